@@ -1,0 +1,60 @@
+# Job Console. `make` or `make help` lists what there is.
+
+PYTHON ?= python3
+BIN := .venv/bin
+ARGS ?=
+
+.DEFAULT_GOAL := help
+.PHONY: help run demo test lint format bench screenshots messages lock clean
+
+help: ## List the targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+
+run: .venv/runtime ## Start the console at http://127.0.0.1:8000 (PORT=8001 for another port); Ctrl-C ends it
+	@exec $(BIN)/python -m console.run
+
+demo: .venv/runtime ## Fill the console with workspaces, members, quotas and jobs in every state
+	@$(BIN)/python manage.py demo $(ARGS)
+
+test: .venv/dev ## Everything that can be tested here; REQUIRE_ALL=1 fails on what cannot (ARGS="lint sqlite" for some parts)
+	@$(BIN)/python -m tests.run $(ARGS)
+
+lint: .venv/dev ## Style, types, templates, migrations and generated pages
+	@$(BIN)/python -m tests.run lint
+
+format: .venv/dev ## Put Python and templates into shape
+	@$(BIN)/ruff check --fix .
+	@$(BIN)/ruff format .
+	@$(BIN)/djlint --reformat --quiet templates
+
+bench: .venv/dev ## Measure speed and memory as ratios (ARGS=--json for machines)
+	@$(BIN)/python -m tests.bench $(ARGS)
+
+screenshots: .venv/dev ## Photograph every page into var/screenshots
+	@$(BIN)/python -m tests.screenshots $(ARGS)
+
+messages: .venv/dev ## Collect new strings for translators, and compile what they wrote
+	@mkdir -p locale
+	@$(BIN)/python manage.py makemessages $(COLLECT)
+	@$(BIN)/python manage.py makemessages $(COLLECT) --domain djangojs
+	@$(BIN)/python manage.py compilemessages --ignore '.venv/*' --ignore 'var/*'
+
+lock: .venv/dev ## Resolve pyproject.toml into the locked files (ARGS=--upgrade for newer versions)
+	@$(BIN)/uv pip compile $(LOCK) --group build --output-file requirements.lock $(ARGS)
+	@$(BIN)/uv pip compile $(LOCK) --group build --group dev --output-file requirements-dev.lock $(ARGS)
+
+COLLECT := --locale zh_Hans --locale ja --no-obsolete --no-location \
+  --ignore '.venv/*' --ignore 'static/vendor/*' --ignore 'tests/*' --ignore 'var/*'
+LOCK := pyproject.toml --quiet --no-config --no-header --universal --python-version 3.11 --generate-hashes
+
+clean: ## Remove the environment and what tools have cached; var/ stays
+	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis *.egg-info
+
+# An environment is up to date when it is younger than the file that locks it.
+.venv/runtime: requirements.lock console/environment.py
+	@$(PYTHON) -m console.environment .venv requirements.lock
+	@touch $@
+
+.venv/dev: requirements-dev.lock console/environment.py
+	@$(PYTHON) -m console.environment .venv requirements-dev.lock
+	@touch $@ .venv/runtime

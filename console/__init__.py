@@ -1,0 +1,1 @@
+"""The composition root: settings, URLs, processes and site pages. Nothing imports it."""

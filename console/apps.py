@@ -1,0 +1,21 @@
+"""The console application: checks, commands and site pages."""
+
+import django_stubs_ext
+from django.apps import AppConfig
+from django.utils.translation import gettext_lazy as _
+
+# Lets Django's generic classes be written with their parameters, as the type checker wants them. Django
+# imports this module before any model, form or admin.
+django_stubs_ext.monkeypatch()
+
+
+class ConsoleConfig(AppConfig):
+    """Registered as `console`; the only application that may import all others."""
+
+    name = "console"
+    verbose_name = _("Console")
+
+    def ready(self) -> None:
+        from console import checks, measures  # noqa: F401, PLC0415  # checks register themselves
+
+        measures.register()

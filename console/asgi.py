@@ -1,0 +1,48 @@
+"""The ASGI application: jobs' endpoints by their host names, static files, then Django."""
+
+import os
+from typing import Any
+
+from django.conf import settings
+from django.contrib.staticfiles.handlers import ASGIStaticFilesHandler
+from django.core.asgi import get_asgi_application
+from servestatic import ServeStaticASGI
+
+os.environ.setdefault("DJANGO_SETTINGS_MODULE", "console.settings")
+
+_django = get_asgi_application()
+
+from jobs.gateway.app import Gateway  # noqa: E402  # there are models from here on
+
+# Names that ManifestStaticFilesStorage gives: a hash of the content before the extension.
+HASHED = r"^.+\.[0-9a-f]{12}\.[^./]+$"
+
+_gateway = Gateway()
+_pages: Any = (
+    ASGIStaticFilesHandler(_django)
+    if settings.DEBUG
+    else ServeStaticASGI(
+        _django, root=settings.STATIC_ROOT, prefix=settings.STATIC_URL, immutable_file_test=HASHED
+    )
+)
+
+
+async def application(scope: Any, receive: Any, send: Any) -> None:
+    """Endpoints' hosts are the gateway's; whatever else somebody calls us is for Django to refuse."""
+    if scope["type"] == "lifespan":
+        await _live(receive, send)
+    elif _gateway.serves(scope):
+        await _gateway(scope, receive, send)
+    elif scope["type"] == "websocket":
+        await send({"type": "websocket.close"})  # the console's own pages use none
+    else:
+        await _pages(scope, receive, send)
+
+
+async def _live(receive: Any, send: Any) -> None:
+    """From the server's start to its end."""
+    await receive()
+    await send({"type": "lifespan.startup.complete"})
+    await receive()
+    await _gateway.close()
+    await send({"type": "lifespan.shutdown.complete"})

@@ -1,0 +1,160 @@
+"""System checks: what is misconfigured, each with an id that docs/checks.md explains.
+
+`manage.py check` runs them, and so does every start; with `--deploy`, those that ask a server too.
+"""
+
+import ipaddress
+import stat
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import redis
+from cryptography.fernet import Fernet
+from django.conf import settings
+from django.core.checks import CheckMessage, Error, Warning, register  # noqa: A004
+from django.db import DatabaseError
+
+from console import single
+from console.filesystem import network_filesystem
+from console.keys import INSTALLATION_LENGTH
+from console.run.broker import find_server
+
+SHORTEST_SECRET = 50
+MOST_SQLITE_WRITERS = 4
+BROKER_SECONDS = 1.0
+
+
+@register("console")
+def check_home(**kwargs: Any) -> list[CheckMessage]:
+    """CONSOLE_HOME lies on a local disk and is nobody else's business."""
+    home: Path = settings.CONSOLE_HOME
+    found: list[CheckMessage] = []
+    if kind := network_filesystem(home):
+        hint = "Set CONSOLE_HOME to a folder on a local disk."
+        found.append(Error(f"{home} lies on a network file system ({kind}).", hint=hint, id="console.E001"))
+    if home.is_dir() and _open_to_others(home):
+        found.append(Error(f"{home} is open to other users.", hint=f"chmod 700 {home}", id="console.E002"))
+    return found
+
+
+@register("console")
+def check_keys(**kwargs: Any) -> list[CheckMessage]:
+    """The keys are ours alone, and are keys."""
+    return list(_key_problems())
+
+
+def _key_problems() -> Iterator[CheckMessage]:
+    for path in sorted((settings.CONSOLE_HOME / "keys").glob("[!.]*")):
+        if _open_to_others(path):
+            yield Error(f"{path} is open to other users.", hint=f"chmod 600 {path}", id="console.E003")
+    if len(settings.SECRET_KEY) < SHORTEST_SECRET or len(set(settings.SECRET_KEY)) < 5:
+        hint = "Delete the file: the next start makes a new one, and everybody signs in again."
+        yield Error("keys/secret_key can be guessed.", hint=hint, id="console.E004")
+    for number, key in enumerate(settings.CONSOLE_FERNET_KEYS, start=1):
+        if not _is_fernet_key(key):
+            yield Error(f"Line {number} of keys/fernet is not a Fernet key.", id="console.E005")
+    name = settings.CONSOLE_INSTALLATION
+    if len(name) != INSTALLATION_LENGTH or not (name.isascii() and name.isalnum() and name == name.lower()):
+        hint = "It is part of jobs' names: restore it from a backup rather than making a new one."
+        yield Error("keys/installation is not 6 characters of a-z and 0-9.", hint=hint, id="console.E006")
+
+
+@register("console")
+def check_network(**kwargs: Any) -> list[CheckMessage]:
+    """What others on the network can reach is meant for them."""
+    found: list[CheckMessage] = []
+    local = _is_loopback(settings.CONSOLE_BIND)
+    if settings.DEBUG and not local:
+        hint = "Debug pages show settings and source: unset CONSOLE_DEBUG or CONSOLE_BIND."
+        found.append(
+            Error(
+                f"CONSOLE_DEBUG is on while listening on {settings.CONSOLE_BIND}.",
+                hint=hint,
+                id="console.E007",
+            )
+        )
+    if not local and not settings.CONSOLE_TLS:
+        hint = "Put a TLS proxy in front, and set CONSOLE_TLS=1 and CONSOLE_TRUSTED_PROXIES."
+        found.append(Warning("Passwords cross the network unencrypted.", hint=hint, id="console.W001"))
+    if "*" in settings.CONSOLE_HOSTS:
+        found.append(
+            Warning("CONSOLE_HOSTS admits every name.", hint="List the console's own.", id="console.W002")
+        )
+    apps = f".{settings.CONSOLE_APPS_DOMAIN.lstrip('.')}"
+    if any(f".{host.lstrip('.')}".endswith(apps) for host in settings.CONSOLE_HOSTS):
+        hint = "Jobs' pages must not share the console's name: give CONSOLE_APPS_DOMAIN another."
+        found.append(
+            Error("A name in CONSOLE_HOSTS lies under CONSOLE_APPS_DOMAIN.", hint=hint, id="console.E008")
+        )
+    return found
+
+
+@register("console")
+def check_servers(**kwargs: Any) -> list[CheckMessage]:
+    """There is a broker to start, and the database is up to the workers."""
+    found: list[CheckMessage] = []
+    if settings.CONSOLE_REDIS_IS_PRIVATE and find_server() is None:
+        hint = "Install redis-server or valkey-server (6.2 or newer), or set REDIS_URL to a server."
+        found.append(Error("There is no Redis to start.", hint=hint, id="console.E009"))
+    sqlite = settings.DATABASES["default"]["ENGINE"].endswith("sqlite3")
+    if sqlite and sum(settings.CONSOLE_WORKERS.values()) > MOST_SQLITE_WRITERS:
+        hint = "SQLite has one writer at a time: set DATABASE_URL to a PostgreSQL server, or fewer workers."
+        found.append(Warning("More workers than SQLite can serve.", hint=hint, id="console.W003"))
+    return found
+
+
+@register("console")
+def check_single_person(*, databases: Sequence[str] | None = None, **kwargs: Any) -> list[CheckMessage]:
+    """Where nothing stands between jobs and the console, nobody else gets in.
+
+    It asks the database which clusters and accounts there are, so it runs only where that is allowed: at
+    every start, and with `--database default`.
+    """
+    if not databases or settings.CONSOLE_TRUST_EVERYBODY:
+        return []
+    reachable = not _is_loopback(settings.CONSOLE_BIND)
+    try:
+        if not (reachable or single.accounts() > 1) or not single.holds():
+            return []
+    except DatabaseError:  # `migrate` checks before there are tables, and so before there is anybody
+        return []
+    why = f"it listens on {settings.CONSOLE_BIND}" if reachable else "there is more than one account"
+    hint = (
+        "Start the console as root or allow user namespaces, so that jobs are isolated; or deactivate the "
+        "other accounts and unset CONSOLE_BIND; or set CONSOLE_TRUST_EVERYBODY=1 if all may read everything."
+    )
+    return [Error(f"Jobs can read all that the console can, and {why}.", hint=hint, id="console.E010")]
+
+
+@register("console", deploy=True)
+def check_broker_answers(**kwargs: Any) -> list[CheckMessage]:
+    """A Redis that is away stops nothing, but delays everything."""
+    limits = {"socket_timeout": BROKER_SECONDS, "socket_connect_timeout": BROKER_SECONDS}
+    try:
+        with redis.Redis.from_url(settings.REDIS_URL, **limits) as client:
+            client.ping()
+    except (OSError, redis.RedisError) as problem:
+        return [Warning(f"Redis does not answer: {problem}", hint="Look at REDIS_URL.", id="console.W004")]
+    return []
+
+
+def _open_to_others(path: Path) -> bool:
+    return bool(stat.S_IMODE(path.stat().st_mode) & 0o077)
+
+
+def _is_fernet_key(key: str) -> bool:
+    try:
+        Fernet(key)
+    except ValueError:
+        return False
+    return True
+
+
+def _is_loopback(address: str) -> bool:
+    if address == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(address).is_loopback
+    except ValueError:
+        return False

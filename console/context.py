@@ -1,0 +1,85 @@
+"""What every page shows around its content.  Worked out only when a template asks: fragments never do."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.conf import settings
+from django.http import HttpRequest
+from django.urls import NoReverseMatch, reverse
+from django.utils.functional import SimpleLazyObject
+from django.utils.translation import gettext as _
+
+from console import single
+from quotas.access import workspaces_of
+
+MOST_WORKSPACES = 200
+
+
+def frame(request: HttpRequest) -> dict[str, Any]:
+    """The navigation, the workspaces and what holds for the whole console, for templates/base.html."""
+    return {
+        "notices": SimpleLazyObject(notices),
+        "nav": SimpleLazyObject(lambda: navigation(request)),
+        "workspaces": SimpleLazyObject(lambda: workspaces(request)),
+    }
+
+
+def notices() -> list[dict[str, str]]:
+    """What everybody has to know on every page."""
+    if not single.noted(settings.CONSOLE_HOME):
+        return []
+    text = _("Single-person mode: on this machine, jobs can read and change all that the console can.")
+    return [{"level": "warn", "text": text}]
+
+
+def navigation(request: HttpRequest) -> list[dict[str, Any]]:
+    """The person's pages, in the order in which work goes; none before signing in."""
+    if not request.user.is_authenticated:
+        return []
+    listed = [
+        ("home", _("Home"), "home", "g h"),
+        ("job_new", _("New job"), "plus", "n"),
+        ("jobs", _("Jobs"), "list-details", "g j"),
+        ("drafts", _("Drafts"), "file-pencil", "g d"),
+        ("nodes", _("Nodes"), "server", "g n"),
+        ("settings", _("Settings"), "settings", "g s"),
+    ]
+    if request.user.is_staff:
+        listed.append(("admin:index", _("Administration"), "shield-lock", "g a"))
+    here = request.resolver_match.url_name if request.resolver_match else ""
+    return [
+        {"url": url, "label": label, "icon": icon, "key": key, "active": name == _section(here)}
+        for name, label, icon, key in listed
+        if (url := _address(name))
+    ]
+
+
+SECTIONS = {"job": "jobs", "token_new": "settings"}
+"""Pages that stand under another one in the navigation."""
+
+
+def _section(name: str | None) -> str:
+    return SECTIONS.get(name or "", name or "")
+
+
+def _address(name: str) -> str:
+    try:
+        return reverse(name)
+    except NoReverseMatch:
+        return ""
+
+
+def workspaces(request: HttpRequest) -> list[dict[str, Any]]:
+    """The person's workspaces, each leading to its jobs; the one that the page is about is active."""
+    rows = list(workspaces_of(request.user).order_by("name")[:MOST_WORKSPACES])
+    wanted = request.GET.get("workspace", "")
+    every = {"name": _("All workspaces"), "url": reverse("jobs"), "active": not wanted}
+    each = [
+        {"name": row.name, "url": f"{reverse('jobs')}?workspace={row.slug}", "active": row.slug == wanted}
+        for row in rows
+    ]
+    if len(each) == 1:
+        each[0]["active"] = True
+        return each
+    return [every, *each] if each else []

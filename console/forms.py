@@ -1,0 +1,72 @@
+"""How a person likes the console, and their access tokens."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+from zoneinfo import available_timezones
+
+from django import forms
+from django.conf import settings
+from django.utils.translation import gettext_lazy as _
+
+from quotas.models import User
+
+LIFETIMES: Final = ((7, _("7 days")), (30, _("30 days")), (90, _("90 days")), (365, _("1 year")))
+SCOPES: Final = (
+    ("read", _("Read jobs, logs and events")),
+    ("submit", _("Submit jobs")),
+    ("stop", _("Stop and delete jobs")),
+    ("exec", _("Enter jobs: endpoints and terminals")),
+    ("admin", _("Everything an admin may do")),
+)
+
+
+class SettingsForm(forms.ModelForm[User]):
+    """Language, time zone and theme; empty ones follow the browser and the console."""
+
+    language = forms.ChoiceField(label=_("Language"), required=False)
+    time_zone = forms.ChoiceField(label=_("Time zone"), required=False)
+
+    class Meta:
+        model = User
+        fields = ("language", "time_zone", "theme")
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        zones = sorted(zone for zone in available_timezones() if "/" in zone and not zone.startswith("Etc/"))
+        _set_choices(self.fields["language"], [("", _("As the browser asks")), *settings.LANGUAGES])
+        default = _("As the console: %(zone)s") % {"zone": settings.TIME_ZONE}
+        _set_choices(
+            self.fields["time_zone"], [("", default), ("UTC", "UTC"), *((zone, zone) for zone in zones)]
+        )
+        for field in self.fields.values():
+            field.widget.attrs["class"] = "form-select"
+
+
+class TokenForm(forms.Form):
+    """A new access token of the API."""
+
+    name = forms.CharField(
+        label=_("What it is for"),
+        max_length=100,
+        help_text=_("So that you know later which one to revoke."),
+        widget=forms.TextInput(attrs={"class": "form-control", "autocomplete": "off"}),
+    )
+    scopes = forms.MultipleChoiceField(
+        label=_("What it may do"),
+        choices=SCOPES,
+        initial=["read", "submit", "stop"],
+        widget=forms.CheckboxSelectMultiple,
+    )
+    days = forms.TypedChoiceField(
+        label=_("Expires after"),
+        choices=LIFETIMES,
+        coerce=int,
+        initial=30,
+        widget=forms.Select(attrs={"class": "form-select"}),
+    )
+
+
+def _set_choices(field: forms.Field, choices: list[Any]) -> None:
+    assert isinstance(field, forms.ChoiceField)
+    field.choices = choices

@@ -1,0 +1,102 @@
+"""How the console is: /livez (this process), /readyz (pages can be served), /healthz (every part answers)."""
+
+from collections.abc import Callable
+from functools import partial
+
+import redis
+import structlog
+from django.conf import settings
+from django.db import DatabaseError, connection
+from django.db.migrations.executor import MigrationExecutor
+from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_safe
+from kombu.exceptions import OperationalError
+
+from console.celery import app
+from console.probes import operators_only
+
+log = structlog.stdlib.get_logger()
+
+BROKER_SECONDS = 0.5
+WORKER_SECONDS = 1.0
+OK = "ok"
+
+
+@require_safe
+@never_cache
+def livez(request: HttpRequest) -> HttpResponse:
+    """This process answers."""
+    return HttpResponse(OK, content_type="text/plain")
+
+
+@require_safe
+@never_cache
+def readyz(request: HttpRequest) -> HttpResponse:
+    """Pages can be served: the database answers, and it has the tables of this release."""
+    state = _answer("database", _schema.check)
+    return HttpResponse(state, content_type="text/plain", status=200 if state == OK else 503)
+
+
+@require_safe
+@never_cache
+@operators_only
+def healthz(request: HttpRequest) -> HttpResponse:
+    """Every part by name, `ok` or what is wrong with it; 200 only when all of them are `ok`."""
+    checks: dict[str, Callable[[], str]] = {"database": _database, "broker": _broker}
+    checks |= {f"worker-{queue}": partial(_worker, queue) for queue in settings.CONSOLE_WORKERS}
+    parts = {"web": OK} | {name: _answer(name, check) for name, check in checks.items()}
+    healthy = set(parts.values()) == {OK}
+    return JsonResponse({"healthy": healthy, "parts": parts}, status=200 if healthy else 503)
+
+
+def _answer(name: str, check: Callable[[], str]) -> str:
+    """What `check` says; details of a failure go to the log, not to whoever asked."""
+    try:
+        return check()
+    except (DatabaseError, OperationalError, OSError, redis.RedisError) as problem:
+        log.warning("health.no_answer", part=name, problem=str(problem))
+        return "no answer"
+
+
+def _database() -> str:
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT 1 FROM django_migrations LIMIT 1")
+    return OK
+
+
+def _broker() -> str:
+    limits = {"socket_timeout": BROKER_SECONDS, "socket_connect_timeout": BROKER_SECONDS}
+    with redis.Redis.from_url(settings.REDIS_URL, **limits) as client:
+        client.ping()
+    return OK
+
+
+def _worker(queue: str) -> str:
+    """One worker of the queue answers; also one whose processes are all busy does."""
+    replies = app.control.broadcast(
+        "ping",
+        reply=True,
+        timeout=WORKER_SECONDS,
+        limit=1,
+        pattern=f"{queue}@*",
+        matcher="glob",  # type: ignore[arg-type]  # a name goes over the wire; its stubs say otherwise
+    )
+    return OK if replies else "no answer"
+
+
+class _Schema:
+    """Remembers that all migrations were there: they do not go away while this process lives."""
+
+    def __init__(self) -> None:
+        self._complete = False
+
+    def check(self) -> str:
+        if self._complete:
+            return _database()
+        executor = MigrationExecutor(connection)
+        self._complete = not executor.migration_plan(executor.loader.graph.leaf_nodes())
+        return OK if self._complete else "migrations are missing"
+
+
+_schema = _Schema()

@@ -1,0 +1,27 @@
+"""`python -m console.run`, which `make run` becomes once the environment is installed."""
+
+import sys
+
+from console.env import EnvError
+from console.keys import KeysMissing
+from console.run import preflight
+from console.run.lock import AlreadyRunning
+
+
+def main() -> int:
+    """Run the console until it is stopped; 0 then, 1 and a sentence when it cannot start."""
+    try:
+        preflight.packages()
+        from console.run.start import run  # noqa: PLC0415  # needs those packages
+
+        run()
+    except (AlreadyRunning, EnvError, KeysMissing, preflight.CannotStart) as problem:
+        print(f"Job Console cannot start. {problem}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        return 130
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,77 @@
+"""Stands between supervisord and a program for a moment, and then becomes that program.
+
+It makes the program end when supervisord ends, notes who it is, so that a later start can find what an
+earlier one left behind, and holds back a program that keeps ending right after its start: supervisord starts
+it again for ever, this makes for ever affordable. Standard library only: it runs before each program.
+"""
+
+import ctypes
+import json
+import os
+import signal
+import sys
+import time
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+_PR_SET_PDEATHSIG = 1
+
+LIVED_WELL = 10.0  # seconds; whoever lives longer is started again at once
+LONGEST_PAUSE = 8.0  # seconds
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """A program's last start: its process, the Unix time, and how many short lives came right before it."""
+
+    pid: int
+    started: float
+    short_lives: int
+
+
+def read_record(path: Path) -> Record | None:
+    """What was noted about a program's last start, if anything was."""
+    try:
+        return Record(**json.loads(path.read_text(encoding="ascii")))
+    except (OSError, ValueError, TypeError):
+        return None
+
+
+def next_record(before: Record | None, now: float, pid: int) -> Record:
+    """The record of a start at `now`."""
+    lived_shortly = before is not None and now - before.started < LIVED_WELL
+    return Record(pid, now, before.short_lives + 1 if before and lived_shortly else 0)
+
+
+def pause(short_lives: int) -> float:
+    """How long to wait before a start, in seconds: 0, 0.5, 1, 2, 4 and then 8."""
+    return min(LONGEST_PAUSE, 0.25 * 2**short_lives) if short_lives else 0.0
+
+
+def die_with_parent() -> None:
+    """Ask Linux to end this process when its parent ends. Elsewhere, the next start cleans up."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
+
+
+def main(argv: list[str]) -> None:
+    """Arguments: the record's file, then the program's own command."""
+    path, *command = argv
+    die_with_parent()
+    before = read_record(Path(path))
+    record = next_record(before, time.time(), os.getpid())
+    _write(Path(path), record)
+    if delay := pause(record.short_lives):
+        time.sleep(delay)
+        _write(Path(path), Record(record.pid, time.time(), record.short_lives))
+    os.execvp(command[0], command)  # noqa: S606
+
+
+def _write(path: Path, record: Record) -> None:
+    draft = path.with_suffix(".new")
+    draft.write_text(json.dumps(asdict(record)), encoding="ascii")
+    draft.replace(path)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,70 @@
+"""What can be wrong before anything starts: each thing is found early and told in one sentence."""
+
+import os
+import re
+import socket
+from importlib.metadata import PackageNotFoundError, distribution
+from pathlib import Path
+
+from console.filesystem import network_filesystem
+from console.home import CHECKOUT
+
+SOCKET_PATH_LIMIT = 107  # bytes, without the final NUL: unix(7)
+
+
+class CannotStart(RuntimeError):
+    """The console cannot start; the message is one sentence, and says what to do."""
+
+
+def packages() -> None:
+    """Every package of the locked file is installed."""
+    lock = (CHECKOUT / "requirements.lock").read_text(encoding="utf-8")
+    # A line with a condition is for other machines.
+    for name in re.findall(r"^([A-Za-z0-9._-]+)(?:\[.*\])?==[^ ;]+ \\$", lock, flags=re.MULTILINE):
+        try:
+            distribution(name)
+        except PackageNotFoundError:
+            raise CannotStart(
+                f"The package {name} is not installed: `rm -r .venv` and `make run` install everything again."
+            ) from None
+
+
+def home(folder: Path) -> None:
+    """`folder`, and `run` in it, exist, are writable, on a local disk, and have room for a socket's path."""
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if folder == CHECKOUT / "var":
+            folder.chmod(0o700)  # a make target may have made it
+        (folder / "run").mkdir(mode=0o700, exist_ok=True)
+        probe = folder / "run" / f".{os.getpid()}"
+        probe.touch()
+        probe.unlink()
+    except OSError as problem:
+        raise CannotStart(
+            f"{folder} cannot be written ({problem.strerror}): set CONSOLE_HOME to a folder of your own."
+        ) from problem
+    if kind := network_filesystem(folder):
+        raise CannotStart(
+            f"{folder} lies on a network file system ({kind}), which breaks databases and sockets: "
+            "set CONSOLE_HOME to a folder on a local disk."
+        )
+    longest = len(os.fsencode(folder / "run" / "redis.sock"))
+    if longest > SOCKET_PATH_LIMIT:
+        raise CannotStart(
+            f"The path {folder} is too long for Unix sockets by {longest - SOCKET_PATH_LIMIT} bytes: "
+            "set CONSOLE_HOME to a shorter one."
+        )
+
+
+def port(bind: str, number: int) -> None:
+    """Nobody listens on `bind`:`number` yet."""
+    try:
+        family, kind, protocol, _, address = socket.getaddrinfo(bind, number, type=socket.SOCK_STREAM)[0]
+        with socket.socket(family, kind, protocol) as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            probe.bind(address)
+    except OSError as problem:
+        raise CannotStart(
+            f"Port {number} on {bind} cannot be used ({problem.strerror}): "
+            f"stop what listens there, or choose another, such as `make run PORT={number + 1}`."
+        ) from problem

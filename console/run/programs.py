@@ -1,0 +1,102 @@
+"""What runs, in which order it starts and ends, and supervisord's configuration file for it."""
+
+import shlex
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from operator import attrgetter
+from pathlib import Path
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """One line of the process list. What has the same `stage` starts and ends together; a lower one starts
+    earlier and ends later. After `grace` seconds of being asked to end it is killed.
+    """
+
+    name: str
+    stage: int
+    command: Sequence[str]
+    grace: int
+
+
+def programs(redis: Sequence[str] | None, workers: Mapping[str, int]) -> list[Program]:
+    """Every program, by stage. `redis` is the private server's command, if any; `workers` maps queues to
+    numbers of processes.
+    """
+    python = sys.executable
+    return [
+        *([Program("redis", 1, redis, grace=5)] if redis else []),
+        Program("web", 2, [python, "-m", "console.web"], grace=8),
+        Program("watch", 2, [python, "manage.py", "watch"], grace=5),
+        *(Program(f"worker-{queue}", 2, _worker(queue, size), grace=15) for queue, size in workers.items()),
+        # Its schedule is all intervals: nothing is worth a file.
+        Program(
+            "beat", 2, _celery("console.beat", "beat", "-S", "celery.beat:Scheduler", "--pidfile="), grace=5
+        ),
+    ]
+
+
+def _worker(queue: str, size: int) -> list[str]:
+    named = ("--queues", queue, "--hostname", f"{queue}@%h", "--concurrency", str(size))
+    quiet = ("--without-gossip", "--without-mingle", "--without-heartbeat")
+    return _celery("console.celery", "worker", *named, *quiet)
+
+
+def _celery(app: str, *arguments: str) -> list[str]:
+    return [sys.executable, "-m", "celery", "--app", app, "--quiet", *arguments]
+
+
+def supervisord_config(listed: Sequence[Program], *, run: Path, checkout: Path, root: bool) -> str:
+    """The text of supervisord.conf: no control port, and every program started again without end.
+
+    Its own files and the programs' logs are named relative to its working directory, which is to be `run`.
+
+    `startsecs = 0` makes each exit an ordinary one, which `autorestart` answers at once and for ever;
+    `console.run.child` makes the pause between short lives.
+    """
+    return "\n".join(
+        [
+            _section(
+                "supervisord",
+                logfile="supervisord.log",
+                logfile_maxbytes="1MB",
+                logfile_backups=1,
+                pidfile="supervisord.pid",
+                nodaemon="true",
+                silent="true",
+                umask="077",
+                **({"user": "root"} if root else {}),
+            ),
+            *(_group(stage, list(together)) for stage, together in groupby(listed, key=attrgetter("stage"))),
+            *(_program(program, run, checkout) for program in listed),
+        ]
+    )
+
+
+def _group(stage: int, together: Sequence[Program]) -> str:
+    return _section(f"group:stage{stage}", programs=",".join(each.name for each in together), priority=stage)
+
+
+def _program(program: Program, run: Path, checkout: Path) -> str:
+    record = run / f"{program.name}.process"
+    return _section(
+        f"program:{program.name}",
+        command=shlex.join([sys.executable, "-m", "console.run.child", str(record), *program.command]),
+        directory=checkout,
+        autorestart="true",
+        startsecs=0,
+        stopsignal="TERM",
+        stopwaitsecs=program.grace,
+        killasgroup="true",
+        redirect_stderr="true",
+        stdout_logfile=f"{program.name}.log",
+        stdout_logfile_maxbytes="10MB",
+        stdout_logfile_backups=1,
+    )
+
+
+def _section(title: str, **values: object) -> str:
+    lines = (f"{key} = {str(value).replace('%', '%%')}\n" for key, value in values.items())
+    return f"[{title}]\n{''.join(lines)}"

@@ -1,0 +1,76 @@
+"""From a folder to a running console, and back: the whole of `make run` in the order in which it happens."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from console import config, keys
+from console.home import CHECKOUT
+from console.run import broker, preflight, programs
+from console.run.leftovers import clear
+from console.run.lock import Lock
+from console.run.news import News
+from console.run.supervise import supervise
+from console.servers import private_socket
+
+
+def run() -> None:
+    """Check, prepare, start, say where it is, and keep it running until SIGINT, SIGTERM or SIGHUP."""
+    os.umask(0o077)
+    home, folder = config.HOME, config.HOME / "run"
+    preflight.home(home)
+    password = keys.ensure(home).redis
+    url = _url(config.BIND, config.PORT)
+    lock = Lock(folder / "lock")
+    lock.take(url)
+    clear(folder)
+    preflight.port(config.BIND, config.PORT)
+    print("Starting Job Console …", flush=True)
+    _write_configuration(folder, private_socket(home), password)
+    told = _bootstrap()
+    _leave_to_programs(os.environ)
+    supervise(folder / "supervisord.conf", News(folder, url, config.HOSTS, told).each_step)
+    print("Job Console has stopped; running jobs go on.")
+
+
+def _url(bind: str, port: int) -> str:
+    host = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}.get(bind, f"[{bind}]" if ":" in bind else bind)  # noqa: S104
+    return f"http://{host}:{port}"
+
+
+def _write_configuration(folder: Path, socket: Path, password: str) -> None:
+    redis = None
+    if not config.REDIS_URL:
+        server = broker.find_server()
+        if server is None:
+            raise preflight.CannotStart(
+                "There is no Redis: install redis-server or valkey-server, or set REDIS_URL to a server."
+            )
+        redis = [str(server), str(folder / "redis.conf")]
+        _write(folder / "redis.conf", broker.config_text(socket, password))
+    listed = programs.programs(redis, config.WORKERS)
+    text = programs.supervisord_config(listed, run=folder, checkout=CHECKOUT, root=os.geteuid() == 0)
+    _write(folder / "supervisord.conf", text)
+
+
+def _write(path: Path, text: str) -> None:
+    path.unlink(missing_ok=True)
+    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as file:
+        file.write(text)
+
+
+def _bootstrap() -> str:
+    """Bring database and static files up to date; gives back what the person has to be told, if anything."""
+    command = [sys.executable, "manage.py", "bootstrap"]
+    done = subprocess.run(command, cwd=CHECKOUT, stdout=subprocess.PIPE, text=True, check=False)
+    if done.returncode:
+        raise preflight.CannotStart("The database could not be prepared; the reason stands above.")
+    return done.stdout
+
+
+def _leave_to_programs(environ: os._Environ[str]) -> None:
+    """What programs inherit: not the first admin's password, and no need for checks that were just made."""
+    for name in [name for name in environ if name.startswith("CONSOLE_ADMIN_")]:
+        del environ[name]
+    environ["CELERY_SKIP_CHECKS"] = "1"

@@ -1,0 +1,347 @@
+"""Every setting of the console. What a person may change comes from the environment: docs/settings.md.
+
+It imports nothing of Django, so that what needs no Django can read it too: beat does.
+"""
+
+from typing import Any
+
+from console import config, keys
+from console.home import CHECKOUT
+from console.servers import celery_broker, database, private_redis
+
+env = config.env
+
+# --- Where everything is --------------------------------------------------------------------------
+
+env.group("Where and how it listens")
+CONSOLE_HOME = config.HOME
+PORT = config.PORT
+CONSOLE_BIND = config.BIND
+CONSOLE_HOSTS = config.HOSTS
+CONSOLE_APPS_DOMAIN = env.text(
+    "CONSOLE_APPS_DOMAIN", "apps.localhost", "Jobs' endpoints have host names under this domain."
+)
+CONSOLE_TLS = env.flag(
+    "CONSOLE_TLS", False, "People reach the console by https: cookies become `__Host-` and Secure."
+)
+CONSOLE_TRUSTED_PROXIES = env.words(
+    "CONSOLE_TRUSTED_PROXIES",
+    (),
+    "Reverse proxies whose X-Forwarded-For and -Proto are believed.",
+)
+DEBUG = env.flag("CONSOLE_DEBUG", False, "Django's debug pages; for development on loopback only.")
+
+KEYS = keys.load(CONSOLE_HOME)
+CONSOLE_INSTALLATION = KEYS.installation
+CONSOLE_FERNET_KEYS = KEYS.fernet
+SECRET_KEY = KEYS.secret_key
+
+# --- Servers --------------------------------------------------------------------------------------
+
+env.group("Servers")
+DATABASES = {
+    "default": database(
+        env.secret(
+            "DATABASE_URL",
+            "sqlite:///db.sqlite3",
+            "`postgres://user:password@host:port/name`, or `sqlite:///file` beneath CONSOLE_HOME.",
+            shown="sqlite:///db.sqlite3",
+        ),
+        CONSOLE_HOME,
+        pool=env.integer("CONSOLE_DB_POOL", 10, "The most PostgreSQL connections of one process.", least=1),
+    )
+}
+DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
+
+CONSOLE_REDIS_IS_PRIVATE = not config.REDIS_URL
+REDIS_URL = config.REDIS_URL or private_redis(CONSOLE_HOME, KEYS.redis)
+
+# --- Django ---------------------------------------------------------------------------------------
+
+INSTALLED_APPS = [
+    "console",
+    "jobs",
+    "quotas",
+    "django.contrib.admin",
+    "django.contrib.auth",
+    "django.contrib.contenttypes",
+    "django.contrib.sessions",
+    "django.contrib.messages",
+    "django.contrib.staticfiles",
+    "axes",
+    "csp",
+    "django_htmx",
+    "django_structlog",
+    "drf_spectacular",
+    "rest_framework",
+]
+
+# All of them work without a thread under ASGI, except where Django's own do not.
+MIDDLEWARE = [
+    "django.middleware.security.SecurityMiddleware",
+    "django_structlog.middlewares.RequestMiddleware",
+    "csp.middleware.CSPMiddleware",
+    "django.contrib.sessions.middleware.SessionMiddleware",
+    "django.middleware.locale.LocaleMiddleware",
+    "django.middleware.common.CommonMiddleware",
+    "django.middleware.csrf.CsrfViewMiddleware",
+    "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "console.middleware.person_settings",
+    "django.contrib.messages.middleware.MessageMiddleware",
+    "django.middleware.clickjacking.XFrameOptionsMiddleware",
+    "django_htmx.middleware.HtmxMiddleware",
+    "axes.middleware.AxesMiddleware",  # the last one, as its documentation asks
+]
+
+ROOT_URLCONF = "console.urls"
+ASGI_APPLICATION = "console.asgi.application"
+
+TEMPLATES: list[dict[str, Any]] = [
+    {
+        "BACKEND": "django.template.backends.django.DjangoTemplates",
+        "DIRS": [CHECKOUT / "templates"],
+        "APP_DIRS": True,
+        "OPTIONS": {
+            "context_processors": [
+                "django.template.context_processors.request",
+                "django.contrib.auth.context_processors.auth",
+                "django.contrib.messages.context_processors.messages",
+                "console.context.frame",
+            ]
+        },
+    }
+]
+
+# --- People ---------------------------------------------------------------------------------------
+
+env.group("People")
+CONSOLE_ADMIN_PASSWORD = env.secret(
+    "CONSOLE_ADMIN_PASSWORD", "", "The first admin's password, instead of one made up at the first start."
+)
+AUTH_USER_MODEL = "quotas.User"
+AUTHENTICATION_BACKENDS = ["axes.backends.AxesStandaloneBackend", "django.contrib.auth.backends.ModelBackend"]
+AUTH_PASSWORD_VALIDATORS = [
+    {"NAME": "django.contrib.auth.password_validation.UserAttributeSimilarityValidator"},
+    {"NAME": "django.contrib.auth.password_validation.MinimumLengthValidator"},
+    {"NAME": "django.contrib.auth.password_validation.CommonPasswordValidator"},
+    {"NAME": "django.contrib.auth.password_validation.NumericPasswordValidator"},
+]
+CONSOLE_TRUST_EVERYBODY = env.flag(
+    "CONSOLE_TRUST_EVERYBODY",
+    False,
+    "Several people may use a machine that cannot keep their jobs from the console and from each other.",
+)
+CONSOLE_STREAMS_PER_PERSON = env.integer(
+    "CONSOLE_STREAMS_PER_PERSON", 20, "Live pages that one person may have open at a time.", least=1
+)
+LOGIN_URL = "login"
+LOGIN_REDIRECT_URL = "/"
+LOGOUT_REDIRECT_URL = "login"
+
+SESSION_COOKIE_AGE = 3600 * env.integer(
+    "CONSOLE_SESSION_HOURS", 336, "A sign-in lasts so long.", unit="hours", least=1
+)
+
+AXES_FAILURE_LIMIT = env.integer("CONSOLE_LOGIN_FAILURES", 5, "Wrong passwords before a pause.", least=1)
+AXES_COOLOFF_TIME = (
+    env.integer("CONSOLE_LOGIN_PAUSE", 15, "How long that pause is.", unit="minutes", least=1) / 60
+)
+# One person's mistakes lock neither the others behind the same address, nor that person from elsewhere.
+AXES_LOCKOUT_PARAMETERS = [["username", "ip_address"]]
+AXES_RESET_ON_SUCCESS = True
+AXES_VERBOSE = False
+AXES_LOCKOUT_TEMPLATE = "console/locked_out.html"
+
+# --- The browser ----------------------------------------------------------------------------------
+
+# A job file of 1 MiB (jobs.dialects.base.MAX_BYTES) in a form: each of its bytes may take three there.
+DATA_UPLOAD_MAX_MEMORY_SIZE = 4 * 1024 * 1024
+
+ALLOWED_HOSTS = CONSOLE_HOSTS
+CSRF_TRUSTED_ORIGINS = [f"https://{host.removeprefix('.')}" for host in CONSOLE_HOSTS] if CONSOLE_TLS else []
+
+# No cookie has a Domain: endpoints of jobs live on other host names and must not see them.
+SESSION_COOKIE_NAME = "__Host-session" if CONSOLE_TLS else "session"
+SESSION_COOKIE_SECURE = CONSOLE_TLS
+SESSION_COOKIE_HTTPONLY = True
+SESSION_COOKIE_SAMESITE = "Lax"
+CSRF_COOKIE_NAME = "__Host-csrftoken" if CONSOLE_TLS else "csrftoken"
+CSRF_COOKIE_SECURE = CONSOLE_TLS
+CSRF_COOKIE_HTTPONLY = True
+CSRF_COOKIE_SAMESITE = "Lax"
+LANGUAGE_COOKIE_SECURE = CONSOLE_TLS
+LANGUAGE_COOKIE_HTTPONLY = True
+LANGUAGE_COOKIE_SAMESITE = "Lax"
+SECURE_REFERRER_POLICY = "same-origin"
+X_FRAME_OPTIONS = "DENY"
+CONTENT_SECURITY_POLICY = {
+    "DIRECTIVES": {
+        "default-src": ["'self'"],
+        "img-src": ["'self'", "data:"],
+        "object-src": ["'none'"],
+        "base-uri": ["'none'"],
+        "form-action": ["'self'"],
+        "frame-ancestors": ["'none'"],
+    }
+}
+
+STATIC_URL = "/static/"
+STATIC_ROOT = CONSOLE_HOME / "static"
+STATICFILES_DIRS = [CHECKOUT / "static"]
+STORAGES: dict[str, dict[str, Any]] = {
+    "default": {
+        "BACKEND": "django.core.files.storage.FileSystemStorage",
+        "OPTIONS": {"location": CONSOLE_HOME / "uploads"},
+    },
+    "logs": {
+        "BACKEND": "django.core.files.storage.FileSystemStorage",
+        "OPTIONS": {"location": CONSOLE_HOME / "logs", "file_permissions_mode": 0o600},
+    },
+    "staticfiles": {
+        "BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"
+        if DEBUG
+        else "console.statics.HashedStorage"
+    },
+}
+
+# --- Languages and time ---------------------------------------------------------------------------
+
+LANGUAGE_CODE = "en"
+LANGUAGES = [("en", "English"), ("zh-hans", "简体中文"), ("ja", "日本語")]
+LOCALE_PATHS = [CHECKOUT / "locale"]
+USE_I18N = True
+USE_TZ = True
+TIME_ZONE = env.text("CONSOLE_TIME_ZONE", "UTC", "The zone of people who have not chosen one.")
+
+# --- The API --------------------------------------------------------------------------------------
+
+REST_FRAMEWORK = {
+    "DEFAULT_PARSER_CLASSES": ["rest_framework.parsers.JSONParser"],
+    "DEFAULT_PERMISSION_CLASSES": ["rest_framework.permissions.IsAuthenticated"],
+    "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
+    "DEFAULT_SCHEMA_CLASS": "drf_spectacular.openapi.AutoSchema",
+}
+SPECTACULAR_SETTINGS = {
+    "TITLE": "Job Console",
+    "VERSION": "1",
+    "SERVE_INCLUDE_SCHEMA": False,
+    "ENUM_NAME_OVERRIDES": {"JobState": "jobs.states.State", "TaskState": "jobs.states.TaskState"},
+}
+
+# --- Workers: Celery is a doorbell, the database is the queue -------------------------------------
+
+env.group("Workers")
+CONSOLE_WORKERS = config.WORKERS
+CELERY_BROKER_URL = celery_broker(REDIS_URL)
+# A kick fails at once when the broker is away, and the sweep makes up for it. Workers reconnect for ever.
+CELERY_BROKER_TRANSPORT_OPTIONS = {
+    "socket_connect_timeout": 1.0,
+    "socket_timeout": 5.0,
+    "max_retries": 1,
+    "interval_start": 0,
+    "interval_step": 0,
+    "interval_max": 0,
+    "visibility_timeout": 120,
+}
+CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
+CELERY_BROKER_CONNECTION_MAX_RETRIES = None
+CELERY_BROKER_CONNECTION_TIMEOUT = 1.0
+CELERY_TASK_PUBLISH_RETRY = False
+CELERY_ACCEPT_CONTENT = ["json"]
+CELERY_TASK_SERIALIZER = "json"
+CELERY_RESULT_SERIALIZER = "json"
+CELERY_TASK_IGNORE_RESULT = True
+CELERY_TASK_STORE_ERRORS_EVEN_IF_IGNORED = False
+CELERY_TASK_ACKS_LATE = False
+CELERY_TASK_SOFT_TIME_LIMIT = 50
+CELERY_TASK_TIME_LIMIT = 60
+CELERY_TASK_DEFAULT_QUEUE = "control"
+CELERY_TASK_QUEUES = {name: {"exchange": name, "routing_key": name} for name in CONSOLE_WORKERS}
+CELERY_TASK_CREATE_MISSING_QUEUES = False
+CELERY_WORKER_PREFETCH_MULTIPLIER = 1
+CELERY_WORKER_MAX_MEMORY_PER_CHILD = 300_000  # KiB; a leak ends with the process
+CELERY_WORKER_HIJACK_ROOT_LOGGER = False
+CELERY_WORKER_SEND_TASK_EVENTS = False
+CELERY_WORKER_CANCEL_LONG_RUNNING_TASKS_ON_CONNECTION_LOSS = False
+CELERY_TIMEZONE = "UTC"
+DJANGO_STRUCTLOG_CELERY_ENABLED = True
+
+CONSOLE_LOCAL = env.mapping(
+    "CONSOLE_LOCAL",
+    "What local clusters are told beside their own settings, the inventory for one: "
+    '`{"cpu_milli": 8000, "memory_mib": 65536, "gpus": {"TITANX": 2}}`.',
+)
+
+env.group("Intervals")
+SWEEP_SECONDS = env.seconds(
+    "CONSOLE_SWEEP_SECONDS", 2, "Every row that is due is looked at again so often.", least=0.1
+)
+INVENTORY_SECONDS = env.seconds(
+    "CONSOLE_INVENTORY_SECONDS", 30, "Every cluster is asked what it has so often.", least=1
+)
+TIDY_SECONDS = env.seconds(
+    "CONSOLE_TIDY_SECONDS",
+    10,
+    "Ended attempts are looked at for logs to store and folders to remove.",
+    least=1,
+)
+
+
+def _every(seconds: float, task: str, queue: str = "control") -> dict[str, Any]:
+    """A beat entry; one that no worker took for a long while expires, so that a stalled queue stays short."""
+    return {
+        "task": f"jobs.tasks.{task}",
+        "schedule": seconds,
+        "options": {"expires": max(30.0, 5 * seconds), "queue": queue},
+    }
+
+
+CELERY_BEAT_SCHEDULE: dict[str, dict[str, Any]] = {
+    "sweep": _every(SWEEP_SECONDS, "sweep"),
+    "inventories": _every(INVENTORY_SECONDS, "sweep_inventories"),
+    "logs": _every(TIDY_SECONDS, "sweep_logs", "logs"),
+}
+
+# --- Endpoints of jobs ----------------------------------------------------------------------------
+
+env.group("Gateway")
+CONSOLE_GATEWAY_CONNECTIONS = env.integer(
+    "CONSOLE_GATEWAY_CONNECTIONS", 2000, "Requests and WebSockets to jobs under way at a time.", least=1
+)
+CONSOLE_GATEWAY_CONNECTIONS_PER_PERSON = env.integer(
+    "CONSOLE_GATEWAY_CONNECTIONS_PER_PERSON", 200, "The most of them that one person may have.", least=1
+)
+CONSOLE_GATEWAY_RECHECK_SECONDS = env.seconds(
+    "CONSOLE_GATEWAY_RECHECK_SECONDS",
+    20,
+    "What streams is ended so soon after a sign-out, a lost right or the job's end; at most 60.",
+    least=0.05,
+)
+CONSOLE_GATEWAY_IDLE_SECONDS = env.seconds(
+    "CONSOLE_GATEWAY_IDLE_SECONDS", 3600, "A request to which a job says nothing for so long ends.", least=1
+)
+CONSOLE_GATEWAY_BODY_MIB = env.integer(
+    "CONSOLE_GATEWAY_BODY_MIB", 16384, "The longest body of a request to a job.", unit="MiB", least=1
+)
+CONSOLE_GATEWAY_MESSAGE_MIB = env.integer(
+    "CONSOLE_GATEWAY_MESSAGE_MIB", 64, "The longest WebSocket message from a job.", unit="MiB", least=1
+)
+
+# --- Logs and metrics -----------------------------------------------------------------------------
+
+env.group("Logs and metrics")
+CONSOLE_LOG_CAP_MIB = env.integer(
+    "CONSOLE_LOG_CAP_MIB", 10240, "Of a longer log its head and its tail are stored.", unit="MiB", least=16
+)
+CONSOLE_LOG_FORMAT = env.choice(
+    "CONSOLE_LOG_FORMAT", "console", "How log lines look.", of=("console", "json")
+)
+_LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR")
+CONSOLE_LOG_LEVEL = env.choice("CONSOLE_LOG_LEVEL", "INFO", "What is worth a line.", of=_LEVELS)
+LOGGING_CONFIG = "console.logging.configure"
+LOGGING = {"style": CONSOLE_LOG_FORMAT, "level": CONSOLE_LOG_LEVEL}
+CONSOLE_METRICS_TOKEN = env.secret(
+    "CONSOLE_METRICS_TOKEN",
+    "",
+    "`Authorization: Bearer …` for /metrics and /healthz; without one they answer on this machine only.",
+)

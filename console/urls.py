@@ -1,0 +1,38 @@
+"""Which address leads where."""
+
+from django.contrib import admin
+from django.contrib.auth.views import LoginView, LogoutView
+from django.urls import include, path
+from django.views.decorators.cache import cache_control
+from django.views.i18n import JavaScriptCatalog
+
+from console import health, metrics
+from console.views import home, people, search, settings, tokens
+
+urlpatterns = [
+    path("livez", health.livez, name="livez"),
+    path("readyz", health.readyz, name="readyz"),
+    path("healthz", health.healthz, name="healthz"),
+    path("metrics", metrics.metrics, name="metrics"),
+    path("", home.home, name="home"),
+    path(
+        "sign-in",
+        LoginView.as_view(template_name="console/sign_in.html", redirect_authenticated_user=True),
+        name="login",
+    ),
+    path("sign-out", LogoutView.as_view(), name="logout"),
+    path("language", people.set_language, name="set_language"),
+    path("theme", people.set_theme, name="set_theme"),
+    path("jsi18n", cache_control(max_age=3600)(JavaScriptCatalog.as_view()), name="jsi18n"),
+    path("search", search.search, name="search"),
+    path("settings", settings.settings, name="settings"),
+    path("settings/tokens", tokens.new_token, name="token_new"),
+    path("settings/tokens/<int:pk>/revoke", tokens.revoke_token, name="token_revoke"),
+    path("", include("jobs.urls")),
+    path("", include("jobs.api.urls")),
+    path("admin/", admin.site.urls),
+]
+
+handler400 = "console.views.errors.bad_request"
+handler403 = "console.views.errors.forbidden"
+handler404 = "console.views.errors.not_found"

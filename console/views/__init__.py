@@ -1,0 +1,1 @@
+"""The pages of the site itself: home, signing in, settings, search, errors."""

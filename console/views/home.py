@@ -1,0 +1,46 @@
+"""Home: what is mine and goes on, what just ended, and what to do next."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from django.http import HttpResponseBase
+from django.views.decorators.http import require_safe
+
+from jobs import bus
+from jobs.models import Draft, Job
+from jobs.states import LIVE, TERMINAL, State
+from jobs.views.http import SignedIn, live, page, signed_in
+from quotas import reports
+from quotas.models import User
+
+FRAGMENTS: Final = {"home-jobs": "console/home/jobs.html"}
+GOING: Final = tuple(state.value for state in (*LIVE, State.QUEUED))
+ENDED: Final = tuple(state.value for state in TERMINAL)
+MOST_GOING: Final = 20
+MOST_ENDED: Final = 8
+MOST_DRAFTS: Final = 5
+
+
+@require_safe
+@signed_in
+def home(request: SignedIn) -> HttpResponseBase:
+    """The first page; somebody who never submitted anything is shown how to."""
+    context = {**live(request), **_jobs(request.user)}
+    if not request.htmx:
+        context["quotas"] = reports.quotas_of(request.user)
+        context["drafts"] = Draft.objects.filter(owner=request.user).order_by("-updated_at")[:MOST_DRAFTS]
+    return page(request, "console/home.html", context, fragments=FRAGMENTS)
+
+
+def _jobs(user: User) -> dict[str, Any]:
+    mine = Job.objects.visible_to(user).filter(owner=user).select_related("cluster", "workspace")
+    going = list(mine.filter(state__in=GOING).order_by("-pk")[: MOST_GOING + 1])
+    ended = list(mine.filter(state__in=ENDED).order_by("-pk")[:MOST_ENDED])
+    return {
+        "going": going[:MOST_GOING],
+        "more_going": len(going) > MOST_GOING,
+        "ended": ended,
+        "fresh": not going and not ended,
+        "live_names": " ".join(["jobs", *(bus.job_name(job.public_id) for job in (*going, *ended))]),
+    }

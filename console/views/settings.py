@@ -1,0 +1,45 @@
+"""Settings: how the console looks and speaks to a person, and the tokens their scripts use."""
+
+from __future__ import annotations
+
+from django.contrib import messages as notes
+from django.http import HttpResponse, HttpResponseBase
+from django.shortcuts import redirect
+from django.utils.translation import gettext as _
+from django.views.decorators.http import require_http_methods
+
+from console.forms import SettingsForm, TokenForm
+from jobs.views.http import SignedIn, page, signed_in
+from quotas.models import AccessToken, User
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@signed_in
+def settings(request: SignedIn) -> HttpResponseBase:
+    """The page; a POST changes language, time zone and theme."""
+    if request.method != "POST":
+        return settings_page(request)
+    form = SettingsForm(request.POST, instance=User.objects.get(pk=request.user.pk))
+    if not form.is_valid():
+        return settings_page(request, form=form, status=422)
+    form.save()
+    notes.success(request, _("Saved."))
+    return redirect("settings")
+
+
+def settings_page(
+    request: SignedIn,
+    *,
+    form: SettingsForm | None = None,
+    token_form: TokenForm | None = None,
+    made: str = "",
+    status: int = 200,
+) -> HttpResponse:
+    """The page with whichever of its forms was sent; `made` is a new token, shown this once."""
+    context = {
+        "form": form or SettingsForm(instance=request.user),
+        "token_form": token_form or TokenForm(),
+        "tokens": AccessToken.objects.filter(user=request.user, revoked_at=None),
+        "made": made,
+    }
+    return page(request, "console/settings.html", context, status=status)

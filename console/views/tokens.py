@@ -1,0 +1,42 @@
+"""A person's own access tokens: made, shown once, revoked."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from django.contrib import messages as notes
+from django.http import Http404, HttpResponseBase
+from django.shortcuts import redirect
+from django.utils.translation import gettext as _
+from django.views.decorators.http import require_POST
+
+from console.forms import TokenForm
+from console.views.settings import settings_page
+from jobs.views.http import SignedIn, signed_in
+from quotas import tokens
+
+
+@require_POST
+@signed_in
+def new_token(request: SignedIn) -> HttpResponseBase:
+    """Make a token and show it, this once."""
+    form = TokenForm(request.POST)
+    if not form.is_valid():
+        return settings_page(request, token_form=form, status=422)
+    made = tokens.issue(
+        request.user,
+        name=form.cleaned_data["name"],
+        scopes=form.cleaned_data["scopes"],
+        lifetime=timedelta(days=form.cleaned_data["days"]),
+    )
+    return settings_page(request, made=made)
+
+
+@require_POST
+@signed_in
+def revoke_token(request: SignedIn, pk: int) -> HttpResponseBase:
+    """End a token now."""
+    if not tokens.revoke(request.user, pk):
+        raise Http404
+    notes.success(request, _("The token was revoked: whatever used it is turned away from now on."))
+    return redirect("settings")

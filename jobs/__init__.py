@@ -1,0 +1,1 @@
+"""Building, submitting and following jobs."""

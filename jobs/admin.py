@@ -1,0 +1,176 @@
+"""Django admin of jobs and what belongs to them: everything to be seen, nothing to be broken."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.contrib import admin
+from django.db.models import QuerySet
+from django.http import HttpRequest
+
+from jobs.models import (
+    Attempt,
+    Draft,
+    Endpoint,
+    EndpointVisit,
+    Event,
+    Job,
+    JobFile,
+    JobSecret,
+    LogChunk,
+    LogStream,
+    PersonalSecret,
+    Run,
+    Task,
+)
+from quotas.admin import MachineWritten
+
+
+class AttemptInline(admin.TabularInline[Attempt, Job]):
+    """A job's attempts."""
+
+    model = Attempt
+    fields = ("number", "key", "handle", "live", "end_kind", "reason_code", "submitted_at", "ended_at")
+    readonly_fields = fields
+    extra = 0
+    can_delete = False
+    show_change_link = True
+
+    def has_add_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return False
+
+
+@admin.register(Job)
+class JobAdmin(MachineWritten):
+    """Jobs of everybody; what people may do with them, they do on the job's page."""
+
+    list_display = (
+        "public_id",
+        "name",
+        "owner",
+        "workspace",
+        "cluster",
+        "state",
+        "reason_code",
+        "created_at",
+    )
+    list_filter = ("state", "cluster", "workspace", "dialect")
+    list_select_related = ("owner", "workspace", "cluster")
+    search_fields = ("public_id__startswith", "name__startswith", "owner__username__exact")
+    inlines = (AttemptInline,)
+
+
+@admin.register(JobFile)
+class JobFileAdmin(MachineWritten):
+    """Job files as submitted, without the secrets."""
+
+    list_display = ("job",)
+    search_fields = ("job__public_id__exact",)
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
+        return super().get_queryset(request).select_related("job").defer("text", "spec_json")
+
+
+@admin.register(Attempt)
+class AttemptAdmin(MachineWritten):
+    """Attempts, and what they are called at their engines."""
+
+    list_display = ("key", "job", "live", "end_kind", "reason_code", "submitted_at", "ended_at")
+    list_filter = ("live", "end_kind", "reason_code")
+    list_select_related = ("job",)
+    search_fields = ("key__startswith", "handle__exact")
+
+
+@admin.register(Run)
+class RunAdmin(MachineWritten):
+    """Runs of attempts."""
+
+    list_display = ("attempt", "number", "started_at", "ended_at")
+    list_select_related = ("attempt",)
+    search_fields = ("attempt__key__startswith",)
+
+
+@admin.register(Task)
+class TaskAdmin(MachineWritten):
+    """Replicas."""
+
+    list_display = ("attempt", "run", "role", "index", "state", "exit_code", "node", "started_at", "ended_at")
+    list_filter = ("state",)
+    list_select_related = ("attempt",)
+    search_fields = ("attempt__key__startswith", "node__exact")
+
+
+@admin.register(Event)
+class EventAdmin(MachineWritten):
+    """What happened."""
+
+    list_display = ("at", "job", "kind", "actor", "params")
+    list_filter = ("kind",)
+    list_select_related = ("job", "actor")
+    search_fields = ("job__public_id__exact",)
+
+
+@admin.register(LogStream)
+class LogStreamAdmin(MachineWritten):
+    """Logs: where they lie and how long they are, not what they say."""
+
+    list_display = ("attempt", "run", "role", "index", "name", "state", "sealed", "size")
+    list_filter = ("state", "sealed")
+    list_select_related = ("attempt",)
+    search_fields = ("attempt__key__startswith",)
+
+
+@admin.register(LogChunk)
+class LogChunkAdmin(MachineWritten):
+    """Stored pieces of logs."""
+
+    list_display = ("stream", "offset", "length", "storage_name")
+    list_select_related = ("stream",)
+
+
+@admin.register(Endpoint)
+class EndpointAdmin(MachineWritten):
+    """Ports of live replicas."""
+
+    list_display = ("slug", "task", "label", "host", "port", "ready")
+    list_filter = ("ready",)
+    list_select_related = ("task",)
+    search_fields = ("slug__exact",)
+
+
+@admin.register(EndpointVisit)
+class EndpointVisitAdmin(MachineWritten):
+    """Who entered what a job serves, and when; what opens the way is kept nowhere."""
+
+    list_display = ("user", "endpoint", "created_at", "entered_at")
+    list_select_related = ("user", "endpoint")
+    search_fields = ("user__username__exact", "endpoint__slug__exact")
+    fields = ("user", "endpoint", "created_at", "entered_at")
+
+
+@admin.register(Draft)
+class DraftAdmin(MachineWritten):
+    """That drafts exist; what they say is their owners' business."""
+
+    list_display = ("owner", "name", "dialect", "version", "updated_at")
+    list_select_related = ("owner",)
+    search_fields = ("owner__username",)
+    fields = ("owner", "workspace", "name", "dialect", "version", "created_at", "updated_at")
+
+
+@admin.register(JobSecret)
+class JobSecretAdmin(MachineWritten):
+    """That a job has a secret, and its name."""
+
+    list_display = ("job", "name", "created_at")
+    list_select_related = ("job",)
+    fields = ("job", "name", "created_at")
+
+
+@admin.register(PersonalSecret)
+class PersonalSecretAdmin(MachineWritten):
+    """That a person keeps a secret, and its name."""
+
+    list_display = ("owner", "name", "created_at")
+    list_select_related = ("owner",)
+    fields = ("owner", "name", "created_at")

@@ -1,0 +1,1 @@
+"""The APIs: the console's own, and those that existing clients already speak."""

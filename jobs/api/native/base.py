@@ -1,0 +1,116 @@
+"""What every view of the native API begins with: who asks, what their token allows, and pages by key."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any, ClassVar, Final, cast
+
+from django.db.models import QuerySet
+from drf_spectacular.utils import OpenApiParameter
+from rest_framework.authentication import SessionAuthentication
+from rest_framework.exceptions import ParseError, ValidationError
+from rest_framework.negotiation import BaseContentNegotiation
+from rest_framework.parsers import JSONParser
+from rest_framework.renderers import BaseRenderer
+from rest_framework.request import Request
+from rest_framework.views import APIView
+
+from jobs.api.native import problems, shapes
+from jobs.api.native.auth import MissingScope, Scope, TokenAuthentication
+from jobs.dialects.base import MAX_BYTES
+from jobs.models import Job
+from jobs.views.access import find_job
+from quotas.access import Verb
+from quotas.models import AccessToken, User
+
+MOST: Final = 500
+"""A page has at most so many rows."""
+
+AFTER = OpenApiParameter("after", int, description="go on after this key; `next` has it filled in")
+LIMIT = OpenApiParameter("limit", int, description=f"rows of a page; at most {MOST}")
+
+REFUSED: Final = dict.fromkeys((400, 401, 403), shapes.ProblemDetails)
+ABSENT: Final = dict.fromkeys((401, 403, 404), shapes.ProblemDetails)
+
+
+class BoundedJSON(JSONParser):
+    """JSON of at most 1 MiB, which is refused before it is read (DESIGN section 3)."""
+
+    def parse(
+        self, stream: Any, media_type: str | None = None, parser_context: Mapping[str, Any] | None = None
+    ) -> Any:
+        body = stream.read(MAX_BYTES + 1)
+        if len(body) > MAX_BYTES:
+            raise problems.TooLarge
+        try:
+            return json.loads(body)
+        except (ValueError, RecursionError) as error:
+            raise ParseError(f"This is no JSON: {error}") from error
+
+
+class AlwaysJSON(BaseContentNegotiation):
+    """JSON whatever `Accept` says: there is nothing else, and a 406 would help nobody."""
+
+    def select_parser(self, request: Request, parsers: Any) -> Any:
+        return parsers[0]
+
+    def select_renderer(
+        self, request: Request, renderers: Any, format_suffix: str | None = None
+    ) -> tuple[BaseRenderer, str]:
+        return renderers[0], renderers[0].media_type
+
+
+class NativeView(APIView):
+    """Token or session; problem details; the scope that the method needs (`scopes`, else `read`)."""
+
+    authentication_classes = (TokenAuthentication, SessionAuthentication)
+    permission_classes = (Scope,)
+    parser_classes = (BoundedJSON,)
+    content_negotiation_class = AlwaysJSON
+    scopes: ClassVar[dict[str, str]] = {}
+
+    def get_exception_handler(self) -> Any:
+        return problems.handle
+
+    @property
+    def person(self) -> User:
+        """Who asks; Scope lets nobody else pass."""
+        return cast("User", self.request.user)
+
+    def allows(self, scope: str) -> bool:
+        """Whether the caller came with that scope; a session has all of them."""
+        token = self.request.auth
+        return not isinstance(token, AccessToken) or scope in token.scopes
+
+    def job(self, public_id: str, verb: Verb) -> Job:
+        """The job, for `verb`; raises Http404, PermissionDenied or MissingScope.
+
+        A right that comes from managing a workspace, rather than from owning the job, needs `admin` too.
+        """
+        job = find_job(self.person, public_id, verb)
+        mine = job.owner_id == self.person.pk or (verb is Verb.READ and job.is_public)
+        if verb is not Verb.LIST and not mine and not self.allows("admin"):
+            raise MissingScope("admin")
+        return job
+
+    def number(self, name: str, default: int, most: int | None = None) -> int:
+        """The whole number of a query parameter; raises ValidationError."""
+        text = self.request.query_params.get(name, "")
+        if not text:
+            return default
+        if not (text.isascii() and text.isdigit() and len(text) < 19):
+            raise ValidationError({name: [problems.not_a_number()]})
+        return min(int(text), most) if most is not None else int(text)
+
+    def page(self, rows: QuerySet[Any], size: int) -> tuple[list[Any], bool]:
+        """At most `limit` of `rows`, by default `size`, and whether there are more."""
+        limit = max(1, self.number("limit", size, MOST))
+        found = list(rows[: limit + 1])
+        return found[:limit], len(found) > limit
+
+    def address_after(self, key: int) -> str:
+        """The address of the page that follows the row with `key`."""
+        query = self.request.query_params.copy()
+        query["after"] = str(key)
+        return self.request.build_absolute_uri(f"{self.request.path}?{query.urlencode()}")

@@ -1,0 +1,172 @@
+"""Jobs over the native API: list, submit, read, stop, delete."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, Final
+
+from django.db.models import QuerySet
+from django.urls import reverse
+from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_schema
+from rest_framework.exceptions import ValidationError
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from jobs import dialects, services
+from jobs.api.native import problems, shapes
+from jobs.api.native.base import ABSENT, AFTER, LIMIT, REFUSED, NativeView
+from jobs.api.native.parts import first_tasks
+from jobs.dialects.base import Note, Refused
+from jobs.models import Job, JobFile
+from jobs.states import State
+from jobs.views.findings import notes_of
+from jobs.views.notes import stored_notes
+from quotas.access import Verb, rights
+
+PAGE: Final = 50
+LONGEST_KEY: Final = 255
+
+IDEMPOTENCY_KEY = OpenApiParameter(
+    "Idempotency-Key",
+    str,
+    OpenApiParameter.HEADER,
+    description="The same key and request again answer 200 with the job that there is; nothing is started.",
+)
+
+
+class Jobs(NativeView):
+    """All jobs one may see, and submission."""
+
+    scopes = {"POST": "submit"}
+
+    @extend_schema(
+        operation_id="jobs_list",
+        parameters=[
+            AFTER,
+            LIMIT,
+            OpenApiParameter("state", str, many=True, enum=[state.value for state in State]),
+            OpenApiParameter("owner", str, description="`me`, or a user name"),
+            OpenApiParameter("workspace", str),
+        ],
+        responses={200: shapes.JobPage, 401: shapes.ProblemDetails},
+    )
+    def get(self, request: Request) -> Response:
+        """Newest first, by keys: the hundredth page costs what the first does."""
+        rows = self._narrowed().select_related("owner", "workspace", "cluster", "quota").order_by("-pk")
+        if after := self.number("after", 0):
+            rows = rows.filter(pk__lt=after)
+        page, more = self.page(rows, PAGE)
+        following = self.address_after(page[-1].pk) if more else None
+        return Response({"jobs": [shapes.job(row) for row in page], "next": following})
+
+    def _narrowed(self) -> QuerySet[Job]:
+        rows: QuerySet[Job] = Job.objects.visible_to(self.person)
+        query = self.request.query_params
+        if states := query.getlist("state"):
+            rows = rows.filter(state__in=states)
+        if owner := query.get("owner"):
+            rows = rows.filter(owner=self.person) if owner == "me" else rows.filter(owner__username=owner)
+        if workspace := query.get("workspace"):
+            rows = rows.filter(workspace__slug=workspace)
+        return rows
+
+    @extend_schema(
+        operation_id="jobs_submit",
+        request=shapes.SubmissionShape,
+        parameters=[IDEMPOTENCY_KEY],
+        responses={
+            201: shapes.WholeJobShape,
+            200: OpenApiResponse(shapes.WholeJobShape, description="The same request came before."),
+            409: shapes.ProblemDetails,
+            413: shapes.ProblemDetails,
+            **REFUSED,
+        },
+    )
+    def post(self, request: Request) -> Response:
+        """Submit a job file."""
+        shape = shapes.SubmissionShape(data=request.data)
+        shape.is_valid(raise_exception=True)
+        asked = shape.validated_data
+        try:
+            done = services.submit(
+                self.person,
+                asked["file"],
+                dialect=asked["dialect"],
+                place=services.Place(*(asked[name] or "" for name in ("workspace", "cluster", "quota"))),
+                idempotency_key=self._key(),
+                keep_original=asked["keep_original"],
+            )
+        except Refused as refused:
+            return problems.refused(asked["file"], refused.problems)
+        if done.replayed:
+            return Response(whole(self, done.job), headers={"Idempotent-Replayed": "true"})
+        body = {
+            **shapes.job(done.job),
+            "notes": told(asked["file"], done.notes, done.job.dialect),
+            "tasks": [],
+            "tasks_next": None,
+        }
+        return Response(body, status=201, headers={"Location": address(self, done.job)})
+
+    def _key(self) -> str | None:
+        """The Idempotency-Key, if there is one; a longer one than can be kept is refused, not shortened."""
+        key = self.request.headers.get("Idempotency-Key", "")
+        if len(key) > LONGEST_KEY or not key.isprintable():
+            raise ValidationError({"Idempotency-Key": f"At most {LONGEST_KEY} printable characters."})
+        return key or None
+
+
+class OneJob(NativeView):
+    """One job."""
+
+    scopes = {"DELETE": "stop"}
+
+    @extend_schema(operation_id="jobs_read", responses={200: shapes.WholeJobShape, **ABSENT})
+    def get(self, request: Request, public_id: str) -> Response:
+        """The job; its notes and replicas are null for whoever may not read them."""
+        return Response(whole(self, self.job(public_id, Verb.LIST)))
+
+    @extend_schema(operation_id="jobs_delete", responses={204: None, 409: shapes.ProblemDetails, **ABSENT})
+    def delete(self, request: Request, public_id: str) -> Response:
+        """Take an ended job off every page."""
+        services.delete(self.person, self.job(public_id, Verb.CONTROL))
+        return Response(status=204)
+
+
+class Stop(NativeView):
+    """The end of a job."""
+
+    scopes = {"POST": "stop"}
+
+    @extend_schema(operation_id="jobs_stop", request=None, responses={200: shapes.WholeJobShape, **ABSENT})
+    def post(self, request: Request, public_id: str) -> Response:
+        """Ask for it; the state changes when the end is observed.  An ended job stays as it ended."""
+        services.stop(self.person, self.job(public_id, Verb.CONTROL))
+        return Response(whole(self, self.job(public_id, Verb.LIST)))
+
+
+def address(view: NativeView, job: Job) -> str:
+    """Where the job is to be found."""
+    return view.request.build_absolute_uri(reverse("api_job", kwargs={"public_id": job.public_id}))
+
+
+def whole(view: NativeView, job: Job) -> dict[str, Any]:
+    """WholeJobShape: the job, with its notes and first replicas for those who may read it."""
+    may = rights(view.person, job)
+    mine = job.owner_id == view.person.pk
+    if Verb.READ not in may or not (mine or job.is_public or view.allows("admin")):
+        return {**shapes.job(job), "notes": None, "tasks": None, "tasks_next": None}
+    tasks, more = first_tasks(view, job, enter=Verb.ENTER in may)
+    file = JobFile.objects.get(job=job)
+    return {
+        **shapes.job(job),
+        "notes": told(file.text, stored_notes(file), job.dialect),
+        "tasks": tasks,
+        "tasks_next": more,
+    }
+
+
+def told(text: str, notes: Iterable[Note], dialect: str) -> list[dict[str, Any]]:
+    """What was told at submission, in the reader's language."""
+    rows = tuple(notes)
+    return [note.to_json() for note in notes_of(text, rows, dialects.get(dialect))] if rows else []

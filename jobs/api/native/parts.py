@@ -1,0 +1,144 @@
+"""What belongs to one job, over the native API: replicas, endpoints, events, logs."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from django.db.models import QuerySet
+from django.http import HttpResponseBase
+from django.urls import reverse
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_schema
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from jobs.api.native import shapes
+from jobs.api.native.base import ABSENT, AFTER, LIMIT, REFUSED, NativeView
+from jobs.live import raw
+from jobs.models import Event, Job, Task
+from quotas.access import Verb, can
+
+EVENTS: Final = 100
+
+WHICH_LOG = (
+    OpenApiParameter("attempt", int, description="the newest when left out"),
+    OpenApiParameter("run", int, description="the newest when left out"),
+    OpenApiParameter("stream", str, enum=["output"]),
+    OpenApiParameter("offset", int, description="negative: from the end, moved to the beginning of a line"),
+)
+
+
+def tasks_of(job: Job) -> QuerySet[Task]:
+    """The replicas of the job's current run, in their order."""
+    rows = Task.objects.filter(attempt__job=job, attempt__number=job.attempt_number, run=job.run_number)
+    return rows.order_by("ordinal").prefetch_related("endpoints")
+
+
+def first_tasks(view: NativeView, job: Job, *, enter: bool) -> tuple[list[dict[str, Any]], str | None]:
+    """The replicas that stand in the job itself, and the address of the others."""
+    rows = list(tasks_of(job)[: shapes.MOST_TASKS + 1])
+    page = rows[: shapes.MOST_TASKS]
+    more = None
+    if len(rows) > len(page):
+        path = reverse("api_job_tasks", kwargs={"public_id": job.public_id})
+        more = view.request.build_absolute_uri(f"{path}?after={page[-1].ordinal}")
+    return listed(view, job, page, enter=enter), more
+
+
+def listed(view: NativeView, job: Job, rows: list[Task], *, enter: bool) -> list[dict[str, Any]]:
+    """TaskShapes; with links to the endpoints for a person who may `enter`, and the scope for it."""
+    opened = enter and view.allows("exec")
+    return [
+        shapes.task(row, job.attempt_number, lambda slug: opening(view, slug) if opened else None)
+        for row in rows
+    ]
+
+
+def opening(view: NativeView, slug: str) -> str:
+    """The link that opens an endpoint in the browser of somebody who is signed in."""
+    return view.request.build_absolute_uri(reverse("endpoint_open", kwargs={"slug": slug}))
+
+
+class Tasks(NativeView):
+    """The replicas of a job's current run."""
+
+    @extend_schema(
+        operation_id="jobs_tasks", parameters=[AFTER, LIMIT], responses={200: shapes.TaskPage, **ABSENT}
+    )
+    def get(self, request: Request, public_id: str) -> Response:
+        """In their order, by keys."""
+        job = self.job(public_id, Verb.READ)
+        rows = tasks_of(job)
+        if "after" in request.query_params:
+            rows = rows.filter(ordinal__gt=self.number("after", 0))
+        page, more = self.page(rows, shapes.MOST_TASKS)
+        tasks = listed(self, job, page, enter=can(self.person, Verb.ENTER, job))
+        following = self.address_after(page[-1].ordinal) if more else None
+        return Response({"tasks": tasks, "next": following})
+
+
+class Endpoints(NativeView):
+    """What a job's replicas serve."""
+
+    scopes = {"GET": "exec"}
+
+    @extend_schema(
+        operation_id="jobs_endpoints",
+        responses={200: shapes.ServedShape(many=True), **ABSENT},
+    )
+    def get(self, request: Request, public_id: str) -> Response:
+        """Every endpoint of the current run, with the link that opens it."""
+        job = self.job(public_id, Verb.ENTER)
+        served = []
+        for row in tasks_of(job).filter(endpoints__isnull=False).distinct():
+            shown = shapes.task(row, job.attempt_number, lambda slug: opening(self, slug))
+            served += [{"role": row.role, "index": row.index, **each} for each in shown["endpoints"]]
+        return Response(served)
+
+
+class Events(NativeView):
+    """What happened to a job."""
+
+    @extend_schema(
+        operation_id="jobs_events", parameters=[AFTER, LIMIT], responses={200: shapes.EventPage, **ABSENT}
+    )
+    def get(self, request: Request, public_id: str) -> Response:
+        """In order, by keys."""
+        job = self.job(public_id, Verb.READ)
+        rows = Event.objects.filter(job=job, pk__gt=self.number("after", 0)).select_related("actor")
+        page, more = self.page(rows.order_by("pk"), EVENTS)
+        following = self.address_after(page[-1].pk) if more else None
+        return Response({"events": [shapes.event(row) for row in page], "next": following})
+
+
+class Logs(NativeView):
+    """The bytes of a replica's log."""
+
+    @extend_schema(
+        operation_id="jobs_logs",
+        parameters=[
+            OpenApiParameter("role", str, required=True),
+            OpenApiParameter("index", int),
+            *WHICH_LOG,
+            OpenApiParameter("limit", int, description="bytes, or matches with `q`"),
+            OpenApiParameter("q", str, description="answer the lines that contain it, as JSON"),
+            OpenApiParameter("download", bool, description="the whole log, as an attachment"),
+            *(
+                OpenApiParameter(name, kind, OpenApiParameter.HEADER, response=[200], description=about)
+                for name, kind, about in (
+                    ("X-Next-Offset", int, "where to go on"),
+                    ("X-Size", int, "of the log so far"),
+                    ("X-State", str, "open, complete, truncated or gone"),
+                )
+            ),
+        ],
+        responses={
+            (200, "text/plain"): OpenApiResponse(OpenApiTypes.BINARY, description="the bytes as written"),
+            (200, "application/json"): shapes.MatchesShape,
+            **REFUSED,
+            **ABSENT,
+        },
+    )
+    def get(self, request: Request, public_id: str) -> HttpResponseBase:
+        """A slice by offset; repeated from `X-Next-Offset` on until `X-State` is not open."""
+        return raw.respond(self.job(public_id, Verb.READ), request.query_params.dict())

@@ -1,0 +1,264 @@
+"""The shapes of requests and answers.  Written once: they check, they render, they are the schema."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from rest_framework import serializers
+
+from jobs import dialects, messages
+from jobs.models import Event, Job, Task
+from jobs.states import TASK_TERMINAL, ReasonCode, State, TaskState
+
+MOST_TASKS: Final = 100
+"""As many replicas stand in the job itself; the rest is paged."""
+
+
+class FixShape(serializers.Serializer[Any]):
+    """A change that would cure a problem: the value to put at `pointer`; null takes it away."""
+
+    pointer = serializers.CharField()
+    value = serializers.JSONField(allow_null=True)
+
+
+class ProblemShape(serializers.Serializer[Any]):
+    """Something wrong with, or worth knowing about, a job file."""
+
+    pointer = serializers.CharField(help_text="RFC 6901; empty for the whole text")
+    line = serializers.IntegerField(allow_null=True)
+    column = serializers.IntegerField(allow_null=True)
+    code = serializers.CharField()
+    message = serializers.CharField()
+    fix = FixShape(allow_null=True)
+
+
+class ProblemDetails(serializers.Serializer[Any]):
+    """RFC 9457; `problems` where a job file or a field was refused."""
+
+    type = serializers.CharField()
+    title = serializers.CharField()
+    status = serializers.IntegerField()
+    detail = serializers.CharField()
+    problems = ProblemShape(many=True, required=False)
+
+
+class TextField(serializers.CharField):
+    """Text as it stands; a number is not quietly made one."""
+
+    def to_internal_value(self, data: Any) -> str:
+        if not isinstance(data, str):
+            self.fail("invalid")
+        return str(super().to_internal_value(data))
+
+
+class FileShape(serializers.Serializer[Any]):
+    """A job file, and its dialect when it should not be worked out."""
+
+    file = TextField(trim_whitespace=False)
+    dialect = serializers.ChoiceField(choices=dialects.NAMES, allow_null=True, default=None)
+
+
+class SubmissionShape(FileShape):
+    """A job file and where it should go; what is null is chosen."""
+
+    cluster = serializers.SlugField(allow_null=True, default=None)
+    workspace = serializers.SlugField(allow_null=True, default=None)
+    quota = serializers.SlugField(allow_null=True, default=None)
+    keep_original = serializers.BooleanField(
+        default=False, help_text="do not apply the fixes that the notes offer"
+    )
+
+
+class CheckedShape(serializers.Serializer[Any]):
+    """What there is to say about a file."""
+
+    dialect = serializers.CharField(allow_blank=True)
+    ok = serializers.BooleanField()
+    problems = ProblemShape(many=True)
+    notes = ProblemShape(many=True)
+
+
+class ReasonShape(serializers.Serializer[Any]):
+    """Why, as a code and as a sentence in the reader's language."""
+
+    code = serializers.CharField()
+    message = serializers.CharField()
+
+
+class EndpointShape(serializers.Serializer[Any]):
+    """A port of a replica; `url` opens it through the gateway, for whoever may enter and whose token may.
+
+    `host` and `port` are where it listens inside the cluster's network.
+    """
+
+    label = serializers.CharField()  # type: ignore[assignment]  # the field of that name
+    url = serializers.CharField(allow_null=True)
+    host = serializers.CharField()
+    port = serializers.IntegerField()
+    ready = serializers.BooleanField()
+
+
+class ServedShape(EndpointShape):
+    """An endpoint, and the replica that serves it."""
+
+    role = serializers.CharField()
+    index = serializers.IntegerField()
+
+
+class MatchShape(serializers.Serializer[Any]):
+    """A line in which something was found, by the offset of its first byte."""
+
+    offset = serializers.IntegerField()
+    text = serializers.CharField()
+
+
+class MatchesShape(serializers.Serializer[Any]):
+    """Lines of a log, and where to search on: null once all of it was searched."""
+
+    matches = MatchShape(many=True)
+    next_offset = serializers.IntegerField(allow_null=True)
+
+
+class TaskShape(serializers.Serializer[Any]):
+    """One replica.  `exit_code` is 128+n after signal n."""
+
+    role = serializers.CharField()
+    index = serializers.IntegerField()
+    attempt = serializers.IntegerField()
+    run = serializers.IntegerField()
+    state = serializers.ChoiceField(choices=list(TaskState))
+    exit_code = serializers.IntegerField(allow_null=True)
+    signal = serializers.IntegerField(allow_null=True)
+    node = serializers.CharField(allow_blank=True)
+    endpoints = EndpointShape(many=True)
+
+
+class JobShape(serializers.Serializer[Any]):
+    """A job as everybody in its workspace sees it."""
+
+    id = serializers.CharField()
+    name = serializers.CharField()
+    state = serializers.ChoiceField(choices=list(State))
+    phase = serializers.CharField()
+    reason = ReasonShape()
+    owner = serializers.CharField()
+    workspace = serializers.CharField()
+    cluster = serializers.CharField()
+    quota = serializers.CharField()
+    priority = serializers.IntegerField()
+    attempt = serializers.IntegerField()
+    run = serializers.IntegerField()
+    replicas = serializers.IntegerField()
+    replicas_running = serializers.IntegerField()
+    replicas_failed = serializers.IntegerField()
+    gpus = serializers.IntegerField()
+    gpu_type = serializers.CharField(allow_blank=True)
+    created_at = serializers.DateTimeField()
+    started_at = serializers.DateTimeField(allow_null=True)
+    ended_at = serializers.DateTimeField(allow_null=True)
+
+
+class WholeJobShape(JobShape):
+    """With what only those who may read it see: null for the others."""
+
+    notes = ProblemShape(many=True, allow_null=True)
+    tasks = TaskShape(many=True, allow_null=True)
+    tasks_next = serializers.CharField(allow_null=True, help_text="the address of more replicas")
+
+
+class EventShape(serializers.Serializer[Any]):
+    """Something that happened."""
+
+    id = serializers.IntegerField()
+    at = serializers.DateTimeField()
+    kind = serializers.ChoiceField(choices=Event.Kind.choices)
+    attempt = serializers.IntegerField()
+    actor = serializers.CharField(allow_null=True)
+    params = serializers.DictField()
+
+
+class JobPage(serializers.Serializer[Any]):
+    """Jobs, newest first, and the address of the next ones."""
+
+    jobs = JobShape(many=True)
+    next = serializers.CharField(allow_null=True)
+
+
+class TaskPage(serializers.Serializer[Any]):
+    """Replicas in their order, and the address of the next ones."""
+
+    tasks = TaskShape(many=True)
+    next = serializers.CharField(allow_null=True)
+
+
+class EventPage(serializers.Serializer[Any]):
+    """Events in their order, and the address of the next ones."""
+
+    events = EventShape(many=True)
+    next = serializers.CharField(allow_null=True)
+
+
+def job(row: Job) -> dict[str, Any]:
+    """JobShape of a row that came with its owner, workspace, cluster and quota."""
+    message = messages.reason_message(ReasonCode(row.reason_code), row.reason_params)
+    return {
+        "id": row.public_id,
+        "name": row.name,
+        "state": row.state,
+        "phase": row.phase,
+        "reason": {"code": row.reason_code, "message": message},
+        "owner": row.owner.get_username(),
+        "workspace": row.workspace.slug,
+        "cluster": row.cluster.slug,
+        "quota": row.quota.slug,
+        "priority": row.priority,
+        "attempt": row.attempt_number,
+        "run": row.run_number,
+        "replicas": row.tasks_total,
+        "replicas_running": row.tasks_running,
+        "replicas_failed": row.tasks_failed,
+        "gpus": row.gpus,
+        "gpu_type": row.gpu_type,
+        "created_at": row.created_at,
+        "started_at": row.started_at,
+        "ended_at": row.ended_at,
+    }
+
+
+def task(row: Task, attempt: int, opening: Callable[[str], str | None]) -> dict[str, Any]:
+    """TaskShape of a row that came with its endpoints; `opening` makes a link of an endpoint's slug."""
+    ended = TaskState(row.state) in TASK_TERMINAL
+    endpoints = [
+        {
+            "label": endpoint.label,
+            "url": None if ended else opening(endpoint.slug),
+            "host": endpoint.host,
+            "port": endpoint.port,
+            "ready": endpoint.ready and not ended,
+        }
+        for endpoint in row.endpoints.all()
+    ]
+    return {
+        "role": row.role,
+        "index": row.index,
+        "attempt": attempt,
+        "run": row.run,
+        "state": row.state,
+        "exit_code": row.exit_code,
+        "signal": row.signal,
+        "node": row.node,
+        "endpoints": endpoints,
+    }
+
+
+def event(row: Event) -> dict[str, Any]:
+    """EventShape of a row that came with its actor."""
+    return {
+        "id": row.pk,
+        "at": row.at,
+        "kind": row.kind,
+        "attempt": row.attempt,
+        "actor": row.actor.get_username() if row.actor else None,
+        "params": row.params,
+    }

@@ -1,0 +1,126 @@
+"""Server-Sent Events over the native API: what a job is, and what it writes."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from functools import partial
+
+from asgiref.sync import sync_to_async
+from django.http import HttpRequest, HttpResponseBase
+from django.utils import translation
+from django.views.decorators.http import require_GET
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_schema
+from rest_framework.renderers import JSONRenderer
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from jobs import bus
+from jobs.api.native import problems, shapes
+from jobs.api.native.auth import Caller, MissingScope, caller
+from jobs.api.native.base import ABSENT, REFUSED, NativeView
+from jobs.api.native.parts import WHICH_LOG
+from jobs.live import sight, sse
+from jobs.live.connection import Source, Visit, open_stream
+from jobs.live.inbox import Inbox
+from jobs.live.reader import LogReader, asked
+from jobs.live.threads import aside
+from jobs.models import Job
+from jobs.views.access import find_job
+from quotas.access import Verb
+
+
+class StateSource:
+    """`state` events: the job as `GET jobs/{id}` tells it, at first and whenever that changes."""
+
+    def __init__(self, job: Job, inbox: Inbox, language: str) -> None:
+        self._job = job
+        self._inbox = inbox
+        self._language = language
+        self._told = b""
+        self.over = False
+
+    async def take(self) -> bytes:
+        """The state, when it is another than was told last."""
+        if self._inbox.look() is None and self._told:
+            return b""
+        now = await aside(self._state)
+        if now == self._told:
+            return b""
+        self._told = now
+        return now
+
+    def _state(self) -> bytes:
+        rows = Job.objects.select_related("owner", "workspace", "cluster", "quota")
+        row = rows.get(pk=self._job.pk)
+        self.over = row.is_ended
+        with translation.override(self._language):
+            return sse.encoded("state", JSONRenderer().render(shapes.job(row)))
+
+    async def close(self) -> None:
+        """Holds nothing."""
+
+
+@require_GET
+async def stream(request: HttpRequest, public_id: str) -> HttpResponseBase:
+    """`state`, and with `log=ROLE/INDEX` what is written to that log; ends once the job and the log have."""
+    try:
+        log = asked(request.GET.dict(), request.headers.get("Last-Event-ID", ""))
+        visit, job = await sync_to_async(_visit)(request, public_id, Verb.READ if log else Verb.LIST)
+        language = translation.get_language()
+        followed: list[StateSource | LogReader] = []
+
+        def sources(inbox: Inbox, wake: asyncio.Event) -> Sequence[Source]:
+            followed.append(StateSource(job, inbox, language))
+            if log:
+                followed.append(LogReader(job, *log, wake))
+            return followed
+
+        only = frozenset({bus.job_name(job.public_id)})
+        return open_stream(visit, sources, only=only, over=lambda: all(source.over for source in followed))
+    except Exception as error:  # noqa: BLE001  # whatever it is, it is told as a problem
+        return problems.answer(error)
+
+
+def _visit(request: HttpRequest, public_id: str, verb: Verb) -> tuple[Visit, Job]:
+    who = caller(request)
+    job = find_job(who.user, public_id, verb)
+    mine = job.owner_id == who.user.pk or job.is_public
+    if verb is Verb.READ and not mine and who.scopes is not None and "admin" not in who.scopes:
+        raise MissingScope("admin")
+    return Visit(who.user.pk, frozenset({job.workspace_id}), partial(_look, who, job.pk, verb)), job
+
+
+def _look(who: Caller, job_pk: int, verb: Verb) -> frozenset[int] | None:
+    return sight.one_job(who.still(), job_pk, verb)
+
+
+class Described(NativeView):
+    """The stream as the schema shows it: Django REST framework itself knows no asynchronous views."""
+
+    @extend_schema(
+        operation_id="jobs_stream",
+        parameters=[
+            OpenApiParameter("log", str, description="ROLE/INDEX: follow this log too"),
+            *WHICH_LOG,
+            OpenApiParameter("Last-Event-ID", str, OpenApiParameter.HEADER),
+        ],
+        responses={
+            (200, "text/event-stream"): OpenApiResponse(
+                OpenApiTypes.STR,
+                description="`state`: a job; `log`: a JSON string, id `<attempt>.<run>.<offset after it>`; "
+                "`attempt`: what follows is of another attempt or run; `end`: the log is whole; `ping`.",
+            ),
+            429: shapes.ProblemDetails,
+            **REFUSED,
+            **ABSENT,
+        },
+    )
+    def get(self, request: Request, public_id: str) -> Response:
+        """Server-Sent Events until the job, and the log that was asked for, have ended."""
+        raise NotImplementedError
+
+
+# Where the schema looks for what it should say of a view.
+stream.cls, stream.initkwargs = Described, {}  # type: ignore[attr-defined]

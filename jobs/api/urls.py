@@ -1,0 +1,28 @@
+"""Which address of the APIs leads where."""
+
+from __future__ import annotations
+
+from django.urls import path
+from drf_spectacular.views import SpectacularAPIView
+
+from jobs.api.native import check, jobs, parts, streams
+
+V1 = "api/console/v1/"
+JOB = f"{V1}jobs/<slug:public_id>"
+
+urlpatterns = [
+    path(f"{V1}jobs", jobs.Jobs.as_view(), name="api_jobs"),
+    path(JOB, jobs.OneJob.as_view(), name="api_job"),
+    path(f"{JOB}/tasks", parts.Tasks.as_view(), name="api_job_tasks"),
+    path(f"{JOB}/endpoints", parts.Endpoints.as_view(), name="api_job_endpoints"),
+    path(f"{JOB}/stop", jobs.Stop.as_view(), name="api_job_stop"),
+    path(f"{JOB}/events", parts.Events.as_view(), name="api_job_events"),
+    path(f"{JOB}/logs", parts.Logs.as_view(), name="api_job_logs"),
+    path(f"{JOB}/stream", streams.stream, name="api_job_stream"),
+    path(f"{V1}check", check.Check.as_view(), name="api_check"),
+    path(
+        f"{V1}schema",
+        SpectacularAPIView.as_view(authentication_classes=[], permission_classes=[]),
+        name="api_schema",
+    ),
+]

@@ -1,0 +1,240 @@
+"""What every backend is, and the words it speaks.
+
+A backend is cheap to make and keeps nothing in memory: what it must remember lies with its engine or
+on its disk.  Every call has a time limit and none retries inside.  No answer is an exception
+(`Unreachable`), never a state.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import Enum, StrEnum
+from pathlib import Path
+from typing import NewType, Protocol
+
+from jobs.spec import JobSpec
+from jobs.states import Phase, Reason, State, TaskState
+
+Handle = NewType("Handle", str)
+"""The engine's own name for what it accepted; opaque to everybody else."""
+
+
+class Capability(StrEnum):
+    """What a backend can do; asked for, never tried out."""
+
+    SCHEDULES = "schedules"
+    HOLD = "hold"
+    GANG = "gang"
+    LOGS = "logs"
+    EXEC = "exec"
+    PORTS = "ports"
+    INVENTORY = "inventory"
+    MOUNTS = "mounts"
+    IMAGES = "images"
+    DRY_RUN = "dry_run"
+    WATCH = "watch"
+    LIVE_FILES = "live_files"
+
+
+class Refused(Exception):
+    """The engine will never take this job; `reason` says why to the person.  Final."""
+
+    def __init__(self, reason: Reason) -> None:
+        super().__init__(reason.code)
+        self.reason = reason
+
+
+class NotSent(Exception):
+    """Certainly nothing was started; the job goes back to the queue."""
+
+    def __init__(self, reason: Reason) -> None:
+        super().__init__(reason.code)
+        self.reason = reason
+
+
+class Unknown(Exception):
+    """It may or may not have been started; only `find` can tell."""
+
+
+class Unreachable(Exception):
+    """The engine did not answer.  Says nothing about any job."""
+
+
+class Gone(Enum):
+    """The engine answered, and does not know the handle."""
+
+    GONE = "gone"
+
+
+@dataclass(frozen=True, slots=True)
+class Person:
+    """For whom a job runs: a login name, and the console's number for them (> 0, never used twice)."""
+
+    name: str
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
+class Submission:
+    """Everything a backend needs to start one attempt.
+
+    `key` is `<installation>-<public id>-<attempt>`, a DNS label that the engine carries in its name
+    field.  `secrets` maps SecretRef names to values; they reach the job by a 0600 file, never by argv.
+    `endpoint_token` reaches it the same way, as JOB_CONSOLE_ENDPOINT_TOKEN: a notebook asks for it, and
+    the console's link carries it.
+    """
+
+    key: str
+    job_id: str
+    attempt: int
+    spec: JobSpec
+    person: Person
+    virtual_cluster: str = "default"
+    secrets: Mapping[str, str] = field(default_factory=dict, repr=False)
+    endpoint_token: str = field(default="", repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class TaskRef:
+    """One replica of one run of an attempt; runs count from 1, indexes from 0."""
+
+    role: str
+    index: int
+    run: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class EndpointSeen:
+    """A labelled port of a replica, reachable from the worker side at host:port."""
+
+    label: str
+    host: str
+    port: int
+    ready: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ReplicaSeen:
+    """One replica as the engine tells it.  Times are seconds since the epoch by the engine's clock,
+    for show only; `log_path` is where its output lies when this machine can read it there.
+    """
+
+    role: str
+    index: int
+    state: TaskState
+    reason: Reason | None = None
+    exit_code: int | None = None
+    signal: int | None = None
+    node: str = ""
+    started_at: float | None = None
+    ended_at: float | None = None
+    log_path: str = ""
+    image_used: bool | None = None
+    limits: str = ""
+    endpoints: tuple[EndpointSeen, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Observation:
+    """One attempt as the engine tells it now.
+
+    `state` is PENDING, RUNNING or an end; `version` changes whenever anything here does, so that an
+    unchanged observation costs a comparison; `run` counts the engine's own restarts from 1.
+    """
+
+    state: State
+    reason: Reason
+    phase: Phase
+    replicas: tuple[ReplicaSeen, ...] = ()
+    run: int = 1
+    version: str = ""
+    started_at: float | None = None
+    ended_at: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Gpu:
+    """One GPU: its index on the node and the type's name as people write it."""
+
+    index: int
+    type: str
+    memory_mib: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class NodeSeen:
+    """What a node has in all, and what is free of it."""
+
+    name: str
+    cpu_milli: int
+    memory_mib: int
+    gpus: tuple[Gpu, ...] = ()
+    free_cpu_milli: int = 0
+    free_memory_mib: int = 0
+    free_gpus: tuple[int, ...] = ()
+    schedulable: bool = True
+    why: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Inventory:
+    """Every node of a cluster, and warnings an admin should read (codes of `jobs.messages`)."""
+
+    nodes: tuple[NodeSeen, ...]
+    warnings: tuple[Reason, ...] = ()
+
+
+class LogState(StrEnum):
+    """What a log slice says about the rest."""
+
+    OPEN = "open"
+    COMPLETE = "complete"
+    GONE = "gone"
+    TRUNCATED = "truncated"
+
+
+@dataclass(frozen=True, slots=True)
+class LogSlice:
+    """Bytes from `cursor` on, and where to go on; never a gap, never a repeat."""
+
+    data: bytes
+    cursor: str
+    state: LogState
+
+
+class Backend(Protocol):
+    """A place where jobs run.  See DESIGN section 4 for the contract in words."""
+
+    @property
+    def capabilities(self) -> frozenset[Capability]:
+        """What it can do, here and now."""
+
+    def find(self, keys: Sequence[str]) -> Mapping[str, Sequence[Handle]]:
+        """Every handle the engine knows for each key (an absent key: an empty sequence), in one call."""
+
+    def submit(self, submission: Submission) -> Handle:
+        """Start the attempt once; the same key again gives the same handle.
+
+        Raises Refused (final), NotSent (certainly nothing started) or Unknown (only `find` can tell).
+        """
+
+    def observe(self, handles: Sequence[Handle]) -> Mapping[Handle, Observation | Gone]:
+        """One entry for each handle, in one call to the engine; raises Unreachable without an answer."""
+
+    def stop(self, handle: Handle, *, grace_s: int, signal: str) -> None:
+        """Ask for the end and return: `signal` now, KILL of the whole tree after `grace_s` seconds.
+        An absent job is success; asking twice keeps the earlier deadline.
+        """
+
+    def read_log(self, handle: Handle, task: TaskRef, cursor: str, limit: int) -> LogSlice:
+        """At most `limit` bytes from `cursor` ('' is the beginning)."""
+
+    def inventory(self) -> Inventory:
+        """Nodes, what is free, what others run; also the connection test."""
+
+    def forget(self, handle: Handle) -> None:
+        """Remove what is left of an ended attempt (folders, containers).  Absent is success."""
+
+    def bell(self) -> Path | None:
+        """With WATCH: a file whose time moves whenever a job changes.  A hint; polling stays the floor."""

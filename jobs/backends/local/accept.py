@@ -1,0 +1,210 @@
+"""Accepting an attempt: a plan that gives every replica its share, or the reason why there is none."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from jobs.backends.base import Gpu, NotSent, Refused, Submission
+from jobs.backends.local import gpus, isolation, processes
+from jobs.backends.local.config import LocalConfig
+from jobs.backends.local.environment import IMPLICIT_PORTS
+from jobs.backends.local.holdings import Held, Holding
+from jobs.backends.local.isolation import Isolation
+from jobs.backends.local.machine import Total
+from jobs.backends.local.plan import Counts, House, Plan, Role, Slot, Warned
+from jobs.backends.local.ports import NoneFree, Picker
+from jobs.spec import JobSpec, Port, SecretRef, TaskRole
+from jobs.states import Params, Reason, ReasonCode
+
+ENDPOINT_TOKEN = "JOB_CONSOLE_ENDPOINT_TOKEN"  # noqa: S105 the variable's name
+
+
+@dataclass(frozen=True, slots=True)
+class Means:
+    """What this machine brings to the job: its isolation, and its container engine ('' for none)."""
+
+    isolation: Isolation
+    engine: tuple[str, ...]
+
+
+def refuse_impossible(submission: Submission, config: LocalConfig, means: Means) -> None:
+    """Raise Refused for what this machine will never run, however long one waits."""
+    spec = submission.spec
+    for ref in _secrets_named(spec):
+        if ref.name not in submission.secrets:
+            raise Refused(Reason(ReasonCode.REFUSED, {"why": "no_secret", "name": ref.name}))
+    if (field := _not_done_here(spec, config)) is not None:
+        raise Refused(Reason(ReasonCode.REFUSED, {"why": "field", "field": field}))
+    images = [role.image for role in spec.roles if role.image]
+    if images and not means.engine and not config.allow_plain:
+        raise Refused(Reason(ReasonCode.REFUSED, {"why": "no_image_engine", "image": images[0]}))
+    total = config.total()
+    for resource, most in (("cpu_milli", total.cpu_milli), ("memory_mib", total.memory_mib)):
+        wanted = sum(getattr(role.resources, resource) * role.replicas for role in spec.roles)
+        if wanted > most:
+            params: Params = {"why": "exceeds_cluster", "resource": resource, "wanted": wanted, "total": most}
+            raise Refused(Reason(ReasonCode.REFUSED, params))
+
+
+def plan(submission: Submission, config: LocalConfig, means: Means, held: Held) -> Plan:
+    """The attempt's plan, out of what nobody holds; raises NotSent when there is not enough now."""
+    spec, total = submission.spec, config.total()
+    _check_room(spec, total, held)
+    free_gpus = [gpu for gpu in total.gpus if gpu.index not in held.gpus]
+    picker = Picker(config.ports, held.ports)
+    roles = []
+    for role in spec.roles:
+        cards = [_cards(role, total, free_gpus) for _ in range(role.replicas)]
+        slots = (Slot(mine, _ports(role, index, picker)) for index, mine in enumerate(cards))
+        roles.append(_role(role, tuple(slots)))
+    uid = config.uid_of(submission.person.number, means.isolation)
+    return Plan(
+        key=submission.key,
+        job=submission.job_id,
+        attempt=submission.attempt,
+        name=spec.name,
+        user=submission.person.name,
+        uid=uid,
+        gid=uid,
+        virtual_cluster=submission.virtual_cluster,
+        framework=spec.framework,
+        created_at=time.time(),
+        boot=processes.boot_id(),
+        env=spec.env,
+        locations={mount.purpose.value: mount.uri for mount in spec.mounts},
+        time_limit_s=spec.time_limit_s,
+        warned=Warned(spec.end_signal.signal, spec.end_signal.seconds_before) if spec.end_signal else None,
+        grace_s=spec.grace_s,
+        keep_failed_s=spec.keep_failed_s,
+        house=_house(config, means),
+        roles=tuple(roles),
+    )
+
+
+def secrets_of(submission: Submission) -> dict[str, Any]:
+    """What `layout.SECRETS` holds: secret environment variables, and the login for the image registry."""
+    spec, values = submission.spec, submission.secrets
+    env = {name: values[ref.name] for name, ref in spec.secret_env.items()}
+    if submission.endpoint_token:
+        env[ENDPOINT_TOKEN] = submission.endpoint_token
+    login = spec.registry_auth
+    if login is None or login.password is None:
+        return {"env": env}
+    password = values[login.password.name]
+    return {
+        "env": env,
+        "registry": {"registry": login.registry, "username": login.username, "password": password},
+    }
+
+
+def holding_of(made: Plan) -> Holding:
+    """What the plan holds of the machine."""
+    slots = [slot for role in made.roles for slot in role.slots]
+    return Holding(
+        sum(role.cpu_milli * role.replicas for role in made.roles),
+        sum(role.memory_mib * role.replicas for role in made.roles),
+        tuple(gpu for slot in slots for gpu in slot.gpus),
+        tuple(port for slot in slots for ports in slot.ports.values() for port in ports),
+    )
+
+
+def _secrets_named(spec: JobSpec) -> list[SecretRef]:
+    login = spec.registry_auth
+    return [*spec.secret_env.values(), *([login.password] if login and login.password else [])]
+
+
+def _not_done_here(spec: JobSpec, config: LocalConfig) -> str | None:
+    """The first thing the job asks for that would be missing when it runs; None when there is none."""
+    wanted = {
+        "mounts": any(mount.path or mount.id for mount in spec.mounts),
+        "code": spec.code is not None,
+        "requirements": bool(spec.requirements.packages or spec.requirements.directory),
+        "nodes": any(
+            (role.nodes.only and config.node not in role.nodes.only) or config.node in role.nodes.never
+            for role in spec.roles
+        ),
+    }
+    return next((field for field, asked in wanted.items() if asked), None)
+
+
+def _check_room(spec: JobSpec, total: Total, held: Held) -> None:
+    """All of it at once, or nothing (gang)."""
+    for resource, free in (
+        ("cpu_milli", total.cpu_milli - held.cpu_milli),
+        ("memory_mib", total.memory_mib - held.memory_mib),
+    ):
+        wanted = sum(getattr(role.resources, resource) * role.replicas for role in spec.roles)
+        if wanted > free:
+            raise _no_room(resource, wanted, free)
+
+
+def _cards(role: TaskRole, total: Total, free: list[Gpu]) -> tuple[int, ...]:
+    """GPUs for one replica, taken from `free`."""
+    wanted, kind = role.resources.gpus, role.resources.gpu_type
+    if not wanted:
+        return ()
+    if not any(gpus.matches(gpu.type, kind) for gpu in total.gpus):
+        raise NotSent(Reason(ReasonCode.NO_SUCH_GPU, {"gpu_type": kind}))
+    mine = [gpu for gpu in free if gpus.matches(gpu.type, kind)][:wanted]
+    if len(mine) < wanted:
+        raise _no_room("gpu", wanted, len(mine))
+    for gpu in mine:
+        free.remove(gpu)
+    return tuple(gpu.index for gpu in mine)
+
+
+def _ports(role: TaskRole, index: int, picker: Picker) -> dict[str, tuple[int, ...]]:
+    """Ports for one replica: a fixed start moves on by `count` for each replica (OpenPAI runtime)."""
+    asked = {port.label for port in role.ports}
+    implicit = [Port(label=label) for label in IMPLICIT_PORTS if label not in asked]
+    try:
+        return {port.label: _pick(port, index, picker) for port in (*role.ports, *implicit)}
+    except NoneFree as error:
+        params = {"resource": "port", "port": error.port or None}
+        raise NotSent(Reason(ReasonCode.WAITING_CAPACITY, params)) from error
+
+
+def _pick(port: Port, index: int, picker: Picker) -> tuple[int, ...]:
+    if port.begin_at:
+        return picker.exactly(port.begin_at + index * port.count, port.count)
+    return picker.any(port.count)
+
+
+def _no_room(resource: str, wanted: int, free: int) -> NotSent:
+    params: Params = {"resource": resource, "wanted": wanted, "free": max(0, free)}
+    return NotSent(Reason(ReasonCode.WAITING_CAPACITY, params))
+
+
+def _role(role: TaskRole, slots: Sequence[Slot]) -> Role:
+    return Role(
+        name=role.name,
+        command=role.command,
+        image=role.image,
+        cpu_milli=role.resources.cpu_milli,
+        memory_mib=role.resources.memory_mib,
+        shm_mib=role.resources.shm_mib,
+        gpus=role.resources.gpus,
+        env=role.env,
+        completion=Counts(role.completion.min_failed, role.completion.min_succeeded),
+        labels=tuple(port.label for port in role.ports),
+        slots=tuple(slots),
+    )
+
+
+def _house(config: LocalConfig, means: Means) -> House:
+    return House(
+        node=config.node,
+        host_ip=config.host_ip,
+        isolation=means.isolation,
+        hide=isolation.hidden(means.isolation, config.hide),
+        show=tuple(str(path) for path in config.show),
+        path=config.path,
+        limits=config.limits,
+        pids=config.pids,
+        engine=means.engine,
+        gpu_devices=config.gpus is None,
+        bell=str(config.bell or ""),
+    )

@@ -1,0 +1,194 @@
+"""Jobs as processes of this machine (DESIGN section 4, "local")."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from jobs.backends.base import (
+    Backend,
+    Capability,
+    Gone,
+    Handle,
+    Inventory,
+    LogSlice,
+    LogState,
+    NodeSeen,
+    Observation,
+    Submission,
+    TaskRef,
+    Unknown,
+    Unreachable,
+)
+from jobs.backends.local import (
+    accept,
+    detection,
+    engine,
+    files,
+    forget,
+    holdings,
+    launch,
+    layout,
+    observe,
+    processes,
+    readlog,
+)
+from jobs.backends.local.config import LocalConfig
+from jobs.backends.local.files import Folder
+from jobs.backends.local.isolation import Isolation
+from jobs.backends.local.layout import Layout, NotOurs
+from jobs.backends.local.plan import UnknownFormat
+from jobs.faults import fault
+
+
+def from_settings(home: Path, settings: Mapping[str, Any]) -> Backend:
+    """The backend of a console whose home is `home`, with a cluster's settings."""
+    return LocalBackend(LocalConfig.from_settings(home, settings))
+
+
+ALWAYS: Final = frozenset(
+    {
+        Capability.GANG,
+        Capability.LOGS,
+        Capability.PORTS,
+        Capability.INVENTORY,
+        Capability.WATCH,
+        Capability.LIVE_FILES,
+    }
+)
+
+
+class LocalBackend:
+    """Runs attempts as they are described in `layout`; keeps nothing in memory."""
+
+    def __init__(self, config: LocalConfig) -> None:
+        self._config = config
+        self._layout = Layout(config.root)
+
+    @property
+    def capabilities(self) -> frozenset[Capability]:
+        """IMAGES only where there is a container engine."""
+        return ALWAYS | {Capability.IMAGES} if self._engine() else ALWAYS
+
+    def isolation(self) -> Isolation:
+        """What stands between the jobs and everything else here."""
+        return self._config.isolation or detection.detect(self._config.python)
+
+    def _engine(self) -> tuple[str, ...]:
+        return engine.detect(self._config.engine, self._config.engine_options)
+
+    def find(self, keys: Sequence[str]) -> Mapping[str, Sequence[Handle]]:
+        """An attempt exists once its plan does; one that was left without a supervisor gets one."""
+        return {key: [Handle(key)] if self._tend(key) else [] for key in keys}
+
+    def submit(self, submission: Submission) -> Handle:
+        """Plan the attempt under the lock, unless it is planned already, and start its supervisor."""
+        contained = any(role.image for role in submission.spec.roles)
+        means = accept.Means(self.isolation(), self._engine() if contained else ())
+        accept.refuse_impossible(submission, self._config, means)
+        attempt = self._layout.attempt(submission.key)
+        fault("local.before_lock")
+        try:
+            with holdings.locked(self._layout):
+                fault("local.locked")
+                self._accept(submission, attempt, means)
+        except holdings.Busy as error:
+            raise Unknown("another submitter does not finish") from error
+        except OSError as error:
+            raise Unknown(str(error)) from error
+        with contextlib.suppress(OSError):  # accepted is accepted: whoever looks next tries again
+            launch.launch(attempt, self._config.python)
+        fault("local.launched")
+        return Handle(submission.key)
+
+    def _accept(self, submission: Submission, attempt: Path, means: accept.Means) -> None:
+        key = submission.key
+        if (attempt / layout.PLAN).exists() or forget.is_forgotten(self._layout, key):
+            return
+        holdings.tidy(self._layout)
+        made = accept.plan(submission, self._config, means, holdings.held(self._layout, besides=key))
+        attempt.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with Folder.open(attempt) as folder:
+            folder.write(layout.SECRETS, accept.secrets_of(submission))
+            holdings.hold(self._layout, key, accept.holding_of(made))
+            fault("local.claimed")
+            folder.publish(layout.PLAN, made.dump())
+        fault("local.accepted")
+
+    def observe(self, handles: Sequence[Handle]) -> Mapping[Handle, Observation | Gone]:
+        """What the supervisors wrote.
+
+        Raises Unreachable when that can't be read, or when a supervisor is missing and can't be started.
+        """
+        try:
+            return {handle: self._tend(handle) or Gone.GONE for handle in handles}
+        except (OSError, UnknownFormat) as error:
+            raise Unreachable(repr(error)) from error
+
+    def _tend(self, key: str) -> Observation | None:
+        """Look at an attempt, and see that it has a supervisor as long as it lives."""
+        try:
+            attempt = self._layout.attempt(key)
+        except NotOurs:
+            return None
+        sight = observe.look(attempt)
+        if sight is None:
+            return None
+        if not sight.over:
+            launch.ensure(attempt, self._config.python, sight.supervisor)
+        return sight.observation
+
+    def stop(self, handle: Handle, *, grace_s: int, signal: str) -> None:
+        """Write the wish down and wake the supervisor; the earlier of two deadlines stays."""
+        attempt = self._layout.attempt(handle)
+        if not (attempt / layout.PLAN).exists() or (attempt / layout.END).exists():
+            return
+        now = time.monotonic()
+        wish = {"signal": signal, "grace_s": grace_s, "at": now, "boot": processes.boot_id()}
+        before = files.read(attempt / layout.STOP)
+        if (
+            before is None
+            or before["boot"] != wish["boot"]
+            or before["at"] + before["grace_s"] > now + grace_s
+        ):
+            with Folder.open(attempt) as folder:
+                folder.write(layout.STOP, wish)
+        fault("local.stop_written")
+        with contextlib.suppress(OSError):  # it is written: whoever looks next tries again
+            launch.rouse(attempt, self._config.python)
+
+    def read_log(self, handle: Handle, task: TaskRef, cursor: str, limit: int) -> LogSlice:
+        """From the file in which the job's own output lies; there is only the first run."""
+        if task.run != 1:
+            return LogSlice(b"", cursor, LogState.GONE)
+        return readlog.read(self._layout.attempt(handle), task.role, task.index, cursor, limit)
+
+    def inventory(self) -> Inventory:
+        """This machine, less what live attempts hold."""
+        total, held = self._config.total(), holdings.held(self._layout)
+        node = NodeSeen(
+            name=self._config.node,
+            cpu_milli=total.cpu_milli,
+            memory_mib=total.memory_mib,
+            gpus=total.gpus,
+            free_cpu_milli=max(0, total.cpu_milli - held.cpu_milli),
+            free_memory_mib=max(0, total.memory_mib - held.memory_mib),
+            free_gpus=tuple(gpu.index for gpu in total.gpus if gpu.index not in held.gpus),
+        )
+        return Inventory((node,))
+
+    def forget(self, handle: Handle) -> None:
+        """Remove the attempt's folder, and containers that were kept; Unreachable while it has not ended."""
+        attempt = self._layout.attempt(handle)
+        if (attempt / layout.PLAN).exists() and not (attempt / layout.END).exists():
+            raise Unreachable(f"{handle} has not ended")
+        forget.remember(self._layout, handle)
+        forget.remove_containers(attempt)
+        forget.remove(attempt)
+
+    def bell(self) -> Path | None:
+        """Touched by supervisors, and by nobody else."""
+        return self._config.bell

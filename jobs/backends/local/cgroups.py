@@ -1,0 +1,242 @@
+"""Limits that the kernel holds for a replica's whole tree: cgroup v1, or v2 where it was delegated.
+
+CPU is a quota, not a weight: a replica gets what it asked for, no more, as on Kubernetes.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import select
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Final
+
+_PARENT: Final = "job-console"
+_PERIOD_US: Final = 100_000
+_LEAST_QUOTA_US: Final = 1_000
+_CONTROLLERS: Final = ("memory", "cpu", "pids")
+
+
+@dataclass(frozen=True, slots=True)
+class Amounts:
+    """What a replica may use."""
+
+    cpu_milli: int
+    memory_mib: int
+    pids: int
+
+    @property
+    def memory(self) -> int:
+        """In bytes."""
+        return self.memory_mib << 20
+
+    @property
+    def quota_us(self) -> int:
+        """CPU time in each period of 100 ms."""
+        return max(_LEAST_QUOTA_US, self.cpu_milli * _PERIOD_US // 1000)
+
+
+@dataclass(frozen=True, slots=True)
+class Hierarchies:
+    """Where groups can be made: one folder for v2, one for each controller for v1."""
+
+    unified: Path | None
+    by_controller: dict[str, Path]
+
+    def folders(self, name: str) -> list[Path]:
+        """The folders of the group called `name`."""
+        parents = [self.unified] if self.unified else list(dict.fromkeys(self.by_controller.values()))
+        return [parent / name for parent in parents]
+
+
+class Group:
+    """One replica's groups, and the kernel's word when it ran out of memory.
+
+    `enter` is called by a child before it runs the command, wherever it sees itself by then.
+    """
+
+    def __init__(self, places: Hierarchies, name: str, amounts: Amounts) -> None:
+        self.folders = places.folders(name)
+        for folder in self.folders:
+            folder.mkdir(exist_ok=True)
+        self._doors = [os.open(folder / "cgroup.procs", os.O_WRONLY) for folder in self.folders]
+        self._v2 = places.unified is not None
+        if self._v2:
+            self._limit_v2(self.folders[0], amounts)
+        else:
+            self._limit_v1(
+                {controller: path / name for controller, path in places.by_controller.items()}, amounts
+            )
+
+    def enter(self) -> None:
+        """Bring the calling process in; its children will be born inside."""
+        for door in self._doors:
+            os.write(door, b"0")
+
+    def register(self, poll: select.poll) -> int:
+        """Have `poll` wake up when memory runs out; answers the descriptor that it will name."""
+        poll.register(self._alarm, select.POLLPRI if self._v2 else select.POLLIN)
+        return self._alarm
+
+    def out_of_memory(self) -> bool:
+        """Whether the kernel has ended something in here for want of memory, or is about to."""
+        if not self._v2:
+            with contextlib.suppress(BlockingIOError):
+                os.eventfd_read(self._alarm)
+                return True
+        counter = "oom_kill"
+        for line in os.pread(self._counts, 4096, 0).decode().splitlines():
+            name, _, value = line.partition(" ")
+            if name == counter:
+                return int(value) > 0
+        return False
+
+    def close(self) -> None:
+        """Let go of its files; the groups stay."""
+        for fd in {*self._doors, self._counts, self._alarm}:
+            os.close(fd)
+
+    def _limit_v1(self, folders: dict[str, Path], amounts: Amounts) -> None:
+        memory, cpu, pids = folders["memory"], folders["cpu"], folders["pids"]
+        _set(memory / "memory.limit_in_bytes", amounts.memory)
+        with contextlib.suppress(OSError):  # a kernel that does not account for swap
+            _set(memory / "memory.memsw.limit_in_bytes", amounts.memory)
+        _set(cpu / "cpu.cfs_period_us", _PERIOD_US)
+        _set(cpu / "cpu.cfs_quota_us", amounts.quota_us)
+        _set(pids / "pids.max", amounts.pids)
+        self._counts = os.open(memory / "memory.oom_control", os.O_RDONLY)
+        self._alarm = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
+        (memory / "cgroup.event_control").write_text(f"{self._alarm} {self._counts}", encoding="utf-8")
+
+    def _limit_v2(self, folder: Path, amounts: Amounts) -> None:
+        _set(folder / "memory.max", amounts.memory)
+        with contextlib.suppress(OSError):  # a kernel that does not account for swap
+            _set(folder / "memory.swap.max", 0)
+        _set(folder / "memory.oom.group", 1)
+        (folder / "cpu.max").write_text(f"{amounts.quota_us} {_PERIOD_US}", encoding="utf-8")
+        _set(folder / "pids.max", amounts.pids)
+        self._counts = self._alarm = os.open(folder / "memory.events", os.O_RDONLY)
+
+
+def from_the_top() -> str:
+    """Where replicas' groups lie, as a path from the top of every hierarchy; '' when it is not one path."""
+    places = usable()
+    if places is None:
+        return ""
+    tops = [mount / _PARENT for mount in dict(_mounts()).values()]
+    used = [places.unified] if places.unified else list(places.by_controller.values())
+    return f"/{_PARENT}" if all(place in tops for place in used) else ""
+
+
+def members(places: Hierarchies, name: str) -> set[int]:
+    """The processes in a replica's groups, those of groups below them included."""
+    found: set[int] = set()
+    for folder in places.folders(name):
+        for path in folder.rglob("cgroup.procs"):
+            with contextlib.suppress(OSError):
+                found.update(int(line) for line in path.read_text(encoding="utf-8").split())
+    return found
+
+
+def remove(places: Hierarchies, name: str) -> None:
+    """Remove a replica's empty groups, also those a container engine made; absent is fine."""
+    everywhere = (mount / _PARENT / name for mount in dict(_mounts(of_any=True)).values())
+    for folder in {*places.folders(name), *everywhere}:
+        for below in [*sorted(folder.rglob("*/"), reverse=True), folder]:
+            with contextlib.suppress(OSError):
+                below.rmdir()
+
+
+@cache
+def usable() -> Hierarchies | None:
+    """Where this process can make groups with all limits; None where it can't."""
+    mounts = dict(_mounts())
+    own = _own_groups()
+    by_controller: dict[str, Path] = {}
+    for controller in _CONTROLLERS:
+        place = _place_v1(mounts[controller], own.get(controller, "/")) if controller in mounts else None
+        if place is None:
+            break
+        by_controller[controller] = place
+    else:
+        return Hierarchies(None, by_controller)
+    unified = _place_v2(mounts["unified"], own.get("", "/")) if "unified" in mounts else None
+    return Hierarchies(unified, {}) if unified else None
+
+
+def _mounts(*, of_any: bool = False) -> Iterator[tuple[str, Path]]:
+    """Controller (or `unified`) → where its hierarchy is mounted; ours, or those `of_any` controller."""
+    for line in Path("/proc/self/mountinfo").read_text(encoding="utf-8").splitlines():
+        before, _, after = line.partition(" - ")
+        kind, _, options = after.split(" ", 2)
+        where = Path(before.split(" ")[4])
+        if kind == "cgroup2":
+            yield "unified", where
+        elif kind == "cgroup":
+            for option in options.split(","):
+                if of_any or option in _CONTROLLERS:
+                    yield option, where
+
+
+def _own_groups() -> dict[str, str]:
+    """Controller ('' for v2) → the group this process is in."""
+    found = {}
+    for line in Path("/proc/self/cgroup").read_text(encoding="utf-8").splitlines():
+        _, controllers, path = line.split(":", 2)
+        for controller in controllers.split(","):
+            found[controller] = path
+    return found
+
+
+def _place_v1(mount: Path, own: str) -> Path | None:
+    """As near to the top as we may: there the console's own limits and end don't reach the jobs."""
+    return next(filter(None, (_made(parent / _PARENT) for parent in (mount, mount / own.lstrip("/")))), None)
+
+
+def _place_v2(mount: Path, own: str) -> Path | None:
+    """The topmost group that has the controllers for its children and lets us make some."""
+    parts = Path(own.lstrip("/")).parts
+    for depth in range(len(parts) + 1):
+        parent = mount.joinpath(*parts[:depth])
+        if not set(_CONTROLLERS) <= _words(parent / "cgroup.subtree_control"):
+            continue
+        place = _made(parent / _PARENT)
+        if place is not None and _hand_down(place):
+            return place
+    return None
+
+
+def _hand_down(place: Path) -> bool:
+    """Let the groups below `place` have the controllers."""
+    try:
+        wanted = " ".join(f"+{controller}" for controller in _CONTROLLERS)
+        (place / "cgroup.subtree_control").write_text(wanted, encoding="utf-8")
+    except OSError:
+        return False
+    return True
+
+
+def _made(place: Path) -> Path | None:
+    """`place`, if it is there and groups can be made in it."""
+    try:
+        place.mkdir(exist_ok=True)
+        probe = place / f"probe-{os.getpid()}"
+        probe.mkdir()
+        probe.rmdir()
+    except OSError:
+        return None
+    return place
+
+
+def _words(path: Path) -> set[str]:
+    try:
+        return set(path.read_text(encoding="utf-8").split())
+    except OSError:
+        return set()
+
+
+def _set(path: Path, value: int) -> None:
+    path.write_text(str(value), encoding="utf-8")

@@ -1,0 +1,103 @@
+"""From a child of the wrapper to the job's own command: every right given up, then exec."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import resource
+import signal
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, NoReturn
+
+from jobs.backends.local import kernel
+from jobs.backends.local.outcome import NOT_FOUND
+
+SHELLS: Final = ("/bin/bash", "/bin/sh")
+_OPEN_FILES: Final = 65536
+_OOM_SCORE: Final = 300
+"""When the machine itself runs out of memory, jobs go before the console."""
+
+
+class CannotStart(Exception):
+    """The command never ran; carries the system's words for why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """What to run, as whom and where.  `owner` (uid, gid) None keeps the caller's."""
+
+    argv: Sequence[str]
+    env: Mapping[str, str]
+    folder: str
+    owner: tuple[int, int] | None = None
+
+
+def shell(command: str) -> list[str]:
+    """The argv for a command line: the person's text is one argument."""
+    return [next((path for path in SHELLS if Path(path).exists()), SHELLS[-1]), "-c", command]
+
+
+def start(command: Command, output: int, inside: Callable[[], None]) -> int:
+    """Fork and exec; answers the pid once the exec has happened.
+
+    `output` becomes its stdout and stderr; `inside` is called in the child first.  Raises CannotStart.
+    """
+    reader, writer = os.pipe()
+    parent = os.getpid()
+    pid = os.fork()
+    if pid == 0:
+        _become(command, output, inside, parent, writer)
+    os.close(writer)
+    with os.fdopen(reader, encoding="utf-8", errors="replace") as file:
+        trouble = file.read()
+    if trouble:
+        os.waitpid(pid, 0)
+        raise CannotStart(trouble)
+    return pid
+
+
+def _become(command: Command, output: int, inside: Callable[[], None], parent: int, writer: int) -> NoReturn:
+    try:
+        os.setsid()
+        inside()
+        _inherit(output)
+        _give_up_rights(command.owner)
+        kernel.die_with_parent(signal.SIGKILL)
+        if os.getppid() != parent:
+            os._exit(NOT_FOUND)
+        os.chdir(command.folder)
+        os.execve(command.argv[0], list(command.argv), dict(command.env))  # noqa: S606 the shell is argv[0]
+    except BaseException as error:  # noqa: BLE001 whatever it is, nobody else would tell
+        os.write(writer, f"{type(error).__name__}: {error}".encode()[:4000])
+    os._exit(NOT_FOUND)
+
+
+def _inherit(output: int) -> None:
+    """Files, limits and signals as a fresh process has them."""
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    for source, target in ((nothing, 0), (output, 1), (output, 2)):
+        os.dup2(source, target)
+    os.umask(0o077)
+    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    most = _OPEN_FILES if hard == resource.RLIM_INFINITY else min(hard, _OPEN_FILES)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    with contextlib.suppress(OSError):
+        Path("/proc/self/oom_score_adj").write_text(str(_OOM_SCORE), encoding="utf-8")
+    for number in set(signal.Signals) - {signal.SIGKILL, signal.SIGSTOP}:
+        signal.signal(number, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_SETMASK, ())
+
+
+def _give_up_rights(owner: tuple[int, int] | None) -> None:
+    kernel.new_session_keyring()
+    if owner is not None:
+        kernel.drop_capabilities()
+        uid, gid = owner
+        if uid != os.geteuid():
+            os.setgroups([])
+            os.setresgid(gid, gid, gid)
+            os.setresuid(uid, uid, uid)
+    kernel.gain_no_privileges()

@@ -1,0 +1,76 @@
+"""What an admin may say about this machine."""
+
+from __future__ import annotations
+
+import os
+import platform
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from jobs.backends.local import machine
+from jobs.backends.local.isolation import Isolation
+
+PATH: Final = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
+
+@dataclass(frozen=True, slots=True)
+class LocalConfig:
+    """How jobs run on this machine.
+
+    `root` is where attempts live; `hide` is what no job may see (the console's home), and `show` are
+    folders that jobs may see and use although they lie in a hidden or read-only place.
+
+    `cpu_milli`, `memory_mib` and `gpus` (`{"TITANX": 2}`) override what the machine has.  `allow_plain`
+    runs a job that names an image as plain processes where there is no container engine; it is marked
+    so.  `ports` is the range to choose from.  Person number n has the user id `uid_base` + n.  `bell` is
+    a file whose time changes whenever a job changes.
+
+    `isolation` None takes the best that works; `limits` is `auto` or `watchdog`; `engine` is `auto`,
+    `podman`, `docker` or `none`, and `engine_options` go before its subcommands.
+    """
+
+    root: Path
+    hide: Path
+    show: tuple[Path, ...] = ()
+    cpu_milli: int | None = None
+    memory_mib: int | None = None
+    gpus: Mapping[str, int] | None = None
+    allow_plain: bool = False
+    node: str = platform.node()
+    host_ip: str = "127.0.0.1"
+    ports: tuple[int, int] = (20000, 29999)
+    uid_base: int = 200_000
+    pids: int = 16_384
+    path: str = PATH
+    bell: Path | None = None
+    isolation: Isolation | None = None
+    limits: str = "auto"
+    engine: str = "auto"
+    engine_options: tuple[str, ...] = ()
+    python: str = sys.executable
+
+    @classmethod
+    def from_settings(cls, home: Path, settings: Mapping[str, Any]) -> LocalConfig:
+        """From the console's home and a cluster's settings, which name the fields above.
+
+        TypeError for a name that is none of them.
+        """
+        values = dict(settings)
+        if "ports" in values:
+            values["ports"] = tuple(values["ports"])
+        values["engine_options"] = tuple(values.get("engine_options", ()))
+        values["show"] = tuple(Path(path) for path in values.get("show", ()))
+        if values.get("isolation"):
+            values["isolation"] = Isolation(values["isolation"])
+        return cls(root=home / "jobs", hide=home, bell=home / "run" / "local.bell", **values)
+
+    def uid_of(self, number: int, isolation: Isolation) -> int:
+        """The user id under which a person's jobs run."""
+        return self.uid_base + number if isolation is Isolation.PERSONS else os.geteuid()
+
+    def total(self) -> machine.Total:
+        """What jobs may use of this machine."""
+        return machine.total(self.cpu_milli, self.memory_mib, self.gpus)

@@ -1,0 +1,200 @@
+"""The container engine of this machine: which there is, and every command that is given to it."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shutil
+import subprocess
+from base64 import b64encode
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Final
+
+_TIMEOUT_S: Final = 60
+_CGROUP2: Final = Path("/sys/fs/cgroup/cgroup.controllers")
+
+_EITHER_SHELL: Final = 'if [ -x /bin/bash ]; then exec /bin/bash -c "$0"; else exec /bin/sh -c "$0"; fi'
+"""Images that have no bash get the shell they have."""
+
+
+@cache
+def detect(wanted: str, options: tuple[str, ...]) -> tuple[str, ...]:
+    """The engine's command line prefix, podman before docker; empty when there is none that answers.
+
+    `wanted` is `auto`, `podman`, `docker` or `none`; `options` are the admin's own for it.
+    """
+    names = {"auto": ("podman", "docker"), "none": ()}.get(wanted, (wanted,))
+    commands = ((name, *_runtime(name), *options) for name in names if shutil.which(name))
+    return next((command for command in commands if _answers(command)), ())
+
+
+def _runtime(name: str) -> tuple[str, ...]:
+    """crun, podman's first choice, gives up on control groups v1 beside v2; runc doesn't."""
+    if name == "podman" and not _CGROUP2.exists() and shutil.which("runc"):
+        return ("--runtime", "runc", "--cgroup-manager", "cgroupfs")
+    return ()
+
+
+def _answers(command: Sequence[str]) -> bool:
+    try:
+        return _call([*command, "info"]).returncode == 0
+    except (OSError, subprocess.TimeoutExpired):
+        return False
+
+
+@dataclass(frozen=True, slots=True)
+class Box:
+    """One container: `folders` maps places in it to the host's, `groups` is the control group it is put
+    below (then that one has the limits); `owner` (uid, gid) None is a rootless engine's own user.
+    """
+
+    name: str
+    image: str
+    command: str
+    folders: Mapping[str, str]
+    work: str
+    owner: tuple[int, int] | None
+    groups: str
+    cpu_milli: int
+    memory_mib: int
+    shm_mib: int
+    pids: int
+    open_files: int
+    processes: int
+    gpus: tuple[int, ...]
+
+
+class Engine:
+    """Calls to the engine whose command line begins with `prefix`."""
+
+    def __init__(self, prefix: Sequence[str]) -> None:
+        self.prefix = tuple(prefix)
+
+    @property
+    def podman(self) -> bool:
+        """Whether it is podman; else docker."""
+        return self.prefix[0] == "podman"
+
+    def has_image(self, image: str) -> bool:
+        """Whether the image is here already."""
+        return _call([*self.prefix, "image", "inspect", image]).returncode == 0
+
+    def pull(self, image: str, login: Path | None) -> list[str]:
+        """The command that fetches an image; `login` is a file written by `write_login`."""
+        if login is None:
+            return [*self.prefix, "pull", image]
+        if self.podman:
+            return [*self.prefix, "pull", "--authfile", str(login), image]
+        return [self.prefix[0], "--config", str(login.parent), *self.prefix[1:], "pull", image]
+
+    def run(self, box: Box, env_file: Path, inherited: Sequence[str]) -> list[str]:
+        """The command that makes the container and stays until it ends.
+
+        Variables come from `env_file`, and from the command's own environment those in `inherited`.
+        The name is taken once: a second container of the same name is refused by the engine.
+        """
+        folders = [f"--volume={source}:{target}" for target, source in box.folders.items()]
+        return [
+            *self.prefix,
+            "run",
+            f"--name={box.name}",
+            "--network=host",
+            f"--workdir={box.work}",
+            f"--shm-size={max(1, box.shm_mib)}m",
+            f"--ulimit=nofile={box.open_files}:{box.open_files}",
+            "--security-opt=no-new-privileges",
+            f"--env-file={env_file}",
+            *(f"--env={name}" for name in inherited),
+            *folders,
+            *self._own_options(box),
+            *self._limits(box),
+            *self._devices(box.gpus),
+            "--entrypoint=/bin/sh",
+            box.image,
+            "-c",
+            _EITHER_SHELL,
+            box.command,
+        ]
+
+    def first_process(self, name: str) -> int | None:
+        """The container's first process, as the host counts; None when it is not running."""
+        answer = _call([*self.prefix, "container", "inspect", "--format", "{{.State.Pid}}", name])
+        text = answer.stdout.decode(errors="replace").strip()
+        return int(text) if answer.returncode == 0 and text.isdigit() and text != "0" else None
+
+    def ran_out_of_memory(self, name: str) -> bool:
+        """Whether the engine says so of an ended container."""
+        answer = _call([*self.prefix, "container", "inspect", "--format", "{{.State.OOMKilled}}", name])
+        return answer.stdout.strip() == b"true"
+
+    def exists(self, name: str) -> bool:
+        """Whether there is a container of that name, running or not."""
+        return _call([*self.prefix, "container", "inspect", name]).returncode == 0
+
+    def remove(self, *names: str) -> None:
+        """Kill and remove containers; absent is fine."""
+        at_once = ["--time=0"] if self.podman else []
+        _call([*self.prefix, "rm", "--force", *at_once, *names])
+
+    def _own_options(self, box: Box) -> list[str]:
+        owner = [f"--user={box.owner[0]}:{box.owner[1]}"] if box.owner else ["--userns=keep-id"]
+        if not self.podman:
+            return [*owner, "--init", "--log-driver=none"]
+        return [
+            *owner,
+            "--pull=never",
+            "--log-driver=passthrough",
+            f"--ulimit=nproc={box.processes}:{box.processes}",
+        ]
+
+    def _limits(self, box: Box) -> list[str]:
+        if box.groups:
+            return [f"--cgroup-parent={box.groups}"]
+        return [
+            f"--cpus={box.cpu_milli / 1000:g}",
+            f"--memory={box.memory_mib}m",
+            f"--memory-swap={box.memory_mib}m",
+            f"--pids-limit={box.pids}",
+        ]
+
+    def _devices(self, gpus: Sequence[int]) -> list[str]:
+        """GPUs by the container device interface, or docker's own word for it."""
+        if not gpus:
+            return []
+        if self.podman:
+            return [f"--device=nvidia.com/gpu={index}" for index in gpus]
+        return ["--gpus", f'"device={",".join(map(str, gpus))}"']
+
+
+def write_login(path: Path, registry: str, username: str, password: str) -> None:
+    """Write a login as both engines read it; 0600, and never on a command line.
+
+    Docker wants the file to be called config.json.
+    """
+    secret = b64encode(f"{username}:{password}".encode()).decode()
+    server = registry or "https://index.docker.io/v1/"
+    fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    with os.fdopen(fd, "w", encoding="utf-8") as file:
+        json.dump({"auths": {server: {"auth": secret}}}, file)
+
+
+def write_env(path: Path, env: Mapping[str, str]) -> list[str]:
+    """Write the variables that an environment file can say (0600); answers the names of the others.
+
+    A line can't hold a value of several.
+    """
+    with contextlib.suppress(FileNotFoundError):
+        path.unlink()
+    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as file:
+        file.writelines(f"{name}={value}\n" for name, value in env.items() if "\n" not in value)
+    return [name for name, value in env.items() if "\n" in value]
+
+
+def _call(command: Sequence[str]) -> subprocess.CompletedProcess[bytes]:
+    return subprocess.run(
+        command, stdin=subprocess.DEVNULL, capture_output=True, timeout=_TIMEOUT_S, check=False
+    )

@@ -1,0 +1,74 @@
+"""What a wrapper is sent out with."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from jobs.backends.local import environment, layout
+from jobs.backends.local.ending import Ending
+from jobs.backends.local.environment import Room
+from jobs.backends.local.files import Folder
+from jobs.backends.local.isolation import Isolation
+from jobs.backends.local.plan import Place, Plan
+
+NEWS: Final = struct.Struct("I")
+"""What a wrapper writes to the supervisor when it has started its command: its position."""
+
+
+@dataclass(frozen=True, slots=True)
+class Errand:
+    """One replica of a plan.
+
+    `told` is what is said of all replicas, the same for each; `secrets` is what `layout.SECRETS` holds;
+    `news` is a pipe to the supervisor, for the position of a replica that has started.
+    """
+
+    plan: Plan
+    place: Place
+    path: Path
+    folder: Folder
+    told: Mapping[str, str]
+    secrets: Mapping[str, Any]
+    news: int
+
+    @property
+    def contained(self) -> bool:
+        """Whether the replica runs in a container."""
+        return bool(self.place.role.image and self.plan.house.engine)
+
+    @property
+    def mode(self) -> Isolation:
+        """The isolation that the wrapper itself sees to; a container has the engine's."""
+        return Isolation.NONE if self.contained else Isolation(self.plan.house.isolation)
+
+    @property
+    def registry(self) -> Mapping[str, str]:
+        """The login for the image registry; empty when none was given."""
+        return self.secrets.get("registry") or {}
+
+    def environment(self, room: Room) -> dict[str, str]:
+        """The replica's whole environment."""
+        return environment.build(self.plan, self.place, self.told, room, self.secrets.get("env", {}))
+
+    def file(self, kind: str, suffix: str = "") -> Path:
+        """The replica's own file or folder of a kind (`work`, `logs` …)."""
+        return self.path / kind / f"{self.place.name}{suffix}"
+
+    def warning(self) -> str | None:
+        """The signal the supervisor has the replicas warned with."""
+        found = self.folder.read(layout.WARNING)
+        return str(found["signal"]) if found else None
+
+    def ending(self) -> Ending | None:
+        """How the supervisor has decided that the attempt ends."""
+        found = self.folder.read(layout.ENDING)
+        return Ending.load(found) if found else None
+
+
+def group_name(plan: Plan, place: Place) -> str:
+    """What a replica's control groups, and its container, are called."""
+    return f"{plan.key}.{place.name}"

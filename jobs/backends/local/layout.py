@@ -1,0 +1,99 @@
+"""Where an attempt's files lie.  The format has a number; a supervisor touches no other than its own.
+
+<root>/.lock                    held while resources are given out
+<root>/.live/<key>              what a live attempt holds of the machine
+<root>/.forgotten/<month>/<key> keys that must never start again
+<root>/<job id>/<attempt>/
+    plan.json                   what to run and what it was given; exists = accepted
+    secrets.json                values for the environment, until the end
+    supervisor.{json,lock,log}  who looks after it now
+    status.json                 what `observe` reads, rewritten at every change
+    stop.json                   somebody asked for the end
+    warning.json, ending.json   the supervisor's orders to the wrappers
+    end.json                    exists = over, and nothing is left running
+    replicas/<name>/wrapper.json
+                                who prepares the replica now
+    replicas/<name>/started     exists = the command was started, once and for all
+    replicas/<name>/env, config.json
+                                for the container engine, until the end
+    replicas/<name>/exit.json   how it ended
+    logs/<name>.output, .index  what it wrote; (time, size) now and then
+    work/<name>/, tmp/<name>/   all that the job itself can write to
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+FORMAT: Final = 1
+
+PLAN: Final = "plan.json"
+SECRETS: Final = "secrets.json"
+SUPERVISOR: Final = "supervisor.json"
+LOCK: Final = "supervisor.lock"
+DIARY: Final = "supervisor.log"
+STATUS: Final = "status.json"
+STOP: Final = "stop.json"
+WARNING: Final = "warning.json"
+ENDING: Final = "ending.json"
+END: Final = "end.json"
+LAUNCHED: Final = "launched"
+PASSWD: Final = "passwd"  # noqa: S105 a file name
+GROUP: Final = "group"
+PEERS: Final = "peers.env"
+WRAPPER: Final = "wrapper.json"
+STARTED: Final = "started"
+EXIT: Final = "exit.json"
+ENV: Final = "env"
+LOGIN: Final = "config.json"
+
+NEVER: Final = "never"
+"""In `started`: written so that nobody starts the command any more."""
+
+_KEY: Final = re.compile(r"[a-z0-9]+-(?P<job>[a-z0-9]+)-(?P<attempt>[1-9][0-9]*)")
+_UNSAFE: Final = re.compile(r"[^A-Za-z0-9._]")
+_NAME_BYTES: Final = 100
+
+
+class NotOurs(ValueError):
+    """A key or handle that this backend can't have given out."""
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """The paths below one root."""
+
+    root: Path
+
+    @property
+    def lock(self) -> Path:
+        """Held while resources are given out."""
+        return self.root / ".lock"
+
+    @property
+    def live(self) -> Path:
+        """One small file for each attempt that holds something of the machine."""
+        return self.root / ".live"
+
+    def attempt(self, key: str) -> Path:
+        """The folder of an attempt; NotOurs when the key is malformed."""
+        match = _KEY.fullmatch(key)
+        if match is None:
+            raise NotOurs(key)
+        return self.root / match["job"] / match["attempt"]
+
+    def forgotten(self, key: str, *, months_ago: int = 0) -> Path:
+        """Where it is written that a key was forgotten in this or an earlier month."""
+        now = time.gmtime()
+        month = now.tm_year * 12 + now.tm_mon - 1 - months_ago
+        return self.root / ".forgotten" / f"{month // 12}-{month % 12 + 1:02}" / key
+
+
+def folder_name(role: str, ordinal: int, index: int) -> str:
+    """A replica's name in file names: `<role>-<index>`, safe and unique whatever the role is called."""
+    safe = _UNSAFE.sub("_", role)[:_NAME_BYTES]
+    return f"{safe}-{index}" if safe == role else f"{safe}.{ordinal}-{index}"

@@ -1,0 +1,104 @@
+"""How a replica ended: what its wrapper writes down, and what that means."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from enum import StrEnum
+from signal import SIGKILL
+from typing import Any, Final, Self
+
+from jobs.states import Reason, ReasonCode, TaskState
+
+KILLED: Final = 128 + SIGKILL
+NOT_FOUND: Final = 127
+"""What a shell says of a command that could not be run."""
+
+
+class Cause(StrEnum):
+    """What brought the end about.
+
+    COMMAND: the command ended, by itself or by a signal that we did not send.
+    TOLD: it ended after we had told it to.  NOT_STARTED: the job was over before it began.
+    MEMORY: it used more than it was given.  START, IMAGE, PORT: it could not be started.
+    LOST: its wrapper was killed.  RESTART: the machine was started anew.
+    """
+
+    COMMAND = "command"
+    TOLD = "told"
+    NOT_STARTED = "not_started"
+    MEMORY = "memory"
+    START = "start"
+    IMAGE = "image"
+    LOST = "lost"
+    RESTART = "restart"
+
+
+@dataclass(frozen=True, slots=True)
+class Exit:
+    """One replica's end.  `code` is 128+n for a signal n; times are seconds since the epoch, `at` is
+    seconds since the boot; `detail` is the system's own words for what went wrong.
+    """
+
+    cause: Cause
+    at: float
+    ended_at: float
+    started_at: float | None = None
+    code: int | None = None
+    signal: int | None = None
+    detail: str = ""
+
+    @classmethod
+    def load(cls, value: Mapping[str, Any]) -> Self:
+        """From JSON."""
+        return cls(**{**value, "cause": Cause(value["cause"])})
+
+    def dump(self) -> dict[str, Any]:
+        """As JSON."""
+        return asdict(self)
+
+
+def now(
+    cause: Cause,
+    *,
+    started_at: float | None = None,
+    code: int | None = None,
+    signal: int | None = None,
+    detail: str = "",
+) -> Exit:
+    """An end at this moment."""
+    return Exit(cause, time.monotonic(), time.time(), started_at, code, signal, detail)
+
+
+def code_of(status: int) -> tuple[int, int | None]:
+    """A wait status as (exit code, 128+n for a signal; the signal or None)."""
+    code = os.waitstatus_to_exitcode(status)
+    return (code, None) if code >= 0 else (128 - code, -code)
+
+
+def judge(exit_: Exit, memory_mib: int) -> tuple[TaskState, Reason]:
+    """The replica's state and why."""
+    code = exit_.code
+    if exit_.cause is Cause.COMMAND:
+        return _by_itself(exit_)
+    failed: dict[Cause, Reason] = {
+        Cause.MEMORY: Reason(ReasonCode.OUT_OF_MEMORY, {"limit_mib": memory_mib, "exit_code": code}),
+        Cause.START: Reason(ReasonCode.START_FAILED, {"error": exit_.detail, "exit_code": code}),
+        Cause.IMAGE: Reason(ReasonCode.IMAGE_FAILED, {"error": exit_.detail, "exit_code": code}),
+        Cause.LOST: Reason(ReasonCode.WRAPPER_LOST, {"exit_code": code}),
+        Cause.RESTART: Reason(ReasonCode.MACHINE_RESTARTED),
+    }
+    if exit_.cause in failed:
+        return TaskState.FAILED, failed[exit_.cause]
+    return TaskState.STOPPED, Reason(ReasonCode.JOB_ENDED)
+
+
+def _by_itself(exit_: Exit) -> tuple[TaskState, Reason]:
+    if exit_.signal is not None:
+        params = {"signal": exit_.signal, "exit_code": exit_.code}
+        return TaskState.FAILED, Reason(ReasonCode.SIGNALLED, params)
+    if exit_.code:
+        return TaskState.FAILED, Reason(ReasonCode.EXIT_CODE, {"exit_code": exit_.code})
+    return TaskState.SUCCEEDED, Reason(ReasonCode.COMPLETED)

@@ -1,0 +1,172 @@
+"""What to run and what of the machine it was given: the one file that makes an attempt exist.
+
+Everything the supervisor and the wrappers need, in plain dataclasses, because they start in
+milliseconds and pydantic doesn't.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any, Self
+
+from jobs.backends.local.layout import FORMAT, folder_name
+
+
+class UnknownFormat(Exception):
+    """Written by a release that this one does not understand."""
+
+
+@dataclass(frozen=True, slots=True)
+class Slot:
+    """One replica's share: GPU indexes, and ports by label."""
+
+    gpus: tuple[int, ...] = ()
+    ports: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """When a role decides the job (`jobs.spec.CompletionPolicy`)."""
+
+    min_failed: int | None = 1
+    min_succeeded: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Role:
+    """A task role.  `labels` are the ports it asked for; the slots may hold more than those."""
+
+    name: str
+    command: str
+    image: str
+    cpu_milli: int
+    memory_mib: int
+    shm_mib: int
+    gpus: int
+    env: Mapping[str, str]
+    completion: Counts
+    labels: tuple[str, ...]
+    slots: tuple[Slot, ...]
+
+    @property
+    def replicas(self) -> int:
+        """How many replicas it has."""
+        return len(self.slots)
+
+    @classmethod
+    def load(cls, value: Mapping[str, Any]) -> Self:
+        """From JSON."""
+        slots = (
+            Slot(tuple(slot["gpus"]), {label: tuple(ports) for label, ports in slot["ports"].items()})
+            for slot in value["slots"]
+        )
+        counts = Counts(**value["completion"])
+        return cls(**{**value, "completion": counts, "labels": tuple(value["labels"]), "slots": tuple(slots)})
+
+
+@dataclass(frozen=True, slots=True)
+class Warned:
+    """A signal sent some seconds before the time limit."""
+
+    signal: str
+    seconds_before: int
+
+
+@dataclass(frozen=True, slots=True)
+class House:
+    """How this machine runs jobs; the same for all replicas.
+
+    `isolation` is a value of `isolation.Isolation`; `hide` and `show` are folders that a job can't or
+    can see; `limits` is `auto` or `watchdog`; `engine` is what a container engine's command line begins
+    with, empty where there is none; `gpu_devices` says that GPUs are real ones.
+    """
+
+    node: str
+    host_ip: str
+    isolation: str
+    hide: tuple[str, ...]
+    show: tuple[str, ...]
+    path: str
+    limits: str
+    pids: int
+    engine: tuple[str, ...] = ()
+    gpu_devices: bool = False
+    bell: str = ""
+
+    @classmethod
+    def load(cls, value: Mapping[str, Any]) -> Self:
+        """From JSON."""
+        lists = {name: tuple(value[name]) for name in ("hide", "show", "engine")}
+        return cls(**{**value, **lists})
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """One attempt.  Times are seconds; `boot` is the boot it was planned in; `locations` are the job's
+    data, output and code places.  What is secret is not in here.
+    """
+
+    key: str
+    job: str
+    attempt: int
+    name: str
+    user: str
+    uid: int
+    gid: int
+    virtual_cluster: str
+    framework: str | None
+    created_at: float
+    boot: str
+    env: Mapping[str, str]
+    locations: Mapping[str, str]
+    time_limit_s: int | None
+    warned: Warned | None
+    grace_s: int
+    keep_failed_s: int
+    house: House
+    roles: tuple[Role, ...]
+
+    @classmethod
+    def load(cls, value: Mapping[str, Any]) -> Self:
+        """From JSON; raises UnknownFormat."""
+        rest = dict(value)
+        if rest.pop("format", None) != FORMAT:
+            raise UnknownFormat(value.get("format"))
+        rest["house"] = House.load(rest["house"])
+        rest["roles"] = tuple(Role.load(role) for role in rest["roles"])
+        rest["warned"] = rest["warned"] and Warned(**rest["warned"])
+        return cls(**rest)
+
+    def dump(self) -> dict[str, Any]:
+        """As JSON."""
+        return {"format": FORMAT, **asdict(self)}
+
+    def replicas(self) -> list[Place]:
+        """Every replica, roles in their order."""
+        pairs = [
+            (ordinal, index) for ordinal, role in enumerate(self.roles) for index in range(role.replicas)
+        ]
+        return [
+            Place(position, ordinal, index, role, folder_name(role.name, ordinal, index))
+            for position, (ordinal, index) in enumerate(pairs)
+            for role in (self.roles[ordinal],)
+        ]
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """One replica of a plan: its position among all, the role's ordinal, its index in the role, and its
+    name in file names.
+    """
+
+    position: int
+    ordinal: int
+    index: int
+    role: Role
+    name: str
+
+    @property
+    def slot(self) -> Slot:
+        """What it was given."""
+        return self.role.slots[self.index]

@@ -1,0 +1,142 @@
+"""Telling a process from another that got its number later."""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any, Final
+
+POKE: Final = signal.SIGCONT
+"""Wakes whoever expects it, thaws whoever is frozen, and harms nobody else."""
+
+KILL: Final = signal.SIGKILL
+
+STOPPED: Final = "T"
+"""The letter of a frozen process."""
+
+_DEAD: Final = frozenset("ZXx")
+
+
+@cache
+def boot_id() -> str:
+    """What is new after every start of the machine."""
+    return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="utf-8").strip()
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """A process for good: its number, when it began (ticks since the boot), and which boot."""
+
+    pid: int
+    start: int
+    boot: str
+
+    @classmethod
+    def of(cls, pid: int) -> Identity | None:
+        """The identity of the process that has the number now; None when there is none."""
+        stat = _stat(str(pid))
+        return None if stat is None else cls(pid, int(stat[19]), boot_id())
+
+    @classmethod
+    def mine(cls) -> Identity:
+        """My own, by the numbers of whoever mounted /proc: inside a new PID namespace that is still
+        the outer number until the namespace gets a /proc of its own.
+        """
+        pid = int(str(Path("/proc/self").readlink()))
+        stat = _stat("self")
+        assert stat is not None
+        return cls(pid, int(stat[19]), boot_id())
+
+    @classmethod
+    def load(cls, value: dict[str, Any]) -> Identity:
+        """What `dump` gave."""
+        return cls(value["pid"], value["start"], value["boot"])
+
+    def dump(self) -> dict[str, Any]:
+        """As JSON."""
+        return {"pid": self.pid, "start": self.start, "boot": self.boot}
+
+    def state(self) -> str | None:
+        """The kernel's letter for it; None when it has ended."""
+        stat = _stat(str(self.pid))
+        if stat is None or int(stat[19]) != self.start or self.boot != boot_id():
+            return None
+        return None if stat[0] in _DEAD else stat[0]
+
+    def alive(self) -> bool:
+        """Whether it has not ended."""
+        return self.state() is not None
+
+    def hold(self) -> int | None:
+        """A pidfd that can only mean this process; None when it has ended."""
+        try:
+            fd = os.pidfd_open(self.pid)
+        except ProcessLookupError:
+            return None
+        if self.alive():
+            return fd
+        os.close(fd)
+        return None
+
+    def poke(self) -> None:
+        """Wake it, also out of a freeze; without effect when it has ended."""
+        fd = self.hold()
+        if fd is not None:
+            send(fd, POKE)
+            os.close(fd)
+
+
+def send(pidfd: int, number: signal.Signals) -> None:
+    """Send a signal to a held process; one that has ended is fine."""
+    try:
+        signal.pidfd_send_signal(pidfd, number)
+    except ProcessLookupError:
+        return
+
+
+def wait(pidfd: int) -> None:
+    """Wait for the end of a held process (and, if it is the first of a PID namespace, of all in it)."""
+    poll = select.poll()
+    poll.register(pidfd, select.POLLIN)
+    poll.poll()
+
+
+def numbers() -> Iterator[int]:
+    """Every process that /proc shows."""
+    for path in Path("/proc").iterdir():
+        if path.name.isdigit():
+            yield int(path.name)
+
+
+def parents() -> dict[int, int]:
+    """The parent of every process that /proc shows."""
+    found = {}
+    for pid in numbers():
+        stat = _stat(str(pid))
+        if stat is not None and stat[0] not in _DEAD:
+            found[pid] = int(stat[1])
+    return found
+
+
+def handles(pid: int, number: signal.Signals) -> bool:
+    """Whether the process has a handler of its own for the signal."""
+    try:
+        lines = Path(f"/proc/{pid}/status").read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
+        return False
+    caught = next((line.split()[1] for line in lines if line.startswith("SigCgt:")), "0")
+    return bool(int(caught, 16) >> (number - 1) & 1)
+
+
+def _stat(pid: str) -> list[str] | None:
+    """The fields of /proc/PID/stat from the third on (state first); None when there is no such process."""
+    try:
+        text = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
+    except (FileNotFoundError, ProcessLookupError):
+        return None
+    return text.rpartition(")")[2].split()

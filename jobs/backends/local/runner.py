@@ -1,0 +1,37 @@
+"""Started as a script by an interpreter that loads nothing but the standard library.
+
+runner.py supervise FOLDER      go into the background and be the attempt's supervisor
+runner.py probe MODE FOLDER     exit 0 when isolation of that mode works here
+"""
+
+import os
+import sys
+
+
+def _into_the_background() -> None:
+    """Out of the caller's process tree and session: what ends the console doesn't end us."""
+    if os.fork():
+        os._exit(0)
+    os.setsid()
+    if os.fork():
+        os._exit(0)
+
+
+def _run() -> None:
+    if sys.argv[1] == "supervise":
+        _into_the_background()
+    from pathlib import Path  # noqa: PLC0415 the caller is free already
+
+    sys.path.insert(0, str(Path(__file__).resolve().parents[3]))
+    if sys.argv[1] == "supervise":
+        from jobs.backends.local.supervisor import main  # noqa: PLC0415 likewise
+
+        main(Path(sys.argv[2]))
+    else:
+        from jobs.backends.local.probe import main as probe  # noqa: PLC0415 likewise
+
+        probe(sys.argv[2], Path(sys.argv[3]))
+
+
+if __name__ == "__main__":
+    _run()

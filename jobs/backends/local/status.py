@@ -1,0 +1,110 @@
+"""The file that `observe` reads: everything there is to tell about an attempt, rewritten at a change.
+
+Not flushed to the disk: after a crash of the machine the supervisor writes it anew from the files
+that were.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Final
+
+from jobs.backends.local import layout
+from jobs.backends.local.ending import Ending
+from jobs.backends.local.files import Folder
+from jobs.backends.local.plan import Place, Plan
+from jobs.backends.local.processes import Identity
+from jobs.backends.local.watched import Watched
+from jobs.states import Phase, Reason, ReasonCode, State, TaskState
+
+PAUSE_S: Final = 0.1
+"""Changes that follow each other are written together, at most this often."""
+
+
+class Status:
+    """Writes the file when told that something changed; `me` is the supervisor, for others to look up."""
+
+    def __init__(self, plan: Plan, folder: Folder, me: Identity) -> None:
+        self._plan, self._folder, self._me = plan, folder, me
+        self._changed = True
+        self._not_before = 0.0
+
+    def changed(self) -> None:
+        """Something is different now."""
+        self._changed = True
+
+    def due(self) -> float | None:
+        """When the file is to be written, in seconds since the boot; None when it is up to date."""
+        return self._not_before if self._changed else None
+
+    def write(self, watched: Sequence[Watched], ending: Ending | None) -> None:
+        """Write it: the attempt goes on."""
+        started = any(one.started and layout.NEVER not in one.started for one in watched)
+        state = State.RUNNING if started else State.PENDING
+        phase = Phase.STOPPING if ending else Phase.RUNNING if started else Phase.ENV_PREPARING
+        reason = Reason(ReasonCode.RUNNING if started else ReasonCode.STARTING)
+        self._put(watched, state, phase, ending.reason if ending else reason, None)
+
+    def write_end(self, watched: Sequence[Watched], state: State, reason: Reason, ended_at: float) -> None:
+        """Write it for the last time."""
+        self._put(watched, state, Phase.ENDED, reason, ended_at)
+
+    def _put(
+        self, watched: Sequence[Watched], state: State, phase: Phase, reason: Reason, ended_at: float | None
+    ) -> None:
+        begun = [one.started["at"] for one in watched if one.started and "at" in one.started]
+        value = {
+            "format": layout.FORMAT,
+            "supervisor": self._me.dump(),
+            "node": self._plan.house.node,
+            "host": self._plan.house.host_ip,
+            "state": state,
+            "phase": phase,
+            "code": reason.code,
+            "params": dict(reason.params),
+            "started_at": min(begun, default=None),
+            "ended_at": ended_at,
+            "replicas": [_replica(one) for one in watched],
+        }
+        self._folder.write(layout.STATUS, value, durable=ended_at is not None)
+        self._changed = False
+        self._not_before = time.monotonic() + PAUSE_S
+        if self._plan.house.bell:
+            ring(Path(self._plan.house.bell))
+
+
+def _replica(one: Watched) -> dict[str, Any]:
+    value = describe(one.place)
+    ended = one.ended()
+    if ended is not None:
+        state, reason = ended.judged()
+        value |= {
+            "state": state,
+            "code": reason.code,
+            "params": dict(reason.params),
+            "exit_code": ended.exit.code,
+            "signal": ended.exit.signal,
+            "ended_at": ended.exit.ended_at,
+        }
+    else:
+        value["state"] = TaskState.RUNNING if one.started else TaskState.WAITING
+    if one.started and "at" in one.started:
+        value |= {name: one.started[name] for name in ("at", "limits", "image_used") if name in one.started}
+    if one.ready:
+        value["ready"] = sorted(one.ready)
+    return value
+
+
+def describe(place: Place) -> dict[str, Any]:
+    """What is known of a replica from the plan alone."""
+    ports = {label: list(place.slot.ports[label]) for label in place.role.labels}
+    return {"role": place.role.name, "index": place.index, "name": place.name, "ports": ports}
+
+
+def ring(bell: Path) -> None:
+    """Tell whoever watches the bell that something changed; it may be nobody's."""
+    with suppress(OSError):  # a hint must never end a job
+        bell.touch(mode=0o600)

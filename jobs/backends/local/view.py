@@ -1,0 +1,164 @@
+"""The file system as a job sees it.
+
+A new root made of the host's own folders, with the hidden ones covered, and with a work folder, /tmp,
+/dev, /dev/shm and /proc of the replica's own.  The work folder is reached through a descriptor, so it
+may lie where the job's user could never get.
+
+Runs in the first process of new mount, PID and IPC namespaces.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from jobs.backends.local import kernel
+
+WORK: Final = "/job"
+"""Where a replica finds its own folder."""
+
+HOUSE: Final = "/job-console"
+"""Where it finds what the console tells it in files."""
+
+TMP: Final = "/tmp"  # noqa: S108 the replica's own
+
+_ROOT: Final = TMP
+"""The new root is put together here: the host's own /tmp has no place in it anyway."""
+
+_DEVICES: Final = ("null", "zero", "full", "random", "urandom", "tty", "fuse", "kfd")
+_DEVICE_FAMILIES: Final = ("nvidia", "infiniband", "dri")
+_LINKS: Final = {
+    "fd": "/proc/self/fd",
+    "stdin": "/proc/self/fd/0",
+    "stdout": "/proc/self/fd/1",
+    "stderr": "/proc/self/fd/2",
+    "ptmx": "pts/ptmx",
+}
+_INNER: Final = (f"{WORK}/", f"{TMP}/")
+"""What is to be seen below these lies in the replica's own folders."""
+
+_HARMLESS: Final = kernel.MS_NOSUID | kernel.MS_NODEV
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """What to show: `work` and `tmp` are folders of the replica's own, `files` maps places to the files
+    that lie over them.  Only those folders and `show` can be written to in a `read_only` view.
+    """
+
+    work: str
+    tmp: str
+    shm_mib: int
+    hide: tuple[str, ...]
+    show: tuple[str, ...] = ()
+    files: Mapping[str, str] = field(default_factory=dict)
+    read_only: bool = False
+
+    def places(self) -> dict[str, str]:
+        """Every place that is laid over with something else, and with what."""
+        return {WORK: self.work, TMP: self.tmp, **{path: path for path in self.show}, **self.files}
+
+
+def take(view: View) -> None:
+    """Make the view this process' file system; OSError when the kernel won't."""
+    umask = os.umask(0o022)
+    laid = {place: os.open(path, os.O_PATH) for place, path in view.places().items() if os.path.lexists(path)}
+    kernel.mount("", "/", flags=kernel.MS_REC | kernel.MS_PRIVATE)
+    kernel.mount("tmpfs", _ROOT, "tmpfs", _HARMLESS, "mode=0755,size=1m")
+    _copy_host()
+    for path in view.hide:
+        _cover(path)
+    for place, fd in laid.items():
+        if not place.startswith(_INNER):
+            _make_room(place, folder=_is_folder(fd))
+    if view.read_only:
+        kernel.make_read_only(_ROOT)
+    for place, fd in laid.items():
+        if place.startswith(_INNER):
+            _make_room(place, folder=_is_folder(fd))
+        kernel.mount(f"/proc/self/fd/{fd}", _ROOT + place, flags=kernel.MS_BIND | kernel.MS_REC)
+        os.close(fd)
+    kernel.mount("proc", f"{_ROOT}/proc", "proc", _HARMLESS | kernel.MS_NOEXEC)
+    _devices(view.shm_mib)
+    _leave_host()
+    os.umask(umask)
+
+
+def _copy_host() -> None:
+    """Every folder and link of / in the new root, and the places that are the replica's own."""
+    own = ("proc", "dev", TMP[1:], WORK[1:], HOUSE[1:])
+    for name in own:
+        Path(_ROOT, name).mkdir(0o755)
+    for path in Path("/").iterdir():
+        target = Path(_ROOT, path.name)
+        if path.name in own:
+            continue
+        if path.is_symlink():
+            target.symlink_to(path.readlink())
+        elif path.is_dir():
+            target.mkdir()
+            kernel.mount(str(path), str(target), flags=kernel.MS_BIND | kernel.MS_REC)
+
+
+def _cover(path: str) -> None:
+    """Lay emptiness over a place, if there is such a place."""
+    real = os.path.realpath(path)
+    target = Path(_ROOT + real)
+    if real == "/" or not os.path.lexists(target):
+        return
+    if target.is_dir():
+        kernel.mount("tmpfs", str(target), "tmpfs", _HARMLESS | kernel.MS_NOEXEC, "mode=0755,size=64k")
+    else:
+        kernel.mount("/dev/null", str(target), flags=kernel.MS_BIND)
+
+
+def _make_room(place: str, *, folder: bool) -> None:
+    """Something to lay a folder or a file over, where there is nothing yet."""
+    target = Path(_ROOT + place)
+    if target.exists():
+        return
+    target.parent.mkdir(parents=True, exist_ok=True)
+    if folder:
+        target.mkdir()
+    else:
+        target.touch()
+
+
+def _is_folder(fd: int) -> bool:
+    return stat.S_ISDIR(os.fstat(fd).st_mode)
+
+
+def _devices(shm_mib: int) -> None:
+    """A /dev with what any program may use, the accelerators, and terminals and shared memory of its own."""
+    dev = Path(_ROOT, "dev")
+    kernel.mount("tmpfs", str(dev), "tmpfs", kernel.MS_NOSUID | kernel.MS_NOEXEC, "mode=0755,size=64k")
+    for path in Path("/dev").iterdir():
+        if path.name in _DEVICES or path.name.startswith(_DEVICE_FAMILIES):
+            _lay_device(path, dev / path.name)
+    for name, target in _LINKS.items():
+        (dev / name).symlink_to(target)
+    (dev / "pts").mkdir()
+    kernel.mount(
+        "devpts", f"{dev}/pts", "devpts", kernel.MS_NOSUID | kernel.MS_NOEXEC, "newinstance,ptmxmode=0666"
+    )
+    (dev / "shm").mkdir()
+    kernel.mount("tmpfs", f"{dev}/shm", "tmpfs", _HARMLESS, f"mode=1777,size={max(1, shm_mib)}m")
+
+
+def _lay_device(source: Path, target: Path) -> None:
+    if source.is_dir():
+        target.mkdir()
+    else:
+        target.touch()
+    kernel.mount(str(source), str(target), flags=kernel.MS_BIND | kernel.MS_REC)
+
+
+def _leave_host() -> None:
+    os.chdir(_ROOT)
+    kernel.pivot_root(".", ".")
+    kernel.unmount(".", kernel.MNT_DETACH)
+    os.chdir("/")

@@ -1,0 +1,132 @@
+"""One replica as the supervisor knows it: what its files say, and a hold on its wrapper."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from jobs.backends.local import layout, processes, remains
+from jobs.backends.local.decision import Ended
+from jobs.backends.local.files import Folder
+from jobs.backends.local.outcome import KILLED, Cause, Exit, now
+from jobs.backends.local.plan import Place, Plan
+from jobs.backends.local.processes import Identity
+from jobs.backends.local.wrapper import settle
+
+
+class Watched:
+    """`started` and `exit` are what the files say; `hold` is a pidfd of the wrapper while it lives."""
+
+    def __init__(self, plan: Plan, place: Place, replicas: Folder) -> None:
+        self.plan = plan
+        self.place = place
+        self.started: dict[str, Any] | None = None
+        self.exit: Exit | None = None
+        self.hold: int | None = None
+        self.tries = 0
+        self.ready: frozenset[int] = frozenset()
+        self._replicas = replicas
+        self._identity: Identity | None = None
+
+    @property
+    def running(self) -> bool:
+        """Whether its command was started and has not ended."""
+        return self.started is not None and self.exit is None
+
+    def ended(self) -> Ended | None:
+        """Its end, if it has come."""
+        return Ended(self.place, self.exit) if self.exit else None
+
+    def began_at(self) -> float | None:
+        """When its command was started, in seconds since this boot; None when it was not in this boot."""
+        began = self.started and "mono" in self.started and self.started["boot"] == processes.boot_id()
+        return self.started["mono"] if self.started and began else None
+
+    def look(self) -> None:
+        """Read what its files say now."""
+        if self.started is None:
+            self.started = self._replicas.read(f"{self.place.name}/{layout.STARTED}")
+        found = self._replicas.read(f"{self.place.name}/{layout.EXIT}")
+        self.exit = Exit.load(found) if found else None
+
+    def has_just_started(self) -> bool:
+        """Whether its files say for the first time that its command was started."""
+        if self.started is not None:
+            return False
+        self.look()
+        return self.started is not None
+
+    def adopt(self) -> bool:
+        """Take hold of the wrapper that started the command, or is about to; False when none is alive."""
+        found = self.started or self._replicas.read(f"{self.place.name}/{layout.WRAPPER}")
+        if found is None or layout.NEVER in found:
+            return False
+        self._identity = Identity.load({name: found[name] for name in ("pid", "start", "boot")})
+        self._let_go()
+        self.hold = self._identity.hold()
+        return self.hold is not None
+
+    def take(self, pid: int) -> None:
+        """Hold a wrapper that was just sent out."""
+        self.tries += 1
+        self._identity = Identity.of(pid)
+        self.hold = self._identity.hold() if self._identity else None
+
+    def poke(self) -> None:
+        """Have the wrapper look at its orders; also thaws it."""
+        if self.hold is not None:
+            processes.send(self.hold, processes.POKE)
+
+    def thaw(self) -> None:
+        """Wake the wrapper if somebody froze it."""
+        if self._identity is not None and self._identity.state() == processes.STOPPED:
+            self.poke()
+
+    def kill(self) -> None:
+        """Kill the wrapper, and with it the replica."""
+        if self.hold is not None:
+            processes.send(self.hold, processes.KILL)
+
+    def settle(self, cause: Cause, *, detail: str = "") -> bool:
+        """End it without ever starting it; False when a wrapper was faster."""
+        with self._replicas.sub(self.place.name) as folder:
+            done = settle(folder, cause, detail=detail)
+        self.look()
+        return done
+
+    def bury(self, *, ending: bool) -> None:
+        """The wrapper is gone: end what it left, and write how the replica ended if it did not.
+
+        `ending` says that it had been decided that the attempt ends.
+        """
+        self._let_go()
+        self.look()
+        if self.exit is None and self.started is not None:
+            remains.end(self.plan, self.place)
+            with self._replicas.sub(self.place.name) as folder:
+                folder.write(layout.EXIT, self._lost(self.started, ending=ending).dump())
+            self.look()
+        for name in (layout.ENV, layout.LOGIN):
+            self._replicas.remove(f"{self.place.name}/{name}")
+        remains.tidy(self.plan, self.place)
+
+    def clear_away(self) -> None:
+        """Wait for the end of a killed wrapper, and end what it left."""
+        if self.hold is not None:
+            processes.wait(self.hold)
+        remains.end(self.plan, self.place)
+        remains.tidy(self.plan, self.place)
+
+    def _lost(self, started: dict[str, Any], *, ending: bool) -> Exit:
+        if layout.NEVER in started:
+            return now(Cause.NOT_STARTED)
+        cause = Cause.TOLD if ending else Cause.LOST
+        if not ending and started["boot"] != processes.boot_id():
+            cause = Cause.RESTART
+        code = None if cause is Cause.RESTART else KILLED
+        return now(cause, started_at=started["at"], code=code)
+
+    def _let_go(self) -> None:
+        if self.hold is not None:
+            os.close(self.hold)
+            self.hold = None

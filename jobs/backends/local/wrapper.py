@@ -1,0 +1,153 @@
+"""One replica's wrapper: prepares its place, starts its command once, sees it through, writes how it ended.
+
+Where PID namespaces are possible it is the first process of one, so that the kernel ends all of the
+replica with it.  It may be killed at any instruction: before `started` is written another wrapper takes
+its place, after that nobody ever starts the command again.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+import time
+import traceback
+from typing import NoReturn
+
+from jobs.backends.local import command, isolation, kernel, layout
+from jobs.backends.local.appendonly import open_log
+from jobs.backends.local.errand import NEWS, Errand
+from jobs.backends.local.files import Folder
+from jobs.backends.local.housing import housing_of
+from jobs.backends.local.isolation import Isolation
+from jobs.backends.local.keeper import Finished, Keeper
+from jobs.backends.local.outcome import NOT_FOUND, Cause, Exit, code_of, now
+from jobs.backends.local.processes import Identity
+from jobs.faults import fault
+
+
+def spawn(errand: Errand) -> int:
+    """Start a wrapper; answers its pid as this process sees it.
+
+    A process in between goes into the new namespaces and is gone at once, so the wrapper is nobody's
+    child but the nearest subreaper's.
+    """
+    reader, writer = os.pipe()
+    between = os.fork()
+    if between == 0:
+        _in_between(errand, writer)
+    os.close(writer)
+    with os.fdopen(reader, "rb") as file:
+        answer = file.readline()
+    os.waitpid(between, 0)
+    if not answer.strip().isdigit():
+        raise OSError(answer.decode(errors="replace").strip() or "the wrapper did not start")
+    return int(answer)
+
+
+def settle(replica: Folder, cause: Cause, *, detail: str = "") -> bool:
+    """End a replica whose command nobody has started; False when somebody has."""
+    if not replica.publish(layout.STARTED, {layout.NEVER: True}):
+        return False
+    replica.write(layout.EXIT, now(cause, detail=detail).dump())
+    return True
+
+
+def _in_between(errand: Errand, writer: int) -> NoReturn:
+    try:
+        if errand.mode is not Isolation.NONE:
+            isolation.enter(errand.mode)
+        pid = os.fork()
+        if pid == 0:
+            os.close(writer)
+            _run(errand)
+        os.write(writer, f"{pid}\n".encode())
+    except BaseException as error:  # noqa: BLE001 nothing may return into the supervisor's own code
+        os.write(writer, f"{error}\n".encode())
+    os._exit(0)
+
+
+def _run(errand: Errand) -> NoReturn:
+    try:
+        kernel.set_name("jc-wrapper")
+        os.setsid()
+        _Wrapper(errand).run()
+    except BaseException as error:  # noqa: BLE001 likewise
+        traceback.print_exc(file=sys.stderr)
+        _give_up(errand, error)
+    os._exit(0)
+
+
+def _give_up(errand: Errand, error: BaseException) -> NoReturn:
+    """What was not started never will be; what was is told by its missing exit file."""
+    try:
+        settle(errand.folder.sub("replicas").sub(errand.place.name), Cause.START, detail=str(error))
+    finally:
+        os._exit(1)
+
+
+class _Wrapper:
+    def __init__(self, errand: Errand) -> None:
+        self._errand = errand
+        self._me = Identity.mine()
+        self._replica = errand.folder.sub("replicas").sub(errand.place.name)
+        self._output = open_log(errand.file("logs", ".output"), mark=errand.contained)
+        self._housing = housing_of(errand, self._output)
+        self._keeper = Keeper(self._housing.tree, errand)
+        self._replica.write(layout.WRAPPER, self._me.dump(), durable=False)
+
+    def run(self) -> None:
+        fault("wrapper.begun")
+        trouble = self._housing.prepare(self._keeper)
+        fault("wrapper.moved_in")
+        if trouble is None and self._keeper.ending() is not None:
+            trouble = now(Cause.NOT_STARTED)
+        started_at = time.time()
+        if not self._claim(started_at, never=trouble is not None):
+            return
+        fault("wrapper.claimed")
+        self._replica.write(layout.EXIT, (trouble or self._live(started_at)).dump())
+        fault("wrapper.written")
+
+    def _claim(self, started_at: float, *, never: bool) -> bool:
+        """Say, once and for all, that the command is about to be started, or never will be; False when
+        that was said before.
+        """
+        mark = {layout.NEVER: True} if never else self._mark(started_at)
+        claimed = self._replica.publish(layout.STARTED, mark)
+        with contextlib.suppress(OSError):  # full, or the supervisor is away: it will look by itself
+            os.write(self._errand.news, NEWS.pack(self._errand.place.position))
+        return claimed
+
+    def _mark(self, started_at: float) -> dict[str, object]:
+        return {
+            **self._me.dump(),
+            "at": started_at,
+            "mono": time.monotonic(),
+            "limits": "cgroup" if self._housing.group else "engine" if self._errand.contained else "watchdog",
+            "image_used": self._housing.image_used,
+        }
+
+    def _live(self, started_at: float) -> Exit:
+        housing = self._housing
+        try:
+            main = command.start(housing.command(), self._output, housing.enter)
+        except command.CannotStart as error:
+            return now(Cause.START, started_at=started_at, code=NOT_FOUND, detail=str(error))
+        fault("wrapper.running")
+        watched = housing.group is None and not self._errand.contained
+        limit = self._errand.place.role.memory_mib << 20 if watched else None
+        finished = self._keeper.see_through(main, housing.group, limit)
+        fault("wrapper.ended")
+        exit_ = self._exit(finished, started_at)
+        housing.clean(failed=exit_.code != 0)
+        return exit_
+
+    def _exit(self, finished: Finished, started_at: float) -> Exit:
+        code, number = code_of(finished.status)
+        cause = Cause.COMMAND
+        if finished.told:
+            cause = Cause.TOLD
+        elif finished.out_of_memory or self._housing.out_of_memory():
+            cause = Cause.MEMORY
+        return now(cause, started_at=started_at, code=code, signal=number)

@@ -1,0 +1,377 @@
+"""Every key of Baidu AIHC's `CreateJob` bodies, v2 and v1, with all spellings in which they are met."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from jobs.dialects.fields import (
+    CONSOLE,
+    MOST_CPUS,
+    MOST_GPUS,
+    MOST_MEMORY_MIB,
+    MOST_REPLICAS,
+    Amount,
+    AnyKey,
+    Choice,
+    Flag,
+    Group,
+    Integer,
+    Limit,
+    Quantity,
+    Records,
+    Text,
+    Texts,
+)
+from jobs.dialects.leftovers import by
+from jobs.spec import Framework, Resources
+
+PAGE: Final = "AIHC page"
+SDK: Final = "AIHC SDK"
+V1: Final = "AIHC page, v1"
+
+DEFAULTS: Final = Resources()
+MOST: Final = 1000
+
+
+def _kept(key: str, help_text: str, source: str = PAGE) -> Text:
+    """A string that only AIHC understands."""
+    return Text(key=key, source=source, help=help_text, blank=True)
+
+
+NAME: Final = Text(
+    key="name", source=PAGE, path="name", required=True, longest=256, fallback="job", help="Name of the job."
+)
+QUEUE: Final = Text(
+    key="queue",
+    source=PAGE,
+    path="quota",
+    blank=True,
+    expected=PAGE,
+    aliases=("queueId", "queueID"),
+    help="The queue: its name, or its id in a managed pool.",
+)
+JOB_TYPE: Final = Choice(
+    key="jobType",
+    source=PAGE,
+    path="framework",
+    aliases=("jobFramework",),
+    meanings={
+        "PyTorchJob": Framework.PYTORCH,
+        "TFJob": Framework.TENSORFLOW,
+        "MPIJob": Framework.MPI,
+        "pytorch": Framework.PYTORCH,
+    },
+    default="PyTorchJob",
+    help="The framework: PyTorchJob (default), TFJob or MPIJob.",
+)
+COMMAND: Final = Text(
+    key="command", source=PAGE, path="roles[].command", blank=True, help="The command of every replica."
+)
+PRIORITY: Final = Choice(
+    key="priority",
+    source=PAGE,
+    path="priority",
+    meanings={"high": "8", "normal": "5", "low": "2"},
+    help="high, normal (default) or low.",
+)
+
+LABEL_KEY: Final = Text(key="key", source=PAGE, path="tags", required=True, help="What is told.")
+LABEL_VALUE: Final = Text(key="value", source=PAGE, path="tags", blank=True, help="What is told of it.")
+LABELS: Final = Records(
+    key="labels",
+    source=PAGE,
+    path="tags",
+    keys=(LABEL_KEY, LABEL_VALUE),
+    identity="key",
+    most=MOST,
+    help="Labels of the job.",
+)
+
+ENV_NAME: Final = Text(key="name", source=PAGE, path="env", required=True, help="Name of the variable.")
+ENV_VALUE: Final = Text(key="value", source=PAGE, path="env", blank=True, help="Its value.")
+ENVS: Final = Records(
+    key="envs",
+    source=PAGE,
+    path="env",
+    partial=True,
+    keys=(ENV_NAME, ENV_VALUE),
+    identity="name",
+    most=MOST,
+    help="Environment variables.",
+)
+
+RESOURCE_NAME: Final = Text(
+    key="name",
+    source=PAGE,
+    path="roles[].resources",
+    required=True,
+    help="cpu, memory, sharedMemory, or a GPU by its resource name, baidu.com/a800_80g_cgpu.",
+)
+CPU: Final = Amount(
+    key="quantity",
+    source=PAGE,
+    path="roles[].resources.cpu_milli",
+    quantity=Quantity.CPU,
+    default=DEFAULTS.cpu_milli,
+    least=Limit(1, CONSOLE),
+    most=Limit(MOST_CPUS * 1000, CONSOLE),
+    help="Cores.",
+)
+MEMORY: Final = Amount(
+    key="quantity",
+    source=PAGE,
+    path="roles[].resources.memory_mib",
+    quantity=Quantity.MEMORY,
+    default=DEFAULTS.memory_mib,
+    bare="G",
+    least=Limit(1, CONSOLE),
+    most=Limit(MOST_MEMORY_MIB, CONSOLE),
+    help="GB.",
+)
+SHARED_MEMORY: Final = Amount(
+    key="quantity",
+    source=PAGE,
+    path="roles[].resources.shm_mib",
+    quantity=Quantity.MEMORY,
+    default=DEFAULTS.shm_mib,
+    bare="G",
+    most=Limit(MOST_MEMORY_MIB, CONSOLE),
+    help="GB.",
+)
+GPUS: Final = Amount(
+    key="quantity",
+    source=PAGE,
+    path="roles[].resources.gpus",
+    quantity=Quantity.COUNT,
+    default=0,
+    most=Limit(MOST_GPUS, CONSOLE),
+    help="Cards.",
+)
+QUANTITY: Final = Amount(
+    key="quantity",
+    source=PAGE,
+    path="roles[].resources",
+    quantity=Quantity.MEMORY,
+    default=0,
+    bare="G",
+    most=Limit(MOST_MEMORY_MIB, CONSOLE),
+    help="How much: cores, GB or cards, as a number or in quotes.",
+)
+RESOURCES: Final = Records(
+    key="resources",
+    source=PAGE,
+    path="roles[].resources",
+    partial=True,
+    keys=(RESOURCE_NAME, QUANTITY),
+    identity="name",
+    most=MOST,
+    help="What each replica is given.",
+)
+
+IMAGE: Final = Text(
+    key="image", source=PAGE, path="roles[].image", blank=True, help="Address of the image, with its tag."
+)
+USERNAME: Final = Text(
+    key="username", source=PAGE, path="registry_auth.username", blank=True, help="User name at the registry."
+)
+PASSWORD: Final = Text(
+    key="password", source=PAGE, path="registry_auth.password", blank=True, help="Password there."
+)
+IMAGE_CONFIG: Final = Group(
+    key="imageConfig", source=PAGE, path="*", keys=(USERNAME, PASSWORD), help="Login for a private image."
+)
+REPLICAS: Final = Integer(
+    key="replicas",
+    source=PAGE,
+    path="roles[].replicas",
+    default=1,
+    least=Limit(1, CONSOLE),
+    most=Limit(MOST_REPLICAS, CONSOLE),
+    expected=PAGE,
+    help="How many replicas.",
+)
+ENABLE_RDMA: Final = Flag(
+    key="enableRDMA",
+    source=PAGE,
+    path="roles[].resources.rdma",
+    help="RDMA on self-run pools: adds rdma/hca, NCCL_IB_DISABLE=0 and 10 GB of shared memory.",
+)
+COMMAND_INSIDE: Final = Text(
+    key="command", source=V1, path="roles[].command", blank=True, partial=True, help="The command, in v1."
+)
+ROLE: Final = (
+    IMAGE,
+    IMAGE_CONFIG,
+    REPLICAS,
+    RESOURCES,
+    ENVS,
+    ENABLE_RDMA,
+    COMMAND_INSIDE,
+    Flag(key="hostNetwork", source=PAGE, help="Use the node's network; the default with RDMA."),
+)
+"""The keys of one JobSpec."""
+
+ROLES: Final = ("Worker", "Chief", "PS", "Evaluator")
+"""The keys of a map of JobSpecs, in the order in which they are given to roles of other names."""
+
+JOB_SPEC: Final = Group(
+    key="jobSpec", source=PAGE, path="roles", required=True, keys=ROLE, help="What each replica is."
+)
+
+TYPE: Final = Choice(
+    key="type",
+    source=PAGE,
+    path="mounts[].uri",
+    meanings={
+        "pfs": "pfs",
+        "hostPath": "file",
+        "hostpath": "file",
+        "bos": "bos",
+        "cfs": "cfs",
+        "rapidfs": "rapidfs",
+        "dataset": "dataset",
+    },
+    default="pfs",
+    open=True,
+    expected=PAGE,
+    help="pfs, hostPath, bos, cfs, rapidfs or dataset.",
+)
+SOURCE_NAME: Final = Text(
+    key="name",
+    source=PAGE,
+    path="mounts[].uri",
+    blank=True,
+    partial=True,
+    help="Id of the pfs instance, or of the dataset; may be left out for bos.",
+)
+SOURCE_PATH: Final = Text(
+    key="sourcePath", source=PAGE, path="mounts[].uri", blank=True, help="The path there; / when left out."
+)
+MOUNT_PATH: Final = Text(
+    key="mountPath", source=PAGE, path="mounts[].path", blank=True, help="Where it is mounted."
+)
+READ_ONLY: Final = Flag(
+    key="readOnly", source=PAGE, path="mounts[].read_only", help="Mount for reading only."
+)
+MEDIUM: Final = Text(key="medium", source=PAGE, path="mounts[].options", blank=True, help="Kind of storage.")
+SIZE_LIMIT: Final = Text(
+    key="sizeLimit", source=PAGE, path="mounts[].options", blank=True, help="Most that may be stored."
+)
+OPTIONS: Final = Group(
+    key="options",
+    source=PAGE,
+    path="*",
+    keys=(READ_ONLY, MEDIUM, SIZE_LIMIT),
+    help="Options of the mount.",
+)
+DATA_SOURCES: Final = Records(
+    key="datasources",
+    source=PAGE,
+    path="mounts",
+    partial=True,
+    aliases=("datasource", "dataSources"),
+    keys=(TYPE, SOURCE_NAME, SOURCE_PATH, MOUNT_PATH, OPTIONS),
+    identity="mountPath",
+    most=MOST,
+    help="Places to mount.",
+)
+
+FAULT_TOLERANCE: Final = Flag(
+    key="faultTolerance", source=PAGE, path="fault_tolerance.enabled", help="Automatic fault tolerance."
+)
+FAULT_TOLERANCE_ARGS: Final = Text(
+    key="faultToleranceArgs",
+    source=PAGE,
+    path="fault_tolerance.arguments",
+    blank=True,
+    help="Its arguments: --enable-replace=true --enable-hang-detection=true …",
+)
+ENABLE_TENSORBOARD: Final = Flag(
+    key="enable",
+    source=PAGE,
+    path="tensorboard.enabled",
+    aliases=("enableTensorboard",),
+    help="Run a TensorBoard.",
+)
+LOG_PATH: Final = Text(
+    key="logPath", source=PAGE, path="tensorboard.log_path", blank=True, help="Where its logs are."
+)
+TENSORBOARD: Final = Group(
+    key="tensorboardConfig",
+    source=PAGE,
+    path="*",
+    keys=(ENABLE_TENSORBOARD, LOG_PATH),
+    help="TensorBoard beside the job.",
+)
+ENABLE_BCCL: Final = Flag(
+    key="enableBccl",
+    source=PAGE,
+    help="Inject BCCL: from 2 replicas on, 8 cards each, with RDMA, on A800 or HPAS. Kept for AIHC.",
+)
+
+JOB: Final[tuple[AnyKey, ...]] = (
+    NAME,
+    QUEUE,
+    JOB_TYPE,
+    COMMAND,
+    JOB_SPEC,
+    LABELS,
+    PRIORITY,
+    DATA_SOURCES,
+    ENABLE_BCCL,
+    FAULT_TOLERANCE,
+    FAULT_TOLERANCE_ARGS,
+    TENSORBOARD,
+    Group(
+        key="alertConfig",
+        source=PAGE,
+        help="Alerts; kept for AIHC.",
+        keys=(
+            _kept("alertIds", "Ids of alerts."),
+            _kept("instanceId", "The monitoring instance."),
+            _kept("alertName", "Name of the alert."),
+            Texts(key="alertItems", source=PAGE, help="What to tell: jobRunning, jobFT, jobFailed …"),
+            _kept("for", "How long it has to last."),
+            _kept("description", "What to say."),
+            _kept("notifyRuleId", "Whom to tell."),
+            _kept("severity", "How grave it is."),
+        ),
+    ),
+    _kept("retentionPeriod", "How long the ended job is kept: 1m, 1h, 1d.", SDK),
+    Group(
+        key="faultToleranceConfig",
+        source=V1,
+        help="Detection of hanging, in v1; kept for AIHC.",
+        keys=(
+            Flag(key="enabledHangDetection", source=V1, help="Look whether the job hangs."),
+            Integer(
+                key="hangDetectionTimeoutMinutes",
+                source=V1,
+                most=Limit(2**31, CONSOLE),
+                help="Minutes without a sign of life.",
+            ),
+            Integer(
+                key="faultToleranceLimit", source=V1, most=Limit(2**31, CONSOLE), help="Restarts at most."
+            ),
+        ),
+    ),
+    _kept("resourcePoolId", "The resource pool; part of the address, not of the body."),
+)
+"""The keys of the whole body."""
+
+
+def source_name(source: Mapping[str, object]) -> object:
+    """What tells a data source apart: where it is mounted, or else what its type is known by."""
+    kind = TYPE.meanings.get(str(source.get(TYPE.key, TYPE.default)), "")
+    place = SOURCE_PATH if kind in {"file", "bos"} else SOURCE_NAME
+    return source.get(MOUNT_PATH.key) or (source.get(place.key) if kind else "")
+
+
+NAMES: Final = {
+    "labels": by("key"),
+    "envs": by("name"),
+    "resources": by("name"),
+    "datasources": source_name,
+}
+"""What tells the elements of lists apart."""

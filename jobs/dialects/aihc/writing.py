@@ -1,0 +1,44 @@
+"""JobSpec → AIHC `CreateJob` JSON, anew or into a text that is already there."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from jobs.dialects import rendering
+from jobs.dialects.aihc import reading
+from jobs.dialects.aihc.document import document
+from jobs.dialects.base import Parsed, Rendered
+from jobs.dialects.rendering import Document
+from jobs.spec import JobSpec
+
+NAME: Final = "aihc"
+
+_IDENTITIES: Final = {"envs": "name", "resources": "name", "labels": "key"}
+
+
+class _Form:
+    """AIHC as `rendering` needs it."""
+
+    name: str = NAME
+
+    def parse(self, text: str) -> Parsed:
+        """See `rendering.Form`."""
+        return reading.parse(text)
+
+    def document(self, spec: JobSpec, extras: Mapping[str, object]) -> Document:
+        """See `rendering.Form`."""
+        return document(spec, extras)
+
+    def written(self, body: Document) -> str:
+        """See `rendering.Form`."""
+        return rendering.write_json(body)
+
+    def patched(self, base: str, before: Document, after: Document) -> str | None:
+        """See `rendering.Form`."""
+        return rendering.patch_json(base, before, after, _IDENTITIES)
+
+
+def render(spec: JobSpec, extras: Mapping[str, object], base: str | None = None) -> Rendered:
+    """Write `spec`; what AIHC can't say is noted by its JobSpec path."""
+    return rendering.render(_Form(), spec, extras, base)

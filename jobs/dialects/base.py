@@ -1,0 +1,134 @@
+"""What every dialect is: text in, JobSpec out, and back, with every problem and loss named.
+
+Problems and notes are codes with parameters; the sentence is made at the edge (`jobs.messages`), in
+the reader's language.  Positions are worked out only when there is a problem.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Final, Protocol, TypeAlias
+
+from jobs.spec import JobSpec
+
+MAX_BYTES: Final = 1024 * 1024
+"""A job file over 1 MiB is refused before parsing (DESIGN section 3)."""
+
+Params: TypeAlias = Mapping[str, str | int | float | None]
+
+
+Position: TypeAlias = tuple[int, int]
+"""Line and column, both from 1, in code points."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fix:
+    """A change that would cure a problem: set the value at `pointer` (None: remove it)."""
+
+    pointer: str
+    value: object = None
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """Why the text can't be accepted.
+
+    `pointer` is RFC 6901 (`""` is the whole text); `line` and `column` count from 1, in code points;
+    `source` names the rule's origin (a vendor's page or release).
+    """
+
+    code: str
+    pointer: str = ""
+    line: int | None = None
+    column: int | None = None
+    params: Params = field(default_factory=dict)
+    fix: Fix | None = None
+    source: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """What was tolerated, ignored, approximated or lost; the job is accepted all the same.
+
+    `parse` leaves `line` and `column` empty, since working them out costs more than the reading;
+    whoever shows a note asks the dialect's `locate`.
+    """
+
+    code: str
+    pointer: str = ""
+    params: Params = field(default_factory=dict)
+    fix: Fix | None = None
+    line: int | None = None
+    column: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Parsed:
+    """A text that was understood.
+
+    `extras` is what has no neutral meaning, kept for export under this dialect's name and never
+    executed.  `secrets` maps each SecretRef's name to the value taken out of the text, and `text` is
+    the text with placeholders in their place.
+    """
+
+    spec: JobSpec
+    extras: Mapping[str, object] = field(default_factory=dict)
+    notes: tuple[Note, ...] = ()
+    secrets: Mapping[str, str] = field(default_factory=dict)
+    text: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Rendered:
+    """A JobSpec written in a dialect, and what could not be said in it."""
+
+    text: str
+    notes: tuple[Note, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Guess:
+    """How surely a text is of a dialect, from 1 to 100 (beyond doubt), and the code of why."""
+
+    confidence: int
+    why: str
+
+
+class Refused(Exception):
+    """The text can't be accepted; carries every problem found, in the order of the text."""
+
+    def __init__(self, problems: tuple[Problem, ...]) -> None:
+        super().__init__(f"{len(problems)} problems, first {problems[0].code} at {problems[0].pointer!r}")
+        self.problems = problems
+
+
+class Dialect(Protocol):
+    """One way of writing jobs.  Implementations are stateless modules or objects."""
+
+    name: str
+    """Stable, lower case: `openpai-v1`."""
+
+    def sniff(self, text: str) -> Guess | None:
+        """Whether `text` is of this dialect, and why; None when it is not.  Never raises."""
+
+    def parse(self, text: str) -> Parsed:
+        """Read `text`; raises Refused with all problems at once."""
+
+    def render(self, spec: JobSpec, extras: Mapping[str, object], base: str | None = None) -> Rendered:
+        """Write `spec`; with `base`, patch that text, keeping order, comments and unknown keys.
+
+        `extras` is what `parse` of this dialect returned; with `base` the text's own are kept instead.
+        """
+
+    def locate(self, text: str, pointer: str) -> Position | None:
+        """Where `pointer`, or the nearest thing around it, stands in `text`; None in unreadable text."""
+
+    def apply_fixes(self, text: str, fixes: Iterable[Fix]) -> str:
+        """`text` with `fixes` made and every other character kept; raises Refused on unreadable text."""
+
+    def with_secrets(self, text: str, values: Mapping[str, str]) -> str:
+        """`text` with the placeholders of those secrets that `values` holds filled in again."""
+
+    def schema(self) -> Mapping[str, object]:
+        """The dialect's JSON Schema (2020-12), for completion and hover in the editor."""

@@ -1,0 +1,23 @@
+"""What is accepted in a command, and still worth a word; one that can be mended comes with its fix."""
+
+from __future__ import annotations
+
+from jobs.dialects import placeholders
+from jobs.dialects.base import Fix
+from jobs.dialects.examine import INVISIBLE
+from jobs.dialects.findings import Findings
+from jobs.dialects.mend import mend_command
+
+
+def remark_on(command: str, pointer: str, findings: Findings, role: str = "") -> None:
+    """Note invisible characters, passwords, and a Jupyter that anybody could use."""
+    if found := INVISIBLE.search(command):
+        findings.note("invisible_character", pointer, character=f"U+{ord(found[0]):04X}")
+    if placeholders.holds_password(command):
+        findings.note("password_in_command", pointer)
+    mended = mend_command(command)
+    if mended:
+        found_wrong = ",".join(mended.findings)
+        findings.note(
+            "command_mended", pointer, Fix(pointer, mended.command), role=role, findings=found_wrong
+        )

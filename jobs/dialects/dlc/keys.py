@@ -1,0 +1,404 @@
+"""Every key of a DLC `CreateJob` request, from the pages and from three generations of the SDK."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from jobs.dialects.dlc import limits, pods
+from jobs.dialects.dlc.job_types import JOB_TYPES
+from jobs.dialects.dlc.limits import PAGE, SDK_17, SDK_NEW
+from jobs.dialects.dlc.role_keys import ROLE
+from jobs.dialects.dlc.settings_keys import MOST_MINUTES, SETTINGS
+from jobs.dialects.fields import (
+    CONSOLE,
+    Bag,
+    Choice,
+    Flag,
+    Group,
+    Integer,
+    Limit,
+    Records,
+    Text,
+    Texts,
+)
+from jobs.dialects.leftovers import by
+from jobs.spec import Visibility
+
+DISPLAY_NAME: Final = Text(
+    key="DisplayName",
+    source=PAGE,
+    path="name",
+    required=True,
+    allowed=limits.NAME,
+    longest=limits.NAME_LONGEST,
+    fallback="job",
+    help="Name of the job.",
+)
+JOB_TYPE: Final = Choice(
+    key="JobType",
+    source=PAGE,
+    path="framework",
+    required=True,
+    meanings={each.name: each.framework or "" for each in JOB_TYPES},
+    help="The framework, written exactly so: TFJob, PyTorchJob, …",
+)
+JOB_SPECS: Final = Records(
+    key="JobSpecs",
+    source=PAGE,
+    path="roles",
+    required=True,
+    keys=ROLE,
+    identity="Type",
+    least=1,
+    most=1000,
+    help="The roles, one element each.",
+)
+USER_COMMAND: Final = Text(
+    key="UserCommand",
+    source=PAGE,
+    path="roles[].command",
+    blank=True,
+    help="The command that every node runs in a shell.",
+)
+DESCRIPTION: Final = Text(
+    key="Description", source=SDK_NEW, path="description", blank=True, help="What the job is for."
+)
+WORKSPACE_ID: Final = Text(
+    key="WorkspaceId", source=PAGE, path="workspace", blank=True, help="The workspace of the job."
+)
+RESOURCE_ID: Final = Text(
+    key="ResourceId",
+    source=PAGE,
+    path="quota",
+    blank=True,
+    help="The resource quota; public resources when left out.",
+)
+PRIORITY: Final = Integer(
+    key="Priority",
+    source=PAGE,
+    path="priority",
+    least=limits.PRIORITY_LEAST,
+    most=limits.PRIORITY_MOST,
+    help="1 (last, and what DLC takes when nothing is said) to 9 (first).",
+)
+MAX_RUNNING: Final = Integer(
+    key="JobMaxRunningTimeMinutes",
+    source=PAGE,
+    path="time_limit_s",
+    unit="minutes",
+    least=Limit(0, CONSOLE),
+    most=MOST_MINUTES,
+    help="The longest the job may run, in minutes; 0 for no limit. DLC's console sets 30 hours.",
+)
+
+DATA_SOURCE_ID: Final = Text(
+    key="DataSourceId", source=PAGE, path="mounts[].id", blank=True, help="A dataset that DLC knows."
+)
+DATA_URI: Final = Text(
+    key="Uri", source=PAGE, path="mounts[].uri", blank=True, help="A place to mount directly, oss://…"
+)
+DATA_PATH: Final = Text(
+    key="MountPath",
+    source=PAGE,
+    path="mounts[].path",
+    blank=True,
+    help="Where it is mounted; where the dataset says, when left out.",
+)
+DATA_OPTIONS: Final = Text(
+    key="Options",
+    source=SDK_NEW,
+    path="mounts[].options",
+    blank=True,
+    partial=True,
+    help='Options of the mount, as JSON in a string: {"mountType":"ossfs"}.',
+)
+DATA_ACCESS: Final = Choice(
+    key="MountAccess",
+    source=SDK_NEW,
+    path="mounts[].read_only",
+    meanings={"RO": "ro", "RW": "rw"},
+    help="RO for reading only.",
+)
+DATA_SOURCES: Final = Records(
+    key="DataSources",
+    source=PAGE,
+    path="mounts",
+    keys=(
+        DATA_SOURCE_ID,
+        DATA_URI,
+        DATA_PATH,
+        DATA_OPTIONS,
+        DATA_ACCESS,
+        pods.kept_text("DataSourceVersion", "Version of the dataset."),
+        pods.kept_flag("EnableCache", "Keep what was read near the nodes."),
+        pods.kept_text("AccessPointId", "Access point of the file system."),
+        pods.kept_text("RoleArn", "RAM role that mounts."),
+        pods.kept_text("RoleChain", "Chain of RAM roles that mounts, as JSON in a string."),
+    ),
+    identity="DataSourceId",
+    most=1000,
+    help="Datasets and places to mount.",
+)
+
+CODE_SOURCE_ID: Final = Text(
+    key="CodeSourceId", source=PAGE, path="code.id", blank=True, help="A code source that DLC knows."
+)
+CODE_BRANCH: Final = Text(
+    key="Branch", source=PAGE, path="code.branch", blank=True, help="Its branch; the source's when left out."
+)
+CODE_COMMIT: Final = Text(
+    key="Commit", source=PAGE, path="code.commit", blank=True, help="Its commit; the newest when left out."
+)
+CODE_PATH: Final = Text(
+    key="MountPath", source=PAGE, path="code.path", blank=True, help="Where the code is found in the job."
+)
+CODE_SOURCE: Final = Group(
+    key="CodeSource",
+    source=PAGE,
+    path="*",
+    keys=(
+        CODE_SOURCE_ID,
+        CODE_BRANCH,
+        CODE_COMMIT,
+        CODE_PATH,
+        pods.kept_flag("IsSharedMountPath", "All nodes share one copy."),
+    ),
+    help="Code to fetch before the command.",
+)
+
+VPC_ID: Final = Text(key="VpcId", source=PAGE, path="network.vpc", blank=True, help="The virtual network.")
+SWITCH_ID: Final = Text(
+    key="SwitchId", source=PAGE, path="network.switch", blank=True, help="Its switch; any when left out."
+)
+SECURITY_GROUP_ID: Final = Text(
+    key="SecurityGroupId", source=PAGE, path="network.security_group", blank=True, help="The security group."
+)
+EXTENDED_CIDRS: Final = Texts(
+    key="ExtendedCIDRs",
+    source=PAGE,
+    path="network.cidrs",
+    aliases=("ExtendedCidrs",),
+    help="Further address ranges; needed with SwitchId.",
+)
+DEFAULT_ROUTE: Final = Text(
+    key="DefaultRoute",
+    source=PAGE,
+    path="network.gateway",
+    blank=True,
+    help="The way to the internet: eth0 for the public gateway, eth1 for one of your own.",
+)
+USER_VPC: Final = Group(
+    key="UserVpc",
+    source=PAGE,
+    path="*",
+    keys=(VPC_ID, SWITCH_ID, SECURITY_GROUP_ID, EXTENDED_CIDRS, DEFAULT_ROUTE),
+    help="The virtual network of the job.",
+)
+
+ENVS: Final = Bag(
+    key="Envs", source=PAGE, path="env", help="Environment variables; DLC's console takes at most 20."
+)
+CUSTOM_ENV_KEY: Final = Text(
+    key="Key", source=SDK_NEW, path="env", required=True, help="Name of the variable."
+)
+CUSTOM_ENV_VALUE: Final = Text(key="Value", source=SDK_NEW, path="env", blank=True, help="Its value.")
+CUSTOM_ENVS: Final = Records(
+    key="CustomEnvs",
+    source=SDK_NEW,
+    path="env",
+    partial=True,
+    keys=(CUSTOM_ENV_KEY, CUSTOM_ENV_VALUE, pods.kept_text("Visible", "Who may see it.")),
+    identity="Key",
+    most=1000,
+    help="Environment variables of the job, in the newer form.",
+)
+LIBRARIES: Final = Texts(
+    key="ThirdpartyLibs",
+    source=PAGE,
+    path="requirements.packages",
+    help="Python packages to install first: numpy==1.16.1.",
+)
+LIBRARY_DIR: Final = Text(
+    key="ThirdpartyLibDir",
+    source=PAGE,
+    path="requirements.directory",
+    blank=True,
+    help="The directory that holds requirements.txt.",
+)
+SUCCESS_POLICY: Final = Choice(
+    key="SuccessPolicy",
+    source=PAGE,
+    path="roles[].completion",
+    meanings={"AllWorkers": "all", "ChiefWorker": "chief"},
+    open=True,
+    help="TFJob: ChiefWorker, the job has succeeded when its chief has; AllWorkers when all have.",
+)
+ACCESSIBILITY: Final = Choice(
+    key="Accessibility",
+    source=SDK_17,
+    path="visibility",
+    meanings={"PRIVATE": Visibility.PRIVATE, "PUBLIC": Visibility.PUBLIC},
+    default="PRIVATE",
+    help="PUBLIC: everybody in the workspace may see the job.",
+)
+
+ENABLE_CREDENTIALS: Final = Flag(
+    key="EnableCredentialInject",
+    source=SDK_17,
+    path="instance_role",
+    help="Give the job credentials of a RAM role.",
+)
+ROLE_ARN: Final = Text(
+    key="RoleArn",
+    source=SDK_17,
+    path="instance_role",
+    blank=True,
+    help="The role, acs:ram::<account>:role/<name>.",
+)
+CREDENTIAL_ROLE_TYPE: Final = Choice(
+    key="RoleType",
+    source=SDK_17,
+    path="instance_role",
+    meanings={"service": "default", "user": ""},
+    open=True,
+    help="Taken on by the service or by the user.",
+)
+CREDENTIAL_ROLES: Final = Records(
+    key="Roles",
+    source=SDK_17,
+    path="instance_role",
+    keys=(
+        ROLE_ARN,
+        CREDENTIAL_ROLE_TYPE,
+        pods.kept_text("AssumeRoleFor", "Whom it is taken on for.", SDK_17),
+        pods.kept_text("Policy", "What narrows it.", SDK_17),
+        Group(
+            key="AssumeUserInfo",
+            source=SDK_17,
+            help="Who takes it on.",
+            keys=(
+                pods.kept_text("Id", "User id.", SDK_17),
+                pods.kept_text("Type", "customer, sub or AssumedRoleUser.", SDK_17),
+                pods.kept_text("AccessKeyId", "Access key.", SDK_17),
+                pods.kept_text("SecurityToken", "Security token.", SDK_17),
+            ),
+        ),
+    ),
+    identity="RoleArn",
+    most=100,
+    help="The roles of the chain.",
+)
+CREDENTIAL_KEY: Final = Text(
+    key="Key", source=SDK_17, path="instance_role", blank=True, help="What the item is called."
+)
+CREDENTIAL_ITEM_TYPE: Final = Choice(
+    key="Type",
+    source=SDK_17,
+    path="instance_role",
+    meanings={"Role": "role", "RoleChain": ""},
+    open=True,
+    help="One role, or a chain of them.",
+)
+CREDENTIAL_ITEMS: Final = Records(
+    key="CredentialConfigItems",
+    source=SDK_17,
+    path="instance_role",
+    keys=(
+        CREDENTIAL_KEY,
+        CREDENTIAL_ITEM_TYPE,
+        CREDENTIAL_ROLES,
+    ),
+    identity="Key",
+    most=100,
+    help="The roles that the job can have.",
+)
+CREDENTIAL_ENV_KEY: Final = Text(
+    key="AliyunEnvRoleKey",
+    source=SDK_17,
+    path="instance_role",
+    blank=True,
+    help="The item whose role the environment carries.",
+)
+CREDENTIAL_CONFIG: Final = Group(
+    key="CredentialConfig",
+    source=SDK_17,
+    path="*",
+    keys=(ENABLE_CREDENTIALS, CREDENTIAL_ENV_KEY, CREDENTIAL_ITEMS),
+    help="The RAM role of the job.",
+)
+DEFAULT_ROLE: Final = "AliyunPAIDLCDefaultRole"
+"""The role that the console calls PAI's default (DLC page)."""
+
+ELASTIC_SPEC: Final = Group(
+    key="ElasticSpec",
+    source=PAGE,
+    help="Not supported, says the DLC page; kept.",
+    keys=(
+        *(
+            pods.kept_text(key, "Not supported.", PAGE)
+            for key in ("AIMasterDockerImage", "AIMasterType", "ElasticStrategy")
+        ),
+        *(
+            pods.kept_flag(key, "Not supported.", PAGE)
+            for key in (
+                "EnableAIMaster",
+                "EnableEDP",
+                "EnableElasticTraining",
+                "EnablePsJobElasticPS",
+                "EnablePsJobElasticWorker",
+                "EnablePsResourceEstimate",
+            )
+        ),
+        *(
+            pods.kept_count(key, "Not supported.", PAGE)
+            for key in (
+                "MinParallelism",
+                "MaxParallelism",
+                "EDPMinParallelism",
+                "EDPMaxParallelism",
+                "PSMinParallelism",
+                "PSMaxParallelism",
+            )
+        ),
+    ),
+)
+
+JOB: Final = (
+    DISPLAY_NAME,
+    DESCRIPTION,
+    JOB_TYPE,
+    JOB_SPECS,
+    USER_COMMAND,
+    DATA_SOURCES,
+    CODE_SOURCE,
+    USER_VPC,
+    LIBRARIES,
+    LIBRARY_DIR,
+    ENVS,
+    CUSTOM_ENVS,
+    MAX_RUNNING,
+    WORKSPACE_ID,
+    RESOURCE_ID,
+    PRIORITY,
+    SETTINGS,
+    pods.kept_text("Options", "What all mounts are told: fs.oss.download.thread.concurrency=4,…", PAGE),
+    SUCCESS_POLICY,
+    ACCESSIBILITY,
+    CREDENTIAL_CONFIG,
+    ELASTIC_SPEC,
+    pods.kept_text("DebuggerConfigContent", "Not supported, says the DLC page; kept.", PAGE),
+    pods.kept_text("SchedulingStrategy", "How the job is scheduled."),
+    pods.kept_text("TemplateId", "The template that the job was made from."),
+    pods.kept_count("TemplateVersion", "Its version."),
+)
+"""The keys of the whole request, in the order in which they are written."""
+
+NAMES: Final = {
+    "JobSpecs": by("Type"),
+    "DataSources": by("DataSourceId", "Uri"),
+    "CustomEnvs": by("Key"),
+}
+"""What tells the elements of lists apart."""
+
+SECRET_KEYS: Final = frozenset({"Auth"})
+VARIABLES: Final = frozenset({"Envs"})

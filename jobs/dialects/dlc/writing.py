@@ -1,0 +1,46 @@
+"""JobSpec → `CreateJob` JSON, anew or into a text that is already there."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from jobs.dialects import rendering
+from jobs.dialects.base import Parsed, Rendered
+from jobs.dialects.dlc import reading
+from jobs.dialects.dlc.document import document
+from jobs.dialects.dlc.job_types import with_known_types
+from jobs.dialects.rendering import Document
+from jobs.dialects.source import read
+from jobs.spec import JobSpec
+
+NAME: Final = "dlc"
+
+_IDENTITIES: Final = {"JobSpecs": "Type"}
+
+
+class _Form:
+    """DLC as `rendering` needs it."""
+
+    name: str = NAME
+
+    def parse(self, text: str) -> Parsed:
+        """See `rendering.Form`."""
+        return reading.parse(text)
+
+    def document(self, spec: JobSpec, extras: Mapping[str, object]) -> Document:
+        """See `rendering.Form`."""
+        return document(spec, extras)
+
+    def written(self, job: Document) -> str:
+        """See `rendering.Form`."""
+        return rendering.write_json(job)
+
+    def patched(self, base: str, before: Document, after: Document) -> str | None:
+        """See `rendering.Form`."""
+        return rendering.patch_json(base, before, after, _IDENTITIES, with_known_types(read(base).value))
+
+
+def render(spec: JobSpec, extras: Mapping[str, object], base: str | None = None) -> Rendered:
+    """Write `spec`; what DLC can't say is noted by its JobSpec path."""
+    return rendering.render(_Form(), spec, extras, base)

@@ -1,0 +1,72 @@
+"""Parameter files of PAI-DLC's command line: `dlc submit <type> --job_file FILE`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+from jobs.dialects import placeholders
+from jobs.dialects.base import MAX_BYTES, Fix, Guess, Parsed, Position, Refused, Rendered
+from jobs.dialects.dlc_params import keys, reading, writing
+from jobs.dialects.dlc_params.lines import BLANKS, read
+from jobs.dialects.field_map import rows
+from jobs.dialects.schema import json_schema
+from jobs.spec import JobSpec
+
+FIELDS: Final = rows(keys.RULES)
+"""What a parameter file can say, key by key."""
+
+_SEEN: Final = re.compile(r"^[ \t]*([a-z_]+)=", re.MULTILINE)
+_COUNTS: Final = frozenset(count for _kind, count in keys.ROLES.values())
+
+
+class DlcParams:
+    """The dialect."""
+
+    name: str = writing.NAME
+
+    def sniff(self, text: str) -> Guess | None:
+        """By its keys, and by not being anything else that has `=` in its lines."""
+        start = text.lstrip("\ufeff\r\n" + BLANKS)[:2]
+        if start[:1] in ("{", "[") or start == "#!":
+            return None
+        try:
+            found = read(text, keys.KNOWN).entries.keys()
+        except Refused:
+            seen = set(_SEEN.findall(text)) if len(text) <= MAX_BYTES else set()
+            return Guess(50, "keys_seen") if len(seen & keys.KNOWN) >= 3 else None
+        known = found & keys.KNOWN
+        if "command" in known and known & _COUNTS:
+            return Guess(100, "command_and_roles")
+        return Guess(60, "known_keys") if len(known) >= 3 and len(known) * 2 > len(found) else None
+
+    def parse(self, text: str) -> Parsed:
+        """See `base.Dialect`."""
+        return reading.parse(text)
+
+    def render(self, spec: JobSpec, extras: Mapping[str, object], base: str | None = None) -> Rendered:
+        """See `base.Dialect`."""
+        return writing.render(spec, extras, base)
+
+    def locate(self, text: str, pointer: str) -> Position | None:
+        """See `base.Dialect`."""
+        try:
+            return read(text, keys.KNOWN).position(pointer)
+        except Refused:
+            return None
+
+    def apply_fixes(self, text: str, fixes: Iterable[Fix]) -> str:
+        """See `base.Dialect`."""
+        return writing.apply_fixes(text, fixes)
+
+    def with_secrets(self, text: str, values: Mapping[str, str]) -> str:
+        """See `base.Dialect`."""
+        return placeholders.fill(text, values)
+
+    def schema(self) -> Mapping[str, object]:
+        """See `base.Dialect`; the keys of a file as those of one object."""
+        return json_schema("PAI-DLC command line, parameter file", keys.RULES)
+
+
+DIALECT: Final = DlcParams()

@@ -1,0 +1,173 @@
+"""The rules for one key of a JSON dialect, as data: read by `record`, published by `schema`.
+
+Every bound carries its source.  Where two vendors' pages differ the looser rule decides whether a text
+is accepted; the stricter one is kept beside it, for a note.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final, TypeAlias
+
+CONSOLE: Final = "Job Console"
+"""The source of our own limits: they keep numbers inside what databases and machines can hold."""
+
+MOST_REPLICAS: Final = 100_000
+MOST_CPUS: Final = 1_000_000
+MOST_GPUS: Final = 100_000
+MOST_MEMORY_MIB: Final = 2**40
+MOST_PORTS: Final = 65_535
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """A bound and whose it is."""
+
+    value: int
+    source: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Key:
+    """What all keys have: `path` is the JobSpec field it fills, `source` whose key it is.
+
+    `required` keys must be there.  `expected` names a page that asks for the key although it may be
+    left out.  `aliases` are other spellings in which it is met; the first one found counts.  What a
+    JobSpec can't hold of a `partial` key (a list's elements) is kept for export.
+    """
+
+    key: str
+    source: str
+    help: str
+    path: str = ""
+    required: bool = False
+    expected: str = ""
+    aliases: tuple[str, ...] = ()
+    partial: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Text(Key):
+    """A string.  `blank` allows ""; `allowed` is a regular expression's set of characters (empty: all).
+
+    `fallback` is proposed for a name in which nothing can be kept.
+    """
+
+    default: str = ""
+    blank: bool = False
+    allowed: str = ""
+    longest: int = 0
+    fallback: str = ""
+
+    def fits(self, value: str) -> bool:
+        """Whether all characters are allowed."""
+        return not self.allowed or bool(re.fullmatch(f"[{self.allowed}]+", value))
+
+    def propose(self, value: str) -> str:
+        """The nearest name that the rules allow."""
+        name = re.sub(f"[^{self.allowed}]+", "_", value).strip("_") if self.allowed else value
+        return (name or self.fallback)[: self.longest or None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Integer(Key):
+    """A whole number in `unit`.
+
+    Below `least` or above `most` it is refused.  Below `advised` it is taken as it is; below `floor`, where
+    no machine could do it, it is raised to `advised`, else to `floor`; both are noted.
+    `nullable` makes null a value of its own.
+    """
+
+    default: int | None = None
+    unit: str = ""
+    nullable: bool = False
+    least: Limit | None = None
+    most: Limit | None = None
+    floor: Limit | None = None
+    advised: Limit | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Records(Key):
+    """A list of objects with `keys`, told apart by the value of their key `identity`."""
+
+    keys: tuple[AnyKey, ...]
+    identity: str
+    most: int
+    least: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bag(Key):
+    """An object with keys of the person's own; `known` are those that mean something."""
+
+    known: tuple[AnyKey, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Flag(Key):
+    """True or false."""
+
+    default: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Choice(Key):
+    """A word out of a list: `meanings` says what each stands for in a JobSpec ("" for nothing).
+
+    `open` ones are not known in full: another word is kept, with a note.
+    """
+
+    meanings: Mapping[str, str]
+    default: str = ""
+    open: bool = False
+
+
+class Quantity(StrEnum):
+    """What an amount counts; the value is the unit of a JobSpec."""
+
+    MEMORY = "MiB"
+    CPU = "milli-CPU"
+    COUNT = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Amount(Key):
+    """A quantity with its unit in a string, `"16Gi"`; read into the unit of a JobSpec.
+
+    `bare` is the unit of a number without one ("" when it can't go without).
+    """
+
+    quantity: Quantity
+    default: int
+    most: Limit
+    least: Limit | None = None
+    bare: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fraction(Key):
+    """A decimal number between `least` and `most`, as (value, source)."""
+
+    least: tuple[str, str] | None = None
+    most: tuple[str, str] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Texts(Key):
+    """A list of strings, or of what JSON Schema calls `items`."""
+
+    items: str = "string"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Group(Key):
+    """An object with `keys` of its own.  Its `path` is `*` when they fill several fields of a JobSpec."""
+
+    keys: tuple[AnyKey, ...] = ()
+
+
+AnyKey: TypeAlias = Text | Integer | Records | Bag | Flag | Choice | Amount | Fraction | Texts | Group

@@ -1,0 +1,72 @@
+"""Everything there is to say about one text, collected while it is read on."""
+
+from __future__ import annotations
+
+from typing import Final, Protocol
+
+from jobs.dialects.base import Fix, Note, Position, Problem, Refused
+
+MOST: Final = 100
+"""Nobody reads more problems, or notes, than this; the rest is counted."""
+
+
+class Located(Protocol):
+    """A text that was read: `source.Source`, or what a dialect beside JSON has instead."""
+
+    @property
+    def notes(self) -> tuple[Note, ...]:
+        """What was tolerated in the text."""
+
+    def position(self, pointer: str) -> Position:
+        """Line and column of what stands at `pointer`, or nearest to it."""
+
+
+class Findings:
+    """Problems and notes about one text, in the order in which they were met."""
+
+    def __init__(self) -> None:
+        self._problems: list[Problem] = []
+        self._notes: list[Note] = []
+        self._more_problems = 0
+        self._more_notes = 0
+
+    def problem(
+        self,
+        code: str,
+        pointer: str,
+        source: str,
+        fix: Fix | None = None,
+        **params: str | float | None,
+    ) -> None:
+        """The text can't be accepted because of what stands at `pointer`; `source` made the rule."""
+        if len(self._problems) == MOST:
+            self._more_problems += 1
+            return
+        self._problems.append(Problem(code, pointer, params=params, fix=fix, source=source))
+
+    def note(self, code: str, pointer: str, fix: Fix | None = None, **params: str | float | None) -> None:
+        """Something about `pointer` was tolerated, ignored, approximated or lost."""
+        if len(self._notes) == MOST:
+            self._more_notes += 1
+            return
+        self._notes.append(Note(code, pointer, params, fix))
+
+    def refuse_if_any(self, source: Located) -> None:
+        """Raise Refused with all problems in the order of the text; here their places are worked out."""
+        if not self._problems:
+            return
+        placed = [_placed(problem, source) for problem in self._problems]
+        placed.sort(key=lambda problem: (problem.line or 0, problem.column or 0))
+        if self._more_problems:
+            placed.append(Problem("more_problems", params={"count": self._more_problems}))
+        raise Refused(tuple(placed))
+
+    def notes(self, source: Located) -> tuple[Note, ...]:
+        """What was tolerated in the text itself, then everything noted about its content."""
+        more = (Note("more_notes", params={"count": self._more_notes}),) if self._more_notes else ()
+        return (*source.notes, *self._notes, *more)
+
+
+def _placed(problem: Problem, source: Located) -> Problem:
+    line, column = source.position(problem.pointer)
+    return Problem(problem.code, problem.pointer, line, column, problem.params, problem.fix, problem.source)

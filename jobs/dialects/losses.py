@@ -1,0 +1,81 @@
+"""What a rendered text no longer says: the JobSpec wanted beside the one that the text reads back as."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from jobs.dialects.base import Note
+from jobs.dialects.spans import escape
+from jobs.spec import JobSpec
+
+_SHOWN: Final = 60
+_ABSENT: Final = object()
+
+
+def losses(wanted: JobSpec, said: JobSpec, dialect: str) -> tuple[Note, ...]:
+    """A note for each JobSpec path that differs, in the JobSpec's order.
+
+    `lost` is what `dialect` can't say at all, `approximated` what it says differently, `added` what it
+    brings along by itself.  The pointer is a path of the JobSpec.
+    """
+    differences = _differences(wanted.model_dump(mode="json"), said.model_dump(mode="json"), "")
+    return tuple(_note(pointer, before, after, dialect) for pointer, before, after in differences)
+
+
+def _note(pointer: str, before: object, after: object, dialect: str) -> Note:
+    params = {"path": pointer, "dialect": dialect, "value": _short(before), "instead": _short(after)}
+    if _is_nothing(before):
+        return Note("added", pointer, params)
+    return Note("lost" if _is_nothing(after) else "approximated", pointer, params)
+
+
+def _differences(before: object, after: object, pointer: str) -> Iterator[tuple[str, object, object]]:
+    """Each innermost path at which the two differ, with what stands there in both."""
+    if before == after or (_is_nothing(before) and _is_nothing(after)):
+        return
+    if isinstance(before, dict) and (isinstance(after, dict) or _is_nothing(after)):
+        yield from _of_objects(before, after if isinstance(after, dict) else {}, pointer)
+    elif isinstance(after, dict) and before is None:
+        yield from _of_objects({}, after, pointer)
+    elif isinstance(before, list) and isinstance(after, list):
+        yield from _of_lists(before, after, pointer)
+    else:
+        yield pointer, before, after
+
+
+def _of_objects(
+    before: dict[str, object], after: dict[str, object], pointer: str
+) -> Iterator[tuple[str, object, object]]:
+    for key in dict.fromkeys((*before, *after)):
+        inner = f"{pointer}/{escape(key)}"
+        yield from _differences(before.get(key, _ABSENT), after.get(key, _ABSENT), inner)
+
+
+def _of_lists(
+    before: list[object], after: list[object], pointer: str
+) -> Iterator[tuple[str, object, object]]:
+    """What is in both, wherever it stands, is no difference; the rest is compared in order."""
+    rest = list(after)
+    missing: list[tuple[int, object]] = []
+    for index, element in enumerate(before):
+        if element in rest:
+            rest.remove(element)
+        else:
+            missing.append((index, element))
+    missing += [(index, _ABSENT) for index in range(len(before), len(before) + len(rest) - len(missing))]
+    for place, (index, element) in enumerate(missing):
+        other = rest[place] if place < len(rest) else _ABSENT
+        yield from _differences(element, other, f"{pointer}/{index}")
+
+
+def _is_nothing(value: object) -> bool:
+    """Whether `value` is what a JobSpec holds where nothing was said."""
+    return value is _ABSENT or value is None or value in ("", 0, False)
+
+
+def _short(value: object) -> str | None:
+    if value is _ABSENT or value is None:
+        return None
+    text = str(value)
+    return text if len(text) <= _SHOWN else text[: _SHOWN - 1] + "…"

@@ -1,0 +1,109 @@
+"""JobSpec → text, anew or into a text that is already there: the part that all dialects share.
+
+A patch is made from the difference between what the text said and what it shall say, then read back: if
+the result says anything else, the text is written anew, with a note.  What is lost is found by reading
+the result: nothing can be lost without being told.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Final, Protocol, TypeAlias
+
+from jobs.dialects.base import Note, Parsed, Refused, Rendered
+from jobs.dialects.difference import difference
+from jobs.dialects.edit import edit
+from jobs.dialects.losses import losses
+from jobs.dialects.source import read
+from jobs.spec import JobSpec
+
+Document: TypeAlias = dict[str, object]
+
+OF_THE_TARGET: Final = frozenset({"over_vendor_limit", "over_public_limit", "condition_unmet", "no_image"})
+"""Notes on what a dialect's own system would refuse, though the job may run elsewhere."""
+
+
+class Form(Protocol):
+    """What `render` needs of a dialect: reading, and writing by way of a document."""
+
+    name: str
+
+    def parse(self, text: str) -> Parsed:
+        """See `base.Dialect`."""
+
+    def document(self, spec: JobSpec, extras: Mapping[str, object]) -> Document:
+        """What is to be written, as JSON values."""
+
+    def written(self, document: Document) -> str:
+        """The document as text."""
+
+    def patched(self, base: str, before: Document, after: Document) -> str | None:
+        """`base`, which says `before`, made to say `after`; None when that can't be done."""
+
+
+def render(form: Form, spec: JobSpec, extras: Mapping[str, object], base: str | None = None) -> Rendered:
+    """Write `spec`; every difference to what the text says of it is noted by its JobSpec path."""
+    before = _parsed(form, base)
+    if base is not None and before is not None:
+        text = _patched(form, spec, base, before)
+        if text is not None:
+            return Rendered(text, _losses(form, spec, text))
+        extras = {**before.extras, **extras}
+    text = form.written(form.document(spec, extras))
+    anew = () if base is None else (Note("written_anew"),)
+    return Rendered(text, (*anew, *_losses(form, spec, text)))
+
+
+def write_json(document: Document) -> str:
+    """A JSON document as people indent it."""
+    return json.dumps(document, ensure_ascii=False, indent=2) + "\n"
+
+
+def patch_json(
+    base: str, before: Document, after: Document, identities: Mapping[str, str], there: object = None
+) -> str | None:
+    """`Form.patched` for JSON; `identities` as in `difference`.
+
+    `there` is the base's value, if the dialect calls elements of lists otherwise than the text does.
+    """
+    edits = difference(before, after, read(base).value if there is None else there, identities)
+    return None if edits is None else edit(base, edits)
+
+
+def _parsed(form: Form, text: str | None) -> Parsed | None:
+    try:
+        return form.parse(text) if text is not None else None
+    except Refused:
+        return None
+
+
+def _patched(form: Form, spec: JobSpec, base: str, before: Parsed) -> str | None:
+    """`base` changed to say what `spec` says; None when that can't be done piece by piece."""
+    wanted = form.document(spec, before.extras)
+    text = form.patched(base, form.document(before.spec, before.extras), wanted)
+    if text is None:
+        return None
+    after = _parsed(form, text)
+    if after and after.spec == spec:
+        return text
+    fresh = _parsed(form, form.written(wanted))
+    return text if (after and after.spec) == (fresh and fresh.spec) else None
+
+
+def _losses(form: Form, spec: JobSpec, text: str) -> tuple[Note, ...]:
+    """What `text` does not say of `spec`, and what its target would not take.
+
+    Problems of the text are needs that the person must fill.
+    """
+    try:
+        said = form.parse(text)
+        refused = tuple(note for note in said.notes if note.code in OF_THE_TARGET)
+        return (*losses(spec, said.spec, form.name), *refused)
+    except Refused as refused:
+        return tuple(
+            Note(
+                "needs_value", problem.pointer, {**problem.params, "code": problem.code, "dialect": form.name}
+            )
+            for problem in refused.problems
+        )

@@ -1,0 +1,219 @@
+"""Reading JSON as people bring it: lenient where nothing has to be guessed, exact about the rest.
+
+The standard library reads a clean text at once.  Only when it stops, or when something in the text looks
+suspicious, the slower modules beside this one find out what and where.  Hostile text (too long, too deep,
+too many values, numbers nobody can hold, repeated keys, invisible characters) is refused early.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from bisect import bisect_right
+from collections.abc import Iterable
+from dataclasses import replace
+from functools import cached_property
+from typing import Final
+
+from jobs.dialects import spans, syntax
+from jobs.dialects.base import MAX_BYTES, Note, Params, Position, Problem, Refused
+from jobs.dialects.examine import examine
+from jobs.dialects.spans import Node
+from jobs.dialects.tidy import Tidied, tidy
+
+MAX_DEPTH: Final = 64
+"""Levels of nesting; the deepest vendor format has nine."""
+
+MAX_VALUES: Final = 30_000
+"""Values in one text; a job of 1,000 roles with ports has 20,000."""
+
+_LIMIT: Final = "Job Console"
+_STRING: Final = re.compile(r'"(?:[^"\\\r\n]|\\[^\r\n])*+"?')
+_NESTING: Final = re.compile(r'"(?:[^"\\\r\n]|\\[^\r\n])*+"?|[{}\[\]]')
+_BREAK: Final = re.compile(r"\r\n|\r|\n")
+_SUSPICIOUS: Final = re.compile(
+    r"[\u00ad\u180e\u200b-\u200f\u202a-\u202e\u2060-\u2064\u2066-\u2069\ufeff]|\\u(?:0000|[dD][89a-fA-F]|20|FE|fe)"
+)
+_BIG: Final = 16
+"""From this many characters on a number might be more than a JSON reader can hold exactly."""
+
+
+class Source:
+    """A JSON text that was read: its `value`, what was tolerated in it, and where everything stands."""
+
+    def __init__(self, text: str, tidied: Tidied, value: object) -> None:
+        self.text = text
+        self.tidied = tidied
+        self.value = value
+
+    @property
+    def notes(self) -> tuple[Note, ...]:
+        """What was tolerated in the text."""
+        return self.tidied.notes
+
+    @cached_property
+    def tree(self) -> Node:
+        """The offsets of every value."""
+        return spans.tree(self.tidied.strict)
+
+    @cached_property
+    def _lines(self) -> list[int]:
+        return _line_starts(self.text)
+
+    def position(self, pointer: str, *, key: bool = False) -> Position:
+        """Line and column of the value at `pointer` (or of its key), or of what is nearest around it."""
+        node, found = spans.find(self.tree, spans.split(pointer))
+        return self.at(node.key_start if key and found else node.start)
+
+    def at(self, offset: int) -> Position:
+        """Line and column of an offset."""
+        return _position(self.text, self._lines, offset)
+
+
+def decode(data: bytes) -> str:
+    """The text of an uploaded file; raises Refused when it is too long or not Unicode."""
+    if len(data) > MAX_BYTES:
+        raise Refused((_too_large(len(data)),))
+    encoding = "utf-16" if data.startswith((b"\xff\xfe", b"\xfe\xff")) else "utf-8"
+    try:
+        return data.decode(encoding)
+    except UnicodeDecodeError as error:
+        good = data[: error.start].decode(encoding, "ignore")
+        line, column = _position(good, _line_starts(good), len(good))
+        params = {"byte": f"0x{data[error.start]:02X}"}
+        raise Refused((Problem("not_unicode", "", line, column, params, source=syntax.SOURCE),)) from None
+
+
+def check_size(text: str) -> None:
+    """Raise Refused when `text` is over 1 MiB or can't be stored as Unicode."""
+    if len(text) * 4 <= MAX_BYTES and text.isascii():
+        return
+    try:
+        size = len(text) if len(text) > MAX_BYTES else len(text.encode())
+    except UnicodeEncodeError as error:
+        raise Refused((_problem(text, "lone_surrogate", error.start, syntax.SOURCE),)) from None
+    if size > MAX_BYTES:
+        raise Refused((_too_large(size),))
+
+
+def read(text: str) -> Source:
+    """Read `text`; raises Refused when it is not JSON, even leniently, or when it is hostile."""
+    check_size(text)
+    _check_amount(text, text)
+    reader = _Reader()
+    try:
+        value, tidied = reader.load(text), Tidied(text, text)
+    except (ValueError, RecursionError):
+        tidied = tidy(text)
+        _check_amount(text, tidied.strict)
+        value, tidied = _load_tidied(text, tidied, reader)
+    source = Source(text, tidied, value)
+    if reader.suspicious or _SUSPICIOUS.search(text):
+        _refuse(source, examine(source.tree, tidied.strict))
+    return source
+
+
+class _Reader:
+    """The standard decoder, told to notice what it would let pass."""
+
+    def __init__(self) -> None:
+        self.suspicious = False
+
+    def load(self, text: str, *, strict: bool = True) -> object:
+        """What JSON `text` says; without `strict`, control characters in strings are let pass."""
+        self.suspicious = False
+        decoder = json.JSONDecoder(
+            object_pairs_hook=self._object,
+            parse_int=self._integer,
+            parse_float=self._float,
+            parse_constant=self._constant,
+            strict=strict,
+        )
+        value: object = decoder.decode(text)
+        return value
+
+    def _object(self, pairs: list[tuple[str, object]]) -> dict[str, object]:
+        members = dict(pairs)
+        self.suspicious = self.suspicious or len(members) != len(pairs)
+        return members
+
+    def _integer(self, digits: str) -> int:
+        if len(digits) < _BIG:
+            return int(digits)
+        self.suspicious = True
+        return int(digits) if len(digits) < 2 * _BIG else 0
+
+    def _float(self, digits: str) -> float:
+        self.suspicious = self.suspicious or len(digits) >= _BIG or "e" in digits or "E" in digits
+        return float(digits)
+
+    def _constant(self, name: str) -> object:
+        self.suspicious = True
+        return 0
+
+
+def _load_tidied(text: str, tidied: Tidied, reader: _Reader) -> tuple[object, Tidied]:
+    """Read the strict text; raises Refused with the cause when even that is not JSON."""
+    try:
+        return reader.load(tidied.strict), tidied
+    except json.JSONDecodeError as error:
+        stop = error
+    if tidied.tabs and stop.msg.startswith("Invalid control character"):
+        try:
+            value = reader.load(tidied.strict, strict=False)
+        except json.JSONDecodeError as error:
+            stop = error
+        else:
+            return value, replace(tidied, notes=(*tidied.notes, Note("tolerated_tabs")))
+    cause = syntax.diagnose(tidied.bare, stop)
+    raise Refused((_problem(text, cause.code, cause.offset, syntax.SOURCE, cause.params),))
+
+
+def _check_amount(text: str, strict: str) -> None:
+    """Raise Refused when there are more values, or they lie deeper, than any job file needs."""
+    brackets = strict.count("[") + strict.count("{")
+    if brackets + strict.count(",") > MAX_VALUES:
+        bare = _STRING.sub("", strict)
+        values = bare.count("[") + bare.count("{") + bare.count(",")
+        if values > MAX_VALUES:
+            raise Refused((Problem("too_many_values", "", 1, 1, {"most": MAX_VALUES}, source=_LIMIT),))
+    if brackets <= MAX_DEPTH:
+        return
+    depth = 0
+    for match in _NESTING.finditer(strict):
+        if match[0] in "[{":
+            depth += 1
+            if depth > MAX_DEPTH:
+                raise Refused((_problem(text, "too_deep", match.start(), _LIMIT, {"most": MAX_DEPTH}),))
+        elif match[0] in "]}":
+            depth -= 1
+
+
+def _refuse(source: Source, causes: Iterable[tuple[str, syntax.Cause]]) -> None:
+    """Raise Refused when there are causes."""
+    problems = []
+    for pointer, cause in causes:
+        line, column = source.at(cause.offset)
+        problems.append(Problem(cause.code, pointer, line, column, cause.params, source=syntax.SOURCE))
+    if problems:
+        raise Refused(tuple(problems))
+
+
+def _problem(text: str, code: str, offset: int, source: str, params: Params | None = None) -> Problem:
+    """A problem of the whole text at `offset`."""
+    line, column = _position(text, _line_starts(text), offset)
+    return Problem(code, "", line, column, params or {}, source=source)
+
+
+def _too_large(size: int) -> Problem:
+    return Problem("too_large", "", 1, 1, {"bytes": size, "most": MAX_BYTES}, source=_LIMIT)
+
+
+def _line_starts(text: str) -> list[int]:
+    return [0, *(match.end() for match in _BREAK.finditer(text))]
+
+
+def _position(text: str, starts: list[int], offset: int) -> Position:
+    line = bisect_right(starts, offset)
+    column = offset - starts[line - 1] + 1
+    return line, column - int(line == 1 and text.startswith("\ufeff") and column > 1)

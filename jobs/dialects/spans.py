@@ -1,0 +1,119 @@
+"""Where each value of a JSON text stands: a tree of offsets, built only when somebody asks."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Final
+
+_PIECE: Final = re.compile(r'"(?:[^"\\]|\\.)*+"|[{}\[\],:]|[^\s{}\[\],:"]+', re.DOTALL)
+
+
+@dataclass(slots=True, eq=False)
+class Node:
+    """One value: text[start:end].  `key_start` is where its key stands, or its own start in a list.
+
+    `members` holds an object's values by key (the last of equal keys), `items` a list's; `repeats` the
+    keys of an object that were already there, each with its offset.
+    """
+
+    start: int
+    key_start: int
+    end: int = -1
+    members: dict[str, Node] | None = None
+    items: list[Node] | None = None
+    repeats: list[tuple[str, int]] = field(default_factory=list)
+
+    def add(self, node: Node, key: str) -> None:
+        """Take `node` in: under `key` in an object, at the end in a list."""
+        if self.items is not None:
+            self.items.append(node)
+        elif self.members is not None:
+            if key in self.members:
+                self.repeats.append((key, node.key_start))
+            self.members[key] = node
+
+    def child(self, token: str) -> Node | None:
+        """The member or element that a pointer's `token` names."""
+        if self.members is not None:
+            return self.members.get(token)
+        if self.items is not None and token.isascii() and token.isdigit() and len(token) < 7:
+            index = int(token)
+            return self.items[index] if index < len(self.items) else None
+        return None
+
+    def children(self) -> Iterator[tuple[str, Node]]:
+        """Every direct member or element with its pointer token."""
+        if self.members is not None:
+            yield from self.members.items()
+        for index, item in enumerate(self.items or ()):
+            yield str(index), item
+
+
+def tree(text: str) -> Node:
+    """The offsets of strict JSON `text`; it must already have been read by a JSON parser."""
+    top = Node(0, 0)
+    stack: list[Node] = []
+    key: tuple[str, int] | None = None
+    for match in _PIECE.finditer(text):
+        piece = match[0]
+        if piece in ",:":
+            continue
+        if piece in "]}":
+            stack.pop().end = match.end()
+            continue
+        parent = stack[-1] if stack else None
+        if parent is not None and parent.members is not None and key is None:
+            key = _key(piece), match.start()
+            continue
+        node = Node(match.start(), key[1] if key else match.start(), match.end())
+        if parent is None:
+            top = node
+        else:
+            parent.add(node, key[0] if key else "")
+        key = None
+        if piece in "{[":
+            node.members, node.items = ({}, None) if piece == "{" else (None, [])
+            stack.append(node)
+    return top
+
+
+def find(top: Node, tokens: list[str]) -> tuple[Node, bool]:
+    """The node that `tokens` lead to and True, or the deepest one on the way and False."""
+    node = top
+    for token in tokens:
+        child = node.child(token)
+        if child is None:
+            return node, False
+        node = child
+    return node, True
+
+
+def walk(top: Node) -> Iterator[tuple[str, Node]]:
+    """Every node with its pointer, in the order of the text."""
+    waiting = [("", top)]
+    while waiting:
+        pointer, node = waiting.pop()
+        yield pointer, node
+        inner = [(f"{pointer}/{escape(token)}", child) for token, child in node.children()]
+        waiting.extend(reversed(inner))
+
+
+def escape(token: str) -> str:
+    """`token` as it is written in an RFC 6901 pointer."""
+    return token.replace("~", "~0").replace("/", "~1")
+
+
+def split(pointer: str) -> list[str]:
+    """The tokens of an RFC 6901 pointer."""
+    return [token.replace("~1", "/").replace("~0", "~") for token in pointer.split("/")[1:]]
+
+
+def _key(piece: str) -> str:
+    """What the string literal `piece` says."""
+    if "\\" not in piece:
+        return piece[1:-1]
+    decoded: str = json.loads(piece, strict=False)
+    return decoded

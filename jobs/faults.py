@@ -1,0 +1,91 @@
+"""Named places at which a test may kill or freeze the process.
+
+Inert unless the environment names a folder in CONSOLE_FAULTS.  There, a file with a point's name and
+the content KILL or STOP makes the next process that passes the point send itself that signal, once.
+Standard library only: the local supervisor and wrapper use it too.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+from typing import Final
+
+FOLDER: Final = os.environ.get("CONSOLE_FAULTS", "")
+
+POINTS: Final = (
+    "accept.before_commit",
+    "accept.after_commit",
+    "admit.before_commit",
+    "submit.leased",
+    "submit.before_engine",
+    "submit.after_engine",
+    "stop.before_engine",
+    "stop.after_engine",
+    "observe.before_apply",
+    "observe.before_commit",
+    "seal.before_stream",
+    "seal.after_stream",
+    "local.before_lock",
+    "local.locked",
+    "local.claimed",
+    "local.accepted",
+    "local.launched",
+    "local.stop_written",
+    "supervisor.begun",
+    "supervisor.before_start",
+    "supervisor.after_start",
+    "supervisor.exit_seen",
+    "supervisor.warned",
+    "supervisor.decided",
+    "supervisor.ordered",
+    "supervisor.before_end",
+    "supervisor.ended",
+    "supervisor.given_back",
+    "wrapper.begun",
+    "wrapper.moved_in",
+    "wrapper.claimed",
+    "wrapper.running",
+    "wrapper.ended",
+    "wrapper.written",
+)
+"""Every point there is; a test goes through all of them."""
+
+
+def fault(point: str) -> None:
+    """Die or freeze here if a test asked for it."""
+    if FOLDER:
+        _trigger(point)
+
+
+def keep_reach() -> None:
+    """Before leaving the file system that the folder lies in: hold it open."""
+    global _held  # noqa: PLW0603 a process holds it once and for all
+    if FOLDER and _held is None:
+        _held = os.open(FOLDER, os.O_RDONLY | os.O_DIRECTORY)
+
+
+_held: int | None = None
+
+
+def _trigger(point: str) -> None:
+    keep_reach()
+    taken = f"{point}.taken.{os.getpid()}"
+    try:
+        os.rename(point, taken, src_dir_fd=_held, dst_dir_fd=_held)
+    except OSError:
+        return
+    with os.fdopen(os.open(taken, os.O_RDONLY, dir_fd=_held), encoding="utf-8") as file:
+        wanted = file.read().strip()
+    if os.getpid() == 1:
+        _as_first(wanted)
+    os.kill(os.getpid(), signal.SIGSTOP if wanted == "STOP" else signal.SIGKILL)
+
+
+def _as_first(wanted: str) -> None:
+    """The first process of a PID namespace is deaf to its own SIGKILL and SIGSTOP: do as they would."""
+    if wanted == "KILL":
+        os._exit(128 + signal.SIGKILL)
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGCONT})
+    signal.sigwait({signal.SIGCONT})
+    signal.pthread_sigmask(signal.SIG_SETMASK, before)

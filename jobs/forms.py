@@ -1,0 +1,82 @@
+"""What people send: a job file and where it should run."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import groupby
+from typing import Any, Final
+from uuid import uuid4
+
+from django import forms
+from django.utils.translation import gettext_lazy as _
+
+from jobs import services
+from jobs.dialects.source import decode
+from quotas.models import Quota, User
+
+MOST_PLACES: Final = 200
+
+Choices = list[tuple[str, Any]]
+
+
+class SubmitForm(forms.Form):
+    """A job file, typed or uploaded.  Anything typed survives every error, so no field refuses text.
+
+    `key` makes a double click one job: each rendering of the form has its own.
+    """
+
+    text = forms.CharField(label=_("Job file"), required=False, strip=False, widget=forms.Textarea)
+    upload = forms.FileField(label=_("Upload a file"), required=False, allow_empty_file=True)
+    place = forms.ChoiceField(label=_("Where it runs"), required=False)
+    keep_original = forms.BooleanField(label=_("Keep the original command"), required=False)
+    key = forms.CharField(max_length=64, widget=forms.HiddenInput)
+    origin = forms.CharField(max_length=16, required=False, widget=forms.HiddenInput)
+    draft = forms.IntegerField(min_value=1, required=False, widget=forms.HiddenInput)
+
+    def __init__(self, user: User, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.quotas = list(services.quotas_open_to(user)[:MOST_PLACES])
+        place = self.fields["place"]
+        assert isinstance(place, forms.ChoiceField)
+        place.choices = _place_choices(self.quotas)
+        place.widget.attrs["class"] = "form-select"
+        self.fields["keep_original"].widget.attrs["class"] = "form-check-input"
+
+    def clean_text(self) -> str:
+        """Browsers send every line end of a text field as CR LF; nobody typed those."""
+        return str(self.cleaned_data["text"]).replace("\r\n", "\n")
+
+    def chosen_text(self) -> str:
+        """The uploaded file, where there is one, else what was typed.  Raises `dialects.base.Refused`."""
+        upload = self.cleaned_data.get("upload")
+        return decode(upload.read()) if upload else str(self.cleaned_data.get("text", ""))
+
+    def chosen_place(self) -> services.Place:
+        """Where the person wants it; everything empty when the choice is left to the file."""
+        parts = str(self.cleaned_data.get("place", "")).split("/")
+        return services.Place(*parts) if len(parts) == 3 else services.Place()
+
+    @property
+    def has_choice(self) -> bool:
+        """Whether there is more than one place to choose from."""
+        return len(self.quotas) > 1
+
+
+def new_key() -> str:
+    """An idempotency key for one rendering of a form."""
+    return uuid4().hex
+
+
+def place_of(quota: Quota) -> str:
+    """A quota as the value of the place field."""
+    return f"{quota.workspace.slug}/{quota.cluster.slug}/{quota.slug}"
+
+
+def _place_choices(quotas: Sequence[Quota]) -> Choices:
+    """Quotas by workspace, after "as the file says"."""
+    choices: Choices = [("", _("As the file says, or the first that is open to me"))]
+    for workspace, rows in groupby(quotas, key=lambda quota: quota.workspace):
+        choices.append(
+            (workspace.name, [(place_of(row), f"{row.cluster.name} · {row.name}") for row in rows])
+        )
+    return choices

@@ -1,0 +1,77 @@
+"""Where in the workspaces' streams a page is: one short word for all of them.
+
+A Redis stream's ids begin with the server's clock in milliseconds, so one moment says where a reader is in
+every stream at once.  `epoch` is a number that Redis itself keeps: when Redis has lost its streams it has
+lost that number too, and a page of an earlier epoch starts afresh.
+"""
+
+from __future__ import annotations
+
+import re
+import secrets
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+import redis
+
+from jobs import bus
+
+if TYPE_CHECKING:
+    from redis.asyncio import Redis
+
+EPOCH_KEY: Final = "changes:epoch"
+_SHAPE: Final = re.compile(r"(\d{1,15})-(\d{1,10})")
+
+
+@dataclass(frozen=True, slots=True)
+class Cursor:
+    """A moment (milliseconds of Redis' clock) in an epoch; written `<moment>-<epoch>`."""
+
+    moment: int
+    epoch: int
+
+    def __str__(self) -> str:
+        return f"{self.moment}-{self.epoch}"
+
+    @property
+    def before(self) -> str:
+        """The stream id to read after: what was written within the moment itself is told again, since a
+        name told twice costs a look and one not told costs the truth.
+        """
+        return f"{max(0, self.moment - 1)}-{2**64 - 1}"
+
+
+def parse(text: str | None) -> Cursor | None:
+    """The cursor that `text` is; None for anything else."""
+    found = _SHAPE.fullmatch(text or "")
+    return Cursor(int(found[1]), int(found[2])) if found else None
+
+
+def at_render() -> str:
+    """The cursor of a page that is about to read the database; empty while Redis is away."""
+    if not bus.reachable():
+        return ""
+    try:
+        with bus.client().pipeline(transaction=False) as pipe:
+            return str(_cursor(_ask(pipe).execute()))
+    except (redis.RedisError, OSError) as error:
+        bus.told_off(error)
+        return ""
+
+
+async def now(client: Redis) -> Cursor:
+    """The cursor of this moment; raises what redis raises."""
+    async with client.pipeline(transaction=False) as pipe:
+        return _cursor(await _ask(pipe).execute())
+
+
+def _ask(pipe: Any) -> Any:
+    pipe.set(EPOCH_KEY, secrets.randbelow(2**31), nx=True)
+    pipe.get(EPOCH_KEY)
+    pipe.time()
+    return pipe
+
+
+def _cursor(answers: list[Any]) -> Cursor:
+    _set, epoch, (seconds, microseconds) = answers
+    return Cursor(seconds * 1000 + microseconds // 1000, int(epoch))

@@ -1,0 +1,101 @@
+"""`manage.py watch`: turns what engines hint at into kicks, so that changes are seen at once.
+
+Hints only: what this process misses, the sweep sees a little later.
+"""
+
+from __future__ import annotations
+
+import signal
+import threading
+import time
+from pathlib import Path
+from typing import Any, Final
+
+import structlog
+from django.core.management.base import BaseCommand
+from django.db import Error, close_old_connections
+
+from jobs import engines, queue
+from jobs.backends.base import Capability
+from quotas.models import Cluster
+
+log = structlog.get_logger(__name__)
+
+LOOK_S: Final = 0.05
+"""How often the bells are looked at."""
+
+REST_S: Final = 0.1
+"""After a ring nobody listens for so long: a bell that never stops is heard ten times a second."""
+
+CLUSTERS_S: Final = 10.0
+"""How often the clusters themselves are looked up."""
+
+
+class Command(BaseCommand):
+    """Runs until SIGTERM or SIGINT."""
+
+    help = "Watch the clusters' bells and ring for those that changed."
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        """Look, ring, wait."""
+        ended = threading.Event()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, lambda *_caught: ended.set())
+        watch(ended)
+
+
+def watch(ended: threading.Event) -> None:
+    """Until `ended`: kick `observe` for every cluster whose bell has moved."""
+    bells = Bells()
+    due = 0.0
+    while not ended.is_set():
+        if time.monotonic() >= due:
+            bells.look_up()
+            due = time.monotonic() + CLUSTERS_S
+        rung = bells.rung()
+        for cluster_id in rung:
+            queue.kick("observe", cluster_id)
+        ended.wait(REST_S if rung else LOOK_S)
+
+
+class Bells:
+    """The bell of each enabled cluster that has one, and when it was last heard."""
+
+    def __init__(self) -> None:
+        self._paths: dict[int, Path] = {}
+        self._heard: dict[int, int] = {}
+        self._complaints: dict[int, str] = {}
+
+    def look_up(self) -> None:
+        """Find out which clusters there are; while the database is away nothing changes."""
+        close_old_connections()
+        try:
+            clusters = list(Cluster.objects.filter(enabled=True))
+        except Error as error:
+            log.warning("watch_without_clusters", error=str(error))
+            return
+        found = {cluster.pk: self._bell_of(cluster) for cluster in clusters}
+        self._paths = {pk: bell for pk, bell in found.items() if bell is not None}
+
+    def _bell_of(self, cluster: Cluster) -> Path | None:
+        """The cluster's bell; a cluster whose settings are wrong stops nobody else's, and is told of once."""
+        try:
+            backend = engines.backend_for(cluster)
+            return backend.bell() if Capability.WATCH in backend.capabilities else None
+        except Exception as error:  # noqa: BLE001  # whatever an admin wrote there
+            if self._complaints.get(cluster.pk) != repr(error):
+                self._complaints[cluster.pk] = repr(error)
+                log.warning("watch_without_bell", cluster=cluster.slug, error=repr(error))
+            return None
+
+    def rung(self) -> list[int]:
+        """The clusters whose bell has moved since it was last heard; one stat each."""
+        return [cluster_id for cluster_id, bell in self._paths.items() if self._moved(cluster_id, bell)]
+
+    def _moved(self, cluster_id: int, bell: Path) -> bool:
+        try:
+            now = bell.stat().st_mtime_ns
+        except OSError:
+            return False
+        before, self._heard[cluster_id] = self._heard.get(cluster_id), now
+        return before != now

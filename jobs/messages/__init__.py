@@ -1,0 +1,22 @@
+"""Codes become sentences here, in the reader's language: problems, notes, reasons, ends and states.
+
+Everything further in speaks in codes and parameters.  A missing parameter never breaks a sentence: a
+shorter one is chosen.
+"""
+
+from jobs.messages.exits import exit_message, signal_name
+from jobs.messages.labels import phase_label, state_label, task_state_label
+from jobs.messages.notes import note_message
+from jobs.messages.problems import problem_message
+from jobs.messages.reasons import reason_message
+
+__all__ = [
+    "exit_message",
+    "note_message",
+    "phase_label",
+    "problem_message",
+    "reason_message",
+    "signal_name",
+    "state_label",
+    "task_state_label",
+]

@@ -1,0 +1,56 @@
+"""The names of states and phases, as pages show them."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from django.utils.translation import gettext
+
+from jobs.messages.sentences import mark as _
+from jobs.states import Phase, State, TaskState
+
+_STATES: Final = {
+    State.QUEUED: _("Queued"),
+    State.SUBMITTING: _("Submitting"),
+    State.PENDING: _("Pending"),
+    State.RUNNING: _("Running"),
+    State.SUCCEEDED: _("Succeeded"),
+    State.FAILED: _("Failed"),
+    State.STOPPED: _("Stopped"),
+    State.LOST: _("Lost"),
+}
+_TASK_STATES: Final = {
+    TaskState.WAITING: _("Waiting"),
+    TaskState.RUNNING: _("Running"),
+    TaskState.SUCCEEDED: _("Succeeded"),
+    TaskState.FAILED: _("Failed"),
+    TaskState.STOPPED: _("Stopped"),
+}
+_PHASES: Final = {
+    Phase.CREATING: _("Creating"),
+    Phase.QUEUING: _("Queuing"),
+    Phase.BIDDING: _("Bidding"),
+    Phase.ENV_PREPARING: _("Preparing the environment"),
+    Phase.SANITY_CHECKING: _("Checking the nodes"),
+    Phase.RUNNING: _("Running"),
+    Phase.RESTARTING: _("Restarting"),
+    Phase.STOPPING: _("Stopping"),
+    Phase.SUCCEEDED_RESERVING: _("Succeeded, resources kept"),
+    Phase.FAILED_RESERVING: _("Failed, resources kept"),
+    Phase.ENDED: _("Ended"),
+}
+
+
+def state_label(state: State | str) -> str:
+    """A job's state in a word."""
+    return gettext(_STATES[State(state)])
+
+
+def task_state_label(state: TaskState | str) -> str:
+    """A replica's state in a word."""
+    return gettext(_TASK_STATES[TaskState(state)])
+
+
+def phase_label(phase: Phase | str) -> str:
+    """A job's phase in a few words."""
+    return gettext(_PHASES[Phase(phase)])

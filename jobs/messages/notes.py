@@ -1,0 +1,117 @@
+"""What was tolerated, ignored, approximated or lost, in sentences."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from django.utils.translation import gettext
+
+from jobs.dialects.base import Note
+from jobs.messages import requests
+from jobs.messages.sentences import mark as _
+from jobs.messages.sentences import say
+
+_SENTENCES: Final[Mapping[str, tuple[str, ...]]] = {
+    "tolerated_bom": (_("A byte order mark at the beginning was skipped."),),
+    "tolerated_comments": (_("Comments were skipped (%(count)s)."), _("Comments were skipped.")),
+    "tolerated_trailing_commas": (
+        _("Commas before a closing bracket were skipped (%(count)s)."),
+        _("Commas before a closing bracket were skipped."),
+    ),
+    "tolerated_spaces": (
+        _("Unusual or invisible spaces were read as spaces (%(count)s)."),
+        _("Unusual or invisible spaces were read as spaces."),
+    ),
+    "tolerated_tabs": (_("Tabs inside texts were kept as they are."),),
+    "tolerated_line_numbers": (_("The line numbers of the pasted listing were skipped."),),
+    "number_from_text": (_("%(key)s “%(value)s” was read as the number %(taken)s."),),
+    "raised": (_("%(key)s is %(value)s; it was taken as %(taken)s, the least that the %(source)s allows."),),
+    "below_advised": (_("%(key)s is %(value)s; the %(source)s asks for at least %(least)s."),),
+    "default_taken": (_("%(key)s is missing, though the %(source)s asks for it; %(value)s was taken."),),
+    "looser_rule": (_("%(key)s: %(applied)s allows %(value)s, %(stricter)s does not. It was accepted."),),
+    "unknown_key": (
+        _("%(key)s is not known and was ignored; did you mean %(meant)s? It stays in the file."),
+        _("%(key)s is not known and was ignored. It stays in the file."),
+    ),
+    "obsolete_key": (
+        _("%(key)s is obsolete and was ignored: minFailedTaskCount and minSucceededTaskCount say it now."),
+    ),
+    "kept_unused": (_("%(key)s is kept in the file and not used."),),
+    "scm_only": (_("%(key)s is SCM's own; OpenPAI does not know it. It was taken as the size of the disk."),),
+    "form_snapshot": (
+        _("%(key)s is what SCM's form showed about the cluster when the file was saved; it was ignored."),
+    ),
+    "image_with_blanks": (_("The image's name holds blanks, which no registry allows."),),
+    "invisible_character": (_("The command holds the invisible character %(character)s."),),
+    "password_in_command": (
+        _(
+            "The command holds a password in a URL, which everybody reads who may read the file; a variable "
+            "in jobEnvs whose name ends in _PASSWORD or _TOKEN is kept secret."
+        ),
+    ),
+    "secret_taken": (
+        _("The value of %(key)s is kept as a secret; a placeholder stands for it in the file."),
+    ),
+    "env_name_unusable": (
+        _(
+            "The variable %(name)s was left out: a shell can't use a variable of this name. It stays in the "
+            "file."
+        ),
+    ),
+    "env_value_converted": (
+        _("The value of %(name)s is no text; it was written as JSON into the variable."),
+    ),
+    "duplicate_role": (
+        _(
+            "The task role %(name)s is there twice; this one was ignored, the later one counts, as in "
+            "OpenPAI."
+        ),
+    ),
+    "duplicate_label": (_("The port label %(label)s is there twice; the later one counts, as in OpenPAI."),),
+    "name_unexpandable": (
+        _("%(name)s becomes part of variable names, and with . or ~ in them a shell can't expand those."),
+    ),
+    "written_anew": (_("The file was written anew: the change could not be made in the text as it was."),),
+    "lost": (
+        _("%(path)s (%(value)s) can't be said in %(dialect)s and was left out."),
+        _("%(path)s can't be said in %(dialect)s and was left out."),
+    ),
+    "approximated": (_("%(path)s is %(value)s; in %(dialect)s it became %(instead)s."),),
+    "added": (_("%(dialect)s brings %(path)s along: %(instead)s."),),
+    "needs_value": (
+        _("%(dialect)s can't do without %(key)s: fill it in."),
+        _("The file lacks something that %(dialect)s needs."),
+    ),
+    "more_notes": (_("There are %(count)s more notes."),),
+    **requests.NOTES,
+}
+
+_MENDED: Final = _("Jupyter would have been open to others (%(findings)s). %(mended)s")
+_REQUOTED: Final = _("The quotes of Jupyter's options were part of their values; they are mended.")
+_SAFE: Final = _(
+    "The mended command listens on the loopback address and asks for a token, which the link carries."
+)
+_FINDINGS: Final = {
+    "token_empty": _("no token of its own"),
+    "listens_everywhere": _("it listened on every address"),
+    "any_origin": _("pages of any site could talk to it"),
+    "literal_quotes": _("quotes were part of the values"),
+    "xsrf_off": _("its protection against forged requests was off"),
+}
+
+
+def note_message(note: Note) -> str:
+    """The note in a sentence."""
+    if note.code == "command_mended":
+        return _mended(str(note.params.get("findings", "")))
+    templates = _SENTENCES.get(note.code)
+    return say(templates, note.params) if templates else note.code
+
+
+def _mended(findings: str) -> str:
+    codes = [code for code in findings.split(",") if code in _FINDINGS]
+    if codes == ["literal_quotes"]:
+        return gettext(_REQUOTED)
+    words = ", ".join(gettext(_FINDINGS[code]) for code in codes)
+    return gettext(_MENDED) % {"findings": words, "mended": gettext(_SAFE)}

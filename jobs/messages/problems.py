@@ -1,0 +1,87 @@
+"""What is wrong with a job file, each problem in a sentence that says what would be right."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from django.utils.translation import gettext
+
+from jobs.dialects.base import Problem
+from jobs.messages import requests
+from jobs.messages.sentences import mark as _
+from jobs.messages.sentences import say
+from jobs.messages.syntax import SYNTAX
+
+_CONTENT: Final[Mapping[str, tuple[str, ...]]] = {
+    "required": (_("%(key)s is missing."),),
+    "empty": (_("%(key)s must not be empty."),),
+    "bad_name": (_("%(key)s “%(value)s” may only have the characters %(allowed)s."),),
+    "bad_key": (_("The key “%(key)s” has no letter, digit or underscore."),),
+    "too_long": (_("%(key)s has %(length)s characters; at most %(most)s are allowed."),),
+    "wrong_type": (
+        _("%(key)s must be %(expected)s, not %(got)s."),
+        _("The file must be %(expected)s, not %(got)s."),
+    ),
+    "not_whole": (_("%(key)s is %(value)s; it must be a whole number."),),
+    "too_small": (_("%(key)s is %(value)s; it must be at least %(least)s."),),
+    "too_great": (_("%(key)s is %(value)s; it may be at most %(most)s."),),
+    "too_few": (_("%(key)s must have at least %(least)s."),),
+    "too_many": (_("%(key)s has %(count)s elements; at most %(most)s are allowed."),),
+    "too_many_replicas": (_("All task roles together have %(count)s tasks; at most %(most)s are allowed."),),
+    "above_memory": (_("%(key)s is %(value)s; it may be at most memoryMB, which is %(most)s."),),
+    "above_task_number": (_("%(key)s is %(value)s; it may be at most taskNumber, which is %(most)s."),),
+    "more_problems": (_("There are %(count)s more problems."),),
+    "unknown_dialect": (_("This is no kind of job file that is known here. Known are: %(known)s."),),
+    "ambiguous_dialect": (_("This may be %(candidates)s: choose which it is."),),
+    "no_such_place": (_("There is no %(place)s “%(name)s” that you may use."),),
+    "no_place": (_("No workspace that you may submit to has a quota yet: ask an admin for one."),),
+}
+
+_TYPES: Final = {
+    "text": _("a text in quotes"),
+    "integer": _("a whole number"),
+    "number": _("a number"),
+    "boolean": _("true or false"),
+    "list": _("a list"),
+    "object": _("an object"),
+    "null": _("null"),
+}
+_PLACES: Final = {"workspace": _("workspace"), "cluster": _("cluster"), "quota": _("quota")}
+_SENTENCES: Final = {**SYNTAX, **_CONTENT, **requests.PROBLEMS}
+
+
+def problem_message(problem: Problem) -> str:
+    """The problem in a sentence; whose rule it is stands in `problem.source`."""
+    templates = _SENTENCES.get(problem.code)
+    return say(templates, {**problem.params, **_in_words(problem)}) if templates else problem.code
+
+
+def _in_words(problem: Problem) -> dict[str, str]:
+    """Parameters that are words of ours."""
+    words = {}
+    for name in ("expected", "got"):
+        kind = problem.params.get(name)
+        if isinstance(kind, str):
+            words[name] = gettext(_TYPES.get(kind, kind))
+    allowed = problem.params.get("allowed")
+    if isinstance(allowed, str):
+        words["allowed"] = readable_set(allowed)
+    kind = problem.params.get("kind")
+    if isinstance(kind, str):
+        words["place"] = gettext(_PLACES.get(kind, kind))
+    return words
+
+
+def readable_set(allowed: str) -> str:
+    """A regular expression's set of characters as people read it: "A-Z a-z 0-9 . _ ~"."""
+    parts, rest = [], allowed
+    while rest:
+        if rest[0] == "\\":
+            part, rest = rest[1:2], rest[2:]
+        elif rest[1:2] == "-" and len(rest) > 2:
+            part, rest = rest[:3], rest[3:]
+        else:
+            part, rest = rest[0], rest[1:]
+        parts.append(part)
+    return " ".join(parts)

@@ -1,0 +1,237 @@
+"""Why a job is in its state, in a sentence that also says what would help."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from jobs.messages import amounts
+from jobs.messages.exits import exit_message
+from jobs.messages.refusals import refusal
+from jobs.messages.sentences import mark as _
+from jobs.messages.sentences import say
+from jobs.states import ReasonCode
+
+Params = Mapping[str, object]
+
+_SENTENCES: Final[Mapping[ReasonCode, tuple[str, ...]]] = {
+    ReasonCode.NEW: (_("Just submitted; its place in the queue is being worked out."),),
+    ReasonCode.WAITING_TURN: (
+        _("Waits for its turn; ahead of it in the queue: %(ahead_jobs)s."),
+        _("Waits for its turn."),
+    ),
+    ReasonCode.WAITING_QUOTA: (
+        _(
+            "Waits for quota %(quota)s: it asks for %(wanted)s, and %(used)s of %(limit)s are in use; "
+            "asking for at most %(left)s it would start now."
+        ),
+        _(
+            "Waits for quota %(quota)s: it asks for %(wanted)s, and %(used)s of %(limit)s are in use; "
+            "it starts when enough of that is given back."
+        ),
+        _("Waits until its quota has room."),
+    ),
+    ReasonCode.WAITING_CAPACITY: (
+        _("Waits for port %(port)s, which something else uses; any other port would start it."),
+        _(
+            "Waits until one node of %(node_cluster)s has room for a whole task; smaller tasks would start "
+            "sooner."
+        ),
+        _(
+            "Waits for %(wanted)s: %(free)s free on %(cluster)s now; %(fitting_tasks)s of its kind would "
+            "start now."
+        ),
+        _("Waits for %(wanted)s: %(free)s free on %(cluster)s now; asking for %(left)s it would start now."),
+        _("Waits for %(wanted)s: %(free)s free on %(cluster)s now; it starts when others end."),
+        _("Waits for %(wanted)s: %(free)s free now; it starts when others end."),
+        _("Waits until the cluster has room for all of it."),
+    ),
+    ReasonCode.EXCEEDS_QUOTA: (
+        _(
+            "Asks for %(wanted)s, but quota %(quota)s never allows more than %(limit)s: it starts with less, "
+            "in another quota, or when an admin raises the limit."
+        ),
+        _("Asks for more than its quota allows: it starts with less, or when an admin raises the limit."),
+    ),
+    ReasonCode.EXCEEDS_CLUSTER: (
+        _(
+            "No single node of %(node_cluster)s can hold one of its tasks, even when nothing else runs: it "
+            "starts with less for each task."
+        ),
+        _(
+            "Asks for %(wanted)s, but all of %(cluster)s together has %(most)s: it starts with less, or on a "
+            "larger cluster."
+        ),
+        _("Asks for more than the cluster has: it starts with less, or on a larger cluster."),
+    ),
+    ReasonCode.NO_SUCH_GPU: (
+        _(
+            "Waits because %(cluster)s has no %(gpu_type)s GPU: it would start with a type that is there "
+            "(%(types)s), without GPUs, or on another cluster."
+        ),
+        _(
+            "Waits because %(cluster)s has no %(gpu_type)s GPU: it would start without GPUs, or on a cluster "
+            "that has one."
+        ),
+        _(
+            "Waits because the cluster has no %(gpu_type)s GPU: it would start without GPUs, or on a cluster "
+            "that has one."
+        ),
+        _("Waits because the cluster has no GPU of the type it asks for."),
+    ),
+    ReasonCode.CLUSTER_AWAY: (
+        _("Waits for %(cluster)s, which does not answer or has no node ready; it is asked again by itself."),
+        _("Waits for its cluster, which does not answer or has no node ready; it is asked again by itself."),
+    ),
+    ReasonCode.NOT_SENT: (
+        _("%(cluster)s did not take it just now; it is sent again by itself."),
+        _("The cluster did not take it just now; it is sent again by itself."),
+    ),
+    ReasonCode.RETRYING: (
+        _("Runs again by itself, attempt %(attempt)s. The one before: %(cause)s"),
+        _("Runs again by itself."),
+    ),
+    ReasonCode.SENDING: (_("Is being handed to %(cluster)s."), _("Is being handed to the cluster.")),
+    ReasonCode.UNCONFIRMED: (
+        _(
+            "%(cluster)s has not confirmed that it has the job; it is looked for before anything is sent "
+            "again, so that it can't run twice."
+        ),
+        _(
+            "The cluster has not confirmed that it has the job; it is looked for before anything is sent "
+            "again, so that it can't run twice."
+        ),
+    ),
+    ReasonCode.STARTING: (_("The cluster has it; its tasks are being started."),),
+    ReasonCode.RUNNING: (_("Its tasks are running."),),
+    ReasonCode.ENGINE_QUEUE: (
+        _("Waits in the cluster's own queue: %(detail)s"),
+        _("Waits in the cluster's own queue."),
+    ),
+    ReasonCode.COMPLETED: (_("Completed without a failed task."),),
+    ReasonCode.COMPLETED_WITH_FAILURES: (
+        _(
+            "Succeeded, %(failed)s of %(total)s tasks failed: its counts (minFailedTaskCount, "
+            "minSucceededTaskCount) let the job succeed all the same."
+        ),
+        _("Succeeded although tasks failed: its counts let it."),
+    ),
+    ReasonCode.EXIT_CODE: (
+        _("Task %(task)s failed. %(exit)s."),
+        _("Failed. %(exit)s."),
+        _("A task failed."),
+    ),
+    ReasonCode.SIGNALLED: (
+        _("Task %(task)s was ended by a signal. %(exit)s."),
+        _("Ended by a signal. %(exit)s."),
+        _("A task was ended by a signal."),
+    ),
+    ReasonCode.OUT_OF_MEMORY: (
+        _("Task %(task)s used more than its %(limit)s of memory and was ended: give it more, or use less."),
+        _("Used more than its %(limit)s of memory and was ended: give it more, or use less."),
+        _("Used more memory than it was given and was ended: give it more, or use less."),
+    ),
+    ReasonCode.TIME_LIMIT: (
+        _("Ended after %(time)s, the longest it was allowed to run."),
+        _("Ended because the longest time it was allowed to run was over."),
+    ),
+    ReasonCode.USER_STOP: (_("Stopped by %(by)s."), _("Stopped by a person.")),
+    ReasonCode.ADMIN_STOP: (_("Stopped by the admin %(by)s."), _("Stopped by an admin.")),
+    ReasonCode.PREEMPTED: (_("Ended to give what it had borrowed back to others."),),
+    ReasonCode.DRAINED: (
+        _("Ended because its node %(node)s is being emptied."),
+        _("Ended because its node is being emptied."),
+    ),
+    ReasonCode.START_FAILED: (
+        _("Task %(task)s could not be started: %(error)s"),
+        _("Could not be started: %(error)s"),
+        _("A task could not be started."),
+    ),
+    ReasonCode.IMAGE_FAILED: (
+        _("The image of task %(task)s could not be used: %(error)s"),
+        _("Its image could not be used: %(error)s"),
+        _("Its image could not be used."),
+    ),
+    ReasonCode.PORT_CONFLICT: (
+        _("Port %(port)s was taken by something else while it started."),
+        _("A port it needed was taken by something else while it started."),
+    ),
+    ReasonCode.WRAPPER_LOST: (
+        _("What watched over task %(task)s was killed, so nobody saw how the task ended."),
+        _("What watched over a task was killed, so nobody saw how the task ended."),
+    ),
+    ReasonCode.MACHINE_RESTARTED: (_("The machine it ran on was restarted."),),
+    ReasonCode.NODE_LOST: (_("Its node %(node)s was lost."), _("Its node was lost.")),
+    ReasonCode.LOST: (
+        _("%(cluster)s no longer knows it and left no sign of how it ended; if it reappears it is taken up."),
+        _("Its cluster no longer knows it and left no sign of how it ended; if it reappears it is taken up."),
+    ),
+    ReasonCode.JOB_ENDED: (_("Ended with the job, whose outcome was decided."),),
+}
+
+
+def reason_message(code: ReasonCode | str, params: Params) -> str:
+    """The sentence for a reason; a code of a later version is shown as it is."""
+    try:
+        known = ReasonCode(code)
+    except ValueError:
+        return str(code)
+    if known is ReasonCode.REFUSED:
+        return refusal(params)
+    return say(_SENTENCES[known], {**params, **_in_words(known, params)})
+
+
+def _in_words(code: ReasonCode, params: Params) -> dict[str, object]:
+    """The parameters that are amounts, tasks or ends, as they are read."""
+    words: dict[str, object] = {"error": params.get("error") or params.get("detail"), **_task(params)}
+    if code in _AMOUNTS:
+        words |= _amounts(params)
+    ahead, limit_s, limit_mib = params.get("ahead"), params.get("limit_s"), params.get("limit_mib")
+    if isinstance(ahead, int):
+        words["ahead_jobs"] = amounts.quantity("jobs", ahead) if ahead else None
+    if isinstance(limit_s, int):
+        words["time"] = amounts.duration(limit_s)
+    if isinstance(limit_mib, int):
+        words["limit"] = amounts.memory(limit_mib)
+    if code is ReasonCode.RETRYING and params.get("code"):
+        words["cause"] = reason_message(str(params["code"]), {})
+    return words
+
+
+_AMOUNTS: Final = frozenset(
+    {
+        ReasonCode.WAITING_QUOTA,
+        ReasonCode.WAITING_CAPACITY,
+        ReasonCode.EXCEEDS_QUOTA,
+        ReasonCode.EXCEEDS_CLUSTER,
+    }
+)
+
+
+def _amounts(params: Params) -> dict[str, object]:
+    """`wanted`, `free`, `used`, `limit` and `most` with their unit, and what is `left` of them."""
+    kind = params.get("kind") or params.get("resource") or params.get("unit") or params.get("gpu_type")
+    if kind == "one_node":
+        return {"wanted": None, "node_cluster": params.get("cluster")}
+    names = ("wanted", "free", "used", "limit", "most")
+    words: dict[str, object] = {name: amounts.quantity(kind, params.get(name)) for name in names}
+    limit, used, fits = params.get("limit"), params.get("used"), params.get("fits_now")
+    left = limit - used if isinstance(limit, int) and isinstance(used, int) else params.get("free")
+    if isinstance(left, int) and left > 0:
+        words["left"] = amounts.quantity(kind, left)
+    if isinstance(fits, int) and fits > 0:
+        words["fitting_tasks"] = amounts.tasks(fits)
+    return words
+
+
+def _task(params: Params) -> dict[str, object]:
+    """The task's name, and how its process ended."""
+    role, index = params.get("role"), params.get("index")
+    code, signal = params.get("exit_code"), params.get("signal")
+    task = None if role is None or index is None else f"{role}-{index}"
+    exit_ = exit_message(_whole(code), _whole(signal))
+    return {"task": task, "exit": exit_}
+
+
+def _whole(value: object) -> int | None:
+    return value if isinstance(value, int) else None

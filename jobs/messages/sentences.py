@@ -1,0 +1,42 @@
+"""Filling sentences: of several that say the same, the fullest whose parameters are all there."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from functools import cache
+from typing import Final
+
+from django.utils.translation import gettext
+
+_PLACE: Final = re.compile(r"%\((\w+)\)s")
+
+
+class _Blanks(dict[str, object]):
+    """Parameters, with an ellipsis for those that are missing."""
+
+    def __missing__(self, key: str) -> str:
+        return "…"
+
+
+def mark(message: str) -> str:
+    """Mark a sentence of a table for translation, under the name `_` by which the collector finds it.
+
+    Django's own `gettext_noop` asks for settings, which a command line has none of.
+    """
+    return message
+
+
+def say(templates: Sequence[str], params: Mapping[str, object]) -> str:
+    """The first of `templates` whose parameters are all given, translated and filled."""
+    given = _Blanks((key, value) for key, value in params.items() if value is not None and value != "")
+    for template in templates:
+        if needs(template) <= given.keys():
+            return gettext(template) % given
+    return gettext(templates[-1]) % given
+
+
+@cache
+def needs(template: str) -> frozenset[str]:
+    """The parameters that a template shows."""
+    return frozenset(_PLACE.findall(template))

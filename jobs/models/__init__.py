@@ -1,0 +1,28 @@
+"""The rows of this application, one idea a module."""
+
+from jobs.models.attempts import Attempt, Run
+from jobs.models.drafts import Draft
+from jobs.models.endpoints import Endpoint
+from jobs.models.events import Event
+from jobs.models.jobs import Job, JobFile, Visibility
+from jobs.models.logs import LogChunk, LogStream
+from jobs.models.secrets import JobSecret, PersonalSecret
+from jobs.models.tasks import Task
+from jobs.models.visits import EndpointVisit
+
+__all__ = [
+    "Attempt",
+    "Draft",
+    "Endpoint",
+    "EndpointVisit",
+    "Event",
+    "Job",
+    "JobFile",
+    "JobSecret",
+    "LogChunk",
+    "LogStream",
+    "PersonalSecret",
+    "Run",
+    "Task",
+    "Visibility",
+]

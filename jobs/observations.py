@@ -1,0 +1,327 @@
+"""What an engine told, written into the rows: replicas, endpoints, logs, and the job's state.
+
+One transaction an attempt, begun by a conditional UPDATE of the observed version: of two workers with
+different looks at the same attempt one wins, and the other looks again.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any, Final
+
+import structlog
+from django.db import transaction
+from django.db.models import Count, Q
+from django.db.models.functions import Now
+from django.utils.crypto import get_random_string
+
+from jobs import logs, retries, transitions
+from jobs.backends.base import EndpointSeen, NodeSeen, Observation, ReplicaSeen
+from jobs.faults import fault
+from jobs.models import Attempt, Endpoint, Event, Job, JobFile, LogStream, Run, Task
+from jobs.models.jobs import ALPHABET
+from jobs.spec import JobSpec
+from jobs.states import (
+    END_REASON,
+    TASK_TERMINAL,
+    EndKind,
+    Phase,
+    Reason,
+    ReasonCode,
+    Retry,
+    State,
+    TaskState,
+)
+from quotas.amounts import Amounts
+from quotas.inventory import NodeReport
+
+log = structlog.get_logger(__name__)
+
+TOLD_ONE_BY_ONE: Final = 64
+"""Jobs with more replicas have no event for each replica's start and end."""
+
+ENDS: Final = frozenset({State.SUCCEEDED, State.FAILED, State.STOPPED})
+
+
+def lay_out(attempt: Attempt, run: int = 1) -> None:
+    """Write the rows of a run that begins: every replica, waiting, and its log, empty."""
+    spec = JobFile.objects.get(job_id=attempt.job_id).spec
+    Run.objects.get_or_create(attempt=attempt, number=run)
+    places = [(role.name, index) for role in spec.roles for index in range(role.replicas)]
+    Task.objects.bulk_create(
+        [
+            Task(attempt=attempt, run=run, ordinal=ordinal, role=role, index=index)
+            for ordinal, (role, index) in enumerate(places)
+        ],
+        ignore_conflicts=True,
+        batch_size=500,
+    )
+    LogStream.objects.bulk_create(
+        [LogStream(attempt=attempt, run=run, role=role, index=index) for role, index in places],
+        ignore_conflicts=True,
+        batch_size=500,
+    )
+
+
+def apply(attempt: Attempt, seen: Observation) -> None:
+    """Make the rows say what `seen` says; does nothing when another worker was faster."""
+    fault("observe.before_apply")
+    try:
+        with transaction.atomic():
+            _apply(attempt, seen)
+            fault("observe.before_commit")
+    except transitions.Overtaken:
+        log.info("overtaken", attempt=attempt.key)
+
+
+def _apply(attempt: Attempt, seen: Observation) -> None:
+    mine = Attempt.objects.filter(pk=attempt.pk, live=True, observed_version=attempt.observed_version).update(
+        observed_version=seen.version, gone_count=0
+    )
+    if not mine:
+        return
+    attempt.refresh_from_db()
+    job = Job.objects.get(pk=attempt.job_id)
+    if attempt.number != job.attempt_number:
+        return
+    if seen.run > job.run_number:
+        _begin_run(job, attempt, seen.run)
+    changed = _tasks(job, attempt, seen)
+    _state(job, attempt, seen)
+    if changed:
+        transitions.tell(job)
+
+
+def _begin_run(job: Job, attempt: Attempt, run: int) -> None:
+    lay_out(attempt, run)
+    Run.objects.filter(attempt=attempt, number__lt=run, ended_at=None).update(ended_at=Now())
+    Job.objects.filter(pk=job.pk).update(run_number=run)
+    job.run_number = run
+    transitions.record(job, Event.Kind.REQUEUED, params={"run": run})
+
+
+# --- replicas --------------------------------------------------------------------------------------------
+
+
+def _tasks(job: Job, attempt: Attempt, seen: Observation) -> bool:
+    """Write what changed of the replicas; whether anything did."""
+    rows = {(task.role, task.index): task for task in Task.objects.filter(attempt=attempt, run=seen.run)}
+    changed: list[Task] = []
+    for replica in seen.replicas:
+        task = rows.get((replica.role, replica.index))
+        if task is not None and _differs(task, replica):
+            _event(job, task, replica)
+            _copy(task, replica)
+            changed.append(task)
+    if changed:
+        Task.objects.bulk_update(changed, _COLUMNS, batch_size=200)
+        _count(job, attempt, seen.run)
+    _logs(attempt, seen)
+    return _endpoints(rows, seen) or bool(changed)
+
+
+_COLUMNS: Final = (
+    "state",
+    "reason_code",
+    "reason_params",
+    "exit_code",
+    "signal",
+    "node",
+    "image_used",
+    "started_at",
+    "ended_at",
+)
+
+
+def _values(replica: ReplicaSeen) -> dict[str, Any]:
+    return {
+        "state": replica.state.value,
+        "reason_code": replica.reason.code.value if replica.reason else "",
+        "reason_params": dict(replica.reason.params) if replica.reason else {},
+        "exit_code": replica.exit_code,
+        "signal": replica.signal,
+        "node": replica.node,
+        "image_used": replica.image_used,
+        "started_at": _time(replica.started_at),
+        "ended_at": _time(replica.ended_at),
+    }
+
+
+def _differs(task: Task, replica: ReplicaSeen) -> bool:
+    if TaskState(task.state) in TASK_TERMINAL and replica.state not in TASK_TERMINAL:
+        return False
+    return any(getattr(task, name) != value for name, value in _values(replica).items())
+
+
+def _copy(task: Task, replica: ReplicaSeen) -> None:
+    for name, value in _values(replica).items():
+        setattr(task, name, value)
+
+
+def _time(seconds: float | None) -> datetime | None:
+    return None if seconds is None else datetime.fromtimestamp(seconds, UTC)
+
+
+def _event(job: Job, task: Task, replica: ReplicaSeen) -> None:
+    if task.state == replica.state or job.tasks_total > TOLD_ONE_BY_ONE:
+        return
+    where = {"role": task.role, "index": task.index}
+    if replica.state is TaskState.RUNNING:
+        transitions.record(job, Event.Kind.TASK_STARTED, params={**where, "node": replica.node})
+    elif replica.state in TASK_TERMINAL:
+        ended = {
+            **where,
+            "state": replica.state.value,
+            "exit_code": replica.exit_code,
+            "signal": replica.signal,
+        }
+        transitions.record(job, Event.Kind.TASK_ENDED, params=ended)
+
+
+def _count(job: Job, attempt: Attempt, run: int) -> None:
+    counts = Task.objects.filter(attempt=attempt, run=run).aggregate(
+        running=Count("pk", filter=Q(state=TaskState.RUNNING)),
+        failed=Count("pk", filter=Q(state=TaskState.FAILED)),
+    )
+    Job.objects.filter(pk=job.pk).update(tasks_running=counts["running"], tasks_failed=counts["failed"])
+    job.tasks_running, job.tasks_failed = counts["running"], counts["failed"]
+
+
+def _logs(attempt: Attempt, seen: Observation) -> None:
+    """Remember where each log lies, and that the logs of ended replicas are whole."""
+    rows = LogStream.objects.filter(attempt=attempt, run=seen.run, state=LogStream.State.OPEN)
+    replicas = {(replica.role, replica.index): replica for replica in seen.replicas}
+    changed = []
+    for stream in rows:
+        replica = replicas.get((stream.role, stream.index))
+        if replica is None:
+            continue
+        path = logs.relative_to_root(replica.log_path) if replica.log_path else ""
+        ended = replica.state in TASK_TERMINAL
+        if path != stream.live_path or ended:
+            stream.live_path = path or stream.live_path
+            stream.state = LogStream.State.COMPLETE if ended else stream.state
+            changed.append(stream)
+    LogStream.objects.bulk_update(changed, ("live_path", "state"), batch_size=200)
+
+
+def _endpoints(rows: dict[tuple[str, int], Task], seen: Observation) -> bool:
+    """Make the endpoint rows of the run what was seen; whether anything changed."""
+    if not any(replica.endpoints for replica in seen.replicas):
+        return False
+    known = {
+        (row.task_id, row.label, row.ordinal): row
+        for row in Endpoint.objects.filter(task__in=[task.pk for task in rows.values()])
+    }
+    changed = False
+    for replica in seen.replicas:
+        task = rows.get((replica.role, replica.index))
+        ordinals: dict[str, int] = {}
+        for port in replica.endpoints:
+            ordinal = ordinals.get(port.label, 0)
+            ordinals[port.label] = ordinal + 1
+            if task is not None:
+                row = known.get((task.pk, port.label, ordinal))
+                changed |= _endpoint(task, row, port, ordinal)
+    return changed
+
+
+def _endpoint(task: Task, row: Endpoint | None, port: EndpointSeen, ordinal: int) -> bool:
+    now = {"host": port.host, "port": port.port, "ready": port.ready}
+    if row is None:
+        slug = get_random_string(16, ALPHABET)
+        Endpoint.objects.create(task=task, label=port.label, ordinal=ordinal, slug=slug, **now)
+        return True
+    if (row.host, row.port, row.ready) == (port.host, port.port, port.ready):
+        return False
+    Endpoint.objects.filter(pk=row.pk).update(**now)
+    return True
+
+
+# --- the job ---------------------------------------------------------------------------------------------
+
+
+def _state(job: Job, attempt: Attempt, seen: Observation) -> None:
+    if seen.state in ENDS:
+        _end(job, attempt, seen)
+    elif State(job.state) is State.LOST:
+        transitions.apply(
+            job,
+            seen.state,
+            seen.reason,
+            phase=seen.phase,
+            event=Event.Kind.FOUND_AGAIN,
+            columns={"ended_at": None},
+        )
+        Attempt.objects.filter(pk=attempt.pk).update(ended_at=None, reason_code="", reason_params={})
+    elif seen.state is not State(job.state):
+        _move(job, attempt, seen)
+    else:
+        transitions.explain(job, seen.reason, Phase.STOPPING if attempt.end_kind else seen.phase)
+
+
+def _move(job: Job, attempt: Attempt, seen: Observation) -> None:
+    """PENDING → RUNNING, or back when the engine requeued it."""
+    columns: dict[str, Any] = {}
+    if seen.state is State.RUNNING:
+        if job.started_at is None:
+            columns["started_at"] = Now()
+        Attempt.objects.filter(pk=attempt.pk, started_at=None).update(started_at=Now())
+        Run.objects.filter(attempt=attempt, number=seen.run, started_at=None).update(started_at=Now())
+    transitions.apply(
+        job,
+        seen.state,
+        seen.reason,
+        phase=Phase.STOPPING if attempt.end_kind else seen.phase,
+        event=Event.Kind.STARTED if seen.state is State.RUNNING else None,
+        columns=columns,
+    )
+
+
+def _end(job: Job, attempt: Attempt, seen: Observation) -> None:
+    """The attempt has ended: another one, or the job's end."""
+    reason = seen.reason
+    if attempt.end_wanted in END_REASON and seen.state is State.STOPPED:
+        reason = intended(attempt)
+    Run.objects.filter(attempt=attempt, ended_at=None).update(ended_at=Now())
+    if job.started_at is None and seen.started_at is not None:
+        Job.objects.filter(pk=job.pk).update(started_at=_time(seen.started_at))
+        job.started_at = _time(seen.started_at)
+    Attempt.objects.filter(pk=attempt.pk, started_at=None).update(started_at=_time(seen.started_at))
+    spec = JobFile.objects.get(job=job).spec
+    if retries.wanted(spec.retry, reason.code, _counted(spec, attempt), attempt.end_wanted):
+        if attempt.end_kind:
+            Attempt.objects.filter(pk=attempt.pk).update(end_kind="")
+        transitions.again(job, attempt, reason, delay=retries.delay(attempt.number))
+        return
+    transitions.end(job, attempt, seen.state, reason)
+
+
+def intended(attempt: Attempt) -> Reason:
+    """What an end is called that somebody wanted."""
+    by = attempt.end_by.get_username() if attempt.end_by else None
+    code = END_REASON.get(attempt.end_wanted or EndKind.USER_STOP, ReasonCode.USER_STOP)
+    return Reason(code, {"by": by})
+
+
+def _counted(spec: JobSpec, attempt: Attempt) -> int:
+    earlier = Attempt.objects.filter(job_id=attempt.job_id, number__lt=attempt.number).exclude(reason_code="")
+    codes = earlier.values_list("reason_code", flat=True)
+    return sum(1 for code in codes if retries.kind_of(spec.retry, ReasonCode(code)) is Retry.COUNTED)
+
+
+# --- nodes -----------------------------------------------------------------------------------------------
+
+
+def node_report(node: NodeSeen) -> NodeReport:
+    """A node as the inventory keeps it."""
+    counts: dict[str, int] = {}
+    for gpu in node.gpus:
+        counts[gpu.type] = counts.get(gpu.type, 0) + 1
+    return NodeReport(
+        name=node.name,
+        amounts=Amounts(node.cpu_milli, node.memory_mib, counts),
+        gpu_list=[{"index": g.index, "type": g.type, "memory_mib": g.memory_mib} for g in node.gpus],
+        schedulable=node.schedulable,
+        why=node.why,
+    )

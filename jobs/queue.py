@@ -1,0 +1,67 @@
+"""The doorbell: asks a worker to look, after the row that it should find was committed.
+
+A kick is a hint.  Kicks for the same step of the same cluster are coalesced, a lost one is made up for
+by the periodic sweep, and a broker that is away neither blocks nor fails the commit.
+"""
+
+from __future__ import annotations
+
+from typing import Final, Literal
+
+import redis
+from celery import current_app
+from django.db import transaction
+from kombu.exceptions import OperationalError
+
+from jobs import bus
+
+Step = Literal["drain", "observe", "inventory"]
+
+COALESCE_MS: Final = 1000
+"""How long an unanswered kick stands for all others; the task clears it when it begins."""
+
+
+def _mark(step: str, key: int) -> str:
+    return f"kick:{step}:{key}"
+
+
+def kick(step: Step, cluster_id: int) -> None:
+    """Ask the control worker for `step` on a cluster, unless somebody just did."""
+    if not bus.reachable():
+        return
+    try:
+        if bus.client().set(_mark(step, cluster_id), "1", nx=True, px=COALESCE_MS):
+            _send(f"jobs.tasks.{step}", cluster_id, "control")
+    except (redis.RedisError, OperationalError, OSError) as error:
+        bus.told_off(error)
+
+
+def answered(step: Step, cluster_id: int) -> None:
+    """The step begins: whatever is committed from now on deserves a new kick."""
+    try:
+        bus.client().delete(_mark(step, cluster_id))
+    except (redis.RedisError, OSError) as error:
+        bus.told_off(error)
+
+
+def kick_on_commit(step: Step, cluster_id: int) -> None:
+    """`kick` once the current transaction has committed."""
+    transaction.on_commit(lambda: kick(step, cluster_id))
+
+
+def seal_on_commit(attempt_id: int) -> None:
+    """Ask the log worker to store an ended attempt's logs."""
+
+    def send() -> None:
+        if not bus.reachable():
+            return
+        try:
+            _send("jobs.tasks.seal", attempt_id, "logs")
+        except (OperationalError, OSError) as error:
+            bus.told_off(error)
+
+    transaction.on_commit(send)
+
+
+def _send(task: str, argument: int, queue: str) -> None:
+    current_app.send_task(task, args=[argument], queue=queue, retry=False, ignore_result=True)

@@ -1,0 +1,381 @@
+"""What workers do, step by step: admit, send, look, end, tidy.
+
+Each step loads in a short transaction, calls the engine outside any, and applies what it learnt guarded
+by lease, version or state.  Every step may be killed at any instruction and run again by anybody: the
+database says what is due, and an attempt's key says what the engine already has.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Final
+
+import structlog
+from django.db import transaction
+from django.db.models import Q
+from django.db.models.functions import Now
+from django.utils.crypto import get_random_string
+
+from jobs import observations, queue, transitions
+from jobs.backends.base import (
+    Backend,
+    Gone,
+    Handle,
+    NotSent,
+    Person,
+    Refused,
+    Submission,
+    Unknown,
+    Unreachable,
+)
+from jobs.engines import backend_for
+from jobs.faults import fault
+from jobs.models import Attempt, Event, Job, JobFile, JobSecret
+from jobs.states import EndKind, Phase, Reason, ReasonCode, State
+from quotas import admission, encryption, inventory, ledger
+from quotas.models import Admission, Cluster, Quota, Request
+
+log = structlog.get_logger(__name__)
+
+LEASE: Final = timedelta(seconds=6)
+"""How long a worker may take to hand one attempt over before another looks what became of it."""
+
+STOP_AGAIN: Final = timedelta(seconds=10)
+"""A stop that has not been observed is asked again this often."""
+
+GONE_TIMES: Final = 3
+"""An attempt is lost once the engine did not know it this many looks in a row."""
+
+QUEUE_LOOK: Final = 500
+"""How many waiting requests one pass of admission orders and explains."""
+
+
+def drain(cluster_id: int) -> None:
+    """Admit whatever may start now, and hand it over, until nothing more does."""
+    while admit(cluster_id) + send(cluster_id):
+        pass
+
+
+# --- admit -----------------------------------------------------------------------------------------------
+
+
+def admit(cluster_id: int) -> int:
+    """Decide about everything that waits on the cluster; answers how many were admitted."""
+    with ledger.locked(cluster_id) as cluster:
+        waiting = list(
+            Request.objects.filter(cluster=cluster, state=Request.State.WAITING)
+            .filter(Q(not_before=None) | Q(not_before__lte=Now()))
+            .order_by("-priority", "id")[:QUEUE_LOOK]
+        )
+        if not waiting:
+            return 0
+        decisions = _decide(cluster, waiting)
+        attempts = {
+            attempt.key: attempt
+            for attempt in Attempt.objects.filter(
+                key__in=[request.holder for request in waiting]
+            ).select_related("job")
+        }
+        admitted = 0
+        for request, decision in zip(waiting, decisions, strict=True):
+            attempt = attempts[request.holder]
+            if not decision.admitted:
+                transitions.explain(attempt.job, _waiting_reason(cluster, decision))
+            elif _begin(attempt, request, decision):
+                admitted += 1
+        fault("admit.before_commit")
+        return admitted
+
+
+def _decide(cluster: Cluster, waiting: Sequence[Request]) -> list[admission.Decision]:
+    held = ledger.held_on(cluster.pk)
+    quotas = list(Quota.objects.filter(pk__in={request.quota_id for request in waiting}))
+    queue = [admission.Waiting(r.holder, r.quota_id, ledger.parts_of(r)) for r in waiting]
+    ceilings = inventory.ceilings_of(quotas, held)
+    if cluster.admission == Admission.ENGINE:
+        return admission.hand_over(queue, ceilings)
+    return admission.decide(queue, ceilings, inventory.machines_of(cluster, held))
+
+
+def _begin(attempt: Attempt, request: Request, decision: admission.Decision) -> bool:
+    """QUEUED → SUBMITTING with its reservation, in the caller's transaction."""
+    try:
+        transitions.apply(
+            attempt.job,
+            State.SUBMITTING,
+            Reason(ReasonCode.SENDING),
+            phase=Phase.CREATING,
+            event=Event.Kind.ADMITTED,
+            unless_end_wanted=True,
+        )
+    except transitions.Overtaken:
+        return False
+    ledger.reserve(request, decision.placement)
+    return True
+
+
+WAITING_REASONS: Final = {
+    admission.Why.QUOTA: ReasonCode.WAITING_QUOTA,
+    admission.Why.EXCEEDS_QUOTA: ReasonCode.EXCEEDS_QUOTA,
+    admission.Why.EXCEEDS_CLUSTER: ReasonCode.EXCEEDS_CLUSTER,
+    admission.Why.NO_SUCH_GPU: ReasonCode.NO_SUCH_GPU,
+    admission.Why.CAPACITY: ReasonCode.WAITING_CAPACITY,
+    admission.Why.TURN: ReasonCode.WAITING_TURN,
+    admission.Why.NO_NODES: ReasonCode.CLUSTER_AWAY,
+}
+
+
+def _waiting_reason(cluster: Cluster, decision: admission.Decision) -> Reason:
+    code = WAITING_REASONS[decision.why or admission.Why.TURN]
+    return Reason(code, {"cluster": cluster.name, **decision.params})
+
+
+# --- send ------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Lease:
+    """The right to hand one attempt over; `again` when somebody else had it before."""
+
+    token: str
+    again: bool
+
+
+def send(cluster_id: int) -> int:
+    """Hand over every admitted attempt that nobody is handing over; answers how many."""
+    due = (
+        Attempt.objects.filter(
+            job__cluster_id=cluster_id, job__state=State.SUBMITTING.value, handle="", ended_at=None
+        )
+        .filter(Q(lease_until=None) | Q(lease_until__lt=Now()))
+        .order_by("id")
+        .values_list("pk", flat=True)
+    )
+    return sum(submit_one(pk) for pk in list(due[:200]))
+
+
+def take_lease(attempt_id: int) -> Lease | None:
+    """Claim the attempt for LEASE of database time; None when somebody else holds it."""
+    before = Attempt.objects.values_list("lease_token", flat=True).get(pk=attempt_id)
+    token = get_random_string(16)
+    taken = (
+        Attempt.objects.filter(pk=attempt_id, lease_token=before, handle="", ended_at=None)
+        .filter(Q(lease_until=None) | Q(lease_until__lt=Now()))
+        .update(lease_token=token, lease_until=Now() + LEASE)
+    )
+    return Lease(token, again=bool(before)) if taken else None
+
+
+def submit_one(attempt_id: int) -> bool:
+    """Hand one attempt over to its engine, exactly once.
+
+    Whoever holds the lease first asks the engine, if anybody held it before, whether it already has
+    the key.  The engine's own claim for the key stops a frozen holder that wakes up late.
+    """
+    lease = take_lease(attempt_id)
+    if lease is None:
+        return False
+    attempt = Attempt.objects.select_related("job__cluster", "job__owner", "job__quota").get(pk=attempt_id)
+    structlog.contextvars.bind_contextvars(job=attempt.job.public_id, attempt=attempt.number)
+    fault("submit.leased")
+    backend = backend_for(attempt.job.cluster)
+    try:
+        handle = _known(backend, attempt) if lease.again else None
+        if handle is None and attempt.end_wanted:
+            return _ended_unsent(attempt)
+        if handle is None:
+            fault("submit.before_engine")
+            handle = backend.submit(_submission(attempt))
+        fault("submit.after_engine")
+    except Refused as refused:
+        return _refused(attempt, refused.reason)
+    except NotSent as not_sent:
+        return _not_sent(attempt, not_sent.reason)
+    except (Unknown, Unreachable) as error:
+        log.warning("submit_unconfirmed", error=str(error))
+        transitions.explain(
+            attempt.job, Reason(ReasonCode.UNCONFIRMED, {"cluster": attempt.job.cluster.name})
+        )
+        return False
+    return _accepted(attempt, lease, handle)
+
+
+def _known(backend: Backend, attempt: Attempt) -> Handle | None:
+    found = backend.find([attempt.key]).get(attempt.key, ())
+    return found[0] if found else None
+
+
+def _submission(attempt: Attempt) -> Submission:
+    job = attempt.job
+    return Submission(
+        key=attempt.key,
+        job_id=job.public_id,
+        attempt=attempt.number,
+        spec=JobFile.objects.get(job=job).spec,
+        person=Person(job.owner.get_username(), job.owner_id),
+        virtual_cluster=job.quota.slug,
+        secrets={secret.name: secret.reveal() for secret in JobSecret.objects.filter(job=job)},
+        endpoint_token=encryption.decrypt(attempt.endpoint_token),
+    )
+
+
+@transaction.atomic
+def _accepted(attempt: Attempt, lease: Lease, handle: Handle) -> bool:
+    mine = Attempt.objects.filter(pk=attempt.pk, lease_token=lease.token, handle="", ended_at=None).update(
+        handle=handle, live=True, submitted_at=Now(), lease_until=None
+    )
+    if not mine:
+        return False
+    observations.lay_out(attempt)
+    phase = Phase.STOPPING if attempt.end_wanted else Phase.ENV_PREPARING
+    _apply_fresh(attempt.job, State.PENDING, Reason(ReasonCode.STARTING), phase, Event.Kind.ACCEPTED)
+    return True
+
+
+def _apply_fresh(job: Job, to: State, reason: Reason, phase: Phase, event: Event.Kind) -> None:
+    """Apply on the row as it is now: want_end may have raised its version meanwhile."""
+    job.version = Job.objects.values_list("version", flat=True).get(pk=job.pk)
+    transitions.apply(job, to, reason, phase=phase, event=event)
+
+
+def _refused(attempt: Attempt, reason: Reason) -> bool:
+    with transaction.atomic():
+        attempt.job.refresh_from_db()
+        transitions.end(attempt.job, attempt, State.FAILED, reason)
+    return True
+
+
+def _ended_unsent(attempt: Attempt) -> bool:
+    with transaction.atomic():
+        attempt.job.refresh_from_db()
+        transitions.end(attempt.job, attempt, State.STOPPED, observations.intended(attempt))
+    return True
+
+
+def _not_sent(attempt: Attempt, reason: Reason) -> bool:
+    """Certainly nothing was started: back into the queue, looked at again by the next sweep."""
+    try:
+        with transaction.atomic():
+            attempt.job.refresh_from_db()
+            transitions.apply(attempt.job, State.QUEUED, reason, phase=Phase.QUEUING, unless_end_wanted=True)
+            Attempt.objects.filter(pk=attempt.pk).update(lease_token="", lease_until=None)
+            ledger.put_back(attempt.key)
+            Request.objects.filter(holder=attempt.key).update(not_before=Now() + timedelta(seconds=2))
+    except transitions.Overtaken:
+        attempt.refresh_from_db()
+        if attempt.end_wanted:
+            _ended_unsent(attempt)
+    return False
+
+
+# --- look ------------------------------------------------------------------------------------------------
+
+
+def observe(cluster_id: int) -> None:
+    """One look at every live attempt of the cluster, and what follows from it."""
+    attempts = list(
+        Attempt.objects.filter(live=True, job__cluster_id=cluster_id)
+        .select_related("job__cluster", "job__owner")
+        .order_by("id")
+    )
+    if not attempts:
+        return
+    backend = backend_for(attempts[0].job.cluster)
+    end_wanted(backend, attempts)
+    try:
+        seen = backend.observe([Handle(attempt.handle) for attempt in attempts])
+    except Unreachable as error:
+        trouble(cluster_id, str(error))
+        return
+    for attempt in attempts:
+        what = seen[Handle(attempt.handle)]
+        if isinstance(what, Gone):
+            gone(attempt)
+        elif what.version != attempt.observed_version:
+            observations.apply(attempt, what)
+
+
+def trouble(cluster_id: int, text: str) -> None:
+    """The engine did not answer: says nothing about any job, but admins should know."""
+    log.warning("cluster_away", cluster=cluster_id, error=text)
+    Cluster.objects.filter(pk=cluster_id).update(trouble=text[:2000])
+
+
+def gone(attempt: Attempt) -> None:
+    """The engine answered and does not know the attempt: lost, once that was said often enough."""
+    count = attempt.gone_count + 1
+    Attempt.objects.filter(pk=attempt.pk, gone_count=attempt.gone_count).update(gone_count=count)
+    job = attempt.job
+    if count < GONE_TIMES or State(job.state) is State.LOST or attempt.number != job.attempt_number:
+        return
+    try:
+        with transaction.atomic():
+            if attempt.end_wanted:
+                transitions.end(job, attempt, State.STOPPED, observations.intended(attempt))
+            else:
+                transitions.end(
+                    job, attempt, State.LOST, Reason(ReasonCode.LOST, {"cluster": job.cluster.name})
+                )
+    except transitions.Overtaken:
+        log.info("overtaken", job=job.public_id)
+
+
+def end_wanted(backend: Backend, attempts: Iterable[Attempt]) -> None:
+    """Ask the engine to end what somebody wants to end, once and then now and again."""
+    for attempt in attempts:
+        if not attempt.end_kind:
+            continue
+        due = (
+            Attempt.objects.filter(pk=attempt.pk)
+            .filter(Q(end_asked_at=None) | Q(end_asked_at__lt=Now() - STOP_AGAIN))
+            .update(end_asked_at=Now())
+        )
+        if due:
+            end_one(backend, attempt)
+
+
+def end_one(backend: Backend, attempt: Attempt) -> None:
+    """Ask the engine to end one attempt; the state changes only when the end is observed."""
+    spec = JobFile.objects.get(job_id=attempt.job_id).spec
+    fault("stop.before_engine")
+    try:
+        backend.stop(Handle(attempt.handle), grace_s=spec.grace_s, signal="TERM")
+    except Unreachable as error:
+        Attempt.objects.filter(pk=attempt.pk).update(end_asked_at=None)
+        trouble(attempt.job.cluster_id, str(error))
+        return
+    fault("stop.after_engine")
+    transitions.record(attempt.job, Event.Kind.END_ASKED, params={"kind": EndKind(attempt.end_kind).value})
+
+
+# --- inventory -------------------------------------------------------------------------------------------
+
+
+def take_inventory(cluster_id: int) -> None:
+    """Ask the cluster what it has, and remember it."""
+    cluster = Cluster.objects.get(pk=cluster_id)
+    try:
+        seen = backend_for(cluster).inventory()
+    except Unreachable as error:
+        trouble(cluster_id, str(error))
+        return
+    inventory.record(cluster, [observations.node_report(node) for node in seen.nodes])
+
+
+# --- sweep and tidy --------------------------------------------------------------------------------------
+
+
+def due_clusters() -> dict[queue.Step, list[int]]:
+    """Which steps are due for which clusters, by the database alone."""
+    unfinished = Job.objects.exclude(state__in=["SUCCEEDED", "FAILED", "STOPPED"]).order_by()
+    waiting = unfinished.filter(state__in=["QUEUED", "SUBMITTING"]).values_list("cluster_id", flat=True)
+    live = Attempt.objects.filter(live=True).order_by().values_list("job__cluster_id", flat=True)
+    return {"drain": sorted(set(waiting)), "observe": sorted(set(live))}
+
+
+def sealable() -> list[int]:
+    """Ended attempts whose logs are not stored yet."""
+    rows = Attempt.objects.filter(ended_at__isnull=False, logs_sealed_at=None, live=False)
+    return list(rows.order_by("id").values_list("pk", flat=True)[:500])

@@ -1,0 +1,42 @@
+"""Whether an ended attempt is followed by another (OpenPAI's retry policy)."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Final
+
+from jobs.spec import RetryPolicy
+from jobs.states import ENDINGS, EndKind, ReasonCode, Retry, State
+
+RETURNING: Final = frozenset({EndKind.PREEMPTION, EndKind.DRAIN})
+"""Ends that the console wanted for its own sake: the job comes back."""
+
+LONGEST_WAIT: Final = timedelta(minutes=5)
+
+
+def kind_of(policy: RetryPolicy, code: ReasonCode) -> Retry:
+    """How an end with this reason counts under `policy`."""
+    retry = ENDINGS[code].retry
+    if retry is Retry.TRANSIENT and not policy.fancy:
+        return Retry.COUNTED
+    return retry
+
+
+def wanted(policy: RetryPolicy, code: ReasonCode, counted: int, end: EndKind | None) -> bool:
+    """Whether to try again after `code`, when `counted` earlier ends already counted.
+
+    Somebody's stop is final; preemption and draining bring the job back.
+    """
+    if end is not None and end not in RETURNING:
+        return False
+    if ENDINGS[code].state is State.SUCCEEDED:
+        return policy.on_success
+    kind = kind_of(policy, code)
+    if kind is Retry.TRANSIENT:
+        return True
+    return kind is Retry.COUNTED and (policy.limit is None or counted < policy.limit)
+
+
+def delay(attempt: int) -> timedelta:
+    """How long attempt number `attempt` + 1 waits: 1 s, 2 s, 4 s … 5 min."""
+    return min(timedelta(seconds=2 ** min(attempt - 1, 20)), LONGEST_WAIT)

@@ -1,0 +1,329 @@
+"""What people do: submit, stop, run again, share, delete, keep a draft.
+
+Each verb checks the right, writes its rows in one transaction and rings the doorbell once it has
+committed.  No verb talks to a backend.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from django.db import IntegrityError, transaction
+from django.db.models import QuerySet
+from django.db.models.functions import Now
+
+from jobs import dialects, queue, transitions
+from jobs.dialects.base import Note, Parsed, Problem, Refused
+from jobs.faults import fault
+from jobs.models import Attempt, Draft, Event, Job, JobFile, JobSecret, Visibility
+from jobs.spec import JobSpec, Resources
+from jobs.states import END_REASON, LIVE, EndKind, Reason, State
+from quotas import ledger
+from quotas.access import Verb, can, may_submit_in
+from quotas.amounts import Amounts
+from quotas.models import Quota, User
+
+STOP_TRIES: Final = 5
+"""A stop that meets a worker's change of the same job looks again, at most this often."""
+
+
+class Forbidden(Exception):
+    """The person may not do this."""
+
+
+class Conflict(Exception):
+    """The idempotency key was used for something else."""
+
+
+class StillRunning(Exception):
+    """Only what has ended can be deleted."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a job goes; empty fields are chosen for the person."""
+
+    workspace: str = ""
+    cluster: str = ""
+    quota: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Submitted:
+    """The job, what there was to tell about its file, and whether the same request came before."""
+
+    job: Job
+    notes: tuple[Note, ...]
+    replayed: bool = False
+
+
+def read(text: str, dialect: str | None = None) -> tuple[str, Parsed]:
+    """The dialect's name and what it understood; raises Refused with every problem."""
+    name = dialect or dialects.name_of(text)
+    return name, dialects.get(name).parse(text)
+
+
+def mended(text: str, parsed: Parsed, dialect: str) -> tuple[str, Parsed]:
+    """The text with every offered fix applied, and what it says then."""
+    fixes = [note.fix for note in parsed.notes if note.fix is not None]
+    if not fixes:
+        return text, parsed
+    text = dialects.get(dialect).apply_fixes(text, fixes)
+    again = dialects.get(dialect).parse(text)
+    told = tuple(note for note in parsed.notes if note.fix is not None)
+    return text, _with_notes(again, told + again.notes)
+
+
+def _with_notes(parsed: Parsed, notes: tuple[Note, ...]) -> Parsed:
+    return Parsed(parsed.spec, parsed.extras, notes, parsed.secrets, parsed.text)
+
+
+def submit(
+    user: User,
+    text: str,
+    *,
+    dialect: str | None = None,
+    place: Place = Place(),
+    idempotency_key: str | None = None,
+    keep_original: bool = False,
+    origin: Job | None = None,
+) -> Submitted:
+    """Accept a job file.
+
+    Raises Refused (problems), Forbidden (no such right there), Conflict (same key, other request).
+    With `keep_original` the fixes that the notes offer are not applied.
+    """
+    digest = _digest(text, dialect, place, keep_original)
+    if idempotency_key:
+        before = Job.objects.filter(owner=user, idempotency_key=idempotency_key).first()
+        if before is not None:
+            return _replay(before, digest)
+    name, parsed = read(text, dialect)
+    if not keep_original:
+        text, parsed = mended(text, parsed, name)
+    quota = find_quota(user, place, parsed.spec)
+    try:
+        job = store(user, name, parsed, quota, idempotency_key=idempotency_key, digest=digest, origin=origin)
+    except IntegrityError:
+        if not idempotency_key:
+            raise
+        return _replay(Job.objects.get(owner=user, idempotency_key=idempotency_key), digest)
+    fault("accept.after_commit")
+    return Submitted(job, parsed.notes)
+
+
+def _digest(text: str, dialect: str | None, place: Place, keep_original: bool) -> str:
+    parts = (text, dialect or "", place.workspace, place.cluster, place.quota, str(keep_original))
+    return hashlib.sha256("\0".join(parts).encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def _replay(job: Job, digest: str) -> Submitted:
+    if job.request_digest != digest:
+        raise Conflict
+    return Submitted(job, (), replayed=True)
+
+
+def find_quota(user: User, place: Place, spec: JobSpec) -> Quota:
+    """The quota a job of `user` goes to.
+
+    A name given in `place` must exist; the file's own quota (OpenPAI's virtual cluster) is used where
+    the workspace has one of that name, and else the first quota the person may use.
+    Raises Refused when a named place does not exist or nothing is open to the person at all.
+    """
+    quotas = quotas_open_to(user)
+    wanted: list[tuple[str, str, str]] = [
+        ("workspace", "workspace__slug", place.workspace),
+        ("cluster", "cluster__slug", place.cluster),
+        ("quota", "slug", place.quota),
+    ]
+    for kind, column, slug in wanted:
+        if slug:
+            quotas = quotas.filter(**{column: slug})
+            if not quotas.exists():
+                raise Refused((Problem("no_such_place", "", params={"kind": kind, "name": slug}),))
+    found = list(quotas[:50])
+    if not found:
+        raise Refused((Problem("no_place", "", params={}),))
+    named = [quota for quota in found if spec.quota and quota.slug == spec.quota]
+    return (named or found)[0]
+
+
+def quotas_open_to(user: User) -> QuerySet[Quota]:
+    """Where `user` may send jobs, with workspace and cluster; the first is chosen for who names none."""
+    rows = Quota.objects.filter(workspace__in=may_submit_in(user), cluster__enabled=True)
+    return rows.select_related("workspace", "cluster").order_by("workspace__name", "cluster_id", "id")
+
+
+@transaction.atomic
+def store(
+    user: User,
+    dialect: str,
+    parsed: Parsed,
+    quota: Quota,
+    *,
+    idempotency_key: str | None = None,
+    digest: str = "",
+    origin: Job | None = None,
+) -> Job:
+    """Write a job that was understood, its first attempt and its request, and ring the doorbell."""
+    spec = parsed.spec
+    job = Job.objects.create(
+        name=spec.name,
+        owner=user,
+        workspace=quota.workspace,
+        cluster=quota.cluster,
+        quota=quota,
+        dialect=dialect,
+        priority=spec.priority or 1,
+        tasks_total=spec.replicas,
+        gpus=sum(role.replicas * role.resources.gpus for role in spec.roles),
+        gpu_type=next((role.resources.gpu_type for role in spec.roles if role.resources.gpu_type), ""),
+        origin=origin,
+        idempotency_key=idempotency_key,
+        request_digest=digest,
+    )
+    JobFile.objects.create(
+        job=job,
+        text=parsed.text,
+        spec_json=spec.model_dump_json(),
+        extras=dict(parsed.extras),
+        notes=[{"code": n.code, "pointer": n.pointer, "params": dict(n.params)} for n in parsed.notes],
+    )
+    for name, value in parsed.secrets.items():
+        secret = JobSecret(job=job, name=name)
+        secret.put(value)
+        secret.save()
+    attempt = transitions.new_attempt(job, 1)
+    ledger.ask(
+        attempt.key,
+        quota=quota,
+        owner=user,
+        parts=parts_of(spec),
+        priority=job.priority,
+        declared_s=spec.time_limit_s,
+    )
+    transitions.record(job, Event.Kind.SUBMITTED, params={"dialect": dialect}, actor=user)
+    transitions.tell(job)
+    queue.kick_on_commit("drain", job.cluster_id)
+    fault("accept.before_commit")
+    return job
+
+
+def parts_of(spec: JobSpec) -> list[ledger.Part]:
+    """What the job asks of the ledger: one part a role."""
+    return [ledger.Part(role.replicas, amounts_of(role.resources)) for role in spec.roles]
+
+
+def amounts_of(resources: Resources) -> Amounts:
+    """One replica's resources as the ledger counts them."""
+    gpus = {resources.gpu_type: resources.gpus} if resources.gpus else {}
+    return Amounts(resources.cpu_milli, resources.memory_mib, gpus)
+
+
+def stop(user: User, job: Job, *, why: str = "") -> None:
+    """Ask for the job's end.  A job that was never sent has ended at once; an ended one stays ended.
+
+    Raises Forbidden.
+    """
+    _require(user, Verb.CONTROL, job)
+    kind = EndKind.USER_STOP if job.owner_id == user.pk else EndKind.ADMIN_STOP
+    for _again in range(STOP_TRIES):
+        try:
+            with transaction.atomic():
+                _stop(user, job, kind, why)
+        except transitions.Overtaken:
+            continue
+        return
+    raise transitions.Overtaken(job.public_id)
+
+
+def _stop(user: User, job: Job, kind: EndKind, why: str) -> None:
+    job.refresh_from_db()
+    attempt = Attempt.objects.get(job=job, number=job.attempt_number)
+    if State(job.state) is State.QUEUED:
+        transitions.want_end(job, attempt, kind, by=user, why=why)
+        job.refresh_from_db()
+        reason = Reason(END_REASON[kind], {"by": user.get_username()})
+        transitions.end(job, attempt, State.STOPPED, reason, actor=user)
+    elif State(job.state) in LIVE:
+        transitions.want_end(job, attempt, kind, by=user, why=why)
+
+
+def retry(user: User, job: Job, *, idempotency_key: str | None = None) -> Submitted:
+    """Run the job again as it was: a new job, linked to this one.
+
+    The owner's secrets go along; another person's copy is refused while it needs secrets (Refused).
+    Raises Forbidden.
+    """
+    _require(user, Verb.READ, job)
+    text = text_for(user, job)
+    place = Place(job.workspace.slug, job.cluster.slug, job.quota.slug)
+    return submit(
+        user,
+        text,
+        dialect=job.dialect,
+        place=place,
+        idempotency_key=idempotency_key,
+        keep_original=True,
+        origin=job,
+    )
+
+
+def text_for(user: User, job: Job) -> str:
+    """The job file as `user` may take it along: with secret values for the owner only when submitting.
+
+    Placeholders stay where the person is not the owner, and `parse` then says which are missing.
+    """
+    file = JobFile.objects.get(job=job)
+    if job.owner_id != user.pk:
+        return file.text
+    values = {secret.name: secret.reveal() for secret in JobSecret.objects.filter(job=job)}
+    return dialects.get(job.dialect).with_secrets(file.text, values) if values else file.text
+
+
+def share(user: User, job: Job, visibility: Visibility) -> None:
+    """Open the job to its workspace, or close it.  Raises Forbidden."""
+    _require(user, Verb.CONTROL, job)
+    with transaction.atomic():
+        Job.objects.filter(pk=job.pk).update(visibility=visibility)
+        transitions.record(job, Event.Kind.SHARED, params={"visibility": visibility}, actor=user)
+        transitions.tell(job)
+
+
+def delete(user: User, job: Job) -> None:
+    """Take an ended job off every page; the worker removes its files.  Raises Forbidden, StillRunning."""
+    _require(user, Verb.CONTROL, job)
+    with transaction.atomic():
+        gone = Job.objects.filter(
+            pk=job.pk, deleted_at=None, state__in=["SUCCEEDED", "FAILED", "STOPPED", "LOST"]
+        ).update(deleted_at=Now())
+        if not gone:
+            raise StillRunning
+        for attempt in Attempt.objects.filter(job=job):
+            ledger.close(attempt.key)
+        transitions.tell(job)
+
+
+def _require(user: User, verb: Verb, job: Job) -> None:
+    if not can(user, verb, job):
+        raise Forbidden
+
+
+def save_draft(
+    user: User, draft: Draft | None, values: Mapping[str, str], origin: Job | None = None
+) -> Draft:
+    """Keep what was typed (`text`, `dialect`, `name`); nothing is refused.  Raises Forbidden."""
+    if draft is None:
+        draft = Draft(owner=user, origin=origin)
+    elif draft.owner_id != user.pk:
+        raise Forbidden
+    else:
+        draft.version += 1
+    draft.text = values.get("text", draft.text)
+    draft.dialect = values.get("dialect", draft.dialect)
+    draft.name = values.get("name", draft.name)[:256]
+    draft.save()
+    return draft

@@ -1,0 +1,315 @@
+"""JobSpec: what a job is, whatever dialect it was written in and whatever backend runs it.
+
+Every dialect reads into this form and every backend runs from it; nothing passes from one to the
+other beside it.  Units are canonical: milli-CPU, MiB (the vendors' GB, Gi, MB and M all mean powers
+of 1024), seconds, whole GPUs.  The models are frozen, strict and refuse unknown keys: a value that
+got in here has been understood.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Annotated, Final
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+ENV_NAME: Final = r"^[A-Za-z_][A-Za-z0-9_]*$"
+"""What a POSIX shell can expand; other names are kept by a dialect's extras, with a note."""
+
+PositiveInt = Annotated[int, Field(ge=1)]
+NaturalInt = Annotated[int, Field(ge=0)]
+
+
+class Model(BaseModel):
+    """Base of all parts of a JobSpec."""
+
+    model_config = ConfigDict(frozen=True, strict=True, extra="forbid")
+
+
+class Framework(StrEnum):
+    """The training frameworks of the DLC page; `None` on a JobSpec means plain processes."""
+
+    TENSORFLOW = "tensorflow"
+    PYTORCH = "pytorch"
+    ELASTIC_BATCH = "elasticbatch"
+    XGBOOST = "xgboost"
+    ONEFLOW = "oneflow"
+    MPI = "mpi"
+    SLURM = "slurm"
+    RAY = "ray"
+    DATA_JUICER = "datajuicer"
+
+
+class Resources(Model):
+    """What one replica is given.
+
+    `gpu_type` empty means any type.  `instance_type` names a ready-made size of the target instead
+    (DLC's EcsSpec); the amounts then say what that size was known to hold, if it was.
+    """
+
+    cpu_milli: PositiveInt = 1000
+    memory_mib: PositiveInt = 1024
+    shm_mib: NaturalInt = 64
+    disk_mib: NaturalInt = 0
+    gpus: NaturalInt = 0
+    gpu_type: str = ""
+    instance_type: str = ""
+    rdma: bool = False
+
+
+class Port(Model):
+    """`count` consecutive or separate ports under one label; `begin_at` 0 lets the backend choose."""
+
+    label: Annotated[str, Field(min_length=1)]
+    begin_at: Annotated[int, Field(ge=0, le=65535)] = 0
+    count: PositiveInt = 1
+
+
+class CompletionPolicy(Model):
+    """When this role decides the whole job (SCM page, `taskRole.min…TaskCount`).
+
+    The job fails once `min_failed` replicas of the role failed (None: never because of this role), and
+    succeeds once `min_succeeded` succeeded (None: only when every replica of the job has ended).
+    """
+
+    min_failed: PositiveInt | None = 1
+    min_succeeded: PositiveInt | None = None
+
+
+class RetryPolicy(Model):
+    """Automatic new attempts (OpenPAI launcher's RetryPolicy).
+
+    `limit` None retries without end; `on_success` starts a service again even when it ended well.
+    Transient platform failures are retried without being counted, unless `fancy` is off.
+    """
+
+    limit: NaturalInt | None = 0
+    on_success: bool = False
+    fancy: bool = True
+
+
+class EndSignal(Model):
+    """A warning before the end: `signal` is sent `seconds_before` the job is made to end."""
+
+    signal: Annotated[str, Field(pattern=r"^(USR1|USR2|INT|HUP|TERM)$")] = "USR1"
+    seconds_before: NaturalInt = 300
+
+
+class MountPurpose(StrEnum):
+    """Why a job names a place outside itself."""
+
+    DATA = "data"
+    OUTPUT = "output"
+    CODE = "code"
+
+
+class Mount(Model):
+    """A place outside the job, by `uri` or by the `id` of a dataset that the target system knows.
+
+    Without `path` it is only told to the job (OpenPAI's PAI_*_DIR), or mounted where the dataset says.
+    `options` are the target's own mount options.
+    """
+
+    purpose: MountPurpose = MountPurpose.DATA
+    id: str = ""
+    uri: str = ""
+    path: str = ""
+    read_only: bool = False
+    options: dict[str, str] = Field(default_factory=dict)
+
+    @model_validator(mode="after")
+    def _names_a_place(self) -> Mount:
+        if not (self.id or self.uri):
+            raise ValueError("a mount has an id or a uri")
+        return self
+
+
+class CodeSource(Model):
+    """Code to fetch before the command: a registered source by `id`, or a repository by `uri`."""
+
+    id: str = ""
+    uri: str = ""
+    branch: str = ""
+    commit: str = ""
+    path: str = ""
+
+    @model_validator(mode="after")
+    def _names_a_source(self) -> CodeSource:
+        if not (self.id or self.uri):
+            raise ValueError("a code source has an id or a uri")
+        return self
+
+
+class Requirements(Model):
+    """Python packages to install before the command (DLC page, third-party libraries)."""
+
+    packages: tuple[str, ...] = ()
+    directory: str = ""
+
+
+class Bid(Model):
+    """Preemptible resources at a price of our choosing (DLC page, maximum bid).
+
+    Either `discount_percent` of the market price (10…90) or `price_micro` an hour, in millionths.
+    """
+
+    discount_percent: Annotated[int, Field(ge=10, le=90)] | None = None
+    price_micro: PositiveInt | None = None
+
+    @model_validator(mode="after")
+    def _one_of_both(self) -> Bid:
+        if self.discount_percent is not None and self.price_micro is not None:
+            raise ValueError("a bid is by discount or by price")
+        return self
+
+
+class NodeChoice(Model):
+    """Nodes to run on or to keep away from, by name, and what they must be (label or feature → value)."""
+
+    only: tuple[str, ...] = ()
+    never: tuple[str, ...] = ()
+    labels: dict[str, str] = Field(default_factory=dict)
+
+
+class Network(Model):
+    """The virtual network of the job (DLC page, VPC)."""
+
+    vpc: str = ""
+    switch: str = ""
+    security_group: str = ""
+    cidrs: tuple[str, ...] = ()
+    gateway: str = ""
+
+
+class Check(Model):
+    """An option of the target with arguments of its own: fault tolerance, sanity check."""
+
+    enabled: bool = False
+    arguments: str = ""
+
+
+class Reservation(Model):
+    """How long an ended job keeps its resources (DLC page, retention)."""
+
+    seconds: PositiveInt
+    when: Annotated[str, Field(pattern=r"^(always|failed|succeeded)$")] = "always"
+
+
+class TensorBoard(Model):
+    """A TensorBoard beside the job, over `log_path`."""
+
+    enabled: bool = True
+    log_path: str = ""
+
+
+class Idle(StrEnum):
+    """Whether the job runs on what other quotas leave idle (DLC's OversoldType)."""
+
+    FORBID = "forbid"
+    ACCEPT = "accept"
+    FORCE = "force"
+
+
+class Visibility(StrEnum):
+    """DLC's Accessibility."""
+
+    PRIVATE = "private"
+    PUBLIC = "public"
+
+
+class SecretRef(Model):
+    """The name of a secret kept by the console; the value is never part of a JobSpec."""
+
+    name: Annotated[str, Field(min_length=1, max_length=200)]
+
+
+class RegistryAuth(Model):
+    """Login for an image registry: either given here or in a file that the engine can read."""
+
+    registry: str = ""
+    username: str = ""
+    password: SecretRef | None = None
+    file_uri: str = ""
+
+
+class TaskRole(Model):
+    """`replicas` equal processes or containers running `command` in a shell."""
+
+    name: Annotated[str, Field(min_length=1, max_length=255)]
+    replicas: PositiveInt = 1
+    command: Annotated[str, Field(min_length=1)]
+    image: str = ""
+    resources: Resources = Resources()
+    ports: tuple[Port, ...] = ()
+    completion: CompletionPolicy = CompletionPolicy()
+    env: dict[Annotated[str, Field(pattern=ENV_NAME)], str] = Field(default_factory=dict)
+    bid: Bid | None = None
+    nodes: NodeChoice = NodeChoice()
+
+    @model_validator(mode="after")
+    def _labels_are_unique(self) -> TaskRole:
+        labels = [port.label for port in self.ports]
+        if len(set(labels)) != len(labels):
+            raise ValueError("port labels repeat")
+        return self
+
+
+class JobSpec(Model):
+    """One job: roles that start together and end as their completion policies say.
+
+    `priority` is PAI's 1…9 (9 first).  `time_limit_s` None means no limit.  `keep_failed_s` keeps the
+    folder and container of a failed replica for debugging (`jobEnvs.isDebug`).  `not_before` is an RFC 3339
+    time.  `instance_role` is empty, `default`, or the role's ARN.  `framework_options` are DLC's advanced
+    settings and their kin.
+    """
+
+    name: Annotated[str, Field(min_length=1, max_length=256)]
+    description: str = ""
+    tags: dict[str, str] = Field(default_factory=dict)
+    framework: Framework | None = None
+    roles: Annotated[tuple[TaskRole, ...], Field(min_length=1)]
+    env: dict[Annotated[str, Field(pattern=ENV_NAME)], str] = Field(default_factory=dict)
+    secret_env: dict[Annotated[str, Field(pattern=ENV_NAME)], SecretRef] = Field(default_factory=dict)
+    registry_auth: RegistryAuth | None = None
+    mounts: tuple[Mount, ...] = ()
+    code: CodeSource | None = None
+    requirements: Requirements = Requirements()
+    workspace: str = ""
+    quota: str = ""
+    priority: Annotated[int, Field(ge=1, le=9)] | None = None
+    retry: RetryPolicy = RetryPolicy()
+    time_limit_s: PositiveInt | None = None
+    end_signal: EndSignal | None = None
+    grace_s: Annotated[int, Field(ge=0, le=3600)] = 30
+    keep_failed_s: NaturalInt = 0
+    hold: bool = False
+    not_before: str = ""
+    idle: Idle | None = None
+    cpu_affinity: bool = False
+    reserve_after: Reservation | None = None
+    fault_tolerance: Check = Check()
+    sanity_check: Check = Check()
+    tensorboard: TensorBoard | None = None
+    network: Network = Network()
+    instance_role: str = ""
+    visibility: Visibility = Visibility.PRIVATE
+    framework_options: dict[str, str] = Field(default_factory=dict)
+
+    @model_validator(mode="after")
+    def _roles_are_unique(self) -> JobSpec:
+        names = [role.name for role in self.roles]
+        if len(set(names)) != len(names):
+            raise ValueError("role names repeat")
+        return self
+
+    def role(self, name: str) -> TaskRole:
+        """The role called `name`; KeyError when there is none."""
+        for role in self.roles:
+            if role.name == name:
+                return role
+        raise KeyError(name)
+
+    @property
+    def replicas(self) -> int:
+        """How many replicas the whole job has."""
+        return sum(role.replicas for role in self.roles)

@@ -1,0 +1,59 @@
+"""Celery's way in.  Tasks carry ids only and do nothing that could not be done again."""
+
+from __future__ import annotations
+
+from celery import shared_task
+
+from jobs import queue, reconcile, tidy
+from quotas.models import Cluster
+
+
+@shared_task
+def drain(cluster_id: int) -> None:
+    """Admit and hand over what may start on the cluster."""
+    queue.answered("drain", cluster_id)
+    reconcile.drain(cluster_id)
+
+
+@shared_task
+def observe(cluster_id: int) -> None:
+    """Look at everything live on the cluster."""
+    queue.answered("observe", cluster_id)
+    reconcile.observe(cluster_id)
+
+
+@shared_task
+def inventory(cluster_id: int) -> None:
+    """Ask the cluster what it has."""
+    queue.answered("inventory", cluster_id)
+    reconcile.take_inventory(cluster_id)
+    queue.kick("drain", cluster_id)
+
+
+@shared_task
+def seal(attempt_id: int) -> None:
+    """Store the logs of an ended attempt."""
+    tidy.seal(attempt_id)
+
+
+@shared_task
+def sweep() -> None:
+    """Ring for everything the database says is due."""
+    for step, clusters in reconcile.due_clusters().items():
+        for cluster_id in clusters:
+            queue.kick(step, cluster_id)
+
+
+@shared_task
+def sweep_inventories() -> None:
+    """Ring for every enabled cluster's inventory."""
+    for cluster_id in Cluster.objects.filter(enabled=True).values_list("pk", flat=True):
+        queue.kick("inventory", cluster_id)
+
+
+@shared_task
+def sweep_logs() -> None:
+    """Store every log that should have been stored, and remove what is no longer needed."""
+    for attempt_id in reconcile.sealable():
+        tidy.seal(attempt_id)
+    tidy.tidy()

@@ -1,0 +1,129 @@
+"""Jobs in templates: states, reasons and amounts in words."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django import template
+from django.utils.formats import number_format
+from django.utils.translation import gettext as _
+
+from jobs import messages
+from jobs.models import Job, Task
+from jobs.states import LIVE, State, TaskState
+
+register = template.Library()
+
+MIB_PER_GIB = 1024
+
+TASK_BADGES = {
+    TaskState.WAITING: State.QUEUED,
+    TaskState.RUNNING: State.RUNNING,
+    TaskState.SUCCEEDED: State.SUCCEEDED,
+    TaskState.FAILED: State.FAILED,
+    TaskState.STOPPED: State.STOPPED,
+}
+
+
+@register.inclusion_tag("components/state_badge.html")
+def job_state(job: Job, large: bool = False, brief: bool = False) -> dict[str, Any]:
+    """The job's badge; a success in which replicas failed says how many, unless it has to be brief."""
+    label = messages.state_label(job.state)
+    note = failed_of(job) if job.succeeded_with_failures and not brief else ""
+    return {
+        "state": job.state,
+        "label": _("%(state)s,") % {"state": label} if note else label,
+        "warning": job.succeeded_with_failures,
+        "note": note,
+        "large": large,
+    }
+
+
+@register.inclusion_tag("components/state_badge.html")
+def task_state(task: Task) -> dict[str, Any]:
+    """A replica's badge."""
+    state = TaskState(task.state)
+    return {"state": TASK_BADGES[state], "label": messages.task_state_label(state)}
+
+
+@register.filter
+def tab_state(job: Job) -> str:
+    """What the browser tab's icon shows."""
+    return "warning" if job.succeeded_with_failures else job.state.lower()
+
+
+@register.filter
+def state_word(job: Job) -> str:
+    """The job's state in a word."""
+    return messages.state_label(job.state)
+
+
+@register.filter
+def failed_of(job: Job) -> str:
+    """How many of the job's replicas failed, in words."""
+    text = _("%(failed)s of %(total)s tasks failed")
+    return text % {"failed": job.tasks_failed, "total": job.tasks_total}
+
+
+@register.filter
+def reason(job: Job) -> str:
+    """Why the job is in its state, in one sentence."""
+    return messages.reason_message(job.reason_code, job.reason_params)
+
+
+@register.filter
+def attempt_reason(attempt: Any) -> str:
+    """Why an attempt ended, in one sentence; empty while it goes on."""
+    return messages.reason_message(attempt.reason_code, attempt.reason_params) if attempt.reason_code else ""
+
+
+@register.filter
+def tells_why(job: Job) -> bool:
+    """Whether a list should spend a line on the reason: waiting, failed or odd ones."""
+    state = State(job.state)
+    return state in {State.QUEUED, State.FAILED, State.LOST} or job.succeeded_with_failures
+
+
+@register.filter
+def is_stoppable(job: Job) -> bool:
+    """Whether there is anything to stop."""
+    return State(job.state) in LIVE or job.state == State.QUEUED
+
+
+@register.filter
+def phase(job: Job) -> str:
+    """The phase in words, where it says more than the state."""
+    return messages.phase_label(job.phase)
+
+
+@register.filter
+def exit_words(task: Task) -> str:
+    """How a replica ended, in words; empty while it has not."""
+    if task.exit_code is None and task.signal is None:
+        return ""
+    return messages.exit_message(task.exit_code, task.signal)
+
+
+@register.filter
+def cores(milli: int) -> str:
+    """Milli-CPU as cores: 500 is 0.5."""
+    return _short(milli / 1000)
+
+
+@register.filter
+def memory(mib: int) -> str:
+    """MiB, as GiB from there on."""
+    if mib < MIB_PER_GIB:
+        return f"{number_format(mib, use_l10n=True)} MiB"
+    return f"{_short(mib / MIB_PER_GIB)} GiB"
+
+
+@register.filter
+def percent(used: int, limit: int) -> int:
+    """Whole percent for a meter, 0 to 100."""
+    return min(100, round(100 * used / limit)) if limit else 100
+
+
+def _short(value: float) -> str:
+    """At most one decimal, and none where it would be 0."""
+    return number_format(round(value, 1), decimal_pos=0 if round(value, 1).is_integer() else 1, use_l10n=True)

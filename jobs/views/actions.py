@@ -1,0 +1,106 @@
+"""What the buttons do: stop, retry, share, delete.  Each is one service call and a page to go to."""
+
+from __future__ import annotations
+
+from django.contrib import messages as notes
+from django.http import HttpResponseBase
+from django.shortcuts import redirect
+from django.urls import reverse
+from django.utils.http import url_has_allowed_host_and_scheme
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
+from django.views.decorators.http import require_POST
+
+from jobs import services
+from jobs.dialects.base import Refused
+from jobs.models import Job, Visibility
+from jobs.transitions import Overtaken
+from jobs.views.access import find_job
+from jobs.views.http import SignedIn, signed_in
+from quotas.access import Verb, those
+
+MOST_AT_ONCE = 200
+
+
+@require_POST
+@signed_in
+def stop(request: SignedIn, public_id: str) -> HttpResponseBase:
+    """Ask for the job's end."""
+    job = find_job(request.user, public_id, Verb.CONTROL)
+    if not _stopped(request, job):
+        notes.error(request, _("The job was changing at that moment and is not being stopped. Try again."))
+    return redirect("job", public_id)
+
+
+@require_POST
+@signed_in
+def stop_many(request: SignedIn) -> HttpResponseBase:
+    """Ask for the end of the chosen ones; those that the person may not stop are told, not stopped."""
+    ids = request.POST.getlist("id")[:MOST_AT_ONCE]
+    jobs = list(Job.objects.visible_to(request.user).filter(public_id__in=ids))
+    mine = those(request.user, Verb.CONTROL, jobs)
+    count = sum(_stopped(request, job) for job in mine)
+    if count:
+        text = ngettext("%(count)d job is being stopped.", "%(count)d jobs are being stopped.", count)
+        notes.success(request, text % {"count": count})
+    if left := len(ids) - count:
+        text = ngettext("%(count)d job could not be stopped.", "%(count)d jobs could not be stopped.", left)
+        notes.warning(request, text % {"count": left})
+    return redirect(_back(request))
+
+
+def _stopped(request: SignedIn, job: Job) -> bool:
+    try:
+        services.stop(request.user, job)
+    except Overtaken:
+        return False
+    return True
+
+
+@require_POST
+@signed_in
+def retry(request: SignedIn, public_id: str) -> HttpResponseBase:
+    """Run it again as it was: a new job.  The form's key makes a double click one job."""
+    job = find_job(request.user, public_id)
+    key = request.POST.get("key", "")[:64]
+    try:
+        again = services.retry(request.user, job, idempotency_key=key or None).job
+    except (Refused, services.Conflict):
+        notes.error(request, _("It can't run again as it was; the file says why."))
+        return redirect(f"{reverse('job_new')}?like={public_id}")
+    except services.Forbidden:
+        notes.error(request, _("You may not start jobs in %(workspace)s.") % {"workspace": job.workspace})
+        return redirect("job", public_id)
+    notes.success(request, _("Running again as %(name)s.") % {"name": again.name})
+    return redirect("job", again.public_id)
+
+
+@require_POST
+@signed_in
+def share(request: SignedIn, public_id: str) -> HttpResponseBase:
+    """Open the job to its workspace, or close it."""
+    job = find_job(request.user, public_id, Verb.CONTROL)
+    public = request.POST.get("visibility") == Visibility.PUBLIC
+    services.share(request.user, job, Visibility.PUBLIC if public else Visibility.PRIVATE)
+    return redirect("job", public_id)
+
+
+@require_POST
+@signed_in
+def delete(request: SignedIn, public_id: str) -> HttpResponseBase:
+    """Take an ended job off every page."""
+    job = find_job(request.user, public_id, Verb.CONTROL)
+    try:
+        services.delete(request.user, job)
+    except services.StillRunning:
+        notes.error(request, _("Only a job that has ended can be deleted: stop it first."))
+        return redirect("job", public_id)
+    notes.success(request, _("%(name)s was deleted.") % {"name": job.name})
+    return redirect("jobs")
+
+
+def _back(request: SignedIn) -> str:
+    """The list as it was, filters included."""
+    where = request.POST.get("next", "")
+    mine = url_has_allowed_host_and_scheme(where, {request.get_host()}, require_https=request.is_secure())
+    return where if mine else reverse("jobs")

@@ -1,0 +1,63 @@
+"""Again with one change: a job's file under the next free name, with the cursor in the command."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from jobs import dialects
+from jobs.dialects.base import Position, Refused
+from jobs.models import Job, JobFile
+from quotas.models import User
+
+LONGEST_NAME: Final = 256
+NUMBERED: Final = re.compile(r"(?P<stem>.+)-(?P<number>[1-9]\d{0,5})")
+
+COMMANDS: Final[Mapping[str, str]] = {"openpai-v1": "/taskRoles/0/command"}
+"""Where the first command stands, by dialect."""
+
+
+@dataclass(frozen=True, slots=True)
+class Again:
+    """A text to begin with; `cursor` is where its command begins, when that is known."""
+
+    text: str
+    cursor: Position | None
+
+
+def again(user: User, job: Job) -> Again:
+    """The job's file as the beginning of the next one.  Secret values are placeholders in it."""
+    text = _renamed(JobFile.objects.get(job=job).text, job, free_name(user, job.name))
+    return Again(text, _command(text, job.dialect))
+
+
+def _command(text: str, dialect: str) -> Position | None:
+    """Where the first command begins: inside its quotes, where it has some."""
+    pointer = COMMANDS.get(dialect)
+    found = dialects.get(dialect).locate(text, pointer) if pointer else None
+    if found is None:
+        return None
+    line, column = found
+    quoted = text.split("\n")[line - 1][column - 1 : column] == '"'
+    return line, column + int(quoted)
+
+
+def free_name(user: User, name: str) -> str:
+    """`name` with the next number that none of the person's jobs has: train, train-2, train-3."""
+    numbered = NUMBERED.fullmatch(name)
+    stem = (numbered["stem"] if numbered else name)[: LONGEST_NAME - 7]
+    taken = Job.objects.filter(owner=user, name__startswith=f"{stem}-").order_by("-pk")
+    found = (NUMBERED.fullmatch(each) for each in taken.values_list("name", flat=True)[:1000])
+    numbers = [int(each["number"]) for each in found if each and each["stem"] == stem]
+    return f"{stem}-{max([1, *numbers]) + 1}"
+
+
+def _renamed(text: str, job: Job, name: str) -> str:
+    dialect = dialects.get(job.dialect)
+    try:
+        parsed = dialect.parse(text)
+    except Refused:
+        return text  # it ran once; what has changed since, the form will say
+    return dialect.render(parsed.spec.model_copy(update={"name": name}), parsed.extras, base=text).text

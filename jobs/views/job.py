@@ -1,0 +1,132 @@
+"""One job: what it is doing and why, and everything that belongs to it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from django.http import HttpResponseBase
+from django.urls import reverse
+from django.views.decorators.http import require_safe
+
+from jobs import bus, dialects
+from jobs.forms import new_key
+from jobs.models import Attempt, Event, Job, JobFile
+from jobs.states import State
+from jobs.views import replicas, tail
+from jobs.views.access import find_job
+from jobs.views.findings import notes_of
+from jobs.views.http import SignedIn, live, page, signed_in
+from jobs.views.notes import stored_notes
+from jobs.views.timeline import timeline
+from quotas.access import Verb, rights
+
+FRAGMENTS: Final = {"job-head": "jobs/job/head.html", "job-tab": "jobs/job/tab.html"}
+MOST_EVENTS: Final = 200
+MOST_DESCENDANTS: Final = 10
+
+
+@require_safe
+@signed_in
+def job(request: SignedIn, public_id: str) -> HttpResponseBase:
+    """The page; for members who may list but not read it, name, state, resources and reason only."""
+    around = live(request)
+    found = find_job(request.user, public_id, Verb.LIST)
+    may = rights(request.user, found)
+    tab = _tab(request.GET.get("tab", ""), readable=Verb.READ in may)
+    part = request.htmx.target if request.htmx else None
+    context: dict[str, Any] = {
+        **around,
+        "job": found,
+        "tab": tab,
+        "readable": Verb.READ in may,
+        "controllable": Verb.CONTROL in may,
+        "job_url": reverse("job", args=[public_id]),
+        "tab_url": request.get_full_path(),
+        "live_name": bus.job_name(public_id),
+    }
+    if part != "job-tab":
+        context |= _head(found, readable=Verb.READ in may)
+    if part != "job-head":
+        context |= TABS[tab](request, found) if Verb.READ in may else {}
+    return page(request, "jobs/job.html", context, fragments=FRAGMENTS)
+
+
+def _tab(asked: str, *, readable: bool) -> str:
+    return asked if readable and asked in TABS else "overview"
+
+
+# --- the head --------------------------------------------------------------------------------------------
+
+
+def _head(job: Job, *, readable: bool) -> dict[str, Any]:
+    """The state and, when replicas failed, the first of them with the end of its log."""
+    context: dict[str, Any] = {"key": new_key()}
+    if readable and job.is_ended and (job.state == State.FAILED or job.tasks_failed):
+        context |= _cause(job)
+    return context
+
+
+def _cause(job: Job) -> dict[str, Any]:
+    attempt = Attempt.objects.get(job=job, number=job.attempt_number)
+    task = tail.first_failed(attempt, job.run_number)
+    if task is None:
+        return {}
+    stream = replicas.log_of(attempt, task)
+    lines = tail.last_lines(stream) if stream else []
+    return {"failed_task": task, "last_lines": "\n".join(lines)}
+
+
+# --- the tabs --------------------------------------------------------------------------------------------
+
+
+def _overview(request: SignedIn, job: Job) -> dict[str, Any]:
+    file = JobFile.objects.get(job=job)
+    return {
+        "spec": file.spec,
+        "notes": notes_of(file.text, stored_notes(file), dialects.get(job.dialect)),
+        "attempts": Attempt.objects.filter(job=job).order_by("-number"),
+        "origin": _visible(request, job.origin_id),
+        "descendants": Job.objects.visible_to(request.user)
+        .filter(origin=job)
+        .order_by("-pk")[:MOST_DESCENDANTS],
+        "endpoints": replicas.endpoints_of(job),
+    }
+
+
+def _visible(request: SignedIn, pk: int | None) -> Job | None:
+    return Job.objects.visible_to(request.user).filter(pk=pk).first() if pk else None
+
+
+def _replicas(request: SignedIn, job: Job) -> dict[str, Any]:
+    return {"replicas": replicas.listed(job, request.GET)}
+
+
+def _logs(request: SignedIn, job: Job) -> dict[str, Any]:
+    log = replicas.picked(job, request.GET)
+    if log is None:
+        return {"log": None}
+    download = f"{reverse('job_logs', args=[job.public_id])}?{log.query}&download=1"
+    return {"log": log, "download_url": download}
+
+
+def _events(request: SignedIn, job: Job) -> dict[str, Any]:
+    rows = Event.objects.filter(job=job).select_related("actor").order_by("-pk")
+    found = list(rows[: MOST_EVENTS + 1])
+    return {
+        "events": timeline(found[:MOST_EVENTS]),
+        "more_events": len(found) > MOST_EVENTS,
+    }
+
+
+def _file(request: SignedIn, job: Job) -> dict[str, Any]:
+    return {"file": JobFile.objects.get(job=job)}
+
+
+TABS: Final[Mapping[str, Callable[[SignedIn, Job], dict[str, Any]]]] = {
+    "overview": _overview,
+    "replicas": _replicas,
+    "logs": _logs,
+    "events": _events,
+    "file": _file,
+}

@@ -1,0 +1,174 @@
+"""New job: paste, upload or start from an earlier one; check, keep as a draft, submit."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from django.contrib import messages as notes
+from django.http import HttpResponse, HttpResponseBase
+from django.shortcuts import redirect
+from django.urls import reverse
+from django.utils.translation import gettext as _
+from django.views.decorators.http import require_http_methods
+
+from jobs import services
+from jobs.dialects.base import Position, Refused
+from jobs.forms import SubmitForm, new_key
+from jobs.models import Draft, Job
+from jobs.views import drafts
+from jobs.views.access import find_job
+from jobs.views.again import again
+from jobs.views.findings import Findings, examine, problems_of
+from jobs.views.http import SignedIn, page, signed_in
+
+EXAMPLES: Final = {path.stem: path for path in (Path(__file__).parent / "examples").glob("*.json")}
+FRAGMENTS: Final = {"mends": "jobs/new/mends.html"}
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@signed_in
+def new(request: SignedIn) -> HttpResponseBase:
+    """The form, and what becomes of it."""
+    return _sent(request) if request.method == "POST" else _begun(request)
+
+
+# --- the form, before anything was sent ------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Beginning:
+    """What the form starts with."""
+
+    text: str = ""
+    origin: str = ""
+    draft: Draft | None = None
+    cursor: Position | None = None
+
+
+def _begun(request: SignedIn) -> HttpResponse:
+    start = _beginning(request)
+    initial = {
+        "text": start.text,
+        "origin": start.origin,
+        "draft": start.draft and start.draft.pk,
+        "key": new_key(),
+    }
+    form = SubmitForm(request.user, initial=initial)
+    findings = examine(start.text) if start.text.strip() else Findings()
+    return _page(request, form, start.text, findings, draft=start.draft, cursor=start.cursor)
+
+
+def _beginning(request: SignedIn) -> Beginning:
+    """From a draft, from an earlier job (`like`), from an example, or from nothing."""
+    draft = drafts.find(request.user, request.GET.get("draft", ""))
+    if draft is not None:
+        return Beginning(draft.text, draft.origin.public_id if draft.origin else "", draft)
+    if like := request.GET.get("like"):
+        job = find_job(request.user, like)
+        copy = again(request.user, job)
+        return Beginning(copy.text, job.public_id, cursor=copy.cursor)
+    if (example := EXAMPLES.get(request.GET.get("example", ""))) is not None:
+        return Beginning(example.read_text(encoding="utf-8"))
+    return Beginning()
+
+
+# --- what was sent ---------------------------------------------------------------------------------------
+
+
+def _sent(request: SignedIn) -> HttpResponseBase:
+    form = SubmitForm(request.user, request.POST, request.FILES)
+    valid = form.is_valid()
+    typed = str(form.cleaned_data.get("text", form.data.get("text", "")))
+    try:
+        text = form.chosen_text()
+    except Refused as refused:
+        return _page(request, form, typed, Findings(problems=problems_of("", refused.problems)), status=422)
+    wanted = request.POST.get("do", "submit")
+    if wanted == "save":
+        return _saved(request, form, text)
+    if wanted == "check" or not valid:
+        return _page(request, form, text, examine(text), status=200 if valid else 422)
+    return _submitted(request, form, text)
+
+
+def _submitted(request: SignedIn, form: SubmitForm, text: str) -> HttpResponseBase:
+    user, key = request.user, form.cleaned_data["key"]
+    try:
+        submitted = services.submit(
+            user,
+            text,
+            place=form.chosen_place(),
+            idempotency_key=key,
+            keep_original=form.cleaned_data["keep_original"],
+            origin=_origin(request, form),
+        )
+    except Refused as refused:
+        found = examine(text)
+        problems = found.problems or problems_of(text, refused.problems)
+        findings = Findings(found.dialect, problems, found.notes, found.mends)
+        draft = drafts.keep(user, form.data.get("draft", ""), text)
+        return _page(request, form, text, findings, draft=draft, status=422)
+    except services.Conflict:
+        _tell_of_the_first(request, key)
+        return _page(request, _rekeyed(request, form), text, examine(text), status=409)
+    if draft := form.cleaned_data["draft"]:
+        Draft.objects.filter(owner=user, pk=draft).delete()
+    if not submitted.replayed:
+        notes.success(request, _("Submitted %(name)s.") % {"name": submitted.job.name})
+    return redirect("job", submitted.job.public_id)
+
+
+def _saved(request: SignedIn, form: SubmitForm, text: str) -> HttpResponseBase:
+    draft = drafts.keep(request.user, form.data.get("draft", ""), text)
+    if draft is None:
+        return _page(request, form, text, Findings())
+    notes.success(request, _("Saved as a draft."))
+    return redirect(f"{reverse('job_new')}?draft={draft.pk}")
+
+
+def _origin(request: SignedIn, form: SubmitForm) -> Job | None:
+    """The job that this one came from, if the person can still see it."""
+    return Job.objects.visible_to(request.user).filter(public_id=form.cleaned_data["origin"] or "-").first()
+
+
+def _tell_of_the_first(request: SignedIn, key: str) -> None:
+    """The page was sent before, with another text: somebody went back and changed it."""
+    first = Job.objects.filter(owner=request.user, idempotency_key=key).first()
+    notes.warning(
+        request,
+        _("You already submitted this page as %(name)s. Submit again to start this as another job.")
+        % {"name": first.name if first else "?"},
+    )
+
+
+def _rekeyed(request: SignedIn, form: SubmitForm) -> SubmitForm:
+    data = request.POST.copy()
+    data["key"] = new_key()
+    return SubmitForm(request.user, data)
+
+
+# --- the page --------------------------------------------------------------------------------------------
+
+
+def _page(
+    request: SignedIn,
+    form: SubmitForm,
+    text: str,
+    findings: Findings,
+    *,
+    draft: Draft | None = None,
+    cursor: Position | None = None,
+    status: int = 200,
+) -> HttpResponse:
+    context: dict[str, Any] = {
+        "form": form,
+        "text": text,
+        "findings": findings,
+        "draft": draft or drafts.find(request.user, str(form["draft"].value() or "")),
+        "cursor": cursor,
+        "origin": form["origin"].value(),
+        "examples": sorted(EXAMPLES),
+    }
+    return page(request, "jobs/new.html", context, fragments=FRAGMENTS, status=status)

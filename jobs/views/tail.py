@@ -1,0 +1,48 @@
+"""The last lines of a log, as plain text for a page's head."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from jobs import logs
+from jobs.models import Attempt, LogStream, Task
+from jobs.states import TaskState
+
+LINES: Final = 20
+REACH: Final = 16 * 1024
+"""Bytes from the end; the store goes back from there to the beginning of a line."""
+
+LONGEST_LINE: Final = 2000
+
+_ESCAPES: Final = re.compile(
+    r"\x1b\[[0-?]*[ -/]*[@-~]"  # CSI: colours, cursor
+    r"|\x1b[\]PX^_].*?(?:\x07|\x1b\\|$)"  # OSC, DCS and other strings
+    r"|\x1b[ -/]*[0-~]?"
+)
+_CONTROLS: Final = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+
+
+def last_lines(stream: LogStream, count: int = LINES) -> list[str]:
+    """At most `count` lines from the end of `stream`; empty when it can't be read."""
+    try:
+        data = logs.read(stream, -REACH, REACH + logs.LINE_REACH).data
+    except logs.Unsafe:
+        return []
+    lines = data.decode("utf-8", "replace").rstrip("\n").split("\n")
+    return [plain(line)[:LONGEST_LINE] for line in lines[-count:]] if data else []
+
+
+def plain(line: str) -> str:
+    """A line without colours and control characters, as a terminal would have left it.
+
+    A progress bar writes over itself after each carriage return: what it wrote last is what counts.
+    """
+    last = line.rstrip("\r").rpartition("\r")[2]
+    return _CONTROLS.sub("", _ESCAPES.sub("", last))
+
+
+def first_failed(attempt: Attempt, run: int) -> Task | None:
+    """The replica of that run which failed first."""
+    rows = Task.objects.filter(attempt=attempt, run=run, state=TaskState.FAILED)
+    return rows.order_by("ended_at", "ordinal").first()

@@ -1,0 +1,56 @@
+"""Amounts of resources: one value type for requests, reservations, quotas and nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Self
+
+
+@dataclass(frozen=True, slots=True)
+class Amounts:
+    """CPU in milli-cores, memory in MiB, GPUs by type (type "" is a GPU of any type)."""
+
+    cpu_milli: int = 0
+    memory_mib: int = 0
+    gpus: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def gpu_count(self) -> int:
+        """GPUs of all types."""
+        return sum(self.gpus.values())
+
+    def __add__(self, other: Amounts) -> Amounts:
+        gpus = dict(self.gpus)
+        for kind, count in other.gpus.items():
+            gpus[kind] = gpus.get(kind, 0) + count
+        return Amounts(self.cpu_milli + other.cpu_milli, self.memory_mib + other.memory_mib, gpus)
+
+    def times(self, count: int) -> Amounts:
+        """`count` times these amounts."""
+        return Amounts(
+            self.cpu_milli * count,
+            self.memory_mib * count,
+            {kind: each * count for kind, each in self.gpus.items()},
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        """As stored in a JSON column."""
+        return {
+            "cpu_milli": self.cpu_milli,
+            "memory_mib": self.memory_mib,
+            "gpus": {kind: count for kind, count in self.gpus.items() if count},
+        }
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> Self:
+        """The inverse of `to_json`; absent keys are nothing."""
+        return cls(value.get("cpu_milli", 0), value.get("memory_mib", 0), dict(value.get("gpus", {})))
+
+
+def total(parts: Iterable[Amounts]) -> Amounts:
+    """The sum of `parts`."""
+    result = Amounts()
+    for part in parts:
+        result = result + part
+    return result

@@ -1,0 +1,24 @@
+"""What a fresh console starts with: one workspace, the local cluster, and a quota without ceilings.
+
+The local cluster runs a job that names an image as plain processes while this machine has no container
+engine, and marks it so; an admin may take that back in the cluster's settings.
+"""
+
+from __future__ import annotations
+
+from django.db import transaction
+
+from quotas.models import Cluster, Membership, Quota, Role, User, Workspace
+
+
+@transaction.atomic
+def ensure_defaults(admin: User) -> None:
+    """Make the default workspace, cluster and quota where there are none; repeating changes nothing."""
+    if Workspace.objects.exists():
+        return
+    workspace = Workspace.objects.create(slug="default", name="Default")
+    cluster = Cluster.objects.create(
+        slug="local", name="This machine", backend="local", config={"allow_plain": True}
+    )
+    Quota.objects.create(workspace=workspace, cluster=cluster, slug="default", name="Default")
+    Membership.objects.create(workspace=workspace, user=admin, role=Role.ADMIN)

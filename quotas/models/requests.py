@@ -1,0 +1,78 @@
+"""What waits for resources, and what holds them.
+
+`holder` is opaque here: this application never learns what a job is.
+"""
+
+from __future__ import annotations
+
+from django.conf import settings
+from django.db import models
+from django.utils.translation import gettext_lazy as _
+
+from quotas.models.clusters import Cluster
+from quotas.models.limits import Quota
+
+
+class Request(models.Model):
+    """Somebody waits for all of `parts` at once (a gang).
+
+    `parts` is a list of [count, amounts]: equal replicas are kept together so that a request of 2,000
+    replicas stays one short row.
+    """
+
+    class State(models.TextChoices):
+        WAITING = "waiting", _("Waiting")
+        ADMITTED = "admitted", _("Admitted")
+        CLOSED = "closed", _("Closed")
+
+    holder = models.CharField(_("holder"), max_length=64, unique=True)
+    cluster = models.ForeignKey(Cluster, models.PROTECT, related_name="requests")
+    quota = models.ForeignKey(Quota, models.PROTECT, related_name="requests")
+    owner = models.ForeignKey(settings.AUTH_USER_MODEL, models.PROTECT, related_name="+")
+    parts = models.JSONField(_("parts"), default=list)
+    priority = models.SmallIntegerField(_("priority"), default=1)
+    declared_s = models.IntegerField(_("declared time (s)"), null=True, blank=True)
+    state = models.CharField(_("state"), max_length=16, choices=State, default=State.WAITING)
+    not_before = models.DateTimeField(_("not before"), null=True, blank=True)
+    created_at = models.DateTimeField(_("asked"), auto_now_add=True)
+
+    class Meta:
+        verbose_name = _("request")
+        verbose_name_plural = _("requests")
+        indexes = (
+            models.Index(
+                fields=("cluster", "-priority", "id"),
+                condition=models.Q(state="waiting"),
+                name="requests_waiting",
+            ),
+        )
+
+    def __str__(self) -> str:
+        return self.holder
+
+
+class Reservation(models.Model):
+    """Resources held from admission until the end was observed.
+
+    `placement` is a list of [node name, amounts]; `amounts` is its sum, kept so that usage is one
+    query.  Only `quotas.ledger` writes here.
+    """
+
+    request = models.OneToOneField(Request, models.PROTECT, related_name="reservation")
+    cluster = models.ForeignKey(Cluster, models.PROTECT, related_name="reservations")
+    quota = models.ForeignKey(Quota, models.PROTECT, related_name="reservations")
+    amounts = models.JSONField(_("amounts"), default=dict)
+    placement = models.JSONField(_("placement"), default=list)
+    active = models.BooleanField(_("active"), default=True)
+    created_at = models.DateTimeField(_("since"), auto_now_add=True)
+    released_at = models.DateTimeField(_("released"), null=True, blank=True)
+
+    class Meta:
+        verbose_name = _("reservation")
+        verbose_name_plural = _("reservations")
+        indexes = (
+            models.Index(fields=("cluster",), condition=models.Q(active=True), name="reservations_active"),
+        )
+
+    def __str__(self) -> str:
+        return str(self.request)

@@ -1,0 +1,50 @@
+"""Workspaces and who belongs to them."""
+
+from __future__ import annotations
+
+from django.conf import settings
+from django.db import models
+from django.utils.translation import gettext_lazy as _
+
+
+class Workspace(models.Model):
+    """People who work together; every job, quota and asset belongs to one."""
+
+    slug = models.SlugField(_("short name"), max_length=63, unique=True)
+    name = models.CharField(_("name"), max_length=200)
+    description = models.TextField(_("description"), blank=True)
+    created_at = models.DateTimeField(_("created"), auto_now_add=True)
+
+    class Meta:
+        verbose_name = _("workspace")
+        verbose_name_plural = _("workspaces")
+        ordering = ("name",)
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class Role(models.TextChoices):
+    """The roles of the DLC page (prerequisites), and a reader."""
+
+    VIEWER = "viewer", _("Viewer")
+    DEVELOPER = "developer", _("Algorithm developer")
+    OPERATOR = "operator", _("Algorithm O&M admin")
+    ADMIN = "admin", _("Workspace admin")
+
+
+class Membership(models.Model):
+    """One person in one workspace, in one role."""
+
+    workspace = models.ForeignKey(Workspace, models.CASCADE, related_name="memberships")
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="memberships")
+    role = models.CharField(_("role"), max_length=16, choices=Role, default=Role.DEVELOPER)
+    created_at = models.DateTimeField(_("since"), auto_now_add=True)
+
+    class Meta:
+        verbose_name = _("member")
+        verbose_name_plural = _("members")
+        constraints = (models.UniqueConstraint(fields=("workspace", "user"), name="one_membership"),)
+
+    def __str__(self) -> str:
+        return f"{self.user} · {self.workspace}"

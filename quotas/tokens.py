@@ -1,0 +1,78 @@
+"""Access tokens of the native API: issued once, stored as a digest, scoped, expiring."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import secrets
+from collections.abc import Iterable
+from datetime import timedelta
+from typing import Final
+
+from django.conf import settings
+from django.db.models import Q
+from django.db.models.functions import Now
+from django.utils import timezone
+from django.utils.translation import gettext_lazy as _
+
+from quotas.models import AccessToken, User
+
+SCOPES: Final = {
+    "read": _("read"),
+    "submit": _("submit"),
+    "stop": _("stop"),
+    "exec": _("enter"),
+    "admin": _("administer"),
+}
+"""What a token may be allowed to do; its owner's rights bound it further (DESIGN section 11)."""
+
+MARK: Final = "jc_"
+"""How every token begins, so that one that leaked is recognised."""
+
+USED_EVERY: Final = timedelta(minutes=1)
+"""`last_used_at` is written at most this often."""
+
+
+def _digest(token: str) -> str:
+    key = f"access-token:{settings.SECRET_KEY}".encode()
+    return hmac.new(key, token.encode(), hashlib.sha256).hexdigest()
+
+
+def issue(user: User, *, name: str = "", scopes: Iterable[str], lifetime: timedelta) -> str:
+    """A new token of `user`, shown this once.  ValueError for a scope that there is not."""
+    wanted = sorted(set(scopes))
+    if unknown := set(wanted) - set(SCOPES):
+        raise ValueError(", ".join(sorted(unknown)))
+    prefix = MARK + secrets.token_hex(5)
+    token = f"{prefix}_{secrets.token_urlsafe(32)}"
+    AccessToken.objects.create(
+        user=user,
+        name=name,
+        prefix=prefix,
+        digest=_digest(token),
+        scopes=wanted,
+        expires_at=timezone.now() + lifetime,
+    )
+    return token
+
+
+def verify(token: str) -> AccessToken | None:
+    """The row of a token that works now, with its user; None for any other text.  One query."""
+    prefix = "_".join(token.split("_")[:2])
+    row = (
+        AccessToken.objects.select_related("user")
+        .filter(prefix=prefix, revoked_at=None, expires_at__gt=Now(), user__is_active=True)
+        .first()
+    )
+    if row is None or not hmac.compare_digest(row.digest, _digest(token)):
+        return None
+    if row.last_used_at is None or row.last_used_at < timezone.now() - USED_EVERY:
+        AccessToken.objects.filter(pk=row.pk).filter(
+            Q(last_used_at=None) | Q(last_used_at__lt=Now() - USED_EVERY)
+        ).update(last_used_at=Now())
+    return row
+
+
+def revoke(user: User, pk: int) -> bool:
+    """End one of the person's own tokens; whether there was one."""
+    return bool(AccessToken.objects.filter(user=user, pk=pk, revoked_at=None).update(revoked_at=Now()))

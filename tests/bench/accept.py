@@ -1,0 +1,97 @@
+"""How fast jobs are accepted, beside the barest view on the same database.
+
+The programs that would go on with the jobs are frozen meanwhile, so that both sides have the machine to
+themselves.
+"""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from statistics import median
+from typing import Final
+
+import httpx
+
+from console.home import CHECKOUT
+from tests.bench.figures import Figure, percentile
+from tests.bench.load import Call, durations, rate
+from tests.scenes import MACHINE, job_file
+from tests.stack import Stack, free_port, running
+from tests.waiting import wait_for
+
+ROUNDS: Final = 3
+ROUND_S: Final = 3.0
+AT_ONCE: Final = 8
+PACE: Final = 50.0
+PACED_S: Final = 10.0
+WORKING: Final = ("worker-control", "worker-logs", "beat", "watch")
+
+
+def measure() -> list[Figure]:
+    """Both sides in turn, `ROUNDS` times; then the console alone at `PACE` a second."""
+    with running(MACHINE) as stack, _bare(stack) as bare_url:
+        token = json.loads(stack.manage("issue_token", "admin"))["token"]
+        body = json.dumps({"file": job_file("bench")}).encode()
+        ours = Call(f"{stack.base_url}/api/console/v1/jobs", token, body)
+        bare = Call(bare_url, token, body)
+        wait_for(lambda: _frozen(stack, ours), timeout=120)
+        rates = [
+            [rate(call, seconds=ROUND_S, at_once=AT_ONCE) for call in (bare, ours)]
+            for _round in range(ROUNDS)
+        ]
+        paced = durations(ours, per_second=PACE, seconds=PACED_S)
+        stack.crash()
+    barest, console = (median(side) for side in zip(*rates, strict=True))
+    return [
+        Figure("jobs accepted through the API", console, "/s", barest, "the barest view", "≥ 0.6×"),
+        Figure(f"the same at {PACE:g}/s, p50", 1000 * percentile(paced, 50), "ms"),
+        Figure(f"the same at {PACE:g}/s, p99", 1000 * percentile(paced, 99), "ms", target="≤ 250 ms"),
+    ]
+
+
+def _frozen(stack: Stack, call: Call) -> bool:
+    """Freeze what goes on with jobs; not in the middle of a transaction that holds up all others."""
+    for program in WORKING:
+        stack.kill(program, signal.SIGSTOP)
+    try:
+        answer = httpx.post(call.url, content=call.body, headers=call.headers, timeout=3, trust_env=False)
+        if answer.status_code == httpx.codes.CREATED:
+            return True
+    except httpx.HTTPError:
+        pass
+    for program in WORKING:
+        stack.kill(program, signal.SIGCONT)
+    return False
+
+
+@contextmanager
+def _bare(stack: Stack) -> Iterator[str]:
+    """The barest view in a uvicorn of its own, on the console's database."""
+    port = free_port()
+    options = ("--port", str(port), "--loop", "uvloop", "--http", "httptools", "--lifespan", "off")
+    serving = subprocess.Popen(
+        [
+            *(sys.executable, "-m", "uvicorn", "--factory", "django.core.asgi:get_asgi_application"),
+            *(*options, "--no-access-log", "--log-level", "warning"),
+        ],
+        cwd=CHECKOUT,
+        env={**stack.environ, "DJANGO_SETTINGS_MODULE": "tests.bench.bare_settings"},
+    )
+    try:
+        wait_for(lambda: _answers(port), timeout=60, interval=0.1)
+        yield f"http://127.0.0.1:{port}/jobs"
+    finally:
+        serving.kill()
+        serving.wait()
+
+
+def _answers(port: int) -> bool:
+    try:
+        return httpx.get(f"http://127.0.0.1:{port}/", trust_env=False).status_code == 404
+    except httpx.HTTPError:
+        return False

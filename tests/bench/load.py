@@ -1,0 +1,71 @@
+"""Somebody who posts the same thing again and again."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from dataclasses import dataclass
+
+import aiohttp
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A POST of `body`, which must be answered with 201."""
+
+    url: str
+    token: str
+    body: bytes
+
+    @property
+    def headers(self) -> dict[str, str]:
+        """Who calls, and with what."""
+        return {"Authorization": f"Bearer {self.token}", "Content-Type": "application/json"}
+
+    async def make(self, session: aiohttp.ClientSession) -> float:
+        """Its duration in seconds; raises AssertionError for any other answer."""
+        began = time.perf_counter()
+        async with session.post(self.url, data=self.body, headers=self.headers) as answer:
+            text = await answer.text()
+        assert answer.status == 201, text
+        return time.perf_counter() - began
+
+
+def rate(call: Call, *, seconds: float, at_once: int) -> float:
+    """Answers a second, with `at_once` calls under way all the time."""
+    return asyncio.run(_rate(call, seconds, at_once))
+
+
+async def _rate(call: Call, seconds: float, at_once: int) -> float:
+    async with aiohttp.ClientSession() as session:
+        await call.make(session)
+        began = time.perf_counter()
+
+        async def caller() -> int:
+            made = 0
+            while time.perf_counter() - began < seconds:
+                await call.make(session)
+                made += 1
+            return made
+
+        made = sum(await asyncio.gather(*(caller() for _each in range(at_once))))
+        return made / (time.perf_counter() - began)
+
+
+def durations(call: Call, *, per_second: float, seconds: float) -> list[float]:
+    """Durations of calls that begin at fixed times, whether or not those before have been answered."""
+    return asyncio.run(_durations(call, per_second, int(per_second * seconds)))
+
+
+async def _durations(call: Call, per_second: float, number: int) -> list[float]:
+    async with aiohttp.ClientSession() as session:
+        await call.make(session)
+        began = time.perf_counter()
+
+        async def later(turn: int) -> float:
+            due = began + turn / per_second
+            await asyncio.sleep(due - time.perf_counter())
+            late = max(0.0, time.perf_counter() - due)
+            return late + await call.make(session)
+
+        return await asyncio.gather(*(later(turn) for turn in range(number)))

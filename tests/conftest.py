@@ -1,0 +1,43 @@
+"""Where the tests run: with a CONSOLE_HOME of their own, and never with this machine's console."""
+
+import atexit
+import os
+import shutil
+import tempfile
+from pathlib import Path
+
+import django
+import pytest
+
+from console import keys
+
+# Before pytest-django reads the settings, which it does once the first conftest files are loaded.
+_HOME = Path(tempfile.mkdtemp(prefix="console-"))
+atexit.register(shutil.rmtree, _HOME, ignore_errors=True)
+for name in [name for name in os.environ if name.startswith("CONSOLE_")]:
+    del os.environ[name]
+for name in ("PORT", "REDIS_URL"):
+    os.environ.pop(name, None)
+os.environ["CONSOLE_HOME"] = str(_HOME)
+os.environ["DJANGO_SETTINGS_MODULE"] = "console.settings"
+keys.ensure(_HOME)
+django.setup()  # so that the conftest files of folders may import models
+
+
+def pytest_configure() -> None:
+    """What tests need otherwise than people: fast passwords, and static files that nobody has collected."""
+    from django.conf import settings  # noqa: PLC0415  # they exist from here on
+
+    settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
+    settings.STORAGES["staticfiles"] = {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"}
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """With REQUIRE_ALL=1 a test that skips itself fails the run; only a GPU may be missing."""
+    reporter = session.config.pluginmanager.get_plugin("terminalreporter")
+    if reporter is None or not os.environ.get("REQUIRE_ALL"):
+        return
+    skipped = [report.longrepr[2] for report in reporter.stats.get("skipped", [])]
+    if any("GPU" not in reason for reason in skipped):
+        reporter.write_line("REQUIRE_ALL is set, and tests were skipped.", red=True)
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED

@@ -1,0 +1,194 @@
+"""Every system check: it fires, with its id, on what it is for, and on nothing else."""
+
+import re
+from pathlib import Path
+
+import pytest
+from django.core.checks import run_checks
+from django.test import Client
+from pytest_django import Settings
+
+from console import checks, keys, single
+from console.home import CHECKOUT
+from quotas.models import Cluster, User
+from tests.factories import make_cluster, make_user
+
+
+@pytest.fixture(autouse=True)
+def _sound_home(settings: Settings, tmp_path: Path) -> Path:
+    home = tmp_path / "home"
+    made = keys.ensure(home)
+    settings.CONSOLE_HOME = home
+    settings.SECRET_KEY = made.secret_key
+    settings.CONSOLE_FERNET_KEYS = made.fernet
+    settings.CONSOLE_INSTALLATION = made.installation
+    single.noted.cache_clear()
+    return home
+
+
+def found(databases: list[str] | None = None) -> list[str]:
+    return sorted(str(message.id) for message in run_checks(tags=["console"], databases=databases))
+
+
+def test_a_new_installation_has_nothing_to_complain_about() -> None:
+    assert found() == []
+
+
+def test_a_network_file_system(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(checks, "network_filesystem", lambda _: "nfs4")
+    assert found() == ["console.E001"]
+
+
+def test_a_home_or_key_that_others_can_read(settings: Settings) -> None:
+    settings.CONSOLE_HOME.chmod(0o750)
+    assert found() == ["console.E002"]
+    settings.CONSOLE_HOME.chmod(0o700)
+    (settings.CONSOLE_HOME / "keys" / "redis").chmod(0o644)
+    assert found() == ["console.E003"]
+
+
+@pytest.mark.parametrize("weak", ["changeme", "x" * 80])
+def test_a_secret_key_that_can_be_guessed(settings: Settings, weak: str) -> None:
+    settings.SECRET_KEY = weak
+    assert found() == ["console.E004"]
+
+
+def test_a_line_of_the_key_ring_that_is_no_key(settings: Settings) -> None:
+    settings.CONSOLE_FERNET_KEYS = (*settings.CONSOLE_FERNET_KEYS, "hello")
+    (message,) = run_checks(tags=["console"])
+    assert message.id == "console.E005"
+    assert message.msg.startswith("Line 2 ")
+    assert "hello" not in str(message)
+
+
+@pytest.mark.parametrize("name", ["", "ABC123", "abc-12", "abcdefg", "ａｂｃｄｅｆ"])
+def test_an_installation_that_cannot_be_part_of_a_name(settings: Settings, name: str) -> None:
+    settings.CONSOLE_INSTALLATION = name
+    assert found() == ["console.E006"]
+
+
+@pytest.mark.parametrize(("bind", "ids"), [("127.0.0.1", []), ("localhost", []), ("::1", [])])
+def test_debug_pages_are_for_loopback(settings: Settings, bind: str, ids: list[str]) -> None:
+    settings.DEBUG = True
+    settings.CONSOLE_BIND = bind
+    assert found() == ids
+
+
+@pytest.mark.parametrize("bind", ["0.0.0.0", "::", "192.0.2.1", "host.example"])
+def test_debug_pages_beyond_loopback(settings: Settings, bind: str) -> None:
+    settings.DEBUG = True
+    settings.CONSOLE_TLS = True
+    settings.CONSOLE_BIND = bind
+    assert found() == ["console.E007"]
+
+
+@pytest.mark.parametrize("host", ["apps.localhost", "x.apps.localhost", ".apps.localhost"])
+def test_a_console_on_its_jobs_domain(settings: Settings, host: str) -> None:
+    settings.CONSOLE_HOSTS = ["localhost", host]
+    assert found() == ["console.E008"]
+
+
+def test_a_name_that_only_ends_alike_is_another_domain(settings: Settings) -> None:
+    settings.CONSOLE_HOSTS = ["myapps.localhost"]
+    assert found() == []
+
+
+def test_no_redis_to_start(monkeypatch: pytest.MonkeyPatch, settings: Settings) -> None:
+    monkeypatch.setattr(checks, "find_server", lambda: None)
+    assert found() == ["console.E009"]
+    settings.CONSOLE_REDIS_IS_PRIVATE = False
+    assert found() == []
+
+
+@pytest.fixture
+def _in_plain_sight(settings: Settings, db: None) -> None:
+    make_cluster()
+    settings.CONSOLE_LOCAL = {"isolation": "none"}
+    settings.CONSOLE_TLS = True
+
+
+@pytest.mark.usefixtures("_in_plain_sight")
+def test_single_person_mode_beyond_loopback(settings: Settings) -> None:
+    assert found(databases=["default"]) == []
+    settings.CONSOLE_BIND = "192.0.2.1"
+    assert found(databases=["default"]) == ["console.E010"]
+    settings.CONSOLE_TRUST_EVERYBODY = True
+    assert found(databases=["default"]) == []
+
+
+@pytest.mark.usefixtures("_in_plain_sight")
+def test_single_person_mode_with_a_second_account_that_is_active(settings: Settings) -> None:
+    make_user()
+    second = make_user()
+    assert found() == []  # the database is not asked
+    assert found(databases=["default"]) == ["console.E010"]
+    settings.CONSOLE_TRUST_EVERYBODY = True
+    assert found(databases=["default"]) == []
+    settings.CONSOLE_TRUST_EVERYBODY = False
+    User.objects.filter(pk=second.pk).update(is_active=False)
+    assert found(databases=["default"]) == []
+
+
+@pytest.mark.django_db
+def test_several_people_where_jobs_are_isolated(settings: Settings) -> None:
+    make_cluster()
+    settings.CONSOLE_LOCAL = {"isolation": "namespaces"}
+    make_user()
+    make_user()
+    assert found(databases=["default"]) == []
+
+
+@pytest.mark.django_db
+def test_a_cluster_s_own_settings_count_while_it_takes_jobs() -> None:
+    make_user()
+    make_user()
+    cluster = make_cluster(config={"isolation": "none"})
+    assert found(databases=["default"]) == ["console.E010"]
+    Cluster.objects.filter(pk=cluster.pk).update(enabled=False)
+    assert found(databases=["default"]) == []
+
+
+@pytest.mark.usefixtures("_in_plain_sight")
+def test_the_mode_is_told_on_every_page(settings: Settings, client: Client) -> None:
+    client.force_login(make_user(admin=True))
+    single.write_down()
+    assert "Single-person mode" in client.get("/").content.decode()
+    settings.CONSOLE_LOCAL = {"isolation": "namespaces"}
+    single.write_down()
+    single.noted.cache_clear()
+    assert "Single-person mode" not in client.get("/").content.decode()
+
+
+def test_passwords_in_the_clear(settings: Settings) -> None:
+    settings.CONSOLE_BIND = "0.0.0.0"
+    assert found() == ["console.W001"]
+    settings.CONSOLE_TLS = True
+    assert found() == []
+
+
+def test_every_host_name(settings: Settings) -> None:
+    settings.CONSOLE_HOSTS = ["*"]
+    assert found() == ["console.W002"]
+
+
+def test_too_many_workers_for_sqlite(settings: Settings) -> None:
+    settings.CONSOLE_WORKERS = {"control": 4, "logs": 1}
+    settings.DATABASES["default"]["ENGINE"] = "django.db.backends.sqlite3"
+    assert found() == ["console.W003"]
+    settings.DATABASES["default"]["ENGINE"] = "django.db.backends.postgresql"
+    assert found() == []
+
+
+def test_a_redis_that_does_not_answer_is_a_warning_of_deployments(settings: Settings, tmp_path: Path) -> None:
+    settings.REDIS_URL = f"unix://{tmp_path}/nobody.sock"
+    messages = run_checks(tags=["console"], include_deployment_checks=True)
+    assert [message.id for message in messages] == ["console.W004"]
+
+
+def test_every_id_has_its_line_in_the_documentation() -> None:
+    given = set(re.findall(r'id="(console\.[EW]\d+)"', Path(checks.__file__).read_text()))
+    explained = re.findall(
+        r"^\| `(console\.[EW]\d+)`", (CHECKOUT / "docs" / "checks.md").read_text(), re.MULTILINE
+    )
+    assert len(explained) == len(set(explained))
+    assert set(explained) == given

@@ -1,0 +1,78 @@
+"""What stands between supervisord and a program."""
+
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+
+from console.home import CHECKOUT
+from console.run.child import LIVED_WELL, LONGEST_PAUSE, Record, next_record, pause, read_record
+from tests.waiting import wait_for
+
+CHILD = [sys.executable, "-m", "console.run.child"]
+
+
+def test_a_program_that_lived_well_is_started_at_once() -> None:
+    before = Record(pid=1, started=100.0, short_lives=3)
+    assert next_record(before, 100.0 + LIVED_WELL, pid=2) == Record(2, 100.0 + LIVED_WELL, 0)
+
+
+def test_short_lives_in_a_row_are_counted() -> None:
+    record = next_record(None, 100.0, pid=1)
+    for number in range(1, 9):
+        record = next_record(record, record.started + 1, pid=number)
+        assert record.short_lives == number
+
+
+def test_pauses_grow_to_a_limit_and_never_stop_the_restarts() -> None:
+    pauses = [pause(lives) for lives in range(12)]
+    assert pauses[0] == 0.0
+    assert pauses[1] == 0.5
+    assert pauses == sorted(pauses)
+    assert set(pauses[6:]) == {LONGEST_PAUSE}
+
+
+@pytest.mark.parametrize("text", ["", "{}", "not json", '{"pid": 1}', "[1]"])
+def test_a_damaged_record_counts_as_none(tmp_path: Path, text: str) -> None:
+    (tmp_path / "x.process").write_text(text)
+    assert read_record(tmp_path / "x.process") is None
+
+
+def test_it_becomes_the_program_and_leaves_its_pid(tmp_path: Path) -> None:
+    record = tmp_path / "x.process"
+    code = "import os, sys; print(os.getpid(), sys.argv[1:])"
+    command = [*CHILD, str(record), sys.executable, "-c", code, "a b", "%"]
+    with subprocess.Popen(command, cwd=CHECKOUT, stdout=subprocess.PIPE, text=True) as process:
+        said, _ = process.communicate(timeout=30)
+    assert said.strip() == f"{process.pid} ['a b', '%']"
+    written = read_record(record)
+    assert written is not None
+    assert written.pid == process.pid
+    assert abs(written.started - time.time()) < 30
+
+
+def test_a_second_short_life_waits(tmp_path: Path) -> None:
+    record = tmp_path / "x.process"
+    record.write_text(json.dumps({"pid": 1, "started": time.time(), "short_lives": 1}))
+    began = time.monotonic()
+    subprocess.run([*CHILD, str(record), "true"], cwd=CHECKOUT, check=True, timeout=30)
+    assert time.monotonic() - began >= pause(2)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells children of their parent's end")
+def test_the_program_ends_when_its_parent_is_killed(tmp_path: Path) -> None:
+    record = tmp_path / "x.process"
+    code = f"import subprocess; subprocess.run({[*CHILD, str(record), 'sleep', '600']!r})"
+    parent = subprocess.Popen([sys.executable, "-c", code], cwd=CHECKOUT)
+    started = wait_for(lambda: read_record(record))
+    assert started is not None
+    program = psutil.Process(started.pid)
+    wait_for(lambda: program.name() == "sleep")
+    os.kill(parent.pid, 9)
+    parent.wait()
+    program.wait(10)

@@ -1,0 +1,52 @@
+"""What /metrics tells about jobs."""
+
+import pytest
+from django.test import Client
+from prometheus_client.parser import text_string_to_metric_families
+
+from jobs.live.seats import Seat
+from jobs.states import State
+from quotas.models import Request
+from tests.factories import make_cluster, make_job, make_quota, make_user
+
+pytestmark = pytest.mark.django_db
+
+
+def told(client: Client, name: str) -> dict[tuple[str, ...], float]:
+    text = client.get("/metrics", REMOTE_ADDR="127.0.0.1").content.decode()
+    (family,) = (each for each in text_string_to_metric_families(text) if each.name == name)
+    return {tuple(sample.labels.values()): sample.value for sample in family.samples}
+
+
+def test_jobs_are_counted_by_state_and_an_empty_state_is_told_too(client: Client) -> None:
+    make_job(State.RUNNING)
+    make_job(State.RUNNING)
+    make_job(State.FAILED)
+    make_job(State.FAILED, deleted_at="2026-01-01T00:00:00Z")
+    counted = told(client, "console_jobs")
+    assert {state for (state,) in counted} == set(State)
+    assert {state: number for (state,), number in counted.items() if number} == {"RUNNING": 2, "FAILED": 1}
+
+
+def test_requests_are_counted_while_they_wait(client: Client) -> None:
+    quota = make_quota(cluster=make_cluster("first"))
+    make_cluster("second")
+    owner = make_user()
+    for holder, state in (("a", "waiting"), ("b", "waiting"), ("c", "admitted"), ("d", "closed")):
+        Request.objects.create(holder=holder, cluster=quota.cluster, quota=quota, owner=owner, state=state)
+    assert told(client, "console_waiting") == {("first",): 2, ("second",): 0}
+
+
+def test_live_attempts_are_those_that_are_observed(client: Client) -> None:
+    make_job(State.QUEUED)
+    make_job(State.RUNNING)
+    make_job(State.SUCCEEDED)
+    assert told(client, "console_live_attempts") == {(): 1}
+
+
+def test_open_streams_are_those_of_this_process(client: Client) -> None:
+    before = told(client, "console_open_streams")[()]
+    seat = Seat(1)
+    assert told(client, "console_open_streams") == {(): before + 1}
+    seat.leave()
+    assert told(client, "console_open_streams") == {(): before}

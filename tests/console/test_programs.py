@@ -1,0 +1,66 @@
+"""The process list, as supervisord reads it."""
+
+import os
+import shlex
+import stat
+from pathlib import Path
+from typing import Any
+
+import pytest
+from supervisor.options import ServerOptions
+
+from console.run.programs import Program, programs, supervisord_config
+
+
+def _read(listed: list[Program], folder: Path) -> Any:  # supervisor has no types
+    path = folder / "supervisord.conf"
+    path.write_text(supervisord_config(listed, run=folder, checkout=folder, root=os.geteuid() == 0))
+    options = ServerOptions()
+    options.realize(["--configuration", str(path)])
+    return options
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    awkward = tmp_path / 'a folder with 100% of "blanks" and it\'s quotes'
+    awkward.mkdir()
+    return awkward
+
+
+def test_redis_starts_before_and_ends_after_what_uses_it(folder: Path) -> None:
+    options = _read(programs(["redis-server", "redis.conf"], {"control": 2, "logs": 1}), folder)
+    stages = [
+        [each.name for each in group.process_configs] for group in sorted(options.process_group_configs)
+    ]
+    assert stages == [["redis"], ["web", "watch", "worker-control", "worker-logs", "beat"]]
+
+
+def test_without_a_private_redis_there_is_none(folder: Path) -> None:
+    options = _read(programs(None, {"control": 2}), folder)
+    assert "redis" not in [
+        each.name for group in options.process_group_configs for each in group.process_configs
+    ]
+
+
+def test_every_program_is_started_again_for_ever_and_ends_with_what_it_forked(folder: Path) -> None:
+    for group in _read(programs(["redis-server"], {"control": 2, "logs": 1}), folder).process_group_configs:
+        for each in group.process_configs:
+            assert each.autorestart is not False
+            assert each.startsecs == 0
+            assert each.killasgroup
+            assert not each.stopasgroup
+
+
+def test_arguments_and_paths_arrive_as_they_are(folder: Path) -> None:
+    options = _read([Program("odd", 1, ["a b", "100%", "it's", '"x"', "%(ENV_HOME)s"], grace=3)], folder)
+    (config,) = options.process_group_configs[0].process_configs
+    assert shlex.split(config.command)[-5:] == ["a b", "100%", "it's", '"x"', "%(ENV_HOME)s"]
+    assert config.directory == str(folder)
+    assert config.stdout_logfile == "odd.log"
+    assert config.stopwaitsecs == 3
+
+
+def test_supervisord_has_no_door(folder: Path) -> None:
+    options = _read(programs(None, {"control": 2}), folder)
+    assert options.server_configs == []
+    assert stat.S_IMODE(0o777 & ~options.umask) == 0o700

@@ -1,0 +1,214 @@
+"""`python -m console.run` for real: a folder and a port of its own, real programs, real signals."""
+
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import psutil
+import pytest
+
+from console import keys
+from console.home import CHECKOUT
+from tests.stack import Stack, free_port
+from tests.waiting import wait_for
+
+STARTS = 60  # seconds that one start may take on a busy machine
+PROGRAMS = ["redis", "web", "worker-control", "worker-logs", "beat", "watch"]
+
+
+def run(home: Path, port: int, **more: str) -> "subprocess.Popen[str]":
+    """One more start, as `make run` makes it."""
+    environ = {name: value for name, value in os.environ.items() if not name.startswith("CONSOLE_")}
+    return subprocess.Popen(
+        [sys.executable, "-m", "console.run"],
+        cwd=CHECKOUT,
+        env={**environ, "CONSOLE_HOME": str(home), "PORT": str(port), **more},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def refusal(process: "subprocess.Popen[str]") -> str:
+    """The sentence with which a start ended at once."""
+    said, sentence = process.communicate(timeout=STARTS)
+    assert process.returncode == 1
+    assert said.removeprefix("Starting Job Console …\n") == ""
+    assert sentence.startswith("Job Console cannot start. ")
+    assert sentence.count("\n") == 1
+    return sentence
+
+
+def programs_of(stack: Stack) -> list[psutil.Process]:
+    return [process for process in stack.processes() if process.status() != psutil.STATUS_ZOMBIE]
+
+
+@pytest.fixture(scope="module")
+def stack() -> Iterator[Stack]:
+    stack = Stack()
+    try:
+        stack.start()
+        yield stack
+    finally:
+        stack.remove()
+
+
+def test_it_says_where_it_is_and_what_the_password_is() -> None:
+    port = free_port()
+    # A short path that is none the easier, and a name that is not its address.
+    with (
+        tempfile.TemporaryDirectory(prefix="c-") as folder,
+        run(
+            home := Path(folder) / """a 100% "home" it's""", port, CONSOLE_HOSTS=".console.example"
+        ) as process,
+    ):
+        assert process.stdout is not None
+        starting, *said = [process.stdout.readline() for _ in range(5)]
+        assert starting == "Starting Job Console …\n"
+        assert said[0] == f"Job Console: http://127.0.0.1:{port}\n"
+        assert re.fullmatch(r"First admin: user admin, password \S{16} \(told this once\)\.\n", said[1])
+        assert said[2] == f"Logs are in {home}/run.\n"
+        process.send_signal(signal.SIGINT)
+        rest, errors = process.communicate(timeout=STARTS)
+        assert rest == "Job Console has stopped; running jobs go on.\n"
+        assert errors == ""
+        assert process.returncode == 0
+
+
+def test_a_second_start_names_the_first(stack: Stack) -> None:
+    sentence = refusal(run(stack.home, free_port()))
+    assert f"already runs at {stack.base_url} (process " in sentence
+    assert httpx.get(f"{stack.base_url}/healthz", trust_env=False).status_code == 200
+
+
+def test_a_taken_port_is_named(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        assert f"Port {port} on 127.0.0.1 cannot be used" in refusal(run(tmp_path, port))
+
+
+def test_a_folder_that_is_read_only(tmp_path: Path) -> None:
+    tmp_path.chmod(0o555)  # which means nothing to root
+    home = Path("/proc/console") if os.geteuid() == 0 else tmp_path / "home"
+    assert f"{home} cannot be written" in refusal(run(home, free_port()))
+
+
+def test_a_variable_that_makes_no_sense(tmp_path: Path) -> None:
+    environ = {**os.environ, "CONSOLE_HOME": str(tmp_path), "PORT": "http"}
+    command = [sys.executable, "-m", "console.run"]
+    done = subprocess.run(command, cwd=CHECKOUT, env=environ, capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert done.stderr.startswith("Job Console cannot start. PORT must be a whole number")
+
+
+def test_keys_that_were_lost_are_not_replaced_in_an_old_folder(tmp_path: Path) -> None:
+    keys.ensure(tmp_path)
+    (tmp_path / "keys" / "fernet").write_text("")
+    assert "restore it from a backup" in refusal(run(tmp_path, free_port()))
+
+
+def test_everything_answers_and_nobody_listens_but_the_web(stack: Stack) -> None:
+    health = httpx.get(f"{stack.base_url}/healthz", trust_env=False).json()
+    assert set(health["parts"].values()) == {"ok"}
+    listening = {
+        address.laddr
+        for process in programs_of(stack)
+        for address in process.net_connections(kind="inet")
+        if address.status == psutil.CONN_LISTEN
+    }
+    assert listening == {("127.0.0.1", stack.port)}
+
+
+def test_nothing_in_its_folder_is_for_others(stack: Stack) -> None:
+    folders = [stack.home, stack.home / "run", stack.home / "keys"]
+    paths = [*folders, *(path for folder in folders for path in folder.iterdir())]
+    ours = [path for path in paths if path.name != "console.out"]  # the test's own
+    assert [path for path in ours if path.stat().st_mode & 0o077] == []
+
+
+def test_no_secret_is_in_an_argument_or_a_log(stack: Stack) -> None:
+    secrets = [stack.password, *(path.read_text().strip() for path in (stack.home / "keys").iterdir())]
+    seen = [" ".join(process.cmdline()) for process in programs_of(stack)]
+    seen += [path.read_text(errors="replace") for path in (stack.home / "run").glob("*.log")]
+    assert not [secret for secret in secrets for text in seen if secret in text]
+
+
+def test_the_first_admins_password_is_not_left_to_the_programs(stack: Stack) -> None:
+    environ = psutil.Process(stack.pid("web")).environ()
+    assert "CONSOLE_ADMIN_PASSWORD" not in environ
+
+
+def test_a_worker_that_is_killed_leaves_no_pool_behind(stack: Stack) -> None:
+    worker = psutil.Process(stack.pid("worker-control"))
+    pool = wait_for(worker.children)
+    worker.kill()
+    _, alive = psutil.wait_procs(pool, timeout=10)
+    assert alive == []
+    wait_for(lambda: stack.pid("worker-control") != worker.pid)
+    stack.wait_until("/healthz")
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_what_is_killed_is_started_again(stack: Stack, program: str) -> None:
+    killed = stack.kill(program)
+    assert wait_for(lambda: stack.pid(program) != killed and stack.pid(program), STARTS) != killed
+    stack.wait_until("/healthz")
+
+
+def test_a_worker_that_does_not_answer_is_named(stack: Stack) -> None:
+    pid = stack.pid("worker-logs")
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        answer = httpx.get(f"{stack.base_url}/healthz", timeout=10, trust_env=False)
+        assert answer.status_code == 503
+        assert answer.json()["parts"]["worker-logs"] == "no answer"
+        assert answer.json()["parts"]["worker-control"] == "ok"
+    finally:
+        os.kill(pid, signal.SIGCONT)
+    stack.wait_until("/healthz")
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_one_signal_ends_all_and_redis_last(number: signal.Signals) -> None:
+    stack = Stack()
+    try:
+        stack.start()
+        running = programs_of(stack)
+        (runner,) = [process for process in running if process.cmdline()[-1] == "console.run"]
+        runner.send_signal(number)
+        psutil.wait_procs(running, timeout=STARTS)
+        assert wait_for(lambda: programs_of(stack) == [], STARTS)
+        log = (stack.home / "run" / "supervisord.log").read_text()
+        assert re.findall(r"stopped: (\S+) ", log)[-1] == "redis"
+    finally:
+        stack.remove()
+
+
+def test_when_the_runner_is_killed_nothing_lingers_and_the_next_start_takes_over() -> None:
+    stack = Stack()
+    try:
+        stack.start()
+        before = programs_of(stack)
+        stack.crash()
+        stack.start()
+        _, alive = psutil.wait_procs(before, timeout=1)
+        assert alive == []
+        assert stack.printed().count("First admin") == 1
+    finally:
+        stack.remove()
+
+
+def test_a_database_that_does_not_answer(tmp_path: Path) -> None:
+    process = run(tmp_path, free_port(), DATABASE_URL="postgres://nobody@127.0.0.1:1/nothing")
+    _, told = process.communicate(timeout=STARTS)
+    assert process.returncode == 1
+    assert "CommandError: The database does not answer: " in told
+    assert told.endswith("cannot start. The database could not be prepared; the reason stands above.\n")
+    assert "Traceback" not in told

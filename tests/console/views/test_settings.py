@@ -1,0 +1,85 @@
+"""Settings, and a person's own access tokens."""
+
+from __future__ import annotations
+
+import pytest
+
+from console.forms import SCOPES
+from quotas import tokens
+from quotas.models import AccessToken
+from tests.factories import make_user
+from tests.jobs.views.conftest import browser, seen
+
+pytestmark = pytest.mark.django_db
+
+TOKEN = {"name": "laptop", "scopes": ["read", "submit"], "days": "30"}
+
+
+def test_language_zone_and_theme_are_saved() -> None:
+    user = make_user("alice")
+    client = browser(user)
+    data = {"language": "ja", "time_zone": "Asia/Tokyo", "theme": "dark"}
+    assert client.post("/settings", data)["Location"] == "/settings"
+    user.refresh_from_db()
+    assert (user.language, user.time_zone, user.theme) == ("ja", "Asia/Tokyo", "dark")
+
+
+def test_nothing_else_of_the_account_can_be_changed() -> None:
+    user = make_user("alice")
+    data = {"language": "", "time_zone": "", "theme": "auto", "is_superuser": "on", "username": "root"}
+    browser(user).post("/settings", data)
+    user.refresh_from_db()
+    assert (user.username, user.is_superuser) == ("alice", False)
+
+
+def test_a_zone_that_there_is_not_is_told_beside_its_field() -> None:
+    response = browser(make_user("alice")).post("/settings", {"time_zone": "Mars/Base", "theme": "auto"})
+    assert response.status_code == 422
+    assert response.context["form"].errors["time_zone"]
+
+
+def test_a_new_token_is_shown_once_and_works() -> None:
+    user = make_user("alice")
+    client = browser(user)
+    made = client.post("/settings/tokens", TOKEN).context["made"]
+    found = tokens.verify(made)
+    assert found is not None
+    assert (found.user, found.scopes) == (user, ["read", "submit"])
+    later = seen(client.get("/settings"))
+    assert "laptop" in later
+    assert made not in later
+
+
+@pytest.mark.parametrize("wrong", [{"name": ""}, {"scopes": []}, {"scopes": ["root"]}, {"days": "100000"}])
+def test_a_token_that_is_not_allowed_keeps_what_was_typed(wrong: dict[str, object]) -> None:
+    response = browser(make_user("alice")).post("/settings/tokens", TOKEN | wrong)
+    assert response.status_code == 422
+    assert not AccessToken.objects.exists()
+    assert ('value="laptop"' in seen(response)) is ("name" not in wrong)
+
+
+def test_a_revoked_token_is_turned_away() -> None:
+    client = browser(make_user("alice"))
+    made = client.post("/settings/tokens", TOKEN).context["made"]
+    client.post(f"/settings/tokens/{AccessToken.objects.get().pk}/revoke")
+    assert tokens.verify(made) is None
+    assert "laptop" not in seen(client.get("/settings"))
+
+
+def test_nobody_sees_or_revokes_anothers_token() -> None:
+    made = browser(make_user("alice")).post("/settings/tokens", TOKEN).context["made"]
+    for other in (make_user("bob"), make_user("root", admin=True)):
+        client = browser(other)
+        assert "laptop" not in seen(client.get("/settings"))
+        assert client.post(f"/settings/tokens/{AccessToken.objects.get().pk}/revoke").status_code == 404
+    assert tokens.verify(made)
+
+
+def test_every_scope_can_be_given() -> None:
+    assert {value for value, _label in SCOPES} == set(tokens.SCOPES)
+
+
+def test_settings_ask_for_a_sign_in() -> None:
+    assert browser().get("/settings").status_code == 302
+    assert browser().post("/settings/tokens", TOKEN).status_code == 302
+    assert not AccessToken.objects.exists()

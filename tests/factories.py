@@ -1,0 +1,201 @@
+"""Rows for tests, as the console itself would have left them: each function makes one, and what it needs.
+
+Every argument may be left out.  Keyword arguments that a function does not name are columns of its model.
+"""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any, Final
+
+from django.utils.timezone import now
+
+from jobs.models import Attempt, Endpoint, Job, JobFile, LogStream, Run, Task
+from jobs.spec import JobSpec, Port, TaskRole
+from jobs.states import LIVE, TASK_TERMINAL, TERMINAL, Phase, Reason, ReasonCode, State, TaskState
+from jobs.transitions import new_attempt
+from quotas.models import Cluster, Membership, Quota, Role, User, Workspace
+
+PASSWORD: Final = "correct horse battery staple"
+"""Everybody's."""
+
+_numbers = itertools.count(1)
+
+_PHASES: Final = {State.QUEUED: Phase.QUEUING, State.RUNNING: Phase.RUNNING} | dict.fromkeys(
+    TERMINAL, Phase.ENDED
+)
+_REASONS: Final = {
+    State.QUEUED: Reason(ReasonCode.WAITING_TURN),
+    State.SUBMITTING: Reason(ReasonCode.SENDING),
+    State.PENDING: Reason(ReasonCode.STARTING),
+    State.RUNNING: Reason(ReasonCode.RUNNING),
+    State.SUCCEEDED: Reason(ReasonCode.COMPLETED),
+    State.FAILED: Reason(ReasonCode.EXIT_CODE, {"exit_code": 1}),
+    State.STOPPED: Reason(ReasonCode.USER_STOP, {"by": "somebody"}),
+    State.LOST: Reason(ReasonCode.LOST),
+}
+_TASK_STATES: Final = {
+    State.RUNNING: TaskState.RUNNING,
+    State.SUCCEEDED: TaskState.SUCCEEDED,
+    State.FAILED: TaskState.FAILED,
+    State.STOPPED: TaskState.STOPPED,
+    State.LOST: TaskState.RUNNING,
+}
+"""What each replica of a job in that state is; in every other state they wait."""
+
+
+def make_user(username: str = "", *, admin: bool = False, **columns: Any) -> User:
+    """Somebody with `PASSWORD`; a superuser when `admin`.  A name is made up when none is given."""
+    name = username or f"user-{next(_numbers)}"
+    make = User.objects.create_superuser if admin else User.objects.create_user
+    return make(name, password=PASSWORD, **columns)
+
+
+def make_workspace(slug: str = "", *, members: dict[User, Role] | None = None, **columns: Any) -> Workspace:
+    """A workspace with `members` in their roles."""
+    slug = slug or f"workspace-{next(_numbers)}"
+    workspace = Workspace.objects.create(slug=slug, **{"name": slug.title(), **columns})
+    for user, role in (members or {}).items():
+        make_membership(user, workspace, role)
+    return workspace
+
+
+def make_membership(user: User, workspace: Workspace, role: Role = Role.DEVELOPER) -> Membership:
+    """`user` belongs to `workspace`; somebody who already did has `role` now."""
+    membership, _new = Membership.objects.update_or_create(
+        user=user, workspace=workspace, defaults={"role": role}
+    )
+    return membership
+
+
+def make_cluster(slug: str = "", **columns: Any) -> Cluster:
+    """A cluster of the local backend, without nodes."""
+    slug = slug or f"cluster-{next(_numbers)}"
+    return Cluster.objects.create(slug=slug, **{"name": slug.title(), **columns})
+
+
+def make_quota(
+    workspace: Workspace | None = None, cluster: Cluster | None = None, slug: str = "", **columns: Any
+) -> Quota:
+    """A quota without ceilings."""
+    slug = slug or f"quota-{next(_numbers)}"
+    return Quota.objects.create(
+        workspace=workspace or make_workspace(),
+        cluster=cluster or make_cluster(),
+        slug=slug,
+        **{"name": slug.title(), **columns},
+    )
+
+
+def make_spec(**fields: Any) -> JobSpec:
+    """A JobSpec of one role `main` that says hello; `fields` are the JobSpec's own."""
+    return JobSpec(**{"name": "hello", "roles": (TaskRole(name="main", command="echo hello"),), **fields})
+
+
+def make_job(
+    state: State = State.QUEUED,
+    *,
+    owner: User | None = None,
+    quota: Quota | None = None,
+    spec: JobSpec | None = None,
+    text: str = "",
+    **columns: Any,
+) -> Job:
+    """A job in `state`, with its file and first attempt and, from SUBMITTING on, its replicas and their logs.
+
+    The owner becomes a member of the quota's workspace.  The ledger knows nothing of the job.
+    """
+    owner = owner or make_user()
+    quota = quota or make_quota()
+    Membership.objects.get_or_create(user=owner, workspace=quota.workspace)
+    spec = spec or make_spec()
+    job = Job.objects.create(
+        owner=owner,
+        quota=quota,
+        workspace=quota.workspace,
+        cluster=quota.cluster,
+        **{**_job_columns(state, spec), **columns},
+    )
+    JobFile.objects.create(job=job, text=text, spec_json=spec.model_dump_json())
+    attempt = new_attempt(job, 1)
+    if state is not State.QUEUED:
+        _lay_out(attempt, spec, state)
+    job.refresh_from_db()
+    return job
+
+
+def _job_columns(state: State, spec: JobSpec) -> dict[str, Any]:
+    reason = _REASONS[state]
+    task_state = _TASK_STATES.get(state)
+    return {
+        "name": spec.name,
+        "dialect": "openpai-v1",
+        "state": state,
+        "phase": _PHASES.get(state, Phase.CREATING),
+        "reason_code": reason.code,
+        "reason_params": dict(reason.params),
+        "tasks_total": spec.replicas,
+        "tasks_running": spec.replicas if task_state is TaskState.RUNNING else 0,
+        "tasks_failed": spec.replicas if task_state is TaskState.FAILED else 0,
+        "started_at": now() if task_state else None,
+        "ended_at": now() if state in TERMINAL else None,
+    }
+
+
+def _lay_out(attempt: Attempt, spec: JobSpec, state: State) -> None:
+    """The rows that `jobs.observations` writes for a run, with every replica as `state` has it."""
+    sent = state is not State.SUBMITTING
+    Attempt.objects.filter(pk=attempt.pk).update(
+        handle=attempt.key if sent else "",
+        live=state in LIVE,
+        submitted_at=now() if sent else None,
+        ended_at=now() if state in TERMINAL else None,
+    )
+    Run.objects.create(attempt=attempt, number=1)
+    for role in spec.roles:
+        for index in range(role.replicas):
+            make_task(attempt, role.name, index, state=_TASK_STATES.get(state, TaskState.WAITING))
+
+
+def attempt_of(job: Job) -> Attempt:
+    """The job's current attempt."""
+    return Attempt.objects.get(job=job, number=job.attempt_number)
+
+
+def make_task(
+    attempt: Attempt,
+    role: str = "main",
+    index: int = 0,
+    *,
+    state: TaskState = TaskState.RUNNING,
+    **columns: Any,
+) -> Task:
+    """One more replica of `attempt`'s current run, and its empty log."""
+    run = int(columns.pop("run", attempt.job.run_number))
+    ordinal = Task.objects.filter(attempt=attempt, run=run).count()
+    LogStream.objects.create(attempt=attempt, run=run, role=role, index=index)
+    ended = state in TASK_TERMINAL
+    defaults = {
+        "exit_code": {TaskState.SUCCEEDED: 0, TaskState.FAILED: 1}.get(state),
+        "node": "" if state is TaskState.WAITING else "localhost",
+        "started_at": None if state is TaskState.WAITING else now(),
+        "ended_at": now() if ended else None,
+    }
+    place = {"attempt": attempt, "run": run, "ordinal": ordinal, "role": role, "index": index}
+    return Task.objects.create(**place, state=state, **{**defaults, **columns})
+
+
+def task_of(job: Job, role: str = "main", index: int = 0) -> Task:
+    """A replica of the job's current run."""
+    return Task.objects.get(attempt=attempt_of(job), run=job.run_number, role=role, index=index)
+
+
+def make_endpoint(
+    task: Task | None = None, *, port: int = 8888, label: str = "jupyter", **columns: Any
+) -> Endpoint:
+    """A ready port of `task` on this machine; of a running job when no task is given."""
+    if task is None:
+        spec = make_spec(roles=(TaskRole(name="main", command="serve", ports=(Port(label=label),)),))
+        task = task_of(make_job(State.RUNNING, spec=spec))
+    defaults = {"host": "127.0.0.1", "ready": True, "slug": f"endpoint-{next(_numbers)}"}
+    return Endpoint.objects.create(task=task, port=port, label=label, **{**defaults, **columns})

@@ -1,0 +1,49 @@
+"""Every page, wide and dark and on a phone: axe finds nothing, nothing sticks out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Browser, Page
+
+from tests.browser import watched
+from tests.screenshots import LOOKS, pages, sign_in
+from tests.stack import Stack
+
+pytestmark = pytest.mark.browser
+
+DJANGOS_OWN = {"admin"}
+"""What Django's admin looks like is not ours."""
+
+
+@pytest.fixture(params=LOOKS)
+def screen(request: pytest.FixtureRequest, browser: Browser, stack: Stack) -> Iterator[Page]:
+    width, height, scheme = LOOKS[request.param]
+    context = browser.new_context(
+        viewport={"width": width, "height": height}, color_scheme=scheme, base_url=stack.base_url
+    )
+    with watched(context) as page:
+        sign_in(page, stack)
+        yield page
+    context.close()
+
+
+def test_every_page_is_accessible_and_fits(screen: Page, scenes: dict[str, str]) -> None:
+    found = []
+    for name, address in pages(scenes).items():
+        if name in DJANGOS_OWN:
+            continue
+        screen.goto(address)
+        screen.wait_for_load_state("load")
+        if screen.locator("textarea[data-editor]").count():
+            screen.locator(".cm-editor").wait_for()
+        found += [
+            (name, each["id"], [node["html"][:160] for node in each["nodes"]])
+            for each in Axe().run(screen).response["violations"]
+        ]
+        width = screen.viewport_size["width"] if screen.viewport_size else 0
+        if screen.evaluate("document.documentElement.scrollWidth") > width:
+            found.append((name, "sticks out", []))
+    assert found == []

@@ -1,0 +1,165 @@
+"""From signing in to a running job, as a person does it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Final
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.scenes import job_file
+from tests.stack import Stack
+from tests.waiting import wait_for
+
+pytestmark = pytest.mark.browser
+
+SEEDS: Final = Path(__file__).parents[1] / "data" / "seeds"
+SECONDS: Final = 1000
+
+
+def paste(page: Page, text: str) -> None:
+    """Put `text` where the cursor of an empty form is, as Ctrl-V does."""
+    page.goto("/jobs/new")
+    expect(page.locator(".cm-editor")).to_be_visible()
+    page.keyboard.insert_text(text)
+
+
+def state(page: Page, word: str, seconds: int = 30) -> None:
+    expect(page.locator("#job-head .state-lg")).to_contain_text(word, timeout=seconds * SECONDS)
+
+
+def test_a_pasted_helloworld_runs_and_its_end_is_told(page: Page) -> None:
+    paste(page, (SEEDS / "helloworld.json").read_text(encoding="utf-8"))
+    expect(page.locator("[data-problems-for]")).to_contain_text("storageGB")
+    expect(page.locator("[data-problems-for]")).to_contain_text("tmp")
+    page.keyboard.press("Control+Enter")
+    page.wait_for_url("**/jobs/*/")
+    expect(page.locator("h1")).to_have_text("helloworld_16be675e")
+    state(page, "Succeeded")
+    expect(page).to_have_title("Succeeded · helloworld_16be675e · Job Console")
+    expect(page.locator("#job-head .state-lg")).to_contain_text("1 of 1 tasks failed")
+    expect(page.locator(".cause")).to_contain_text("Exit code 127")
+    expect(page.locator(".cause")).to_contain_text("nvidia-smi")
+
+
+def test_without_its_gpu_it_waits_and_says_why(page: Page) -> None:
+    text = (SEEDS / "helloworld.json").read_text(encoding="utf-8").replace("TITANX", "H9000")
+    paste(page, text)
+    page.get_by_role("button", name="Submit").click()
+    state(page, "Queued")
+    expect(page.locator(".job-why")).to_contain_text("H9000", timeout=20 * SECONDS)
+    expect(page.locator(".job-why")).to_contain_text("would start")
+    page.get_by_role("button", name="Stop").click()
+    page.locator("#confirm-yes").click()
+    state(page, "Stopped")
+
+
+def test_lines_appear_as_they_are_written(page: Page) -> None:
+    command = "n=0; while true; do n=$((n+1)); echo line $n of many; sleep 0.5; done"
+    paste(page, job_file("talker", command=command))
+    page.keyboard.press("Control+Enter")
+    state(page, "Running")
+    page.get_by_role("link", name="Logs").click()
+    expect(page.locator(".log-line").first).to_have_text("line 1 of many", timeout=10 * SECONDS)
+    page.evaluate("window.notLoadedAnew = true")
+    shown = page.locator(".log-line").count()
+    expect(page.locator(".log-line").nth(shown + 3)).to_have_text(f"line {shown + 4} of many")
+    assert page.evaluate("window.notLoadedAnew")
+    page.get_by_role("button", name="Stop").click()
+    page.locator("#confirm-yes").click()
+    state(page, "Stopped")
+
+
+def test_again_with_one_change_is_three_acts(page: Page, scenes: dict[str, str]) -> None:
+    page.goto(f"/jobs/{scenes['succeeded']}/")
+    page.keyboard.press("c")
+    page.wait_for_url("**/jobs/new?like=*")
+    expect(page.locator(".cm-activeLine")).to_contain_text('"command"')
+    page.keyboard.insert_text("echo changed; ")
+    page.keyboard.press("Control+Enter")
+    page.wait_for_url("**/jobs/*/")
+    expect(page.locator("h1")).to_have_text("succeeded-job-2")
+    expect(page.locator("#command-1")).to_contain_text("echo changed; for epoch")
+    expect(page.get_by_role("link", name="succeeded-job", exact=True)).to_be_visible()
+
+
+def test_what_is_wrong_is_told_beside_its_line_and_nothing_is_lost(page: Page) -> None:
+    broken = job_file("broken").replace('"cpuNumber": 1', '"cpuNumber": "many"')
+    paste(page, broken)
+    expect(page.locator("[data-problem-count]")).to_have_text("1 problem")
+    expect(page.locator(".cm-lint-marker-error")).to_be_visible()
+    page.keyboard.press("Control+Enter")
+    expect(page.locator("[data-problems-for]")).to_contain_text("cpuNumber")
+    assert json.loads(page.locator("#text").input_value())["jobName"] == "broken"
+    page.goto("/drafts/")
+    page.get_by_role("link", name="Draft without a name").first.click()
+    expect(page.locator(".cm-content")).to_contain_text('"many"')
+
+
+def test_what_was_typed_is_there_after_the_tab_was_closed(page: Page) -> None:
+    paste(page, job_file("forgotten"))
+    expect(page.locator("#draft-state")).to_contain_text("Draft saved")
+    page.goto("/")
+    page.get_by_role("link", name="forgotten").click()
+    expect(page.locator(".cm-content")).to_contain_text('"forgotten"')
+
+
+def test_the_way_back_leads_to_what_was_typed(page: Page) -> None:
+    paste(page, job_file("there-and-back"))
+    page.keyboard.press("Control+Enter")
+    expect(page.locator("h1")).to_have_text("there-and-back")
+    page.go_back()
+    expect(page.locator(".cm-content")).to_contain_text('"there-and-back"')
+
+
+def test_a_file_is_dropped_onto_the_page(page: Page, tmp_path: Path) -> None:
+    path = tmp_path / "job.json"
+    path.write_text(job_file("dropped"))
+    page.goto("/jobs/new")
+    expect(page.locator(".cm-editor")).to_be_visible()
+    page.set_input_files("[data-editor-file]", path)
+    expect(page.locator(".cm-content")).to_contain_text('"dropped"')
+    page.get_by_role("button", name="Submit").click()
+    expect(page.locator("h1")).to_have_text("dropped")
+
+
+def test_the_list_changes_by_itself(page: Page, stack: Stack, scenes: dict[str, str]) -> None:
+    page.goto("/jobs/?q=live-job")
+    expect(page.locator(".empty-title")).to_be_visible()
+    other = page.context.new_page()
+    paste(other, job_file("live-job", command="sleep 60"))
+    other.keyboard.press("Control+Enter")
+    other.wait_for_url("**/jobs/*/")
+    expect(page.locator("#jobs-list .row-link")).to_have_text("live-job", timeout=10 * SECONDS)
+    expect(page.locator("#jobs-list .state")).to_have_text("Running", timeout=20 * SECONDS)
+    page.locator("#jobs-list [name=id]").check()
+    page.get_by_role("button", name="Stop the chosen").click()
+    page.locator("#confirm-yes").click()
+    expect(page.locator("#jobs-list .state")).to_have_text("Stopped", timeout=20 * SECONDS)
+
+
+def test_without_a_script_a_job_is_submitted_all_the_same(page: Page, stack: Stack, tmp_path: Path) -> None:
+    browser = page.context.browser
+    assert browser is not None
+    context = browser.new_context(java_script_enabled=False, base_url=stack.base_url)
+    plain = context.new_page()
+    plain.goto("/sign-in?next=/jobs/new")
+    plain.fill("#id_username", "admin")
+    plain.fill("#id_password", stack.password)
+    plain.press("#id_password", "Enter")
+    plain.fill("#text", job_file("plain", cpuNumber="many"))
+    plain.get_by_role("button", name="Check").click()
+    expect(plain.locator("[data-problems-for] .problem").first).to_be_visible()
+    (tmp_path / "job.json").write_text(job_file("plain"))
+    plain.set_input_files("[name=upload]", tmp_path / "job.json")
+    plain.get_by_role("button", name="Submit").click()
+    expect(plain.locator("h1")).to_have_text("plain")
+
+    def shown() -> bool:
+        plain.reload()
+        return plain.locator("#job-head .state-succeeded").count() == 1
+
+    wait_for(shown, timeout=30, interval=0.3)
+    context.close()

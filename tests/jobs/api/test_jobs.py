@@ -1,0 +1,233 @@
+"""Reading, stopping and deleting jobs: who may, and what it costs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+
+from jobs import transitions
+from jobs.models import Endpoint, Event, Job, Task, Visibility
+from jobs.spec import TaskRole
+from jobs.states import State, TaskState
+from tests.factories import attempt_of, make_endpoint, make_job, make_spec, task_of
+from tests.jobs.api.conftest import Api, People, api, body_of, problem
+
+
+def all_pages(caller: Api, path: str, name: str, **query: Any) -> list[dict[str, Any]]:
+    """Every row of a paged answer."""
+    answer = body_of(caller.get(path, **query))
+    rows: list[dict[str, Any]] = answer[name]
+    while answer["next"]:
+        answer = body_of(caller.get(answer["next"]))
+        assert answer[name], "a page that was promised is empty"
+        rows += answer[name]
+    return rows
+
+
+# --- the list ----------------------------------------------------------------------------------------------
+
+
+def test_the_list_is_paged_by_keys_and_misses_nothing(people: People) -> None:
+    made = [make_job(owner=people.owner, quota=people.quota).public_id for _number in range(7)]
+    make_job(owner=people.stranger)
+    rows = all_pages(api(people.member), "jobs", "jobs", limit=3)
+    assert [row["id"] for row in rows] == made[::-1]
+
+
+def test_a_job_that_comes_in_between_shifts_no_page(people: People) -> None:
+    made = [make_job(owner=people.owner, quota=people.quota).public_id for _number in range(4)]
+    first = body_of(api(people.owner).get("jobs", limit=2))
+    make_job(owner=people.owner, quota=people.quota)
+    second = body_of(api(people.owner).get(first["next"]))
+    assert [row["id"] for row in first["jobs"] + second["jobs"]] == made[::-1]
+
+
+def test_the_list_can_be_narrowed(people: People) -> None:
+    running = make_job(State.RUNNING, owner=people.owner, quota=people.quota).public_id
+    waiting = make_job(owner=people.member, quota=people.quota).public_id
+    for query, expected in (
+        ({"state": "RUNNING"}, {running}),
+        ({"state": ["RUNNING", "QUEUED"]}, {running, waiting}),
+        ({"owner": "me"}, {waiting}),
+        ({"owner": "olga"}, {running}),
+        ({"workspace": "vision"}, {running, waiting}),
+        ({"workspace": "speech"}, set()),
+    ):
+        rows = body_of(api(people.member).get("jobs", **query))["jobs"]
+        assert {row["id"] for row in rows} == expected, query
+
+
+def test_the_list_takes_the_same_queries_for_one_job_and_for_many(people: People) -> None:
+    member = api(people.member)
+    make_job(owner=people.owner, quota=people.quota)
+    body_of(member.get("jobs"))
+
+    def queries() -> int:
+        with CaptureQueriesContext(connection) as seen:
+            body_of(member.get("jobs"))
+        return len(seen)
+
+    before = queries()
+    for _number in range(10):
+        make_job(State.RUNNING, owner=people.owner, quota=people.quota)
+    assert queries() == before <= 2
+
+
+@pytest.mark.parametrize("query", [{"limit": "x"}, {"after": "-1"}, {"after": "9" * 30}])
+def test_a_key_that_is_no_number_is_refused(people: People, query: dict[str, str]) -> None:
+    told = problem(api(people.owner).get("jobs", **query))
+    assert told["problems"][0]["pointer"] == f"/{next(iter(query))}"
+
+
+# --- one job -----------------------------------------------------------------------------------------------
+
+
+def test_the_owner_reads_all_of_a_job(people: People, job: Job) -> None:
+    told = body_of(api(people.owner).get(f"jobs/{job.public_id}"))
+    assert told["notes"] == []
+    [task] = told["tasks"]
+    assert task == {
+        "role": "main",
+        "index": 0,
+        "attempt": 1,
+        "run": 1,
+        "state": "RUNNING",
+        "exit_code": None,
+        "signal": None,
+        "node": "localhost",
+        "endpoints": [],
+    }
+
+
+def test_members_see_that_a_job_is_there_and_why_but_not_into_it(people: People, job: Job) -> None:
+    told = body_of(api(people.member).get(f"jobs/{job.public_id}"))
+    assert (told["id"], told["state"], told["tasks"], told["notes"]) == (job.public_id, "RUNNING", None, None)
+    assert told["reason"]["message"]
+
+
+PARTS = ["tasks", "events", "logs?role=main", "stream?log=main/0", "endpoints"]
+
+
+@pytest.mark.parametrize("part", PARTS)
+def test_what_may_be_listed_but_not_read_is_refused(people: People, job: Job, part: str) -> None:
+    assert problem(api(people.member).get(f"jobs/{job.public_id}/{part}"))["status"] == 403
+
+
+@pytest.mark.parametrize("part", ["", *PARTS])
+def test_what_a_stranger_asks_for_is_not_there(people: People, job: Job, part: str) -> None:
+    path = f"jobs/{job.public_id}/{part}".rstrip("/")
+    assert problem(api(people.stranger).get(path))["status"] == 404
+    assert problem(api(people.owner).get(path.replace(job.public_id, "nosuchjob000")))["status"] == 404
+
+
+@pytest.mark.parametrize("who", ["manager", "admin"])
+def test_whoever_keeps_the_workspace_reads_and_stops(people: People, job: Job, who: str) -> None:
+    caller = api(getattr(people, who))
+    assert body_of(caller.get(f"jobs/{job.public_id}"))["tasks"]
+    assert body_of(caller.post(f"jobs/{job.public_id}/stop"))["phase"] == "Stopping"
+
+
+def test_a_public_job_is_read_by_members_but_not_stopped(people: People, job: Job) -> None:
+    Job.objects.filter(pk=job.pk).update(visibility=Visibility.PUBLIC)
+    assert body_of(api(people.member).get(f"jobs/{job.public_id}"))["tasks"]
+    assert body_of(api(people.member).get(f"jobs/{job.public_id}/events")) == {"events": [], "next": None}
+    assert problem(api(people.member).post(f"jobs/{job.public_id}/stop"))["status"] == 403
+
+
+def test_a_signal_is_told_beside_its_exit_code(people: People, job: Job) -> None:
+    Task.objects.filter(pk=task_of(job).pk).update(state=TaskState.FAILED, exit_code=137, signal=9)
+    [task] = body_of(api(people.owner).get(f"jobs/{job.public_id}/tasks"))["tasks"]
+    assert (task["exit_code"], task["signal"]) == (137, 9)
+
+
+def test_many_replicas_are_paged_and_the_first_hundred_stand_in_the_job(people: People) -> None:
+    spec = make_spec(roles=(TaskRole(name="worker", command="true", replicas=250),))
+    job = make_job(State.RUNNING, owner=people.owner, quota=people.quota, spec=spec, dialect="openpai-v1")
+    caller = api(people.owner)
+    told = body_of(caller.get(f"jobs/{job.public_id}"))
+    assert [task["index"] for task in told["tasks"]] == list(range(100))
+    following = body_of(caller.get(told["tasks_next"]))
+    assert following["tasks"][0]["index"] == 100
+    rows = all_pages(caller, f"jobs/{job.public_id}/tasks", "tasks", limit=70)
+    assert [task["index"] for task in rows] == list(range(250))
+
+
+def test_a_job_takes_the_same_queries_for_one_replica_and_for_many(people: People) -> None:
+    caller = api(people.owner)
+
+    def queries(replicas: int) -> int:
+        spec = make_spec(roles=(TaskRole(name="worker", command="true", replicas=replicas),))
+        job = make_job(State.RUNNING, owner=people.owner, quota=people.quota, spec=spec, dialect="openpai-v1")
+        for task in Task.objects.filter(attempt__job=job):
+            make_endpoint(task)
+        with CaptureQueriesContext(connection) as seen:
+            body_of(caller.get(f"jobs/{job.public_id}"))
+        return len(seen)
+
+    queries(1)
+    assert queries(1) == queries(30) <= 6
+
+
+# --- endpoints ---------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def endpoint(job: Job) -> Endpoint:
+    return make_endpoint(task_of(job), port=8888)
+
+
+def test_an_endpoint_is_told_with_the_link_that_opens_it(
+    people: People, job: Job, endpoint: Endpoint
+) -> None:
+    [task] = body_of(api(people.owner).get(f"jobs/{job.public_id}"))["tasks"]
+    [served] = body_of(api(people.owner).get(f"jobs/{job.public_id}/endpoints"))
+    assert task["endpoints"][0]["url"] == f"http://testserver/endpoints/{endpoint.slug}/open"
+    expected = {"label": "jupyter", "host": "127.0.0.1", "port": 8888, "ready": True}
+    assert {name: served[name] for name in expected} == expected
+    assert (served["role"], served["index"], served["url"]) == ("main", 0, task["endpoints"][0]["url"])
+
+
+def test_what_an_ended_replica_served_is_closed(people: People, job: Job, endpoint: Endpoint) -> None:
+    Task.objects.filter(pk=endpoint.task_id).update(state=TaskState.SUCCEEDED)
+    [task] = body_of(api(people.owner).get(f"jobs/{job.public_id}/tasks"))["tasks"]
+    assert (task["endpoints"][0]["url"], task["endpoints"][0]["ready"]) == (None, False)
+
+
+# --- its end -----------------------------------------------------------------------------------------------
+
+
+def test_a_stopped_job_says_so_and_stopping_it_again_changes_nothing(people: People, job: Job) -> None:
+    caller = api(people.owner)
+    assert body_of(caller.post(f"jobs/{job.public_id}/stop"))["phase"] == "Stopping"
+    assert body_of(caller.post(f"jobs/{job.public_id}/stop"))["state"] == "RUNNING"
+    assert Event.objects.filter(job=job, kind=Event.Kind.END_WANTED).count() == 1
+
+
+def test_a_job_that_waits_has_ended_at_once(people: People) -> None:
+    job = make_job(owner=people.owner, quota=people.quota, dialect="openpai-v1")
+    told = body_of(api(people.owner).post(f"jobs/{job.public_id}/stop"))
+    assert (told["state"], told["reason"]["code"]) == ("STOPPED", "user_stop")
+
+
+def test_only_what_has_ended_is_deleted(people: People, job: Job) -> None:
+    caller = api(people.owner)
+    assert problem(caller.delete(f"jobs/{job.public_id}"))["status"] == 409
+    Job.objects.filter(pk=job.pk).update(state=State.FAILED)
+    assert caller.delete(f"jobs/{job.public_id}").status_code == 204
+    assert problem(caller.get(f"jobs/{job.public_id}"))["status"] == 404
+
+
+# --- events ------------------------------------------------------------------------------------------------
+
+
+def test_events_come_in_their_order_page_by_page(people: People, job: Job) -> None:
+    for number in range(5):
+        transitions.record(job, Event.Kind.TASK_STARTED, params={"index": number}, actor=people.owner)
+    rows = all_pages(api(people.owner), f"jobs/{job.public_id}/events", "events", limit=2)
+    assert [row["params"]["index"] for row in rows] == list(range(5))
+    assert rows[0]["actor"] == "olga"
+    assert rows[0]["at"].endswith("Z")
+    assert attempt_of(job).number == rows[0]["attempt"]

@@ -1,0 +1,219 @@
+"""A backend on the bench: how the contract suite makes submissions for it and gets in its way.
+
+Each backend has a bench; the contract is written against `Bench` alone.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+import secrets
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any, Protocol
+
+from jobs.backends.base import Backend, Handle, Observation, Person, ReplicaSeen, Submission, TaskRef
+from jobs.backends.local import appendonly
+from jobs.backends.local.backend import LocalBackend
+from jobs.backends.local.config import LocalConfig
+from jobs.spec import JobSpec, Resources, TaskRole
+from jobs.states import TERMINAL
+from tests.waiting import wait_for
+
+CHECKOUT = Path(__file__).parents[3]
+SMALL = Resources(cpu_milli=100, memory_mib=64)
+
+
+class Bench(Protocol):
+    """One backend, and the means to disturb it."""
+
+    @property
+    def backend(self) -> Backend:
+        """What is tested."""
+
+    def submission(self, *roles: TaskRole, **spec: Any) -> Submission:
+        """A new one, never submitted before."""
+
+    def unacceptable(self) -> Submission:
+        """One that the engine will always refuse."""
+
+    def too_big_for_now(self) -> Submission:
+        """One that does not fit beside what runs already."""
+
+    def submit_in_another_process(self, submission: Submission, faults: Path | None = None) -> Submitter:
+        """Have another worker submit it."""
+
+    def faults_on_the_way(self) -> list[str]:
+        """The points at which a submitter may be frozen, in order."""
+
+    def restart_controller(self) -> None:
+        """Kill whatever the engine needs to know its jobs, with SIGKILL, as a crash would."""
+
+    def close(self) -> None:
+        """End everything; AssertionError when something is left."""
+
+
+@dataclass
+class Submitter:
+    """Another worker; `answer` waits for the handle it got."""
+
+    process: subprocess.Popen[str]
+
+    def answer(self, timeout: float = 20) -> Handle:
+        out, _ = self.process.communicate(timeout=timeout)
+        assert self.process.returncode == 0, f"the submitter ended with {self.process.returncode}"
+        return Handle(json.loads(out)["handle"])
+
+    def thaw(self) -> None:
+        self.process.send_signal(signal.SIGCONT)
+
+    def end(self) -> None:
+        """Let it end, however it does."""
+        self.thaw()
+        self.process.wait(20)
+        assert self.process.stdout is not None
+        self.process.stdout.close()
+
+
+def role(command: str = "true", name: str = "worker", replicas: int = 1, **more: Any) -> TaskRole:
+    """A small role."""
+    return TaskRole(**{"name": name, "replicas": replicas, "command": command, "resources": SMALL, **more})
+
+
+def wait_until_over(backend: Backend, handle: Handle, timeout: float = 20) -> Observation:
+    """The attempt's last observation."""
+
+    def over() -> Observation | None:
+        seen = backend.observe([handle])[handle]
+        assert isinstance(seen, Observation), "gone"
+        return seen if seen.state in TERMINAL else None
+
+    seen = wait_for(over, timeout)
+    assert seen is not None
+    return seen
+
+
+def log_of(backend: Backend, handle: Handle, name: str = "worker", index: int = 0) -> str:
+    """Everything the replica has written so far."""
+    return backend.read_log(handle, TaskRef(name, index), "", 64 << 20).data.decode()
+
+
+def replica(seen: Observation, name: str = "worker", index: int = 0) -> ReplicaSeen:
+    """One replica of an observation."""
+    return next(one for one in seen.replicas if (one.role, one.index) == (name, index))
+
+
+@dataclass
+class LocalBench:
+    """The local backend in folders of its own.  `judge` is a folder outside that every job may write to."""
+
+    folder: Path
+    settings: dict[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self._numbers = itertools.count()
+        self.installation = f"b{secrets.token_hex(3)}"
+        self.home = self.folder / "home"
+        self.judge = self.folder / "judge"
+        self.home.mkdir(mode=0o700)
+        self.judge.mkdir()
+        self.judge.chmod(0o777)
+        base = LocalConfig(root=self.home / "jobs", hide=self.home, bell=self.home / "bell", cpu_milli=64_000)
+        self.config = replace(base, show=(self.judge,), **self.settings)
+        self.backend = LocalBackend(self.config)
+
+    def submission(self, *roles: TaskRole, **spec: Any) -> Submission:
+        more = {name: spec.pop(name) for name in ("person", "secrets", "endpoint_token") if name in spec}
+        job_id = f"job{next(self._numbers)}"
+        return Submission(
+            key=f"{self.installation}-{job_id}-1",
+            job_id=job_id,
+            attempt=1,
+            spec=JobSpec(**{"name": "bench", "roles": roles or (role(),), **spec}),
+            **{"person": Person("alice", 7), **more},
+        )
+
+    def unacceptable(self) -> Submission:
+        return self.submission(role(resources=Resources(cpu_milli=10**9)))
+
+    def too_big_for_now(self) -> Submission:
+        return self.submission(role(resources=Resources(cpu_milli=self.config.total().cpu_milli)))
+
+    def submit_in_another_process(self, submission: Submission, faults: Path | None = None) -> Submitter:
+        told = {
+            "root": str(self.config.root),
+            "hide": str(self.config.hide),
+            "submission": {
+                "key": submission.key,
+                "job_id": submission.job_id,
+                "attempt": submission.attempt,
+                "spec": submission.spec.model_dump_json(),
+                "person": asdict(submission.person),
+            },
+            "config": {
+                "cpu_milli": self.config.cpu_milli,
+                "show": [str(self.judge)],
+                "isolation": self.config.isolation,
+                "python": self.config.python,
+            },
+        }
+        env = {**os.environ, **({"CONSOLE_FAULTS": str(faults)} if faults else {})}
+        process = subprocess.Popen(
+            [sys.executable, "-m", "tests.jobs.backends.submitter", json.dumps(told)],
+            cwd=CHECKOUT,
+            env=env,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        return Submitter(process)
+
+    def faults_on_the_way(self) -> list[str]:
+        return ["local.before_lock", "local.locked", "local.claimed", "local.accepted", "local.launched"]
+
+    def restart_controller(self) -> None:
+        for pid in self.processes("jc-supervisor"):
+            os.kill(pid, signal.SIGKILL)
+
+    def processes(self, name: str = "") -> list[int]:
+        """Supervisors, wrappers and replicas of this bench; by the kernel's name for them if given."""
+        pids = (pid for pid in _all_pids() if pid != os.getpid())
+        return [pid for pid in pids if self._is_ours(pid) and name in _text(pid, "comm")]
+
+    def attempt(self, handle: Handle) -> Path:
+        """The attempt's folder."""
+        _, job_id, number = handle.split("-")
+        return self.config.root / job_id / number
+
+    def handles(self) -> list[Handle]:
+        """Every attempt there is."""
+        plans = self.config.root.glob("*/*/plan.json")
+        return [Handle(f"{self.installation}-{plan.parent.parent.name}-{plan.parent.name}") for plan in plans]
+
+    def close(self) -> None:
+        for handle in self.handles():
+            self.backend.stop(handle, grace_s=0, signal="KILL")
+        for handle in self.handles():
+            wait_until_over(self.backend, handle)
+        wait_for(lambda: not self.processes(), 5)
+        for log in self.config.root.glob("*/*/logs/*.output"):
+            appendonly.release(log)
+
+    def _is_ours(self, pid: int) -> bool:
+        ours = str(self.config.root) in _text(pid, "cmdline")
+        return ours or f"JOB_CONSOLE_REPLICA={self.installation}-" in _text(pid, "environ")
+
+
+def _all_pids() -> Iterator[int]:
+    return (int(path.name) for path in Path("/proc").iterdir() if path.name.isdigit())
+
+
+def _text(pid: int, name: str) -> str:
+    try:
+        return Path(f"/proc/{pid}/{name}").read_bytes().decode(errors="replace")
+    except OSError:
+        return ""

@@ -1,0 +1,53 @@
+"""Runs one job as an ordinary user would: started as root by the tests, it becomes nobody first."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import sys
+from pathlib import Path
+from typing import Any, Final
+
+from tests.jobs.backends.benches import LocalBench, log_of, role, wait_until_over
+
+NOBODY: Final = 65534
+
+
+def main(folder: Path, told: dict[str, Any]) -> None:
+    """Run `told["command"]` and print how it went."""
+    if os.geteuid() == 0:
+        os.chown(folder, NOBODY, NOBODY)
+        os.setgroups([])
+        os.setresgid(NOBODY, NOBODY, NOBODY)
+        os.setresuid(NOBODY, NOBODY, NOBODY)
+    os.environ["HOME"] = str(folder)
+    settings = {"python": _python(), "gpus": {}, **told.get("settings", {})}
+    bench = LocalBench(folder, settings)
+    for name, text in told.get("files", {}).items():
+        path = bench.home / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text)
+    handle = bench.backend.submit(bench.submission(role(told["command"])))
+    seen = wait_until_over(bench.backend, handle)
+    answer = {
+        "isolation": bench.backend.isolation(),
+        "state": seen.state,
+        "why": [seen.reason.code, dict(seen.reason.params)],
+        "log": log_of(bench.backend, handle),
+        "limits": seen.replicas[0].limits,
+        "diary": (bench.attempt(handle) / "supervisor.log").read_text(),
+    }
+    bench.close()
+    sys.stdout.write(json.dumps(answer))
+
+
+def _python() -> str:
+    """An interpreter that nobody may run: the one of the tests may lie in somebody's home."""
+    if os.access(os.path.realpath(sys.executable), os.X_OK):
+        return sys.executable
+    return shutil.which("python3", path="/usr/local/bin:/usr/bin:/bin") or sys.executable
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), json.loads(sys.argv[2]))

@@ -1,0 +1,258 @@
+"""What a machine gives out: GPUs, ports, memory; all of it or nothing."""
+
+import socket
+from pathlib import Path
+
+import pytest
+
+from jobs.backends.base import Gpu, NotSent, Observation, Refused, Unknown
+from jobs.backends.local import gpus, holdings, listening, ports
+from jobs.backends.local.config import LocalConfig
+from jobs.backends.local.isolation import Isolation
+from jobs.backends.local.layout import Layout, NotOurs, folder_name
+from jobs.spec import CodeSource, Mount, NodeChoice, Port, Resources, SecretRef
+from jobs.states import ReasonCode
+from tests.jobs.backends.benches import SMALL, LocalBench, log_of, replica, role, wait_until_over
+from tests.waiting import wait_for
+
+
+def with_gpus(count: int, kind: str = "") -> Resources:
+    return Resources(cpu_milli=100, memory_mib=64, gpus=count, gpu_type=kind)
+
+
+@pytest.fixture
+def gpu_bench(tmp_path: Path) -> LocalBench:
+    return LocalBench(tmp_path, {"gpus": {"TITANX": 2, "P100": 1}})
+
+
+def test_gpus_are_given_to_one_at_a_time_and_come_back(gpu_bench: LocalBench) -> None:
+    command = "echo $CUDA_VISIBLE_DEVICES $NVIDIA_VISIBLE_DEVICES; exec sleep 60"
+    first = gpu_bench.backend.submit(
+        gpu_bench.submission(role(command, replicas=2, resources=with_gpus(1, "TITANX")))
+    )
+    wait_for(lambda: all(log_of(gpu_bench.backend, first, index=index) for index in (0, 1)))
+    assert sorted(log_of(gpu_bench.backend, first, index=index) for index in (0, 1)) == ["0 0\n", "1 1\n"]
+    assert gpu_bench.backend.inventory().nodes[0].free_gpus == (2,)
+    third = gpu_bench.submission(role(command, resources=with_gpus(1, "TITANX")))
+    with pytest.raises(NotSent) as not_sent:
+        gpu_bench.backend.submit(third)
+    assert not_sent.value.reason.params == {"resource": "gpu", "wanted": 1, "free": 0}
+    other = gpu_bench.backend.submit(gpu_bench.submission(role(command, resources=with_gpus(1))))
+    wait_for(lambda: log_of(gpu_bench.backend, other) == "2 2\n")
+    gpu_bench.backend.stop(first, grace_s=0, signal="KILL")
+    wait_until_over(gpu_bench.backend, first)
+    assert gpu_bench.backend.inventory().nodes[0].free_gpus == (0, 1)
+    gpu_bench.close()
+
+
+def test_a_gpu_that_is_not_here_is_waited_for_by_name(gpu_bench: LocalBench) -> None:
+    with pytest.raises(NotSent) as not_sent:
+        gpu_bench.backend.submit(gpu_bench.submission(role(resources=with_gpus(1, "H100"))))
+    assert not_sent.value.reason.code is ReasonCode.NO_SUCH_GPU
+    assert not_sent.value.reason.params == {"gpu_type": "H100"}
+
+
+def test_a_gang_that_does_not_fit_starts_none_of_its_replicas(gpu_bench: LocalBench) -> None:
+    submission = gpu_bench.submission(
+        role(resources=with_gpus(2, "TITANX")), role(name="other", resources=with_gpus(2))
+    )
+    with pytest.raises(NotSent):
+        gpu_bench.backend.submit(submission)
+    assert gpu_bench.backend.find([submission.key])[submission.key] == []
+    assert len(gpu_bench.backend.inventory().nodes[0].free_gpus) == 3
+
+
+@pytest.mark.parametrize(
+    ("name", "type_"),
+    [
+        ("NVIDIA TITAN X (Pascal)", "TITANX"),
+        ("Tesla P100-PCIE-16GB", "P100-PCIE-16GB"),
+        ("NVIDIA A100-SXM4-80GB", "A100-SXM4-80GB"),
+        ("NVIDIA GeForce RTX 3090", "RTX3090"),
+        ("TITANX", "TITANX"),
+    ],
+)
+def test_gpus_are_called_as_people_call_them(name: str, type_: str) -> None:
+    assert gpus.short(name) == type_
+
+
+def test_a_part_of_the_name_is_enough() -> None:
+    assert gpus.matches("P100-PCIE-16GB", "p100")
+    assert gpus.matches("anything", "")
+    assert not gpus.matches("P100-PCIE-16GB", "V100")
+    assert gpus.imagined({"A": 1, "B": 2}) == (Gpu(0, "A"), Gpu(1, "B"), Gpu(2, "B"))
+
+
+def test_where_there_is_no_driver_there_are_no_gpus() -> None:
+    if Path("/dev/nvidiactl").exists():
+        pytest.skip("this machine has a GPU")
+    assert gpus.found() == ()
+
+
+def test_ports_are_free_different_and_remembered(local: LocalBench) -> None:
+    spec = role("exec sleep 60", replicas=3, ports=(Port(label="a", count=4), Port(label="b")))
+    seen = []
+    for _ in range(2):
+        handle = local.backend.submit(local.submission(spec))
+        one = local.backend.observe([handle])[handle]
+        assert isinstance(one, Observation)
+        seen += [endpoint.port for each in one.replicas for endpoint in each.endpoints]
+    first, last = local.config.ports
+    assert len(seen) == len(set(seen)) == 2 * 3 * 5
+    assert all(first <= port <= last for port in seen)
+
+
+def test_a_fixed_start_moves_on_for_each_replica(local: LocalBench) -> None:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        begin = min(probe.getsockname()[1], 60_000)
+    command = "echo $PAI_CONTAINER_HOST_fixed_PORT_LIST"
+    handle = local.backend.submit(
+        local.submission(role(command, replicas=2, ports=(Port(label="fixed", begin_at=begin, count=2),)))
+    )
+    wait_until_over(local.backend, handle)
+    told = [log_of(local.backend, handle, index=index).strip() for index in (0, 1)]
+    assert told == [f"{begin},{begin + 1}", f"{begin + 2},{begin + 3}"]
+
+
+def test_a_fixed_port_that_is_taken_is_waited_for(local: LocalBench) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        with pytest.raises(NotSent) as not_sent:
+            local.backend.submit(local.submission(role(ports=(Port(label="fixed", begin_at=port),))))
+    assert not_sent.value.reason.params == {"resource": "port", "port": port}
+
+
+def test_an_endpoint_is_ready_once_somebody_listens(local: LocalBench) -> None:
+    code = """
+import os, socket, time
+time.sleep(0.5)
+server = socket.socket()
+server.bind(("127.0.0.1", int(os.environ["PAI_CONTAINER_HOST_web_PORT_LIST"])))
+server.listen()
+time.sleep(60)
+"""
+    command = f"python3 -c '{code}'"
+    handle = local.backend.submit(local.submission(role(command, ports=(Port(label="web"),))))
+
+    def ready() -> bool:
+        seen = local.backend.observe([handle])[handle]
+        assert isinstance(seen, Observation)
+        return replica(seen).endpoints[0].ready
+
+    assert not ready()
+    wait_for(ready)
+
+
+def test_a_listener_of_another_user_is_none_of_the_jobs() -> None:
+    with socket.socket() as server:
+        server.bind(("127.0.0.1", 0))
+        server.listen()
+        port = server.getsockname()[1]
+        owner = Path("/proc/self").stat().st_uid
+        assert listening.listening([port]) == {port}
+        assert listening.listening([port], owner) == {port}
+        assert listening.listening([port], owner + 1) == frozenset()
+    assert listening.listening([port]) == frozenset()
+
+
+def test_a_range_without_a_free_port_is_told() -> None:
+    picker = ports.Picker((20_000, 20_001), {20_000, 20_001})
+    with pytest.raises(ports.NoneFree):
+        picker.any(1)
+
+
+@pytest.mark.parametrize(
+    ("spec", "field"),
+    [
+        ({"mounts": (Mount(uri="nfs://x", path="/data"),)}, "mounts"),
+        ({"mounts": (Mount(id="d-1"),)}, "mounts"),
+        ({"code": CodeSource(uri="https://git.example/x")}, "code"),
+    ],
+)
+def test_what_would_be_missing_inside_is_refused_not_dropped(
+    local: LocalBench, spec: dict[str, object], field: str
+) -> None:
+    with pytest.raises(Refused) as refused:
+        local.backend.submit(local.submission(**spec))
+    assert refused.value.reason.params == {"why": "field", "field": field}
+
+
+def test_a_job_for_other_nodes_is_refused(local: LocalBench) -> None:
+    with pytest.raises(Refused):
+        local.backend.submit(local.submission(role(nodes=NodeChoice(only=("elsewhere",)))))
+    handle = local.backend.submit(local.submission(role(nodes=NodeChoice(only=(local.config.node,)))))
+    wait_until_over(local.backend, handle)
+
+
+def test_a_secret_that_was_not_given_is_named(local: LocalBench) -> None:
+    with pytest.raises(Refused) as refused:
+        local.backend.submit(local.submission(secret_env={"TOKEN": SecretRef(name="wandb")}))
+    assert refused.value.reason.params == {"why": "no_secret", "name": "wandb"}
+
+
+def test_what_a_killed_submitter_held_is_nobodys(tmp_path: Path) -> None:
+    layout = Layout(tmp_path / "jobs")
+    with holdings.locked(layout):
+        holdings.hold(layout, "inst-abc-1", holdings.Holding(500, 64, (0,), (20_000,)))
+        assert holdings.held(layout) == holdings.Held(0, 0, frozenset(), frozenset())
+        holdings.tidy(layout)
+    assert list(layout.live.iterdir()) == []
+
+
+def test_a_lock_that_nobody_lets_go_of_leaves_the_answer_open(
+    local: LocalBench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(holdings, "PATIENCE_S", 0.1)
+    with holdings.locked(Layout(local.config.root)), pytest.raises(Unknown):
+        local.backend.submit(local.submission())
+
+
+def test_keys_that_are_not_ours_name_no_folder(tmp_path: Path) -> None:
+    layout = Layout(tmp_path)
+    assert layout.attempt("inst-abc-12") == tmp_path / "abc" / "12"
+    for key in ("", "x", "../../etc-passwd-1", "a-b", "a-b-0", "a-b-01", "a-b/..-1", "A-B-1", "a-b-1\n"):
+        with pytest.raises(NotOurs):
+            layout.attempt(key)
+
+
+def test_names_of_roles_are_safe_and_different_as_file_names() -> None:
+    roles = ["worker", "../../etc", "a~b", "a_b", "a/b", "é", "x" * 255]
+    names = [folder_name(name, ordinal, 0) for ordinal, name in enumerate(roles)]
+    assert names[0] == "worker-0"
+    assert len(set(names)) == len(names)
+    assert not [name for name in names if "/" in name or len(name) > 120]
+
+
+def test_a_role_of_any_name_runs(local: LocalBench) -> None:
+    roles = (
+        role("echo one", name="../../../etc"),
+        role("echo two", name="a~b"),
+        role("echo three", name="a/b"),
+    )
+    handle = local.backend.submit(local.submission(*roles))
+    wait_until_over(local.backend, handle)
+    assert [log_of(local.backend, handle, one.name).strip() for one in roles] == ["one", "two", "three"]
+
+
+def test_settings_say_what_a_machine_has(tmp_path: Path) -> None:
+    config = LocalConfig.from_settings(
+        tmp_path,
+        {
+            "gpus": {"TITANX": 2},
+            "memory_mib": 512,
+            "isolation": "none",
+            "ports": [30000, 30100],
+            "show": ["/data"],
+        },
+    )
+    assert config.total().memory_mib == 512
+    assert [gpu.type for gpu in config.total().gpus] == ["TITANX", "TITANX"]
+    assert config.isolation is Isolation.NONE
+    assert (config.root, config.hide) == (tmp_path / "jobs", tmp_path)
+    assert (config.ports, config.show) == ((30000, 30100), (Path("/data"),))
+    with pytest.raises(TypeError):
+        LocalConfig.from_settings(tmp_path, {"gpu": 1})
+    assert SMALL.gpus == 0

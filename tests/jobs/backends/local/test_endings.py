@@ -1,0 +1,217 @@
+"""How jobs end: by their counts, by the clock, by whoever asks, and by what goes wrong."""
+
+import json
+import os
+import shutil
+import signal
+from pathlib import Path
+
+import pytest
+
+from jobs.backends.base import Handle, Observation
+from jobs.spec import CompletionPolicy, EndSignal
+from jobs.states import Phase, ReasonCode, State, TaskState
+from tests.jobs.backends.benches import LocalBench, log_of, replica, role, wait_until_over
+from tests.waiting import wait_for
+
+NEVER_FAILS = CompletionPolicy(min_failed=None)
+FOREVER = "exec sleep 60"
+
+
+def test_failures_that_may_not_fail_the_job_are_told_with_its_success(local: LocalBench) -> None:
+    """The HelloWorld of the SCM page, on a machine that has no nvidia-smi."""
+    command = role("no-such-program-anywhere", completion=NEVER_FAILS)
+    seen = wait_until_over(local.backend, local.backend.submit(local.submission(command)))
+    assert (seen.state, seen.reason.code) == (State.SUCCEEDED, ReasonCode.COMPLETED_WITH_FAILURES)
+    assert seen.reason.params == {"failed": 1, "total": 1}
+    one = replica(seen)
+    assert one.reason is not None
+    assert (one.state, one.exit_code, one.reason.code) == (TaskState.FAILED, 127, ReasonCode.EXIT_CODE)
+
+
+def test_a_failed_replica_ends_the_others_and_is_named(local: LocalBench) -> None:
+    roles = (
+        role(FOREVER, name="ps"),
+        role('[ "$PAI_TASK_INDEX" = 1 ] && { sleep 0.3; exit 9; }; exec sleep 60', replicas=3),
+    )
+    seen = wait_until_over(local.backend, local.backend.submit(local.submission(*roles)))
+    assert seen.state is State.FAILED
+    assert seen.reason.code is ReasonCode.EXIT_CODE
+    assert seen.reason.params == {"role": "worker", "index": 1, "exit_code": 9}
+    others = [one for one in seen.replicas if (one.role, one.index) != ("worker", 1)]
+    assert {one.state for one in others} == {TaskState.STOPPED}
+    assert {one.reason.code for one in others if one.reason} == {ReasonCode.JOB_ENDED}
+
+
+def test_enough_successes_end_the_job_well(local: LocalBench) -> None:
+    """TensorFlow's parameter servers never end by themselves (SCM page)."""
+    roles = (
+        role(FOREVER, name="ps", replicas=2),
+        role("exit 0", replicas=2, completion=CompletionPolicy(min_failed=1, min_succeeded=2)),
+    )
+    seen = wait_until_over(local.backend, local.backend.submit(local.submission(*roles)))
+    assert (seen.state, seen.reason.code) == (State.SUCCEEDED, ReasonCode.COMPLETED)
+    assert {one.state for one in seen.replicas if one.role == "ps"} == {TaskState.STOPPED}
+
+
+def test_a_role_that_has_finished_stands_beside_one_that_runs(local: LocalBench) -> None:
+    handle = local.backend.submit(local.submission(role("exit 0", name="prepare"), role("sleep 1")))
+
+    def prepared() -> bool:
+        seen = local.backend.observe([handle])[handle]
+        assert isinstance(seen, Observation)
+        return replica(seen, "prepare").state is TaskState.SUCCEEDED and seen.state is State.RUNNING
+
+    wait_for(prepared)
+    assert wait_until_over(local.backend, handle).state is State.SUCCEEDED
+
+
+def test_what_outlives_the_command_ends_with_it(local: LocalBench) -> None:
+    command = "setsid sleep 60 & (sleep 60 &) ; nohup sh -c 'sleep 60; echo late' & exit 0"
+    handle = local.backend.submit(local.submission(role(command)))
+    assert wait_until_over(local.backend, handle, timeout=5).state is State.SUCCEEDED
+    wait_for(lambda: not local.processes(), 2)
+
+
+def test_a_signal_is_told_as_a_signal(local: LocalBench) -> None:
+    seen = wait_until_over(local.backend, local.backend.submit(local.submission(role("kill -SEGV $$"))))
+    one = replica(seen)
+    assert (one.exit_code, one.signal) == (139, 11)
+    assert seen.reason.code is ReasonCode.SIGNALLED
+    assert seen.reason.params == {"role": "worker", "index": 0, "exit_code": 139, "signal": 11}
+
+
+def test_the_longest_running_time_ends_the_job_with_a_warning_before(local: LocalBench) -> None:
+    command = "trap 'echo warned' USR1; trap 'echo ended; exit 0' TERM; echo up; while :; do sleep 0.05; done"
+    submission = local.submission(
+        role(command), time_limit_s=3, end_signal=EndSignal(signal="USR1", seconds_before=2), grace_s=5
+    )
+    handle = local.backend.submit(submission)
+    seen = wait_until_over(local.backend, handle)
+    assert (seen.state, seen.reason.code, seen.reason.params) == (
+        State.STOPPED,
+        ReasonCode.TIME_LIMIT,
+        {"limit_s": 3},
+    )
+    assert _own_words(log_of(local.backend, handle)) == ["up", "warned", "ended"]
+    assert seen.started_at is not None
+    assert seen.ended_at is not None
+    assert 2.9 < seen.ended_at - seen.started_at < 6
+    assert replica(seen).state is TaskState.STOPPED
+    assert replica(seen).exit_code == 0
+
+
+def test_a_warning_ends_nobody_who_does_not_expect_it(local: LocalBench) -> None:
+    submission = local.submission(
+        role("sleep 2; echo unharmed"),
+        time_limit_s=30,
+        end_signal=EndSignal(signal="USR1", seconds_before=29),
+    )
+    handle = local.backend.submit(submission)
+    assert wait_until_over(local.backend, handle).state is State.SUCCEEDED
+    assert log_of(local.backend, handle) == "unharmed\n"
+
+
+def test_all_of_the_tree_has_its_grace_though_the_shell_goes_first(local: LocalBench) -> None:
+    child = "trap 'sleep 0.5; echo saved; exit 0' TERM; echo up; while :; do sleep 0.05; done"
+    handle = local.backend.submit(local.submission(role(f'bash -c "{child}"; echo never')))
+    wait_for(lambda: "up" in log_of(local.backend, handle))
+    local.backend.stop(handle, grace_s=10, signal="TERM")
+    wait_until_over(local.backend, handle)
+    assert log_of(local.backend, handle).splitlines()[-1] == "saved"
+
+
+def test_a_stop_by_another_signal_is_followed_by_term(local: LocalBench) -> None:
+    command = "trap 'echo usr1' USR1; trap 'echo term; exit 1' TERM; echo up; while :; do sleep 0.05; done"
+    handle = local.backend.submit(local.submission(role(command)))
+    wait_for(lambda: "up" in log_of(local.backend, handle))
+    local.backend.stop(handle, grace_s=2, signal="USR1")
+    seen = wait_until_over(local.backend, handle)
+    assert _own_words(log_of(local.backend, handle)) == ["up", "usr1", "term"]
+    assert seen.state is State.STOPPED
+
+
+def test_a_second_stop_can_only_bring_the_end_nearer(local: LocalBench) -> None:
+    handle = local.backend.submit(
+        local.submission(role("trap '' TERM; echo up; while :; do sleep 0.1; done"))
+    )
+    wait_for(lambda: log_of(local.backend, handle))
+    local.backend.stop(handle, grace_s=60, signal="TERM")
+    wait_for(lambda: _phase(local, handle) is Phase.STOPPING)
+    local.backend.stop(handle, grace_s=1, signal="TERM")
+    wait_until_over(local.backend, handle, timeout=6)
+
+
+def test_a_stop_before_the_supervisor_lives_starts_nothing(
+    local: LocalBench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("jobs.backends.local.launch.launch", lambda *_: None)
+    handle = local.backend.submit(local.submission(role("echo started")))
+    local.backend.stop(handle, grace_s=5, signal="TERM")
+    monkeypatch.undo()
+    seen = wait_until_over(local.backend, handle)
+    assert (seen.state, replica(seen).state, replica(seen).started_at) == (
+        State.STOPPED,
+        TaskState.STOPPED,
+        None,
+    )
+    assert log_of(local.backend, handle) == ""
+
+
+def test_a_machine_restart_is_told_from_a_crash(local: LocalBench) -> None:
+    """What lies on the disk after a restart: the files, in another boot, and no process."""
+    handle = local.backend.submit(
+        local.submission(role("echo up; exec sleep 60", replicas=2, completion=NEVER_FAILS))
+    )
+    wait_for(lambda: log_of(local.backend, handle) and log_of(local.backend, handle, index=1))
+    _pull_the_plug(local, handle)
+    seen = wait_until_over(local.backend, handle)
+    assert (seen.state, seen.reason.code) == (State.FAILED, ReasonCode.MACHINE_RESTARTED)
+    assert {one.reason.code for one in seen.replicas if one.reason} == {ReasonCode.MACHINE_RESTARTED}
+    assert log_of(local.backend, handle) == "up\n"
+
+
+def test_a_wrapper_killed_from_outside_fails_its_replica_and_takes_all_of_it_along(local: LocalBench) -> None:
+    handle = local.backend.submit(local.submission(role("setsid sleep 60 & echo up; wait")))
+    wait_for(lambda: log_of(local.backend, handle))
+    _kill(local, "jc-wrapper")
+    seen = wait_until_over(local.backend, handle)
+    one = replica(seen)
+    assert one.reason is not None
+    assert (one.state, one.exit_code, one.reason.code) == (TaskState.FAILED, 137, ReasonCode.WRAPPER_LOST)
+    wait_for(lambda: not local.processes(), 2)
+
+
+def test_a_job_whose_folder_was_removed_does_not_run_on(local: LocalBench) -> None:
+    handle = local.backend.submit(local.submission(role("setsid sleep 60 & sleep 60", replicas=2)))
+    wait_for(lambda: len(local.processes("sleep")) == 4)
+    before = local.processes()
+    shutil.rmtree(local.attempt(handle), ignore_errors=True)
+    wait_for(lambda: not [pid for pid in before if Path(f"/proc/{pid}").exists()], 10)
+
+
+def _own_words(log: str) -> list[str]:
+    """Without what the shell says of the children that were ended with it."""
+    return [word for word in log.split() if word != "Terminated"]
+
+
+def _phase(bench: LocalBench, handle: Handle) -> Phase:
+    seen = bench.backend.observe([handle])[handle]
+    assert isinstance(seen, Observation)
+    return seen.phase
+
+
+def _kill(bench: LocalBench, name: str) -> None:
+    for pid in bench.processes(name):
+        os.kill(pid, signal.SIGKILL)
+
+
+def _pull_the_plug(bench: LocalBench, handle: Handle) -> None:
+    """Kill everything, and make the files those of an earlier boot."""
+    attempt = bench.attempt(handle)
+    _kill(bench, "jc-supervisor")
+    _kill(bench, "jc-wrapper")
+    wait_for(lambda: not bench.processes())
+    for path in [*attempt.glob("replicas/*/started"), attempt / "plan.json"]:
+        value = json.loads(path.read_text())
+        path.write_text(json.dumps({**value, "boot": "another"}))

@@ -1,0 +1,273 @@
+"""Images, in a real podman with a store of its own."""
+
+import os
+import shutil
+import signal
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from jobs.backends.base import Capability, Refused
+from jobs.backends.local import engine
+from jobs.spec import Port, RegistryAuth, Resources, SecretRef
+from jobs.states import ReasonCode, State, TaskState
+from tests.jobs.backends.benches import LocalBench, log_of, replica, role, wait_until_over
+from tests.waiting import wait_for
+
+IMAGE = "localhost/small:1"
+PROGRAMS = (
+    "bash",
+    "sh",
+    "cat",
+    "env",
+    "id",
+    "sleep",
+    "touch",
+    "head",
+    "tail",
+    "seq",
+    "ls",
+    "grep",
+    "stat",
+    "df",
+)
+
+
+@pytest.fixture(scope="session")
+def store() -> Iterator[tuple[str, ...]]:
+    """The options that make podman use a store of its own, which has one small image in it.
+
+    Its path must be short: podman takes no run folder of more than 50 characters.
+    """
+    if shutil.which("podman") is None:
+        pytest.skip("there is no podman (Debian: podman runc)")
+    if os.geteuid() != 0:
+        pytest.skip("an image store of its own needs root here")
+    folder = Path(tempfile.mkdtemp(prefix="podman-"))
+    options = ("--root", str(folder / "store"), "--runroot", str(folder / "run"))
+    command = engine.detect("podman", options)
+    if not command:
+        pytest.skip("podman does not answer")
+    _make_root(folder / "root")
+    subprocess.run(
+        f"tar -C {folder}/root -c . | {' '.join(command)} import - {IMAGE}",
+        shell=True,
+        check=True,
+        capture_output=True,
+    )
+    yield options
+    for words in (["rm", "--all", "--force"], ["rmi", "--all", "--force"]):
+        subprocess.run([*command, *words], check=False, capture_output=True)
+    subprocess.run(["umount", "--lazy", str(folder / "store" / "overlay")], check=False, capture_output=True)
+    shutil.rmtree(folder)
+
+
+def _make_root(root: Path) -> None:
+    """A small Linux of this machine's own programs."""
+    for name in ("bin", "etc", "tmp", "proc", "dev", "sys"):
+        (root / name).mkdir(parents=True)
+    (root / "etc" / "passwd").write_text("root:x:0:0::/root:/bin/sh\n")
+    (root / "etc" / "marker").write_text("inside\n")
+    for program in PROGRAMS:
+        path = shutil.which(program)
+        assert path is not None
+        shutil.copy(os.path.realpath(path), root / "bin" / program)
+        listed = subprocess.run(["ldd", path], capture_output=True, text=True, check=False).stdout
+        for library in [word for word in listed.split() if word.startswith("/")]:
+            target = root / library.lstrip("/")
+            target.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(library, target)
+
+
+@pytest.fixture
+def bench(tmp_path: Path, store: tuple[str, ...]) -> Iterator[LocalBench]:
+    made = LocalBench(tmp_path, {"engine": "podman", "engine_options": store})
+    yield made
+    made.close()
+
+
+def inside(command: str, **more: Any) -> Any:
+    return role(command, image=IMAGE, **more)
+
+
+def containers(bench: LocalBench) -> str:
+    command = [*engine.detect("podman", bench.config.engine_options), "ps", "--all", "--format", "{{.Names}}"]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout
+
+
+def test_a_command_runs_in_its_image_with_the_jobs_environment(bench: LocalBench) -> None:
+    assert Capability.IMAGES in bench.backend.capabilities
+    command = """
+    cat /etc/marker; echo err >&2; id -u; echo $PAI_JOB_NAME $HOME $TOKEN; echo "$LINES"; touch made
+    ls -A /job; grep -E '^(NoNewPrivs|CapEff)' /proc/self/status; echo $PATH | grep -c bin; exit 7
+    """
+    spec = inside(command, env={"LINES": "one\ntwo"}, ports=(Port(label="http"),))
+    handle = bench.backend.submit(
+        bench.submission(spec, secret_env={"TOKEN": SecretRef(name="t")}, secrets={"t": "s3cret"})
+    )
+    seen = wait_until_over(bench.backend, handle)
+    one = replica(seen)
+    uid = bench.config.uid_base + 7
+    assert log_of(bench.backend, handle).splitlines() == [
+        "inside",
+        "err",
+        str(uid),
+        "bench /job s3cret",
+        "one",
+        "two",
+        "made",
+        "CapEff:\t0000000000000000",
+        "NoNewPrivs:\t1",
+        "1",
+    ]
+    assert (one.state, one.exit_code, one.image_used) == (TaskState.FAILED, 7, True)
+    assert (bench.attempt(handle) / "work/worker-0/made").stat().st_uid == uid
+    assert Path(one.log_path).stat().st_uid == os.geteuid()
+    assert containers(bench) == ""
+    assert not list(bench.attempt(handle).glob("replicas/*/env"))
+
+
+def test_a_stop_reaches_all_of_a_container_and_leaves_none(bench: LocalBench) -> None:
+    command = "trap 'echo ended; exit 0' TERM; echo up; while :; do sleep 0.1; done"
+    handle = bench.backend.submit(bench.submission(inside(command, replicas=2)))
+    wait_for(lambda: all("up" in log_of(bench.backend, handle, index=index) for index in (0, 1)))
+    bench.backend.stop(handle, grace_s=15, signal="TERM")
+    seen = wait_until_over(bench.backend, handle)
+    assert seen.state is State.STOPPED
+    assert "ended" in log_of(bench.backend, handle)
+    assert containers(bench) == ""
+
+
+def test_a_container_that_will_not_end_is_killed(bench: LocalBench) -> None:
+    handle = bench.backend.submit(
+        bench.submission(inside("trap '' TERM; echo up; while :; do sleep 0.1; done"))
+    )
+    wait_for(lambda: log_of(bench.backend, handle))
+    bench.backend.stop(handle, grace_s=1, signal="TERM")
+    seen = wait_until_over(bench.backend, handle, timeout=10)
+    assert replica(seen).exit_code == 137
+    assert containers(bench) == ""
+
+
+def test_a_container_that_takes_too_much_memory_ends_whole(bench: LocalBench) -> None:
+    spec = inside(
+        "(head -c 300000000 /dev/zero | tail); echo went on; sleep 60", resources=Resources(memory_mib=64)
+    )
+    handle = bench.backend.submit(bench.submission(spec))
+    seen = wait_until_over(bench.backend, handle)
+    assert seen.reason.code is ReasonCode.OUT_OF_MEMORY
+    assert containers(bench) == ""
+
+
+def test_a_lost_wrapper_takes_its_container_along(bench: LocalBench) -> None:
+    handle = bench.backend.submit(bench.submission(inside("echo up; sleep 60")))
+    wait_for(lambda: log_of(bench.backend, handle))
+    for pid in bench.processes("jc-wrapper"):
+        os.kill(pid, signal.SIGKILL)
+    seen = wait_until_over(bench.backend, handle)
+    assert seen.reason.code is ReasonCode.WRAPPER_LOST
+    assert containers(bench) == ""
+    wait_for(lambda: not bench.processes(), 3)
+
+
+def test_a_container_outlives_its_supervisor(bench: LocalBench) -> None:
+    command = "for i in $(seq 30); do echo line $i; sleep 0.05; done; exit 4"
+    handle = bench.backend.submit(bench.submission(inside(command)))
+    wait_for(lambda: log_of(bench.backend, handle))
+    bench.restart_controller()
+    seen = wait_until_over(bench.backend, handle)
+    assert replica(seen).exit_code == 4
+    assert log_of(bench.backend, handle).splitlines() == [f"line {number}" for number in range(1, 31)]
+
+
+def test_a_failed_container_is_kept_when_asked_and_goes_with_its_folder(bench: LocalBench) -> None:
+    handle = bench.backend.submit(bench.submission(inside("exit 1"), keep_failed_s=3600))
+    wait_until_over(bench.backend, handle)
+    assert containers(bench).split() == [f"{handle}.worker-0"]
+    bench.backend.forget(handle)
+    assert containers(bench) == ""
+
+
+def test_an_image_that_cannot_be_had_fails_the_replica_and_nothing_runs_instead(
+    tmp_path: Path, store: tuple[str, ...]
+) -> None:
+    bench = LocalBench(tmp_path, {"engine": "podman", "engine_options": store, "allow_plain": True})
+    spec = role("echo ran", image="127.0.0.1:1/absent:1")
+    login = RegistryAuth(registry="127.0.0.1:1", username="me", password=SecretRef(name="p"))
+    handle = bench.backend.submit(bench.submission(spec, registry_auth=login, secrets={"p": "s3cret"}))
+    seen = wait_until_over(bench.backend, handle, timeout=60)
+    one = replica(seen)
+    assert one.reason is not None
+    assert (one.state, one.reason.code) == (TaskState.FAILED, ReasonCode.IMAGE_FAILED)
+    assert "127.0.0.1:1" in str(one.reason.params["error"])
+    assert "ran" not in log_of(bench.backend, handle).split()
+    assert not list(bench.attempt(handle).glob("replicas/*/config.json"))
+    assert not [
+        path for path in bench.attempt(handle).rglob("*") if path.is_file() and b"s3cret" in path.read_bytes()
+    ]
+    bench.close()
+
+
+def test_without_an_engine_a_job_with_an_image_is_refused_or_marked(tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        (tmp_path / name).mkdir()
+    strict = LocalBench(tmp_path / "a", {"engine": "none"})
+    with pytest.raises(Refused) as refused:
+        strict.backend.submit(strict.submission(inside("echo ran")))
+    assert refused.value.reason.params == {"why": "no_image_engine", "image": IMAGE}
+    assert Capability.IMAGES not in strict.backend.capabilities
+    lenient = LocalBench(tmp_path / "b", {"engine": "none", "allow_plain": True})
+    handle = lenient.backend.submit(lenient.submission(inside("echo ran")))
+    seen = wait_until_over(lenient.backend, handle)
+    assert replica(seen).image_used is False
+    assert log_of(lenient.backend, handle) == "ran\n"
+    lenient.close()
+
+
+def test_a_job_without_an_image_says_nothing_of_images(local: LocalBench) -> None:
+    seen = wait_until_over(local.backend, local.backend.submit(local.submission()))
+    assert replica(seen).image_used is None
+
+
+BOX = engine.Box(
+    name="n",
+    image="i:1",
+    command="echo $HOME",
+    folders={"/job": "/host"},
+    work="/job",
+    owner=(5, 6),
+    groups="",
+    cpu_milli=1500,
+    memory_mib=64,
+    shm_mib=0,
+    pids=9,
+    open_files=1024,
+    processes=100,
+    gpus=(1, 3),
+)
+
+
+def test_docker_is_told_the_same_in_its_own_words() -> None:
+    argv = engine.Engine(["docker"]).run(BOX, Path("/env"), ["LINES"])
+    assert argv[:2] == ["docker", "run"]
+    for words in (
+        "--user=5:6",
+        "--init",
+        "--memory=64m",
+        "--memory-swap=64m",
+        "--cpus=1.5",
+        "--pids-limit=9",
+    ):
+        assert words in argv
+    assert argv[argv.index("--gpus") + 1] == '"device=1,3"'
+    assert argv[-1] == "echo $HOME"
+    assert not [words for words in argv if words.startswith(("--log-driver=passthrough", "--pull"))]
+
+
+def test_podman_is_told_gpus_by_the_container_device_interface() -> None:
+    argv = engine.Engine(["podman"]).run(BOX, Path("/env"), [])
+    assert {"--device=nvidia.com/gpu=1", "--device=nvidia.com/gpu=3"} <= set(argv)

@@ -1,0 +1,148 @@
+"""What an attempt leaves where: logs and their indexes, hints, and nothing once it is forgotten."""
+
+import os
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+from jobs.backends.base import LogState, TaskRef, Unreachable
+from jobs.backends.local import forget, launch
+from jobs.backends.local.layout import Layout
+from jobs.spec import Resources
+from jobs.states import State
+from tests.jobs.backends.benches import LocalBench, log_of, replica, role, wait_until_over
+from tests.waiting import wait_for
+
+WORKER = TaskRef("worker", 0)
+
+
+def test_a_line_is_in_the_log_as_soon_as_it_is_written(local: LocalBench) -> None:
+    handle = local.backend.submit(local.submission(role("echo one; exec sleep 60")))
+    wait_for(lambda: log_of(local.backend, handle) == "one\n")
+    part = local.backend.read_log(handle, WORKER, "", 2)
+    assert (part.data, part.cursor, part.state) == (b"on", "2", LogState.OPEN)
+    assert local.backend.read_log(handle, WORKER, "4", 10).state is LogState.OPEN
+
+
+def test_a_log_that_has_not_begun_is_open_and_one_that_never_will_is_gone(local: LocalBench) -> None:
+    handle = local.backend.submit(local.submission(role("sleep 0.3")))
+    assert local.backend.read_log(handle, WORKER, "", 10).state is LogState.OPEN
+    assert local.backend.read_log(handle, TaskRef("worker", 1), "", 10).state is LogState.GONE
+    assert local.backend.read_log(handle, TaskRef("nobody", 0), "", 10).state is LogState.GONE
+    assert local.backend.read_log(handle, TaskRef("worker", 0, run=2), "", 10).state is LogState.GONE
+    wait_until_over(local.backend, handle)
+    assert local.backend.read_log(handle, WORKER, "", 10).state is LogState.COMPLETE
+
+
+def test_a_cursor_beyond_the_end_says_that_the_log_was_cut(local: LocalBench) -> None:
+    handle = local.backend.submit(local.submission(role("echo one")))
+    wait_until_over(local.backend, handle)
+    part = local.backend.read_log(handle, WORKER, "1000", 10)
+    assert (part.data, part.cursor, part.state) == (b"", "4", LogState.TRUNCATED)
+
+
+def test_a_log_that_is_no_plain_file_is_not_read(local: LocalBench) -> None:
+    handle = local.backend.submit(local.submission(role("echo one")))
+    seen = wait_until_over(local.backend, handle)
+    path = Path(replica(seen).log_path)
+    path.rename(f"{path}.away")
+    path.symlink_to("/etc/passwd")
+    assert local.backend.read_log(handle, WORKER, "", 10).data == b""
+
+
+def test_megabytes_arrive_whole(local: LocalBench) -> None:
+    handle = local.backend.submit(local.submission(role("head -c 8000000 /dev/urandom | base64")))
+    wait_until_over(local.backend, handle)
+    path = Path(replica(wait_until_over(local.backend, handle)).log_path)
+    assert len(log_of(local.backend, handle)) == path.stat().st_size > 10_000_000
+
+
+def test_the_index_says_how_long_the_log_was_when(local: LocalBench) -> None:
+    handle = local.backend.submit(local.submission(role("echo one; sleep 2.5; echo two")))
+    before = time.time()
+    wait_until_over(local.backend, handle)
+    lines = (local.attempt(handle) / "logs/worker-0.index").read_text().splitlines()
+    moments = [(float(moment), int(size)) for moment, size in (line.split() for line in lines)]
+    assert moments == sorted(moments)
+    assert [size for _, size in moments] == [4, 8]
+    assert before - 5 < moments[0][0] < moments[-1][0] < time.time() + 1
+    assert moments[-1][0] - moments[0][0] > 1
+
+
+def test_the_bell_rings_when_something_changes(local: LocalBench) -> None:
+    bell = local.config.bell
+    assert bell is not None
+    handle = local.backend.submit(local.submission(role("exec sleep 60")))
+    wait_for(bell.exists)
+    wait_for(lambda: local.backend.observe([handle])[handle].state is State.RUNNING)  # type: ignore[union-attr]
+    rung = bell.stat().st_mtime_ns
+    local.backend.stop(handle, grace_s=0, signal="KILL")
+    wait_until_over(local.backend, handle)
+    wait_for(lambda: bell.stat().st_mtime_ns > rung)
+
+
+def test_nothing_is_forgotten_before_it_has_ended(local: LocalBench) -> None:
+    handle = local.backend.submit(local.submission(role("exec sleep 60")))
+    with pytest.raises(Unreachable):
+        local.backend.forget(handle)
+    assert local.attempt(handle).exists()
+
+
+def test_whatever_a_job_made_of_its_folder_it_can_be_removed(local: LocalBench) -> None:
+    command = """
+    mkdir -p closed/inner && touch closed/inner/file && chmod 000 closed
+    ln -s / everything
+    python3 -c 'import os; [(os.mkdir("deeper"), os.chdir("deeper")) for _ in range(1500)]'
+    """
+    quick = Resources(cpu_milli=2000, memory_mib=64)
+    handle = local.backend.submit(local.submission(role(command, resources=quick)))
+    assert wait_until_over(local.backend, handle).state is State.SUCCEEDED
+    local.backend.forget(handle)
+    assert not local.attempt(handle).parent.exists()
+    assert Path("/etc/passwd").exists()
+
+
+def test_notes_of_what_was_forgotten_go_after_some_months(local: LocalBench) -> None:
+    layout = Layout(local.config.root)
+    old = layout.forgotten("inst-abc-1", months_ago=forget.MONTHS + 1)
+    old.parent.mkdir(parents=True)
+    old.touch()
+    assert not forget.is_forgotten(layout, "inst-abc-1")
+    forget.remember(layout, "inst-abc-2")
+    assert forget.is_forgotten(layout, "inst-abc-2")
+    assert not old.exists()
+
+
+def test_a_supervisor_has_nothing_of_the_console(local: LocalBench, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CONSOLE_SECRET", "of the console")
+    handle = local.backend.submit(local.submission(role("exec sleep 60")))
+    wait_for(lambda: local.processes("jc-wrapper"))
+    (supervisor,) = local.processes("jc-supervisor")
+    assert "of the console" not in Path(f"/proc/{supervisor}/environ").read_text()
+    assert os.getsid(supervisor) != os.getsid(0)
+    parents = subprocess.run(
+        ["ps", "-o", "ppid=", "-p", str(supervisor)], capture_output=True, text=True, check=True
+    )
+    assert int(parents.stdout) != os.getpid()
+    assert "pydantic" not in Path(f"/proc/{supervisor}/maps").read_text()
+    assert local.attempt(handle).stat().st_mode & 0o777 == 0o700
+
+
+def test_a_supervisor_that_was_just_launched_is_not_launched_again(
+    local: LocalBench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    launched: list[Path] = []
+
+    def noted(attempt: Path, _: str) -> None:
+        (attempt / "launched").touch()
+        launched.append(attempt)
+
+    monkeypatch.setattr(launch, "launch", noted)
+    handle = local.backend.submit(local.submission())
+    for _ in range(3):
+        local.backend.observe([handle])
+    assert len(launched) == 1
+    monkeypatch.undo()
+    wait_until_over(local.backend, handle)

@@ -1,0 +1,30 @@
+"""Another worker that submits: started by tests that freeze or kill it on the way."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+from jobs.backends.base import Person, Submission
+from jobs.backends.local.backend import LocalBackend
+from jobs.backends.local.config import LocalConfig
+from jobs.backends.local.isolation import Isolation
+from jobs.spec import JobSpec
+
+
+def main(told: dict[str, Any]) -> None:
+    """Submit what is told and print the handle."""
+    config = dict(told["config"])
+    config["show"] = tuple(Path(path) for path in config["show"])
+    config["isolation"] = Isolation(config["isolation"]) if config["isolation"] else None
+    backend = LocalBackend(LocalConfig(root=Path(told["root"]), hide=Path(told["hide"]), **config))
+    fields = dict(told["submission"])
+    fields["spec"] = JobSpec.model_validate_json(fields["spec"])
+    fields["person"] = Person(**fields["person"])
+    sys.stdout.write(json.dumps({"handle": backend.submit(Submission(**fields))}))
+
+
+if __name__ == "__main__":
+    main(json.loads(sys.argv[1]))

@@ -1,0 +1,197 @@
+"""What every backend promises (DESIGN section 4), whatever its engine."""
+
+from pathlib import Path
+
+import pytest
+
+from jobs.backends.base import (
+    Capability,
+    Gone,
+    Handle,
+    LogState,
+    NotSent,
+    Observation,
+    Refused,
+    TaskRef,
+    Unknown,
+)
+from jobs.states import TERMINAL, Phase, ReasonCode, State, TaskState
+from tests.jobs.backends.benches import Bench, log_of, replica, role, wait_until_over
+from tests.waiting import wait_for
+
+NOBODY = Handle("bench-nobody-1")
+
+
+def test_a_job_runs_and_tells_its_end(bench: Bench) -> None:
+    handle = bench.backend.submit(bench.submission(role("echo out; echo err >&2; exit 3")))
+    seen = wait_until_over(bench.backend, handle)
+    assert seen.state is State.FAILED
+    assert seen.phase is Phase.ENDED
+    assert seen.reason.code is ReasonCode.EXIT_CODE
+    assert seen.reason.params == {"role": "worker", "index": 0, "exit_code": 3}
+    one = replica(seen)
+    assert (one.state, one.exit_code, one.signal) == (TaskState.FAILED, 3, None)
+    assert one.started_at is not None
+    assert one.ended_at is not None
+    assert one.started_at <= one.ended_at
+    assert log_of(bench.backend, handle) == "out\nerr\n"
+
+
+def test_submitting_twice_starts_once(bench: Bench) -> None:
+    submission = bench.submission(role("echo started; sleep 0.3"))
+    first = bench.backend.submit(submission)
+    assert bench.backend.submit(submission) == first
+    wait_until_over(bench.backend, first)
+    assert bench.backend.submit(submission) == first
+    assert log_of(bench.backend, first) == "started\n"
+    assert bench.backend.find([submission.key])[submission.key] == [first]
+
+
+def test_a_submitter_that_was_frozen_on_the_way_starts_nothing_twice(bench: Bench, tmp_path: Path) -> None:
+    faults = tmp_path / "faults"
+    faults.mkdir()
+    for point in bench.faults_on_the_way():
+        submission = bench.submission(role("echo started"))
+        (faults / point).write_text("STOP")
+        frozen = bench.submit_in_another_process(submission, faults)
+        wait_for(lambda: list(faults.glob("*.taken.*")))
+        try:
+            mine = bench.backend.submit(submission)
+        except Unknown:
+            mine = None
+        frozen.thaw()
+        theirs = frozen.answer()
+        assert mine in (theirs, None), point
+        assert bench.backend.find([submission.key])[submission.key] == [theirs]
+        wait_until_over(bench.backend, theirs)
+        assert log_of(bench.backend, theirs) == "started\n", point
+        for taken in faults.iterdir():
+            taken.unlink()
+
+
+def test_a_key_nobody_submitted_is_not_found(bench: Bench) -> None:
+    assert bench.backend.find([NOBODY, "bench-other-2"]) == {NOBODY: [], "bench-other-2": []}
+
+
+def test_an_unknown_handle_is_gone(bench: Bench) -> None:
+    handle = bench.backend.submit(bench.submission())
+    seen = bench.backend.observe([NOBODY, handle])
+    assert seen[NOBODY] is Gone.GONE
+    assert isinstance(seen[handle], Observation)
+    assert bench.backend.read_log(NOBODY, TaskRef("worker", 0), "", 10).state is LogState.GONE
+    wait_until_over(bench.backend, handle)
+
+
+def test_stopping_twice_ends_it_once_and_stopping_nobody_is_fine(bench: Bench) -> None:
+    bench.backend.stop(NOBODY, grace_s=1, signal="TERM")
+    handle = bench.backend.submit(bench.submission(role("echo up; sleep 60")))
+    wait_for(lambda: log_of(bench.backend, handle))
+    bench.backend.stop(handle, grace_s=20, signal="TERM")
+    bench.backend.stop(handle, grace_s=20, signal="TERM")
+    seen = wait_until_over(bench.backend, handle)
+    assert seen.state is State.STOPPED
+    assert replica(seen).state is TaskState.STOPPED
+    bench.backend.stop(handle, grace_s=0, signal="TERM")
+    assert bench.backend.observe([handle])[handle] == seen
+
+
+def test_what_ignores_the_signal_is_killed_when_its_time_is_up(bench: Bench) -> None:
+    handle = bench.backend.submit(
+        bench.submission(role("trap '' TERM; echo up; while :; do sleep 0.1; done"))
+    )
+    wait_for(lambda: log_of(bench.backend, handle))
+    bench.backend.stop(handle, grace_s=1, signal="TERM")
+    seen = wait_until_over(bench.backend, handle, timeout=8)
+    assert seen.state is State.STOPPED
+    assert replica(seen).exit_code == 137
+
+
+def test_a_log_read_from_any_cursor_has_no_gap_and_no_repeat(bench: Bench) -> None:
+    command = "for i in $(seq 300); do echo line $i; [ $((i % 60)) = 0 ] && sleep 0.05; done; exit 0"
+    handle = bench.backend.submit(bench.submission(role(command)))
+    task = TaskRef("worker", 0)
+    cursor, data, cursors = "", b"", [("", 0)]
+
+    def read_on() -> bool:
+        nonlocal cursor, data
+        part = bench.backend.read_log(handle, task, cursor, 97)
+        cursor, data = part.cursor, data + part.data
+        cursors.append((cursor, len(data)))
+        return part.state is LogState.COMPLETE
+
+    wait_for(read_on, 20, interval=0.001)
+    whole = "".join(f"line {number}\n" for number in range(1, 301)).encode()
+    assert data == whole
+    for again, offset in cursors[::7]:
+        part = bench.backend.read_log(handle, task, again, 1 << 20)
+        assert part.data == whole[offset:]
+        assert part.state is LogState.COMPLETE
+
+
+def test_a_refusal_is_final_and_leaves_nothing(bench: Bench) -> None:
+    submission = bench.unacceptable()
+    for _ in range(2):
+        with pytest.raises(Refused) as refused:
+            bench.backend.submit(submission)
+        assert refused.value.reason.code is ReasonCode.REFUSED
+    assert bench.backend.find([submission.key])[submission.key] == []
+
+
+def test_what_does_not_fit_now_is_not_sent_and_may_be_sent_later(bench: Bench) -> None:
+    running = bench.backend.submit(bench.submission(role("sleep 60")))
+    submission = bench.too_big_for_now()
+    if Capability.SCHEDULES in bench.backend.capabilities:
+        pytest.skip("the engine itself lets jobs wait")
+    with pytest.raises(NotSent) as not_sent:
+        bench.backend.submit(submission)
+    assert not_sent.value.reason.code is ReasonCode.WAITING_CAPACITY
+    assert bench.backend.find([submission.key])[submission.key] == []
+    bench.backend.stop(running, grace_s=0, signal="KILL")
+    wait_until_over(bench.backend, running)
+    assert wait_until_over(bench.backend, bench.backend.submit(submission)).state is State.SUCCEEDED
+
+
+def test_a_controller_that_crashes_loses_nothing(bench: Bench) -> None:
+    command = "for i in $(seq 40); do echo line $i; sleep 0.02; done; exit 5"
+    handle = bench.backend.submit(bench.submission(role(command)))
+    wait_for(lambda: log_of(bench.backend, handle))
+    bench.restart_controller()
+    seen = wait_until_over(bench.backend, handle)
+    assert replica(seen).exit_code == 5
+    assert log_of(bench.backend, handle) == "".join(f"line {number}\n" for number in range(1, 41))
+
+
+def test_the_version_changes_with_what_is_seen_and_only_then(bench: Bench) -> None:
+    handle = bench.backend.submit(bench.submission(role("sleep 0.2")))
+    versions: dict[str, Observation] = {}
+
+    def over() -> bool:
+        seen = bench.backend.observe([handle])[handle]
+        assert isinstance(seen, Observation)
+        assert versions.setdefault(seen.version, seen) == seen
+        return seen.state in TERMINAL
+
+    wait_for(over)
+    assert len(versions) > 1
+
+
+def test_a_forgotten_attempt_is_gone_and_never_starts_again(bench: Bench) -> None:
+    submission = bench.submission()
+    handle = bench.backend.submit(submission)
+    wait_until_over(bench.backend, handle)
+    bench.backend.forget(handle)
+    bench.backend.forget(handle)
+    assert bench.backend.observe([handle])[handle] is Gone.GONE
+    assert bench.backend.submit(submission) == handle
+    assert bench.backend.observe([handle])[handle] is Gone.GONE
+
+
+def test_the_inventory_counts_what_runs(bench: Bench) -> None:
+    before = bench.backend.inventory().nodes[0]
+    handle = bench.backend.submit(bench.submission(role("sleep 60", replicas=3)))
+    during = bench.backend.inventory().nodes[0]
+    assert before.free_cpu_milli - during.free_cpu_milli == 300
+    assert before.free_memory_mib - during.free_memory_mib == 3 * 64
+    bench.backend.stop(handle, grace_s=0, signal="KILL")
+    wait_until_over(bench.backend, handle)
+    assert bench.backend.inventory().nodes[0] == before

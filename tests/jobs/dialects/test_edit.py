@@ -1,0 +1,122 @@
+"""Changing values of a text and nothing else of it."""
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from jobs.dialects.base import Fix, Refused
+from jobs.dialects.edit import Drop, Put, apply_fixes, edit
+from jobs.dialects.source import read
+from jobs.dialects.spans import escape, split, walk
+from tests.jobs.dialects.strategies import json_keys, untidy, values
+
+TEXT = """{
+  // whose job this is
+  "name": "a", // a comment
+  "tasks": [
+    {"cpu": 1, "command": "x"},
+    {"cpu": 2}  /* the second */
+  ],
+  "env": {},
+  "last": true,
+}
+"""
+
+
+def test_a_value_is_replaced_where_it_stands() -> None:
+    assert edit(TEXT, [Put("/tasks/0/cpu", 8)]) == TEXT.replace('"cpu": 1', '"cpu": 8')
+
+
+def test_a_missing_key_is_added_in_the_style_of_its_neighbours() -> None:
+    assert edit(TEXT, [Put("/tasks/1/gpu", 1)]) == TEXT.replace('{"cpu": 2}', '{"cpu": 2, "gpu": 1}')
+    assert edit(TEXT, [Put("/new", "ü")]) == TEXT.replace('"last": true,', '"last": true,\n  "new": "ü",')
+    assert edit(TEXT, [Put("/env/A", "1")]) == TEXT.replace('"env": {}', '"env": {\n    "A": "1"\n  }')
+
+
+def test_a_key_goes_with_its_line_and_its_comma_and_comments_stay() -> None:
+    assert edit(TEXT, [Drop("/env")]) == TEXT.replace('  "env": {},\n', "")
+    assert edit(TEXT, [Drop("/tasks/0/command")]) == TEXT.replace('{"cpu": 1, "command": "x"}', '{"cpu": 1}')
+    assert "// whose job" in edit(TEXT, [Drop("/name")])
+    assert "// a comment" in edit(TEXT, [Drop("/name")])
+
+
+def test_elements_are_added_and_removed() -> None:
+    both = edit(TEXT, [Drop("/tasks/1"), Put("/tasks/-", {"cpu": 3})])
+    assert _value(both)["tasks"] == [{"cpu": 1, "command": "x"}, {"cpu": 3}]
+    assert "/* the second */" in both
+    none = edit(TEXT, [Drop("/tasks/0"), Drop("/tasks/1")])
+    assert _value(none)["tasks"] == []
+
+
+def test_what_lies_inside_of_something_dropped_is_not_changed_as_well() -> None:
+    changed = edit(TEXT, [Put("/tasks/0/cpu", 9), Drop("/tasks")])
+    assert read(changed).value == {"name": "a", "env": {}, "last": True}
+
+
+def test_places_that_do_not_exist_are_left_out() -> None:
+    assert edit(TEXT, [Put("/no/such", 1), Drop("/gone"), Put("/tasks/7", 1), Put("", 1)]) == TEXT
+
+
+def test_an_added_line_takes_the_numbers_of_a_listing_away() -> None:
+    listing = '1{\n2 "a": 1\n3}'
+    assert edit(listing, []) == listing
+    assert edit(listing, [Put("/b", 2)]) == '{\n "a": 1,\n "b": 2\n}'
+
+
+def test_fixes_replace_and_remove_and_the_last_of_two_counts() -> None:
+    fixes = [Fix("/name", "b"), Fix("/name", "c"), Fix("/last")]
+    wanted = {**_value(TEXT), "name": "c"}
+    del wanted["last"]
+    assert _value(apply_fixes(TEXT, fixes)) == wanted
+
+
+def test_unreadable_text_is_refused() -> None:
+    with pytest.raises(Refused):
+        apply_fixes("{", [Fix("/a", 1)])
+
+
+@given(st.dictionaries(json_keys, values, min_size=1, max_size=5), st.data())
+def test_any_edits_of_any_text_say_the_same_as_of_its_value(
+    value: dict[str, Any], data: st.DataObject
+) -> None:
+    text = data.draw(st.composite(lambda draw: untidy(json.dumps(value, indent=2), draw))())
+    pointers = [pointer for pointer, _node in walk(read(text).tree) if pointer]
+    chosen = data.draw(st.lists(st.sampled_from(pointers), max_size=3, unique=True))
+    changes = [
+        data.draw(st.builds(Drop, st.just(pointer)) | st.builds(Put, st.just(pointer), values))
+        for pointer in chosen
+    ]
+    added = data.draw(st.dictionaries(json_keys.filter(lambda key: key not in value), values, max_size=2))
+    changes += [Put(f"/{escape(key)}", new) for key, new in added.items()]
+    assert read(edit(text, changes)).value == _changed(value, changes)
+
+
+def _changed(value: Any, changes: list[Put | Drop]) -> Any:
+    """The same edits on the value: all places as they were before, outer ones before inner ones."""
+    gone = object()
+    value = json.loads(json.dumps(value))
+    for change in sorted(changes, key=lambda each: each.pointer.count("/"), reverse=True):
+        tokens = split(change.pointer)
+        where = value
+        for token in tokens[:-1]:
+            where = where[int(token)] if isinstance(where, list) else where[token]
+        last: Any = int(tokens[-1]) if isinstance(where, list) else tokens[-1]
+        where[last] = gone if isinstance(change, Drop) else change.value
+    return _without(value, gone)
+
+
+def _without(value: Any, gone: object) -> Any:
+    if isinstance(value, dict):
+        return {key: _without(each, gone) for key, each in value.items() if each is not gone}
+    if isinstance(value, list):
+        return [_without(each, gone) for each in value if each is not gone]
+    return value
+
+
+def _value(text: str) -> dict[str, Any]:
+    value = read(text).value
+    assert isinstance(value, dict)
+    return value

@@ -1,0 +1,85 @@
+"""What must hold for any OpenPAI v1 file and any JobSpec that v1 can say."""
+
+import json
+
+import jsonschema  # type: ignore[import-untyped]
+from hypothesis import given
+from hypothesis import strategies as st
+
+from jobs import dialects
+from jobs.dialects.base import Refused
+from jobs.dialects.source import read
+from jobs.spec import JobSpec
+from tests.jobs.dialects.strategies import json_keys, v1_specs, v1_texts, values
+
+V1 = dialects.get("openpai-v1")
+
+
+@given(v1_specs())
+def test_what_v1_can_say_comes_back(spec: JobSpec) -> None:
+    rendered = V1.render(spec, {})
+    assert rendered.notes == ()
+    assert V1.parse(rendered.text).spec == spec
+
+
+@given(v1_texts())
+def test_an_unchanged_file_stays_byte_for_byte(text: str) -> None:
+    parsed = V1.parse(text)
+    assert V1.render(parsed.spec, parsed.extras, base=text).text == text
+    assert V1.render(parsed.spec, parsed.extras, base=parsed.text).text == parsed.text
+
+
+@given(v1_texts())
+def test_a_file_written_anew_says_the_same_with_its_unknown_keys(text: str) -> None:
+    parsed = V1.parse(text)
+    again = V1.parse(V1.render(parsed.spec, parsed.extras).text)
+    assert again.spec == parsed.spec
+    assert again.extras == parsed.extras
+
+
+@given(v1_texts(), v1_specs())
+def test_a_changed_file_says_what_it_shall_and_keeps_its_unknown_keys(text: str, spec: JobSpec) -> None:
+    parsed = V1.parse(text)
+    changed = V1.parse(V1.render(spec, parsed.extras, base=text).text)
+    assert changed.spec == spec
+    kept = {pointer for pointer in parsed.extras if not pointer.startswith(("/taskRoles", "/jobEnvs"))}
+    assert {pointer: changed.extras[pointer] for pointer in kept} == {
+        pointer: parsed.extras[pointer] for pointer in kept
+    }
+
+
+@given(v1_texts(), st.integers(1, 9))
+def test_one_changed_number_changes_one_place(text: str, replicas: int) -> None:
+    spec = V1.parse(text).spec
+    role = spec.roles[0].model_copy(update={"replicas": replicas})
+    wanted = spec.model_copy(update={"roles": (role, *spec.roles[1:])})
+    changed = V1.render(wanted, {}, base=text).text
+    assert V1.parse(changed).spec == wanted
+    before, after = text.splitlines(), changed.splitlines()
+    assert len([line for line in before if line not in after]) <= 2
+
+
+@given(v1_texts())
+def test_the_schema_accepts_what_is_accepted_without_a_note(text: str) -> None:
+    parsed = V1.parse(text)
+    if not {note.code for note in parsed.notes} & {"raised", "below_advised", "number_from_text"}:
+        jsonschema.Draft202012Validator(dict(V1.schema())).validate(read(text).value)
+
+
+@given(
+    st.dictionaries(
+        st.sampled_from([*V1.schema()["properties"], "tmp", "x"]) | json_keys,  # type: ignore[misc]
+        values | st.lists(st.dictionaries(st.sampled_from(["name", "command", "portList", "shmMB"]), values)),
+    )
+)
+def test_any_object_is_read_or_refused_with_places(value: dict[str, object]) -> None:
+    text = json.dumps(value, indent=1)
+    try:
+        V1.parse(text)
+    except Refused as refused:
+        for problem in refused.problems:
+            assert problem.line is not None
+            assert problem.column is not None
+            if problem.fix is not None and problem.fix.value is not None:
+                fixed = V1.apply_fixes(text, [problem.fix])
+                assert V1.locate(fixed, problem.pointer) is not None

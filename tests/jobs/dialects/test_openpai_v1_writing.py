@@ -1,0 +1,181 @@
+"""JobSpec → OpenPAI v1: what is lost is named, what was there stays."""
+
+import json
+from typing import Any
+
+import pytest
+
+from jobs import dialects
+from jobs.dialects.base import Note
+from jobs.dialects.openpai_v1 import keys
+from jobs.spec import (
+    CompletionPolicy,
+    Framework,
+    JobSpec,
+    Mount,
+    MountPurpose,
+    Port,
+    RegistryAuth,
+    Resources,
+    RetryPolicy,
+    SecretRef,
+    TaskRole,
+)
+
+V1 = dialects.get("openpai-v1")
+OUTPUT = Mount(purpose=MountPurpose.OUTPUT, uri=keys.DEFAULT_OUTPUT)
+
+
+def spec(**changes: Any) -> JobSpec:
+    role = changes.pop("role", {})
+    made = TaskRole(**{"name": "main", "command": "run", "image": "i", **role})
+    return JobSpec(**{"name": "j", "roles": (made,), "mounts": (OUTPUT,), **changes})
+
+
+def notes(wanted: JobSpec) -> list[tuple[str, str]]:
+    return [(note.code, note.pointer) for note in V1.render(wanted, {}).notes]
+
+
+def test_nothing_is_lost_of_what_v1_can_say() -> None:
+    assert notes(spec()) == []
+
+
+@pytest.mark.parametrize(
+    ("wanted", "expected"),
+    [
+        (spec(description="d"), [("lost", "/description")]),
+        (spec(tags={"a": "b"}), [("lost", "/tags/a")]),
+        (spec(framework=Framework.PYTORCH), [("lost", "/framework")]),
+        (spec(priority=5), [("lost", "/priority")]),
+        (spec(time_limit_s=60), [("lost", "/time_limit_s")]),
+        (spec(grace_s=60), [("approximated", "/grace_s")]),
+        (spec(hold=True), [("lost", "/hold")]),
+        (spec(role={"env": {"A": "b"}}), [("lost", "/roles/0/env/A")]),
+        (
+            spec(role={"resources": Resources(cpu_milli=1500)}),
+            [("approximated", "/roles/0/resources/cpu_milli")],
+        ),
+        (spec(role={"resources": Resources(disk_mib=1)}), [("approximated", "/roles/0/resources/disk_mib")]),
+        (
+            spec(role={"resources": Resources(memory_mib=10, shm_mib=65)}),
+            [("approximated", "/roles/0/resources/shm_mib")],
+        ),
+        (
+            spec(role={"completion": CompletionPolicy(min_failed=3)}),
+            [("approximated", "/roles/0/completion/min_failed")],
+        ),
+        (spec(name="my job"), [("approximated", "/name")]),
+        (spec(role={"name": "a-b"}), [("approximated", "/roles/0/name")]),
+        (spec(role={"ports": (Port(label="a-b"),)}), [("approximated", "/roles/0/ports/0/label")]),
+        (spec(retry=RetryPolicy(limit=2, on_success=True)), [("lost", "/retry/on_success")]),
+        (spec(keep_failed_s=60), [("approximated", "/keep_failed_s")]),
+        (spec(mounts=()), [("added", "/mounts/0")]),
+        (spec(role={"image": ""}), [("needs_value", "/image")]),
+        (
+            spec(registry_auth=RegistryAuth(username="u", password=SecretRef(name="p"))),
+            [("lost", "/registry_auth/username"), ("lost", "/registry_auth/password/name")],
+        ),
+        (
+            spec(mounts=(OUTPUT, Mount(uri="/a"), Mount(uri="/b", path="/x"))),
+            [("lost", "/mounts/2/purpose"), ("lost", "/mounts/2/uri"), ("lost", "/mounts/2/path")],
+        ),
+    ],
+)
+def test_every_loss_is_named_by_its_path(wanted: JobSpec, expected: list[tuple[str, str]]) -> None:
+    assert notes(wanted) == expected
+
+
+def test_different_images_and_gpu_types_come_down_to_the_first() -> None:
+    one = TaskRole(name="a", command="x", image="i", resources=Resources(gpus=1, gpu_type="P100"))
+    two = TaskRole(name="b", command="x", image="k", resources=Resources(gpus=1, gpu_type="TITANX"))
+    rendered = V1.render(spec(roles=(one, two)), {})
+    value = json.loads(rendered.text)
+    assert (value["image"], value["gpuType"]) == ("i", "P100")
+    assert [(note.code, note.pointer) for note in rendered.notes] == [
+        ("approximated", "/roles/1/image"),
+        ("approximated", "/roles/1/resources/gpu_type"),
+    ]
+
+
+def test_names_that_become_equal_stay_apart() -> None:
+    roles = tuple(TaskRole(name=name, command="x", image="i") for name in ("a-b", "a+b", "a_b"))
+    written = json.loads(V1.render(spec(roles=roles), {}).text)["taskRoles"]
+    assert len({role["name"] for role in written}) == 3
+
+
+def test_secrets_are_written_as_placeholders() -> None:
+    text = V1.render(spec(secret_env={"KEY": SecretRef(name="mine")}), {}).text
+    assert json.loads(text)["jobEnvs"] == {"KEY": "$SECRET:mine"}
+
+
+BASE = """{
+  // ours
+  "jobName": "j", "image": "i",
+  "gpuType": "P100", // the old ones
+  "taskRoles": [
+    {"command": "run", "name": "main", "memoryMB": "2048", "x": [1]},
+    {"name": "side", "command": "help"}
+  ],
+  "jobEnvs": {"A": 1, "B": "b"},
+  "tmp": {"a": 1},
+}
+"""
+
+
+def changed(**changes: Any) -> tuple[str, tuple[Note, ...]]:
+    parsed = V1.parse(BASE)
+    rendered = V1.render(parsed.spec.model_copy(update=changes), parsed.extras, base=BASE)
+    return rendered.text, rendered.notes
+
+
+def roles(**changes: Any) -> tuple[TaskRole, ...]:
+    first, *rest = V1.parse(BASE).spec.roles
+    return (first.model_copy(update=changes), *rest)
+
+
+def test_a_change_changes_its_place_only() -> None:
+    assert changed(name="k") == (BASE.replace('"j"', '"k"'), ())
+    assert changed(roles=roles(command="go")) == (BASE.replace('"run"', '"go"'), ())
+    assert changed(roles=roles(replicas=2)) == (BASE.replace('"x": [1]}', '"x": [1], "taskNumber": 2}'), ())
+    assert changed(env={"A": "1", "B": "c"}) == (BASE.replace('"b"', '"c"'), ())
+    assert changed(env={"B": "b"}) == (BASE.replace('"A": 1, ', ""), ())
+    assert changed(quota="q")[0] == BASE.replace('"a": 1},', '"a": 1},\n  "virtualCluster": "q",')
+
+
+def test_a_renamed_role_keeps_its_place_its_comments_and_its_unknown_keys() -> None:
+    assert changed(roles=roles(name="chief")) == (BASE.replace('"name": "main"', '"name": "chief"'), ())
+
+
+def test_of_two_roles_with_one_name_the_one_that_counts_is_changed() -> None:
+    base = BASE.replace('"side"', '"main"')
+    parsed = V1.parse(base)
+    (only,) = parsed.spec.roles
+    wanted = parsed.spec.model_copy(update={"roles": (only.model_copy(update={"command": "go"}),)})
+    assert V1.render(wanted, {}, base=base).text == base.replace('"help"', '"go"')
+
+
+def test_roles_come_and_go() -> None:
+    first, second = V1.parse(BASE).spec.roles
+    assert changed(roles=(first,))[0] == BASE.replace("]},\n", "]}\n").replace(
+        '    {"name": "side", "command": "help"}\n', ""
+    )
+    third = second.model_copy(update={"name": "third"})
+    text, told = changed(roles=(first, second, third))
+    assert told == ()
+    assert text.startswith(BASE[: BASE.index('"help"}')])
+    assert [role.name for role in V1.parse(text).spec.roles] == ["main", "side", "third"]
+
+
+def test_what_cannot_be_patched_is_written_anew_with_its_unknown_keys() -> None:
+    first, second = V1.parse(BASE).spec.roles
+    text, told = changed(roles=(second, first))
+    assert [note.code for note in told] == ["written_anew"]
+    parsed = V1.parse(text)
+    assert [role.name for role in parsed.spec.roles] == ["side", "main"]
+    assert parsed.extras == V1.parse(BASE).extras
+
+
+def test_a_base_that_cannot_be_read_is_written_anew() -> None:
+    rendered = V1.render(spec(), {}, base="{")
+    assert [note.code for note in rendered.notes] == ["written_anew"]
+    assert V1.parse(rendered.text).spec == spec()

@@ -1,0 +1,106 @@
+"""Which dialect a text is written in."""
+
+import json
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import jsonschema  # type: ignore[import-untyped]
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from jobs import dialects
+from jobs.dialects.base import MAX_BYTES, Refused
+
+JOB = '{"jobName": "a", "image": "i", "taskRoles": [{"name": "m", "command": "c"}]}'
+
+
+def code(text: str) -> str:
+    with pytest.raises(Refused) as caught:
+        dialects.name_of(text)
+    return caught.value.problems[0].code
+
+
+@pytest.mark.parametrize("name", dialects.NAMES)
+def test_every_dialect_is_found_by_its_name_and_publishes_a_valid_schema(name: str) -> None:
+    dialect = dialects.get(name)
+    assert dialect.name == name
+    jsonschema.Draft202012Validator.check_schema(dict(dialect.schema()))
+
+
+def test_an_unknown_name_is_a_key_error() -> None:
+    with pytest.raises(KeyError):
+        dialects.get("cobol")
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        (JOB, "job_name_and_roles"),
+        ("// mine\n" + JOB, "job_name_and_roles"),
+        ('{"taskRoles": []}', "roles_listed"),
+        ('{"jobName": "a"}', "job_name"),
+        (JOB.replace('"a",', '"a"'), "keys_seen"),
+    ],
+)
+def test_openpai_v1_is_recognised_and_says_by_what(text: str, why: str) -> None:
+    assert dialects.name_of(text) == "openpai-v1"
+    assert dialects.detect(text)[0].why == why
+
+
+def test_protocol_v2_in_json_is_not_v1() -> None:
+    text = json.dumps({"protocolVersion": 2, "jobName": "a", "taskRoles": []})
+    assert "openpai-v1" not in [found.name for found in dialects.detect(text)]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("hello", "unknown_dialect"),
+        ("{}", "unknown_dialect"),
+        ('{"a": 1', "unclosed_bracket"),
+        ("x" * (MAX_BYTES + 1), "too_large"),
+        ("[" * 10_000 + "]" * 10_000, "too_deep"),
+    ],
+)
+def test_what_is_no_job_file_is_refused_with_the_nearest_cause(text: str, expected: str) -> None:
+    assert code(text) == expected
+
+
+@given(st.text())
+def test_sniffing_never_raises(text: str) -> None:
+    for found in dialects.detect(text):
+        assert 1 <= found.confidence <= 100
+
+
+def test_reading_a_file_is_fast_and_imports_little() -> None:
+    """In a process of its own: no Django, and the smaller seed in under 2 ms once everything is there."""
+    seed = Path(__file__).parents[2] / "data" / "seeds" / "helloworld.json"
+    program = """
+import sys, time
+from pathlib import Path
+from jobs import dialects
+text = Path(sys.argv[1]).read_text()
+dialect = dialects.get(dialects.name_of(text))
+dialect.parse(text)
+times = []
+for _ in range(20):
+    begun = time.process_time()
+    dialect.parse(text)
+    times.append(time.process_time() - begun)
+assert min(times) < 0.002, times
+assert not any(name.split(".")[0] == "django" for name in sys.modules)
+"""
+    subprocess.run([sys.executable, "-c", program, str(seed)], check=True, cwd=Path(__file__).parents[3])
+
+
+def test_five_hundred_roles_are_read_in_a_tenth_of_a_second() -> None:
+    role = json.loads(JOB)["taskRoles"][0] | {"portList": [{"label": "a", "beginAt": 0, "portNumber": 1}]}
+    text = json.dumps(
+        json.loads(JOB) | {"taskRoles": [role | {"name": f"r{n}"} for n in range(500)]}, indent=2
+    )
+    begun = time.process_time()
+    assert len(dialects.get("openpai-v1").parse(text).spec.roles) == 500
+    assert time.process_time() - begun < 0.1

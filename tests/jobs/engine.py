@@ -1,0 +1,158 @@
+"""An engine in memory that keeps the backend contract, and can be made to misbehave on demand.
+
+Real engines are tested by the contract suite; this one stands in where the test is about the console:
+a reply that gets lost, an engine that is away, a job that disappears and comes back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from jobs.backends.base import (
+    Capability,
+    Gone,
+    Handle,
+    Inventory,
+    LogSlice,
+    LogState,
+    NodeSeen,
+    NotSent,
+    Observation,
+    Refused,
+    ReplicaSeen,
+    Submission,
+    TaskRef,
+    Unknown,
+    Unreachable,
+)
+from jobs.states import Phase, Reason, ReasonCode, State, TaskState
+
+
+@dataclass
+class MemoryEngine:
+    """`starts` counts how often each key was really started: the judge of "once"."""
+
+    starts: dict[str, int] = field(default_factory=dict)
+    jobs: dict[Handle, Observation] = field(default_factory=dict)
+    stopped: list[Handle] = field(default_factory=list)
+    forgotten: list[Handle] = field(default_factory=list)
+    refusal: Reason | None = None
+    full: bool = False
+    lose_reply: bool = False
+    lose_request: bool = False
+    away: bool = False
+    listings: int = 0
+
+    capabilities = frozenset({Capability.GANG, Capability.INVENTORY})
+
+    def find(self, keys: Sequence[str]) -> Mapping[str, Sequence[Handle]]:
+        self._answer()
+        return {key: [Handle(f"h-{key}")] if f"h-{key}" in self.jobs else [] for key in keys}
+
+    def submit(self, submission: Submission) -> Handle:
+        if self.refusal is not None:
+            raise Refused(self.refusal)
+        if self.full:
+            raise NotSent(Reason(ReasonCode.WAITING_CAPACITY))
+        if self.lose_request:
+            raise Unknown
+        handle = Handle(f"h-{submission.key}")
+        if handle not in self.jobs:
+            self.starts[submission.key] = self.starts.get(submission.key, 0) + 1
+            self.jobs[handle] = self._pending(submission)
+        if self.lose_reply:
+            raise Unknown
+        return handle
+
+    def _pending(self, submission: Submission) -> Observation:
+        replicas = tuple(
+            ReplicaSeen(role.name, index, TaskState.WAITING)
+            for role in submission.spec.roles
+            for index in range(role.replicas)
+        )
+        return Observation(
+            State.PENDING, Reason(ReasonCode.STARTING), Phase.ENV_PREPARING, replicas, version="1"
+        )
+
+    def observe(self, handles: Sequence[Handle]) -> Mapping[Handle, Observation | Gone]:
+        self._answer()
+        self.listings += 1
+        return {handle: self.jobs.get(handle, Gone.GONE) for handle in handles}
+
+    def stop(self, handle: Handle, *, grace_s: int, signal: str) -> None:
+        self._answer()
+        self.stopped.append(handle)
+
+    def read_log(self, handle: Handle, task: TaskRef, cursor: str, limit: int) -> LogSlice:
+        return LogSlice(b"", cursor, LogState.OPEN)
+
+    def inventory(self) -> Inventory:
+        self._answer()
+        return Inventory((NodeSeen("memory-1", 64_000, 256 * 1024),))
+
+    def forget(self, handle: Handle) -> None:
+        self._answer()
+        self.forgotten.append(handle)
+
+    def bell(self) -> Path | None:
+        return None
+
+    def _answer(self) -> None:
+        if self.away:
+            raise Unreachable("the engine does not answer")
+
+    # --- what happens at the engine ---
+
+    def run(self, handle: Handle, *, run: int = 1) -> None:
+        """Every replica runs."""
+        self._become(handle, State.RUNNING, ReasonCode.RUNNING, TaskState.RUNNING, run=run)
+
+    def requeue(self, handle: Handle, run: int) -> None:
+        """The engine puts it back into its own queue and counts a new run."""
+        self._become(handle, State.PENDING, ReasonCode.ENGINE_QUEUE, TaskState.WAITING, run=run)
+
+    def succeed(self, handle: Handle) -> None:
+        """Every replica ends with 0."""
+        self._become(handle, State.SUCCEEDED, ReasonCode.COMPLETED, TaskState.SUCCEEDED, exit_code=0)
+
+    def fail(self, handle: Handle, code: ReasonCode = ReasonCode.EXIT_CODE) -> None:
+        """Every replica ends with 1."""
+        self._become(handle, State.FAILED, code, TaskState.FAILED, exit_code=1)
+
+    def end_stopped(self, handle: Handle) -> None:
+        """The stop took effect."""
+        self._become(handle, State.STOPPED, ReasonCode.USER_STOP, TaskState.STOPPED)
+
+    def _become(
+        self,
+        handle: Handle,
+        state: State,
+        code: ReasonCode,
+        task: TaskState,
+        *,
+        exit_code: int | None = None,
+        run: int | None = None,
+    ) -> None:
+        old = self.jobs[handle]
+        self.jobs[handle] = replace(
+            old,
+            state=state,
+            reason=Reason(code),
+            phase=Phase.RUNNING,
+            replicas=tuple(
+                replace(r, state=task, exit_code=exit_code, node="memory-1") for r in old.replicas
+            ),
+            run=run or old.run,
+            version=str(int(old.version) + 1),
+            started_at=old.started_at or 1_700_000_000.0,
+        )
+
+
+running = MemoryEngine()
+
+
+def current(_home: object, _config: object) -> MemoryEngine:
+    """The factory named in `jobs.engines`: the engine of the running test."""
+    return running

@@ -1,0 +1,183 @@
+"""What a page hears of changes: only its own workspaces', coalesced, and never silently too little."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import httpx
+import pytest
+from django.conf import LazySettings
+from django.contrib.sessions.models import Session
+
+from jobs import bus, transitions
+from jobs.live import connection, cursor, seats
+from jobs.models import Job
+from quotas.models import Membership, User
+from tests.factories import make_job
+from tests.jobs.live.conftest import People
+from tests.serving import RedisServer, listening
+from tests.waiting import wait_for
+
+SignIn = Callable[[User], httpx.Client]
+
+
+def test_a_change_is_told_by_name(sign_in: SignIn, people: People, job: Job) -> None:
+    with listening(sign_in(people.owner), "/live/") as events:
+        hello = events.next("changed")
+        assert hello.data == {"names": []}
+        assert cursor.parse(hello.identity)
+        transitions.tell(job)
+        told = events.next("changed")
+    assert told.data == {"names": [f"job:{job.public_id}", "jobs"]}
+    assert cursor.parse(told.identity)
+
+
+def test_changes_of_other_workspaces_are_not_told(sign_in: SignIn, people: People, job: Job) -> None:
+    mine = make_job(owner=people.stranger)
+    with listening(sign_in(people.stranger), "/live/") as events:
+        events.next("changed")
+        transitions.tell(job)
+        transitions.tell(mine)
+        assert f"job:{mine.public_id}" in events.next("changed").data["names"]
+
+
+def test_changes_that_follow_each_other_are_told_together(sign_in: SignIn, people: People, job: Job) -> None:
+    with listening(sign_in(people.owner), "/live/") as events:
+        events.next("changed")
+        for number in range(50):
+            bus.publish(job.workspace_id, [f"job:{number}"])
+        told: set[str] = set()
+        messages = 0
+        while len(told) < 50:
+            told.update(events.next("changed").data["names"])
+            messages += 1
+    assert messages <= 3
+
+
+def test_what_happened_while_the_page_was_away_is_told(sign_in: SignIn, people: People, job: Job) -> None:
+    since = cursor.at_render()
+    transitions.tell(job)
+    for asked in ({"params": {"since": since}}, {"headers": {"Last-Event-ID": since}}):
+        with listening(sign_in(people.owner), "/live/", **asked) as events:
+            assert f"job:{job.public_id}" in events.next("changed").data["names"]
+
+
+def test_a_page_older_than_the_stream_starts_afresh(sign_in: SignIn, people: People, job: Job) -> None:
+    since = cursor.at_render()
+    wait_for(lambda: cursor.at_render() != since)  # the clock has gone on by a millisecond
+    for _change in range(bus.STREAM_LENGTH + 200):
+        bus.publish(job.workspace_id, ["jobs"])
+    with listening(sign_in(people.owner), "/live/", params={"since": since}) as events:
+        assert events.next("changed", "reset").name == "reset"
+
+
+def test_a_page_from_before_redis_lost_everything_starts_afresh(
+    sign_in: SignIn, people: People, job: Job
+) -> None:
+    since = cursor.at_render()
+    bus.client().flushall()
+    with listening(sign_in(people.owner), "/live/", params={"since": since}) as events:
+        assert events.next("changed", "reset").name == "reset"
+
+
+def test_a_restart_of_redis_ends_no_stream_and_loses_no_change(
+    sign_in: SignIn, people: People, job: Job, redis_server: RedisServer
+) -> None:
+    with listening(sign_in(people.owner), "/live/") as events:
+        events.next("changed")
+        redis_server.stop()
+        assert events.next("reset").identity == ""  # anything may happen now, and nobody can tell
+        redis_server.start()
+        assert cursor.parse(events.next("reset").identity)
+        bus._away_until = 0.0
+        transitions.tell(job)
+        assert f"job:{job.public_id}" in events.next("changed").data["names"]
+
+
+def test_a_stream_that_begins_while_redis_is_away_works_once_it_is_back(
+    sign_in: SignIn, people: People, job: Job, redis_server: RedisServer
+) -> None:
+    redis_server.stop()
+    with listening(sign_in(people.owner), "/live/") as events:
+        assert events.next("reset").identity == ""
+        redis_server.start()
+        assert cursor.parse(events.next("reset").identity)
+        bus._away_until = 0.0
+        transitions.tell(job)
+        assert f"job:{job.public_id}" in events.next("changed").data["names"]
+
+
+def test_nobody_listens_without_signing_in(base_url: str, job: Job) -> None:
+    for path in ("/live/", f"/jobs/{job.public_id}/stream"):
+        assert httpx.get(base_url + path, trust_env=False).status_code == 401
+
+
+def test_the_stream_of_a_job_tells_nothing_of_others(sign_in: SignIn, people: People, job: Job) -> None:
+    with listening(sign_in(people.member), f"/jobs/{job.public_id}/stream") as events:
+        events.next("changed")
+        bus.publish(job.workspace_id, ["job:another"])
+        transitions.tell(job)
+        assert events.next("changed").data["names"] == [f"job:{job.public_id}", "jobs"]
+
+
+def test_a_strangers_job_is_not_there_and_a_members_log_is_refused(
+    sign_in: SignIn, people: People, job: Job
+) -> None:
+    path = f"/jobs/{job.public_id}/stream"
+    assert sign_in(people.stranger).get(path).status_code == 404
+    assert sign_in(people.member).get(path, params={"log": "main/0"}).status_code == 403
+
+
+@pytest.fixture
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rights are looked at again at once."""
+    monkeypatch.setattr(connection, "LOOK_AGAIN_S", (0.05, 0.1))
+
+
+@pytest.mark.usefixtures("impatient")
+def test_the_stream_ends_after_signing_out(sign_in: SignIn, people: People, job: Job) -> None:
+    with listening(sign_in(people.owner), "/live/") as events:
+        events.next("changed")
+        Session.objects.all().delete()
+        events.ended()
+
+
+@pytest.mark.usefixtures("impatient")
+def test_the_stream_ends_when_the_account_is_disabled(sign_in: SignIn, people: People, job: Job) -> None:
+    with listening(sign_in(people.owner), f"/jobs/{job.public_id}/stream") as events:
+        events.next("changed")
+        User.objects.filter(pk=people.owner.pk).update(is_active=False)
+        events.ended()
+
+
+@pytest.mark.usefixtures("impatient")
+def test_the_stream_of_a_job_ends_with_the_right_to_see_it(sign_in: SignIn, people: People, job: Job) -> None:
+    with listening(sign_in(people.member), f"/jobs/{job.public_id}/stream") as events:
+        events.next("changed")
+        Membership.objects.filter(user=people.member).delete()
+        events.ended()
+
+
+@pytest.mark.usefixtures("impatient")
+def test_a_workspace_that_is_joined_meanwhile_is_told_of(sign_in: SignIn, people: People, job: Job) -> None:
+    with listening(sign_in(people.stranger), "/live/") as events:
+        events.next("changed")
+        Membership.objects.create(user=people.stranger, workspace=job.workspace)
+        events.next("reset")
+        transitions.tell(job)
+        assert f"job:{job.public_id}" in events.next("changed").data["names"]
+
+
+def test_a_person_has_so_many_streams_and_no_more(
+    sign_in: SignIn, people: People, job: Job, settings: LazySettings
+) -> None:
+    settings.CONSOLE_STREAMS_PER_PERSON = 2
+    client = sign_in(people.owner)
+    with listening(client, "/live/") as first, listening(client, "/live/"):
+        first.next("changed")
+        refused = client.get("/live/")
+        assert refused.status_code == 429
+        assert int(refused.headers["Retry-After"]) > 0
+        with listening(sign_in(people.member), "/live/") as another:
+            another.next("changed")
+    wait_for(lambda: seats.taken() == 0)

@@ -1,0 +1,91 @@
+"""What a connection has still to be told: gathered, bounded, and spread when there is a crowd."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+import pytest
+
+from jobs.live import inbox as module
+from jobs.live.cursor import Cursor, parse
+from jobs.live.inbox import Inbox, spread_ms
+
+NOW = Cursor(1_700_000_000_000, 7)
+
+
+@pytest.fixture
+def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No pause between two messages."""
+    monkeypatch.setattr(module, "LEAST_S", 0.0)
+
+
+async def woken(*fills: Callable[[Inbox], None]) -> Inbox:
+    """An inbox that was filled, once it has called for somebody to take it."""
+    wake = asyncio.Event()
+    box = Inbox(wake.set)
+    for fill in fills:
+        fill(box)
+    await asyncio.wait_for(wake.wait(), 5)
+    return box
+
+
+async def test_names_are_told_once_and_sorted() -> None:
+    box = await woken(lambda box: box.put(["b", "a"], NOW), lambda box: box.put(["a"], NOW))
+    assert box.look() == (["a", "b"], str(NOW), 0)
+    assert box.look() is None
+
+
+async def test_what_comes_right_after_a_message_waits_for_the_next() -> None:
+    wake = asyncio.Event()
+    box = Inbox(wake.set)
+    loop = asyncio.get_running_loop()
+    box.put(["first"], NOW)
+    await wake.wait()
+    assert box.look()
+    told = loop.time()
+    wake.clear()
+    box.put(["second"], NOW)
+    assert box.look() is None
+    await asyncio.wait_for(wake.wait(), 5)
+    assert loop.time() - told >= module.LEAST_S * 0.9
+    assert box.look() == (["second"], str(NOW), 0)
+
+
+async def test_more_names_than_are_worth_telling_become_everything() -> None:
+    names = [f"job:{number}" for number in range(module.MOST_NAMES + 1)]
+    box = await woken(lambda box: box.put(names, NOW))
+    assert box.look() == (None, str(NOW), 0)
+
+
+@pytest.mark.usefixtures("at_once")
+async def test_everything_is_told_once() -> None:
+    box = await woken(lambda box: box.put(["a"], NOW), lambda box: box.put_everything(None))
+    assert box.look() == (None, str(NOW), 0)
+    box = await woken(lambda box: box.put(["a"], NOW))
+    assert box.look() == (["a"], str(NOW), 0)
+
+
+async def test_other_names_are_not_heard() -> None:
+    wake = asyncio.Event()
+    box = Inbox(wake.set, frozenset({"mine"}))
+    box.put(["other"], NOW)
+    box.put(["other", "mine"], NOW)
+    await asyncio.wait_for(wake.wait(), 5)
+    assert box.look() == (["mine"], str(NOW), 0)
+
+
+def test_a_crowd_comes_back_spread_over_time_and_a_few_at_once() -> None:
+    assert spread_ms(1) == spread_ms(module.CROWD) == 0
+    assert 0 < spread_ms(module.CROWD + 1) < spread_ms(400) <= module.SPREAD_MS_MOST
+    assert spread_ms(100_000) == module.SPREAD_MS_MOST
+
+
+@pytest.mark.parametrize("text", ["", "1", "1-", "-1", "1-2-3", "a-b", "1.1.5", "9" * 30 + "-1", None])
+def test_what_is_no_cursor_is_none(text: str | None) -> None:
+    assert parse(text) is None
+
+
+def test_a_cursor_is_read_as_it_was_written() -> None:
+    assert parse(str(NOW)) == NOW
+    assert NOW.before < f"{NOW.moment}-0"

@@ -1,0 +1,279 @@
+"""A log on the wire: every byte once and in order, whoever comes when and however it is cut."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import httpx
+import pytest
+
+from jobs import bus, logs, transitions
+from jobs.live import tail
+from jobs.models import Attempt, Job, LogStream
+from jobs.states import State
+from quotas.models import User
+from tests.factories import attempt_of, make_task
+from tests.jobs.live.conftest import People, WrittenLog
+from tests.serving import EventReader, RedisServer, listening
+
+SignIn = Callable[[User], httpx.Client]
+
+
+@pytest.fixture
+def listen(sign_in: SignIn, people: People, job: Job) -> Callable[..., Any]:
+    """Listen to the log of the job's replica as its owner."""
+
+    def opened(**params: object) -> Any:
+        client = sign_in(people.owner)
+        return listening(client, f"/jobs/{job.public_id}/stream", params={"log": "main/0", **params})
+
+    return opened
+
+
+Listen = Callable[..., Any]
+
+
+def read_until(events: EventReader, size: int) -> str:
+    """The text up to the byte `size` of the log, with its ids in step."""
+    text = ""
+    at = 0
+    while at < size:
+        event = events.next("log")
+        text += event.data
+        at = int(event.identity.rpartition(".")[2])
+    return text
+
+
+def test_what_was_written_and_what_is_being_written(listen: Listen, written: WrittenLog) -> None:
+    written.write("first\n")
+    with listen() as events:
+        first = events.next("log")
+        assert (first.data, first.identity) == ("first\n", "1.1.6")
+        written.write("second\n")
+        second = events.next("log")
+        assert (second.data, second.identity) == ("second\n", "1.1.13")
+
+
+def test_a_stream_begins_at_the_byte_that_was_asked_for(listen: Listen, written: WrittenLog) -> None:
+    written.write("first\nsecond\n")
+    with listen(offset=6) as events:
+        assert events.next("log").data == "second\n"
+
+
+def test_a_negative_offset_begins_at_a_line(listen: Listen, written: WrittenLog) -> None:
+    written.write("first\nsecond\nthird\n")
+    with listen(offset=-8) as events:
+        assert events.next("log").data == "second\nthird\n"
+
+
+def test_a_reconnection_goes_on_where_it_was(
+    sign_in: SignIn, people: People, job: Job, written: WrittenLog
+) -> None:
+    written.write("first\nsecond\n")
+    again = {"params": {"log": "main/0"}, "headers": {"Last-Event-ID": "1.1.6"}}
+    with listening(sign_in(people.owner), f"/jobs/{job.public_id}/stream", **again) as events:
+        assert events.next("log").data == "second\n"
+
+
+def test_a_character_is_never_cut(listen: Listen, written: WrittenLog) -> None:
+    first, second, third = "日".encode()
+    written.write(bytes([first]))
+    with listen() as events:
+        written.write(bytes([second]))
+        written.write(bytes([third]) + "本".encode()[:2])
+        event = events.next("log")
+        assert (event.data, event.identity) == ("日", "1.1.3")
+        written.write("本".encode()[2:])
+        assert events.next("log").data == "本"
+
+
+def test_what_is_no_text_is_marked_and_ends_nothing(listen: Listen, written: WrittenLog) -> None:
+    with listen() as events:
+        written.write(b"a\xff\x00b\n")
+        event = events.next("log")
+        assert (event.data, event.identity) == ("a\ufffd\x00b\n", "1.1.5")
+        written.write(b"\xe6")  # the beginning of a character that never comes
+        written.finish()
+        assert events.next("log").data == "\ufffd"
+        assert events.next().name == "end"
+
+
+def test_a_long_log_comes_whole_from_any_byte(listen: Listen, written: WrittenLog) -> None:
+    text = "".join(f"{number} 日本語 é\n" for number in range(20_000))
+    data = text.encode()
+    assert len(data) > 4 * tail.SLICE
+    written.write(data)
+    with listen() as events:
+        assert read_until(events, len(data)) == text
+        written.write("more\n")
+        assert events.next("log").data == "more\n"
+    start = len("".join(f"{number} 日本語 é\n" for number in range(7777)).encode())
+    with listen(offset=start) as events:
+        assert read_until(events, len(data) + len("more\n")) == data[start:].decode() + "more\n"
+
+
+def test_a_log_that_grows_faster_than_anybody_reads_comes_whole(listen: Listen, written: WrittenLog) -> None:
+    line = "x" * 999 + "\n"
+    with listen() as events:
+        written.write("begin\n")
+        assert events.next("log").data == "begin\n"
+        for _burst in range(4):
+            written.write(line * (tail.HURRY // 1000 + 500))
+        size = written.path.stat().st_size
+        assert read_until(events, size) == line * ((size - 6) // 1000)
+
+
+def test_all_who_follow_get_the_same(listen: Listen, written: WrittenLog) -> None:
+    with listen() as first, listen() as second:
+        for events in (first, second):
+            events.next()
+        for number in range(50):
+            written.write(f"{number}\n")
+        whole = "".join(f"{number}\n" for number in range(50))
+        with listen() as third:
+            for events in (first, second, third):
+                assert read_until(events, len(whole)) == whole
+
+
+def test_the_end_is_told_when_the_replica_has_ended(listen: Listen, job: Job, written: WrittenLog) -> None:
+    with listen() as events:
+        written.write("done\n")
+        written.finish()
+        transitions.tell(job)
+        assert events.next("log").data == "done\n"
+        end = events.next("log", "end")
+    assert (end.name, end.data, end.identity) == ("end", {"state": "complete"}, "1.1.5")
+
+
+def test_a_log_follows_without_redis(
+    listen: Listen, job: Job, written: WrittenLog, redis_server: RedisServer
+) -> None:
+    redis_server.stop()
+    with listen() as events:
+        written.write("still here\n")
+        assert events.next("log").data == "still here\n"
+        written.finish()
+        assert events.next("end").data == {"state": "complete"}
+
+
+def test_a_stored_log_is_sent_from_the_store(listen: Listen, job: Job, written: WrittenLog) -> None:
+    data = ("日" * 30_000).encode()
+    written.write(data)
+    written.finish()
+    logs.seal(written.stream)
+    written.path.unlink()
+    with listen() as events:
+        assert read_until(events, len(data)) == data.decode()
+        assert events.next("end").identity == f"1.1.{len(data)}"
+
+
+def test_who_is_behind_reads_on_though_the_file_is_gone(listen: Listen, written: WrittenLog) -> None:
+    text = "line\n" * 50_000
+    written.write(text)
+    with listen() as events:
+        first = events.next("log").data
+        written.finish()
+        logs.seal(written.stream)
+        written.path.unlink()
+        assert first + read_until(events, len(text)) == text
+
+
+def test_a_log_that_has_been_lost_ends(listen: Listen, written: WrittenLog) -> None:
+    written.path.unlink()
+    LogStream.objects.filter(pk=written.stream.pk).update(state=LogStream.State.GONE, sealed=True)
+    with listen() as events:
+        assert events.next("end").data == {"state": "gone"}
+
+
+def test_a_replica_that_has_not_begun_is_waited_for(
+    sign_in: SignIn, people: People, job: Job, written: WrittenLog
+) -> None:
+    path = written.stream.live_path
+    LogStream.objects.filter(pk=written.stream.pk).update(live_path="")
+    with listening(
+        sign_in(people.owner), f"/jobs/{job.public_id}/stream", params={"log": "main/0"}
+    ) as events:
+        events.next("changed")
+        written.write("now\n")
+        LogStream.objects.filter(pk=written.stream.pk).update(live_path=path)
+        bus.publish(job.workspace_id, [bus.job_name(job.public_id)])
+        assert events.next("log").data == "now\n"
+
+
+def second_attempt(job: Job) -> WrittenLog:
+    """The job is tried again."""
+    Attempt.objects.filter(job=job).update(live=False)
+    job.attempt_number = 2
+    job.save()
+    make_task(transitions.new_attempt(job, 2))
+    return WrittenLog(job)
+
+
+def test_the_next_attempt_is_gone_on_with(listen: Listen, job: Job, written: WrittenLog) -> None:
+    written.write("one\n")
+    with listen() as events:
+        assert events.next("log").data == "one\n"
+        written.write("and done\n")
+        again = second_attempt(job)
+        again.write("two\n")
+        transitions.tell(job)
+        assert events.next("log").data == "and done\n"
+        assert events.next("attempt").data == {"attempt": 2, "run": 1}
+        told = events.next("log")
+        assert (told.data, told.identity) == ("two\n", "2.1.4")
+
+
+def test_a_reconnection_in_an_earlier_attempt_misses_nothing(
+    sign_in: SignIn, people: People, job: Job, written: WrittenLog
+) -> None:
+    written.write("one\nand done\n")
+    written.finish()
+    second_attempt(job).write("two\n")
+    again = {"params": {"log": "main/0"}, "headers": {"Last-Event-ID": "1.1.4"}}
+    with listening(sign_in(people.owner), f"/jobs/{job.public_id}/stream", **again) as events:
+        assert events.next("log").data == "and done\n"
+        assert events.next("attempt").identity == "2.1.0"
+        assert events.next("log").data == "two\n"
+
+
+def test_an_attempt_that_was_asked_for_is_the_only_one(listen: Listen, job: Job, written: WrittenLog) -> None:
+    written.write("one\n")
+    written.finish()
+    second_attempt(job).write("two\n")
+    with listen(attempt=1, run=1) as events:
+        assert events.next("log").data == "one\n"
+        assert events.next().name == "end"
+
+
+def test_a_job_that_ended_before_the_replica_began_has_an_end(
+    sign_in: SignIn, people: People, job: Job
+) -> None:
+    LogStream.objects.filter(attempt=attempt_of(job)).delete()
+    Job.objects.filter(pk=job.pk).update(state=State.STOPPED)
+    with listening(
+        sign_in(people.owner), f"/jobs/{job.public_id}/stream", params={"log": "main/0"}
+    ) as events:
+        assert events.next("end").data == {"state": "gone"}
+
+
+@pytest.mark.parametrize("params", [{"log": "main/x"}, {"log": "main/0", "offset": "1.5"}])
+def test_what_is_no_number_is_refused(
+    sign_in: SignIn, people: People, job: Job, params: dict[str, str]
+) -> None:
+    assert sign_in(people.owner).get(f"/jobs/{job.public_id}/stream", params=params).status_code == 400
+
+
+def test_a_log_behind_a_link_is_not_followed(
+    sign_in: SignIn, people: People, job: Job, written: WrittenLog
+) -> None:
+    secret = logs.jobs_root() / "secret"
+    secret.write_text("not yours\n")
+    written.path.unlink()
+    written.path.symlink_to(secret)
+    with listening(
+        sign_in(people.owner), f"/jobs/{job.public_id}/stream", params={"log": "main/0"}
+    ) as events:
+        LogStream.objects.filter(pk=written.stream.pk).update(state=LogStream.State.GONE, sealed=True)
+        transitions.tell(job)
+        assert events.next("log", "end").name == "end"

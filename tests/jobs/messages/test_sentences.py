@@ -1,0 +1,118 @@
+"""Every code has a sentence, and no missing parameter breaks one."""
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from jobs import dialects, messages
+from jobs.dialects.base import Note, Problem, Refused
+from jobs.messages import notes, problems, reasons
+from jobs.messages.sentences import needs, say
+from jobs.states import Phase, ReasonCode, State, TaskState
+
+ROOT = Path(__file__).parents[3]
+PROBLEM_CALLS = {"Problem", "Cause", "problem", "_problem"}
+NOTE_CALLS = {"Note", "note"}
+
+
+def codes(calls: set[str]) -> Iterator[str]:
+    """The literal first arguments of those calls, over the whole of `jobs` and `quotas`."""
+    for path in [*(ROOT / "jobs").rglob("*.py"), *(ROOT / "quotas").rglob("*.py")]:
+        for node in ast.walk(ast.parse(path.read_text())):
+            if not isinstance(node, ast.Call):
+                continue
+            function = node.func
+            name = function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
+            if name in calls:
+                yield from (
+                    argument.value
+                    for argument in node.args[:2]
+                    if isinstance(argument, ast.Constant)
+                    and isinstance(argument.value, str)
+                    and argument.value.replace("_", "").isalpha()
+                )
+
+
+@pytest.mark.parametrize("code", sorted(set(codes(PROBLEM_CALLS))))
+def test_every_problem_has_a_sentence(code: str) -> None:
+    assert code in problems._SENTENCES
+    assert messages.problem_message(Problem(code))
+
+
+@pytest.mark.parametrize("code", sorted(set(codes(NOTE_CALLS)) - {"command_mended"}))
+def test_every_note_has_a_sentence(code: str) -> None:
+    assert code in notes._SENTENCES
+    assert messages.note_message(Note(code))
+
+
+@pytest.mark.parametrize("code", ReasonCode)
+def test_every_reason_has_a_sentence_without_any_parameter(code: ReasonCode) -> None:
+    sentence = messages.reason_message(code, {})
+    assert sentence.endswith(".")
+    assert "…" not in sentence
+    assert "%" not in sentence
+    nothing = dict.fromkeys(("role", "index", "exit_code", "wanted", "free", "cluster", "error", "by"))
+    assert messages.reason_message(code, nothing) == sentence
+
+
+@pytest.mark.parametrize("code", ReasonCode)
+def test_odd_parameters_break_no_sentence(code: ReasonCode) -> None:
+    names = {name for each in reasons._SENTENCES.get(code, ()) for name in needs(each)}
+    for odd in ("x", 0, -5, 10**12, "100%"):
+        assert messages.reason_message(code, {**dict.fromkeys(names, odd), "kind": odd, "limit_s": odd})
+
+
+def test_every_state_and_phase_has_a_name() -> None:
+    assert all(messages.state_label(state) for state in State)
+    assert all(messages.task_state_label(state) for state in TaskState)
+    assert all(messages.phase_label(phase) for phase in Phase)
+    assert messages.state_label("RUNNING") == "Running"
+
+
+def test_the_fullest_sentence_is_chosen() -> None:
+    templates = ("%(a)s and %(b)s", "%(a)s", "none")
+    assert say(templates, {"a": 1, "b": 0}) == "1 and 0"
+    assert say(templates, {"a": 1, "b": None}) == "1"
+    assert say(templates, {"b": ""}) == "none"
+    assert say(("%(a)s!",), {}) == "…!"
+
+
+def test_codes_of_a_later_version_are_shown_as_they_are() -> None:
+    assert messages.reason_message("struck_by_lightning", {}) == "struck_by_lightning"
+    assert messages.problem_message(Problem("new_rule")) == "new_rule"
+    assert messages.note_message(Note("new_note")) == "new_note"
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        (
+            '{"jobName": "a b", "image": "i", "taskRoles": [{"name": "m", "command": "c"}]}',
+            "jobName “a b” may only have the characters A-Z a-z 0-9 - . _ ~.",
+        ),
+        (
+            '{"jobName": "a", "image": 7, "taskRoles": [{"name": "m", "command": "c"}]}',
+            "image must be a text in quotes, not a number.",
+        ),
+        (
+            '{"jobName": "a", "image": "i", "taskRoles": [{"name": "m", "command": "c", "shmMB": 200}]}',
+            "shmMB is 200; it may be at most memoryMB, which is 100.",
+        ),
+        ('{"jobName": True}', "JSON writes true, not True."),
+        ('{"a": 1\n"b": 2}', 'A comma is missing before ".'),
+    ],
+)
+def test_problems_say_what_would_be_right(text: str, sentence: str) -> None:
+    with pytest.raises(Refused) as caught:
+        dialects.get("openpai-v1").parse(text)
+    assert messages.problem_message(caught.value.problems[0]) == sentence
+
+
+def test_a_mended_command_says_what_was_wrong_with_it() -> None:
+    note = Note("command_mended", params={"findings": "token_empty,any_origin"})
+    assert messages.note_message(note) == (
+        "Jupyter would have been open to others (no token of its own, pages of any site could talk to it). "
+        "The mended command listens on the loopback address and asks for a token, which the link carries."
+    )

@@ -1,0 +1,189 @@
+"""`job-console`: job files on a command line, in a process without settings, server or database."""
+
+import json
+import os
+import stat
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from jobs.cli import check, main
+
+ROOT = Path(__file__).parents[2]
+SEEDS = ROOT / "tests" / "data" / "seeds"
+GOOD = '{"jobName": "a", "image": "i", "taskRoles": [{"name": "m", "command": "c"}]}'
+BAD = """{
+  // mine
+  "jobName": "a b",
+  "image": "i",
+  "taskRoles": [{"name": "m", "command": "c", "memoryMB": 100, "shmMB": 900}],
+}
+"""
+MENDED = BAD.replace('"a b"', '"a_b"').replace("900", "100")
+
+
+def run(*arguments: str, stdin: bytes = b"", **env: str) -> subprocess.CompletedProcess[bytes]:
+    """The command in a process of its own, with no settings at all."""
+    program = "import sys; from jobs.cli import main; sys.exit(main())"
+    clean = {
+        name: value for name, value in os.environ.items() if not name.startswith(("DJANGO_", "CONSOLE_"))
+    }
+    return subprocess.run(
+        [sys.executable, "-c", program, *arguments],
+        input=stdin,
+        capture_output=True,
+        cwd=ROOT,
+        env={**clean, **env},
+        check=False,
+    )
+
+
+@pytest.fixture
+def bad(tmp_path: Path) -> Path:
+    path = tmp_path / "job.json"
+    path.write_text(BAD)
+    return path
+
+
+def test_a_good_file_is_told_so_without_settings_or_database() -> None:
+    done = run("check", "-", "--json", stdin=GOOD.encode(), DJANGO_SETTINGS_MODULE="no.such.settings")
+    assert done.returncode == 0, done.stderr
+    result = json.loads(done.stdout)
+    assert (result["file"], result["dialect"], result["ok"], result["problems"]) == (
+        "-",
+        "openpai-v1",
+        True,
+        [],
+    )
+
+
+@pytest.mark.parametrize("seed", ["helloworld", "jupyter"])
+def test_the_scm_pages_files_are_accepted(seed: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["check", str(SEEDS / f"{seed}.json")]) == 0
+    assert "ok" in capsys.readouterr().out
+
+
+def test_problems_come_with_place_message_rule_and_fix(bad: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["check", str(bad), "--json"]) == 1
+    result = json.loads(capsys.readouterr().out)
+    assert not result["ok"]
+    assert result["problems"][0] == {
+        "pointer": "/jobName",
+        "line": 3,
+        "column": 14,
+        "code": "bad_name",
+        "message": "jobName “a b” may only have the characters A-Z a-z 0-9 - . _ ~.",
+        "params": {"key": "jobName", "value": "a b", "allowed": "A-Za-z0-9\\-._~"},
+        "fix": {"pointer": "/jobName", "value": "a_b"},
+        "source": "SCM page, OpenPAI v0.14",
+    }
+    assert (result["problems"][1]["line"], result["problems"][1]["column"]) == (5, 73)
+
+
+def test_notes_have_places_too(bad: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    bad.write_text(GOOD.replace('"i",', '"i",\n "x": 1,'))
+    assert main(["check", str(bad), "--json"]) == 0
+    notes: list[dict[str, Any]] = json.loads(capsys.readouterr().out)["notes"]
+    assert [(note["line"], note["column"]) for note in notes if note["code"] == "unknown_key"] == [(2, 7)]
+
+
+def test_people_read_one_line_a_finding(bad: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["check", str(bad)]) == 1
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].startswith(f"{bad}:3:14: problem: jobName “a b”")
+    assert lines[0].endswith('[SCM page, OpenPAI v0.14] (fix: "a_b")')
+    assert lines[-1] == f"{bad}: openpai-v1, not accepted"
+
+
+def test_fixes_are_made_in_the_file_and_nothing_else_changes(bad: Path) -> None:
+    bad.chmod(0o640)
+    assert main(["check", str(bad), "--fix"]) == 0
+    assert bad.read_text() == MENDED
+    assert stat.S_IMODE(bad.stat().st_mode) == 0o640
+    assert list(bad.parent.iterdir()) == [bad]
+
+
+def test_a_file_without_fixes_is_not_touched(tmp_path: Path) -> None:
+    path = tmp_path / "job.json"
+    path.write_text(GOOD)
+    before = path.stat()
+    assert main(["check", str(path), "--fix"]) == 0
+    assert (path.stat().st_ino, path.stat().st_mtime_ns) == (before.st_ino, before.st_mtime_ns)
+
+
+def test_standard_input_is_fixed_to_standard_output() -> None:
+    done = run("check", "-", "--fix", stdin=BAD.encode())
+    assert done.returncode == 0
+    assert done.stdout.decode() == MENDED
+    assert b"openpai-v1, ok" in done.stderr
+
+
+def test_fixing_goes_on_while_fixes_uncover_problems(tmp_path: Path) -> None:
+    path = tmp_path / "job.json"
+    path.write_text(
+        GOOD.replace('"command": "c"', '"command": "c", "taskNumber": 1.5, "minFailedTaskCount": 9')
+    )
+    assert main(["check", str(path), "--fix"]) == 0
+    role = json.loads(path.read_text())["taskRoles"][0]
+    assert (role["taskNumber"], role["minFailedTaskCount"]) == (2, 1)
+
+
+@pytest.mark.parametrize(
+    ("data", "code", "dialect"),
+    [
+        (b"", "empty_text", None),
+        (b"hello", "unknown_dialect", None),
+        (b"\xff", "not_unicode", None),
+        (b"x" * (2**20 + 1), "too_large", None),
+        (GOOD[:-1].encode(), "unclosed_bracket", "openpai-v1"),
+    ],
+)
+def test_what_is_no_job_file_is_a_problem_and_no_crash(data: bytes, code: str, dialect: str | None) -> None:
+    checked = check(data)
+    assert ([problem.code for problem in checked.problems], checked.dialect) == ([code], dialect)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        (),
+        ("check",),
+        ("check", "/no/such/file"),
+        ("check", "."),
+        ("check", "-", "--dialect", "cobol"),
+        ("convert", "-"),
+        ("convert", "-", "--to", "cobol"),
+    ],
+)
+def test_wrong_calls_end_with_status_two_and_a_sentence(arguments: tuple[str, ...]) -> None:
+    done = run(*arguments)
+    assert done.returncode == 2
+    assert done.stderr
+    assert b"Traceback" not in done.stderr
+
+
+def test_converting_prints_the_file_and_to_its_own_dialect_changes_nothing(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    seed = SEEDS / "jupyter.json"
+    assert main(["convert", str(seed), "--to", "openpai-v1"]) == 0
+    printed = capsys.readouterr()
+    assert printed.out == seed.read_text()
+    assert printed.err == ""
+
+
+def test_converting_leaves_secret_values_out(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "job.json"
+    path.write_text(GOOD[:-1] + ', "jobEnvs": {"API_KEY": "k3y"}}')
+    assert main(["convert", str(path), "--to", "openpai-v1"]) == 0
+    assert '"API_KEY": "$SECRET:API_KEY"' in capsys.readouterr().out
+
+
+def test_what_cannot_be_read_cannot_be_converted(bad: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["convert", str(bad), "--to", "openpai-v1"]) == 1
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert f"{bad}:3:14:" in printed.err

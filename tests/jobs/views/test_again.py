@@ -1,0 +1,42 @@
+"""The next free name, and a file that can no longer be read."""
+
+from __future__ import annotations
+
+import pytest
+
+from jobs.views.again import LONGEST_NAME, again, free_name
+from tests.factories import make_job
+from tests.jobs.views.conftest import People
+
+
+@pytest.mark.parametrize(
+    ("taken", "name", "free"),
+    [
+        ([], "train", "train-2"),
+        (["train-2", "train-3"], "train", "train-4"),
+        (["train-2", "train-9"], "train-2", "train-10"),
+        (["train-wide-7"], "train", "train-2"),
+        (["train-007"], "train", "train-2"),
+        ([], "helloworld_16be675e", "helloworld_16be675e-2"),
+        ([], "-5", "-5-2"),
+    ],
+)
+def test_the_number_follows_the_highest_of_the_persons_own(
+    people: People, taken: list[str], name: str, free: str
+) -> None:
+    for each in taken:
+        make_job(owner=people.owner, quota=people.quota, name=each)
+    make_job(owner=people.member, quota=people.quota, name="train-50")
+    assert free_name(people.owner, name) == free
+
+
+def test_a_name_of_full_length_still_gets_a_number(people: People) -> None:
+    name = "n" * LONGEST_NAME
+    found = free_name(people.owner, name)
+    assert len(found) <= LONGEST_NAME
+    assert found.endswith("-2")
+
+
+def test_a_file_that_can_not_be_read_comes_as_it_is(people: People) -> None:
+    job = make_job(owner=people.owner, quota=people.quota, text="{ broken", dialect="openpai-v1")
+    assert again(people.owner, job).text == "{ broken"

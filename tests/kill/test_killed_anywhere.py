@@ -1,0 +1,181 @@
+"""Killed or frozen at any step, by name: no job lost, none run twice, nothing left behind.
+
+The judge is a file outside the console to which each start of a job appends one line.
+"""
+
+from __future__ import annotations
+
+import signal
+import time
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import psutil
+import pytest
+
+from jobs.faults import POINTS
+from tests.kill.conftest import LINES, Arena
+from tests.test_architecture import ROOT
+from tests.waiting import wait_for
+
+pytestmark = pytest.mark.kill
+
+RIGHT_WITHIN = 10.0
+"""After the last restart the pages are right this soon (beyond what the job itself still takes)."""
+
+STOPPED_JOBS = ("stop.", "local.stop_written", "supervisor.ordered")
+"""Points that are passed only when somebody stops the job."""
+
+OTHER_JOBS = ("supervisor.warned", "supervisor.decided")
+"""Passed by jobs with a time limit or of several replicas: the local backend's test_killed.py has them."""
+
+TREE_ENDS = ("wrapper.claimed", "wrapper.running", "wrapper.ended")
+"""Killing the first process of a replica here ends the replica: nobody can know any more whether its command
+had begun, so it is told as killed, and not run again."""
+
+HOLD_SOMETHING = (
+    "admit.before_commit",
+    "observe.before_commit",
+    "local.locked",
+    "local.claimed",
+    "local.accepted",
+    "supervisor.",
+    "wrapper.",
+)
+"""Whoever is frozen here holds a lock, a transaction or the job itself: the others can only wait."""
+
+EXPECTED = b"".join(b"line %d\n" % i for i in range(1, LINES + 1))
+
+
+def thaw(point: str, pid: int) -> None:
+    """Let whoever fell at `point` go on; a wrapper knows itself as 1, in a namespace of its own."""
+    if not point.startswith("wrapper."):
+        psutil.Process(pid).resume()
+        return
+    for process in psutil.process_iter(["name"]):
+        if process.info["name"] == "jc-wrapper":
+            process.resume()
+
+
+CASES = [
+    (point, what)
+    for point in POINTS
+    if point not in OTHER_JOBS
+    for what in ("KILL", "STOP")
+    if (point.split(".")[0], what) != ("accept", "STOP")  # a frozen web process is a case below
+]
+
+
+@pytest.mark.parametrize(("point", "what"), CASES)
+def test_at_every_fault_point(arena: Arena, point: str, what: str) -> None:
+    name = f"{point}-{what}".replace(".", "-").replace("_", "-").lower()
+    arena.arm(point, what)
+    public_id = begin(arena, name, point)
+    fallen = wait_for(lambda: arena.taken(point), 30)
+    if what == "STOP":
+        wait_for(lambda: progressed_without(arena, public_id, point), 15)
+        thaw(point, fallen)
+    began = time.monotonic()
+    job = wait_for(lambda: ended(arena, public_id), 40)
+    judge(arena, name, public_id, point, what, job)
+    assert time.monotonic() - began < RIGHT_WITHIN + 20
+
+
+def begin(arena: Arena, name: str, point: str) -> str:
+    """Submit a job that passes the point."""
+    if point.startswith(STOPPED_JOBS):
+        public_id = arena.submit(name, tail="exec sleep 600")
+        wait_for(lambda: arena.job(public_id).get("state") == "RUNNING", 20)
+        with arena.api() as api:
+            api.post(f"jobs/{public_id}/stop")
+        return public_id
+    return arena.submit(name)
+
+
+def progressed_without(arena: Arena, public_id: str, point: str) -> bool:
+    """Whether the rest of the console went on, or could not: leases are taken over after some seconds."""
+    job = arena.job(public_id)
+    if point.startswith(HOLD_SOMETHING):
+        return bool(job)
+    return bool(job) and (job["state"] not in {"QUEUED", "SUBMITTING"})
+
+
+def ended(arena: Arena, public_id: str) -> dict[str, Any] | None:
+    job = arena.job(public_id)
+    return job if job.get("state") in {"SUCCEEDED", "FAILED", "STOPPED"} else None
+
+
+def judge(arena: Arena, name: str, public_id: str, point: str, what: str, job: dict[str, Any]) -> None:
+    """Run once; ended as it ended; every byte there; nothing left."""
+    if what == "KILL" and point in TREE_ENDS:
+        assert arena.starts(name) <= 1
+        assert job["state"] in {"FAILED", "SUCCEEDED"}
+        wait_for(lambda: not left_behind(arena, public_id), 15)
+        return
+    assert arena.starts(name) == 1
+    if point.startswith(STOPPED_JOBS):
+        assert job["state"] == "STOPPED"
+    else:
+        assert job["state"] == "SUCCEEDED"
+        assert arena.log(public_id) == EXPECTED
+    wait_for(lambda: not left_behind(arena, public_id), 15)
+
+
+def left_behind(arena: Arena, public_id: str) -> list[int]:
+    """Processes that still work for the job."""
+    return [
+        process.pid
+        for process in psutil.process_iter(["cmdline"])
+        if any(public_id in word for word in process.info["cmdline"] or ())
+    ]
+
+
+PROGRAMS = ("web", "worker-control", "worker-logs", "beat", "watch", "redis")
+STEPS: dict[str, Callable[[dict[str, Any]], bool]] = {
+    "accepted": lambda job: "state" in job,
+    "running": lambda job: job.get("state") == "RUNNING",
+    "ended": lambda job: job.get("state") == "SUCCEEDED",
+}
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSTOP])
+@pytest.mark.parametrize("step", STEPS)
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_every_program_at_every_step(arena: Arena, program: str, step: str, number: signal.Signals) -> None:
+    name = f"{program}-{step}-{number.name}".lower()
+    public_id = arena.submit(name)
+    wait_for(lambda: STEPS[step](arena.job(public_id)), 20)
+    arena.stack.kill(program, number)
+    if number is signal.SIGSTOP:
+        time.sleep(2)  # it is the length of the freeze that is tested
+        arena.stack.kill(program, signal.SIGCONT)
+    job = wait_for(lambda: ended(arena, public_id), 40)
+    assert job["state"] == "SUCCEEDED"
+    assert arena.starts(name) == 1
+    assert arena.log(public_id) == EXPECTED
+    arena.stack.wait_until("/healthz", 30)
+
+
+def test_redis_losing_everything_loses_nothing(arena: Arena) -> None:
+    public_id = arena.submit("redis-empty")
+    arena.stack.python("from jobs import bus\nbus.client().flushall()\n")
+    assert wait_for(lambda: ended(arena, public_id), 30)["state"] == "SUCCEEDED"
+    assert arena.starts("redis-empty") == 1
+
+
+def test_the_whole_console_killed_while_jobs_run(arena: Arena) -> None:
+    names = [f"crash-{i}" for i in range(5)]
+    ids = [arena.submit(name, lines=1500) for name in names]
+    wait_for(lambda: arena.job(ids[0]).get("state") == "RUNNING", 20)
+    arena.stack.crash()
+    arena.stack.start()
+    for name, public_id in zip(names, ids, strict=True):
+        assert wait_for(partial(ended, arena, public_id), 60)["state"] == "SUCCEEDED"
+        assert arena.starts(name) == 1
+
+
+def test_every_point_in_the_code_is_known_and_every_known_point_is_in_the_code() -> None:
+    text = "".join(path.read_text() for path in (ROOT / "jobs").rglob("*.py"))
+    assert all(f'fault("{point}")' in text for point in POINTS)
+    assert {call.split('"')[0] for call in text.split('fault("')[1:]} == set(POINTS)

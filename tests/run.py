@@ -1,0 +1,158 @@
+"""`make test`: every part of the tests that can run on this machine, and by name what cannot.
+
+`python -m tests.run [PART …]` runs some of them. With REQUIRE_ALL=1 a part that is left out is a failure, and
+so is a test that skips itself.
+"""
+
+import argparse
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from console import keys
+from console.home import CHECKOUT
+from tests import postgres
+
+FAST = "not browser and not kill"
+TWO_AT_A_TIME = ["-n", "2", "--dist", "loadfile"]
+IN_CHROMIUM = ("tests/static", "tests/flows", "tests/jobs/gateway")
+"""Each in a process of its own: Playwright's synchronous side exists once in a process."""
+CHROMIUM = ("chromium", "chromium-browser", "google-chrome")
+
+LINT = [
+    ["ruff", "check", "."],
+    ["ruff", "format", "--check", "."],
+    ["mypy"],
+    ["djlint", "--check", "--lint", "--quiet", "templates"],
+    ["python", "manage.py", "check"],
+    ["python", "manage.py", "makemigrations", "--check", "--dry-run"],
+    ["python", "manage.py", "settings_table", "--check"],
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """`missing` says what this machine lacks for it, or nothing; `run` says whether it passed."""
+
+    name: str
+    run: Callable[[], bool]
+    missing: Callable[[], str] = lambda: ""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What became of a part: passed, FAILED, or why it was left out."""
+
+    name: str
+    told: str
+    failed: bool
+    minutes: float
+
+
+def lint() -> bool:
+    """All checkers, each to its end."""
+    with tempfile.TemporaryDirectory() as home:
+        keys.ensure(Path(home))
+        passed = [_call(_tool(*command), {"CONSOLE_HOME": home}) for command in LINT]
+        return all(passed)
+
+
+def translations() -> bool:
+    """Every string in every language."""
+    return _call(_tool("python", "-m", "tests.translations"), {})
+
+
+def fast(database_url: str = "") -> bool:
+    """What needs neither a browser nor a kill, in a random order, two files at a time."""
+    marked = f"({FAST}) or sample" if database_url else FAST
+    return _pytest("-m", marked, *TWO_AT_A_TIME, environ={"DATABASE_URL": database_url})
+
+
+def on_postgres() -> bool:
+    """The same on PostgreSQL, with a sample of the kill tests: on DATABASE_URL, or on a server of our own."""
+    given = os.environ.get("DATABASE_URL", "")
+    programs = postgres.find_programs()
+    if given or programs is None:
+        return fast(given)
+    with postgres.server(programs) as url:
+        return fast(url)
+
+
+def browser() -> bool:
+    """What a person does, in Chromium."""
+    return all(_pytest("-m", "browser", part, environ={"DATABASE_URL": ""}) for part in IN_CHROMIUM)
+
+
+def kill() -> bool:
+    """Every fault point of a whole console."""
+    return _pytest("-m", "kill", environ={"DATABASE_URL": ""})
+
+
+def _no_gettext() -> str:
+    return "" if shutil.which("msgfmt") else "there is no GNU gettext (Debian: gettext)"
+
+
+def _no_postgres() -> str:
+    here = os.environ.get("DATABASE_URL") or postgres.find_programs()
+    return (
+        "" if here else "there is neither DATABASE_URL nor a PostgreSQL server to start (Debian: postgresql)"
+    )
+
+
+def _no_chromium() -> str:
+    return "" if any(map(shutil.which, CHROMIUM)) else "there is no Chromium (Debian: chromium)"
+
+
+PARTS = [
+    Part("lint", lint),
+    Part("translations", translations, _no_gettext),
+    Part("sqlite", fast),
+    Part("postgres", on_postgres, _no_postgres),
+    Part("browser", browser, _no_chromium),
+    Part("kill", kill),
+]
+
+
+def main() -> int:
+    """Run the parts that were asked for, all by default; 1 when one failed."""
+    names = [part.name for part in PARTS]
+    parser = argparse.ArgumentParser(prog="make test", description=__doc__)
+    parser.add_argument("parts", nargs="*", metavar="PART", help=f"some of: {', '.join(names)}")
+    wanted = parser.parse_args().parts or names
+    if unknown := set(wanted) - set(names):
+        parser.error(f"there is no part {', '.join(sorted(unknown))}; there are {', '.join(names)}")
+    outcomes = [_outcome(part) for part in PARTS if part.name in wanted]
+    print("\n" + "\n".join(f"{each.name:12} {each.minutes:5.1f} min  {each.told}" for each in outcomes))
+    return int(any(each.failed for each in outcomes))
+
+
+def _outcome(part: Part) -> Outcome:
+    if missing := part.missing():
+        return Outcome(part.name, f"left out: {missing}", bool(os.environ.get("REQUIRE_ALL")), 0.0)
+    print(f"\n=== {part.name}", flush=True)
+    began = time.monotonic()
+    passed = part.run()
+    return Outcome(part.name, "passed" if passed else "FAILED", not passed, (time.monotonic() - began) / 60)
+
+
+def _pytest(*arguments: str, environ: Mapping[str, str]) -> bool:
+    return _call(_tool("python", "-m", "pytest", "-q", *arguments), environ)
+
+
+def _tool(name: str, *arguments: str) -> list[str]:
+    """A program of this environment."""
+    return [str(Path(sys.executable).with_name(name)), *arguments]
+
+
+def _call(command: list[str], environ: Mapping[str, str]) -> bool:
+    return subprocess.run(command, cwd=CHECKOUT, env={**os.environ, **environ}, check=False).returncode == 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,103 @@
+"""A console with something to see: real jobs in every state a person meets, for photographs and flows."""
+
+from __future__ import annotations
+
+import json
+import re
+from contextlib import closing
+from functools import partial
+from typing import Any, Final
+
+import httpx
+
+from tests.stack import Stack
+from tests.waiting import wait_for
+
+MACHINE: Final = {
+    "CONSOLE_LOCAL": json.dumps(
+        {
+            "cpu_milli": 64_000,
+            "memory_mib": 256 * 1024,
+            "gpus": {"TITANX": 4},
+            "engine": "none",
+            "allow_plain": True,
+        }
+    ),
+    "CONSOLE_INVENTORY_SECONDS": "2",
+}
+"""A machine of known size, whatever it really has, where images are not needed."""
+
+_TRAINING: Final = (
+    'for epoch in $(seq 1 6); do echo "epoch $epoch  loss $(awk "BEGIN{print 2.4/$epoch}")"; sleep 0.2; done'
+)
+
+SCENES: Final[dict[str, dict[str, Any]]] = {
+    "succeeded": {"command": f"{_TRAINING}; echo saved to /output/model.pt"},
+    "failed": {
+        "command": f"{_TRAINING}; printf '\\033[31mRuntimeError: CUDA out of memory\\033[0m\\n'; exit 1",
+        "gpuNumber": 1,
+    },
+    "partly": {"command": "nvidia-smi-is-not-here", "minFailedTaskCount": None},
+    "running": {
+        "command": "while true; do date; sleep 1; done",
+        "taskNumber": 3,
+        "gpuNumber": 1,
+        "memoryMB": 8192,
+    },
+    "serving": {
+        "command": "python3 -m http.server --bind 127.0.0.1 $PAI_CONTAINER_HOST_web_PORT_LIST",
+        "portList": [{"label": "web", "beginAt": 0, "portNumber": 1}],
+    },
+    "waiting": {"command": "nvidia-smi", "gpuNumber": 1, "gpuType": "P100"},
+}
+"""By what becomes of it: what a job's role and file have beside the usual."""
+
+_STATES: Final = {"succeeded": "succeeded", "failed": "failed", "partly": "warning", "waiting": "queued"}
+
+
+def job_file(name: str, **changes: Any) -> str:
+    """A job file of one role; `gpuType` goes to the job, everything else to the role."""
+    job: dict[str, Any] = {"jobName": name, "image": "sitonholy/tensorflow:16.04-9.0-3.5-1.8.0"}
+    if "gpuType" in changes:
+        job["gpuType"] = changes.pop("gpuType")
+    role = {
+        "name": "task_1",
+        "taskNumber": 1,
+        "cpuNumber": 1,
+        "memoryMB": 256,
+        "gpuNumber": 0,
+        "minFailedTaskCount": 1,
+        "command": "true",
+    }
+    return json.dumps({**job, "taskRoles": [{**role, **changes}]}, indent=2, ensure_ascii=False)
+
+
+def submit(client: httpx.Client, text: str) -> str:
+    """Send a file through the form, as a browser without a script does; the new job's id."""
+    page = client.get("/jobs/new").text
+    key = re.search(r'name="key" value="(\w+)"', page)
+    assert key is not None, page
+    data = {"csrfmiddlewaretoken": client.headers["X-CSRFToken"], "text": text, "key": key[1], "do": "submit"}
+    answer = client.post("/jobs/new", data=data)
+    assert answer.url.path.startswith("/jobs/") and answer.url.path != "/jobs/new", answer.text  # noqa: PT018
+    return answer.url.path.split("/")[2]
+
+
+def state_of(client: httpx.Client, job: str) -> str:
+    """The state that the job's page shows: `running`, or `warning` for a success with failures."""
+    shown = re.search(r'data-tab-state="(\w+)"', client.get(f"/jobs/{job}/").text)
+    return shown[1] if shown else ""
+
+
+def fill(stack: Stack) -> dict[str, str]:
+    """Submit every scene and wait until each has become what it is to show; ids by name."""
+    with closing(stack.client()) as client:
+        jobs = {name: submit(client, job_file(f"{name}-job", **role)) for name, role in SCENES.items()}
+        for name, job in jobs.items():
+            wait_for(partial(_is, client, job, _STATES.get(name, "running")), timeout=60, interval=0.2)
+        client.post("/drafts/save", data={"text": job_file("half-done")[:60]})
+        return jobs
+
+
+def _is(client: httpx.Client, job: str, state: str) -> bool:
+    return state_of(client, job) == state

@@ -1,0 +1,109 @@
+"""`make screenshots`: every page, light, dark and on a phone, in three languages, into var/screenshots.
+
+`python -m tests.screenshots [PAGE …]` takes only those of these names.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final, Literal
+
+from playwright.sync_api import Browser, Page
+
+from console.home import CHECKOUT
+from tests.browser import chromium
+from tests.scenes import MACHINE, fill
+from tests.stack import ADMIN, Stack, running
+
+INTO: Final = CHECKOUT / "var" / "screenshots"
+LANGUAGES: Final = ("en", "zh-hans", "ja")
+LOOKS: Final[Mapping[str, tuple[int, int, Literal["light", "dark"]]]] = {
+    "light": (1440, 900, "light"),
+    "dark": (1440, 900, "dark"),
+    "phone": (390, 844, "light"),
+}
+SETTLED_MS: Final = 700
+
+
+def pages(jobs: Mapping[str, str]) -> dict[str, str]:
+    """Each page's name and address."""
+    job = {name: f"/jobs/{public_id}/" for name, public_id in jobs.items()}
+    return {
+        "home": "/",
+        "new": "/jobs/new",
+        "new-helloworld": "/jobs/new?example=helloworld",
+        "again": f"/jobs/new?like={jobs['failed']}",
+        "jobs": "/jobs/",
+        "jobs-none": "/jobs/?q=no-such-job",
+        "job-waiting": job["waiting"],
+        "job-running": job["running"],
+        "job-replicas": job["running"] + "?tab=replicas",
+        "job-log": job["running"] + "?tab=logs",
+        "job-serving": job["serving"],
+        "job-succeeded": job["succeeded"],
+        "job-partly": job["partly"],
+        "job-failed": job["failed"],
+        "job-events": job["failed"] + "?tab=events",
+        "job-file": job["failed"] + "?tab=file",
+        "drafts": "/drafts/",
+        "nodes": "/nodes/",
+        "settings": "/settings",
+        "not-found": "/nowhere",
+        "admin": "/admin/",
+    }
+
+
+def photograph(browser: Browser, stack: Stack, wanted: Mapping[str, str]) -> None:
+    """Every page of `wanted`, in every look and language, and the sign-in page."""
+    for look, (width, height, scheme) in LOOKS.items():
+        for language in LANGUAGES:
+            folder = INTO / language / look
+            folder.mkdir(parents=True, exist_ok=True)
+            context = browser.new_context(
+                viewport={"width": width, "height": height},
+                color_scheme=scheme,
+                locale=language,
+                base_url=stack.base_url,
+            )
+            page = context.new_page()
+            _take(page, "/sign-in", folder / "sign-in.png")
+            sign_in(page, stack)
+            for name, address in wanted.items():
+                _take(page, address, folder / f"{name}.png")
+            context.close()
+
+
+def sign_in(page: Page, stack: Stack) -> None:
+    """As the admin."""
+    page.goto("/sign-in")
+    page.fill("#id_username", ADMIN)
+    page.fill("#id_password", stack.password)
+    page.press("#id_password", "Enter")
+    page.wait_for_url("/")
+
+
+def _take(page: Page, address: str, path: Path) -> None:
+    page.goto(address)
+    page.wait_for_timeout(SETTLED_MS)
+    page.screenshot(path=path)
+
+
+def main() -> None:
+    """Start a console, fill it, photograph it."""
+    parser = argparse.ArgumentParser(prog="make screenshots", description=__doc__)
+    parser.add_argument("pages", nargs="*", metavar="PAGE")
+    asked = parser.parse_args().pages
+    began = time.monotonic()
+    with chromium() as browser, running(MACHINE) as stack:
+        every = pages(fill(stack))
+        if unknown := set(asked) - set(every):
+            parser.error(f"there is no page {', '.join(sorted(unknown))}; there are {', '.join(every)}")
+        photograph(browser, stack, {name: at for name, at in every.items() if not asked or name in asked})
+    print(f"{INTO}: {time.monotonic() - began:.0f} s")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,87 @@
+"""The page's one connection, and the fragments that are fetched anew when something changes."""
+
+from __future__ import annotations
+
+import time
+from typing import Final
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.static.pages import put
+from tests.static.site import Site
+from tests.waiting import wait_for
+
+pytestmark = pytest.mark.browser
+
+
+FRAGMENTS: Final = """
+<div id="jobs" data-live="jobs" hx-get="/fragment/jobs" hx-trigger="live:changed">0</div>
+<div id="one" data-live="job:one" hx-get="/fragment/one" hx-trigger="live:changed">0</div>
+<div id="body" hx-get="/fragment/body" hx-trigger="jobs:changed from:body">0</div>
+"""
+
+FORM: Final = """
+<div id="form" data-live="jobs" hx-get="/fragment/form" hx-trigger="live:changed">
+  <input aria-label="Name">
+</div>
+"""
+
+
+def put_fragments(page: Page, site: Site) -> None:
+    put(site, FRAGMENTS)
+    page.goto("/")
+    expect(page.locator("[data-live-status]")).to_have_attribute("data-state", "live")
+
+
+def test_only_what_changed_is_fetched_anew(page: Page, site: Site) -> None:
+    put_fragments(page, site)
+    site.changes.append(("changed", {"names": ["job:one"]}))
+    expect(page.locator("#one")).to_have_text("1")
+    site.changes.append(("changed", {"names": ["jobs"]}))
+    expect(page.locator("#jobs")).to_have_text("1")
+    expect(page.locator("#body")).to_have_text("1")
+    assert len(site.asks("/fragment/one")) == 1
+
+
+def test_many_changes_are_at_most_two_fetches_a_second(page: Page, site: Site) -> None:
+    put_fragments(page, site)
+    started = time.monotonic()
+    for _ in range(50):
+        site.changes.append(("changed", {"names": ["jobs"]}))
+        site.send_all()
+    site.changes.append(("changed", {"names": ["job:one"]}))
+    expect(page.locator("#one")).to_have_text("1")
+    most = 2 * (time.monotonic() - started) + 2
+    assert 2 <= len(site.asks("/fragment/jobs")) <= most
+
+
+def test_a_page_goes_on_where_it_was_and_a_reset_fetches_everything(page: Page, site: Site) -> None:
+    put_fragments(page, site)
+    site.changes.append(("changed", {"names": ["job:one"]}))
+    expect(page.locator("#one")).to_have_text("1")
+    site.drop_streams()
+    wait_for(lambda: site.asks("/stream")[-1].get("since") == "1-0")
+    site.changes.append(("reset", {}))
+    expect(page.locator("#jobs")).to_have_text("1")
+    expect(page.locator("#one")).to_have_text("2")
+
+
+def test_nothing_is_taken_from_under_somebody_who_types(page: Page, site: Site) -> None:
+    put(site, f"{FRAGMENTS}{FORM}")
+    page.goto("/")
+    field = page.get_by_role("textbox", name="Name")
+    field.fill("half a na")
+    site.changes.append(("changed", {"names": ["jobs"]}))
+    expect(page.locator("#jobs")).to_have_text("1")
+    expect(field).to_have_value("half a na")
+    field.blur()
+    expect(page.locator("#form")).to_have_text("1")
+
+
+def test_the_state_of_a_job_is_in_the_tab(page: Page, site: Site) -> None:
+    put(site, '<h1 data-tab-state="failed" data-tab-title="Failed">bert</h1>')
+    page.goto("/")
+    expect(page).to_have_title("Failed · Test · Job Console")
+    icon = page.locator('link[rel="icon"]').get_attribute("href") or ""
+    assert icon.startswith("data:image/svg+xml,")

@@ -1,0 +1,243 @@
+"""Every address, every kind of person: generated from the URL configuration.
+
+A new address has to be given an audience here before it can land.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any
+
+import pytest
+from django.db import transaction
+from django.test import Client
+from django.urls import URLPattern, URLResolver, get_resolver, reverse
+
+from jobs.models import Draft, Endpoint, Job, Visibility
+from jobs.states import State
+from quotas.models import AccessToken, Role, User
+from tests.factories import (
+    make_cluster,
+    make_endpoint,
+    make_job,
+    make_membership,
+    make_quota,
+    make_user,
+    make_workspace,
+    task_of,
+)
+
+pytestmark = pytest.mark.django_db
+
+
+class Audience(Enum):
+    """Who gets past the door of an address."""
+
+    EVERYBODY = "everybody"
+    SIGNED_IN = "signed in"
+    LISTERS = "members of the job's workspace"
+    READERS = "the owner, the workspace's admins; members if the job is public"
+    CONTROLLERS = "the owner and the workspace's admins"
+    MINE = "the owner of the draft or token alone"
+    STAFF = "the console's admins"
+
+
+E, S, L, R, C, M = (
+    Audience.EVERYBODY,
+    Audience.SIGNED_IN,
+    Audience.LISTERS,
+    Audience.READERS,
+    Audience.CONTROLLERS,
+    Audience.MINE,
+)
+
+ADDRESSES: dict[str, tuple[str, Audience]] = {
+    "livez": ("get", E),
+    "readyz": ("get", E),
+    "healthz": ("get", E),
+    "metrics": ("get", E),
+    "login": ("get", E),
+    "logout": ("post", E),
+    "jsi18n": ("get", E),
+    "set_language": ("post", E),
+    "set_theme": ("post", S),
+    "home": ("get", S),
+    "search": ("get", S),
+    "settings": ("get", S),
+    "token_new": ("post", S),
+    "token_revoke": ("post", M),
+    "live": ("get", S),
+    "jobs": ("get", S),
+    "job_new": ("get", S),
+    "job_check": ("post", S),
+    "job_mend": ("post", S),
+    "jobs_stop": ("post", S),
+    "job": ("get", L),
+    "job_logs": ("get", R),
+    "job_stream": ("get", L),
+    "job_file": ("get", R),
+    "job_stop": ("post", C),
+    "job_retry": ("post", R),
+    "job_share": ("post", C),
+    "job_delete": ("post", C),
+    "endpoint_open": ("get", C),
+    "drafts": ("get", S),
+    "draft_save": ("post", S),
+    "draft_delete": ("post", M),
+    "nodes": ("get", S),
+    "api_jobs": ("get", S),
+    "api_job": ("get", L),
+    "api_job_tasks": ("get", R),
+    "api_job_stop": ("post", C),
+    "api_job_endpoints": ("get", C),
+    "api_job_events": ("get", R),
+    "api_job_logs": ("get", R),
+    "api_job_stream": ("get", L),
+    "api_check": ("post", S),
+    "api_schema": ("get", E),
+}
+"""Address name → method and audience.  Django admin's are generated below."""
+
+READ = [name for name, (_method, audience) in ADDRESSES.items() if audience is R]
+SIGN_OUT = {"logout"}
+"""Ends at the sign-in page whoever asks."""
+
+WITH: dict[str, dict[str, Any]] = {
+    "job_logs": {"role": "main", "index": 0},
+    "api_job_logs": {"role": "main", "index": 0},
+}
+"""What an address needs besides its path."""
+
+PEOPLE = ("anonymous", "stranger", "member", "owner", "manager", "admin")
+
+LET_IN: dict[Audience, frozenset[str]] = {
+    Audience.EVERYBODY: frozenset(PEOPLE),
+    Audience.SIGNED_IN: frozenset(PEOPLE) - {"anonymous"},
+    Audience.LISTERS: frozenset({"member", "owner", "manager", "admin"}),
+    Audience.READERS: frozenset({"owner", "manager", "admin"}),
+    Audience.CONTROLLERS: frozenset({"owner", "manager", "admin"}),
+    Audience.MINE: frozenset({"owner"}),
+}
+
+
+def names(patterns: list[Any], namespace: str = "") -> Iterator[str]:
+    """Every named address of the configuration."""
+    for pattern in patterns:
+        if isinstance(pattern, URLResolver):
+            inner = f"{namespace}{pattern.namespace}:" if pattern.namespace else namespace
+            yield from names(pattern.url_patterns, inner)
+        elif isinstance(pattern, URLPattern):
+            yield f"{namespace}{pattern.name or pattern.callback.__name__}"
+
+
+ALL = sorted(set(names(get_resolver().url_patterns)))
+
+
+@dataclass
+class World:
+    """A running job of `owner` with an endpoint, and everybody."""
+
+    users: dict[str, User]
+    job: Job
+    endpoint: Endpoint
+
+    def client(self, who: str) -> Client:
+        client = Client()
+        if who != "anonymous":
+            client.force_login(self.users[who])
+        return client
+
+    def address(self, name: str) -> str:
+        owner = self.users["owner"]
+        candidates: list[dict[str, Any]] = [
+            {},
+            {"public_id": self.job.public_id},
+            {"job_id": self.job.public_id},
+        ]
+        if name == "endpoint_open":
+            candidates = [{"slug": self.endpoint.slug}]
+        if name == "draft_delete":
+            candidates = [{"pk": Draft.objects.get_or_create(owner=owner)[0].pk}]
+        if name == "token_revoke":
+            columns = {"scopes": [], "expires_at": "2100-01-01T00:00:00Z", "user": owner}
+            candidates = [{"pk": AccessToken.objects.get_or_create(prefix="jc_x", defaults=columns)[0].pk}]
+        for kwargs in candidates:
+            try:
+                return reverse(name, kwargs=kwargs)
+            except Exception:  # noqa: BLE001 the next shape of arguments
+                continue
+        raise AssertionError(f"no arguments for {name}")
+
+
+@pytest.fixture
+def world() -> World:
+    users = {who: make_user(who) for who in PEOPLE[1:-1]}
+    users["admin"] = make_user("root", admin=True)
+    roles = {"member": Role.DEVELOPER, "owner": Role.DEVELOPER, "manager": Role.ADMIN}
+    workspace = make_workspace("vision", members={users[who]: role for who, role in roles.items()})
+    make_membership(users["stranger"], make_workspace("elsewhere"))
+    quota = make_quota(workspace, make_cluster("local"), "default")
+    job = make_job(State.RUNNING, owner=users["owner"], quota=quota)
+    return World(users, job, make_endpoint(task_of(job)))
+
+
+def outcome(world: World, name: str, who: str) -> str:
+    """`in`, `sign in`, `refused` or `hidden`; whatever was done is taken back."""
+    method, address = ADDRESSES.get(name, ("get", E))[0], world.address(name)
+    with transaction.atomic():
+        response = getattr(world.client(who), method)(address, WITH.get(name, {}))
+        transaction.set_rollback(True)
+    return _told(response)
+
+
+def _told(response: Any) -> str:
+    if response.status_code == 302 and response.headers["Location"].startswith(("/sign-in", "/admin/login")):
+        return "sign in"
+    return {401: "sign in", 403: "refused", 404: "hidden"}.get(response.status_code, "in")
+
+
+def test_every_address_has_an_audience() -> None:
+    here = {name for name in ALL if not name.startswith("admin:")}
+    assert here == set(ADDRESSES)
+
+
+@pytest.mark.parametrize("name", [name for name in ADDRESSES if name not in SIGN_OUT])
+def test_who_gets_in(world: World, name: str) -> None:
+    audience = ADDRESSES[name][1]
+    told = {who: outcome(world, name, who) for who in PEOPLE}
+    assert told == {who: expected(audience, who) for who in PEOPLE}
+
+
+def expected(audience: Audience, who: str) -> str:
+    """Strangers do not learn that there is such a thing; members are told that it is not theirs."""
+    if who in LET_IN[audience]:
+        return "in"
+    if who == "anonymous":
+        return "sign in"
+    return "hidden" if who == "stranger" or audience is Audience.MINE else "refused"
+
+
+@pytest.mark.parametrize("name", READ)
+def test_a_public_job_is_read_by_members_but_not_by_strangers(world: World, name: str) -> None:
+    Job.objects.filter(pk=world.job.pk).update(visibility=Visibility.PUBLIC)
+    assert (outcome(world, name, "member"), outcome(world, name, "stranger")) == ("in", "hidden")
+
+
+@pytest.mark.parametrize("name", [name for name in ADDRESSES if ADDRESSES[name][1] is not E])
+def test_a_disabled_account_gets_in_nowhere(world: World, name: str) -> None:
+    address = world.address(name)
+    client = world.client("owner")
+    User.objects.filter(pk=world.users["owner"].pk).update(is_active=False)
+    assert _told(getattr(client, ADDRESSES[name][0])(address)) != "in"
+
+
+LISTS = [name for name in ALL if name.startswith("admin:") and name.endswith(("_changelist", "_add"))]
+
+
+@pytest.mark.parametrize("name", LISTS)
+def test_django_admin_is_for_the_consoles_admins(world: World, name: str) -> None:
+    told = {who: outcome(world, name, who) for who in PEOPLE}
+    assert told.pop("admin") in {"in", "refused"}, "what only the console writes cannot be added"
+    assert set(told.values()) == {"sign in"}

@@ -1,0 +1,54 @@
+"""The rows that other tests stand on are what they say."""
+
+from __future__ import annotations
+
+import pytest
+
+from jobs.models import Job
+from jobs.spec import TaskRole
+from jobs.states import State, TaskState
+from quotas.access import Verb, can
+from quotas.models import Role
+from tests.factories import (
+    attempt_of,
+    make_endpoint,
+    make_job,
+    make_spec,
+    make_task,
+    make_user,
+    make_workspace,
+    task_of,
+)
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.mark.parametrize("state", State)
+def test_a_job_can_be_made_in_every_state(state: State) -> None:
+    job = make_job(state)
+    assert State(job.state) is state
+    assert job.file.spec.replicas == 1
+    assert attempt_of(job).tasks.count() == (0 if state is State.QUEUED else 1)
+
+
+def test_a_job_has_each_replica_of_its_spec_and_can_have_more() -> None:
+    roles = (TaskRole(name="ps", command="true"), TaskRole(name="worker", replicas=3, command="true"))
+    job = make_job(State.RUNNING, spec=make_spec(roles=roles))
+    assert task_of(job, "worker", 2).ordinal == 3
+    failed = make_task(attempt_of(job), "late", state=TaskState.FAILED)
+    assert (failed.ordinal, failed.exit_code) == (4, 1)
+
+
+def test_its_owner_may_enter_an_endpoint_and_a_viewer_may_not() -> None:
+    endpoint = make_endpoint()
+    job = endpoint.task.attempt.job
+    viewer = make_user()
+    assert can(job.owner, Verb.ENTER, job)
+    assert not can(viewer, Verb.ENTER, job)
+    assert not Job.objects.visible_to(viewer)
+
+
+def test_members_have_the_roles_they_were_given() -> None:
+    admin = make_user()
+    workspace = make_workspace(members={admin: Role.ADMIN})
+    assert workspace.memberships.get().role == Role.ADMIN

@@ -1,0 +1,20 @@
+"""Waiting for something that another process or thread is about to do, without guessing how long it takes."""
+
+import time
+from collections.abc import Callable
+from typing import TypeVar
+
+T = TypeVar("T")
+
+
+def wait_for(predicate: Callable[[], T | None], timeout: float = 10.0, interval: float = 0.02) -> T:
+    """Call `predicate` until it answers something true and give that back.
+
+    `timeout` and `interval` are seconds. Raises `AssertionError`, with the last answer, when time is up.
+    """
+    deadline = time.monotonic() + timeout
+    while not (answer := predicate()):
+        if time.monotonic() > deadline:
+            raise AssertionError(f"not true within {timeout:g} s: {predicate!r} last answered {answer!r}")
+        time.sleep(interval)
+    return answer
