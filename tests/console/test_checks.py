@@ -171,12 +171,13 @@ def test_every_host_name(settings: Settings) -> None:
     assert found() == ["console.W002"]
 
 
-def test_too_many_workers_for_sqlite(settings: Settings) -> None:
+@pytest.mark.parametrize(("engine", "ids"), [("sqlite3", ["console.W003"]), ("postgresql", [])])
+def test_too_many_workers_for_sqlite(
+    monkeypatch: pytest.MonkeyPatch, settings: Settings, engine: str, ids: list[str]
+) -> None:
     settings.CONSOLE_WORKERS = {"control": 4, "logs": 1}
-    settings.DATABASES["default"]["ENGINE"] = "django.db.backends.sqlite3"
-    assert found() == ["console.W003"]
-    settings.DATABASES["default"]["ENGINE"] = "django.db.backends.postgresql"
-    assert found() == []
+    monkeypatch.setitem(settings.DATABASES["default"], "ENGINE", f"django.db.backends.{engine}")
+    assert found() == ids
 
 
 def test_a_redis_that_does_not_answer_is_a_warning_of_deployments(settings: Settings, tmp_path: Path) -> None:
