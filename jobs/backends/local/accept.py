@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from jobs.backends.base import Gpu, NotSent, Refused, Submission
 from jobs.backends.local import gpus, isolation, processes
 from jobs.backends.local.config import LocalConfig
-from jobs.backends.local.environment import IMPLICIT_PORTS
+from jobs.backends.local.environment import IMPLICIT_PORTS, LOCATION_VARIABLES
 from jobs.backends.local.holdings import Held, Holding
 from jobs.backends.local.isolation import Isolation
 from jobs.backends.local.machine import Total
 from jobs.backends.local.plan import Counts, House, Plan, Role, Slot, Warned
 from jobs.backends.local.ports import NoneFree, Picker
-from jobs.spec import JobSpec, Port, SecretRef, TaskRole
+from jobs.dialects import placeholders
+from jobs.spec import JobSpec, Port, TaskRole
 from jobs.states import Params, Reason, ReasonCode
 
 ENDPOINT_TOKEN = "JOB_CONSOLE_ENDPOINT_TOKEN"  # noqa: S105 the variable's name
@@ -33,9 +34,9 @@ class Means:
 def refuse_impossible(submission: Submission, config: LocalConfig, means: Means) -> None:
     """Raise Refused for what this machine will never run, however long one waits."""
     spec = submission.spec
-    for ref in _secrets_named(spec):
-        if ref.name not in submission.secrets:
-            raise Refused(Reason(ReasonCode.REFUSED, {"why": "no_secret", "name": ref.name}))
+    for name in _secrets_named(spec):
+        if name not in submission.secrets:
+            raise Refused(Reason(ReasonCode.REFUSED, {"why": "no_secret", "name": name}))
     if (field := _not_done_here(spec, config)) is not None:
         raise Refused(Reason(ReasonCode.REFUSED, {"why": "field", "field": field}))
     images = [role.image for role in spec.roles if role.image]
@@ -85,9 +86,17 @@ def plan(submission: Submission, config: LocalConfig, means: Means, held: Held) 
 
 
 def secrets_of(submission: Submission) -> dict[str, Any]:
-    """What `layout.SECRETS` holds: secret environment variables, and the login for the image registry."""
+    """What `layout.SECRETS` holds: secret environment variables, and the login for the image registry.
+
+    A place with a password in it is secret as a whole, so its variable is given here and not by the plan.
+    """
     spec, values = submission.spec, submission.secrets
-    env = {name: values[ref.name] for name, ref in spec.secret_env.items()}
+    env = {
+        LOCATION_VARIABLES[mount.purpose]: placeholders.fill(mount.uri, values)
+        for mount in spec.mounts
+        if placeholders.referenced(mount.uri)
+    }
+    env |= {name: values[ref.name] for name, ref in spec.secret_env.items()}
     if submission.endpoint_token:
         env[ENDPOINT_TOKEN] = submission.endpoint_token
     login = spec.registry_auth
@@ -111,9 +120,12 @@ def holding_of(made: Plan) -> Holding:
     )
 
 
-def _secrets_named(spec: JobSpec) -> list[SecretRef]:
-    login = spec.registry_auth
-    return [*spec.secret_env.values(), *([login.password] if login and login.password else [])]
+def _secrets_named(spec: JobSpec) -> Iterator[str]:
+    yield from (ref.name for ref in spec.secret_env.values())
+    if spec.registry_auth and spec.registry_auth.password:
+        yield spec.registry_auth.password.name
+    for mount in spec.mounts:
+        yield from placeholders.referenced(mount.uri)
 
 
 def _not_done_here(spec: JobSpec, config: LocalConfig) -> str | None:

@@ -19,6 +19,9 @@ from jobs.backends.local.plan import Place, Plan, Role, Slot
 IMPLICIT_PORTS: Final = ("http", "ssh")
 """Every replica has these even if its role asks for none (OpenPAI v0.14)."""
 
+LOCATION_VARIABLES: Final = {"data": "PAI_DATA_DIR", "output": "PAI_OUTPUT_DIR", "code": "PAI_CODE_DIR"}
+"""Purpose of a place outside the job → the variable that tells it (OpenPAI v0.14)."""
+
 MARK: Final = "JOB_CONSOLE_REPLICA"
 
 FIXED: Final = ("CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER", "NVIDIA_VISIBLE_DEVICES", MARK)
@@ -146,9 +149,7 @@ def _job(plan: Plan) -> dict[str, str]:
         "HADOOP_USER_NAME": plan.user,
         "APP_ID": plan.key,
         "PAI_DEFAULT_FS_URI": "",
-        "PAI_DATA_DIR": plan.locations.get("data", ""),
-        "PAI_OUTPUT_DIR": plan.locations.get("output", ""),
-        "PAI_CODE_DIR": plan.locations.get("code", ""),
+        **{variable: plan.locations.get(purpose, "") for purpose, variable in LOCATION_VARIABLES.items()},
         "PAI_TASK_ROLE_COUNT": role_count,
         "PAI_TASK_ROLES_NUM": role_count,
         "PAI_JOB_TASK_ROLE_COUNT": role_count,

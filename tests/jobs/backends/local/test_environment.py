@@ -2,6 +2,7 @@
 
 import json
 import subprocess
+from hashlib import md5
 from typing import Any
 
 import pytest
@@ -248,6 +249,20 @@ def test_secrets_are_in_no_argument_list_and_gone_after_the_end(local: LocalBenc
     wait_until_over(local.backend, handle)
     attempt = local.attempt(handle)
     for path in attempt.rglob("*"):
+        assert not path.is_file() or b"s3cret" not in path.read_bytes(), path
+
+
+def test_a_place_with_a_password_in_it_is_told_whole_and_written_nowhere(local: LocalBench) -> None:
+    handle = local.backend.submit(
+        local.submission(
+            role('printf %s "$PAI_DATA_DIR" | md5sum | cut -c -32'),
+            mounts=(Mount(uri="s3://me:$SECRET:dataDir@host/data"),),
+            secrets={"dataDir": "s3cret"},
+        )
+    )
+    wait_until_over(local.backend, handle)
+    assert log_of(local.backend, handle).strip() == md5(b"s3://me:s3cret@host/data").hexdigest()
+    for path in local.attempt(handle).rglob("*"):
         assert not path.is_file() or b"s3cret" not in path.read_bytes(), path
 
 
