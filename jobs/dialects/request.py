@@ -68,6 +68,10 @@ class Request(Record):
         """Whether something stands under the rule's key."""
         return rule.key in self.value
 
+    def says_any(self) -> bool:
+        """Whether something stands under a key that is known here."""
+        return not self.table.by_name.keys().isdisjoint(self.value)
+
     def group(self, rule: Group) -> Request:
         """The object under the rule's key; one without members where there is none."""
         value = self.value.get(rule.key, {})

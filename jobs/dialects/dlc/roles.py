@@ -93,15 +93,15 @@ def _image(role: Request) -> str:
 
 
 def _resources(role: Request, *, has_quota: bool) -> dict[str, int | str]:
-    """The amounts: of ResourceConfig, or what is known of the ready-made size."""
-    size, config = role.text(keys.ECS_SPEC), role.has(keys.RESOURCE_CONFIG)
+    """The amounts: of ResourceConfig, if it says any, or what is known of the ready-made size."""
+    size, config = role.text(keys.ECS_SPEC), role.group(keys.RESOURCE_CONFIG)
     disk = role.group(keys.SYSTEM_DISK).integer(keys.DISK_SIZE) if role.has(keys.SYSTEM_DISK) else 0
-    by_amounts = config and (has_quota or not size)
-    if config and size:
+    by_amounts = config.says_any() and (has_quota or not size)
+    if config.says_any() and size:
         taken = keys.RESOURCE_CONFIG.key if by_amounts else keys.ECS_SPEC.key
         role.findings.note("two_sizes", role.at(keys.ECS_SPEC.key), taken=taken)
     if by_amounts:
-        return {**_amounts(role.group(keys.RESOURCE_CONFIG)), "disk_mib": disk * 1024}
+        return {**_amounts(config), "disk_mib": disk * 1024}
     if size:
         return {**_known(role, size), "disk_mib": disk * 1024}
     role.findings.note("no_amounts", role.pointer, source=PAGE)
