@@ -8,6 +8,8 @@ from pathlib import Path
 
 import django
 import pytest
+from hypothesis import HealthCheck
+from hypothesis import settings as hypothesis_settings
 
 from console import keys
 
@@ -22,6 +24,15 @@ os.environ["CONSOLE_HOME"] = str(_HOME)
 os.environ["DJANGO_SETTINGS_MODULE"] = "console.settings"
 keys.ensure(_HOME)
 django.setup()  # so that the conftest files of folders may import models
+
+# The same examples at every run, so that a change is judged by what it changed; none fails for being slow
+# on a busy machine. `--hypothesis-profile long` looks for new ones.
+_SAME = hypothesis_settings(
+    derandomize=True, deadline=None, database=None, suppress_health_check=[HealthCheck.too_slow]
+)
+hypothesis_settings.register_profile("console", _SAME)
+hypothesis_settings.register_profile("long", _SAME, derandomize=False, max_examples=3000)
+hypothesis_settings.load_profile("console")
 
 
 def pytest_configure() -> None:
