@@ -10,6 +10,8 @@ from console.filesystem import network_filesystem
 from console.home import CHECKOUT
 
 SOCKET_PATH_LIMIT = 107  # bytes, without the final NUL: unix(7)
+UNWRITABLE = re.compile(r"\s;|[\x00-\x1f]")
+"""What supervisord's configuration cannot hold: the rest would be a comment, or another line."""
 
 
 class CannotStart(RuntimeError):
@@ -31,6 +33,11 @@ def packages() -> None:
 
 def home(folder: Path) -> None:
     """`folder`, and `run` in it, exist, are writable, on a local disk, and have room for a socket's path."""
+    if UNWRITABLE.search(str(folder)):
+        raise CannotStart(
+            f"The path {str(folder)!r} has a space before a semicolon, or a control character: "
+            "set CONSOLE_HOME to a plainer one."
+        )
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         if folder == CHECKOUT / "var":

@@ -30,6 +30,13 @@ def test_a_network_file_system(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
         preflight.home(tmp_path)
 
 
+@pytest.mark.parametrize("name", ["a ;b", "a\nb"])
+def test_a_path_that_the_process_list_cannot_hold(tmp_path: Path, name: str) -> None:
+    with pytest.raises(CannotStart, match="semicolon, or a control character"):
+        preflight.home(tmp_path / name)
+    assert not (tmp_path / name).exists()
+
+
 def test_a_path_that_no_socket_can_have(tmp_path: Path) -> None:
     socket_name = len("/run/redis.sock")
     fits = tmp_path / ("x" * (preflight.SOCKET_PATH_LIMIT - socket_name - len(bytes(tmp_path)) - 1))
