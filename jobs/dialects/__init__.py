@@ -13,6 +13,7 @@ from types import MappingProxyType
 from typing import Final
 
 from jobs.dialects.base import Dialect, Problem, Refused
+from jobs.dialects.field_map import Row
 from jobs.dialects.source import check_size, read
 
 _HOMES: Final[Mapping[str, str]] = MappingProxyType(
@@ -23,7 +24,7 @@ _HOMES: Final[Mapping[str, str]] = MappingProxyType(
         "aihc": "jobs.dialects.aihc",
     }
 )
-"""Name → module with a `DIALECT`."""
+"""Name → module with a `DIALECT`, and its table of keys in `FIELDS`."""
 
 NAMES: Final = tuple(_HOMES)
 
@@ -45,6 +46,13 @@ def get(name: str) -> Dialect:
     """The dialect called `name`; KeyError when there is none."""
     dialect: Dialect = import_module(_HOMES[name]).DIALECT
     return dialect
+
+
+@cache
+def fields(name: str) -> tuple[Row, ...]:
+    """Every key of the dialect called `name`; KeyError when there is none."""
+    rows: tuple[Row, ...] = import_module(_HOMES[name]).FIELDS
+    return rows
 
 
 def detect(text: str) -> tuple[Detected, ...]:

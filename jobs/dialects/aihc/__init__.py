@@ -14,7 +14,10 @@ from jobs.dialects.schema import json_schema
 from jobs.dialects.source import read
 from jobs.spec import JobSpec
 
-FIELDS: Final = rows(keys.JOB)
+FIELDS: Final = (
+    *rows(keys.JOB),
+    *(row for name, rule in keys.AMOUNTS for row in rows((rule,), f"/jobSpec/resources[{name}]")),
+)
 """What AIHC can say, key by key."""
 
 _NAMED: Final = re.compile(r'"(jobSpec|command|jobType|jobFramework|replicas)"\s*:')

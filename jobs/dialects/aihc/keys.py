@@ -148,6 +148,9 @@ GPUS: Final = Amount(
     most=Limit(MOST_GPUS, CONSOLE),
     help="Cards.",
 )
+GPU_TYPE: Final = Text(
+    key="name", source=PAGE, path="roles[].resources.gpu_type", help="baidu.com/ and the type of the cards."
+)
 QUANTITY: Final = Amount(
     key="quantity",
     source=PAGE,
@@ -359,6 +362,16 @@ JOB: Final[tuple[AnyKey, ...]] = (
     _kept("resourcePoolId", "The resource pool; part of the address, not of the body."),
 )
 """The keys of the whole body."""
+
+
+AMOUNTS: Final = (
+    ("cpu", CPU),
+    ("memory", MEMORY),
+    ("sharedMemory", SHARED_MEMORY),
+    ("baidu.com/…", GPUS),
+    ("baidu.com/…", GPU_TYPE),
+)
+"""What the elements of `resources` say, by their names."""
 
 
 def source_name(source: Mapping[str, object]) -> object:

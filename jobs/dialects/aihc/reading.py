@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from jobs.dialects import edit
-from jobs.dialects.aihc import completion, conditions, keys, places, roles
+from jobs.dialects.aihc import completion, conditions, keys, places, resources, roles
 from jobs.dialects.aihc.document import NO_AMOUNTS, SHAPE, V1, V1_SPELLING, plain
 from jobs.dialects.base import Parsed, Problem, Refused
 from jobs.dialects.commands import remark_on
@@ -100,8 +100,9 @@ class Job:
         if spelling:
             extras[KEPT] = spelling
         for left in leftovers(body, said, rules, keys.NAMES):
-            if left.name.rpartition("/")[2] == "rdma~1hca":
-                continue  # said by enableRDMA
+            in_resources = left.name.rpartition("/")[0].endswith(f"/{keys.RESOURCES.key}")
+            if in_resources and resources.is_said(left.value):
+                continue
             extras[left.name] = left.value
             if left.known and left.value:
                 self.request.findings.note("kept_unused", left.pointer, key=split(left.pointer)[-1])

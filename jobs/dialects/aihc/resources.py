@@ -100,6 +100,15 @@ def _amount(item: Request, rule: Amount) -> int | None:
     return item.optional_amount(rule)
 
 
+def is_said(element: object) -> bool:
+    """Whether a JobSpec holds the resource, though it might not be written under its name.
+
+    RDMA's device is said by enableRDMA, and the shared memory that it brings by silence.
+    """
+    name = str(element.get(keys.RESOURCE_NAME.key, "")) if isinstance(element, dict) else ""
+    return name == RDMA_DEVICE or name.lower() in _AMOUNTS
+
+
 def document(has: Resources) -> list[Document]:
     """The amounts as AIHC names them; memory in GB."""
     return [

@@ -8,10 +8,14 @@ from typing import Final
 
 from jobs.dialects import edit, placeholders
 from jobs.dialects.base import Fix, Guess, Parsed, Position, Refused, Rendered
+from jobs.dialects.field_map import rows
 from jobs.dialects.openpai_v1 import keys, reading, writing
 from jobs.dialects.schema import json_schema
 from jobs.dialects.source import read
 from jobs.spec import JobSpec
+
+FIELDS: Final = rows(keys.JOB)
+"""What OpenPAI v1 can say, key by key."""
 
 _NAMED: Final = re.compile(r'"(jobName|taskRoles|protocolVersion)"\s*:')
 

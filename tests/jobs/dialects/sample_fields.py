@@ -1,0 +1,49 @@
+"""Which fields of a dialect a sample of ours uses: every key of its text, without indexes."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import yaml
+
+from jobs.dialects import pairs
+from jobs.dialects.field_map import Row
+
+SAMPLES = Path(__file__).parent / "samples"
+
+_PARAMETER = re.compile(r"^([A-Za-z_]+)=(.*)$", re.MULTILINE)
+_PLACE = re.compile(r"\[[^\]]*\]")
+
+
+def samples(name: str) -> dict[str, str]:
+    """The samples of the dialect called `name`: file name → text."""
+    return {path.name: path.read_text() for path in sorted((SAMPLES / name).iterdir())}
+
+
+def spellings(row: Row) -> set[str]:
+    """Every way in which the row's key is written, as a pointer without indexes."""
+    plain = _PLACE.sub("", row.spelling)
+    around = plain.rpartition("/")[0]
+    return {plain, *(f"{around}/{alias}" for alias in row.aliases)}
+
+
+def used(file_name: str, text: str) -> set[str]:
+    """The keys of a text; JSON is read as the YAML that it also is."""
+    if file_name.endswith(".params"):
+        return {pointer for key, value in _PARAMETER.findall(text) for pointer in _inner(key, value)}
+    return {pointer for document in yaml.safe_load_all(text) for pointer in _keys(document, "")}
+
+
+def _inner(key: str, value: str) -> Iterator[str]:
+    yield f"/{key}"
+    yield from (f"/{key}/{name}" for name in pairs.read(value))
+
+
+def _keys(value: object, pointer: str) -> Iterator[str]:
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            yield f"{pointer}/{key}"
+            yield from _keys(inner, f"{pointer}/{key}")
+    elif isinstance(value, list):
+        for inner in value:
+            yield from _keys(inner, pointer)

@@ -1,0 +1,83 @@
+"""What must hold for any AIHC request and any JobSpec that AIHC can say."""
+
+import json
+
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from jobs import dialects
+from jobs.dialects.aihc import keys
+from jobs.dialects.base import Refused
+from jobs.dialects.rendering import OF_THE_TARGET
+from jobs.spec import JobSpec
+from tests.jobs.dialects.aihc_strategies import aihc_specs, aihc_texts
+from tests.jobs.dialects.strategies import json_keys, values
+
+AIHC = dialects.get("aihc")
+big = settings(suppress_health_check=[HealthCheck.too_slow, HealthCheck.large_base_example], deadline=None)
+
+
+@big
+@given(aihc_specs())
+def test_what_aihc_can_say_comes_back(spec: JobSpec) -> None:
+    rendered = AIHC.render(spec, {})
+    assert [note for note in rendered.notes if note.code not in OF_THE_TARGET] == []
+    assert AIHC.parse(rendered.text).spec == spec
+
+
+@big
+@given(aihc_texts())
+def test_an_unchanged_body_stays_byte_for_byte(text: str) -> None:
+    parsed = AIHC.parse(text)
+    assert AIHC.render(parsed.spec, parsed.extras, base=text).text == text
+    assert AIHC.render(parsed.spec, parsed.extras, base=parsed.text).text == parsed.text
+
+
+@big
+@given(aihc_texts())
+def test_a_body_written_anew_says_the_same_with_its_unknown_keys(text: str) -> None:
+    parsed = AIHC.parse(text)
+    again = AIHC.parse(AIHC.render(parsed.spec, parsed.extras).text)
+    assert again.spec == parsed.spec
+    assert again.extras == parsed.extras
+
+
+@big
+@given(aihc_texts(), aihc_specs())
+def test_a_changed_body_says_what_it_shall_and_keeps_its_unknown_keys(text: str, spec: JobSpec) -> None:
+    parsed = AIHC.parse(text)
+    changed = AIHC.parse(AIHC.render(spec, parsed.extras, base=text).text)
+    assert changed.spec == spec
+    kept = {name for name in parsed.extras if name.count("/") == 1 and name[1:] not in KNOWN}
+    assert {name: changed.extras[name] for name in kept} == {name: parsed.extras[name] for name in kept}
+
+
+@big
+@given(aihc_texts())
+def test_the_secrets_are_gone_and_can_be_put_back(text: str) -> None:
+    parsed = AIHC.parse(text)
+    again = AIHC.with_secrets(parsed.text, parsed.secrets)
+    assert AIHC.parse(again).secrets == parsed.secrets
+    assert AIHC.parse(again).spec == parsed.spec
+    assert AIHC.parse(parsed.text).secrets == {}
+
+
+@settings(max_examples=200)
+@given(
+    st.dictionaries(
+        st.sampled_from([*AIHC.schema()["properties"]]) | json_keys,  # type: ignore[misc]
+        values | st.lists(st.dictionaries(st.sampled_from([rule.key for rule in keys.ROLE]), values)),
+    )
+)
+def test_any_object_is_read_or_refused_with_places(value: dict[str, object]) -> None:
+    text = json.dumps(value, indent=1)
+    try:
+        AIHC.parse(text)
+    except Refused as refused:
+        for problem in refused.problems:
+            assert problem.line is not None
+            assert problem.column is not None
+            assert problem.source
+
+
+KNOWN = {rule.key for rule in keys.JOB}

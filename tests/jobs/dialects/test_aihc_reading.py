@@ -1,0 +1,364 @@
+"""What AIHC bodies mean, in every spelling in which they are met."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from jobs import dialects
+from jobs.dialects.base import Note, Parsed, Problem, Refused
+from jobs.spec import (
+    Check,
+    CompletionPolicy,
+    Framework,
+    JobSpec,
+    Mount,
+    RegistryAuth,
+    Resources,
+    SecretRef,
+    TensorBoard,
+)
+
+AIHC = dialects.get("aihc")
+SEED = (Path(__file__).parents[2] / "data" / "seeds" / "aihc-pytorchjob.json").read_text()
+GPU = {"name": "baidu.com/a800_80g_cgpu", "quantity": 8}
+WHOLE = [GPU, {"name": "cpu", "quantity": "96"}, {"name": "memory", "quantity": "512GB"}]
+
+
+def body(spec: dict[str, Any] | None = None, **more: Any) -> dict[str, Any]:
+    role = {"image": "i", "replicas": 1, "resources": [{"name": "cpu", "quantity": 1}], **(spec or {})}
+    return {"name": "a", "queue": "q", "command": "c", "jobSpec": role, **more}
+
+
+def parse(value: dict[str, Any]) -> Parsed:
+    return AIHC.parse(json.dumps(value))
+
+
+def spec_of(value: dict[str, Any]) -> JobSpec:
+    return parse(value).spec
+
+
+def note(parsed: Parsed, code: str) -> Note:
+    (found,) = [each for each in parsed.notes if each.code == code]
+    return found
+
+
+def problem(value: dict[str, Any]) -> Problem:
+    with pytest.raises(Refused) as caught:
+        parse(value)
+    (found,) = caught.value.problems
+    return found
+
+
+def test_the_pages_sample_is_read_as_it_is_printed() -> None:
+    parsed = AIHC.parse(SEED)
+    assert dialects.name_of(SEED) == "aihc"
+    spec = parsed.spec
+    (role,) = spec.roles
+    assert (spec.name, spec.quota, spec.framework) == ("api-0513-2", "default", Framework.PYTORCH)
+    assert (role.command, role.replicas, role.resources) == ("sleep 1d", 1, Resources(rdma=True))
+    assert spec.env == {"NCCL_DEBUG": "DEBUG", "NCCL_IB_DISABLE": "0"}
+    assert spec.mounts == (Mount(uri="pfs://pfs-pxE6jz", path="/mnt/cluster"),)
+    assert {each.code for each in parsed.notes} == {"tolerated_line_numbers", "no_amounts"}
+    assert AIHC.render(spec, parsed.extras, base=SEED).text == SEED
+
+
+def test_a_changed_listing_loses_its_line_numbers_and_nothing_else() -> None:
+    parsed = AIHC.parse(SEED)
+    again = AIHC.render(parsed.spec.model_copy(update={"quota": "other"}), parsed.extras, base=SEED).text
+    assert again.startswith('{\n "name": "api-0513-2",\n "queueId": "other",')
+    assert AIHC.parse(again).spec.env == parsed.spec.env
+
+
+@pytest.mark.parametrize("key", ["queue", "queueId", "queueID"])
+def test_the_queue_is_found_under_each_of_its_names_and_written_under_the_one_used(key: str) -> None:
+    value = body()
+    value[key] = value.pop("queue")
+    parsed = parse(value)
+    assert parsed.spec.quota == "q"
+    assert json.loads(AIHC.render(parsed.spec, parsed.extras).text)[key] == "q"
+
+
+@pytest.mark.parametrize("key", ["datasources", "datasource", "dataSources"])
+def test_data_sources_are_found_under_each_of_their_names(key: str) -> None:
+    parsed = parse(body() | {key: [{"type": "pfs", "name": "p", "sourcePath": "/d", "mountPath": "/m"}]})
+    assert parsed.spec.mounts == (Mount(uri="pfs://p/d", path="/m"),)
+    assert key in json.loads(AIHC.render(parsed.spec, parsed.extras).text)
+
+
+@pytest.mark.parametrize(
+    ("source", "mount"),
+    [
+        ({"name": "p", "mountPath": "/m"}, Mount(uri="pfs://p", path="/m")),
+        ({"type": "hostPath", "sourcePath": "/d"}, Mount(uri="file:///d")),
+        ({"type": "hostpath", "sourcePath": "/d"}, Mount(uri="file:///d")),
+        ({"type": "bos", "name": "", "sourcePath": "bucket/x"}, Mount(uri="bos://bucket/x")),
+        ({"type": "cfs", "name": "c"}, Mount(uri="cfs://c")),
+        ({"type": "rapidfs", "name": "r", "sourcePath": "d"}, Mount(uri="rapidfs://r/d")),
+        ({"type": "dataset", "name": "ds"}, Mount(id="ds")),
+        (
+            {"type": "pfs", "name": "p", "options": {"readOnly": True, "medium": "ssd", "sizeLimit": "1Gi"}},
+            Mount(uri="pfs://p", read_only=True, options={"medium": "ssd", "sizeLimit": "1Gi"}),
+        ),
+    ],
+)
+def test_each_type_of_data_source_is_a_place(source: dict[str, Any], mount: Mount) -> None:
+    parsed = parse(body(datasources=[source]))
+    assert parsed.spec.mounts == (mount,)
+    again = AIHC.parse(AIHC.render(parsed.spec, parsed.extras).text)
+    assert (again.spec, again.extras) == (parsed.spec, parsed.extras)
+
+
+def test_a_data_source_of_an_unknown_type_is_kept_and_mounted_nowhere() -> None:
+    parsed = parse(body(datasources=[{"type": "tape", "name": "t", "mountPath": "/m"}]))
+    assert parsed.spec.mounts == ()
+    assert note(parsed, "unknown_word").pointer == "/datasources/0/type"
+    assert '"tape"' in AIHC.render(parsed.spec, parsed.extras).text
+
+
+def test_v1_has_its_command_inside_and_its_own_words() -> None:
+    spec = body({"command": "python a.py"}, jobFramework="PyTorchJob")["jobSpec"]
+    value = {
+        "name": "a",
+        "queue": "default",
+        "jobFramework": "PyTorchJob",
+        "jobSpec": spec,
+        "faultTolerance": True,
+        "faultToleranceConfig": {"enabledHangDetection": True, "hangDetectionTimeoutMinutes": 5},
+        "tensorboardConfig": {"enableTensorboard": True, "logPath": "/l"},
+    }
+    parsed = parse(value)
+    assert parsed.spec.roles[0].command == "python a.py"
+    assert parsed.spec.framework is Framework.PYTORCH
+    assert parsed.spec.fault_tolerance == Check(enabled=True)
+    assert parsed.spec.tensorboard == TensorBoard(enabled=True, log_path="/l")
+    written = json.loads(AIHC.render(parsed.spec, parsed.extras).text)
+    assert written.pop("jobSpec")["command"] == "python a.py"
+    assert written == {key: inner for key, inner in value.items() if key != "jobSpec"}
+
+
+def test_of_two_commands_the_outer_one_runs() -> None:
+    parsed = parse(body({"command": "inner"}))
+    assert parsed.spec.roles[0].command == "c"
+    assert note(parsed, "two_commands").pointer == "/jobSpec/command"
+
+
+@pytest.mark.parametrize(
+    ("word", "framework"),
+    [
+        ("PyTorchJob", Framework.PYTORCH),
+        ("pytorch", Framework.PYTORCH),
+        ("TFJob", Framework.TENSORFLOW),
+        ("MPIJob", Framework.MPI),
+        ("", Framework.PYTORCH),
+    ],
+)
+def test_each_job_type_is_a_framework(word: str, framework: Framework) -> None:
+    assert spec_of(body(jobType=word)).framework is framework
+
+
+def test_a_misspelt_job_type_is_refused_with_the_right_one() -> None:
+    found = problem(body(jobType="PytorchJob"))
+    assert (found.code, found.pointer) == ("not_a_choice", "/jobType")
+    assert found.fix is not None
+    assert found.fix.value == "PyTorchJob"
+
+
+def test_a_tensorflow_job_has_a_map_of_roles_and_its_chief_decides() -> None:
+    role = body()["jobSpec"]
+    value = body(jobType="TFJob") | {"jobSpec": {"Chief": role, "worker": role | {"replicas": 3}}}
+    parsed = parse(value)
+    assert [(each.name, each.replicas) for each in parsed.spec.roles] == [("Chief", 1), ("Worker", 3)]
+    assert parsed.spec.roles[0].completion == CompletionPolicy(min_succeeded=1)
+    assert note(parsed, "completion_applied").pointer == "/jobSpec/Chief"
+    assert list(json.loads(AIHC.render(parsed.spec, parsed.extras).text)["jobSpec"]) == ["Chief", "worker"]
+
+
+def test_a_role_that_stands_twice_is_refused() -> None:
+    role = body()["jobSpec"]
+    with pytest.raises(Refused) as caught:
+        parse(body() | {"jobSpec": {"Worker": role, "worker": role}})
+    assert {(each.code, each.pointer) for each in caught.value.problems} == {
+        ("role_twice", "/jobSpec/Worker"),
+        ("role_twice", "/jobSpec/worker"),
+    }
+
+
+@pytest.mark.parametrize(
+    ("resources", "expected"),
+    [
+        (WHOLE, Resources(cpu_milli=96_000, memory_mib=2**19, gpus=8, gpu_type="a800_80g_cgpu")),
+        ([{"name": "cpu", "quantity": "500m"}], Resources(cpu_milli=500)),
+        ([{"name": "memory", "quantity": 16}], Resources(memory_mib=16384)),
+        ([{"name": "memory", "quantity": "16"}], Resources(memory_mib=16384)),
+        ([{"name": "memory", "quantity": "1.5"}], Resources(memory_mib=1536)),
+        ([{"name": "sharedMemory", "quantity": 10}], Resources(shm_mib=10240)),
+        ([{"name": "nvidia.com/gpu", "quantity": 2}], Resources(gpus=2)),
+        ([], Resources()),
+    ],
+)
+def test_quantities_are_numbers_or_texts_with_or_without_their_unit(
+    resources: list[dict[str, Any]], expected: Resources
+) -> None:
+    parsed = parse(body({"resources": resources}))
+    assert parsed.spec.roles[0].resources == expected
+    assert AIHC.parse(AIHC.render(parsed.spec, parsed.extras).text).spec == parsed.spec
+
+
+def test_an_empty_list_of_resources_is_told_and_stays_empty() -> None:
+    parsed = parse(body({"resources": []}))
+    assert note(parsed, "no_amounts").pointer == "/jobSpec"
+    assert "resources" not in json.loads(AIHC.render(parsed.spec, parsed.extras).text)["jobSpec"]
+
+
+def test_rdma_brings_ten_gigabytes_of_shared_memory_within_the_replicas_own() -> None:
+    parsed = parse(body({"enableRDMA": True, "resources": WHOLE}))
+    assert parsed.spec.roles[0].resources.shm_mib == 10 * 1024
+    assert note(parsed, "rdma_shared_memory").params["mib"] == 10 * 1024
+    small = spec_of(body({"enableRDMA": True, "resources": [{"name": "memory", "quantity": 4}]}))
+    assert small.roles[0].resources.shm_mib == 4096
+
+
+def test_an_rdma_device_means_rdma_and_rdma_without_gpus_is_told() -> None:
+    parsed = parse(
+        body({"resources": [{"name": "cpu", "quantity": 4}, {"name": "rdma/hca", "quantity": "1"}]})
+    )
+    assert parsed.spec.roles[0].resources.rdma
+    assert note(parsed, "condition_unmet").params["lacking"] == "GPU (Worker)"
+
+
+@pytest.mark.parametrize(
+    ("role", "lacking"),
+    [
+        ({"replicas": 2, "resources": WHOLE, "enableRDMA": True}, None),
+        ({"replicas": 1, "resources": WHOLE, "enableRDMA": True}, "replicas ≥ 2"),
+        ({"replicas": 2, "resources": WHOLE}, "enableRDMA"),
+        ({"replicas": 2, "resources": [GPU | {"quantity": 4}], "enableRDMA": True}, "8 GPUs"),
+        (
+            {
+                "replicas": 2,
+                "resources": [{"name": "baidu.com/v100_32g_cgpu", "quantity": 8}],
+                "enableRDMA": True,
+            },
+            "A800/HPAS",
+        ),
+        ({}, "replicas ≥ 2, 8 GPUs, enableRDMA, A800/HPAS"),
+    ],
+)
+def test_bccl_says_which_of_its_conditions_are_not_met(role: dict[str, Any], lacking: str | None) -> None:
+    parsed = parse(body(role, enableBccl=True))
+    assert parsed.extras["/enableBccl"] is True
+    unmet = [each.params["lacking"] for each in parsed.notes if each.code == "condition_unmet"]
+    assert unmet == ([lacking] if lacking else [])
+
+
+def test_the_registrys_password_leaves_the_text() -> None:
+    parsed = parse(body({"imageConfig": {"username": "u", "password": "hunter2"}}))
+    (name,) = parsed.secrets
+    assert parsed.spec.registry_auth == RegistryAuth(username="u", password=SecretRef(name=name))
+    assert "hunter2" not in parsed.text
+    assert "hunter2" in AIHC.with_secrets(parsed.text, parsed.secrets)
+
+
+def test_variables_that_all_roles_share_are_the_jobs() -> None:
+    role = body()["jobSpec"]
+    shared, own = {"name": "A", "value": "1"}, {"name": "B", "value": 2}
+    spec = spec_of(
+        body(jobType="TFJob")
+        | {"jobSpec": {"PS": role | {"envs": [shared]}, "Worker": role | {"envs": [shared, own]}}}
+    )
+    assert spec.env == {"A": "1"}
+    assert [each.env for each in spec.roles] == [{}, {"B": "2"}]
+
+
+def test_what_only_aihc_understands_is_kept_and_told() -> None:
+    alert = {"alertIds": "1", "alertItems": ["jobFailed"], "for": "1m"}
+    parsed = parse(body({"hostNetwork": True}, alertConfig=alert, retentionPeriod="1d"))
+    kept = {each.pointer for each in parsed.notes if each.code == "kept_unused"}
+    assert kept == {"/jobSpec/hostNetwork", "/alertConfig", "/retentionPeriod"}
+    written = json.loads(AIHC.render(parsed.spec, parsed.extras).text)
+    assert (written["alertConfig"], written["jobSpec"]["hostNetwork"]) == (alert, True)
+
+
+def test_what_the_sdk_leaves_unset_says_nothing() -> None:
+    unset: dict[str, Any] = {
+        "enableBccl": None,
+        "faultTolerance": None,
+        "labels": None,
+        "datasources": [],
+        "alertConfig": {},
+    }
+    parsed = parse(body({"envs": None, "imageConfig": None}) | unset)
+    assert parsed.spec == spec_of(body())
+    assert {each.code for each in parsed.notes} == set()
+
+
+def test_priorities_are_words() -> None:
+    assert [spec_of(body(priority=word)).priority for word in ("high", "normal", "low")] == [8, 5, 2]
+    assert spec_of(body()).priority is None
+
+
+def test_labels_are_tags() -> None:
+    assert spec_of(body(labels=[{"key": "team", "value": "x"}])).tags == {"team": "x"}
+
+
+@pytest.mark.parametrize(
+    ("text", "code", "place"),
+    [
+        ('{\n "queue": "q",\n "command": "c",\n "jobSpec": {"replicas": 1}\n}', "required", (1, 1)),
+        ('{\n "name": "a",\n "jobSpec": {\n  "replicas": 0\n },\n "command": "c"}', "too_small", (4, 15)),
+        ('{\n "name": "a",\n "command": "c",\n "jobSpec": "x"\n}', "wrong_type", (4, 13)),
+        (
+            (
+                '{"name": "a", "command": "c", "jobSpec": {"resources": [\n  {"name": "cpu",\n'
+                '   "quantity": "many"}\n]}}'
+            ),
+            "not_an_amount",
+            (3, 16),
+        ),
+    ],
+)
+def test_problems_have_their_place(text: str, code: str, place: tuple[int, int]) -> None:
+    with pytest.raises(Refused) as caught:
+        AIHC.parse(text)
+    (found,) = caught.value.problems
+    assert (found.code, (found.line, found.column)) == (code, place)
+    assert found.source
+
+
+def test_positions_in_a_listing_are_those_of_the_listing() -> None:
+    listing = SEED.replace('"replicas": 1', '"replicas": "x"')
+    with pytest.raises(Refused) as caught:
+        AIHC.parse(listing)
+    (found,) = caught.value.problems
+    assert (found.line, found.column) == (7, listing.splitlines()[6].index('"x"') + 1)
+    assert AIHC.locate(listing, "/jobSpec/replicas") == (found.line, found.column)
+
+
+def test_one_changed_value_changes_one_line() -> None:
+    text = """{
+  // mine
+  "name": "a",
+  "queueId": "q",
+  "command": "c",
+  "jobSpec": {
+    "replicas": 1, "image": "i",
+    "resources": [
+      {"name": "cpu", "quantity": 4},
+      {"name": "memory", "quantity": "8GB"}, // enough
+    ],
+    "envs": [{"name": "A", "value": "1"}]
+  }
+}
+"""
+    parsed = AIHC.parse(text)
+    (role,) = parsed.spec.roles
+    bigger = role.model_copy(update={"resources": role.resources.model_copy(update={"memory_mib": 16384})})
+    spec = parsed.spec.model_copy(update={"roles": (bigger,), "env": {"A": "1", "B": "2"}})
+    changed = AIHC.render(spec, parsed.extras, base=text).text
+    assert AIHC.parse(changed).spec == spec
+    assert "// mine" in changed
+    assert "// enough" in changed
+    assert '"quantity": 16' in changed
+    assert '"queueId"' in changed
