@@ -225,7 +225,11 @@ SPECTACULAR_SETTINGS = {
     "TITLE": "Job Console",
     "VERSION": "1",
     "SERVE_INCLUDE_SCHEMA": False,
-    "ENUM_NAME_OVERRIDES": {"JobState": "jobs.states.State", "TaskState": "jobs.states.TaskState"},
+    "ENUM_NAME_OVERRIDES": {
+        "Dialect": "jobs.dialects.NAMES",
+        "JobState": "jobs.states.State",
+        "TaskState": "jobs.states.TaskState",
+    },
 }
 
 # --- Workers: Celery is a doorbell, the database is the queue -------------------------------------

@@ -1,5 +1,6 @@
 """`job-console check` and `job-console convert`: job files without a server, a database or settings.
 
+Sentences are in the language of the environment (LC_ALL, LC_MESSAGES, LANG), where there are translations.
 Exit status: 0 the file is right (or was written), 1 it has problems, 2 the command was called wrongly or
 the file can't be read.
 """
@@ -11,38 +12,32 @@ import json
 import os
 import sys
 import tempfile
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
+from django.apps import apps
 from django.conf import settings
+from django.utils import translation
+from django.utils.translation import gettext as _
 
 from jobs import dialects
-from jobs.dialects.base import MAX_BYTES, Dialect, Fix, Note, Parsed, Problem, Refused
+from jobs.dialects import checking
+from jobs.dialects.base import MAX_BYTES, Fix, Note, Refused
+from jobs.dialects.checking import Checked
 from jobs.dialects.source import decode
-from jobs.messages import note_message, problem_message
+from jobs.messages.findings import Finding, loss_json, of_note, of_problem
 
 STANDARD_INPUT: Final = "-"
-MOST_ROUNDS: Final = 5
-"""One fix may uncover the next problem; this often is looked again."""
-
-
-@dataclass(frozen=True, slots=True)
-class Checked:
-    """What there is to say about one text."""
-
-    text: str
-    dialect: str | None
-    problems: tuple[Problem, ...] = ()
-    notes: tuple[Note, ...] = ()
-    parsed: Parsed | None = None
+LOCALE: Final = Path(__file__).parents[1] / "locale"
+LANGUAGES: Final = {"ja": "ja", "zh": "zh-hans"}
+"""By the first letters of a locale's name; English for every other."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command; returns its exit status."""
     if not settings.configured:
-        settings.configure(USE_I18N=False)  # sentences in English, without anything of Django's but those
+        _speak(language_of(os.environ))
     arguments = _parser().parse_args(argv)
     try:
         return int(arguments.run(arguments))
@@ -51,26 +46,40 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 2
 
 
+def _speak(language: str) -> None:
+    """Let sentences be in `language`, with nothing of Django's but those."""
+    settings.configure(USE_I18N=True, LOCALE_PATHS=[LOCALE], LANGUAGE_CODE="en")
+    apps.populate(())
+    translation.activate(language)
+
+
+def language_of(environment: Mapping[str, str]) -> str:
+    """The language of a person with these variables, as POSIX has it: the first that is set decides."""
+    names = ("LC_ALL", "LC_MESSAGES", "LANG")
+    locale = next((environment[name] for name in names if environment.get(name)), "")
+    return LANGUAGES.get(locale[:2].lower(), "en")
+
+
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser("job-console", description="Check and convert job files.")
+    parser = argparse.ArgumentParser("job-console", description=_("Check and convert job files."))
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
-    check = commands.add_parser("check", help="say what is wrong with a job file")
-    check.add_argument("--json", action="store_true", help="print one JSON object")
+    check = commands.add_parser("check", help=_("say what is wrong with a job file"))
+    check.add_argument("--json", action="store_true", help=_("print one JSON object"))
     check.add_argument(
-        "--fix", action="store_true", help="make the fixes that are offered, in the file itself"
+        "--fix", action="store_true", help=_("make the fixes that are offered, in the file itself")
     )
     check.set_defaults(run=_check)
-    convert = commands.add_parser("convert", help="write a job file in another dialect")
+    convert = commands.add_parser("convert", help=_("write a job file in another dialect"))
     convert.add_argument("--to", required=True, choices=dialects.NAMES, metavar="DIALECT", help=_known())
     convert.set_defaults(run=_convert)
     for command in (check, convert):
-        command.add_argument("file", metavar="FILE", help=f"the job file; {STANDARD_INPUT} is standard input")
+        command.add_argument("file", metavar="FILE", help=_("the job file; - is standard input"))
         command.add_argument("--dialect", choices=dialects.NAMES, metavar="DIALECT", help=_known())
     return parser
 
 
 def _known() -> str:
-    return f"one of {', '.join(dialects.NAMES)}"
+    return _("one of %(names)s") % {"names": ", ".join(dialects.NAMES)}
 
 
 def _check(arguments: argparse.Namespace) -> int:
@@ -85,65 +94,46 @@ def _check(arguments: argparse.Namespace) -> int:
 
 def _convert(arguments: argparse.Namespace) -> int:
     """Print the file in the other dialect; what it can't say goes to standard error."""
-    checked = check(_read(arguments.file), arguments.dialect)
-    if checked.parsed is None or checked.dialect is None:
-        for problem in checked.problems:
-            _complain(_line(arguments.file, problem, problem_message(problem)))
+    file = arguments.file
+    try:
+        converted = dialects.convert(decode(_read(file)), arguments.to, arguments.dialect)
+    except Refused as refused:
+        for problem in refused.problems:
+            finding = of_problem(problem)
+            _complain(_line(file, finding, finding.message))
         return 1
-    same = checked.dialect == arguments.to
-    rendered = dialects.get(arguments.to).render(
-        checked.parsed.spec,
-        checked.parsed.extras if same else {},
-        base=checked.parsed.text if same else None,
-    )
-    sys.stdout.write(rendered.text)
-    for note in rendered.notes:
-        _complain(f"{note.pointer}: {note_message(note)}" if note.pointer else note_message(note))
+    sys.stdout.write(converted.text)
+    for loss in converted.losses:
+        _complain(_loss(loss, file))
     return 0
+
+
+def _loss(loss: Note, file: str) -> str:
+    """A loss in a line, beginning with where it was said, or, in the text that was written, is missing."""
+    told = loss_json(loss)
+    place = f"{file}:{loss.line}:{loss.column}: " if loss.line and told["side"] == "source" else ""
+    pointer = f"{loss.pointer}: " if loss.pointer else ""
+    lacking = _(" [not there: %(capability)s]") % told if told["capability"] else ""
+    return f"{place}{pointer}{told['message']}{lacking}"
 
 
 def check(data: bytes, dialect: str | None = None) -> Checked:
     """Everything there is to say about a job file, with the place of every problem and note."""
-    name, text = dialect, ""
     try:
-        text = decode(data)
-        name = dialect or dialects.name_of(text)
-        parsed = dialects.get(name).parse(text)
+        return checking.check(decode(data), dialect)
     except Refused as refused:
-        return Checked(text, name, problems=refused.problems)
-    notes = tuple(_placed(note, text, dialects.get(name)) for note in parsed.notes)
-    return Checked(text, name, notes=notes, parsed=parsed)
-
-
-def _placed(note: Note, text: str, dialect: Dialect) -> Note:
-    place = dialect.locate(text, note.pointer) if note.pointer else None
-    return replace(note, line=place[0], column=place[1]) if place else note
+        return Checked("", dialect, problems=refused.problems)
 
 
 def _fixed(checked: Checked, arguments: argparse.Namespace) -> Checked:
     """Make every fix on offer and look again; the file is replaced in one step."""
     before = checked.text
-    for _round in range(MOST_ROUNDS):
-        fixes = [problem.fix for problem in checked.problems if problem.fix]
-        fixes += [note.fix for note in checked.notes if note.fix]
-        if not fixes or checked.dialect is None:
-            break
-        text = _apply(dialects.get(checked.dialect), checked.text, fixes)
-        if text == checked.text:
-            break
-        checked = check(text.encode(), checked.dialect)
+    checked = checking.fixed(checked)
     if arguments.file == STANDARD_INPUT:
         sys.stdout.write(checked.text)
     elif checked.text != before:
         _replace(Path(arguments.file), checked.text)
     return checked
-
-
-def _apply(dialect: Dialect, text: str, fixes: Sequence[Fix]) -> str:
-    try:
-        return dialect.apply_fixes(text, fixes)
-    except Refused:
-        return text  # what can't be read can't be mended piece by piece
 
 
 def _replace(path: Path, text: str) -> None:
@@ -175,48 +165,36 @@ def _json(checked: Checked, file: str) -> str:
         "file": file,
         "dialect": checked.dialect,
         "ok": not checked.problems,
-        "problems": [
-            {**_finding(problem, problem_message(problem)), "source": problem.source}
-            for problem in checked.problems
-        ],
-        "notes": [_finding(note, note_message(note)) for note in checked.notes],
+        "problems": [of_problem(problem).to_json() for problem in checked.problems],
+        "notes": [of_note(note).to_json() for note in checked.notes],
     }
     return json.dumps(result, ensure_ascii=False, indent=2)
 
 
-def _finding(finding: Problem | Note, message: str) -> dict[str, object]:
-    return {
-        "pointer": finding.pointer,
-        "line": finding.line,
-        "column": finding.column,
-        "code": finding.code,
-        "message": message,
-        "params": dict(finding.params),
-        "fix": finding.fix and {"pointer": finding.fix.pointer, "value": finding.fix.value},
-    }
-
-
 def _lines(checked: Checked, file: str) -> str:
     """A line for each finding, and one that sums up."""
-    problems = [_line(file, problem, "problem: " + problem_message(problem)) for problem in checked.problems]
-    notes = [_line(file, note, "note: " + note_message(note)) for note in checked.notes]
-    known = checked.dialect or "unknown dialect"
-    verdict = f"{file}: {known}, {'not accepted' if checked.problems else 'ok'}"
-    return "\n".join([*problems, *notes, verdict])
+    problems = (of_problem(problem) for problem in checked.problems)
+    notes = (of_note(note) for note in checked.notes)
+    told = [_line(file, each, _("problem: ") + each.message) for each in problems]
+    told += [_line(file, each, _("note: ") + each.message) for each in notes]
+    known = checked.dialect or _("unknown dialect")
+    verdict = _("not accepted") if checked.problems else _("ok")
+    return "\n".join([*told, f"{file}: {known}, {verdict}"])
 
 
-def _line(file: str, finding: Problem | Note, message: str) -> str:
+def _line(file: str, finding: Finding, message: str) -> str:
     """A finding as compilers write it, so that editors can jump to it."""
     place = f":{finding.line}:{finding.column}" if finding.line else ""
-    rule = f" [{finding.source}]" if isinstance(finding, Problem) and finding.source else ""
+    rule = f" [{finding.source}]" if finding.source else ""
     return f"{file}{place}: {message}{rule}{_offer(finding.fix)}"
 
 
 def _offer(fix: Fix | None) -> str:
     if fix is None:
         return ""
-    value = json.dumps(fix.value, ensure_ascii=False)
-    return " (fix: remove it)" if fix.value is None else f" (fix: {value})"
+    if fix.value is None:
+        return _(" (fix: remove it)")
+    return _(" (fix: %(value)s)") % {"value": json.dumps(fix.value, ensure_ascii=False)}
 
 
 def _complain(message: str) -> None:

@@ -60,12 +60,6 @@ class Submitted:
     replayed: bool = False
 
 
-def read(text: str, dialect: str | None = None) -> tuple[str, Parsed]:
-    """The dialect's name and what it understood; raises Refused with every problem."""
-    name = dialect or dialects.name_of(text)
-    return name, dialects.get(name).parse(text)
-
-
 def mended(text: str, parsed: Parsed, dialect: str) -> tuple[str, Parsed]:
     """The text with every offered fix applied, and what it says then."""
     fixes = [note.fix for note in parsed.notes if note.fix is not None]
@@ -101,7 +95,7 @@ def submit(
         before = Job.objects.filter(owner=user, idempotency_key=idempotency_key).first()
         if before is not None:
             return _replay(before, digest)
-    name, parsed = read(text, dialect)
+    name, parsed = dialects.parse(text, dialect)
     if not keep_original:
         text, parsed = mended(text, parsed, name)
     quota = find_quota(user, place, parsed.spec)

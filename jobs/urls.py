@@ -11,6 +11,7 @@ urlpatterns = [
     path("jobs/", jobs.jobs, name="jobs"),
     path("jobs/new", new.new, name="job_new"),
     path("jobs/check", check.check, name="job_check"),
+    path("jobs/convert", check.convert, name="job_convert"),
     path("jobs/mend", check.mend, name="job_mend"),
     path("jobs/stop", actions.stop_many, name="jobs_stop"),
     path("jobs/<slug:public_id>/", job.job, name="job"),

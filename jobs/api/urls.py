@@ -5,7 +5,8 @@ from __future__ import annotations
 from django.urls import path
 from drf_spectacular.views import SpectacularAPIView
 
-from jobs.api.native import check, jobs, parts, streams
+from jobs.api import schemas
+from jobs.api.native import check, convert, jobs, parts, streams
 
 V1 = "api/console/v1/"
 JOB = f"{V1}jobs/<slug:public_id>"
@@ -20,6 +21,8 @@ urlpatterns = [
     path(f"{JOB}/logs", parts.Logs.as_view(), name="api_job_logs"),
     path(f"{JOB}/stream", streams.stream, name="api_job_stream"),
     path(f"{V1}check", check.Check.as_view(), name="api_check"),
+    path(f"{V1}convert", convert.Convert.as_view(), name="api_convert"),
+    path("schemas/<slug:dialect>.json", schemas.schema, name="dialect_schema"),
     path(
         f"{V1}schema",
         SpectacularAPIView.as_view(authentication_classes=[], permission_classes=[]),

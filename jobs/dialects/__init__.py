@@ -1,19 +1,21 @@
-"""Every dialect by name, and which of them a text is written in.
+"""Every dialect by name, which of them a text is written in, and from one into another.
 
-A dialect is one entry of `_HOMES`; its module is imported when it is first asked for.
+All of it works in any Python program, without Django and without settings.  A dialect is one entry of
+`_HOMES`; its module is imported when it is first asked for.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from functools import cache
 from importlib import import_module
 from types import MappingProxyType
 from typing import Final
 
-from jobs.dialects.base import Dialect, Problem, Refused
+from jobs.dialects.base import Dialect, Note, Parsed, Problem, Refused
 from jobs.dialects.field_map import Row
+from jobs.dialects.places import Places
 from jobs.dialects.source import check_size, read
 
 _HOMES: Final[Mapping[str, str]] = MappingProxyType(
@@ -74,3 +76,64 @@ def name_of(text: str) -> str:
         both = ", ".join(each.name for each in found if found[0].confidence - each.confidence < CLEAR)
         raise Refused((Problem("ambiguous_dialect", "", 1, 1, {"candidates": both}),))
     return found[0].name
+
+
+def parse(text: str, dialect: str | None = None) -> tuple[str, Parsed]:
+    """The dialect's name, worked out unless it is given, and what was understood.
+
+    Raises Refused with every problem.
+    """
+    name = dialect or name_of(text)
+    return name, get(name).parse(text)
+
+
+@dataclass(frozen=True, slots=True)
+class Converted:
+    """A text in another dialect.
+
+    `source` is the dialect that it came from and `parsed` what was understood of it.  `text` has
+    placeholders for secrets, whose values are in `parsed.secrets`.  `losses` are all that was not carried
+    over or is still to be filled in; the lines of TOLD_OF_SOURCE are those of the text that came, the
+    lines of the others those of `text`.
+    """
+
+    source: str
+    parsed: Parsed
+    text: str
+    losses: tuple[Note, ...]
+
+
+TOLD_OF_SOURCE: Final = frozenset({"lost", "approximated", "not_carried"})
+"""Losses of something that the source says; the others are about the text that was written."""
+
+
+def convert(text: str, to: str, dialect: str | None = None) -> Converted:
+    """`text` in the dialect `to`, by way of the JobSpec; raises Refused, and KeyError for an unknown `to`."""
+    target = get(to)
+    name, parsed = parse(text, dialect)
+    same = name == to
+    rendered = target.render(parsed.spec, parsed.extras if same else {}, base=parsed.text if same else None)
+    left = () if same else _not_carried(parsed, to)
+    here = Places(text, get(name), parsed.spec, fields(name))
+    there = Places(rendered.text, target, parsed.spec, fields(to))
+    losses = (
+        (here if note.code in TOLD_OF_SOURCE else there).placed(note) for note in (*rendered.notes, *left)
+    )
+    return Converted(name, parsed, rendered.text, tuple(losses))
+
+
+def placed(notes: Iterable[Note], text: str, dialect: str) -> tuple[Note, ...]:
+    """Notes on `text` with lines and columns, for somebody who looks at them."""
+    return tuple(_placed_in(text, get(dialect), note) for note in notes)
+
+
+def _placed_in(text: str, dialect: Dialect, note: Note) -> Note:
+    place = dialect.locate(text, note.pointer) if note.line is None and note.pointer else None
+    return replace(note, line=place[0], column=place[1]) if place else note
+
+
+def _not_carried(parsed: Parsed, to: str) -> Iterator[Note]:
+    """What the source says beside the JobSpec; markers of the reader's own have no pointer."""
+    for pointer in parsed.extras:
+        if pointer.startswith("/"):
+            yield Note("not_carried", pointer, {"path": pointer, "dialect": to})

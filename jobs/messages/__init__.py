@@ -4,6 +4,8 @@ Everything further in speaks in codes and parameters.  A missing parameter never
 shorter one is chosen.
 """
 
+from jobs.messages.capabilities import capability_label
+from jobs.messages.dialects import dialect_label, why_message
 from jobs.messages.exits import exit_message, signal_name
 from jobs.messages.labels import phase_label, state_label, task_state_label
 from jobs.messages.notes import note_message
@@ -11,6 +13,8 @@ from jobs.messages.problems import problem_message
 from jobs.messages.reasons import reason_message
 
 __all__ = [
+    "capability_label",
+    "dialect_label",
     "exit_message",
     "note_message",
     "phase_label",
@@ -19,4 +23,5 @@ __all__ = [
     "signal_name",
     "state_label",
     "task_state_label",
+    "why_message",
 ]

@@ -79,6 +79,7 @@ _SENTENCES: Final[Mapping[str, tuple[str, ...]]] = {
     ),
     "approximated": (_("%(path)s is %(value)s; in %(dialect)s it became %(instead)s."),),
     "added": (_("%(dialect)s brings %(path)s along: %(instead)s."),),
+    "not_carried": (_("%(path)s has no meaning outside its own dialect and is not in %(dialect)s."),),
     "needs_value": (
         _("%(dialect)s can't do without %(key)s: fill it in."),
         _("The file lacks something that %(dialect)s needs."),

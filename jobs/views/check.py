@@ -1,44 +1,85 @@
-"""What the editor asks while somebody writes: is this right, and what would mend it.  Nothing is stored."""
+"""What the editor asks while somebody writes: what is this, is it right, what would mend it, and how it
+looks in another dialect.  Nothing is stored.
+"""
 
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import Any, Final
 
 from django.http import HttpResponseBase, JsonResponse
 from django.views.decorators.http import require_POST
 
 from jobs import dialects
+from jobs.dialects import checking
 from jobs.dialects.base import Fix, Refused
+from jobs.dialects.formats import FORMATS
+from jobs.messages import dialect_label, why_message
+from jobs.views.conversion import conversion
+from jobs.views.files import file_name
 from jobs.views.findings import examine, problems_of
 from jobs.views.http import SignedIn, signed_in
+
+ALL: Final = "all"
+"""Instead of one fix: every one that is offered, and what they uncover."""
 
 
 @require_POST
 @signed_in
 def check(request: SignedIn) -> HttpResponseBase:
-    """`text`, and `dialect` when it is known → `{"dialect", "problems", "notes"}`."""
-    dialect = request.POST.get("dialect") or None
+    """`text`, and `dialect` when it is known → `{"dialect", "why", "candidates", "problems", "notes"}`."""
+    text, dialect = _text(request), _dialect(request)
     if dialect not in (None, *dialects.NAMES):
         return JsonResponse({"problems": []}, status=400)
-    found = examine(_text(request), dialect)
+    found = examine(text, dialect)
+    candidates = [] if dialect else dialects.detect(text)
+    why = next((each.why for each in candidates if each.name == found.dialect), "")
+    ambiguous = any(problem.code == "ambiguous_dialect" for problem in found.problems)
     return JsonResponse(
         {
             "dialect": found.dialect or None,
+            "syntax": FORMATS[found.dialect].syntax if found.dialect else None,
+            "label": dialect_label(found.dialect) if found.dialect else None,
+            "why": why_message(why),
+            "candidates": [_candidate(each) for each in candidates] if ambiguous else [],
             "problems": [each.to_json() for each in found.problems],
             "notes": [each.to_json() for each in found.notes],
         }
     )
 
 
+def _candidate(found: dialects.Detected) -> dict[str, str]:
+    return {"name": found.name, "label": dialect_label(found.name), "why": why_message(found.why)}
+
+
+@require_POST
+@signed_in
+def convert(request: SignedIn) -> HttpResponseBase:
+    """`text`, `to`, and `dialect` when it is known → `{"dialect", "text", "filled", "notes", "problems", …}`.
+
+    `filled` has the secret values that stood in the text, which whoever sent it may go on writing with.
+    """
+    to, dialect = request.POST.get("to", ""), _dialect(request)
+    if to not in dialects.NAMES or dialect not in (None, *dialects.NAMES):
+        return JsonResponse({"problems": []}, status=400)
+    made = conversion(_text(request), to, dialect)
+    name = made.name or "job"
+    more = {"filled": made.filled, "file": file_name(name, to), "syntax": FORMATS[to].syntax}
+    return JsonResponse(made.to_json() | more)
+
+
 @require_POST
 @signed_in
 def mend(request: SignedIn) -> HttpResponseBase:
-    """`text` and `fix` (as `check` gave it) → `{"text"}` with that change made, or 400 with the problems."""
-    text = _text(request)
+    """`text` and `fix` (as `check` gave it, or `all`) → `{"text"}` with it made, or 400 with the problems."""
+    text, dialect = _text(request), _dialect(request)
+    if dialect not in (None, *dialects.NAMES):
+        return JsonResponse({"problems": []}, status=400)
     try:
+        if request.POST.get("fix") == ALL:
+            return JsonResponse({"text": checking.fixed(checking.check(text, dialect)).text})
         fix = _fix(json.loads(request.POST.get("fix", "")))
-        name = dialects.name_of(text)
+        name = dialect or dialects.name_of(text)
         return JsonResponse({"text": dialects.get(name).apply_fixes(text, [fix])})
     except Refused as refused:
         problems = [each.to_json() for each in problems_of(text, refused.problems)]
@@ -49,6 +90,10 @@ def mend(request: SignedIn) -> HttpResponseBase:
 
 def _text(request: SignedIn) -> str:
     return request.POST.get("text", "")
+
+
+def _dialect(request: SignedIn) -> str | None:
+    return request.POST.get("dialect") or None
 
 
 def _fix(value: Any) -> Fix:

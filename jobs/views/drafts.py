@@ -10,7 +10,7 @@ from django.shortcuts import get_object_or_404, redirect
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_POST, require_safe
 
-from jobs import services
+from jobs import dialects, services
 from jobs.dialects.base import MAX_BYTES, Refused
 from jobs.models import Draft
 from jobs.views.http import SignedIn, page, signed_in
@@ -63,6 +63,6 @@ def keep(user: User, pk: str, text: str) -> Draft | None:
 def _name(text: str) -> str:
     """The job's name in it, as soon as the text can be read."""
     try:
-        return services.read(text)[1].spec.name
+        return dialects.parse(text)[1].spec.name
     except Refused:
         return ""

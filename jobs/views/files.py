@@ -1,26 +1,43 @@
-"""The job file as it was submitted, to keep."""
+"""The job file as it was submitted, to keep; in its own dialect or in any other."""
 
 from __future__ import annotations
 
 import re
 
-from django.http import HttpResponse, HttpResponseBase
+from django.http import Http404, HttpResponse, HttpResponseBase
 from django.views.decorators.http import require_safe
 
+from jobs import dialects
+from jobs.dialects.formats import FORMATS
 from jobs.models import JobFile
 from jobs.views.access import find_job
+from jobs.views.conversion import conversion
 from jobs.views.http import SignedIn, signed_in
-
-SUFFIXES = {"openpai-v1": "json"}
 
 
 @require_safe
 @signed_in
 def job_file(request: SignedIn, public_id: str) -> HttpResponseBase:
-    """A download named after the job; secret values are placeholders in it."""
+    """A download named after the job; secret values are placeholders in it.
+
+    With `as` it is written in that dialect; 422 with the reasons when the file can't be read (any more).
+    """
     job = find_job(request.user, public_id)
-    name = re.sub(r"[^A-Za-z0-9._~-]", "_", job.name) or job.public_id
-    response = HttpResponse(JobFile.objects.get(job=job).text, content_type="text/plain; charset=utf-8")
-    response["Content-Disposition"] = f'attachment; filename="{name}.{SUFFIXES.get(job.dialect, "txt")}"'
+    dialect, text = job.dialect, JobFile.objects.get(job=job).text
+    if asked := request.GET.get("as"):
+        if asked not in dialects.NAMES:
+            raise Http404
+        made = conversion(text, asked, dialect)
+        if made.text is None:
+            told = "\n".join(problem.message for problem in made.problems)
+            return HttpResponse(told, status=422, content_type="text/plain; charset=utf-8")
+        dialect, text = asked, made.text
+    response = HttpResponse(text, content_type="text/plain; charset=utf-8")
+    response["Content-Disposition"] = f'attachment; filename="{file_name(job.name, dialect)}"'
     response["Cache-Control"] = "private, no-store"
     return response
+
+
+def file_name(job: str, dialect: str) -> str:
+    """What a file of the job called `job` is called in that dialect."""
+    return f"{re.sub(r'[^A-Za-z0-9._~-]', '_', job) or 'job'}.{FORMATS[dialect].suffix}"

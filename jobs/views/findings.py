@@ -4,38 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, Final
 
-from jobs import dialects, messages, services
-from jobs.dialects.base import Dialect, Fix, Note, Parsed, Problem, Refused
+from jobs import dialects, services
+from jobs.dialects.base import Note, Parsed, Problem, Refused
+from jobs.dialects.checking import check
+from jobs.messages.findings import Finding, of_note, of_problem
 from jobs.spec import JobSpec
-
-LONGEST_EXCERPT: Final = 160
-
-
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """A problem or a note as people read it.  `line` and `column` count from 1."""
-
-    message: str
-    code: str
-    pointer: str
-    line: int | None
-    column: int | None
-    fix: Fix | None = None
-    excerpt: str = ""
-
-    def to_json(self) -> dict[str, Any]:
-        """As the editor reads it."""
-        fix = self.fix and {"pointer": self.fix.pointer, "value": self.fix.value}
-        return {
-            "pointer": self.pointer,
-            "line": self.line,
-            "column": self.column,
-            "code": self.code,
-            "message": self.message,
-            "fix": fix,
-        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,50 +34,26 @@ class Findings:
 
 def examine(text: str, dialect: str | None = None) -> Findings:
     """Read `text` and say everything there is to say; never raises."""
-    name = dialect or ""
+    found = check(text, dialect)
+    if found.parsed is None or found.dialect is None:
+        return Findings(found.dialect or "", problems=problems_of(text, found.problems))
     try:
-        name, parsed = services.read(text, dialect)
-        mended = services.mended(text, parsed, name)[1]
+        mended = services.mended(text, found.parsed, found.dialect)[1]
     except Refused as refused:
-        return Findings(name, problems=problems_of(text, refused.problems))
-    notes = notes_of(text, parsed.notes, dialects.get(name))
-    return Findings(name, notes=notes, mends=_mends(parsed, mended), spec=mended.spec)
+        return Findings(found.dialect, problems=problems_of(text, refused.problems))
+    notes = tuple(of_note(note) for note in found.notes)
+    return Findings(found.dialect, notes=notes, mends=_mends(found.parsed, mended), spec=mended.spec)
 
 
 def problems_of(text: str, problems: Iterable[Problem]) -> tuple[Finding, ...]:
     """Problems with their sentences and the lines they are about."""
     lines = text.splitlines()
-    return tuple(
-        Finding(
-            messages.problem_message(problem),
-            problem.code,
-            problem.pointer,
-            problem.line,
-            problem.column,
-            problem.fix,
-            _excerpt(lines, problem.line),
-        )
-        for problem in problems
-    )
+    return tuple(of_problem(problem, lines) for problem in problems)
 
 
-def notes_of(text: str, notes: Iterable[Note], dialect: Dialect) -> tuple[Finding, ...]:
+def notes_of(text: str, notes: Iterable[Note], dialect: str) -> tuple[Finding, ...]:
     """Notes with their sentences; where they stand is worked out here, since somebody looks."""
-    return tuple(_note(text, note, dialect) for note in notes)
-
-
-def _note(text: str, note: Note, dialect: Dialect) -> Finding:
-    place = (note.line, note.column)
-    if note.line is None and note.pointer:
-        place = dialect.locate(text, note.pointer) or (None, None)
-    return Finding(messages.note_message(note), note.code, note.pointer, *place, note.fix)
-
-
-def _excerpt(lines: list[str], number: int | None) -> str:
-    if number is None or not 0 < number <= len(lines):
-        return ""
-    line = lines[number - 1].strip()
-    return line if len(line) <= LONGEST_EXCERPT else line[: LONGEST_EXCERPT - 1] + "…"
+    return tuple(of_note(note) for note in dialects.placed(notes, text, dialect))
 
 
 def _mends(before: Parsed, after: Parsed) -> tuple[Mend, ...]:

@@ -9,7 +9,7 @@ from django.http import HttpResponseBase
 from django.urls import reverse
 from django.views.decorators.http import require_safe
 
-from jobs import bus, dialects
+from jobs import bus
 from jobs.forms import new_key
 from jobs.models import Attempt, Event, Job, JobFile
 from jobs.states import State
@@ -84,7 +84,7 @@ def _overview(request: SignedIn, job: Job) -> dict[str, Any]:
     file = JobFile.objects.get(job=job)
     return {
         "spec": file.spec,
-        "notes": notes_of(file.text, stored_notes(file), dialects.get(job.dialect)),
+        "notes": notes_of(file.text, stored_notes(file), job.dialect),
         "attempts": Attempt.objects.filter(job=job).order_by("-number"),
         "origin": _visible(request, job.origin_id),
         "descendants": Job.objects.visible_to(request.user)

@@ -26,7 +26,7 @@ class Check(NativeView):
         found = examine(shape.validated_data["file"], shape.validated_data["dialect"])
         return Response(
             {
-                "dialect": found.dialect,
+                "dialect": found.dialect or None,
                 "ok": not found.problems,
                 "problems": [finding.to_json() for finding in found.problems],
                 "notes": [finding.to_json() for finding in found.notes],

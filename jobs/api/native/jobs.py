@@ -12,7 +12,7 @@ from rest_framework.exceptions import ValidationError
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from jobs import dialects, services
+from jobs import services
 from jobs.api.native import problems, shapes
 from jobs.api.native.base import ABSENT, AFTER, LIMIT, REFUSED, NativeView
 from jobs.api.native.parts import first_tasks
@@ -169,4 +169,4 @@ def whole(view: NativeView, job: Job) -> dict[str, Any]:
 def told(text: str, notes: Iterable[Note], dialect: str) -> list[dict[str, Any]]:
     """What was told at submission, in the reader's language."""
     rows = tuple(notes)
-    return [note.to_json() for note in notes_of(text, rows, dialects.get(dialect))] if rows else []
+    return [note.to_json() for note in notes_of(text, rows, dialect)] if rows else []

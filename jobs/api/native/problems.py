@@ -17,6 +17,7 @@ from rest_framework.views import set_rollback
 from jobs import services
 from jobs.dialects.base import Problem
 from jobs.live import raw, seats
+from jobs.messages.findings import Finding
 from jobs.views.findings import problems_of
 
 log = structlog.get_logger(__name__)
@@ -117,6 +118,5 @@ def _fields(error: exceptions.ValidationError) -> list[dict[str, Any]]:
         pointer = "" if name in {"", "non_field_errors"} else f"/{name}"
         for message in messages if isinstance(messages, list) else [messages]:
             code = getattr(message, "code", "invalid")
-            place = {"pointer": pointer, "line": None, "column": None}
-            rows.append({**place, "code": code, "message": str(message), "fix": None})
+            rows.append(Finding(str(message), code, pointer).to_json())
     return rows

@@ -30,7 +30,22 @@ class ProblemShape(serializers.Serializer[Any]):
     column = serializers.IntegerField(allow_null=True)
     code = serializers.CharField()
     message = serializers.CharField()
+    params = serializers.DictField(help_text="what the sentence was made of")
     fix = FixShape(allow_null=True)
+    source = serializers.CharField(allow_blank=True, help_text="whose rule it is")
+
+
+class LossShape(ProblemShape):
+    """What a conversion could not carry over; `pointer` is a path of the JobSpec or of the file.
+
+    Codes: `lost`, `approximated`, `added`, `not_carried`, `needs_value` (to be filled in), and what the
+    target's own system would refuse.
+    """
+
+    capability = serializers.CharField(allow_blank=True, help_text="what the target lacks, in words")
+    side = serializers.ChoiceField(
+        choices=["source", "target"], help_text="whose line it is: the file's, or the converted text's"
+    )
 
 
 class ProblemDetails(serializers.Serializer[Any]):
@@ -71,12 +86,27 @@ class SubmissionShape(FileShape):
 
 
 class CheckedShape(serializers.Serializer[Any]):
-    """What there is to say about a file."""
+    """What there is to say about a file; `dialect` is null when it is not known."""
 
-    dialect = serializers.CharField(allow_blank=True)
+    dialect = serializers.CharField(allow_null=True)
     ok = serializers.BooleanField()
     problems = ProblemShape(many=True)
     notes = ProblemShape(many=True)
+
+
+class ConversionShape(FileShape):
+    """A job file, and the dialect to write it in."""
+
+    to = serializers.ChoiceField(choices=dialects.NAMES)
+
+
+class ConvertedShape(serializers.Serializer[Any]):
+    """The file in the other dialect, with placeholders for secret values; `text` is null with problems."""
+
+    dialect = serializers.CharField(allow_null=True, help_text="that the file came in")
+    text = serializers.CharField(allow_null=True)
+    notes = LossShape(many=True)
+    problems = ProblemShape(many=True)
 
 
 class ReasonShape(serializers.Serializer[Any]):

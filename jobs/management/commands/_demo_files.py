@@ -6,7 +6,7 @@ import json
 from dataclasses import dataclass
 from typing import Final
 
-from jobs import services
+from jobs import dialects
 from jobs.spec import JobSpec
 from jobs.states import State
 
@@ -57,7 +57,7 @@ def _file(kind: str, replicas: int, cpus: int, gib: int, gpus: int, gpu_type: st
     }
     job = {"jobName": NAME, "image": "pytorch/pytorch:2.4.0", "gpuType": gpu_type, "taskRoles": [role]}
     text = json.dumps({key: value for key, value in job.items() if value}, indent=2)
-    spec = services.read(text, DIALECT)[1].spec
+    spec = dialects.parse(text, DIALECT)[1].spec
     return File(kind, text, spec, spec.model_dump_json())
 
 

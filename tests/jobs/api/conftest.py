@@ -20,6 +20,9 @@ from tests.factories import make_cluster, make_job, make_membership, make_quota,
 
 V1 = "/api/console/v1"
 
+FIELDS = {"pointer", "line", "column", "code", "message", "params", "fix", "source"}
+"""What is told of every problem and note, on the command line, over the API and to the editor."""
+
 HELLO: dict[str, Any] = {
     "jobName": "hello",
     "taskRoles": [

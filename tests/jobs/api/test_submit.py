@@ -10,14 +10,14 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import translation
 from django.utils.translation import gettext
 
-from jobs import services
+from jobs import dialects
 from jobs.dialects.base import Refused
 from jobs.messages import problem_message
 from jobs.models import Job, JobFile
 from jobs.states import State
 from quotas.models import Role
 from tests.factories import make_cluster, make_membership, make_quota, make_workspace
-from tests.jobs.api.conftest import People, api, body_of, file, problem
+from tests.jobs.api.conftest import FIELDS, People, api, body_of, file, problem
 
 
 def test_a_job_file_becomes_a_job(people: People) -> None:
@@ -45,7 +45,7 @@ def test_every_problem_is_told_with_its_place(people: People) -> None:
     told = problem(api(people.owner).submit(text))
     assert told["status"] == 400
     [found] = told["problems"]
-    assert set(found) == {"pointer", "line", "column", "code", "message", "fix"}
+    assert set(found) == FIELDS
     assert (found["pointer"], found["line"]) == ("/taskRoles", 4)
     assert not Job.objects.exists()
 
@@ -54,7 +54,7 @@ def test_every_problem_is_told_with_its_place(people: People) -> None:
 def test_sentences_are_in_the_readers_language(people: People, language: str) -> None:
     told = problem(api(people.owner, **{"Accept-Language": language}).submit("{}"))
     with pytest.raises(Refused) as refused:
-        services.read("{}")
+        dialects.parse("{}")
     with translation.override(language):
         assert told["detail"] == gettext("The job file can't be accepted.")
         messages = [problem_message(found) for found in refused.value.problems]

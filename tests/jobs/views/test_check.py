@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from django.test import Client
 
+from tests.jobs.api.conftest import FIELDS
 from tests.jobs.views.conftest import People, browser
 from tests.jobs.views.test_new import HELLO, JUPYTER
 
@@ -38,7 +39,7 @@ def test_every_problem_is_told_at_once(people: People) -> None:
         "/taskRoles/0/taskNumber",
         "/taskRoles/0/command",
     }
-    assert set(answer["problems"][0]) == {"pointer", "line", "column", "code", "message", "fix"}
+    assert set(answer["problems"][0]) == FIELDS
 
 
 def test_a_text_of_no_dialect_is_a_problem_not_an_error(people: People) -> None:

@@ -1,0 +1,71 @@
+"""`GET /schemas/<dialect>.json`: each dialect's JSON Schema (2020-12), for editors anywhere.
+
+Anybody may read them: they say what the vendors' public pages say, hold nothing of this console's, and
+editors that follow a `$schema` address bring no cookie and no token.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from functools import cache
+from typing import Final
+
+from django.conf import settings
+from django.http import Http404, HttpRequest, HttpResponse
+from django.utils import translation
+from django.utils.cache import get_conditional_response, patch_vary_headers
+from django.utils.translation import gettext
+from django.views.decorators.http import require_safe
+
+from jobs import dialects
+
+MAX_AGE_S: Final = 3600
+DESCRIBED_BY: Final = ("description", "title")
+
+
+@require_safe
+def schema(request: HttpRequest, dialect: str) -> HttpResponse:
+    """The schema, described in the language of `lang`, else of Accept-Language."""
+    if dialect not in dialects.NAMES:
+        raise Http404
+    body, etag = _written(dialect, _language(request))
+    response = HttpResponse(body, content_type="application/schema+json; charset=utf-8")
+    response["ETag"] = etag
+    response["Cache-Control"] = f"public, max-age={MAX_AGE_S}"
+    patch_vary_headers(response, ("Accept-Language",))
+    found: HttpResponse | None = get_conditional_response(request, etag=etag, response=response)
+    return found or response
+
+
+def _language(request: HttpRequest) -> str:
+    """One of ours; what the person chose for pages plays no part, or the address could not be cached."""
+    asked = request.GET.get("lang", "")
+    headers = [asked] if asked else request.headers.get("Accept-Language", "").split(",")
+    for each in headers:
+        try:
+            return translation.get_supported_language_variant(each.partition(";")[0].strip().lower())
+        except LookupError:
+            continue
+    return settings.LANGUAGE_CODE
+
+
+@cache
+def _written(dialect: str, language: str) -> tuple[bytes, str]:
+    """The schema in that language, and its entity tag."""
+    with translation.override(language):
+        described = _described(dialects.get(dialect).schema())
+    body = json.dumps(described, ensure_ascii=False, separators=(",", ":")).encode()
+    return body, f'"{hashlib.sha256(body).hexdigest()[:32]}"'
+
+
+def _described(value: object) -> object:
+    """`value` with its descriptions in the language that is active; a property called so is none."""
+    if isinstance(value, list):
+        return [_described(each) for each in value]
+    if not isinstance(value, dict):
+        return value
+    return {
+        key: gettext(inner) if key in DESCRIBED_BY and inner and isinstance(inner, str) else _described(inner)
+        for key, inner in value.items()
+    }

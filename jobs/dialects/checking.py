@@ -1,0 +1,50 @@
+"""Everything there is to say about one text, with places; and the text with every offered fix made."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from jobs import dialects
+from jobs.dialects.base import Note, Parsed, Problem, Refused
+
+MOST_ROUNDS: Final = 5
+"""One fix may uncover the next problem; this often is looked again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """What there is to say about one text; `dialect` is None when it is not known, `parsed` when refused."""
+
+    text: str
+    dialect: str | None
+    problems: tuple[Problem, ...] = ()
+    notes: tuple[Note, ...] = ()
+    parsed: Parsed | None = None
+
+
+def check(text: str, dialect: str | None = None) -> Checked:
+    """Every problem and note of `text`, with lines and columns; never raises."""
+    name = dialect
+    try:
+        name = dialect or dialects.name_of(text)
+        parsed = dialects.get(name).parse(text)
+    except Refused as refused:
+        return Checked(text, name, problems=refused.problems)
+    return Checked(text, name, notes=dialects.placed(parsed.notes, text, name), parsed=parsed)
+
+
+def fixed(checked: Checked) -> Checked:
+    """The text with all fixes made that are on offer, and what there is to say about it then."""
+    for _round in range(MOST_ROUNDS):
+        fixes = [each.fix for each in (*checked.problems, *checked.notes) if each.fix]
+        if not fixes or checked.dialect is None:
+            break
+        try:
+            text = dialects.get(checked.dialect).apply_fixes(checked.text, fixes)
+        except Refused:
+            break  # what can't be read can't be mended piece by piece
+        if text == checked.text:
+            break
+        checked = check(text, checked.dialect)
+    return checked

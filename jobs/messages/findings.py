@@ -1,0 +1,84 @@
+"""Problems, notes and losses as people and programs read them, wherever they are told."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from jobs import dialects
+from jobs.dialects.base import Fix, Note, Params, Problem
+from jobs.messages.capabilities import capability_label
+from jobs.messages.notes import note_message
+from jobs.messages.problems import problem_message
+
+LONGEST_EXCERPT: Final = 160
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """A problem or a note with its sentence.  `line` and `column` count from 1.
+
+    `source` is whose rule it is; `excerpt` the line that it is about, where somebody wants to see it.
+    """
+
+    message: str
+    code: str
+    pointer: str = ""
+    line: int | None = None
+    column: int | None = None
+    params: Params = field(default_factory=dict)
+    fix: Fix | None = None
+    source: str = ""
+    excerpt: str = ""
+
+    def to_json(self) -> dict[str, Any]:
+        """As the command line, the API and the editor tell it."""
+        return {
+            "pointer": self.pointer,
+            "line": self.line,
+            "column": self.column,
+            "code": self.code,
+            "message": self.message,
+            "params": dict(self.params),
+            "fix": self.fix and {"pointer": self.fix.pointer, "value": self.fix.value},
+            "source": self.source,
+        }
+
+
+def of_problem(problem: Problem, lines: Sequence[str] = ()) -> Finding:
+    """A problem, with an excerpt where the text's `lines` are given."""
+    return Finding(
+        problem_message(problem),
+        problem.code,
+        problem.pointer,
+        problem.line,
+        problem.column,
+        problem.params,
+        problem.fix,
+        problem.source,
+        _excerpt(lines, problem.line),
+    )
+
+
+def of_note(note: Note) -> Finding:
+    """A note; its place is told as far as it was worked out."""
+    message = note_message(note)
+    return Finding(message, note.code, note.pointer, note.line, note.column, note.params, note.fix)
+
+
+def loss_json(note: Note) -> dict[str, Any]:
+    """A loss of a conversion: with the `capability` that the target lacks, in words, and the `side` on
+    which its line is: `source` or `target`.
+    """
+    of_source = note.code in dialects.TOLD_OF_SOURCE
+    capability = capability_label(note.pointer) if of_source and note.code != "not_carried" else ""
+    side = "source" if of_source else "target"
+    return {**of_note(note).to_json(), "capability": capability, "side": side}
+
+
+def _excerpt(lines: Sequence[str], number: int | None) -> str:
+    if number is None or not 0 < number <= len(lines):
+        return ""
+    line = lines[number - 1].strip()
+    return line if len(line) <= LONGEST_EXCERPT else line[: LONGEST_EXCERPT - 1] + "…"
