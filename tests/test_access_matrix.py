@@ -73,6 +73,7 @@ ADDRESSES: dict[str, tuple[str, Audience]] = {
     "job_new": ("get", S),
     "job_check": ("post", S),
     "job_mend": ("post", S),
+    "job_convert": ("post", S),
     "jobs_stop": ("post", S),
     "job": ("get", L),
     "job_logs": ("get", R),
@@ -96,7 +97,9 @@ ADDRESSES: dict[str, tuple[str, Audience]] = {
     "api_job_logs": ("get", R),
     "api_job_stream": ("get", L),
     "api_check": ("post", S),
+    "api_convert": ("post", S),
     "api_schema": ("get", E),
+    "dialect_schema": ("get", E),
 }
 """Address name → method and audience.  Django admin's are generated below."""
 
@@ -155,6 +158,7 @@ class World:
             {},
             {"public_id": self.job.public_id},
             {"job_id": self.job.public_id},
+            {"dialect": "dlc"},
         ]
         if name == "endpoint_open":
             candidates = [{"slug": self.endpoint.slug}]

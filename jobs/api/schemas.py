@@ -12,35 +12,58 @@ from functools import cache
 from typing import Final
 
 from django.conf import settings
-from django.http import Http404, HttpRequest, HttpResponse
+from django.http import Http404, HttpResponse
 from django.utils import translation
 from django.utils.cache import get_conditional_response, patch_vary_headers
 from django.utils.translation import gettext
-from django.views.decorators.http import require_safe
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_schema
+from rest_framework.request import Request
 
 from jobs import dialects
+from jobs.api.native import shapes
+from jobs.api.native.base import NativeView
 
+CONTENT_TYPE: Final = "application/schema+json"
 MAX_AGE_S: Final = 3600
 DESCRIBED_BY: Final = ("description", "title")
 
 
-@require_safe
-def schema(request: HttpRequest, dialect: str) -> HttpResponse:
-    """The schema, described in the language of `lang`, else of Accept-Language."""
-    if dialect not in dialects.NAMES:
-        raise Http404
-    body, etag = _written(dialect, _language(request))
-    response = HttpResponse(body, content_type="application/schema+json; charset=utf-8")
-    response["ETag"] = etag
-    response["Cache-Control"] = f"public, max-age={MAX_AGE_S}"
-    patch_vary_headers(response, ("Accept-Language",))
-    found: HttpResponse | None = get_conditional_response(request, etag=etag, response=response)
-    return found or response
+class Schema(NativeView):
+    """One schema."""
+
+    authentication_classes = ()
+    permission_classes = ()
+
+    @extend_schema(
+        operation_id="dialect_schema",
+        auth=[],
+        parameters=[
+            OpenApiParameter("dialect", str, OpenApiParameter.PATH, enum=dialects.NAMES),
+            OpenApiParameter("lang", str, description="en, zh-hans or ja; else Accept-Language decides"),
+        ],
+        responses={
+            (200, CONTENT_TYPE): OpenApiResponse(OpenApiTypes.OBJECT, description="JSON Schema 2020-12"),
+            304: OpenApiResponse(description="as `If-None-Match` knows it"),
+            404: shapes.ProblemDetails,
+        },
+    )
+    def get(self, request: Request, dialect: str) -> HttpResponse:
+        """The dialect's keys, each described in the reader's language."""
+        if dialect not in dialects.NAMES:
+            raise Http404
+        body, etag = _written(dialect, _language(request))
+        response = HttpResponse(body, content_type=f"{CONTENT_TYPE}; charset=utf-8")
+        response["ETag"] = etag
+        response["Cache-Control"] = f"public, max-age={MAX_AGE_S}"
+        patch_vary_headers(response, ("Accept-Language",))
+        found: HttpResponse | None = get_conditional_response(request, etag=etag, response=response)
+        return found or response
 
 
-def _language(request: HttpRequest) -> str:
+def _language(request: Request) -> str:
     """One of ours; what the person chose for pages plays no part, or the address could not be cached."""
-    asked = request.GET.get("lang", "")
+    asked = request.query_params.get("lang", "")
     headers = [asked] if asked else request.headers.get("Accept-Language", "").split(",")
     for each in headers:
         try:

@@ -22,7 +22,7 @@ urlpatterns = [
     path(f"{JOB}/stream", streams.stream, name="api_job_stream"),
     path(f"{V1}check", check.Check.as_view(), name="api_check"),
     path(f"{V1}convert", convert.Convert.as_view(), name="api_convert"),
-    path("schemas/<slug:dialect>.json", schemas.schema, name="dialect_schema"),
+    path("schemas/<slug:dialect>.json", schemas.Schema.as_view(), name="dialect_schema"),
     path(
         f"{V1}schema",
         SpectacularAPIView.as_view(authentication_classes=[], permission_classes=[]),

@@ -1,5 +1,6 @@
 """`job-console`: job files on a command line, in a process without settings, server or database."""
 
+import gettext
 import json
 import os
 import stat
@@ -10,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from jobs.cli import check, main
+from jobs.cli import check, language_of, main
 
 ROOT = Path(__file__).parents[2]
 SEEDS = ROOT / "tests" / "data" / "seeds"
@@ -187,3 +188,39 @@ def test_what_cannot_be_read_cannot_be_converted(bad: Path, capsys: pytest.Captu
     printed = capsys.readouterr()
     assert printed.out == ""
     assert f"{bad}:3:14:" in printed.err
+
+
+def test_losses_go_to_standard_error_with_place_and_what_the_target_lacks() -> None:
+    text = GOOD.replace('"image": "i",', '"image": "i", "tmp": {},\n"retryCount": -2,')
+    done = run("convert", "-", "--to", "aihc", stdin=text.encode())
+    assert done.returncode == 0
+    assert json.loads(done.stdout)["name"] == "a"
+    losses = done.stderr.decode().splitlines()
+    assert [line for line in losses if line.startswith("-:1:") and "/tmp" in line]
+    assert [line for line in losses if line.startswith("-:2:") and "[not there: automatic retries]" in line]
+
+
+def test_sentences_are_in_the_language_of_the_environment() -> None:
+    env = {"LC_ALL": "", "LC_MESSAGES": "", "LANG": "ja_JP.UTF-8"}
+    done = run("check", "-", stdin=BAD.encode(), PYTHONIOENCODING="utf-8", **env)
+    japanese = gettext.translation("django", ROOT / "locale", ["ja"])
+    message = "%(key)s “%(value)s” may only have the characters %(allowed)s."
+    assert japanese.gettext(message) != message
+    values = {"key": "jobName", "value": "a b", "allowed": "A-Z a-z 0-9 - . _ ~"}
+    assert japanese.gettext(message) % values in done.stdout.decode()
+
+
+@pytest.mark.parametrize(
+    ("environment", "language"),
+    [
+        ({}, "en"),
+        ({"LANG": "C.UTF-8"}, "en"),
+        ({"LANG": "fr_FR.UTF-8"}, "en"),
+        ({"LANG": "zh_CN.UTF-8"}, "zh-hans"),
+        ({"LANG": "zh_CN.UTF-8", "LC_MESSAGES": "ja_JP"}, "ja"),
+        ({"LANG": "ja_JP", "LC_ALL": "C"}, "en"),
+        ({"LANG": "ja_JP", "LC_ALL": ""}, "ja"),
+    ],
+)
+def test_the_first_variable_that_is_set_decides(environment: dict[str, str], language: str) -> None:
+    assert language_of(environment) == language

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from io import StringIO
 from typing import Any
 
@@ -25,7 +26,7 @@ def schema() -> dict[str, Any]:
 def test_every_address_of_the_api_is_described(schema: dict[str, Any]) -> None:
     described = set(schema["paths"])
     for pattern in urlpatterns:
-        path = "/" + str(pattern.pattern).replace("<slug:public_id>", "{public_id}")
+        path = "/" + re.sub(r"<slug:(\w+)>", r"{\1}", str(pattern.pattern))
         assert path in described or path == f"{V1}/schema"
 
 

@@ -78,3 +78,31 @@ def test_a_foreign_site_can_not_ask(people: People) -> None:
     client = Client(enforce_csrf_checks=True)
     client.force_login(people.owner)
     assert client.post("/jobs/check", {"text": HELLO}).status_code == 403
+
+
+def test_what_it_was_taken_for_and_why(people: People) -> None:
+    answer = check(browser(people.owner), HELLO)
+    assert answer["label"] == "OpenPAI / SCM JSON (protocol v1)"
+    assert answer["why"] == "it has a jobName and taskRoles"
+    assert (answer["syntax"], answer["candidates"]) == ("json", [])
+
+
+def test_of_two_that_both_fit_neither_is_guessed(people: People) -> None:
+    both = json.dumps({**json.loads(HELLO), "JobType": "PyTorchJob", "JobSpecs": []})
+    answer = check(browser(people.owner), both)
+    assert answer["dialect"] is None
+    assert [problem["code"] for problem in answer["problems"]] == ["ambiguous_dialect"]
+    assert {each["name"] for each in answer["candidates"]} == {"openpai-v1", "dlc"}
+    assert all(each["why"] and each["label"] for each in answer["candidates"])
+    chosen = check(browser(people.owner), both, dialect="openpai-v1")
+    assert (chosen["dialect"], chosen["problems"]) == ("openpai-v1", [])
+
+
+def test_all_fixes_are_made_at_once(people: People) -> None:
+    client = browser(people.owner)
+    broken = HELLO.replace('"jobName": "', '"jobName": "a b ').replace('"cpuNumber": 4', '"cpuNumber": "4.5"')
+    fixed = client.post("/jobs/mend", {"text": broken, "fix": "all"})
+    answer = check(client, json.loads(fixed.content)["text"])
+    assert [each for each in answer["problems"] + answer["notes"] if each["fix"]] == []
+    unreadable = client.post("/jobs/mend", {"text": "{", "fix": "all"})
+    assert json.loads(unreadable.content)["text"] == "{"

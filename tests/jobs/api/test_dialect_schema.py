@@ -1,0 +1,68 @@
+"""GET /schemas/<dialect>.json: what a dialect's keys mean, for editors."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from django.test import Client
+from django.utils import translation
+
+from jobs import dialects
+from jobs.api import schemas
+from tests.jobs.api.conftest import People
+from tests.jobs.views.conftest import browser
+
+
+@pytest.fixture(autouse=True)
+def _fresh() -> None:
+    schemas._written.cache_clear()
+
+
+@pytest.mark.parametrize("name", dialects.NAMES)
+def test_every_dialect_has_one(client: Client, name: str) -> None:
+    answer = client.get(f"/schemas/{name}.json")
+    assert answer.headers["Content-Type"] == "application/schema+json; charset=utf-8"
+    schema = json.loads(answer.content)
+    assert schema["$schema"] == "https://json-schema.org/draft/2020-12/schema"
+    assert schema["title"]
+
+
+@pytest.mark.parametrize("who", ["owner", "member", "stranger", "admin", None])
+def test_anybody_reads_the_same(people: People, who: str | None) -> None:
+    told = browser(getattr(people, who) if who else None).get("/schemas/dlc.json")
+    assert (told.status_code, told.content) == (200, Client().get("/schemas/dlc.json").content)
+
+
+def test_an_unknown_dialect_has_none(client: Client) -> None:
+    assert client.get("/schemas/word.json").status_code == 404
+
+
+def test_it_is_kept_and_asked_for_again_by_its_tag(client: Client) -> None:
+    first = client.get("/schemas/dlc.json")
+    assert first.headers["Cache-Control"] == "public, max-age=3600"
+    assert "Accept-Language" in first.headers["Vary"]
+    again = client.get("/schemas/dlc.json", headers={"If-None-Match": first.headers["ETag"]})
+    assert (again.status_code, again.content) == (304, b"")
+    other = client.get("/schemas/aihc.json", headers={"If-None-Match": first.headers["ETag"]})
+    assert other.status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("query", "header", "language"),
+    [
+        ("", "", "en"),
+        ("", "ja;q=0.9, en;q=0.8", "ja"),
+        ("", "fr, zh-CN", "zh-hans"),
+        ("?lang=ja", "zh-hans", "ja"),
+        ("?lang=tlh", "ja", "en"),
+    ],
+)
+def test_descriptions_are_in_the_readers_language(
+    client: Client, monkeypatch: pytest.MonkeyPatch, query: str, header: str, language: str
+) -> None:
+    monkeypatch.setattr(schemas, "gettext", lambda text: f"{translation.get_language()}: {text}")
+    answer = client.get(f"/schemas/openpai-v1.json{query}", headers={"Accept-Language": header})
+    schema = json.loads(answer.content)
+    assert schema["properties"]["jobName"]["description"].startswith(f"{language}: Name of the job")
+    assert schema["properties"]["jobName"]["type"] == "string"

@@ -1,0 +1,104 @@
+"""From any dialect into any other, with every loss in its place."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from jobs import dialects, messages
+from jobs.dialects.base import Refused
+from jobs.dialects.checking import check, fixed
+from jobs.dialects.formats import FORMATS
+from jobs.messages.findings import loss_json
+from jobs.spec import JobSpec, Resources, TaskRole
+
+SEEDS = Path(__file__).parents[2] / "data" / "seeds"
+DLC = (SEEDS / "dlc-tfjob.json").read_text(encoding="utf-8")
+
+
+def test_every_dialect_has_a_format_and_a_name() -> None:
+    assert set(dialects.NAMES) <= set(FORMATS)
+    assert all(messages.dialect_label(name) != name for name in dialects.NAMES)
+
+
+@pytest.mark.parametrize("to", dialects.NAMES)
+@pytest.mark.parametrize("seed", sorted(path.name for path in SEEDS.iterdir()))
+def test_every_seed_becomes_every_dialect_and_is_known_as_it(seed: str, to: str) -> None:
+    made = dialects.convert((SEEDS / seed).read_text(encoding="utf-8"), to)
+    assert to in {found.name for found in dialects.detect(made.text)}
+
+
+def test_losses_stand_where_the_source_says_what_is_lost() -> None:
+    lines = DLC.splitlines()
+    lost = {loss.pointer: loss for loss in dialects.convert(DLC, "aihc").losses}
+    for pointer, word in {
+        "/roles/0/resources/instance_type": "EcsSpec",
+        "/code/branch": "Branch",
+        "/requirements/packages/0": "numpy",
+        "/time_limit_s": "JobMaxRunningTimeMinutes",
+        "/network/vpc": "VpcId",
+    }.items():
+        line = lost[pointer].line
+        assert line is not None
+        assert word in lines[line - 1]
+
+
+def test_what_a_target_brings_along_stands_in_the_target() -> None:
+    text = '{"jobName": "a", "image": "i", "taskRoles": [{"name": "m", "command": "c"}]}'
+    made = dialects.convert(text, "dlc")
+    [framework] = [loss for loss in made.losses if loss.pointer == "/framework"]
+    assert framework.line is not None
+    assert "JobType" in made.text.splitlines()[framework.line - 1]
+
+
+def test_what_has_no_neutral_meaning_is_told_as_lost() -> None:
+    text = DLC.replace('"DisplayName"', '"ElasticSpec": {"MaxParallelism": 2}, "DisplayName"')
+    assert "ElasticSpec" in text
+    made = dialects.convert(text, "openpai-v1")
+    left = [loss for loss in made.losses if loss.code == "not_carried"]
+    assert [loss.pointer for loss in left if "Elastic" in loss.pointer]
+    assert all(loss.line for loss in left)
+    assert "ElasticSpec" in dialects.convert(text, "dlc").text
+
+
+def test_secrets_are_placeholders_with_their_values_beside() -> None:
+    text = (
+        '{"jobName": "a", "image": "i", "jobEnvs": {"MY_TOKEN": "s3cret"},'
+        ' "taskRoles": [{"name": "m", "command": "c"}]}'
+    )
+    made = dialects.convert(text, "dlc")
+    assert "s3cret" not in made.text
+    assert made.parsed.secrets == {"MY_TOKEN": "s3cret"}
+
+
+def test_an_unknown_target_is_an_error_of_the_caller() -> None:
+    with pytest.raises(KeyError):
+        dialects.convert(DLC, "word")
+    with pytest.raises(Refused):
+        dialects.convert("{", "dlc")
+
+
+def test_every_field_of_a_job_has_a_capability() -> None:
+    fields = [f"/{name}" for name in JobSpec.model_fields]
+    fields += [f"/roles/0/{name}" for name in TaskRole.model_fields]
+    fields += [f"/roles/0/resources/{name}" for name in Resources.model_fields]
+    without = [field for field in fields if not messages.capability_label(field)]
+    assert without == []
+    assert messages.capability_label("/nothing") == ""
+
+
+def test_a_loss_says_what_the_target_lacks() -> None:
+    told = {loss.pointer: loss_json(loss) for loss in dialects.convert(DLC, "openpai-v1").losses}
+    assert told["/time_limit_s"]["capability"] == "a time limit"
+    assert told["/time_limit_s"]["side"] == "source"
+    assert told["/network/vpc"]["capability"] == "a virtual network of one's own"
+
+
+def test_fixes_are_made_until_none_is_left() -> None:
+    text = '{"jobName": "a b", "image": "i", "taskRoles": [{"name": "m n", "command": "c"}]}'
+    done = fixed(check(text))
+    assert (done.problems, done.dialect) == ((), "openpai-v1")
+    assert json.loads(done.text)["jobName"] == "a_b"
+    assert fixed(check("{")).text == "{"
