@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Sequence
 from functools import cache
 from typing import Final
 
@@ -18,6 +19,8 @@ from django.utils.cache import get_conditional_response, patch_vary_headers
 from django.utils.translation import gettext
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_schema
+from rest_framework.authentication import BaseAuthentication
+from rest_framework.permissions import BasePermission
 from rest_framework.request import Request
 
 from jobs import dialects
@@ -32,8 +35,8 @@ DESCRIBED_BY: Final = ("description", "title")
 class Schema(NativeView):
     """One schema."""
 
-    authentication_classes = ()
-    permission_classes = ()
+    authentication_classes: Sequence[type[BaseAuthentication]] = ()
+    permission_classes: Sequence[type[BasePermission]] = ()
 
     @extend_schema(
         operation_id="dialect_schema",

@@ -37,7 +37,8 @@ def check(text: str, dialect: str | None = None) -> Checked:
 def fixed(checked: Checked) -> Checked:
     """The text with all fixes made that are on offer, and what there is to say about it then."""
     for _round in range(MOST_ROUNDS):
-        fixes = [each.fix for each in (*checked.problems, *checked.notes) if each.fix]
+        fixes = [problem.fix for problem in checked.problems if problem.fix]
+        fixes += [note.fix for note in checked.notes if note.fix]
         if not fixes or checked.dialect is None:
             break
         try:

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Final, cast
 
 from django.db.models import QuerySet
 from drf_spectacular.utils import OpenApiParameter
-from rest_framework.authentication import SessionAuthentication
+from rest_framework.authentication import BaseAuthentication, SessionAuthentication
 from rest_framework.exceptions import ParseError, ValidationError
 from rest_framework.negotiation import BaseContentNegotiation
 from rest_framework.parsers import JSONParser
+from rest_framework.permissions import BasePermission
 from rest_framework.renderers import BaseRenderer
 from rest_framework.request import Request
 from rest_framework.views import APIView
@@ -64,8 +65,11 @@ class AlwaysJSON(BaseContentNegotiation):
 class NativeView(APIView):
     """Token or session; problem details; the scope that the method needs (`scopes`, else `read`)."""
 
-    authentication_classes = (TokenAuthentication, SessionAuthentication)
-    permission_classes = (Scope,)
+    authentication_classes: Sequence[type[BaseAuthentication]] = (
+        TokenAuthentication,
+        SessionAuthentication,
+    )
+    permission_classes: Sequence[type[BasePermission]] = (Scope,)
     parser_classes = (BoundedJSON,)
     content_negotiation_class = AlwaysJSON
     scopes: ClassVar[dict[str, str]] = {}

@@ -32,7 +32,9 @@ class ProblemShape(serializers.Serializer[Any]):
     message = serializers.CharField()
     params = serializers.DictField(help_text="what the sentence was made of")
     fix = FixShape(allow_null=True)
-    source = serializers.CharField(allow_blank=True, help_text="whose rule it is")
+    source = serializers.CharField(  # type: ignore[assignment]  # the field of that name
+        allow_blank=True, help_text="whose rule it is"
+    )
 
 
 class LossShape(ProblemShape):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 
 import pytest
 from django.test import Client
@@ -15,7 +16,11 @@ from tests.jobs.views.conftest import browser
 
 
 @pytest.fixture(autouse=True)
-def _fresh() -> None:
+def _fresh() -> Iterator[None]:
+    """Nothing remembered from before, and no language left behind."""
+    schemas._written.cache_clear()
+    with translation.override("en"):
+        yield
     schemas._written.cache_clear()
 
 
