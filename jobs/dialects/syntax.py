@@ -69,7 +69,7 @@ def diagnose(text: str, error: json.JSONDecodeError) -> Cause:
     return (
         _wrong_word(text, offset, error.msg)
         or _expected(text, offset, error.msg)
-        or Cause("unexpected_character", offset, {"character": _name(text[offset])})
+        or Cause("unexpected_character", offset, {"character": name_of(text[offset])})
     )
 
 
@@ -82,7 +82,7 @@ def _in_string(text: str, error: json.JSONDecodeError) -> Cause | None:
         offset = found.start() if found else error.pos
         if text[offset] in "\r\n":
             return Cause("unterminated_string", _string_start(text, offset))
-        return Cause("control_character", offset, {"character": _name(text[offset])})
+        return Cause("control_character", offset, {"character": name_of(text[offset])})
     if error.msg.startswith("Invalid \\"):
         slash = text.rfind("\\", 0, error.pos + 2)
         return Cause("bad_escape", slash, {"escape": text[slash : slash + 2]})
@@ -152,20 +152,22 @@ def _expected(text: str, offset: int, message: str) -> Cause | None:
     """What the parser waited for, when what stands there says nothing itself."""
     mark = text[offset]
     if message.startswith("Expecting ':'"):
-        return Cause("missing_colon", offset, {"character": _name(mark)})
+        return Cause("missing_colon", offset, {"character": name_of(mark)})
     if message.startswith("Expecting ','"):
         word = _WORD_BEFORE.search(text, 0, offset)
         if word and word[0][-1].isdigit() and (rest := _WORD.match(text, offset)):
             return Cause("bad_number", word.start(), {"number": (word[0] + rest[0])[:_WORD_SHOWN]})
-        return Cause("wrong_bracket" if mark in "]}" else "missing_comma", offset, {"character": _name(mark)})
+        return Cause(
+            "wrong_bracket" if mark in "]}" else "missing_comma", offset, {"character": name_of(mark)}
+        )
     if mark == ",":
         return Cause("extra_comma", offset)
     if mark in "]}" or message.startswith("Expecting property name"):
-        return Cause("missing_value" if mark in "]}" else "missing_key", offset, {"character": _name(mark)})
+        return Cause("missing_value" if mark in "]}" else "missing_key", offset, {"character": name_of(mark)})
     return None
 
 
-def _name(character: str) -> str:
+def name_of(character: str) -> str:
     """A character as people can recognise it: itself, or its Unicode name when it can't be seen."""
     if character.isprintable() and not character.isspace():
         return character

@@ -12,6 +12,7 @@ from jobs.messages import requests
 from jobs.messages.sentences import mark as _
 from jobs.messages.sentences import say
 from jobs.messages.syntax import SYNTAX
+from jobs.messages.yaml_syntax import YAML
 
 _CONTENT: Final[Mapping[str, tuple[str, ...]]] = {
     "required": (_("%(key)s is missing."),),
@@ -48,7 +49,7 @@ _TYPES: Final = {
     "null": _("null"),
 }
 _PLACES: Final = {"workspace": _("workspace"), "cluster": _("cluster"), "quota": _("quota")}
-_SENTENCES: Final = {**SYNTAX, **_CONTENT, **requests.PROBLEMS}
+_SENTENCES: Final = {**SYNTAX, **YAML, **_CONTENT, **requests.PROBLEMS}
 
 
 def problem_message(problem: Problem) -> str:

@@ -1,0 +1,121 @@
+"""A job's document in the syntax it came in, JSON or YAML: a dialect need not care which.
+
+A text that begins with a bracket is JSON as people leave it, or, where that fails, YAML with brackets.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Final
+
+from jobs.dialects import edit as json_edit
+from jobs.dialects import placeholders, rendering, source
+from jobs.dialects.base import Fix, Refused
+from jobs.dialects.difference import difference
+from jobs.dialects.edit import Drop, Put
+from jobs.dialects.rendering import Document
+from jobs.dialects.source import Source
+from jobs.dialects.spans import escape
+from jobs.dialects.yaml_text import editing, writing
+from jobs.dialects.yaml_text import source as yaml_source
+from jobs.dialects.yaml_text.rules import Rules
+from jobs.dialects.yaml_text.source import Pick, YamlSource
+
+_JSON: Final = re.compile(r"[\ufeff\s]*+(?:(?://[^\r\n]*+|/\*(?s:.*?)\*/|\d{1,6}(?=\s*[{\[]))\s*+)*+[{\[]")
+
+
+def is_json(text: str) -> bool:
+    """Whether `text` is meant to be JSON."""
+    return bool(_JSON.match(text))
+
+
+def read(text: str, rules: Rules, pick: Pick | None = None) -> Source:
+    """Read `text`, YAML by `rules`; raises Refused when it can't be read, or when it is hostile.
+
+    `pick` chooses among several YAML documents; without it they are refused.
+    """
+    if not is_json(text):
+        return yaml_source.read(text, rules, pick)
+    try:
+        return source.read(text)
+    except Refused as refused:
+        if refused.problems[0].code not in _NOT_JSON:
+            raise
+        try:
+            return yaml_source.read(text, rules, pick)
+        except Refused:
+            raise refused from None
+
+
+_NOT_JSON: Final = frozenset(
+    {"single_quotes", "unquoted_key", "unquoted_text", "hash_comment", "wrong_literal", "bad_number"}
+)
+"""What stops a JSON reader in YAML with brackets."""
+
+
+def edit(text: str, edits: Iterable[Put | Drop], rules: Rules, pick: Pick | None = None) -> str:
+    """`text` with `edits` made and every other character kept; raises Refused on unreadable text."""
+    wanted = list(edits)
+    if not wanted:
+        return text
+    if isinstance(read(text, rules, pick), YamlSource):
+        return editing.edit(text, wanted, rules, pick)
+    return json_edit.edit(text, wanted)
+
+
+def apply_fixes(text: str, fixes: Iterable[Fix], rules: Rules, pick: Pick | None = None) -> str:
+    """`text` with `fixes` made; of two at one place the last counts.  Raises Refused on unreadable text."""
+    last = {fix.pointer: fix for fix in fixes}
+    changes = [
+        Drop(fix.pointer) if fix.value is None else Put(fix.pointer, fix.value) for fix in last.values()
+    ]
+    return edit(text, changes, rules, pick)
+
+
+def patch(
+    base: str,
+    before: Document,
+    after: Document,
+    identities: Mapping[str, str],
+    rules: Rules,
+    pick: Pick | None = None,
+    there: object = None,
+) -> str | None:
+    """`Form.patched` for both syntaxes; see `rendering.patch_json`."""
+    held = read(base, rules, pick).value if there is None else there
+    edits = difference(before, after, held, identities)
+    return None if edits is None else edit(base, edits, rules, pick)
+
+
+def write(document: Document, *, as_json: bool = False) -> str:
+    """The document as text."""
+    return rendering.write_json(document) if as_json else writing.write(document)
+
+
+def fill(text: str, values: Mapping[str, str], rules: Rules, pick: Pick | None = None) -> str:
+    """`text` with the placeholders of the secrets in `values` replaced; unreadable text stays as it is."""
+    if is_json(text):
+        return placeholders.fill_json(text, values)
+    try:
+        held = read(text, rules, pick).value
+    except Refused:
+        return text
+    edits = [
+        Put(pointer, filled)
+        for pointer, said in strings(held)
+        if (filled := placeholders.fill(said, values)) != said
+    ]
+    return edit(text, edits, rules, pick)
+
+
+def strings(value: object, pointer: str = "") -> Iterator[tuple[str, str]]:
+    """Every text inside of `value` with its pointer."""
+    if isinstance(value, str):
+        yield pointer, value
+    elif isinstance(value, dict):
+        for key, inner in value.items():
+            yield from strings(inner, f"{pointer}/{escape(key)}")
+    elif isinstance(value, list):
+        for index, inner in enumerate(value):
+            yield from strings(inner, f"{pointer}/{index}")

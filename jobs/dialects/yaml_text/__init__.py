@@ -1,0 +1,1 @@
+"""YAML as people bring it: values, places, changes that keep the rest, and a readable way of writing it."""

@@ -1,0 +1,242 @@
+"""YAML text → plain values, in one pass over the parser's events; hostile text is refused early.
+
+Nothing is built from tags but text, numbers, lists and objects.  What an alias stands for is copied, and
+counted, so that a short text can't become a large value.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Final, TypeAlias
+
+import yaml
+
+from jobs.dialects.base import Params
+from jobs.dialects.examine import INVISIBLE, MAX_REPORTED
+from jobs.dialects.source import MAX_DEPTH, MAX_VALUES
+from jobs.dialects.spans import escape
+from jobs.dialects.syntax import Cause
+from jobs.dialects.yaml_text.rules import MERGE, Rules, Scalar, key_text, resolve
+
+Fault: TypeAlias = tuple[str, Cause]
+"""A pointer and what is wrong there."""
+
+_TAG: Final = "tag:yaml.org,2002:"
+_SCALAR_TAGS: Final = frozenset({_TAG + name for name in ("int", "float", "bool", "null")})
+_SHOWN: Final = 60
+_INVISIBLE: Final = re.compile(rf"{INVISIBLE.pattern}|^[\u00a0\u3000]+")
+"""What may not be in a key; a blank of another script before it is no indentation."""
+
+
+class StopReading(Exception):
+    """Reading on is of no use: the text holds too much, or too many faults."""
+
+    def __init__(self, cause: Cause | None = None) -> None:
+        super().__init__()
+        self.cause = cause
+
+
+@dataclass(slots=True)
+class _Frame:
+    """A list or object that is being read."""
+
+    value: dict[str, object] | list[object]
+    anchor: str | None
+    before: int
+    key: str | None = None
+    merging: bool = False
+    height: int = 1
+    merged: set[str] = field(default_factory=set)
+
+
+@dataclass(frozen=True, slots=True)
+class _Anchored:
+    """What an alias may stand for: how many values it holds, and how deep they lie."""
+
+    value: object
+    size: int
+    height: int
+
+
+class Reader:
+    """Reads all documents of a stream; `faults` is what may not stand in a job file."""
+
+    def __init__(self, text: str, rules: Rules) -> None:
+        self._rules = rules
+        self._events: Iterator[yaml.Event] = yaml.parse(text, Loader=yaml.CBaseLoader)
+        self._stack: list[_Frame] = []
+        self._anchors: dict[str, _Anchored] = {}
+        self._open: set[str] = set()
+        self._count = 0
+        self.documents: list[object] = []
+        self.starts: list[int] = []
+        self.faults: list[Fault] = []
+
+    def read(self) -> None:
+        """Read everything; raises `yaml.MarkedYAMLError`, and StopReading for hostile text."""
+        for event in self._events:
+            if isinstance(event, yaml.ScalarEvent):
+                self._scalar(event)
+            elif isinstance(event, yaml.MappingStartEvent):
+                self._begin({}, event, _TAG + "map")
+            elif isinstance(event, yaml.SequenceStartEvent):
+                self._begin([], event, _TAG + "seq")
+            elif isinstance(event, yaml.CollectionEndEvent):
+                self._end()
+            elif isinstance(event, yaml.AliasEvent):
+                self._alias(event)
+            elif isinstance(event, yaml.DocumentStartEvent):
+                self._anchors.clear()
+                self.starts.append(begins(event))
+
+    def _scalar(self, event: yaml.ScalarEvent) -> None:
+        frame = self._stack[-1] if self._stack else None
+        if frame is not None and frame.key is None and isinstance(frame.value, dict):
+            self._key(frame, event)
+            return
+        self._counted(1, event)
+        said: str = event.value
+        plain = event.implicit[0]
+        value: Scalar = said
+        if event.tag is not None and event.tag != "!" and event.tag != _TAG + "str":
+            if event.tag in _SCALAR_TAGS:
+                plain = True
+            else:
+                self._fault("yaml_tag", event, {"tag": event.tag[:_SHOWN]})
+        if plain and event.tag in (None, *_SCALAR_TAGS):
+            meaning = resolve(said, self._rules)
+            if isinstance(meaning, Cause):
+                self._fault(meaning.code, event, meaning.params)
+                meaning = 0
+            value = meaning
+        elif "\0" in said:
+            self._fault("null_character", event)
+        if event.anchor:
+            self._anchors[event.anchor] = _Anchored(value, 1, 0)
+        self._add(value, event)
+
+    def _key(self, frame: _Frame, event: yaml.ScalarEvent) -> None:
+        """The next value's key."""
+        key: str = event.value
+        if event.implicit[0]:
+            if key == MERGE:
+                frame.key, frame.merging = key, True
+                return
+            key = key_text(key, self._rules)
+        frame.key = key
+        if key in frame.value:
+            if key in frame.merged:
+                frame.merged.discard(key)
+            else:
+                self._fault("duplicate_key", event, {"key": key[:_SHOWN]})
+        if key.isascii():
+            return
+        invisible = _INVISIBLE if event.implicit[0] else INVISIBLE
+        if found := invisible.search(key):
+            frame.key = None
+            shown = invisible.sub("", key)[:_SHOWN]
+            self._fault("invisible_key", event, {"character": f"U+{ord(found[0][0]):04X}", "key": shown})
+            frame.key = key
+
+    def _begin(
+        self, value: dict[str, object] | list[object], event: yaml.CollectionStartEvent, tag: str
+    ) -> None:
+        if len(self._stack) >= MAX_DEPTH:
+            raise StopReading(Cause("too_deep", begins(event), {"most": MAX_DEPTH}))
+        if event.tag not in (None, "!", tag):
+            self._fault("yaml_tag", event, {"tag": str(event.tag)[:_SHOWN]})
+        frame = self._stack[-1] if self._stack else None
+        if frame is not None and frame.key is None and isinstance(frame.value, dict):
+            raise StopReading(Cause("yaml_complex_key", begins(event)))
+        self._counted(1, event)
+        if event.anchor:
+            self._open.add(event.anchor)
+        self._stack.append(_Frame(value, event.anchor, self._count))
+
+    def _end(self) -> None:
+        frame = self._stack.pop()
+        if frame.anchor:
+            self._open.discard(frame.anchor)
+            size = self._count - frame.before + 1
+            self._anchors[frame.anchor] = _Anchored(frame.value, size, frame.height)
+        if self._stack:
+            self._stack[-1].height = max(self._stack[-1].height, frame.height + 1)
+        self._add(frame.value, None)
+
+    def _alias(self, event: yaml.AliasEvent) -> None:
+        frame = self._stack[-1] if self._stack else None
+        name = event.anchor or ""
+        known = self._anchors.get(name)
+        if name in self._open or known is None:
+            code = "yaml_alias_of_itself" if name in self._open else "yaml_unknown_alias"
+            raise StopReading(Cause(code, begins(event), {"name": name[:_SHOWN]}))
+        if frame is not None and frame.key is None and isinstance(frame.value, dict):
+            raise StopReading(Cause("yaml_complex_key", begins(event)))
+        if len(self._stack) + known.height > MAX_DEPTH:
+            raise StopReading(Cause("too_deep", begins(event), {"most": MAX_DEPTH}))
+        self._counted(known.size, event)
+        if frame is not None:
+            frame.height = max(frame.height, known.height + 1)
+        self._add(copied(known.value), event)
+
+    def _add(self, value: object, event: yaml.Event | None) -> None:
+        """Put a value where it belongs."""
+        if not self._stack:
+            self.documents.append(value)
+            return
+        frame = self._stack[-1]
+        if isinstance(frame.value, list):
+            frame.value.append(value)
+            return
+        key, frame.key = frame.key or "", None
+        if not frame.merging:
+            frame.value[key] = value
+            return
+        frame.merging = False
+        sources = value if isinstance(value, list) else [value]
+        for source in sources:
+            if not isinstance(source, dict):
+                self._fault("yaml_merge", event)
+                continue
+            for name, inner in source.items():
+                if name not in frame.value:
+                    frame.value[name] = inner
+                    frame.merged.add(name)
+
+    def _counted(self, more: int, event: yaml.Event) -> None:
+        self._count += more
+        if self._count > MAX_VALUES:
+            raise StopReading(Cause("too_many_values", begins(event), {"most": MAX_VALUES}))
+
+    def _fault(self, code: str, event: yaml.Event | None, params: Params | None = None) -> None:
+        offset = begins(event) if event else 0
+        self.faults.append((self._pointer(), Cause(code, offset, params or {})))
+        if len(self.faults) >= MAX_REPORTED:
+            raise StopReading
+
+    def _pointer(self) -> str:
+        tokens = (
+            str(len(frame.value)) if isinstance(frame.value, list) else frame.key for frame in self._stack
+        )
+        return "".join(f"/{escape(token)}" for token in tokens if token is not None)
+
+
+def begins(event: yaml.Event) -> int:
+    """The offset of what an event tells of."""
+    return event.start_mark.index if event.start_mark else 0
+
+
+def ends(event: yaml.Event) -> int:
+    """The offset behind what an event tells of."""
+    return event.end_mark.index if event.end_mark else 0
+
+
+def copied(value: object) -> object:
+    """`value` with lists and objects of its own."""
+    if isinstance(value, dict):
+        return {key: copied(inner) for key, inner in value.items()}
+    if isinstance(value, list):
+        return [copied(inner) for inner in value]
+    return value

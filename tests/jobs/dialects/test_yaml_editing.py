@@ -1,0 +1,229 @@
+"""Changing values of a YAML text and nothing else of it, and writing YAML that people like to read."""
+
+import json
+from typing import Any
+
+import pytest
+import yaml
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from jobs.dialects import documents
+from jobs.dialects.base import Fix, Refused
+from jobs.dialects.edit import Drop, Put
+from jobs.dialects.spans import escape, walk
+from jobs.dialects.yaml_text import faults
+from jobs.dialects.yaml_text.changes import changed
+from jobs.dialects.yaml_text.editing import edit as edit_by
+from jobs.dialects.yaml_text.rules import JS_YAML, KUBERNETES
+from jobs.dialects.yaml_text.source import read
+from jobs.dialects.yaml_text.writing import write
+from tests.jobs.dialects.strategies import json_keys, texts, values
+
+TEXT = """\
+# ours
+name: a   # a comment
+tasks:
+  - cpu: 1
+    command: 'x'
+  # the second
+  - cpu: 2
+env: {}
+flow: {a: 1, b: [x, "y"]}
+none:
+script: |   # keep
+  one
+  two
+
+# about the last
+last: true
+"""
+
+
+def edit(text: str, changes: list[Put | Drop]) -> str:
+    return edit_by(text, changes, JS_YAML)
+
+
+@pytest.mark.parametrize(
+    ("change", "old", "new"),
+    [
+        (Put("/name", "b"), "name: a ", "name: b "),
+        (Put("/name", "x: y"), "name: a ", "name: 'x: y' "),
+        (Put("/name", "yes"), "name: a ", "name: 'yes' "),
+        (Put("/name", None), "name: a ", "name: null "),
+        (Put("/name", "x\ny"), "name: a   # a comment\n", "name: |-   # a comment\n  x\n  y\n"),
+        (Put("/name", ["x"]), "name: a   # a comment\n", "name:   # a comment\n  - x\n"),
+        (Put("/tasks/0/cpu", 8), "cpu: 1", "cpu: 8"),
+        (Put("/tasks/0/command", "y"), "'x'", "'y'"),
+        (Put("/tasks/0/command", "a\nb\n"), "command: 'x'\n", "command: |\n      a\n      b\n"),
+        (Put("/tasks/1/gpu", 1), "- cpu: 2\n", "- cpu: 2\n    gpu: 1\n"),
+        (Put("/tasks/1", "z"), "- cpu: 2\n", "- z\n"),
+        (Put("/new", "ü"), "last: true\n", "last: true\nnew: ü\n"),
+        (
+            Put("/new", {"a": [], "b": [{"c": 1, "d": 2}]}),
+            "last: true\n",
+            "last: true\nnew:\n  a: []\n  b:\n    - c: 1\n      d: 2\n",
+        ),
+        (Put("/env/A", "1"), "env: {}\n", "env:\n  A: '1'\n"),
+        (Put("/none", "x"), "none:\n", "none: x\n"),
+        (Put("/none", {"a": 1}), "none:\n", "none:\n  a: 1\n"),
+        (Put("/flow/a", "x, y"), "a: 1", "a: 'x, y'"),
+        (Put("/flow/c", 3), '"y"]}', '"y"], c: 3}'),
+        (Put("/flow/b/-", {"k": "v"}), '"y"]', '"y", {k: v}]'),
+        (Put("/script", "one"), "script: |   # keep\n  one\n  two\n", "script: one\n"),
+        (Put("/tasks/-", {"cpu": 3}), "- cpu: 2\n", "- cpu: 2\n  - cpu: 3\n"),
+        (Put("/tasks", [{"cpu": 1, "command": "x"}, {"cpu": 9}]), "- cpu: 2\n", "- cpu: 9\n"),
+        (Put("/tasks", [{"cpu": 2}]), "tasks:\n  - cpu: 1\n    command: 'x'\n", "tasks:\n"),
+        (Drop("/name"), "name: a   # a comment\n", "# a comment\n"),
+        (Drop("/env"), "env: {}\n", ""),
+        (Drop("/tasks/0/cpu"), "cpu: 1\n    ", ""),
+        (Drop("/tasks/0/command"), "    command: 'x'\n", ""),
+        (Drop("/tasks/1"), "  - cpu: 2\n", ""),
+        (Drop("/flow/a"), "a: 1, ", ""),
+        (Drop("/flow/b"), ', b: [x, "y"]', ""),
+        (Drop("/last"), "last: true\n", ""),
+        (Drop("/none"), "none:\n", ""),
+        (Drop("/script"), "script: |   # keep\n  one\n  two\n", ""),
+    ],
+)
+@pytest.mark.parametrize("line_break", ["\n", "\r\n"])
+def test_a_change_changes_its_place_only(change: Put | Drop, old: str, new: str, line_break: str) -> None:
+    assert TEXT.count(old) == 1
+    before, after = (text.replace("\n", line_break) for text in (TEXT, TEXT.replace(old, new)))
+    assert edit(before, [change]) == after
+
+
+def test_all_elements_may_go() -> None:
+    none = edit(TEXT, [Drop("/tasks/0"), Drop("/tasks/1")])
+    assert "tasks: []\n" in none
+    assert read(none, JS_YAML).value == {**_value(TEXT), "tasks": []}
+
+
+def test_a_last_line_without_a_break_gets_one() -> None:
+    assert edit("a: 1", [Put("/b", 2)]) == "a: 1\nb: 2"
+
+
+def test_lists_that_are_not_indented_stay_so() -> None:
+    assert edit("a:\n- x\nb: 1\n", [Put("/a/-", "z")]) == "a:\n- x\n- z\nb: 1\n"
+
+
+def test_what_an_alias_shows_is_changed_without_changing_what_it_stands_for() -> None:
+    text = "a: &a {x: 1}\nb: *a\nc:\n  <<: *a\n"
+    assert _value(edit(text, [Put("/b/x", 2)])) == {"a": {"x": 1}, "b": {"x": 2}, "c": {"x": 1}}
+    assert edit(text, [Put("/c/x", 2)]) == text + "  x: 2\n"
+    assert _value(edit(text, [Drop("/c/x")])) == {"a": {"x": 1}, "b": {"x": 1}, "c": {}}
+    assert edit(text, [Put("/b", 1)]) == text.replace("*a\nc", "1\nc")
+
+
+def test_only_the_document_that_was_picked_is_changed() -> None:
+    text = "a: 1\n---\nb: 2 # two\n---\nc: 3\n"
+    assert edit_by(text, [Put("/b", 5)], JS_YAML, lambda _all: 1) == text.replace("2 #", "5 #")
+
+
+def test_places_that_do_not_exist_are_left_out() -> None:
+    assert edit(TEXT, [Put("/no/such", 1), Drop("/gone"), Put("/tasks/7", 1), Put("", 1)]) == TEXT
+
+
+def test_fixes_replace_and_remove_and_the_last_of_two_counts() -> None:
+    fixes = [Fix("/name", "b"), Fix("/name", "c"), Fix("/last")]
+    fixed = documents.apply_fixes(TEXT, fixes, JS_YAML)
+    assert fixed == TEXT.replace("name: a", "name: c").replace("last: true\n", "")
+    assert documents.apply_fixes('{"a": 1, }', [Fix("/a", 2)], JS_YAML) == '{"a": 2, }'
+    assert documents.apply_fixes("{a: 1, b: 'x'}", [Fix("/a", 2)], JS_YAML) == "{a: 2, b: 'x'}"
+
+
+def test_unreadable_text_is_refused() -> None:
+    with pytest.raises(Refused):
+        documents.apply_fixes("a: [", [Fix("/a", 1)], JS_YAML)
+
+
+@st.composite
+def yaml_texts(draw: st.DrawFn, held: Any) -> str:
+    """`held` as people or libraries write it."""
+    style = draw(st.sampled_from(["ours", "block", "flow", "mixed", "json"]))
+    if style == "ours":
+        return write(held)
+    if style == "json":
+        text = json.dumps(held, indent=draw(st.sampled_from([None, 2])), ensure_ascii=False)
+    else:
+        flow = {"block": False, "flow": True, "mixed": None}[style]
+        text = yaml.safe_dump(
+            held, allow_unicode=draw(st.booleans()), default_flow_style=flow, sort_keys=False
+        )
+    assume(faults.forbidden(text) is None and not any(mark in text for mark in "\x85\xa0\u2028\u2029\u3000"))
+    return text
+
+
+@given(st.dictionaries(json_keys, values, min_size=1, max_size=5), st.data())
+def test_any_edits_of_any_text_say_the_same_as_of_its_value(
+    value: dict[str, Any], data: st.DataObject
+) -> None:
+    text = data.draw(yaml_texts(value))
+    source = read(text, JS_YAML)
+    assume(source.value == value)
+    pointers = [pointer for pointer, _node in walk(source.tree) if pointer]
+    chosen = data.draw(st.lists(st.sampled_from(pointers), max_size=3, unique=True))
+    changes = [
+        data.draw(st.builds(Drop, st.just(pointer)) | st.builds(Put, st.just(pointer), values))
+        for pointer in chosen
+    ]
+    added = data.draw(st.dictionaries(json_keys.filter(lambda key: key not in value), values, max_size=2))
+    changes += [Put(f"/{escape(key)}", new) for key, new in added.items()]
+    assert read(edit(text, changes), JS_YAML).value == changed(value, changes)
+
+
+long_texts = st.lists(texts | st.sampled_from(["", " ", "  x", "# y", "- z", "a: b", "\t", "%x", "---"])).map(
+    "\n".join
+)
+
+
+@given(st.dictionaries(json_keys, values | long_texts, min_size=1))
+def test_what_is_written_is_read_again_by_every_parser(value: dict[str, Any]) -> None:
+    text = write(value)
+    assert read(text, JS_YAML).value == value
+    assert read(text, KUBERNETES).value == value
+    assert yaml.safe_load(text) == value
+
+
+@given(long_texts)
+def test_a_text_is_written_alike_wherever_it_stands(text: str) -> None:
+    held = {"a": text, "b": [text, [text]], "c": {"d": [{"e": text}]}}
+    assert read(write(held), JS_YAML).value == held
+    assert read(edit("a: 1 # x\nb: []\n", [Put("/a", text), Put("/b", [text])]), JS_YAML).value == {
+        "a": text,
+        "b": [text],
+    }
+
+
+def test_scripts_are_written_as_blocks_and_words_without_quotes() -> None:
+    held = {
+        "name": "train",
+        "version": "1.0",
+        "commands": ["echo a\nif b; then\n  c\nfi\n", "python x.py --lr 0.1", "a: b", "- x", ""],
+        "roles": {"w": {"ports": {}, "on": None, "cpu": 1.5}},
+    }
+    assert write(held) == (
+        "name: train\n"
+        "version: '1.0'\n"
+        "commands:\n"
+        "  - |\n"
+        "    echo a\n"
+        "    if b; then\n"
+        "      c\n"
+        "    fi\n"
+        "  - python x.py --lr 0.1\n"
+        "  - 'a: b'\n"
+        "  - '- x'\n"
+        "  - ''\n"
+        "roles:\n"
+        "  w:\n"
+        "    ports: {}\n"
+        '    "on": null\n'
+        "    cpu: 1.5\n"
+    )
+
+
+def _value(text: str) -> dict[str, Any]:
+    value = read(text, JS_YAML).value
+    assert isinstance(value, dict)
+    return value
