@@ -33,6 +33,7 @@ LINT = [
     ["python", "manage.py", "check"],
     ["python", "manage.py", "makemigrations", "--check", "--dry-run"],
     ["python", "manage.py", "settings_table", "--check"],
+    ["python", "-m", "tests.dialect_pages", "--check"],
 ]
 
 

@@ -82,7 +82,8 @@ def _default(key: AnyKey) -> str:
     if isinstance(key, (Flag, Text, Choice)):
         return str(key.default).lower() if isinstance(key, Flag) else key.default
     if isinstance(key, (Integer, Amount)):
-        return "" if key.default is None else str(key.default)
+        unit = f" {key.quantity}" if isinstance(key, Amount) else ""
+        return "" if key.default is None else f"{key.default}{unit}".rstrip()
     return ""
 
 
@@ -94,8 +95,9 @@ def _limits(key: AnyKey) -> Iterator[str]:
             yield f"≤ {key.longest} characters"
     if isinstance(key, Choice):
         yield ", ".join(key.meanings)
+    unit = f" {key.quantity}".rstrip() if isinstance(key, Amount) else ""
     for sign, value, source in _bounds(key):
-        yield f"{sign} {value} ({source})"
+        yield f"{sign} {value}{unit} ({source})"
 
 
 def _bounds(key: AnyKey) -> Iterator[tuple[str, str | int, str]]:

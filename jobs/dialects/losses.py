@@ -25,14 +25,15 @@ def losses(wanted: JobSpec, said: JobSpec, dialect: str) -> tuple[Note, ...]:
 
 def _note(pointer: str, before: object, after: object, dialect: str) -> Note:
     params = {"path": pointer, "dialect": dialect, "value": _short(before), "instead": _short(after)}
-    if _is_nothing(before):
+    if _is_nothing(before) and not _is_nothing(after):
         return Note("added", pointer, params)
     return Note("lost" if _is_nothing(after) else "approximated", pointer, params)
 
 
 def _differences(before: object, after: object, pointer: str) -> Iterator[tuple[str, object, object]]:
     """Each innermost path at which the two differ, with what stands there in both."""
-    if before == after or (_is_nothing(before) and _is_nothing(after)):
+    missing = before is _ABSENT or after is _ABSENT
+    if before == after or (missing and _is_nothing(before) and _is_nothing(after)):
         return
     if isinstance(before, dict) and (isinstance(after, dict) or _is_nothing(after)):
         yield from _of_objects(before, after if isinstance(after, dict) else {}, pointer)
@@ -70,7 +71,10 @@ def _of_lists(
 
 
 def _is_nothing(value: object) -> bool:
-    """Whether `value` is what a JobSpec holds where nothing was said."""
+    """Whether `value` is what a JobSpec holds where nothing was said.
+
+    Two of these may still differ: retrying without end (None) is not never retrying (0).
+    """
     return value is _ABSENT or value is None or value in ("", 0, False)
 
 

@@ -42,7 +42,7 @@ def plain(spec: JobSpec, extras: Mapping[str, object]) -> Document:
     return {
         keys.NAME.key: spec.name,
         **_if(keys.QUEUE.key, spec.quota),
-        keys.JOB_TYPE.key: _WORDS.get(spec.framework or Framework.PYTORCH, "PyTorchJob"),
+        keys.JOB_TYPE.key: _WORDS.get(_framework(spec), "PyTorchJob"),
         **({} if is_v1 else {keys.COMMAND.key: spec.roles[0].command}),
         keys.JOB_SPEC.key: _job_spec(spec, extras, is_v1=is_v1),
         **_if(keys.LABELS.key, [{"key": name, "value": value} for name, value in spec.tags.items()]),
@@ -51,6 +51,11 @@ def plain(spec: JobSpec, extras: Mapping[str, object]) -> Document:
         **_fault_tolerance(spec.fault_tolerance),
         **_if(keys.TENSORBOARD.key, _tensorboard(spec.tensorboard)),
     }
+
+
+def _framework(spec: JobSpec) -> Framework:
+    """The job's framework; for one without any that has several roles, the only one that keeps them apart."""
+    return spec.framework or (Framework.TENSORFLOW if len(spec.roles) > 1 else Framework.PYTORCH)
 
 
 def _spelling(extras: Mapping[str, object]) -> dict[str, object]:
@@ -81,7 +86,7 @@ def _with_roles(extras: Mapping[str, object], body: Document) -> dict[str, objec
 def _job_spec(spec: JobSpec, extras: Mapping[str, object], *, is_v1: bool) -> Document:
     """One JobSpec, or a map of them for TFJob and where several roles can't be one."""
     shape = extras.get(SHAPE)
-    is_map = spec.framework is Framework.TENSORFLOW
+    is_map = _framework(spec) is Framework.TENSORFLOW
     if spec.framework is Framework.MPI and len(spec.roles) > 1:
         is_map = True
     if shape == "map" or (shape == "one" and [role.name for role in spec.roles] == [_WORKER]):

@@ -225,7 +225,7 @@ JOB_SPEC: Final = Group(
 TYPE: Final = Choice(
     key="type",
     source=PAGE,
-    path="mounts[].uri",
+    path="mounts[]",
     meanings={
         "pfs": "pfs",
         "hostPath": "file",
@@ -243,7 +243,7 @@ TYPE: Final = Choice(
 SOURCE_NAME: Final = Text(
     key="name",
     source=PAGE,
-    path="mounts[].uri",
+    path="mounts[]",
     blank=True,
     partial=True,
     help="Id of the pfs instance, or of the dataset; may be left out for bos.",

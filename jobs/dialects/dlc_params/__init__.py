@@ -8,14 +8,18 @@ from typing import Final
 
 from jobs.dialects import placeholders
 from jobs.dialects.base import MAX_BYTES, Fix, Guess, Parsed, Position, Refused, Rendered
-from jobs.dialects.dlc_params import keys, reading, writing
+from jobs.dialects.dlc.limits import PAGE
+from jobs.dialects.dlc_params import job_type, keys, reading, writing
 from jobs.dialects.dlc_params.lines import BLANKS, read
-from jobs.dialects.field_map import rows
+from jobs.dialects.field_map import Row, rows
 from jobs.dialects.schema import json_schema
 from jobs.spec import JobSpec
 
-FIELDS: Final = rows(keys.RULES)
-"""What a parameter file can say, key by key."""
+FIELDS: Final = (
+    Row("framework", "# dlc submit", limits=(", ".join(job_type.NAMES),), source=PAGE),
+    *rows(keys.RULES),
+)
+"""What a parameter file can say, key by key; its job type stands on the command line, or in a comment."""
 
 _SEEN: Final = re.compile(r"^[ \t]*([a-z_]+)=", re.MULTILINE)
 _COUNTS: Final = frozenset(count for _kind, count in keys.ROLES.values())

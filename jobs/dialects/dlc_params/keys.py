@@ -66,7 +66,7 @@ COMMON: Final = (
         Texts(
             key="data_source_uris",
             source=PAGE,
-            path="mounts[].uri",
+            path="mounts[]",
             help="Places to mount directly, oss://bucket.endpoint/path/::/mnt/data, commas between.",
         ),
         "/DataSources",

@@ -93,9 +93,13 @@ def _gpu_type(spec: JobSpec) -> str:
 
 
 def _environment(spec: JobSpec, extras: Mapping[str, object]) -> Document:
-    """`jobEnvs`; a value that was no text is written as it was while it still says the same."""
+    """`jobEnvs`, which hold the variables of single roles too, where the job has none of that name.
+
+    A value that was no text is written as it was while it still says the same.
+    """
     variables: Document = {}
-    for name, value in spec.env.items():
+    own = {name: value for role in reversed(spec.roles) for name, value in role.env.items()}
+    for name, value in {**own, **spec.env}.items():
         original = extras.get(f"/{keys.JOB_ENVS.key}/{name}", value)
         variables[name] = original if as_text(original) == value else value
     for name, secret in spec.secret_env.items():

@@ -30,7 +30,8 @@ def spellings(row: Row) -> set[str]:
 def used(file_name: str, text: str) -> set[str]:
     """The keys of a text; JSON is read as the YAML that it also is."""
     if file_name.endswith(".params"):
-        return {pointer for key, value in _PARAMETER.findall(text) for pointer in _inner(key, value)}
+        comments = {comment for comment in ("# dlc submit",) if comment in text}
+        return comments.union(*(_inner(key, value) for key, value in _PARAMETER.findall(text)))
     return {pointer for document in yaml.safe_load_all(text) for pointer in _keys(document, "")}
 
 

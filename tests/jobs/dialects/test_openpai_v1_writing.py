@@ -50,7 +50,7 @@ def test_nothing_is_lost_of_what_v1_can_say() -> None:
         (spec(time_limit_s=60), [("lost", "/time_limit_s")]),
         (spec(grace_s=60), [("approximated", "/grace_s")]),
         (spec(hold=True), [("lost", "/hold")]),
-        (spec(role={"env": {"A": "b"}}), [("lost", "/roles/0/env/A")]),
+        (spec(role={"env": {"A": "b"}}), [("lost", "/roles/0/env/A"), ("added", "/env/A")]),
         (
             spec(role={"resources": Resources(cpu_milli=1500)}),
             [("approximated", "/roles/0/resources/cpu_milli")],

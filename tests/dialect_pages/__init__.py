@@ -1,0 +1,1 @@
+"""docs/dialects: the field map, and what survives which conversion, made from the code."""

@@ -1,0 +1,109 @@
+"""What of a JobSpec survives a dialect, and what survives two of them, one after the other."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import cache
+from itertools import permutations
+
+from jobs import dialects
+from jobs.dialects.base import Refused
+from jobs.spec import JobSpec
+from tests.dialect_pages.paths import holds, values_at
+from tests.dialect_pages.probes import Probe, probes, spec
+
+
+class Fate(StrEnum):
+    """What became of what a probe says."""
+
+    KEPT = "kept"
+    APPROXIMATED = "approximated"
+    LOST = "lost"
+
+
+@dataclass(frozen=True, slots=True)
+class Between:
+    """A path that two dialects can each say, and that does not get from one to the other."""
+
+    path: str
+    source: str
+    target: str
+
+
+def through(name: str, wanted: JobSpec) -> JobSpec:
+    """`wanted` written in a dialect and read again; raises Refused where the text lacks what it needs."""
+    dialect = dialects.get(name)
+    return dialect.parse(dialect.render(wanted, {}).text).spec
+
+
+def fate(probe: Probe, name: str) -> Fate:
+    """What becomes of the probe in one dialect."""
+    wanted = values_at(probe.spec, probe.path)
+    try:
+        read = through(name, probe.spec)
+        said = values_at(read, probe.path)
+        bare = values_at(through(name, spec({})), probe.path)
+    except Refused:
+        return Fate.LOST
+    if holds(said, wanted):
+        return Fate.KEPT
+    arrived = [value for value in said if value and value not in bare]
+    return Fate.APPROXIMATED if arrived or _elsewhere(probe, read) else Fate.LOST
+
+
+def _elsewhere(probe: Probe, read: JobSpec) -> bool:
+    """Whether a role's variable became the job's."""
+    own = values_at(probe.spec, probe.path)
+    return probe.path == "roles[].env" and all(holds(values_at(read, "env"), [each]) for each in own)
+
+
+@cache
+def fates() -> Mapping[str, Mapping[str, Fate]]:
+    """Path → dialect → what becomes of it: kept when every probe is, lost when every probe is."""
+    found: dict[str, dict[str, set[Fate]]] = {}
+    for probe in probes():
+        for name in dialects.NAMES:
+            found.setdefault(probe.path, {}).setdefault(name, set()).add(fate(probe, name))
+    return {path: {name: _all(each) for name, each in row.items()} for path, row in found.items()}
+
+
+def _all(several: set[Fate]) -> Fate:
+    return several.pop() if len(several) == 1 else Fate.APPROXIMATED
+
+
+@cache
+def lost_between() -> tuple[Between, ...]:
+    """What gets lost although both dialects can say it: nothing, or there is a bug."""
+    found = []
+    for probe in probes():
+        wanted = values_at(probe.spec, probe.path)
+        able = [name for name in dialects.NAMES if fate(probe, name) is Fate.KEPT]
+        for source, target in permutations(able, 2):
+            said = through(target, through(source, probe.spec))
+            if not holds(values_at(said, probe.path), wanted):
+                found.append(Between(probe.path, source, target))
+    return tuple(dict.fromkeys(found))
+
+
+def both_keep(source: str, target: str) -> tuple[str, ...]:
+    """The paths that get from one dialect to the other in full."""
+    lost = {each.path for each in lost_between() if (each.source, each.target) == (source, target)}
+    return tuple(
+        path
+        for path, row in fates().items()
+        if row[source] is Fate.KEPT and row[target] is Fate.KEPT and path not in lost
+    )
+
+
+@cache
+def added() -> Mapping[str, tuple[str, ...]]:
+    """Dialect → the paths at which it says something although a plain job does not."""
+    plain = spec({})
+    return {
+        name: tuple(
+            note.pointer for note in dialects.get(name).render(plain, {}).notes if note.code == "added"
+        )
+        for name in dialects.NAMES
+    }
