@@ -26,7 +26,7 @@ MOST_LINES: Final = 2_000
 JOINED_FROM: Final = 3
 """A single line with this many known keys is a listing that lost its line breaks."""
 
-_LINE: Final = re.compile(r"[^\r\n]*")
+_LINE: Final = re.compile(r"[^\r\n]+")
 _KEY: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_.\-]*")
 
 
@@ -92,7 +92,8 @@ def read(text: str, known: frozenset[str]) -> Lines:
 
 def _pieces(text: str, known: frozenset[str]) -> tuple[list[tuple[int, str]], bool]:
     """Each line with its offset; the entries of a listing that lost its line breaks."""
-    lines = [(match.start(), match[0]) for match in _LINE.finditer(text) if match[0].strip(BLANKS)]
+    every = ((match.start(), match[0]) for match in _LINE.finditer(text) if match[0].strip(BLANKS))
+    lines = list(islice(every, MOST_LINES + 1))
     if len(lines) > MOST_LINES:
         problem = Problem("too_many_values", "", 1, 1, {"most": MOST_LINES}, source=CONSOLE)
         raise Refused((problem,))

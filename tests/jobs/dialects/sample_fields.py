@@ -17,7 +17,7 @@ _PLACE = re.compile(r"\[[^\]]*\]")
 
 def samples(name: str) -> dict[str, str]:
     """The samples of the dialect called `name`: file name → text."""
-    return {path.name: path.read_text() for path in sorted((SAMPLES / name).iterdir())}
+    return {path.name: path.read_text() for path in sorted((SAMPLES / name).glob("*"))}
 
 
 def spellings(row: Row) -> set[str]:

@@ -1,0 +1,82 @@
+"""What must hold between any two dialects, for any JobSpec that some dialect can say."""
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from jobs import dialects
+from jobs.dialects.base import Refused
+from jobs.dialects.losses import losses
+from jobs.dialects.rendering import OF_THE_TARGET
+from jobs.spec import CompletionPolicy, JobSpec, Resources, TaskRole
+from tests.jobs.dialects.aihc_strategies import aihc_specs
+from tests.jobs.dialects.dlc_strategies import dlc_specs
+from tests.jobs.dialects.params_strategies import params_specs
+from tests.jobs.dialects.strategies import v1_specs
+
+any_spec = st.one_of(v1_specs(), dlc_specs(), params_specs(), aihc_specs())
+few = settings(
+    max_examples=60,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.large_base_example],
+    deadline=None,
+)
+
+WRITTEN_OUT = {
+    "openpai-v1": ('"memoryMB": 1024', '"shmMB": 64', '"minFailedTaskCount": null', '"retryCount": 0'),
+    "dlc": ('"JobMaxRunningTimeMinutes": 0',),
+}
+"""What a target would take otherwise if it were left out."""
+
+
+@pytest.mark.parametrize("name", dialects.NAMES)
+@few
+@given(spec=any_spec)
+def test_any_job_is_written_and_every_difference_is_named(name: str, spec: JobSpec) -> None:
+    dialect = dialects.get(name)
+    rendered = dialect.render(spec, {})
+    told = [note for note in rendered.notes if note.code not in OF_THE_TARGET]
+    try:
+        said = dialect.parse(rendered.text)
+    except Refused:
+        assert {note.code for note in told} == {"needs_value"}
+        return
+    assert sorted(map(repr, told)) == sorted(map(repr, losses(spec, said.spec, name)))
+    assert (said.spec == spec) == (told == [])
+    assert dialects.name_of(rendered.text) == name
+    assert spec.time_limit_s is not None or said.spec.time_limit_s is None
+
+
+@pytest.mark.parametrize("name", dialects.NAMES)
+@few
+@given(spec=any_spec)
+def test_what_a_dialect_has_said_once_it_says_again(name: str, spec: JobSpec) -> None:
+    """Losses don't add up: going through the same dialect again changes nothing more."""
+    dialect = dialects.get(name)
+    try:
+        once = dialect.parse(dialect.render(spec, {}).text).spec
+    except Refused:
+        return
+    assert dialect.parse(dialect.render(once, {}).text).spec == once
+
+
+@pytest.mark.parametrize("source", dialects.NAMES)
+@pytest.mark.parametrize("target", dialects.NAMES)
+@settings(few, max_examples=15)
+@given(spec=any_spec)
+def test_a_job_without_a_time_limit_gets_none_on_its_way(source: str, target: str, spec: JobSpec) -> None:
+    job = spec.model_copy(update={"time_limit_s": None})
+    for name in (source, target):
+        dialect = dialects.get(name)
+        try:
+            job = dialect.parse(dialect.render(job, {}).text).spec
+        except Refused:
+            return
+        assert job.time_limit_s is None
+
+
+@pytest.mark.parametrize("name", WRITTEN_OUT)
+def test_what_a_target_would_take_otherwise_is_written_out(name: str) -> None:
+    role = TaskRole(name="w", command="c", image="i", completion=CompletionPolicy(min_failed=None))
+    assert role.resources == Resources()
+    text = dialects.get(name).render(JobSpec(name="a", roles=(role,)), {}).text
+    assert [said for said in WRITTEN_OUT[name] if said not in text] == []

@@ -1,0 +1,75 @@
+"""Hostile texts get a clear refusal, soon and within little memory, from every dialect."""
+
+import time
+import tracemalloc
+from collections.abc import Iterator
+
+import pytest
+
+from jobs import dialects
+from jobs.dialects.base import Refused
+from tests.jobs.dialects.hostile import ALIKE, spoilt
+from tests.jobs.dialects.sample_fields import samples
+
+MOST_CPU_S = 1.0
+"""Five times what is asked for: a busy machine is no failure (`make bench` has the figure)."""
+MOST_MEMORY = 50 * 2**20
+
+
+def refusals(name: str, text: str) -> tuple[str, ...]:
+    with pytest.raises(Refused) as caught:
+        dialects.get(name).parse(text)
+    assert caught.value.problems
+    for problem in caught.value.problems:
+        assert problem.code == "more_problems" or (problem.line, problem.column) != (None, None)
+    return tuple(problem.code for problem in caught.value.problems)
+
+
+def every_spoilt() -> Iterator[tuple[str, str, str]]:
+    for name in dialects.NAMES:
+        for file_name, text in [*samples(name).items()][:1]:
+            yield from ((name, f"{what} in {file_name}", made) for what, made in spoilt(text))
+
+
+SPOILT = list(every_spoilt())
+
+
+@pytest.mark.parametrize("what", ALIKE)
+@pytest.mark.parametrize("name", dialects.NAMES)
+def test_what_was_made_to_hurt_is_refused_soon(name: str, what: str) -> None:
+    dialects.get(name)
+    begun = time.process_time()
+    refusals(name, ALIKE[what])
+    assert time.process_time() - begun < MOST_CPU_S
+
+
+@pytest.mark.parametrize("what", ALIKE)
+def test_nothing_hurts_while_its_dialect_is_looked_for(what: str) -> None:
+    begun = time.process_time()
+    found = dialects.detect(ALIKE[what])
+    assert time.process_time() - begun < MOST_CPU_S
+    assert all(1 <= each.confidence <= 100 for each in found)
+
+
+@pytest.mark.parametrize("name", dialects.NAMES)
+def test_a_refusal_takes_little_memory(name: str) -> None:
+    refusals(name, "")  # what is imported and compiled at first use is no part of it
+    peaks = {}
+    for what, text in ALIKE.items():
+        tracemalloc.start()
+        refusals(name, text)
+        peaks[what] = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+    assert {what: peak for what, peak in peaks.items() if peak > MOST_MEMORY} == {}
+
+
+@pytest.mark.parametrize(
+    ("name", "what", "text"), SPOILT, ids=[f"{name}: {what}" for name, what, _ in SPOILT]
+)
+def test_one_impossible_thing_in_a_good_file_is_refused(name: str, what: str, text: str) -> None:
+    assert refusals(name, text)
+
+
+@pytest.mark.parametrize("name", dialects.NAMES)
+def test_every_kind_of_impossible_thing_is_tried(name: str) -> None:
+    assert len([each for each in SPOILT if each[0] == name]) == 4
