@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import time
 from collections.abc import Mapping, Sequence
@@ -34,13 +35,16 @@ from jobs.backends.local import (
     layout,
     observe,
     processes,
+    reach,
     readlog,
+    session,
 )
 from jobs.backends.local.config import LocalConfig
 from jobs.backends.local.files import Folder
 from jobs.backends.local.isolation import Isolation
 from jobs.backends.local.layout import Layout, NotOurs
 from jobs.backends.local.plan import UnknownFormat
+from jobs.backends.sessions import Barrier, NoEntry, Session, Wanted
 from jobs.faults import fault
 
 
@@ -57,6 +61,7 @@ ALWAYS: Final = frozenset(
         Capability.INVENTORY,
         Capability.WATCH,
         Capability.LIVE_FILES,
+        Capability.EXEC,
     }
 )
 
@@ -188,6 +193,20 @@ class LocalBackend:
         forget.remember(self._layout, handle)
         forget.remove_containers(attempt)
         forget.remove(attempt)
+
+    async def exec(self, handle: Handle, task: TaskRef, wanted: Wanted) -> Session:
+        """By way of a helper, that goes where the replica is."""
+        return await session.begin(self._entered(handle, task), self._config.python, task, wanted)
+
+    async def reach(self, handle: Handle, task: TaskRef, host: str, port: int) -> tuple[str, int]:
+        """On a network that all share a port is the replica's if one of its processes listens there."""
+        attempt = self._entered(handle, task)
+        return await asyncio.to_thread(reach.address, attempt, task, host, port)
+
+    def _entered(self, handle: Handle, task: TaskRef) -> Path:
+        if task.run != 1:  # there is only the first
+            raise NoEntry(Barrier.NOT_RUNNING)
+        return self._layout.attempt(handle)
 
     def bell(self) -> Path | None:
         """Touched by supervisors, and by nobody else."""

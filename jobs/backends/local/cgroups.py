@@ -141,6 +141,21 @@ def members(places: Hierarchies, name: str) -> set[int]:
     return found
 
 
+def doors(pid: int) -> list[int]:
+    """Descriptors of the groups that a process is in: whoever writes `0` to each is in them too.
+
+    OSError where there is one that this process may not put anybody into.
+    """
+    mounts = dict(_mounts())
+    of_pid = _groups_of(str(pid))
+    return [
+        os.open(mount / of_pid[word].lstrip("/") / "cgroup.procs", os.O_WRONLY)
+        for controller, mount in mounts.items()
+        if (word := "" if controller == "unified" else controller) in of_pid
+        and (controller != "unified" or (mount / "cgroup.controllers").exists())
+    ]
+
+
 def remove(places: Hierarchies, name: str) -> None:
     """Remove a replica's empty groups, also those a container engine made; absent is fine."""
     everywhere = (mount / _PARENT / name for mount in dict(_mounts(of_any=True)).values())
@@ -154,7 +169,7 @@ def remove(places: Hierarchies, name: str) -> None:
 def usable() -> Hierarchies | None:
     """Where this process can make groups with all limits; None where it can't."""
     mounts = dict(_mounts())
-    own = _own_groups()
+    own = _groups_of("self")
     by_controller: dict[str, Path] = {}
     for controller in _CONTROLLERS:
         place = _place_v1(mounts[controller], own.get(controller, "/")) if controller in mounts else None
@@ -181,10 +196,10 @@ def _mounts(*, of_any: bool = False) -> Iterator[tuple[str, Path]]:
                     yield option, where
 
 
-def _own_groups() -> dict[str, str]:
-    """Controller ('' for v2) → the group this process is in."""
+def _groups_of(pid: str) -> dict[str, str]:
+    """Controller ('' for v2) → the group that the process is in."""
     found = {}
-    for line in Path("/proc/self/cgroup").read_text(encoding="utf-8").splitlines():
+    for line in Path(f"/proc/{pid}/cgroup").read_text(encoding="utf-8").splitlines():
         _, controllers, path = line.split(":", 2)
         for controller in controllers.split(","):
             found[controller] = path

@@ -9,7 +9,7 @@ import signal
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, NoReturn
+from typing import Final, NoReturn, Self
 
 from jobs.backends.local import kernel
 from jobs.backends.local.outcome import NOT_FOUND
@@ -26,29 +26,53 @@ class CannotStart(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """What to run, as whom and where.  `owner` (uid, gid) None keeps the caller's."""
+    """What to run, as whom and where.  `owner` (uid, gid) None keeps the caller's.
+
+    With `instead` that function is called in place of a program: it has stdin, stdout and stderr, no other
+    file, and the process ends when it returns.
+    """
 
     argv: Sequence[str]
     env: Mapping[str, str]
     folder: str
     owner: tuple[int, int] | None = None
+    instead: Callable[[], None] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Streams:
+    """The descriptors that become stdin (None: nothing to read), stdout and stderr."""
+
+    stdin: int | None
+    stdout: int
+    stderr: int
+
+    @classmethod
+    def into(cls, output: int) -> Self:
+        """Nothing in, everything out to the same place."""
+        return cls(None, output, output)
+
+
+def own_shell() -> str:
+    """The shell of the file system that this process sees."""
+    return next((path for path in SHELLS if Path(path).exists()), SHELLS[-1])
 
 
 def shell(command: str) -> list[str]:
     """The argv for a command line: the person's text is one argument."""
-    return [next((path for path in SHELLS if Path(path).exists()), SHELLS[-1]), "-c", command]
+    return [own_shell(), "-c", command]
 
 
-def start(command: Command, output: int, inside: Callable[[], None]) -> int:
+def start(command: Command, streams: Streams, inside: Callable[[], None]) -> int:
     """Fork and exec; answers the pid once the exec has happened.
 
-    `output` becomes its stdout and stderr; `inside` is called in the child first.  Raises CannotStart.
+    `inside` is called in the child first, which leads a session of its own by then.  Raises CannotStart.
     """
     reader, writer = os.pipe()
     parent = os.getpid()
     pid = os.fork()
     if pid == 0:
-        _become(command, output, inside, parent, writer)
+        _become(command, streams, inside, parent, writer)
     os.close(writer)
     with os.fdopen(reader, encoding="utf-8", errors="replace") as file:
         trouble = file.read()
@@ -58,26 +82,32 @@ def start(command: Command, output: int, inside: Callable[[], None]) -> int:
     return pid
 
 
-def _become(command: Command, output: int, inside: Callable[[], None], parent: int, writer: int) -> NoReturn:
+def _become(
+    command: Command, streams: Streams, inside: Callable[[], None], parent: int, writer: int
+) -> NoReturn:
     try:
         os.setsid()
         inside()
-        _inherit(output)
+        _inherit(streams)
         _give_up_rights(command.owner)
         kernel.die_with_parent(signal.SIGKILL)
         if os.getppid() != parent:
             os._exit(NOT_FOUND)
         os.chdir(command.folder)
+        if command.instead is not None:
+            os.closerange(3, resource.getrlimit(resource.RLIMIT_NOFILE)[1])
+            command.instead()
+            os._exit(0)
         os.execve(command.argv[0], list(command.argv), dict(command.env))  # noqa: S606 the shell is argv[0]
     except BaseException as error:  # noqa: BLE001 whatever it is, nobody else would tell
         os.write(writer, f"{type(error).__name__}: {error}".encode()[:4000])
     os._exit(NOT_FOUND)
 
 
-def _inherit(output: int) -> None:
+def _inherit(streams: Streams) -> None:
     """Files, limits and signals as a fresh process has them."""
-    nothing = os.open(os.devnull, os.O_RDONLY)
-    for source, target in ((nothing, 0), (output, 1), (output, 2)):
+    stdin = os.open(os.devnull, os.O_RDONLY) if streams.stdin is None else streams.stdin
+    for source, target in ((stdin, 0), (streams.stdout, 1), (streams.stderr, 2)):
         os.dup2(source, target)
     os.umask(0o077)
     hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]

@@ -7,7 +7,7 @@ import resource
 from pathlib import Path
 from typing import Final
 
-from jobs.backends.local import cgroups, command, engine, environment, kernel, layout, trees, view
+from jobs.backends.local import cgroups, command, engine, kernel, layout, trees, view
 from jobs.backends.local.errand import Errand, group_name
 from jobs.backends.local.housing import limits, own_folder
 from jobs.backends.local.keeper import Keeper
@@ -41,7 +41,7 @@ class Container:
             return None
         before = os.lseek(self._output, 0, os.SEEK_END)
         fetch = command.Command(_resolved(self._engine.pull(image, self._login())), dict(os.environ), "/")
-        finished = keeper.see_through(command.start(fetch, self._output, lambda: None))
+        finished = keeper.see_through(command.start(fetch, command.Streams.into(self._output), lambda: None))
         if finished.told:
             return now(Cause.NOT_STARTED)
         code, number = code_of(finished.status)
@@ -53,12 +53,11 @@ class Container:
     def command(self) -> command.Command:
         """The engine's command, which stays as long as the container does."""
         errand, role = self._errand, self._errand.place.role
-        peers = errand.path / layout.PEERS
-        inside = f"{view.HOUSE}/{layout.PEERS}"
+        room = errand.room()
         folders = {view.WORK: str(errand.file("work"))}
-        if peers.exists():
-            folders[f"{inside}:ro"] = str(peers)
-        env = errand.environment(environment.Room(view.WORK, "", inside if peers.exists() else ""))
+        if room.peers:
+            folders[f"{room.peers}:ro"] = str(errand.path / layout.PEERS)
+        env = errand.environment(room)
         inherited = engine.write_env(self._env_file, env)
         box = engine.Box(
             name=self._name,

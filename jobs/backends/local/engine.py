@@ -126,6 +126,14 @@ class Engine:
         text = answer.stdout.decode(errors="replace").strip()
         return int(text) if answer.returncode == 0 and text.isdigit() and text != "0" else None
 
+    def variables(self, name: str) -> dict[str, str]:
+        """What the container's first process found in its environment, the image's own words included."""
+        answer = _call([*self.prefix, "container", "inspect", "--format", "{{json .Config.Env}}", name])
+        if answer.returncode != 0:
+            return {}
+        pairs = (line.partition("=") for line in json.loads(answer.stdout) or ())
+        return {key: value for key, _, value in pairs}
+
     def ran_out_of_memory(self, name: str) -> bool:
         """Whether the engine says so of an ended container."""
         answer = _call([*self.prefix, "container", "inspect", "--format", "{{.State.OOMKilled}}", name])

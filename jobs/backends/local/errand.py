@@ -8,12 +8,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from jobs.backends.local import environment, layout
+from jobs.backends.local import environment, files, layout, view
 from jobs.backends.local.ending import Ending
 from jobs.backends.local.environment import Room
 from jobs.backends.local.files import Folder
 from jobs.backends.local.isolation import Isolation
 from jobs.backends.local.plan import Place, Plan
+from jobs.backends.local.processes import Identity
 
 NEWS: Final = struct.Struct("I")
 """What a wrapper writes to the supervisor when it has started its command: its position."""
@@ -50,6 +51,15 @@ class Errand:
         """The login for the image registry; empty when none was given."""
         return self.secrets.get("registry") or {}
 
+    def room(self) -> Room:
+        """Where the replica finds itself, by the names that it knows."""
+        peers = self.path / layout.PEERS
+        if self.mode is Isolation.NONE and not self.contained:
+            told = str(peers) if peers.exists() else ""
+            return Room(str(self.file("work")), str(self.file("tmp")), told)
+        told = f"{view.HOUSE}/{layout.PEERS}" if peers.exists() else ""
+        return Room(view.WORK, "" if self.contained else view.TMP, told)
+
     def environment(self, room: Room) -> dict[str, str]:
         """The replica's whole environment."""
         return environment.build(self.plan, self.place, self.told, room, self.secrets.get("env", {}))
@@ -57,6 +67,12 @@ class Errand:
     def file(self, kind: str, suffix: str = "") -> Path:
         """The replica's own file or folder of a kind (`work`, `logs` …)."""
         return self.path / kind / f"{self.place.name}{suffix}"
+
+    def sessions(self) -> list[int]:
+        """The leaders of sessions beside a replica that has no namespace to find them by."""
+        notes = (files.read(path) for path in (self.file("replicas") / layout.SESSIONS).glob("*"))
+        leaders = (Identity.load(note) for note in notes if note)
+        return [leader.pid for leader in leaders if leader.alive()]
 
     def warning(self) -> str | None:
         """The signal the supervisor has the replicas warned with."""

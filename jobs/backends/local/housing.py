@@ -58,19 +58,16 @@ class Plain:
         self.tree: Tree = trees.Namespace()
         self.image_used = False if errand.place.role.image else None
         if self._mode is Isolation.NONE:
-            self.tree = trees.Descendants()
+            self.tree = trees.Descendants(errand.sessions)
             kernel.become_subreaper()
 
     def prepare(self, keeper: Keeper) -> None:
         """The replica's own folders, and the file system as it may see it."""
         errand = self._errand
-        peers = errand.path / layout.PEERS
         work, tmp = own_folder(errand, "work"), own_folder(errand, "tmp")
+        self._room = errand.room()
         if self._mode is Isolation.NONE:
-            self._room = environment.Room(str(work), str(tmp), str(peers) if peers.exists() else "")
             return
-        inside = f"{view.HOUSE}/{layout.PEERS}"
-        self._room = environment.Room(view.WORK, view.TMP, inside if peers.exists() else "")
         keep_reach()
         view.take(
             view.View(
@@ -80,7 +77,7 @@ class Plain:
                 hide=errand.plan.house.hide,
                 show=errand.plan.house.show,
                 files={
-                    inside: str(peers),
+                    f"{view.HOUSE}/{layout.PEERS}": str(errand.path / layout.PEERS),
                     "/etc/passwd": str(errand.path / layout.PASSWD),
                     "/etc/group": str(errand.path / layout.GROUP),
                 },

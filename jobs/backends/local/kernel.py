@@ -10,6 +10,8 @@ import os
 from typing import Final
 
 CLONE_NEWNS: Final = 0x00020000
+CLONE_NEWCGROUP: Final = 0x02000000
+CLONE_NEWUTS: Final = 0x04000000
 CLONE_NEWIPC: Final = 0x08000000
 CLONE_NEWUSER: Final = 0x10000000
 CLONE_NEWPID: Final = 0x20000000
@@ -69,6 +71,11 @@ def _syscall(name: str, *arguments: object) -> None:
 def unshare(flags: int) -> None:
     """Leave the namespaces named by `flags` for new ones."""
     _checked(_libc.unshare(ctypes.c_int(flags)), "unshare")
+
+
+def join(pidfd: int, flags: int) -> None:
+    """Go into those namespaces of a held process that `flags` names (Linux 5.8)."""
+    _checked(_libc.setns(ctypes.c_int(pidfd), ctypes.c_int(flags)), "setns")
 
 
 def mount(source: str, target: str, kind: str = "", flags: int = 0, options: str = "") -> None:

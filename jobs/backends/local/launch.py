@@ -22,20 +22,24 @@ _KEPT: Final = ("PATH", "HOME", "XDG_RUNTIME_DIR", "CONTAINERS_CONF", "DOCKER_HO
 """What a container engine needs to find itself, and tests to find us."""
 
 
+def kept() -> dict[str, str]:
+    """The environment of what is started here: nothing of the console goes with it but `_KEPT`."""
+    return {"LANG": "C.UTF-8", **{name: os.environ[name] for name in _KEPT if name in os.environ}}
+
+
 def launch(attempt: Path, python: str) -> None:
     """Start a supervisor in the background.  A second one for the same attempt ends at once.
 
     Nothing of the console goes with it: no environment but `_KEPT`, no files, no session.  OSError when
     it can't be started now; whoever looks at the attempt next tries again.
     """
-    env = {"LANG": "C.UTF-8", **{name: os.environ[name] for name in _KEPT if name in os.environ}}
     (attempt / layout.LAUNCHED).touch(mode=0o600)
     with (attempt / layout.DIARY).open("ab") as diary:
         try:
             subprocess.run(
                 [python, "-I", "-S", str(RUNNER), "supervise", str(attempt)],
                 cwd="/",
-                env=env,
+                env=kept(),
                 stdin=subprocess.DEVNULL,
                 stdout=diary,
                 stderr=diary,

@@ -16,6 +16,8 @@
     replicas/<name>/started     exists = the command was started, once and for all
     replicas/<name>/env, config.json
                                 for the container engine, until the end
+    replicas/<name>/sessions/<pid>
+                                who leads a session beside it, where only this file tells
     replicas/<name>/exit.json   how it ended
     logs/<name>.output, .index  what it wrote; (time, size) now and then
     work/<name>/, tmp/<name>/   all that the job itself can write to
@@ -48,6 +50,7 @@ PEERS: Final = "peers.env"
 WRAPPER: Final = "wrapper.json"
 STARTED: Final = "started"
 EXIT: Final = "exit.json"
+SESSIONS: Final = "sessions"
 ENV: Final = "env"
 LOGIN: Final = "config.json"
 

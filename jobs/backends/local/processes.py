@@ -74,11 +74,8 @@ class Identity:
 
     def hold(self) -> int | None:
         """A pidfd that can only mean this process; None when it has ended."""
-        try:
-            fd = os.pidfd_open(self.pid)
-        except ProcessLookupError:
-            return None
-        if self.alive():
+        fd = hold(self.pid)
+        if fd is None or self.alive():
             return fd
         os.close(fd)
         return None
@@ -91,12 +88,27 @@ class Identity:
             os.close(fd)
 
 
+def hold(pid: int) -> int | None:
+    """A pidfd of whoever has the number now; None when nobody has."""
+    try:
+        return os.pidfd_open(pid)
+    except ProcessLookupError:
+        return None
+
+
 def send(pidfd: int, number: signal.Signals) -> None:
     """Send a signal to a held process; one that has ended is fine."""
     try:
         signal.pidfd_send_signal(pidfd, number)
     except ProcessLookupError:
         return
+
+
+def over(pidfd: int) -> bool:
+    """Whether a held process has ended."""
+    poll = select.poll()
+    poll.register(pidfd, select.POLLIN)
+    return bool(poll.poll(0))
 
 
 def wait(pidfd: int) -> None:

@@ -57,11 +57,11 @@ def _processes(plan: Plan, place: Place) -> set[int]:
     places = cgroups.usable()
     found = cgroups.members(places, group_name(plan, place)) if places else set()
     if plan.house.isolation == Isolation.NONE:
-        found |= _marked(environment.mark(plan, place))
+        found |= marked(environment.mark(plan, place))
     return found
 
 
-def _marked(value: str) -> set[int]:
+def marked(value: str) -> set[int]:
     """The living processes that carry the replica's mark in their environment."""
     mark = f"{environment.MARK}={value}".encode()
     return {pid for pid in processes.numbers() if mark in _environment(pid)}

@@ -2,6 +2,7 @@
 
 runner.py supervise FOLDER      go into the background and be the attempt's supervisor
 runner.py probe MODE FOLDER     exit 0 when isolation of that mode works here
+runner.py enter FOLDER FD       serve one session beside a replica of the attempt; FD is a socket
 """
 
 import os
@@ -27,6 +28,10 @@ def _run() -> None:
         from jobs.backends.local.supervisor import main  # noqa: PLC0415 likewise
 
         main(Path(sys.argv[2]))
+    elif sys.argv[1] == "enter":
+        from jobs.backends.local.entry import main as enter  # noqa: PLC0415 likewise
+
+        enter(Path(sys.argv[2]), int(sys.argv[3]))
     else:
         from jobs.backends.local.probe import main as probe  # noqa: PLC0415 likewise
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Protocol
 
@@ -34,11 +34,14 @@ class Namespace:
 
 
 class Descendants:
-    """Everything below me.  I must be a subreaper, so that orphans stay below me."""
+    """Everything below me, and below `others`.  I must be a subreaper, so that orphans stay below me."""
+
+    def __init__(self, others: Callable[[], Iterable[int]] = tuple) -> None:
+        self._others = others
 
     def pids(self) -> list[int]:
         parents = processes.parents()
-        below = {os.getpid()}
+        below = {os.getpid(), *self._others()}
         found: list[int] = []
         fresh = below
         while fresh:
@@ -63,10 +66,7 @@ class Contained:
 
     def pids(self) -> list[int]:
         first = self._first()
-        space = first and _space(first)
-        if not space:
-            return []
-        return [pid for pid in processes.numbers() if _space(pid) == space]
+        return in_space_of(first) if first else []
 
     def signal(self, number: signal.Signals) -> None:
         pids = self.pids()
@@ -75,6 +75,12 @@ class Contained:
         for pid in pids:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, number)
+
+
+def in_space_of(first: int) -> list[int]:
+    """Every process in the PID namespace of `first`; none when it has ended or is not ours to look at."""
+    space = _space(first)
+    return [pid for pid in processes.numbers() if _space(pid) == space] if space else []
 
 
 def _space(pid: int) -> int | None:

@@ -131,7 +131,7 @@ class _Wrapper:
     def _live(self, started_at: float) -> Exit:
         housing = self._housing
         try:
-            main = command.start(housing.command(), self._output, housing.enter)
+            main = command.start(housing.command(), command.Streams.into(self._output), housing.enter)
         except command.CannotStart as error:
             return now(Cause.START, started_at=started_at, code=NOT_FOUND, detail=str(error))
         fault("wrapper.running")

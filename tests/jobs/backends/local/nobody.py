@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import shutil
@@ -9,7 +10,10 @@ import sys
 from pathlib import Path
 from typing import Any, Final
 
+from jobs.backends.base import Handle, TaskRef
+from jobs.backends.sessions import Kind, Wanted
 from tests.jobs.backends.benches import LocalBench, log_of, role, wait_until_over
+from tests.waiting import wait_for
 
 NOBODY: Final = 65534
 
@@ -29,17 +33,30 @@ def main(folder: Path, told: dict[str, Any]) -> None:
         path.parent.mkdir(exist_ok=True)
         path.write_text(text)
     handle = bench.backend.submit(bench.submission(role(told["command"])))
+    said = asyncio.run(_beside(bench, handle, told["beside"])) if "beside" in told else ""
     seen = wait_until_over(bench.backend, handle)
     answer = {
         "isolation": bench.backend.isolation(),
         "state": seen.state,
         "why": [seen.reason.code, dict(seen.reason.params)],
+        "said": said,
         "log": log_of(bench.backend, handle),
         "limits": seen.replicas[0].limits,
         "diary": (bench.attempt(handle) / "supervisor.log").read_text(),
     }
     bench.close()
     sys.stdout.write(json.dumps(answer))
+
+
+async def _beside(bench: LocalBench, handle: Handle, line: str) -> str:
+    """What a command says that is run beside the job once that has said something itself."""
+    wait_for(lambda: log_of(bench.backend, handle))
+    session = await bench.backend.exec(handle, TaskRef("worker", 0), Wanted(Kind.LINE, line=line))
+    said = b""
+    while more := await session.read(1 << 16):
+        said += more
+    await session.close()
+    return said.decode()
 
 
 def _python() -> str:

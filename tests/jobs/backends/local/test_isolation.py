@@ -209,6 +209,15 @@ def test_without_root_a_job_can_write_to_its_own_folders_only(somewhere: Path) -
     assert answer["log"].splitlines() == [*(f"wrote {place}" for place in places), "/job", uid]
 
 
+def test_without_root_a_session_is_where_the_job_is(somewhere: Path) -> None:
+    look = f"cat note; id -u; ls -d {somewhere}/home 2>/dev/null; touch /usr/x 2>/dev/null || echo read-only"
+    answer = _as_nobody(somewhere, "echo of the job > note; echo up; sleep 2", beside=look)
+    if answer["isolation"] != Isolation.NAMESPACES:
+        pytest.skip("this kernel gives ordinary users no namespaces")
+    uid = "65534" if os.geteuid() == 0 else str(os.geteuid())
+    assert answer["said"].splitlines() == ["of the job", uid, "read-only"]
+
+
 def test_without_namespaces_jobs_are_processes_of_the_consoles_user(somewhere: Path) -> None:
     answer = _as_nobody(somewhere, "pwd", settings={"isolation": Isolation.NONE})
     assert answer["isolation"] == Isolation.NONE

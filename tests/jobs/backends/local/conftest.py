@@ -1,0 +1,3 @@
+from tests.jobs.backends.local.images import store
+
+__all__ = ["store"]

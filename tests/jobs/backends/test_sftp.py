@@ -1,0 +1,156 @@
+"""The SFTP server by itself: every request, and what it makes of nonsense."""
+
+import os
+import stat
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from jobs.backends.sftp import packets, server
+from jobs.backends.sftp.packets import Attributes, Malformed, Reader, byte, long, number, text
+from jobs.backends.sftp.server import Server
+
+NOTHING = number(0)
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+class Client:
+    """Asks, and takes the answer apart: its kind, and a reader of the rest."""
+
+    def __init__(self) -> None:
+        self._server = Server()
+
+    def ask(self, kind: int, *parts: bytes) -> tuple[int, Reader]:
+        reader = Reader(self._server.answer(byte(kind) + number(77) + b"".join(parts)))
+        answered = reader.byte()
+        assert reader.number() == 77
+        return answered, reader
+
+    def code(self, kind: int, *parts: bytes) -> int:
+        answered, reader = self.ask(kind, *parts)
+        assert answered == server.STATUS
+        return reader.number()
+
+    def handle(self, kind: int, *parts: bytes) -> bytes:
+        answered, reader = self.ask(kind, *parts)
+        assert answered == server.HANDLE, reader.number()
+        return reader.text()
+
+
+@pytest.fixture
+def client(here: Path) -> Client:
+    return Client()
+
+
+def _open(client: Client, name: bytes, flags: int, attributes: bytes = NOTHING) -> bytes:
+    return client.handle(3, text(name), number(flags), attributes)
+
+
+def test_it_speaks_version_3_and_names_its_extensions() -> None:
+    reader = Reader(Server().answer(byte(1) + number(3)))
+    assert (reader.byte(), reader.number()) == (2, 3)
+    named = [reader.text(), reader.text()]
+    assert named == [b"posix-rename@openssh.com", b"1"]
+
+
+def test_a_file_is_written_at_any_offset_and_read_back(client: Client, here: Path) -> None:
+    handle = _open(client, b"new", 2 | 8 | 32, number(4) + number(0o640))
+    assert client.code(6, text(handle), long(3), text(b"def")) == server.OK
+    assert client.code(6, text(handle), long(0), text(b"abc")) == server.OK
+    assert client.code(4, text(handle)) == server.OK
+    assert (here / "new").read_bytes() == b"abcdef"
+    handle = _open(client, b"new", 1)
+    answered, reader = client.ask(5, text(handle), long(2), number(100))
+    assert (answered, reader.text()) == (server.DATA, b"cdef")
+    assert client.code(5, text(handle), long(6), number(100)) == server.END
+    assert client.code(3, text(b"new"), number(2 | 8 | 32), NOTHING) == server.FAILURE
+
+
+def test_attributes_are_told_and_changed(client: Client, here: Path) -> None:
+    (here / "file").write_bytes(b"12345")
+    wanted = number(1 | 4 | 8) + long(3) + number(0o600) + number(10) + number(20)
+    assert client.code(9, text(b"file"), wanted) == server.OK
+    found = (here / "file").stat()
+    assert (found.st_size, stat.S_IMODE(found.st_mode), found.st_mtime) == (3, 0o600, 20)
+    _, reader = client.ask(17, text(b"file"))
+    told = reader.attributes()
+    assert told == Attributes(3, (found.st_uid, found.st_gid), found.st_mode, (10, 20))
+
+
+def test_folders_are_made_listed_and_removed(client: Client, here: Path) -> None:
+    assert client.code(14, text("中文".encode()), NOTHING) == server.OK
+    (here / "中文" / "a").write_bytes(b"")
+    handle = client.handle(11, text("中文".encode()))
+    _, reader = client.ask(12, text(handle))
+    names = []
+    for _ in range(reader.number()):
+        names.append(reader.text())
+        reader.text()
+        reader.attributes()
+    assert sorted(names) == [b".", b"..", b"a"]
+    assert client.code(12, text(handle)) == server.END
+    assert client.code(15, text("中文".encode())) == server.FAILURE  # not empty
+    assert client.code(13, text("中文/a".encode())) == server.OK
+    assert client.code(15, text("中文".encode())) == server.OK
+
+
+def test_links_and_names(client: Client, here: Path) -> None:
+    (here / "one").write_bytes(b"1")
+    (here / "two").write_bytes(b"2")
+    assert client.code(20, text(b"one"), text(b"link")) == server.OK
+    _, reader = client.ask(19, text(b"link"))
+    assert (reader.number(), reader.text()) == (1, b"one")
+    assert client.code(18, text(b"one"), text(b"two")) == server.FAILURE
+    assert client.code(200, text(b"posix-rename@openssh.com"), text(b"one"), text(b"two")) == server.OK
+    assert (here / "two").read_bytes() == b"1"
+    _, reader = client.ask(16, text(b""))
+    assert (reader.number(), reader.text()) == (1, os.fsencode(here))
+    assert client.code(17, text(b"link")) == server.NO_FILE
+    assert client.ask(7, text(b"link"))[0] == server.ATTRS
+
+
+def test_what_is_open_is_bounded(client: Client, here: Path) -> None:
+    (here / "file").write_bytes(b"")
+    for _ in range(server.MOST_HANDLES):
+        client.handle(11, text(b"."))
+    assert client.code(3, text(b"file"), number(1), NOTHING) == server.FAILURE
+
+
+def test_unknown_requests_and_handles_are_refused(client: Client) -> None:
+    assert client.code(99) == server.UNSUPPORTED
+    assert client.code(200, text(b"run@example.org")) == server.UNSUPPORTED
+    assert client.code(5, text(b"none"), long(0), number(1)) == server.NO_FILE
+    assert client.code(13, text(b"a\0b")) == server.BAD_MESSAGE
+    assert client.code(13, number(1000)) == server.BAD_MESSAGE
+
+
+@given(st.binary(max_size=200))
+def test_nonsense_is_answered_or_called_malformed(data: bytes) -> None:
+    harmless = {1, 5, 8, 10, 12, 99}
+    packet = bytes([sorted(harmless)[data[0] % len(harmless)]]) + data[1:] if data else data
+    try:
+        answer = Server().answer(packet)
+    except Malformed:
+        return
+    assert answer[0] in {server.VERSION_ANSWER, server.STATUS}
+
+
+@given(st.integers(0, 2**32 - 1), st.integers(0, 2**64 - 1), st.binary())
+def test_what_is_put_together_comes_apart(small: int, large: int, words: bytes) -> None:
+    reader = Reader(number(small) + long(large) + text(words))
+    assert (reader.number(), reader.long(), reader.text()) == (small, large, words)
+
+
+def test_a_listing_line_reads_like_that_of_ls(here: Path) -> None:
+    (here / "file").write_bytes(b"123")
+    line = packets.listed(b"file", (here / "file").stat()).decode()
+    assert line.startswith("-rw")
+    assert line.split()[4] == "3"
+    assert line.endswith(" file")
