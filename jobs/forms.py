@@ -10,8 +10,9 @@ from uuid import uuid4
 from django import forms
 from django.utils.translation import gettext_lazy as _
 
-from jobs import services
+from jobs import dialects, services
 from jobs.dialects.source import decode
+from jobs.messages import dialect_label
 from quotas.models import Quota, User
 
 MOST_PLACES: Final = 200
@@ -27,6 +28,7 @@ class SubmitForm(forms.Form):
 
     text = forms.CharField(label=_("Job file"), required=False, strip=False, widget=forms.Textarea)
     upload = forms.FileField(label=_("Upload a file"), required=False, allow_empty_file=True)
+    dialect = forms.ChoiceField(label=_("Dialect"), required=False)
     place = forms.ChoiceField(label=_("Where it runs"), required=False)
     keep_original = forms.BooleanField(label=_("Keep the original command"), required=False)
     key = forms.CharField(max_length=64, widget=forms.HiddenInput)
@@ -36,6 +38,10 @@ class SubmitForm(forms.Form):
     def __init__(self, user: User, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.quotas = list(services.quotas_open_to(user)[:MOST_PLACES])
+        dialect = self.fields["dialect"]
+        assert isinstance(dialect, forms.ChoiceField)
+        dialect.choices = [("", _("Dialect: work it out")), *dialect_choices()]
+        dialect.widget.attrs |= {"class": "form-select editor-dialect", "aria-label": _("Dialect")}
         place = self.fields["place"]
         assert isinstance(place, forms.ChoiceField)
         place.choices = _place_choices(self.quotas)
@@ -56,6 +62,10 @@ class SubmitForm(forms.Form):
         parts = str(self.cleaned_data.get("place", "")).split("/")
         return services.Place(*parts) if len(parts) == 3 else services.Place()
 
+    def chosen_dialect(self) -> str | None:
+        """The dialect that the person says the text is in; None to work it out."""
+        return str(self.cleaned_data.get("dialect", "")) or None
+
     @property
     def has_choice(self) -> bool:
         """Whether there is more than one place to choose from."""
@@ -65,6 +75,11 @@ class SubmitForm(forms.Form):
 def new_key() -> str:
     """An idempotency key for one rendering of a form."""
     return uuid4().hex
+
+
+def dialect_choices() -> list[tuple[str, str]]:
+    """Every dialect's name, and what people call it."""
+    return [(name, dialect_label(name)) for name in dialects.NAMES]
 
 
 def place_of(quota: Quota) -> str:

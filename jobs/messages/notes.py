@@ -9,6 +9,7 @@ from django.utils.translation import gettext
 
 from jobs.dialects.base import Note
 from jobs.messages import requests
+from jobs.messages.dialects import dialect_label
 from jobs.messages.sentences import mark as _
 from jobs.messages.sentences import say
 
@@ -107,7 +108,11 @@ def note_message(note: Note) -> str:
     if note.code == "command_mended":
         return _mended(str(note.params.get("findings", "")))
     templates = _SENTENCES.get(note.code)
-    return say(templates, note.params) if templates else note.code
+    if not templates:
+        return note.code
+    dialect = note.params.get("dialect")
+    words = {"dialect": dialect_label(dialect)} if isinstance(dialect, str) else {}
+    return say(templates, {**note.params, **words})
 
 
 def _mended(findings: str) -> str:

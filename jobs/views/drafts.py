@@ -31,7 +31,9 @@ def drafts(request: SignedIn) -> HttpResponseBase:
 @signed_in
 def save_draft(request: SignedIn) -> HttpResponseBase:
     """Keep what stands in the form: the page does this by itself while somebody types."""
-    draft = keep(request.user, request.POST.get("draft", ""), request.POST.get("text", ""))
+    asked = request.POST.get("dialect", "")
+    dialect = asked if asked in dialects.NAMES else None
+    draft = keep(request.user, request.POST.get("draft", ""), request.POST.get("text", ""), dialect)
     return page(request, "jobs/new/draft.html", {"draft": draft})
 
 
@@ -51,18 +53,23 @@ def find(user: User, pk: str) -> Draft | None:
     return Draft.objects.filter(owner=user, pk=int(pk)).first()
 
 
-def keep(user: User, pk: str, text: str) -> Draft | None:
-    """Save `text` into that draft, or into a new one.  Nothing is kept where nothing was ever typed."""
+def keep(user: User, pk: str, text: str, dialect: str | None = None) -> Draft | None:
+    """Save `text` into that draft, or into a new one.  Nothing is kept where nothing was ever typed.
+
+    `dialect` is the one that the person chose.
+    """
     draft = find(user, pk)
     if draft is None and not text.strip():
         return None
     kept = text[:MAX_BYTES].replace("\r\n", "\n").replace("\0", "")
-    return services.save_draft(user, draft, {"text": kept, "name": _name(kept)})
+    return services.save_draft(
+        user, draft, {"text": kept, "name": _name(kept, dialect), "dialect": dialect or ""}
+    )
 
 
-def _name(text: str) -> str:
+def _name(text: str, dialect: str | None) -> str:
     """The job's name in it, as soon as the text can be read."""
     try:
-        return dialects.parse(text)[1].spec.name
+        return dialects.parse(text, dialect)[1].spec.name
     except Refused:
         return ""

@@ -10,16 +10,18 @@ from django.urls import reverse
 from django.views.decorators.http import require_safe
 
 from jobs import bus
-from jobs.forms import new_key
+from jobs.dialects.formats import FORMATS
+from jobs.forms import dialect_choices, new_key
 from jobs.models import Attempt, Event, Job, JobFile
 from jobs.states import State
 from jobs.views import replicas, tail
 from jobs.views.access import find_job
+from jobs.views.files import file_name
 from jobs.views.findings import notes_of
 from jobs.views.http import SignedIn, live, page, signed_in
 from jobs.views.notes import stored_notes
 from jobs.views.timeline import timeline
-from quotas.access import Verb, rights
+from quotas.access import Verb, can, rights
 
 FRAGMENTS: Final = {"job-head": "jobs/job/head.html", "job-tab": "jobs/job/tab.html"}
 MOST_EVENTS: Final = 200
@@ -120,7 +122,18 @@ def _events(request: SignedIn, job: Job) -> dict[str, Any]:
 
 
 def _file(request: SignedIn, job: Job) -> dict[str, Any]:
-    return {"file": JobFile.objects.get(job=job)}
+    return {
+        "file": JobFile.objects.get(job=job),
+        "file_name": file_name(job.name, job.dialect),
+        "syntax": FORMATS[job.dialect].syntax,
+        "dialects": dialect_choices(),
+        "before": _readable(request, job.origin_id),
+    }
+
+
+def _readable(request: SignedIn, pk: int | None) -> Job | None:
+    found = _visible(request, pk)
+    return found if found and can(request.user, Verb.READ, found) else None
 
 
 TABS: Final[Mapping[str, Callable[[SignedIn, Job], dict[str, Any]]]] = {

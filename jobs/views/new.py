@@ -13,15 +13,16 @@ from django.urls import reverse
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_http_methods
 
-from jobs import services
+from jobs import dialects, services
 from jobs.dialects.base import Position, Refused
-from jobs.forms import SubmitForm, new_key
+from jobs.forms import SubmitForm, dialect_choices, new_key
 from jobs.models import Draft, Job
 from jobs.views import drafts
 from jobs.views.access import find_job
 from jobs.views.again import again
 from jobs.views.findings import Findings, examine, problems_of
 from jobs.views.http import SignedIn, page, signed_in
+from quotas.access import Verb, can
 
 EXAMPLES: Final = {path.stem: path for path in (Path(__file__).parent / "examples").glob("*.json")}
 FRAGMENTS: Final = {"mends": "jobs/new/mends.html"}
@@ -45,18 +46,20 @@ class Beginning:
     origin: str = ""
     draft: Draft | None = None
     cursor: Position | None = None
+    dialect: str = ""
 
 
 def _begun(request: SignedIn) -> HttpResponse:
     start = _beginning(request)
     initial = {
         "text": start.text,
+        "dialect": start.dialect,
         "origin": start.origin,
         "draft": start.draft and start.draft.pk,
         "key": new_key(),
     }
     form = SubmitForm(request.user, initial=initial)
-    findings = examine(start.text) if start.text.strip() else Findings()
+    findings = examine(start.text, start.dialect or None) if start.text.strip() else Findings()
     return _page(request, form, start.text, findings, draft=start.draft, cursor=start.cursor)
 
 
@@ -64,14 +67,22 @@ def _beginning(request: SignedIn) -> Beginning:
     """From a draft, from an earlier job (`like`), from an example, or from nothing."""
     draft = drafts.find(request.user, request.GET.get("draft", ""))
     if draft is not None:
-        return Beginning(draft.text, draft.origin.public_id if draft.origin else "", draft)
+        origin = draft.origin.public_id if draft.origin else ""
+        return Beginning(draft.text, origin, draft, dialect=_pinned(draft.text, draft.dialect))
     if like := request.GET.get("like"):
         job = find_job(request.user, like)
         copy = again(request.user, job)
-        return Beginning(copy.text, job.public_id, cursor=copy.cursor)
+        dialect = _pinned(copy.text, job.dialect)
+        return Beginning(copy.text, job.public_id, cursor=copy.cursor, dialect=dialect)
     if (example := EXAMPLES.get(request.GET.get("example", ""))) is not None:
         return Beginning(example.read_text(encoding="utf-8"))
     return Beginning()
+
+
+def _pinned(text: str, dialect: str) -> str:
+    """`dialect`, where the text by itself would not be taken for it."""
+    found = dialects.detect(text)
+    return dialect if dialect in dialects.NAMES and [each.name for each in found[:1]] != [dialect] else ""
 
 
 # --- what was sent ---------------------------------------------------------------------------------------
@@ -89,7 +100,8 @@ def _sent(request: SignedIn) -> HttpResponseBase:
     if wanted == "save":
         return _saved(request, form, text)
     if wanted == "check" or not valid:
-        return _page(request, form, text, examine(text), status=200 if valid else 422)
+        findings = examine(text, form.chosen_dialect())
+        return _page(request, form, text, findings, status=200 if valid else 422)
     return _submitted(request, form, text)
 
 
@@ -99,20 +111,22 @@ def _submitted(request: SignedIn, form: SubmitForm, text: str) -> HttpResponseBa
         submitted = services.submit(
             user,
             text,
+            dialect=form.chosen_dialect(),
             place=form.chosen_place(),
             idempotency_key=key,
             keep_original=form.cleaned_data["keep_original"],
             origin=_origin(request, form),
         )
     except Refused as refused:
-        found = examine(text)
+        found = examine(text, form.chosen_dialect())
         problems = found.problems or problems_of(text, refused.problems)
         findings = Findings(found.dialect, problems, found.notes, found.mends)
-        draft = drafts.keep(user, form.data.get("draft", ""), text)
+        draft = drafts.keep(user, form.data.get("draft", ""), text, form.chosen_dialect())
         return _page(request, form, text, findings, draft=draft, status=422)
     except services.Conflict:
+        found = examine(text, form.chosen_dialect())
         _tell_of_the_first(request, key)
-        return _page(request, _rekeyed(request, form), text, examine(text), status=409)
+        return _page(request, _rekeyed(request, form), text, found, status=409)
     if draft := form.cleaned_data["draft"]:
         Draft.objects.filter(owner=user, pk=draft).delete()
     if not submitted.replayed:
@@ -121,7 +135,7 @@ def _submitted(request: SignedIn, form: SubmitForm, text: str) -> HttpResponseBa
 
 
 def _saved(request: SignedIn, form: SubmitForm, text: str) -> HttpResponseBase:
-    draft = drafts.keep(request.user, form.data.get("draft", ""), text)
+    draft = drafts.keep(request.user, form.data.get("draft", ""), text, form.chosen_dialect())
     if draft is None:
         return _page(request, form, text, Findings())
     notes.success(request, _("Saved as a draft."))
@@ -131,6 +145,12 @@ def _saved(request: SignedIn, form: SubmitForm, text: str) -> HttpResponseBase:
 def _origin(request: SignedIn, form: SubmitForm) -> Job | None:
     """The job that this one came from, if the person can still see it."""
     return Job.objects.visible_to(request.user).filter(public_id=form.cleaned_data["origin"] or "-").first()
+
+
+def _before_url(request: SignedIn, origin: str) -> str:
+    """Where the file of the job that this one comes from is, if the person may read it."""
+    job = Job.objects.visible_to(request.user).filter(public_id=origin).first() if origin else None
+    return reverse("job_file", args=[origin]) if job and can(request.user, Verb.READ, job) else ""
 
 
 def _tell_of_the_first(request: SignedIn, key: str) -> None:
@@ -169,6 +189,8 @@ def _page(
         "draft": draft or drafts.find(request.user, str(form["draft"].value() or "")),
         "cursor": cursor,
         "origin": form["origin"].value(),
+        "before_url": _before_url(request, str(form["origin"].value() or "")),
+        "dialects": dialect_choices(),
         "examples": sorted(EXAMPLES),
     }
     return page(request, "jobs/new.html", context, fragments=FRAGMENTS, status=status)

@@ -1,14 +1,15 @@
 // @ts-check
 /**
  * Checking while somebody writes: `POST <data-check-url>` with `text` (and, where the textarea has
- * data-check-include="name …", those fields of its form) answers {"dialect", "problems", "notes"}, each with
- * message, pointer, line, column, code and fix. They appear beside their lines, in the gutter, and in the element
- * with `data-problems-for="<textarea id>"`.
+ * data-check-include="name …", those fields of its form) answers {"dialect", "label", "why", "syntax", "candidates",
+ * "problems", "notes"}, the last two each with message, pointer, line, column, code and fix. They appear beside their
+ * lines, in the gutter, and in the element with `data-problems-for="<textarea id>"`.
  */
 
 import { setDiagnostics } from "../vendor/codemirror-6.43.15/codemirror.js";
 import { announce } from "./announce.js";
-import { showProblems } from "./editor-problems.js";
+import { mend, showProblems } from "./editor-problems.js";
+import { spanAt } from "./editor-span.js";
 import { postForm } from "./http.js";
 import { countText, fill, gettext, ngettext } from "./i18n.js";
 
@@ -23,7 +24,16 @@ import { countText, fill, gettext, ngettext } from "./i18n.js";
  * @property {number | null} [column] from 1, in code points
  * @property {unknown} [fix]
  *
- * @typedef {{ dialect: string | null, problems: Finding[], notes: Finding[] }} Checked
+ * @typedef {{ name: string, label: string, why: string }} Candidate
+ *
+ * @typedef {object} Checked
+ * @property {string | null} dialect
+ * @property {string | null} [label]
+ * @property {string} [why]
+ * @property {string | null} [syntax]
+ * @property {Candidate[]} [candidates]
+ * @property {Finding[]} problems
+ * @property {Finding[]} notes
  */
 
 const QUIET_MS = 300;
@@ -39,6 +49,7 @@ export class EditorCheck {
     this.editor = editor;
     editor.textarea.addEventListener("input", () => this.#soon());
     editor.textarea.addEventListener("editor:check", () => void this.#now());
+    for (const field of this.#fields()) field.addEventListener("change", () => void this.#now());
     if (editor.text.trim()) void this.#now();
     else this.#show({ dialect: null, problems: [], notes: [] });
   }
@@ -64,52 +75,54 @@ export class EditorCheck {
     this.#request = new AbortController();
     const { signal } = this.#request;
     try {
-      const checked = await postForm(editor.textarea.dataset.checkUrl ?? "", { ...this.#included(), text }, signal);
+      const checked = await postForm(editor.textarea.dataset.checkUrl ?? "", { ...this.included(), text }, signal);
       if (!signal.aborted) this.#show(checked);
     } catch {
       if (!signal.aborted) this.#sayState(gettext("The check did not answer; submitting checks again."));
     }
   }
 
-  #included() {
+  /** The form's fields that go along. @returns {(HTMLInputElement | HTMLSelectElement)[]} */
+  #fields() {
     const { form, dataset } = this.editor.textarea;
-    const data = form ? new FormData(form) : new FormData();
-    /** @type {Record<string, string>} */
-    const fields = {};
-    for (const name of (dataset.checkInclude ?? "").split(/\s+/).filter(Boolean)) {
-      const value = data.get(name);
-      if (typeof value === "string") fields[name] = value;
-    }
-    return fields;
+    const names = (dataset.checkInclude ?? "").split(/\s+/).filter(Boolean);
+    return names
+      .map((name) => form?.elements.namedItem(name))
+      .filter((field) => field instanceof HTMLInputElement || field instanceof HTMLSelectElement);
+  }
+
+  /** What goes along with the text. @returns {Record<string, string>} */
+  included() {
+    return Object.fromEntries(this.#fields().map((field) => [field.name, field.value]));
   }
 
   /** @param {Checked} checked */
   #show(checked) {
     const { editor } = this;
-    const { problems = [], notes = [], dialect } = checked;
+    const { problems = [], notes = [], dialect, label, why } = checked;
+    editor.takeDialect(dialect ?? "", checked.syntax ?? null);
     const diagnostics = [
       ...problems.map((problem) => this.#diagnostic(problem, "error")),
       ...notes.map((note) => this.#diagnostic(note, "info")),
     ].filter((each) => each !== null);
     editor.view.dispatch(setDiagnostics(editor.view.state, diagnostics));
-    showProblems(editor, problems, notes);
+    showProblems(editor, checked);
     this.#sayCount(problems.length);
-    this.#sayState(dialect ?? "");
+    const name = label ?? dialect ?? "";
+    this.#sayState(name && why ? fill(gettext("%(dialect)s: %(why)s"), { dialect: name, why }) : name);
     editor.textarea.dispatchEvent(new CustomEvent("editor:checked", { bubbles: true, detail: checked }));
   }
 
   /**
-   * From its place to the end of what stands there: the word, the string, or the line.
    * @param {Finding} finding
    * @param {"error" | "info"} severity
    */
-  #diagnostic({ line, column, message }, severity) {
+  #diagnostic({ line, column, message, fix }, severity) {
     if (!line) return null;
-    const { doc } = this.editor.view.state;
-    const from = this.editor.positionOf(line, column ?? 1);
-    const rest = doc.lineAt(from).text.slice(from - doc.lineAt(from).from);
-    const length = /^(?:"(?:[^"\\]|\\.)*"|[\w.+-]+|\S)/.exec(rest)?.[0].length ?? rest.length;
-    return { from, to: from + length, severity, message };
+    const { editor } = this;
+    const mendable = fix && editor.textarea.dataset.fixUrl;
+    const actions = mendable ? [{ name: gettext("Mend"), apply: () => void mend(editor, JSON.stringify(fix)) }] : [];
+    return { ...spanAt(editor.view.state.doc, line, column ?? 1), severity, message, actions };
   }
 
   /** Every `[data-problem-count]` of the form says how many there are. @param {number} count */

@@ -19,7 +19,9 @@ async function load(editor, file) {
     return;
   }
   try {
-    editor.text = new TextDecoder("utf-8", { fatal: true }).decode(await file.arrayBuffer());
+    const text = new TextDecoder("utf-8", { fatal: true }).decode(await file.arrayBuffer());
+    editor.chooseDialect("");
+    editor.text = text;
   } catch {
     toast(fill(gettext("%(name)s is not a text in UTF-8."), { name: file.name }), { level: "error" });
     return;

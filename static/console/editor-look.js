@@ -38,17 +38,38 @@ const theme = EditorView.theme({
   ".cm-searchMatch.cm-searchMatch-selected": { backgroundColor: "oklch(80% 0.15 80deg / 60%)" },
   ".cm-tooltip": { border: "1px solid var(--line-strong)", borderRadius: "6px", color: "var(--text)", backgroundColor: "var(--surface-raised)", fontFamily: "var(--sans)" },
   ".cm-tooltip-autocomplete ul li[aria-selected]": { color: "var(--text)", background: "var(--accent-soft)" },
+  ".cm-tooltip-autocomplete ul li .cm-completionDetail": { color: "var(--text-muted)", fontStyle: "normal", fontSize: "0.6875rem" },
+  ".cm-tooltip.cm-completionInfo": { padding: "0" },
+  ".cm-help": { maxWidth: "26rem", padding: "0.375rem 0.625rem", fontSize: "0.8125rem", lineHeight: "1.45" },
+  ".cm-help strong": { fontFamily: "var(--mono)", fontWeight: "600" },
+  ".cm-help span, .cm-help-facts": { color: "var(--text-muted)", fontSize: "0.75rem" },
+  ".cm-help p": { margin: "0.125rem 0 0" },
   ".cm-diagnostic": { padding: "0.25rem 0.5rem", maxWidth: "32rem" },
   ".cm-diagnostic-error": { borderLeft: "3px solid var(--failed)" },
+  ".cm-diagnosticAction": { color: "var(--text)", border: "1px solid var(--line-strong)", borderRadius: "4px", backgroundColor: "var(--surface)" },
+  ".cm-diagnostic-warning": { borderLeft: "3px solid var(--pending)" },
   ".cm-diagnostic-info": { borderLeft: "3px solid var(--running)" },
   ".cm-lintRange-error": { backgroundImage: "none", textDecoration: "underline wavy var(--failed) 1px", textUnderlineOffset: "3px" },
+  ".cm-lintRange-warning": { backgroundImage: "none", textDecoration: "underline dashed var(--pending) 1.5px", textUnderlineOffset: "3px" },
   ".cm-lintRange-info": { backgroundImage: "none", textDecoration: "underline dotted var(--running) 1.5px", textUnderlineOffset: "3px" },
   ".cm-gutter-lint": { width: "1.1rem" },
   ".cm-gutter-lint .cm-gutterElement": { display: "grid", placeItems: "center", padding: "0 0 0 0.25rem" },
   ".cm-lint-marker.cm-lint-marker": { boxSizing: "border-box", content: "normal", width: "0.6rem", height: "0.6rem" },
-  // An octagon for a problem, a dot for a note: told apart without their colours.
+  // An octagon for a problem, a triangle for a loss, a dot for a note: told apart without their colours.
   ".cm-lint-marker-error": { background: "var(--failed)", clipPath: "polygon(30% 0, 70% 0, 100% 30%, 100% 70%, 70% 100%, 30% 100%, 0 70%, 0 30%)" },
+  ".cm-lint-marker-warning": { background: "var(--pending)", clipPath: "polygon(50% 0, 100% 100%, 0 100%)" },
   ".cm-lint-marker-info": { border: "2px solid var(--running)", borderRadius: "50%" },
+});
+
+/** Two texts side by side; below each other where there is no room. */
+const merge = EditorView.theme({
+  "&.cm-merge-a .cm-changedLine": { backgroundColor: "color-mix(in oklab, var(--failed) 8%, transparent)" },
+  "&.cm-merge-b .cm-changedLine": { backgroundColor: "color-mix(in oklab, var(--succeeded) 10%, transparent)" },
+  "&.cm-merge-a .cm-changedText": { background: "color-mix(in oklab, var(--failed) 24%, transparent)" },
+  "&.cm-merge-b .cm-changedText": { background: "color-mix(in oklab, var(--succeeded) 26%, transparent)" },
+  ".cm-unlike &.cm-merge-a .cm-changedLine, .cm-unlike &.cm-merge-b .cm-changedLine": { backgroundColor: "transparent" },
+  ".cm-collapsedLines": { color: "var(--text-muted)", background: "var(--surface-sunken)" },
+  ".cm-collapsedLines::before, .cm-collapsedLines::after": { content: "'⋯'" },
 });
 
 const highlight = HighlightStyle.define([
@@ -63,6 +84,8 @@ const highlight = HighlightStyle.define([
 ]);
 
 export const look = [theme, syntaxHighlighting(highlight)];
+
+export const mergeLook = [look, merge];
 
 /** CodeMirror's own words, in the person's language. */
 export const phrases = {
@@ -85,4 +108,6 @@ export const phrases = {
   "Unfold line": gettext("Unfold line"),
   "folded code": gettext("folded lines"),
   unfold: gettext("unfold"),
+  Completions: gettext("Suggestions"),
+  "$ unchanged lines": gettext("$ lines alike"),
 };

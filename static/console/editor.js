@@ -11,8 +11,6 @@ import {
   Compartment,
   EditorState,
   EditorView,
-  StreamLanguage,
-  autocompletion,
   bracketMatching,
   closeBrackets,
   closeBracketsKeymap,
@@ -30,7 +28,6 @@ import {
   historyKeymap,
   indentOnInput,
   indentUnit,
-  json,
   keymap,
   lineNumbers,
   lintGutter,
@@ -38,33 +35,34 @@ import {
   placeholder,
   search,
   searchKeymap,
-  shell,
-  yaml,
 } from "../vendor/codemirror-6.43.15/codemirror.js";
 import { EditorCheck } from "./editor-check.js";
+import { startCompare } from "./editor-compare.js";
 import { takeFiles } from "./editor-files.js";
+import { help } from "./editor-help.js";
+import { languages, syntaxCalled, syntaxOf } from "./editor-languages.js";
 import { look, phrases } from "./editor-look.js";
+import { schemaFrom } from "./editor-schema.js";
+import { positionIn } from "./editor-span.js";
+import { language as pageLanguage } from "./i18n.js";
 import { submitPrimary } from "./keys.js";
+
+/**
+ * @import { Syntax } from "./editor-place.js"
+ */
 
 /** Every mounted editor, by its textarea. @type {WeakMap<HTMLTextAreaElement, JobEditor>} */
 const editors = new WeakMap();
 
-/**
- * The language a text is written in, by how it begins.
- * @param {string} text
- * @returns {"json" | "shell" | "yaml"}
- */
-function languageOf(text) {
-  const first = text.replace(/^\ufeff/, "").trimStart();
-  if (first.startsWith("#!") || first.startsWith("#SBATCH")) return "shell";
-  return /^([{[]|\/\/|\/\*|$)/.test(first) ? "json" : "yaml";
-}
-
-const languages = { json: () => json(), yaml: () => yaml(), shell: () => StreamLanguage.define(shell) };
-
 class JobEditor {
   #language = new Compartment();
-  #languageName = "";
+  /** What the text is written in. @type {Syntax} */
+  syntax = "json";
+  #isColoured = false;
+  /** The dialect that the text was last taken for: what is half written is none for a while. */
+  dialect = "";
+  /** @type {Syntax | null} */
+  #dialectSyntax = null;
 
   /** @param {HTMLTextAreaElement} textarea */
   constructor(textarea) {
@@ -80,10 +78,11 @@ class JobEditor {
       state: EditorState.create({ doc: textarea.value, extensions: this.#extensions() }),
     });
     textarea.dataset.editorMounted = "";
-    this.#chooseLanguage(textarea.value);
+    this.takeDialect(textarea.dataset.dialect ?? "", textarea.dataset.language);
     for (const label of textarea.labels) label.addEventListener("click", () => this.view.focus());
     takeFiles(this);
     this.check = textarea.dataset.checkUrl ? new EditorCheck(this) : null;
+    startCompare(this);
     const { line, column } = textarea.dataset;
     if (line) this.goTo(Number(line), Number(column ?? 1));
     else if (textarea.autofocus) this.view.focus();
@@ -104,6 +103,7 @@ class JobEditor {
       look,
       EditorState.phrases.of(phrases),
       this.#language.of([]),
+      textarea.dataset.schemaUrl ? help(this) : [],
       EditorView.contentAttributes.of({ "aria-label": labelOf(textarea), spellcheck: "false", tabindex: "0" }),
       EditorState.readOnly.of(!editable),
       editable ? this.#editing() : [],
@@ -118,12 +118,11 @@ class JobEditor {
       indentOnInput(),
       indentUnit.of("  "),
       closeBrackets(),
-      autocompletion(),
       highlightActiveLine(),
       highlightActiveLineGutter(),
       placeholder(this.textarea.placeholder),
       EditorView.lineWrapping,
-      EditorView.updateListener.of((/** @type {{ docChanged: boolean }} */ update) => update.docChanged && this.#changed()),
+      EditorView.updateListener.of((/** @type {any} */ update) => update.docChanged && this.#changed(update)),
       // Tab moves on to the next field, as everywhere; Ctrl-] and Ctrl-[ indent.
       keymap.of([
         { key: "Mod-Enter", run: () => this.#submit() },
@@ -166,10 +165,33 @@ class JobEditor {
    * @returns {number}
    */
   positionOf(line, column) {
-    const { doc } = this.view.state;
-    const found = doc.line(Math.min(Math.max(1, line), doc.lines));
-    const before = [...found.text].slice(0, Math.max(0, column - 1)).join("");
-    return found.from + before.length;
+    return positionIn(this.view.state.doc, line, column);
+  }
+
+  /**
+   * The dialect that the text is in, and the syntax of that; "" leaves it at what was known.
+   * @param {string} dialect
+   * @param {string | null} [syntax]
+   */
+  takeDialect(dialect, syntax) {
+    if (dialect) this.dialect = dialect;
+    this.#dialectSyntax = syntaxCalled(syntax);
+    this.#chooseLanguage();
+  }
+
+  /** Choose in the form's field which dialect the text is in; "" lets it be worked out. @param {string} name */
+  chooseDialect(name) {
+    const field = this.textarea.form?.elements.namedItem("dialect");
+    if (!(field instanceof HTMLSelectElement) || field.value === name) return;
+    field.value = name;
+    field.dispatchEvent(new Event("change", { bubbles: true }));
+  }
+
+  /** What the dialect's keys mean, in the page's language; null where nobody says. */
+  async schema() {
+    const url = this.textarea.dataset.schemaUrl ?? "";
+    if (!url || !this.dialect) return null;
+    return schemaFrom(`${url.replace("/-.json", `/${this.dialect}.json`)}?lang=${encodeURIComponent(pageLanguage)}`);
   }
 
   destroy() {
@@ -177,10 +199,14 @@ class JobEditor {
     this.view.destroy();
   }
 
-  #changed() {
+  /** @param {any} update */
+  #changed(update) {
     const { textarea, text } = this;
     textarea.value = text;
-    this.#chooseLanguage(text.slice(0, 400));
+    const pasted = update.transactions.some((/** @type {any} */ each) => each.isUserEvent("input.paste"));
+    // Another file may be in another dialect, whatever was chosen for the one before it.
+    if (pasted && isWhole(update)) this.chooseDialect("");
+    this.#chooseLanguage();
     textarea.dispatchEvent(new Event("input", { bubbles: true }));
   }
 
@@ -189,17 +215,25 @@ class JobEditor {
     return this.textarea.form !== null;
   }
 
-  /** @param {string} beginning */
-  #chooseLanguage(beginning) {
-    const asked = this.textarea.dataset.language ?? "auto";
-    const name = asked in languages ? /** @type {keyof typeof languages} */ (asked) : languageOf(beginning);
-    if (name === this.#languageName) return;
-    this.#languageName = name;
-    this.view.dispatch({ effects: this.#language.reconfigure(languages[name]()) });
+  #chooseLanguage() {
+    const syntax = this.#dialectSyntax ?? syntaxOf(this.view.state.sliceDoc(0, 400));
+    if (this.#isColoured && syntax === this.syntax) return;
+    this.syntax = syntax;
+    this.#isColoured = true;
+    this.view.dispatch({ effects: this.#language.reconfigure(languages[syntax]()) });
   }
 }
 
 /** @typedef {JobEditor} Editor */
+
+/** Whether nothing is left of the text that was. @param {any} update */
+function isWhole(update) {
+  let whole = false;
+  update.changes.iterChangedRanges((/** @type {number} */ from, /** @type {number} */ to) => {
+    whole ||= from === 0 && to === update.startState.doc.length;
+  });
+  return whole;
+}
 
 /** @param {HTMLTextAreaElement} textarea */
 function labelOf(textarea) {

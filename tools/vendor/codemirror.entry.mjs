@@ -4,10 +4,9 @@
  * Built from the scoped packages: the npm package named "codemirror" is not used,
  * because its latest version has not been a CodeMirror 6 release.
  */
-export { Compartment, EditorSelection, EditorState } from "@codemirror/state";
+export { Compartment, EditorSelection, EditorState, StateEffect, StateField } from "@codemirror/state";
 export {
   EditorView,
-  crosshairCursor,
   drawSelection,
   dropCursor,
   highlightActiveLine,
@@ -17,7 +16,7 @@ export {
   keymap,
   lineNumbers,
   placeholder,
-  rectangularSelection,
+  showTooltip,
 } from "@codemirror/view";
 export {
   HighlightStyle,
@@ -31,10 +30,11 @@ export {
 } from "@codemirror/language";
 export { defaultKeymap, history, historyKeymap, indentLess, indentMore } from "@codemirror/commands";
 export { highlightSelectionMatches, search, searchKeymap } from "@codemirror/search";
-export { forEachDiagnostic, lintGutter, lintKeymap, setDiagnostics } from "@codemirror/lint";
+export { lintGutter, lintKeymap, setDiagnostics } from "@codemirror/lint";
 export { autocompletion, closeBrackets, closeBracketsKeymap, completionKeymap } from "@codemirror/autocomplete";
 export { json } from "@codemirror/lang-json";
 export { yaml } from "@codemirror/lang-yaml";
+export { properties } from "@codemirror/legacy-modes/mode/properties";
 export { shell } from "@codemirror/legacy-modes/mode/shell";
-export { MergeView, unifiedMergeView } from "@codemirror/merge";
+export { Change, MergeView } from "@codemirror/merge";
 export { tags } from "@lezer/highlight";
