@@ -8,25 +8,21 @@ from typing import Final
 from jobs.dialects.fields import AnyKey, Group, Records
 from jobs.dialects.rendering import Document
 from jobs.dialects.request import says_something
+from jobs.dialects.tables import table
 
 KEPT: Final = "spelling"
 """The entry of a dialect's extras: key → the spellings that the text uses instead."""
 
 
-def spellings(value: object, keys: Iterable[AnyKey]) -> dict[str, list[str]]:
+def spellings(value: object, keys: tuple[AnyKey, ...]) -> dict[str, list[str]]:
     """The keys of which `value` uses other spellings, with those that it uses."""
-    return dict(_used(value, [rule for rule in keys if _has_aliases(rule)]))
+    return dict(_used(value, table(keys).spelled))
 
 
 def of_what_is_said(spelling: Mapping[str, list[str]], said: object) -> dict[str, list[str]]:
     """`spelling` without the keys that would not be written anyway."""
     written = set(_keys(said)) if spelling else set()
     return {key: used for key, used in spelling.items() if key in written}
-
-
-def _has_aliases(rule: AnyKey) -> bool:
-    inner = rule.keys if isinstance(rule, (Group, Records)) else ()
-    return bool(rule.aliases) or any(_has_aliases(each) for each in inner)
 
 
 def _used(value: object, keys: Iterable[AnyKey]) -> Iterator[tuple[str, list[str]]]:
@@ -37,9 +33,8 @@ def _used(value: object, keys: Iterable[AnyKey]) -> Iterator[tuple[str, list[str
         if used not in ([], [rule.key]):
             yield rule.key, used
         if used and isinstance(rule, (Group, Records)):
-            within = [each for each in rule.keys if _has_aliases(each)]
             for inner in _inside(value[used[0]]):
-                yield from _used(inner, within)
+                yield from _used(inner, table(rule.keys).spelled)
 
 
 def _keys(value: object) -> Iterator[str]:

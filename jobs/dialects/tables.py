@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from jobs.dialects.fields import AnyKey
+from jobs.dialects.fields import AnyKey, Group, Records
 
 Keys = tuple[AnyKey, ...]
 
@@ -16,10 +16,15 @@ _TABLES: Final[dict[int, tuple[Keys, Table]]] = {}
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """The rules of one object by each of their spellings; `aliased` ones, and those `kept` unread."""
+    """The rules of one object by each of their spellings.
+
+    `aliased` ones have several themselves, `spelled` ones do so or hold others that do; those `kept` are
+    not read.
+    """
 
     by_name: Mapping[str, AnyKey]
     aliased: Keys
+    spelled: Keys
     kept: Keys
 
 
@@ -31,9 +36,14 @@ def table(keys: Keys) -> Table:
     made = Table(
         by_name={name: rule for rule in keys for name in (rule.key, *rule.aliases)},
         aliased=tuple(rule for rule in keys if rule.aliases),
+        spelled=tuple(rule for rule in keys if rule.aliases or _holds_aliased(rule)),
         kept=tuple(rule for rule in keys if not rule.path),
     )
     if len(_TABLES) >= _MOST:
         _TABLES.clear()
     _TABLES[id(keys)] = keys, made
     return made
+
+
+def _holds_aliased(rule: AnyKey) -> bool:
+    return isinstance(rule, (Group, Records)) and bool(table(rule.keys).spelled)

@@ -374,9 +374,12 @@ AMOUNTS: Final = (
 """What the elements of `resources` say, by their names."""
 
 
+_KINDS: Final = {word.lower(): meaning for word, meaning in TYPE.meanings.items()}
+
+
 def source_name(source: Mapping[str, object]) -> object:
     """What tells a data source apart: where it is mounted, or else what its type is known by."""
-    kind = TYPE.meanings.get(str(source.get(TYPE.key, TYPE.default)), "")
+    kind = _KINDS.get(str(source.get(TYPE.key) or TYPE.default).lower(), "")
     place = SOURCE_PATH if kind in {"file", "bos"} else SOURCE_NAME
     return source.get(MOUNT_PATH.key) or (source.get(place.key) if kind else "")
 

@@ -95,6 +95,7 @@ def test_data_sources_are_found_under_each_of_their_names(key: str) -> None:
         ({"type": "hostpath", "sourcePath": "/d"}, Mount(uri="file:///d")),
         ({"type": "bos", "name": "", "sourcePath": "bucket/x"}, Mount(uri="bos://bucket/x")),
         ({"type": "cfs", "name": "c"}, Mount(uri="cfs://c")),
+        ({"type": "CFS", "name": "c", "odd": 1}, Mount(uri="cfs://c")),
         ({"type": "rapidfs", "name": "r", "sourcePath": "d"}, Mount(uri="rapidfs://r/d")),
         ({"type": "dataset", "name": "ds"}, Mount(id="ds")),
         (

@@ -1,0 +1,64 @@
+"""The vendors' samples that need nothing which is not here run here, whatever dialect they went through."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from jobs import dialects
+from jobs.backends.base import Refused
+from jobs.states import TERMINAL, State
+from tests.jobs.backends.benches import LocalBench, log_of, wait_until_over
+from tests.seeds import SEEDS, Seed, converted
+from tests.waiting import wait_for
+
+SAYS = {
+    "helloworld.json": "nvidia-smi",
+    "jupyter.json": "jupyter",
+    "dlc-sdk-quota.json": "Hello World",
+    "dlc-sdk-spot-discount.json": "Hello World",
+    "dlc-sdk-spot-price.json": "Hello World",
+    "tfjob.params": "good",
+    "tfjob-one-line.params": "good",
+}
+"""File → what is in its log: its own first words, or the shell's about a program that is not here."""
+
+NEEDS_MORE = {"dlc-sdk-public.json", "dlc-tfjob.json", "aihc-pytorchjob.json"}
+"""They mount a dataset, a file system or a code source that only their own system knows."""
+
+
+@pytest.fixture
+def machine(tmp_path: Path) -> Iterator[LocalBench]:
+    made = LocalBench(tmp_path, {"engine": "none", "allow_plain": True, "gpus": {"TITANX": 1}})
+    yield made
+    made.close()
+
+
+def test_every_sample_is_told_apart() -> None:
+    assert {seed.file for seed in SEEDS} == SAYS.keys() | NEEDS_MORE
+
+
+@pytest.mark.parametrize("target", dialects.NAMES)
+def test_the_samples_run_after_conversion(target: str, machine: LocalBench) -> None:
+    """One after the other on one machine: each says its first words, and is over or can be stopped."""
+    for seed in {seed.file: seed for seed in SEEDS if seed.file in SAYS}.values():
+        spec = converted(seed, target)
+        handle = machine.backend.submit(machine.submission(**dict(spec)))
+        (role,) = spec.roles
+        wait_for(lambda: SAYS[seed.file] in log_of(machine.backend, handle, role.name), 20)  # noqa: B023 - used up here
+        machine.backend.stop(handle, grace_s=0, signal="KILL")
+        assert wait_until_over(machine.backend, handle).state in TERMINAL
+
+
+def test_a_sample_that_says_hello_succeeds(machine: LocalBench) -> None:
+    (seed,) = {seed.file: seed for seed in SEEDS if seed.file == "dlc-sdk-quota.json"}.values()
+    for target in dialects.NAMES:
+        handle = machine.backend.submit(machine.submission(**dict(converted(seed, target))))
+        assert wait_until_over(machine.backend, handle).state is State.SUCCEEDED
+
+
+@pytest.mark.parametrize("seed", [seed for seed in SEEDS if seed.file in NEEDS_MORE], ids=str)
+def test_a_sample_that_needs_more_is_refused_with_the_reason(seed: Seed, machine: LocalBench) -> None:
+    with pytest.raises(Refused) as caught:
+        machine.backend.submit(machine.submission(**dict(seed.spec)))
+    assert caught.value.reason.params["why"] == "field"

@@ -1,0 +1,35 @@
+"""The vendors' own samples, as printed on their pages, are read and go to every other dialect."""
+
+import pytest
+
+from jobs import dialects
+from tests.seeds import FOLDER, SEEDS, Seed, converted
+
+
+def test_every_sample_that_we_keep_is_listed() -> None:
+    assert {seed.file for seed in SEEDS} == {path.name for path in FOLDER.iterdir()}
+
+
+@pytest.mark.parametrize("seed", SEEDS, ids=str)
+def test_a_page_sample_is_recognised_read_and_left_as_it_is(seed: Seed) -> None:
+    assert dialects.name_of(seed.text) == seed.dialect
+    dialect = dialects.get(seed.dialect)
+    parsed = dialect.parse(seed.text)
+    assert dialect.render(parsed.spec, parsed.extras, base=seed.text).text == seed.text
+    again = dialect.parse(dialect.render(parsed.spec, parsed.extras).text)
+    assert (again.spec, again.extras) == (parsed.spec, parsed.extras)
+
+
+@pytest.mark.parametrize("target", dialects.NAMES)
+@pytest.mark.parametrize("seed", SEEDS, ids=str)
+def test_a_page_sample_becomes_any_other_dialect(seed: Seed, target: str) -> None:
+    """What every dialect can say is still there: the command, the replicas, the image, the amounts."""
+    there = converted(seed, target)
+    assert [(role.replicas, role.command, role.image) for role in there.roles] == [
+        (role.replicas, role.command, role.image) for role in seed.spec.roles
+    ]
+    for role, wanted in zip(there.roles, seed.spec.roles, strict=True):
+        assert role.resources.memory_mib == wanted.resources.memory_mib
+        assert role.resources.gpus == wanted.resources.gpus
+    assert there.time_limit_s in (seed.spec.time_limit_s, None)
+    assert there.env == seed.spec.env

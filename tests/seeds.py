@@ -1,0 +1,60 @@
+"""Every job file that stands on the vendors' pages we started from, as it is printed there."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from jobs import dialects
+from jobs.dialects.base import Refused
+from jobs.spec import JobSpec
+
+FOLDER: Final = Path(__file__).parent / "data" / "seeds"
+
+
+@dataclass(frozen=True, slots=True)
+class Seed:
+    """One file: the number of its page, and the dialect that it is written in."""
+
+    page: str
+    file: str
+    dialect: str
+
+    @property
+    def text(self) -> str:
+        """The file, byte for byte."""
+        return (FOLDER / self.file).read_bytes().decode()
+
+    @property
+    def spec(self) -> JobSpec:
+        """What it says."""
+        return dialects.get(self.dialect).parse(self.text).spec
+
+    def __str__(self) -> str:
+        return f"{self.page}-{self.file}"
+
+
+SEEDS: Final = (
+    Seed("000", "dlc-sdk-public.json", "dlc"),
+    Seed("000", "dlc-sdk-quota.json", "dlc"),
+    Seed("000", "tfjob.params", "dlc-params"),
+    Seed("001", "dlc-tfjob.json", "dlc"),
+    Seed("002", "helloworld.json", "openpai-v1"),
+    Seed("002", "jupyter.json", "openpai-v1"),
+    Seed("003", "dlc-sdk-quota.json", "dlc"),
+    Seed("003", "dlc-sdk-spot-discount.json", "dlc"),
+    Seed("003", "dlc-sdk-spot-price.json", "dlc"),
+    Seed("003", "tfjob-one-line.params", "dlc-params"),
+    Seed("004", "aihc-pytorchjob.json", "aihc"),
+)
+"""By page: 000 and 003 create jobs by SDK and command line, 001 is `CreateJob`, 002 is SCM's, 004 AIHC's."""
+
+
+def converted(seed: Seed, target: str) -> JobSpec:
+    """What the seed's job says after it was written in `target`; AssertionError when that is no job file."""
+    dialect = dialects.get(target)
+    try:
+        return dialect.parse(dialect.render(seed.spec, {}).text).spec
+    except Refused as refused:
+        raise AssertionError(f"{seed} as {target}: {refused.problems}") from refused
