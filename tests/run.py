@@ -23,6 +23,8 @@ FAST = "not browser and not kill"
 TWO_AT_A_TIME = ["-n", "2", "--dist", "loadfile"]
 IN_CHROMIUM = ("tests/static", "tests/flows", "tests/jobs/gateway")
 """Each in a process of its own: Playwright's synchronous side exists once in a process."""
+WITHOUT_DATABASE = ("tests/jobs/dialects", "tests/jobs/backends", "tests/fuzz")
+"""What is the same on any database runs once."""
 CHROMIUM = ("chromium", "chromium-browser", "google-chrome")
 
 LINT = [
@@ -70,13 +72,20 @@ def translations() -> bool:
 
 
 def fast(database_url: str = "") -> bool:
-    """What needs neither a browser nor a kill, in a random order, two files at a time."""
-    marked = f"({FAST}) or sample" if database_url else FAST
-    return _pytest("-m", marked, *TWO_AT_A_TIME, environ={"DATABASE_URL": database_url})
+    """What needs neither a browser nor a kill, in a random order, two files at a time.
+
+    On another database than SQLite: what there is to see of a database, with a sample of the kill tests.
+    """
+    if not database_url:
+        return _pytest("-m", FAST, *TWO_AT_A_TIME, environ={"DATABASE_URL": ""})
+    others = [f"--ignore={folder}" for folder in WITHOUT_DATABASE]
+    return _pytest(
+        "-m", f"({FAST}) or sample", *TWO_AT_A_TIME, *others, environ={"DATABASE_URL": database_url}
+    )
 
 
 def on_postgres() -> bool:
-    """The same on PostgreSQL, with a sample of the kill tests: on DATABASE_URL, or on a server of our own."""
+    """The same on PostgreSQL: on DATABASE_URL, or on a server of our own."""
     given = os.environ.get("DATABASE_URL", "")
     programs = postgres.find_programs()
     if given or programs is None:
