@@ -3,21 +3,22 @@
 import os
 from typing import Any
 
+import django
 from django.conf import settings
 from django.contrib.staticfiles.handlers import ASGIStaticFilesHandler
-from django.core.asgi import get_asgi_application
 from servestatic import ServeStaticASGI
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "console.settings")
+django.setup(set_prefix=False)
 
-_django = get_asgi_application()
-
-from jobs.gateway.app import Gateway  # noqa: E402  # there are models from here on
+from console.handler import Handler  # noqa: E402  # there are models from here on
+from jobs.gateway.app import Gateway  # noqa: E402
 
 # Names that ManifestStaticFilesStorage gives: a hash of the content before the extension.
 HASHED = r"^.+\.[0-9a-f]{12}\.[^./]+$"
 
 _gateway = Gateway()
+_django = Handler()
 _pages: Any = (
     ASGIStaticFilesHandler(_django)
     if settings.DEBUG

@@ -54,6 +54,8 @@ def _sqlite(path: str, home: Path) -> dict[str, Any]:
         "NAME": str(home / file),
         # A file in tests too: a shared in-memory database locks whole tables and knows no WAL.
         "TEST": {"NAME": str(home / "test.sqlite3")},
+        # To open it takes longer than most queries: threads that stay keep it for a while.
+        "CONN_MAX_AGE": 60,
         "OPTIONS": {
             "timeout": _SQLITE_SECONDS_TO_WAIT,
             "transaction_mode": "IMMEDIATE",  # a writer waits for its turn instead of failing halfway

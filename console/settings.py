@@ -51,6 +51,12 @@ DATABASES = {
         pool=env.integer("CONSOLE_DB_POOL", 10, "The most PostgreSQL connections of one process.", least=1),
     )
 }
+CONSOLE_THREADS = env.integer(
+    "CONSOLE_THREADS",
+    16,
+    "Requests that the web server works on at a time; the others wait in turn.",
+    least=2,
+)
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
 CONSOLE_REDIS_IS_PRIVATE = not config.REDIS_URL

@@ -36,3 +36,4 @@ urlpatterns = [
 handler400 = "console.views.errors.bad_request"
 handler403 = "console.views.errors.forbidden"
 handler404 = "console.views.errors.not_found"
+handler500 = "console.views.errors.failed"

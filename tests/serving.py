@@ -18,8 +18,8 @@ from typing import Any, Final
 import httpx
 import redis
 import uvicorn
-from django.core.asgi import get_asgi_application
 
+from console.handler import Handler
 from console.run import broker
 from console.servers import private_redis
 from tests.waiting import wait_for
@@ -72,7 +72,7 @@ class RedisServer:
 def web_server() -> Iterator[str]:
     """Django behind uvicorn on a port of its own, in a thread of this process; the base URL."""
     config = uvicorn.Config(
-        get_asgi_application(),
+        Handler(),
         host="127.0.0.1",
         port=0,
         lifespan="off",

@@ -15,7 +15,7 @@ LAYERS = (
     {"dialects"},
     {"backends"},
     {"models"},
-    {"bus", "queue"},
+    {"bus", "queue", "outage"},
     {"messages", "transitions", "logs", "logscan", "retries"},
     {"services", "engines", "observations"},
     {"reconcile", "tidy", "live"},

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import sys
 from http import HTTPStatus
 
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import render
+from django.template.loader import get_template
+
+from jobs import outage
+from jobs.api.native.problems import away, broken
 
 API = "/api/"
 
@@ -30,3 +35,19 @@ def forbidden(request: HttpRequest, exception: Exception) -> HttpResponse:
 def not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
     """404; never says whether it ever was."""
     return _answer(request, HTTPStatus.NOT_FOUND)
+
+
+def failed(request: HttpRequest) -> HttpResponse:
+    """500; 503 when it was the database that was away or busy, so that the same may be tried again."""
+    if outage.is_outage(sys.exc_info()[1]):
+        answer = _without_context(request, HTTPStatus.SERVICE_UNAVAILABLE, away())
+        answer.headers["Retry-After"] = str(outage.RETRY_AFTER_S)
+        return answer
+    return _without_context(request, HTTPStatus.INTERNAL_SERVER_ERROR, broken())
+
+
+def _without_context(request: HttpRequest, status: HTTPStatus, detail: str) -> HttpResponse:
+    """An answer for which nobody is looked up, as that might be what failed."""
+    if request.path.startswith(API):
+        return _answer(request, status, detail)
+    return HttpResponse(get_template(f"{status.value}.html").render(), status=status)

@@ -7,13 +7,14 @@ from pathlib import Path
 from typing import Any, Final
 
 from django.contrib import messages as notes
+from django.db import Error
 from django.http import HttpResponse, HttpResponseBase
 from django.shortcuts import redirect
 from django.urls import reverse
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_http_methods
 
-from jobs import dialects, services
+from jobs import dialects, outage, services
 from jobs.dialects.base import Position, Refused
 from jobs.forms import SubmitForm, dialect_choices, new_key
 from jobs.models import Draft, Job
@@ -127,6 +128,12 @@ def _submitted(request: SignedIn, form: SubmitForm, text: str) -> HttpResponseBa
         found = examine(text, form.chosen_dialect())
         _tell_of_the_first(request, key)
         return _page(request, _rekeyed(request, form), text, found, status=409)
+    except Error as error:
+        if not outage.is_outage(error):
+            raise
+        found = examine(text, form.chosen_dialect())
+        notes.error(request, _("The database is busy or away, and nothing was submitted. Submit again."))
+        return _page(request, form, text, found, status=503)
     if draft := form.cleaned_data["draft"]:
         Draft.objects.filter(owner=user, pk=draft).delete()
     if not submitted.replayed:

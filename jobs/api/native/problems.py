@@ -14,7 +14,7 @@ from rest_framework import exceptions
 from rest_framework.response import Response
 from rest_framework.views import set_rollback
 
-from jobs import services
+from jobs import outage, services
 from jobs.dialects.base import Problem
 from jobs.live import raw, seats
 from jobs.messages.findings import Finding
@@ -71,8 +71,21 @@ def told(error: Exception) -> Told:
     """Status, sentence, headers and what else there is to say of an exception."""
     if isinstance(error, exceptions.APIException):
         return _of_framework(error)
+    if outage.is_outage(error):
+        log.warning("database_away", error=str(error))
+        return 503, away(), {"Retry-After": str(outage.RETRY_AFTER_S)}, {}
     headers = {"Retry-After": str(seats.RETRY_AFTER_S)} if isinstance(error, seats.Full) else {}
     return *_of_ours(error), headers, {}
+
+
+def broken() -> str:
+    """What is told of a mistake of ours."""
+    return _("Something went wrong here; it has been noted.")
+
+
+def away() -> str:
+    """What is told when the database is."""
+    return _("The database is busy or away. Try again in a moment.")
 
 
 def _of_framework(error: exceptions.APIException) -> Told:
@@ -102,7 +115,7 @@ def _of_ours(error: Exception) -> tuple[int, str]:
             return 429, _("You have too many streams open.")
         case _:
             log.error("api_failed", exc_info=error)
-            return 500, _("Something went wrong here; it has been noted.")
+            return 500, broken()
 
 
 def not_a_number() -> exceptions.ErrorDetail:

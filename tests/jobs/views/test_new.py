@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
+from django.db import OperationalError
 from django.test import Client
 
+from jobs import services
 from jobs.models import Draft, Job, JobFile
 from jobs.states import State
 from quotas.models import Membership, Role
@@ -91,6 +93,23 @@ def test_a_page_sent_again_with_another_text_asks_once_more(people: People) -> N
     key = response.context["form"]["key"].value()
     post(client, changed, key=key)
     assert set(Job.objects.values_list("name", flat=True)) == {"helloworld_16be675e", "helloworld_again"}
+
+
+def test_what_was_typed_stays_while_the_database_is_busy(
+    people: People, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def locked(*_arguments: object, **_options: object) -> None:
+        raise OperationalError("database is locked")
+
+    client = browser(people.owner)
+    with monkeypatch.context() as patched:
+        patched.setattr(services, "store", locked)
+        response = post(client)
+    assert response.status_code == 503
+    assert response.context["text"] == HELLO
+    assert "nothing was submitted" in seen(response)
+    post(client, key=response.context["form"]["key"].value())
+    assert Job.objects.count() == 1
 
 
 def test_somebody_without_a_place_is_told_so(people: People) -> None:

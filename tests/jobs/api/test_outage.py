@@ -1,0 +1,85 @@
+"""When the database is busy or away: tried again later, and never half done."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+
+import pytest
+from django.db import InterfaceError, OperationalError, connection
+from django.test import Client
+
+from jobs import outage, services
+from jobs.models import Attempt, Event, Job, JobFile
+from jobs.models.jobs import JobQuerySet
+from quotas.models import Request
+from tests.jobs.api.conftest import People, api, body_of, file, problem
+
+
+@pytest.fixture
+def busy(transactional_db: None, people: People) -> Iterator[sqlite3.Connection]:
+    """Somebody else writes for longer than anybody waits (20 s, without the last line)."""
+    if connection.vendor != "sqlite":
+        pytest.skip("only SQLite has one writer at a time")
+    connection.ensure_connection()
+    connection.connection.execute("PRAGMA busy_timeout = 10")
+    with closing(sqlite3.connect(connection.settings_dict["NAME"], isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        yield other
+    connection.close()
+
+
+def test_a_job_is_not_half_accepted_while_somebody_else_writes(
+    busy: sqlite3.Connection, people: People
+) -> None:
+    busy.execute("ROLLBACK")
+    client = api(people.owner)
+    body_of(client.get("jobs"))  # whose token was used just now is written down once a minute
+    busy.execute("BEGIN IMMEDIATE")
+    answer = client.submit(file(), key="once")
+    assert problem(answer)["status"] == 503
+    assert int(answer.headers["Retry-After"]) == outage.RETRY_AFTER_S
+    for kept in (Job, JobFile, Attempt, Request, Event):
+        assert not kept.objects.exists()
+    busy.execute("ROLLBACK")
+    body_of(client.submit(file(), key="once"), 201)
+    body_of(client.submit(file(), key="once"), 200)
+
+
+def test_a_token_is_not_refused_for_it(busy: sqlite3.Connection, people: People) -> None:
+    busy.execute("ROLLBACK")
+    client = api(people.owner)
+    busy.execute("BEGIN IMMEDIATE")
+    assert problem(client.submit(file()))["status"] == 503
+
+
+def test_a_page_says_so_too(people: People, monkeypatch: pytest.MonkeyPatch) -> None:
+    def locked(*_arguments: object, **_options: object) -> None:
+        raise OperationalError("database is locked")
+
+    client = Client(raise_request_exception=False)
+    client.force_login(people.owner)
+    monkeypatch.setattr(JobQuerySet, "visible_to", locked)
+    answer = client.get("/jobs/nowhere/")
+    assert answer.status_code == 503
+    assert answer.headers["Retry-After"] == str(outage.RETRY_AFTER_S)
+    assert "The database is busy or away" in answer.content.decode()
+
+
+def test_another_mistake_is_still_a_mistake(people: People, monkeypatch: pytest.MonkeyPatch) -> None:
+    def mistaken(*_arguments: object, **_options: object) -> None:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(services, "submit", mistaken)
+    answer = api(people.owner).submit(file())
+    assert problem(answer)["status"] == 500
+    assert "Retry-After" not in answer.headers
+
+
+def test_a_wrong_statement_is_no_outage(db: None) -> None:
+    with pytest.raises(Exception, match="nowhere") as wrong, connection.cursor() as cursor:
+        cursor.execute("SELECT * FROM nowhere")
+    assert not outage.is_outage(wrong.value)
+    assert outage.is_outage(InterfaceError())
+    assert not outage.is_outage(None)
