@@ -177,7 +177,9 @@ def submit_one(attempt_id: int) -> bool:
     lease = take_lease(attempt_id)
     if lease is None:
         return False
-    attempt = Attempt.objects.select_related("job__cluster", "job__owner", "job__quota").get(pk=attempt_id)
+    attempt = Attempt.objects.select_related(
+        "job__cluster", "job__owner", "job__quota", "job__workspace"
+    ).get(pk=attempt_id)
     structlog.contextvars.bind_contextvars(job=attempt.job.public_id, attempt=attempt.number)
     fault("submit.leased")
     backend = backend_for(attempt.job.cluster)
@@ -216,6 +218,7 @@ def _submission(attempt: Attempt) -> Submission:
         spec=JobFile.objects.get(job=job).spec,
         person=Person(job.owner.get_username(), job.owner_id),
         virtual_cluster=job.quota.slug,
+        workspace=job.workspace.slug,
         secrets={secret.name: secret.reveal() for secret in JobSecret.objects.filter(job=job)},
         endpoint_token=encryption.decrypt(attempt.endpoint_token),
     )

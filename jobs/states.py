@@ -127,6 +127,7 @@ class ReasonCode(StrEnum):
     REFUSED = "refused"
     START_FAILED = "start_failed"
     IMAGE_FAILED = "image_failed"
+    MOUNT_FAILED = "mount_failed"
     PORT_CONFLICT = "port_conflict"
     WRAPPER_LOST = "wrapper_lost"
     MACHINE_RESTARTED = "machine_restarted"
@@ -170,6 +171,7 @@ ENDINGS: Final[Mapping[ReasonCode, Ending]] = MappingProxyType(
         ReasonCode.REFUSED: Ending(State.FAILED, Retry.NEVER),
         ReasonCode.START_FAILED: Ending(State.FAILED, Retry.COUNTED),
         ReasonCode.IMAGE_FAILED: Ending(State.FAILED, Retry.COUNTED),
+        ReasonCode.MOUNT_FAILED: Ending(State.FAILED, Retry.NEVER),
         ReasonCode.PORT_CONFLICT: Ending(State.FAILED, Retry.TRANSIENT),
         ReasonCode.WRAPPER_LOST: Ending(State.FAILED, Retry.COUNTED),
         ReasonCode.MACHINE_RESTARTED: Ending(State.FAILED, Retry.COUNTED),

@@ -80,9 +80,9 @@ class Submission:
     """Everything a backend needs to start one attempt.
 
     `key` is `<installation>-<public id>-<attempt>`, a DNS label that the engine carries in its name
-    field.  `secrets` maps SecretRef names to values; they reach the job by a 0600 file, never by argv.
-    `endpoint_token` reaches it the same way, as JOB_CONSOLE_ENDPOINT_TOKEN: a notebook asks for it, and
-    the console's link carries it.
+    field.  `workspace` is its workspace's slug.  `secrets` maps SecretRef names to values; they reach the
+    job by a 0600 file, never by argv.  `endpoint_token` reaches it the same way, as
+    JOB_CONSOLE_ENDPOINT_TOKEN: a notebook asks for it, and the console's link carries it.
     """
 
     key: str
@@ -91,6 +91,7 @@ class Submission:
     spec: JobSpec
     person: Person
     virtual_cluster: str = "default"
+    workspace: str = ""
     secrets: Mapping[str, str] = field(default_factory=dict, repr=False)
     endpoint_token: str = field(default="", repr=False)
 

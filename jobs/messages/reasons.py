@@ -152,6 +152,11 @@ _SENTENCES: Final[Mapping[ReasonCode, tuple[str, ...]]] = {
         _("Its image could not be used: %(error)s"),
         _("Its image could not be used."),
     ),
+    ReasonCode.MOUNT_FAILED: (
+        _("A place that task %(task)s mounts could not be used: %(error)s"),
+        _("A place that it mounts could not be used: %(error)s"),
+        _("A place that it mounts could not be used."),
+    ),
     ReasonCode.PORT_CONFLICT: (
         _("Port %(port)s was taken by something else while it started."),
         _("A port it needed was taken by something else while it started."),

@@ -14,9 +14,67 @@ _SENTENCES: Final = {
         _("Refused: the secret %(name)s has no value here; give it one and submit again."),
         _("Refused: a secret has no value here; give it one and submit again."),
     ),
-    "mounts": (
-        _("Refused: this cluster can't mount anything at %(path)s."),
-        _("Refused: this cluster can't mount what the job names."),
+    "field": (
+        _(
+            "Refused: this cluster can't do what the job asks for in %(field)s; submit it without, or "
+            "elsewhere."
+        ),
+        _("Refused: this cluster can't do all that the job asks for."),
+    ),
+    "mount_not_allowed": (
+        _(
+            "Refused: jobs of %(workspace)s may not use %(place)s of this machine; an admin may allow it in "
+            "the cluster's settings (%(setting)s)."
+        ),
+        _("Refused: jobs may not use %(place)s of this machine."),
+    ),
+    "mount_read_only": (
+        _(
+            "Refused: its output is to go to %(place)s, which jobs may only read here; an admin may allow "
+            "more in the cluster's settings (%(setting)s)."
+        ),
+    ),
+    "mount_no_folder": (
+        _("Refused: %(place)s can't be used as a folder by the job's user: %(error)s"),
+        _("Refused: %(place)s can't be used as a folder by the job's user."),
+    ),
+    "mount_unknown": (
+        _(
+            "Refused: nobody has said which folder dataset %(id)s is here; an admin may do so in the "
+            "cluster's settings (%(setting)s)."
+        ),
+    ),
+    "mount_without_path": (
+        _(
+            "Refused: the job does not say where %(id)s is to be mounted, and the cluster's settings don't "
+            "either."
+        ),
+    ),
+    "mount_elsewhere": (
+        _(
+            "Refused: %(place)s is not on this machine, so that it can't be mounted at %(path)s; it can be "
+            "where it is a folder here, or on a cluster that has such a store."
+        ),
+    ),
+    "mount_over": (
+        _(
+            "Refused: nothing can be mounted at %(path)s, which belongs to the system or to the job; use a "
+            "place such as /mnt/data."
+        ),
+    ),
+    "mount_twice": (_("Refused: %(path)s lies in, or around, another place that the job mounts."),),
+    "mount_needs_view": (
+        _(
+            "Refused: jobs are plain processes without a file system of their own here, so that nothing can "
+            "be mounted at %(path)s; it needs an image and a container engine, or a machine that allows user "
+            "namespaces."
+        ),
+    ),
+    "mount_unsteady": (
+        _(
+            "Refused: with this machine's container engine a job can only mount a folder that is itself "
+            "named in the cluster's settings (%(setting)s), and %(place)s is not."
+        ),
     ),
     "no_image_engine": (
         _(

@@ -8,12 +8,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from jobs.backends.base import Gpu, NotSent, Refused, Submission
-from jobs.backends.local import gpus, isolation, processes
+from jobs.backends.local import gpus, isolation, processes, stage
 from jobs.backends.local.config import LocalConfig
 from jobs.backends.local.environment import IMPLICIT_PORTS, LOCATION_VARIABLES
+from jobs.backends.local.folders import Asker
 from jobs.backends.local.holdings import Held, Holding
 from jobs.backends.local.isolation import Isolation
 from jobs.backends.local.machine import Total
+from jobs.backends.local.places import Ground, Layer
 from jobs.backends.local.plan import Counts, House, Plan, Role, Slot, Warned
 from jobs.backends.local.ports import NoneFree, Picker
 from jobs.dialects import placeholders
@@ -30,9 +32,13 @@ class Means:
     isolation: Isolation
     engine: tuple[str, ...]
 
+    def contains(self, role: TaskRole) -> bool:
+        """Whether the role's replicas run in containers."""
+        return bool(role.image and self.engine)
 
-def refuse_impossible(submission: Submission, config: LocalConfig, means: Means) -> None:
-    """Raise Refused for what this machine will never run, however long one waits."""
+
+def refuse_impossible(submission: Submission, config: LocalConfig, means: Means) -> Layer:
+    """Raise Refused for what this machine will never run, however long one waits; else what is laid in."""
     spec = submission.spec
     for name in _secrets_named(spec):
         if name not in submission.secrets:
@@ -48,9 +54,10 @@ def refuse_impossible(submission: Submission, config: LocalConfig, means: Means)
         if wanted > most:
             params: Params = {"why": "exceeds_cluster", "resource": resource, "wanted": wanted, "total": most}
             raise Refused(Reason(ReasonCode.REFUSED, params))
+    return _lay_in(submission, config, means)
 
 
-def plan(submission: Submission, config: LocalConfig, means: Means, held: Held) -> Plan:
+def plan(submission: Submission, config: LocalConfig, means: Means, laid: Layer, held: Held) -> Plan:
     """The attempt's plan, out of what nobody holds; raises NotSent when there is not enough now."""
     spec, total = submission.spec, config.total()
     _check_room(spec, total, held)
@@ -60,7 +67,7 @@ def plan(submission: Submission, config: LocalConfig, means: Means, held: Held) 
     for role in spec.roles:
         cards = [_cards(role, total, free_gpus) for _ in range(role.replicas)]
         slots = (Slot(mine, _ports(role, index, picker)) for index, mine in enumerate(cards))
-        roles.append(_role(role, tuple(slots)))
+        roles.append(_role(role, tuple(slots), laid.shm_mib))
     uid = config.uid_of(submission.person.number, means.isolation)
     return Plan(
         key=submission.key,
@@ -75,14 +82,34 @@ def plan(submission: Submission, config: LocalConfig, means: Means, held: Held) 
         created_at=time.time(),
         boot=processes.boot_id(),
         env=spec.env,
-        locations={mount.purpose.value: mount.uri for mount in spec.mounts},
+        locations=laid.locations,
         time_limit_s=spec.time_limit_s,
         warned=Warned(spec.end_signal.signal, spec.end_signal.seconds_before) if spec.end_signal else None,
         grace_s=spec.grace_s,
         keep_failed_s=spec.keep_failed_s,
         house=_house(config, means),
         roles=tuple(roles),
+        bounds=tuple(laid.bounds),
     )
+
+
+def _lay_in(submission: Submission, config: LocalConfig, means: Means) -> Layer:
+    spec, person = submission.spec, submission.person
+    contained = [means.contains(role) for role in spec.roles]
+    uid = config.uid_of(person.number, means.isolation)
+    ground = Ground(
+        asker=Asker(submission.workspace, person.name),
+        owner=(uid, uid),
+        job=spec.name,
+        isolation=means.isolation,
+        contained=any(contained),
+        plain=not all(contained),
+        staged=stage.works_for(means.engine),
+    )
+    layer = Layer(config.places(), ground)
+    for mount in spec.mounts:
+        layer.lay(mount)
+    return layer
 
 
 def secrets_of(submission: Submission) -> dict[str, Any]:
@@ -131,7 +158,6 @@ def _secrets_named(spec: JobSpec) -> Iterator[str]:
 def _not_done_here(spec: JobSpec, config: LocalConfig) -> str | None:
     """The first thing the job asks for that would be missing when it runs; None when there is none."""
     wanted = {
-        "mounts": any(mount.path or mount.id for mount in spec.mounts),
         "code": spec.code is not None,
         "requirements": bool(spec.requirements.packages or spec.requirements.directory),
         "nodes": any(
@@ -190,14 +216,14 @@ def _no_room(resource: str, wanted: int, free: int) -> NotSent:
     return NotSent(Reason(ReasonCode.WAITING_CAPACITY, params))
 
 
-def _role(role: TaskRole, slots: Sequence[Slot]) -> Role:
+def _role(role: TaskRole, slots: Sequence[Slot], shm_mib: int) -> Role:
     return Role(
         name=role.name,
         command=role.command,
         image=role.image,
         cpu_milli=role.resources.cpu_milli,
         memory_mib=role.resources.memory_mib,
-        shm_mib=role.resources.shm_mib,
+        shm_mib=shm_mib or role.resources.shm_mib,
         gpus=role.resources.gpus,
         env=role.env,
         completion=Counts(role.completion.min_failed, role.completion.min_succeeded),

@@ -43,6 +43,7 @@ from jobs.backends.local.config import LocalConfig
 from jobs.backends.local.files import Folder
 from jobs.backends.local.isolation import Isolation
 from jobs.backends.local.layout import Layout, NotOurs
+from jobs.backends.local.places import Layer
 from jobs.backends.local.plan import UnknownFormat
 from jobs.backends.sessions import Barrier, NoEntry, Session, Wanted
 from jobs.faults import fault
@@ -93,28 +94,33 @@ class LocalBackend:
         """Plan the attempt under the lock, unless it is planned already, and start its supervisor."""
         contained = any(role.image for role in submission.spec.roles)
         means = accept.Means(self.isolation(), self._engine() if contained else ())
-        accept.refuse_impossible(submission, self._config, means)
         attempt = self._layout.attempt(submission.key)
-        fault("local.before_lock")
-        try:
-            with holdings.locked(self._layout):
-                fault("local.locked")
-                self._accept(submission, attempt, means)
-        except holdings.Busy as error:
-            raise Unknown("another submitter does not finish") from error
-        except OSError as error:
-            raise Unknown(str(error)) from error
+        if not (attempt / layout.PLAN).exists():
+            laid = accept.refuse_impossible(submission, self._config, means)
+            self._accept_once(submission, attempt, means, laid)
         with contextlib.suppress(OSError):  # accepted is accepted: whoever looks next tries again
             launch.launch(attempt, self._config.python)
         fault("local.launched")
         return Handle(submission.key)
 
-    def _accept(self, submission: Submission, attempt: Path, means: accept.Means) -> None:
+    def _accept_once(self, submission: Submission, attempt: Path, means: accept.Means, laid: Layer) -> None:
+        fault("local.before_lock")
+        try:
+            with holdings.locked(self._layout):
+                fault("local.locked")
+                self._accept(submission, attempt, means, laid)
+        except holdings.Busy as error:
+            raise Unknown("another submitter does not finish") from error
+        except OSError as error:
+            raise Unknown(str(error)) from error
+
+    def _accept(self, submission: Submission, attempt: Path, means: accept.Means, laid: Layer) -> None:
         key = submission.key
         if (attempt / layout.PLAN).exists() or forget.is_forgotten(self._layout, key):
             return
         holdings.tidy(self._layout)
-        made = accept.plan(submission, self._config, means, holdings.held(self._layout, besides=key))
+        held = holdings.held(self._layout, besides=key)
+        made = accept.plan(submission, self._config, means, laid, held)
         attempt.mkdir(mode=0o700, parents=True, exist_ok=True)
         with Folder.open(attempt) as folder:
             folder.write(layout.SECRETS, accept.secrets_of(submission))

@@ -6,12 +6,14 @@ import os
 import platform
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
 from jobs.backends.local import machine
+from jobs.backends.local.folders import Folders, Named
 from jobs.backends.local.isolation import Isolation
+from jobs.backends.local.places import Dataset, Known
 
 PATH: Final = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
@@ -27,6 +29,9 @@ class LocalConfig:
     runs a job that names an image as plain processes where there is no container engine; it is marked
     so.  `ports` is the range to choose from.  Person number n has the user id `uid_base` + n.  `bell` is
     a file whose time changes whenever a job changes.
+
+    `folders` are those of this machine that jobs may mount, `datasets` the ids by which job files call them,
+    and `file_system` is the folder that stands for OpenPAI's default file system.
 
     `isolation` None takes the best that works; `limits` is `auto` or `watchdog`; `engine` is `auto`,
     `podman`, `docker` or `none`, and `engine_options` go before its subcommands.
@@ -50,19 +55,28 @@ class LocalConfig:
     limits: str = "auto"
     engine: str = "auto"
     engine_options: tuple[str, ...] = ()
+    folders: tuple[Named, ...] = ()
+    datasets: Mapping[str, Dataset] = field(default_factory=dict)
+    file_system: str = ""
     python: str = sys.executable
 
     @classmethod
     def from_settings(cls, home: Path, settings: Mapping[str, Any]) -> LocalConfig:
         """From the console's home and a cluster's settings, which name the fields above.
 
-        TypeError for a name that is none of them.
+        TypeError for a name that is none of them, ValueError for a value that makes no sense.
         """
         values = dict(settings)
         if "ports" in values:
             values["ports"] = tuple(values["ports"])
         values["engine_options"] = tuple(values.get("engine_options", ()))
         values["show"] = tuple(Path(path) for path in values.get("show", ()))
+        folders: Mapping[str, Any] = values.get("folders", {})
+        values["folders"] = tuple(Named.from_settings(path, said) for path, said in folders.items())
+        datasets: Mapping[str, Any] = values.get("datasets", {})
+        values["datasets"] = {name: Dataset.from_settings(said) for name, said in datasets.items()}
+        if values.get("file_system"):
+            values["file_system"] = os.path.realpath(values["file_system"])
         if values.get("isolation"):
             values["isolation"] = Isolation(values["isolation"])
         return cls(root=home / "jobs", hide=home, bell=home / "run" / "local.bell", **values)
@@ -70,6 +84,10 @@ class LocalConfig:
     def uid_of(self, number: int, isolation: Isolation) -> int:
         """The user id under which a person's jobs run."""
         return self.uid_base + number if isolation is Isolation.PERSONS else os.geteuid()
+
+    def places(self) -> Known:
+        """What is said about places outside the job."""
+        return Known(Folders(self.folders, (str(self.hide),)), self.datasets, self.file_system)
 
     def total(self) -> machine.Total:
         """What jobs may use of this machine."""

@@ -7,11 +7,12 @@ import resource
 from pathlib import Path
 from typing import Final
 
-from jobs.backends.local import cgroups, command, engine, kernel, layout, trees, view
+from jobs.backends.local import cgroups, command, engine, kernel, laying, layout, stage, trees, view
 from jobs.backends.local.errand import Errand, group_name
 from jobs.backends.local.housing import limits, own_folder
 from jobs.backends.local.keeper import Keeper
 from jobs.backends.local.outcome import Cause, Exit, code_of, now
+from jobs.backends.local.provisions import Bound, Kind
 from jobs.backends.local.trees import Tree
 
 _PROCESSES: Final = 32_768
@@ -31,12 +32,17 @@ class Container:
         self._groups = cgroups.from_the_top() if self._engine.podman else ""
         self.group = limits(errand) if self._groups else None
         self.tree: Tree = trees.Contained(lambda: self._engine.first_process(self._name))
+        self._stage = errand.file("stage")
+        self._staged: dict[int, Bound] = {}
+        if stage.works_for(errand.plan.house.engine):
+            self._staged = {i: one for i, one in enumerate(errand.plan.bounds) if one.on_this_machine}
         kernel.become_subreaper()
 
     def prepare(self, keeper: Keeper) -> Exit | None:
         """Fetch the image unless it is here; what the engine says meanwhile is in the replica's log."""
         image = self._errand.place.role.image
         own_folder(self._errand, "work")
+        laying.close(laying.opened(self._errand))
         if self._engine.has_image(image):
             return None
         before = os.lseek(self._output, 0, os.SEEK_END)
@@ -54,7 +60,7 @@ class Container:
         """The engine's command, which stays as long as the container does."""
         errand, role = self._errand, self._errand.place.role
         room = errand.room()
-        folders = {view.WORK: str(errand.file("work"))}
+        folders = {view.WORK: str(errand.file("work")), **self._mounts()}
         if room.peers:
             folders[f"{room.peers}:ro"] = str(errand.path / layout.PEERS)
         env = errand.environment(room)
@@ -74,13 +80,37 @@ class Container:
             open_files=resource.getrlimit(resource.RLIMIT_NOFILE)[1],
             processes=_PROCESSES,
             gpus=errand.place.slot.gpus if errand.plan.house.gpu_devices else (),
+            memory={
+                one.path: one.size_mib or role.memory_mib
+                for one in errand.plan.bounds
+                if one.kind is Kind.MEMORY
+            },
         )
         argv = _resolved(self._engine.run(box, self._env_file, inherited))
         own = {**os.environ, **{name: env[name] for name in inherited}}
         return command.Command(argv, own, "/")
 
     def enter(self) -> None:
-        """The engine sees to it."""
+        """The engine sees to the limits; what it is to mount is put where it finds it."""
+        if self._staged:
+            owner = (self._errand.plan.uid, self._errand.plan.gid)
+            stage.take(self._stage, self._staged, owner)
+
+    def _mounts(self) -> dict[str, str]:
+        """Folders of this machine and of the attempt, by the places where the container has them."""
+        pairs = list(enumerate(self._errand.plan.bounds))
+        found = {index: bound.source for index, bound in pairs if bound.on_this_machine}
+        found |= {
+            index: str(laying.empty_folder(self._errand, index))
+            for index, bound in pairs
+            if bound.kind is Kind.EMPTY
+        }
+        found |= stage.places(self._stage, self._staged)
+        bounds = self._errand.plan.bounds
+        return {
+            f"{bounds[index].path}{':ro' if bounds[index].read_only else ''}": path
+            for index, path in found.items()
+        }
 
     def out_of_memory(self) -> bool:
         """By the engine's word, where the limits are its own."""

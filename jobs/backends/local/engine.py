@@ -9,7 +9,7 @@ import shutil
 import subprocess
 from base64 import b64encode
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import Final
@@ -50,6 +50,7 @@ def _answers(command: Sequence[str]) -> bool:
 class Box:
     """One container: `folders` maps places in it to the host's, `groups` is the control group it is put
     below (then that one has the limits); `owner` (uid, gid) None is a rootless engine's own user.
+    `memory` maps places to the MiB of a file system in memory.
     """
 
     name: str
@@ -66,6 +67,7 @@ class Box:
     open_files: int
     processes: int
     gpus: tuple[int, ...]
+    memory: Mapping[str, int] = field(default_factory=dict)
 
 
 class Engine:
@@ -110,6 +112,7 @@ class Engine:
             f"--env-file={env_file}",
             *(f"--env={name}" for name in inherited),
             *folders,
+            *(f"--tmpfs={target}:rw,size={mib}m,mode=1777" for target, mib in box.memory.items()),
             *self._own_options(box),
             *self._limits(box),
             *self._devices(box.gpus),

@@ -15,9 +15,13 @@ from dataclasses import dataclass
 from typing import Final
 
 from jobs.backends.local.plan import Place, Plan, Role, Slot
+from jobs.backends.local.targets import WORK
 
 IMPLICIT_PORTS: Final = ("http", "ssh")
 """Every replica has these even if its role asks for none (OpenPAI v0.14)."""
+
+FILE_SYSTEM: Final = "file_system"
+"""Among a plan's locations: the folder that stands for OpenPAI's default file system."""
 
 LOCATION_VARIABLES: Final = {"data": "PAI_DATA_DIR", "output": "PAI_OUTPUT_DIR", "code": "PAI_CODE_DIR"}
 """Purpose of a place outside the job → the variable that tells it (OpenPAI v0.14)."""
@@ -47,6 +51,11 @@ class Room:
     work: str
     tmp: str
     peers: str = ""
+
+    def inside(self, place: str) -> str:
+        """A place as the replica finds it: what lies below `/job` is in its own folder."""
+        below = place.removeprefix(WORK)
+        return self.work + below if place != below and below[:1] in ("", "/") else place
 
 
 def build(
@@ -109,7 +118,7 @@ def peers(plan: Plan) -> dict[str, str]:
 def own(plan: Plan, place: Place, room: Room) -> dict[str, str]:
     """What is said of the job, and of this replica's role, place and ports."""
     return {
-        **_job(plan),
+        **_job(plan, room),
         **_task(plan, place),
         **_container(plan, place, room),
         **_distributed(plan, place),
@@ -134,7 +143,7 @@ def _system(plan: Plan, place: Place, room: Room) -> dict[str, str]:
     return {**env, **shell}
 
 
-def _job(plan: Plan) -> dict[str, str]:
+def _job(plan: Plan, room: Room) -> dict[str, str]:
     roles = ",".join(role.name for role in plan.roles)
     role_count = str(len(plan.roles))
     task_count = str(sum(role.replicas for role in plan.roles))
@@ -148,8 +157,11 @@ def _job(plan: Plan) -> dict[str, str]:
         "FRAMEWORK_NAME": framework_name,
         "HADOOP_USER_NAME": plan.user,
         "APP_ID": plan.key,
-        "PAI_DEFAULT_FS_URI": "",
-        **{variable: plan.locations.get(purpose, "") for purpose, variable in LOCATION_VARIABLES.items()},
+        "PAI_DEFAULT_FS_URI": plan.locations.get(FILE_SYSTEM, ""),
+        **{
+            variable: room.inside(plan.locations.get(purpose, ""))
+            for purpose, variable in LOCATION_VARIABLES.items()
+        },
         "PAI_TASK_ROLE_COUNT": role_count,
         "PAI_TASK_ROLES_NUM": role_count,
         "PAI_JOB_TASK_ROLE_COUNT": role_count,

@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 from typing import Protocol
 
-from jobs.backends.local import cgroups, command, environment, kernel, layout, trees, view
+from jobs.backends.local import cgroups, command, environment, kernel, laying, layout, trees, view
 from jobs.backends.local.errand import Errand, group_name
 from jobs.backends.local.isolation import Isolation
 from jobs.backends.local.keeper import Keeper
@@ -66,7 +66,9 @@ class Plain:
         errand = self._errand
         work, tmp = own_folder(errand, "work"), own_folder(errand, "tmp")
         self._room = errand.room()
-        if self._mode is Isolation.NONE:
+        mounts = laying.opened(errand)
+        if self._mode is Isolation.NONE:  # they lie where the job is told already
+            laying.close(mounts)
             return
         keep_reach()
         view.take(
@@ -82,6 +84,8 @@ class Plain:
                     "/etc/group": str(errand.path / layout.GROUP),
                 },
                 read_only=self._mode is Isolation.NAMESPACES,
+                mounts=mounts,
+                owner=(errand.plan.uid, errand.plan.gid),
             )
         )
         kernel.hide_from_peers()

@@ -6,7 +6,9 @@ Each raises OSError with the kernel's own errno.  Nothing here decides anything.
 from __future__ import annotations
 
 import ctypes
+import errno
 import os
+from collections.abc import Sequence
 from typing import Final
 
 CLONE_NEWNS: Final = 0x00020000
@@ -24,6 +26,7 @@ MS_REMOUNT: Final = 0x20
 MS_BIND: Final = 0x1000
 MS_REC: Final = 0x4000
 MS_PRIVATE: Final = 0x40000
+MS_SLAVE: Final = 0x80000
 MNT_DETACH: Final = 0x2
 
 _PR_SET_PDEATHSIG: Final = 1
@@ -36,11 +39,31 @@ _PR_SET_NO_NEW_PRIVS: Final = 38
 _AT_FDCWD: Final = -100
 _AT_RECURSIVE: Final = 0x8000
 _MOUNT_ATTR_RDONLY: Final = 0x1
+_MOUNT_ATTR_NOSUID: Final = 0x2
+_MOUNT_ATTR_NODEV: Final = 0x4
+_RESOLVE_NO_MAGICLINKS: Final = 0x2
+_RESOLVE_IN_ROOT: Final = 0x10
 _KEYCTL_JOIN_SESSION_KEYRING: Final = 1
 
 _SYSCALLS: Final = {
-    "x86_64": {"pivot_root": 155, "keyctl": 250, "mount_setattr": 442},
-    "aarch64": {"pivot_root": 41, "keyctl": 219, "mount_setattr": 442},
+    "x86_64": {
+        "pivot_root": 155,
+        "keyctl": 250,
+        "mount_setattr": 442,
+        "openat2": 437,
+        "setgroups": 116,
+        "setfsuid": 122,
+        "setfsgid": 123,
+    },
+    "aarch64": {
+        "pivot_root": 41,
+        "keyctl": 219,
+        "mount_setattr": 442,
+        "openat2": 437,
+        "setgroups": 159,
+        "setfsuid": 151,
+        "setfsgid": 152,
+    },
 }
 
 _libc: Final = ctypes.CDLL(None, use_errno=True)
@@ -55,17 +78,26 @@ class _MountAttributes(ctypes.Structure):
     ]
 
 
-def _checked(result: int, what: str) -> None:
+class _OpenHow(ctypes.Structure):
+    _fields_ = [
+        ("flags", ctypes.c_uint64),
+        ("mode", ctypes.c_uint64),
+        ("resolve", ctypes.c_uint64),
+    ]
+
+
+def _checked(result: int, what: str) -> int:
     if result < 0:
         error = ctypes.get_errno()
         raise OSError(error, os.strerror(error), what)
+    return result
 
 
-def _syscall(name: str, *arguments: object) -> None:
+def _syscall(name: str, *arguments: object) -> int:
     number = _SYSCALLS.get(os.uname().machine, {}).get(name)
     if number is None:
-        raise OSError(38, os.strerror(38), name)
-    _checked(_libc.syscall(ctypes.c_long(number), *arguments), name)
+        raise OSError(errno.ENOSYS, os.strerror(errno.ENOSYS), name)
+    return _checked(_libc.syscall(ctypes.c_long(number), *arguments), name)
 
 
 def unshare(flags: int) -> None:
@@ -102,7 +134,16 @@ def pivot_root(new: str, old: str) -> None:
 
 def make_read_only(path: str) -> None:
     """Make every mount at and below `path` read-only (Linux 5.12)."""
-    attributes = _MountAttributes(attr_set=_MOUNT_ATTR_RDONLY)
+    _restrict(path, _MOUNT_ATTR_RDONLY)
+
+
+def make_harmless(path: str) -> None:
+    """Let no mount at or below `path` have set-user-id programs or devices."""
+    _restrict(path, _MOUNT_ATTR_NOSUID | _MOUNT_ATTR_NODEV)
+
+
+def _restrict(path: str, attributes_set: int) -> None:
+    attributes = _MountAttributes(attr_set=attributes_set)
     _syscall(
         "mount_setattr",
         ctypes.c_int(_AT_FDCWD),
@@ -111,6 +152,27 @@ def make_read_only(path: str) -> None:
         ctypes.byref(attributes),
         ctypes.c_size_t(ctypes.sizeof(attributes)),
     )
+
+
+def open_in(root: int, path: str, flags: int) -> int:
+    """Open `path` as if the folder `root` were the root: no link or `..` leads out of it (Linux 5.6)."""
+    how = _OpenHow(flags=flags, mode=0, resolve=_RESOLVE_IN_ROOT | _RESOLVE_NO_MAGICLINKS)
+    return _syscall(
+        "openat2",
+        ctypes.c_int(root),
+        path.encode(),
+        ctypes.byref(how),
+        ctypes.c_size_t(ctypes.sizeof(how)),
+    )
+
+
+def set_file_rights(uid: int, gid: int, groups: Sequence[int]) -> None:
+    """Have the calling thread, and no other, seen as this user by file systems, and by nobody else."""
+    _syscall("setgroups", ctypes.c_size_t(len(groups)), (ctypes.c_uint * len(groups))(*groups))
+    for name, number in (("setfsgid", gid), ("setfsuid", uid)):
+        _syscall(name, ctypes.c_uint(number))
+        if _syscall(name, ctypes.c_uint(-1)) != number:
+            raise OSError(errno.EPERM, os.strerror(errno.EPERM), name)
 
 
 def new_session_keyring() -> None:

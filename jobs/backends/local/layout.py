@@ -20,7 +20,8 @@
                                 who leads a session beside it, where only this file tells
     replicas/<name>/exit.json   how it ended
     logs/<name>.output, .index  what it wrote; (time, size) now and then
-    work/<name>/, tmp/<name>/   all that the job itself can write to
+    work/<name>/, tmp/<name>/   all that the job itself can write to, besides
+    empty/<name>/<number>/      what lies behind places that are empty at first
 """
 
 from __future__ import annotations
@@ -32,6 +33,9 @@ from pathlib import Path
 from typing import Final
 
 FORMAT: Final = 1
+
+FORMAT_WITH_PROVISIONS: Final = 2
+"""Of a plan that says what is laid into its replicas: a release that does not know that leaves it alone."""
 
 PLAN: Final = "plan.json"
 SECRETS: Final = "secrets.json"

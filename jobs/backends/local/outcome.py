@@ -22,7 +22,7 @@ class Cause(StrEnum):
 
     COMMAND: the command ended, by itself or by a signal that we did not send.
     TOLD: it ended after we had told it to.  NOT_STARTED: the job was over before it began.
-    MEMORY: it used more than it was given.  START, IMAGE, PORT: it could not be started.
+    MEMORY: it used more than it was given.  START, IMAGE, MOUNT: it could not be started.
     LOST: its wrapper was killed.  RESTART: the machine was started anew.
     """
 
@@ -32,6 +32,7 @@ class Cause(StrEnum):
     MEMORY = "memory"
     START = "start"
     IMAGE = "image"
+    MOUNT = "mount"
     LOST = "lost"
     RESTART = "restart"
 
@@ -87,6 +88,7 @@ def judge(exit_: Exit, memory_mib: int) -> tuple[TaskState, Reason]:
         Cause.MEMORY: Reason(ReasonCode.OUT_OF_MEMORY, {"limit_mib": memory_mib, "exit_code": code}),
         Cause.START: Reason(ReasonCode.START_FAILED, {"error": exit_.detail, "exit_code": code}),
         Cause.IMAGE: Reason(ReasonCode.IMAGE_FAILED, {"error": exit_.detail, "exit_code": code}),
+        Cause.MOUNT: Reason(ReasonCode.MOUNT_FAILED, {"error": exit_.detail}),
         Cause.LOST: Reason(ReasonCode.WRAPPER_LOST, {"exit_code": code}),
         Cause.RESTART: Reason(ReasonCode.MACHINE_RESTARTED),
     }

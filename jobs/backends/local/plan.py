@@ -8,9 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
-from typing import Any, Self
+from typing import Any, Final, Self
 
-from jobs.backends.local.layout import FORMAT, folder_name
+from jobs.backends.local.layout import FORMAT, FORMAT_WITH_PROVISIONS, folder_name
+from jobs.backends.local.provisions import Bound
+
+PROVISIONS: Final = ("bounds",)
+"""What a plan may say since FORMAT_WITH_PROVISIONS."""
 
 
 class UnknownFormat(Exception):
@@ -104,7 +108,7 @@ class House:
 @dataclass(frozen=True, slots=True)
 class Plan:
     """One attempt.  Times are seconds; `boot` is the boot it was planned in; `locations` are the job's
-    data, output and code places.  What is secret is not in here.
+    data, output and code places; `bounds` are laid into every replica.  What is secret is not in here.
     """
 
     key: str
@@ -126,21 +130,26 @@ class Plan:
     keep_failed_s: int
     house: House
     roles: tuple[Role, ...]
+    bounds: tuple[Bound, ...] = ()
 
     @classmethod
     def load(cls, value: Mapping[str, Any]) -> Self:
         """From JSON; raises UnknownFormat."""
         rest = dict(value)
-        if rest.pop("format", None) != FORMAT:
+        if rest.pop("format", None) not in (FORMAT, FORMAT_WITH_PROVISIONS):
             raise UnknownFormat(value.get("format"))
         rest["house"] = House.load(rest["house"])
         rest["roles"] = tuple(Role.load(role) for role in rest["roles"])
         rest["warned"] = rest["warned"] and Warned(**rest["warned"])
+        rest["bounds"] = tuple(Bound.load(bound) for bound in rest.get("bounds", ()))
         return cls(**rest)
 
     def dump(self) -> dict[str, Any]:
-        """As JSON."""
-        return {"format": FORMAT, **asdict(self)}
+        """As JSON.  Without anything that FORMAT does not know it is in FORMAT."""
+        value = asdict(self)
+        more = {name: value.pop(name) for name in PROVISIONS}
+        wanted = {name: said for name, said in more.items() if said}
+        return {"format": FORMAT_WITH_PROVISIONS if wanted else FORMAT, **value, **wanted}
 
     def replicas(self) -> list[Place]:
         """Every replica, roles in their order."""

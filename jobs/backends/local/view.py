@@ -9,22 +9,27 @@ Runs in the first process of new mount, PID and IPC namespaces.
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import os
 import stat
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from jobs.backends.local import kernel
+from jobs.backends.local import kernel, targets
+from jobs.backends.local.opening import Owner
+from jobs.backends.local.rooms import Rooms, lay
 
-WORK: Final = "/job"
+WORK: Final = targets.WORK
 """Where a replica finds its own folder."""
 
-HOUSE: Final = "/job-console"
+HOUSE: Final = targets.HOUSE
 """Where it finds what the console tells it in files."""
 
-TMP: Final = "/tmp"  # noqa: S108 the replica's own
+TMP: Final = targets.TMP
+"""The replica's own."""
 
 _ROOT: Final = TMP
 """The new root is put together here: the host's own /tmp has no place in it anyway."""
@@ -44,10 +49,29 @@ _INNER: Final = (f"{WORK}/", f"{TMP}/")
 _HARMLESS: Final = kernel.MS_NOSUID | kernel.MS_NODEV
 
 
+class CannotLay(Exception):
+    """A place that the job names can't be laid into its view; carries the system's words for why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Laid:
+    """A place that the job names: an opened folder, or (None) a file system in memory of `size_mib`.
+
+    `anywhere` also lets it lie where the system's own folders are: a folder at its own place does.
+    """
+
+    path: str
+    source: int | None
+    read_only: bool = False
+    size_mib: int = 0
+    anywhere: bool = False
+
+
 @dataclass(frozen=True, slots=True)
 class View:
     """What to show: `work` and `tmp` are folders of the replica's own, `files` maps places to the files
-    that lie over them.  Only those folders and `show` can be written to in a `read_only` view.
+    that lie over them.  Only those folders, `show` and `mounts` can be written to in a `read_only` view.
+    `owner` is the job's user.
     """
 
     work: str
@@ -57,6 +81,8 @@ class View:
     show: tuple[str, ...] = ()
     files: Mapping[str, str] = field(default_factory=dict)
     read_only: bool = False
+    mounts: Sequence[Laid] = ()
+    owner: Owner = (0, 0)
 
     def places(self) -> dict[str, str]:
         """Every place that is laid over with something else, and with what."""
@@ -70,11 +96,14 @@ def take(view: View) -> None:
     kernel.mount("", "/", flags=kernel.MS_REC | kernel.MS_PRIVATE)
     kernel.mount("tmpfs", _ROOT, "tmpfs", _HARMLESS, "mode=0755,size=1m")
     _copy_host()
+    rooms = Rooms(_ROOT, view.owner, (WORK, TMP))
     for path in view.hide:
-        _cover(path)
+        if _cover(path):
+            rooms.remember(os.path.realpath(path))
     for place, fd in laid.items():
         if not place.startswith(_INNER):
             _make_room(place, folder=_is_folder(fd))
+    _make_rooms(rooms, [mount for mount in view.mounts if not mount.path.startswith(_INNER)])
     if view.read_only:
         kernel.make_read_only(_ROOT)
     for place, fd in laid.items():
@@ -82,6 +111,10 @@ def take(view: View) -> None:
             _make_room(place, folder=_is_folder(fd))
         kernel.mount(f"/proc/self/fd/{fd}", _ROOT + place, flags=kernel.MS_BIND | kernel.MS_REC)
         os.close(fd)
+    _make_rooms(rooms, [mount for mount in view.mounts if mount.path.startswith(_INNER)])
+    for mount in view.mounts:
+        _lay(rooms, mount)
+    rooms.close()
     kernel.mount("proc", f"{_ROOT}/proc", "proc", _HARMLESS | kernel.MS_NOEXEC)
     _devices(view.shm_mib)
     _leave_host()
@@ -104,16 +137,17 @@ def _copy_host() -> None:
             kernel.mount(str(path), str(target), flags=kernel.MS_BIND | kernel.MS_REC)
 
 
-def _cover(path: str) -> None:
-    """Lay emptiness over a place, if there is such a place."""
+def _cover(path: str) -> bool:
+    """Lay emptiness over a place, if there is such a place; whether it is an empty folder now."""
     real = os.path.realpath(path)
     target = Path(_ROOT + real)
     if real == "/" or not os.path.lexists(target):
-        return
+        return False
     if target.is_dir():
         kernel.mount("tmpfs", str(target), "tmpfs", _HARMLESS | kernel.MS_NOEXEC, "mode=0755,size=64k")
-    else:
-        kernel.mount("/dev/null", str(target), flags=kernel.MS_BIND)
+        return True
+    kernel.mount("/dev/null", str(target), flags=kernel.MS_BIND)
+    return False
 
 
 def _make_room(place: str, *, folder: bool) -> None:
@@ -126,6 +160,38 @@ def _make_room(place: str, *, folder: bool) -> None:
         target.mkdir()
     else:
         target.touch()
+
+
+def _make_rooms(rooms: Rooms, mounts: Iterable[Laid]) -> None:
+    """All of them before any is laid: what is laid over a folder hides what was made in it."""
+    for mount in mounts:
+        with _told(mount):
+            rooms.make(mount.path)
+
+
+def _lay(rooms: Rooms, mount: Laid) -> None:
+    with _told(mount):
+        with rooms.at(mount.path) as spot:
+            if not mount.anywhere and not targets.is_free("/" + "/".join(rooms.real(spot))):
+                raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+            if mount.source is None:
+                size = f"mode=1777,size={max(1, mount.size_mib)}m"
+                kernel.mount("tmpfs", f"/proc/self/fd/{spot}", "tmpfs", _HARMLESS, size)
+                return
+            lay(mount.source, spot)
+        os.close(mount.source)
+        with rooms.at(mount.path) as laid:
+            kernel.make_harmless(f"/proc/self/fd/{laid}")
+            if mount.read_only:
+                kernel.make_read_only(f"/proc/self/fd/{laid}")
+
+
+@contextlib.contextmanager
+def _told(mount: Laid) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise CannotLay(f"{mount.path}: {error.strerror}") from error
 
 
 def _is_folder(fd: int) -> bool:

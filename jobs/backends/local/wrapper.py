@@ -23,6 +23,7 @@ from jobs.backends.local.isolation import Isolation
 from jobs.backends.local.keeper import Finished, Keeper
 from jobs.backends.local.outcome import NOT_FOUND, Cause, Exit, code_of, now
 from jobs.backends.local.processes import Identity
+from jobs.backends.local.view import CannotLay
 from jobs.faults import fault
 
 
@@ -98,7 +99,7 @@ class _Wrapper:
 
     def run(self) -> None:
         fault("wrapper.begun")
-        trouble = self._housing.prepare(self._keeper)
+        trouble = self._prepare()
         fault("wrapper.moved_in")
         if trouble is None and self._keeper.ending() is not None:
             trouble = now(Cause.NOT_STARTED)
@@ -108,6 +109,12 @@ class _Wrapper:
         fault("wrapper.claimed")
         self._replica.write(layout.EXIT, (trouble or self._live(started_at)).dump())
         fault("wrapper.written")
+
+    def _prepare(self) -> Exit | None:
+        try:
+            return self._housing.prepare(self._keeper)
+        except CannotLay as error:
+            return now(Cause.MOUNT, detail=str(error))
 
     def _claim(self, started_at: float, *, never: bool) -> bool:
         """Say, once and for all, that the command is about to be started, or never will be; False when

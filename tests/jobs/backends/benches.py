@@ -26,6 +26,7 @@ from jobs.states import TERMINAL
 from tests.waiting import wait_for
 
 CHECKOUT = Path(__file__).parents[3]
+SUBMITTED = ("person", "secrets", "endpoint_token", "workspace")
 SMALL = Resources(cpu_milli=100, memory_mib=64)
 
 
@@ -128,7 +129,7 @@ class LocalBench:
         self.backend = LocalBackend(self.config)
 
     def submission(self, *roles: TaskRole, **spec: Any) -> Submission:
-        more = {name: spec.pop(name) for name in ("person", "secrets", "endpoint_token") if name in spec}
+        more = {name: spec.pop(name) for name in SUBMITTED if name in spec}
         job_id = f"job{next(self._numbers)}"
         return Submission(
             key=f"{self.installation}-{job_id}-1",

@@ -1,3 +1,5 @@
+import shutil
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -28,3 +30,16 @@ def local(tmp_path: Path) -> Iterator[LocalBench]:
     made = LocalBench(tmp_path)
     yield made
     made.close()
+
+
+@pytest.fixture
+def place() -> Iterator[Path]:
+    """A folder that every job's user can reach, and that is seen in jobs where it is."""
+    folder = Path(tempfile.mkdtemp(prefix="job-console-test-", dir="/var/tmp"))
+    folder.chmod(0o755)
+    for name, mode in (("sets", 0o755), ("out", 0o777), ("store", 0o755)):
+        (folder / name).mkdir()
+        (folder / name).chmod(mode)
+    (folder / "sets" / "file").write_text("of the set\n")
+    yield folder
+    shutil.rmtree(folder)

@@ -11,7 +11,9 @@ from pathlib import Path
 from typing import Any, Final
 
 from jobs.backends.base import Handle, TaskRef
+from jobs.backends.local.folders import Named
 from jobs.backends.sessions import Kind, Wanted
+from jobs.spec import Mount
 from tests.jobs.backends.benches import LocalBench, log_of, role, wait_until_over
 from tests.waiting import wait_for
 
@@ -26,13 +28,15 @@ def main(folder: Path, told: dict[str, Any]) -> None:
         os.setresgid(NOBODY, NOBODY, NOBODY)
         os.setresuid(NOBODY, NOBODY, NOBODY)
     os.environ["HOME"] = str(folder)
-    settings = {"python": _python(), "gpus": {}, **told.get("settings", {})}
+    folders = tuple(Named.from_settings(path, said) for path, said in told.get("folders", {}).items())
+    settings = {"python": _python(), "gpus": {}, "folders": folders, **told.get("settings", {})}
     bench = LocalBench(folder, settings)
     for name, text in told.get("files", {}).items():
         path = bench.home / name
         path.parent.mkdir(exist_ok=True)
         path.write_text(text)
-    handle = bench.backend.submit(bench.submission(role(told["command"])))
+    mounts = tuple(Mount(**mount) for mount in told.get("mounts", ()))
+    handle = bench.backend.submit(bench.submission(role(told["command"]), mounts=mounts))
     said = asyncio.run(_beside(bench, handle, told["beside"])) if "beside" in told else ""
     seen = wait_until_over(bench.backend, handle)
     answer = {

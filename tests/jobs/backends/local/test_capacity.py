@@ -12,7 +12,7 @@ from jobs.backends.local import gpus, holdings, listening, ports
 from jobs.backends.local.config import LocalConfig
 from jobs.backends.local.isolation import Isolation
 from jobs.backends.local.layout import Layout, NotOurs, folder_name
-from jobs.spec import CodeSource, Mount, NodeChoice, Port, Resources, SecretRef
+from jobs.spec import CodeSource, NodeChoice, Port, Resources, SecretRef
 from jobs.states import ReasonCode
 from tests.jobs.backends.benches import SMALL, LocalBench, log_of, replica, role, wait_until_over
 from tests.waiting import wait_for
@@ -180,8 +180,6 @@ def test_a_range_without_a_free_port_is_told() -> None:
 @pytest.mark.parametrize(
     ("spec", "field"),
     [
-        ({"mounts": (Mount(uri="nfs://x", path="/data"),)}, "mounts"),
-        ({"mounts": (Mount(id="d-1"),)}, "mounts"),
         ({"code": CodeSource(uri="https://git.example/x")}, "code"),
     ],
 )

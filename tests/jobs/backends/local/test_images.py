@@ -10,8 +10,10 @@ from typing import Any
 import pytest
 
 from jobs.backends.base import Capability, Refused
-from jobs.backends.local import engine
-from jobs.spec import Port, RegistryAuth, Resources, SecretRef
+from jobs.backends.local import accept, engine
+from jobs.backends.local.folders import Named
+from jobs.backends.local.isolation import Isolation
+from jobs.spec import Mount, MountPurpose, Port, RegistryAuth, Resources, SecretRef
 from jobs.states import ReasonCode, State, TaskState
 from tests.jobs.backends.benches import LocalBench, log_of, replica, role, wait_until_over
 from tests.jobs.backends.local.images import IMAGE
@@ -206,3 +208,86 @@ def test_docker_is_told_the_same_in_its_own_words() -> None:
 def test_podman_is_told_gpus_by_the_container_device_interface() -> None:
     argv = engine.Engine(["podman"]).run(BOX, Path("/env"), [])
     assert {"--device=nvidia.com/gpu=1", "--device=nvidia.com/gpu=3"} <= set(argv)
+
+
+def test_a_container_mounts_what_was_opened_for_it(
+    tmp_path: Path, store: tuple[str, ...], place: Path
+) -> None:
+    said: dict[str, Any] = {
+        str(place / "sets"): {"workspaces": ["*"]},
+        str(place): {"workspaces": ["*"], "write": True},
+    }
+    named = tuple(Named.from_settings(path, more) for path, more in said.items())
+    bench = LocalBench(tmp_path, {"engine": "podman", "engine_options": store, "folders": named})
+    command = """
+    cat /mnt/s/file; touch /mnt/s/x || echo no; touch /mnt/o/made; touch $PAI_OUTPUT_DIR/made; id -u
+    touch /empty/x /job/e/x && ls /empty /job/e; df -k /mem /dev/shm | grep -c ' 3072 '; echo $PAI_OUTPUT_DIR
+    """
+    memory = {"medium": "Memory", "sizeLimit": "3Mi"}
+    mounts = (
+        Mount(uri=f"file://{place}/sets", path="/mnt/s"),
+        Mount(uri=f"file://{place}/out", path="/mnt/o"),
+        Mount(uri=f"{place}/out/new", purpose=MountPurpose.OUTPUT),
+        Mount(uri="emptydir://", path="/empty"),
+        Mount(uri="emptydir://", path="/job/e"),
+        Mount(uri="emptydir://", path="/mem", options=memory),
+        Mount(uri="emptydir://", path="/dev/shm", options=memory),
+    )
+    (place / "out" / "new").mkdir()
+    (place / "out" / "new").chmod(0o777)
+    handle = bench.backend.submit(bench.submission(inside(command), mounts=mounts))
+    seen = wait_until_over(bench.backend, handle)
+    assert seen.state is State.SUCCEEDED, log_of(bench.backend, handle)
+    lines = [line for line in log_of(bench.backend, handle).splitlines() if "cannot touch" not in line]
+    uid = bench.config.uid_base + 7
+    listing = ["/empty:", "x", "", "/job/e:", "x"]
+    assert lines == ["of the set", "no", str(uid), *listing, "2", f"{place}/out/new"]
+    assert (place / "out" / "made").stat().st_uid == uid
+    assert (place / "out" / "new" / "made").exists()
+    assert containers(bench) == ""
+    assert str(bench.config.root) not in Path("/proc/self/mountinfo").read_text()
+    bench.close()
+
+
+def test_a_link_that_came_after_the_check_is_no_way_out_of_a_container_either(
+    tmp_path: Path, store: tuple[str, ...], place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    faults = tmp_path / "faults"
+    faults.mkdir()
+    (faults / "wrapper.claimed").write_text("STOP")
+    monkeypatch.setenv("CONSOLE_FAULTS", str(faults))
+    named = (Named.from_settings(str(place), {"workspaces": ["*"], "write": True}),)
+    bench = LocalBench(tmp_path, {"engine": "podman", "engine_options": store, "folders": named})
+    mounts = (Mount(uri=f"{place}/sets", path="/mnt/x"),)
+    handle = bench.backend.submit(bench.submission(inside("ls /mnt/x"), mounts=mounts))
+    wait_for(lambda: list(faults.glob("*.taken.*")))
+    (place / "sets").rename(place / "before")
+    (place / "sets").symlink_to(bench.home)
+    seen = wait_until_over(bench.backend, handle)
+    assert seen.reason.code is ReasonCode.START_FAILED
+    assert "jobs" not in log_of(bench.backend, handle)
+    assert containers(bench) == ""
+    bench.close()
+
+
+def test_an_engine_that_is_only_told_paths_mounts_no_folder_that_others_could_exchange(
+    tmp_path: Path, place: Path
+) -> None:
+    config = LocalBench(
+        tmp_path,
+        {
+            "folders": (
+                Named.from_settings(str(place), {"workspaces": ["*"], "write": True}),
+                Named.from_settings(str(place / "sets"), {"workspaces": ["*"]}),
+                Named.from_settings("/opt", {"workspaces": ["*"]}),
+            )
+        },
+    )
+    docker = accept.Means(Isolation.PERSONS, ("docker",))
+    for uri in (f"{place}/out", f"{place}/sets", "/opt/x"):
+        submission = config.submission(inside("true"), mounts=(Mount(uri=uri, path="/mnt/x"),))
+        with pytest.raises(Refused) as refused:
+            accept.refuse_impossible(submission, config.config, docker)
+        assert refused.value.reason.params == {"why": "mount_unsteady", "place": uri, "setting": "folders"}
+    submission = config.submission(inside("true"), mounts=(Mount(uri="/opt", path="/mnt/x"),))
+    assert accept.refuse_impossible(submission, config.config, docker).bounds[0].source == "/opt"

@@ -1,0 +1,68 @@
+"""What a plan lays into its jobs, opened for one replica: the last look before it is mounted."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from pathlib import Path
+
+from jobs.backends.local import targets
+from jobs.backends.local.errand import Errand
+from jobs.backends.local.files import Folder
+from jobs.backends.local.opening import Owner, make_inner, open_bound
+from jobs.backends.local.provisions import Bound, Kind
+from jobs.backends.local.view import CannotLay, Laid
+
+
+def opened(errand: Errand) -> list[Laid]:
+    """Everything by its descriptor, made where it is to be made; CannotLay with the first trouble."""
+    for bound in errand.plan.bounds:
+        if bound.kind is Kind.INNER:
+            _make_inner(errand, bound)
+    pairs = enumerate(errand.plan.bounds)
+    return [_laid(errand, bound, index) for index, bound in pairs if bound.kind is not Kind.INNER]
+
+
+def close(mounts: Iterable[Laid]) -> None:
+    """Let go of what was opened."""
+    for laid in mounts:
+        if laid.source is not None:
+            os.close(laid.source)
+
+
+def empty_folder(errand: Errand, index: int) -> Path:
+    """The replica's own folder behind a place that is empty at first."""
+    return errand.path / "empty" / errand.place.name / str(index)
+
+
+def _laid(errand: Errand, bound: Bound, index: int) -> Laid:
+    if bound.kind is Kind.MEMORY:
+        return Laid(bound.path, None, size_mib=bound.size_mib or errand.place.role.memory_mib)
+    try:
+        source = _open(errand, bound, index)
+    except OSError as error:
+        raise CannotLay(f"{bound.source or bound.path}: {error.strerror}") from error
+    return Laid(bound.path, source, bound.read_only, anywhere=bound.at_its_own_place)
+
+
+def _make_inner(errand: Errand, bound: Bound) -> None:
+    with Folder.open(errand.file("work")) as work:
+        try:
+            make_inner(work.fd, bound.path.removeprefix(targets.WORK), _owner(errand))
+        except OSError as error:
+            raise CannotLay(f"{bound.path}: {error.strerror}") from error
+
+
+def _owner(errand: Errand) -> Owner:
+    return errand.plan.uid, errand.plan.gid
+
+
+def _open(errand: Errand, bound: Bound, index: int) -> int:
+    owner = _owner(errand)
+    if bound.on_this_machine:
+        return open_bound(bound, owner)
+    folder = empty_folder(errand, index)
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    if os.geteuid() == 0:
+        os.chown(folder, *owner)
+    return os.open(folder, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW)

@@ -1,0 +1,216 @@
+"""From the places that a job file names to what is laid into the job, or the reason why it can't be.
+
+A place on this machine is `file:///…`, a plain absolute path, or a dataset that the settings map to a
+folder.  A place elsewhere can only be told to the job, which is all that OpenPAI's directories ever are;
+where something would have to be mounted the job is refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final, Self
+
+from jobs.backends.base import Refused
+from jobs.backends.local import targets
+from jobs.backends.local.environment import FILE_SYSTEM
+from jobs.backends.local.folders import Asker, Folders, Grant, parts_of
+from jobs.backends.local.isolation import Isolation
+from jobs.backends.local.opening import Owner, check_folder
+from jobs.backends.local.provisions import Bound, Kind
+from jobs.dialects import amounts
+from jobs.dialects.fields import Quantity
+from jobs.spec import Mount, MountPurpose
+from jobs.states import Params, Reason, ReasonCode
+
+DEFAULT_FILE_SYSTEM: Final = "$PAI_DEFAULT_FS_URI"
+"""OpenPAI v0.14 replaces these in the places of a job file; so does this backend."""
+
+EMPTY_SCHEME: Final = "emptydir://"
+"""A folder of the replica's own, empty at first (Kubernetes); in memory with the option medium=Memory."""
+
+INNER_OUTPUT: Final = f"{targets.WORK}/output"
+"""OpenPAI's default file system where the settings name none: a folder that goes with the attempt."""
+
+_FILE_SCHEMES: Final = ("file://localhost/", "file:///")
+_OUTPUT: Final = "Output"
+
+
+@dataclass(frozen=True, slots=True)
+class Dataset:
+    """A folder that job files call by an id, or by a URI of another system; `path` is where it is mounted
+    if they do not say.
+    """
+
+    folder: str
+    path: str = ""
+
+    @classmethod
+    def from_settings(cls, said: str | Mapping[str, Any]) -> Self:
+        """`"/data/x"`, or `{"folder": "/data/x", "path": "/mnt/x"}`; TypeError for anything else."""
+        return cls(said) if isinstance(said, str) else cls(**said)
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What the settings say about places; `file_system` stands for OpenPAI's default one ('' for none)."""
+
+    folders: Folders
+    datasets: Mapping[str, Dataset]
+    file_system: str = ""
+
+    def at(self, uri: str) -> Dataset | None:
+        """The folder of a place elsewhere that the settings know by its URI, or that of one around it."""
+        around = (name for name in self.datasets if "://" in name and _lies_in(uri, name))
+        name = max(around, key=len, default=None)
+        if name is None:
+            return None
+        dataset, rest = self.datasets[name], uri[len(name) :].strip("/")
+        return Dataset(f"{dataset.folder}/{rest}" if rest else dataset.folder, dataset.path)
+
+
+@dataclass(frozen=True, slots=True)
+class Ground:
+    """For whom and onto what it is laid.
+
+    `contained` and `plain` say that some replicas run in containers, or as plain processes; `staged` that
+    folders reach the container engine by descriptors.
+    """
+
+    asker: Asker
+    owner: Owner
+    job: str
+    isolation: Isolation
+    contained: bool
+    plain: bool
+    staged: bool
+
+    @property
+    def can_bind(self) -> bool:
+        """Whether every replica has a view of its own, in which something can be laid anywhere."""
+        return not self.plain or self.isolation is not Isolation.NONE
+
+
+def refused(why: str, **params: str | int | None) -> Refused:
+    """The refusal for a reason of `jobs.messages.refusals`."""
+    said: Params = {"why": why, **params}
+    return Refused(Reason(ReasonCode.REFUSED, said))
+
+
+class Layer:
+    """Works out what is laid in: `bounds`, the `locations` that the job is told, and `shm_mib` of shared
+    memory (0: what the roles say).  Each method raises Refused.
+    """
+
+    def __init__(self, known: Known, ground: Ground) -> None:
+        self._known, self._ground = known, ground
+        self.bounds: list[Bound] = []
+        self.shm_mib = 0
+        self.locations: dict[str, str] = {FILE_SYSTEM: known.file_system} if known.file_system else {}
+
+    def lay(self, mount: Mount) -> None:
+        """One place of the job file."""
+        bound, told = self._bound(mount)
+        if bound is not None and bound.kind is Kind.MEMORY and bound.path == targets.SHARED_MEMORY:
+            self.shm_mib = bound.size_mib
+        elif bound is not None:
+            self._check(bound, mount)
+            self.bounds.append(bound)
+        if told:
+            self.locations.setdefault(mount.purpose.value, told)
+
+    def grant(self, path: str) -> Grant:
+        """What the person may do with a folder of this machine."""
+        found = self._known.folders.grant(path, self._ground.asker)
+        if found is None:
+            workspace = self._ground.asker.workspace
+            raise refused("mount_not_allowed", place=path, workspace=workspace, setting="folders")
+        return found
+
+    def _bound(self, mount: Mount) -> tuple[Bound | None, str]:
+        """What is laid in, if anything, and what PAI_DATA_DIR and its kin say."""
+        uri, path = self._resolved(mount.uri), mount.path and targets.tidy(mount.path)
+        dataset = self._known.datasets.get(mount.id) or self._known.at(uri)
+        if dataset is not None:
+            uri, path = dataset.folder, path or dataset.path
+            if not path and mount.id:
+                raise refused("mount_without_path", id=mount.id)
+        elif mount.id and not mount.uri:
+            raise refused("mount_unknown", id=mount.id, setting="datasets")
+        if uri.startswith(EMPTY_SCHEME):
+            return self._empty(mount, path), ""
+        place = local_path(uri)
+        if place is not None:
+            bound = self._folder(mount, place, path)
+            return bound, bound.path
+        if path:
+            raise refused("mount_elsewhere", place=mount.uri, path=path)
+        if mount.purpose is MountPurpose.OUTPUT and uri.startswith(DEFAULT_FILE_SYSTEM):
+            return Bound(INNER_OUTPUT, Kind.INNER), INNER_OUTPUT
+        return None, mount.uri
+
+    def _resolved(self, uri: str) -> str:
+        """The URI with OpenPAI's names replaced, as far as they mean something here."""
+        asker = self._ground.asker
+        names = {"$PAI_JOB_NAME": self._ground.job, "$PAI_USER_NAME": asker.user, "$PAI_USERNAME": asker.user}
+        if self._known.file_system:
+            uri = uri.replace(DEFAULT_FILE_SYSTEM, self._known.file_system)
+        for name, value in names.items():
+            uri = uri.replace(name, value)
+        return uri
+
+    def _folder(self, mount: Mount, place: str, path: str) -> Bound:
+        output = mount.purpose is MountPurpose.OUTPUT
+        root = self._known.file_system
+        store = (*parts_of(root), _OUTPUT, self._ground.asker.user)
+        parts = parts_of(place)
+        if output and root and parts[:-1] == store:
+            source = f"{root}/{'/'.join(parts[len(parts_of(root)) :])}"
+            return Bound(path or source, Kind.STORE, source, root=root)
+        granted = self.grant(place)
+        if output and not granted.write:
+            raise refused("mount_read_only", place=place, setting="folders")
+        if self._ground.contained and not self._ground.staged and not granted.steady:
+            raise refused("mount_unsteady", place=place, setting="folders")
+        if not output:
+            self._check_there(granted.path)
+        kind = Kind.OUTPUT if output else Kind.FOLDER
+        read_only = mount.read_only or not granted.write
+        return Bound(path or granted.path, kind, granted.path, read_only)
+
+    def _check_there(self, path: str) -> None:
+        try:
+            check_folder(path, self._ground.owner)
+        except OSError as error:
+            raise refused("mount_no_folder", place=path, error=error.strerror) from error
+
+    def _empty(self, mount: Mount, path: str) -> Bound:
+        if not path:
+            raise refused("mount_without_path", id=mount.uri)
+        if mount.options.get("medium") == "Memory":
+            size = amounts.read(mount.options.get("sizeLimit", ""), Quantity.MEMORY, bare="b")
+            return Bound(path, Kind.MEMORY, size_mib=amounts.whole(size) if size else 0)
+        inner = path.startswith(f"{targets.WORK}/")
+        return Bound(path, Kind.INNER if inner else Kind.EMPTY)
+
+    def _check(self, bound: Bound, mount: Mount) -> None:
+        at_home = bound.at_its_own_place and targets.is_sayable(bound.path)
+        if not (targets.is_free(bound.path) or at_home):
+            raise refused("mount_over", path=bound.path)
+        there_anyway = bound.at_its_own_place and not mount.read_only
+        if not (there_anyway or bound.kind is Kind.INNER or self._ground.can_bind):
+            raise refused("mount_needs_view", path=bound.path)
+        if (twice := targets.clash(one.path for one in (*self.bounds, bound))) is not None:
+            raise refused("mount_twice", path=twice)
+
+
+def _lies_in(uri: str, around: str) -> bool:
+    return uri == around or uri.startswith(around if around.endswith("/") else f"{around}/")
+
+
+def local_path(uri: str) -> str | None:
+    """The path of a place on this machine; None for a place elsewhere."""
+    for scheme in _FILE_SCHEMES:
+        if uri.startswith(scheme):
+            return uri[len(scheme) - 1 :]
+    return uri if uri.startswith("/") else None

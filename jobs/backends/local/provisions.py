@@ -1,0 +1,55 @@
+"""What is laid into a replica before its command starts, as the plan says it.
+
+Plain dataclasses, for the same reason as in `plan`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, Self
+
+
+class Kind(StrEnum):
+    """What lies behind a place in the job.
+
+    FOLDER: a folder of this machine.  OUTPUT: likewise, and made with the person's rights where it is
+    missing.  STORE: likewise, and made for the person by the console, below `Bound.root`.
+    MEMORY: a file system in memory.  EMPTY: an empty folder that goes with the attempt.  INNER: likewise,
+    in the replica's own folder.
+    """
+
+    FOLDER = "folder"
+    OUTPUT = "output"
+    STORE = "store"
+    MEMORY = "memory"
+    EMPTY = "empty"
+    INNER = "inner"
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """One place: `path` in the job; `source` on this machine, without links in it; `size_mib` of memory."""
+
+    path: str
+    kind: Kind
+    source: str = ""
+    read_only: bool = False
+    root: str = ""
+    size_mib: int = 0
+
+    @property
+    def on_this_machine(self) -> bool:
+        """Whether it is a folder that outlives the job."""
+        return bool(self.source)
+
+    @property
+    def at_its_own_place(self) -> bool:
+        """Whether the job finds it where the machine has it."""
+        return self.path == self.source
+
+    @classmethod
+    def load(cls, value: Mapping[str, Any]) -> Self:
+        """From JSON."""
+        return cls(**{**value, "kind": Kind(value["kind"])})

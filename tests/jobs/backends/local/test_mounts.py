@@ -1,0 +1,312 @@
+"""Places outside a job, seen from inside it, in each mode that is possible on this machine."""
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from jobs.backends.base import Person, Refused
+from jobs.backends.local.detection import detect
+from jobs.backends.local.folders import Named
+from jobs.backends.local.isolation import Isolation
+from jobs.backends.local.places import Dataset
+from jobs.backends.local.plan import Plan
+from jobs.spec import Mount, MountPurpose
+from jobs.states import State
+from tests.jobs.backends.benches import CHECKOUT, LocalBench, log_of, role, wait_until_over
+
+DEFAULT_OUTPUT = "$PAI_DEFAULT_FS_URI/Output/$PAI_USER_NAME/$PAI_JOB_NAME"
+
+
+def settings_for(place: Path) -> dict[str, Any]:
+    said: dict[str, dict[str, Any]] = {
+        str(place / "sets"): {"workspaces": ["vision"]},
+        str(place / "out"): {"workspaces": ["*"], "write": True},
+    }
+    return {
+        "folders": tuple(Named.from_settings(path, more) for path, more in said.items()),
+        "datasets": {
+            "d-1": Dataset(str(place / "sets"), "/mnt/one"),
+            "d-2": Dataset(str(place / "sets")),
+            "d-3": Dataset(str(place)),
+            "pfs://pfs-9": Dataset(str(place / "out")),
+            "pfs://pfs-9/deep": Dataset(str(place / "sets")),
+        },
+        "file_system": str(place / "store"),
+    }
+
+
+@pytest.fixture
+def bench(tmp_path: Path, place: Path) -> Iterator[LocalBench]:
+    if detect(sys.executable) is not Isolation.PERSONS:
+        pytest.skip("user ids for every person need root and mount namespaces")
+    made = LocalBench(tmp_path, settings_for(place))
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def open_bench(tmp_path: Path, place: Path) -> Iterator[LocalBench]:
+    made = LocalBench(tmp_path, {**settings_for(place), "isolation": Isolation.NONE})
+    yield made
+    made.close()
+
+
+def run(bench: LocalBench, command: str, *mounts: Mount, **more: Any) -> list[str]:
+    """The lines of a job of the workspace `vision` that mounts all of it."""
+    submission = bench.submission(role(command), mounts=mounts, **{"workspace": "vision", **more})
+    handle = bench.backend.submit(submission)
+    seen = wait_until_over(bench.backend, handle)
+    assert seen.state is State.SUCCEEDED, (seen.reason, log_of(bench.backend, handle))
+    assert (bench.attempt(handle) / "supervisor.log").read_text() == ""
+    return log_of(bench.backend, handle).splitlines()
+
+
+def why(bench: LocalBench, *mounts: Mount, **more: Any) -> dict[str, Any]:
+    """Why a job that mounts all of it is refused."""
+    with pytest.raises(Refused) as refused:
+        bench.backend.submit(bench.submission(mounts=mounts, **{"workspace": "vision", **more}))
+    return dict(refused.value.reason.params)
+
+
+def test_a_folder_is_where_the_job_file_says_and_can_be_written_to_where_that_is_allowed(
+    bench: LocalBench, place: Path
+) -> None:
+    command = """
+    cat /mnt/data/sets/file; touch /mnt/data/sets/new 2>/dev/null || echo read-only
+    echo made > /made/here/result; echo inner > /job/in/ner; echo $PAI_DATA_DIR; ls /job
+    """
+    lines = run(
+        bench,
+        command,
+        Mount(uri=f"file://{place}/sets", path="/mnt/data/sets"),
+        Mount(uri=f"{place}/out", path="/made//here/"),
+        Mount(uri=f"file://localhost{place}/out", path="/job/in"),
+    )
+    assert lines == ["of the set", "read-only", "/mnt/data/sets", "in"]
+    assert (place / "out" / "result").read_text() == "made\n"
+    assert (place / "out" / "ner").read_text() == "inner\n"
+    assert not (place / "sets" / "new").exists()
+    assert not Path("/made").exists()
+    assert not Path("/mnt/data").exists()
+
+
+def test_read_only_is_kept_though_the_folder_could_be_written_to(bench: LocalBench, place: Path) -> None:
+    command = "touch /mnt/o/x 2>/dev/null || echo no; mount -o remount,rw /mnt/o 2>/dev/null || echo no"
+    lines = run(bench, command, Mount(uri=f"{place}/out", path="/mnt/o", read_only=True))
+    assert lines == ["no", "no"]
+    assert not (place / "out" / "x").exists()
+
+
+def test_what_lies_beside_a_mounted_place_is_still_there(bench: LocalBench, place: Path) -> None:
+    """In the view a folder of ours has taken the place of `beside`; nothing of that is on the machine."""
+    beside = place / "beside"
+    (beside / "deep").mkdir(parents=True)
+    beside.chmod(0o711)
+    (beside / "deep").chmod(0o755)
+    (beside / "deep" / "file").write_text("still there\n")
+    (beside / "file").write_text("this too\n")
+    (beside / "file").chmod(0o644)
+    (beside / "link").symlink_to("file")
+    closed = place / "closed"
+    (closed / "open").mkdir(parents=True)
+    (closed / "open").chmod(0o777)
+    (closed / "open" / "file").write_text("nobody's business\n")
+    (closed / "open" / "file").chmod(0o644)
+    closed.chmod(0o700)
+    command = f"""
+    cat {beside}/new/file {beside}/deep/file {beside}/file {beside}/link
+    ls {beside} 2>/dev/null || echo unlisted
+    cat {closed}/new/file; ls {closed}; cat {closed}/open/file 2>/dev/null || echo hidden
+    """
+    lines = run(
+        bench,
+        command,
+        Mount(uri=f"{place}/sets", path=f"{beside}/new"),
+        Mount(uri=f"{place}/sets", path=f"{closed}/new"),
+    )
+    told = ["of the set", "still there", "this too", "this too", "unlisted"]
+    assert lines == [*told, "of the set", "new", "hidden"]
+    assert not (beside / "new").exists()
+    assert not (closed / "new").exists()
+
+
+def test_a_dataset_is_a_folder_that_the_settings_name(bench: LocalBench, place: Path) -> None:
+    assert run(bench, "cat /mnt/one/file", Mount(id="d-1")) == ["of the set"]
+    assert run(bench, "cat /two/file", Mount(id="d-2", path="/two")) == ["of the set"]
+    assert why(bench, Mount(id="d-2")) == {"why": "mount_without_path", "id": "d-2"}
+    assert why(bench, Mount(id="d-9", path="/x")) == {
+        "why": "mount_unknown",
+        "id": "d-9",
+        "setting": "datasets",
+    }
+    assert why(bench, Mount(id="d-3", path="/x"))["why"] == "mount_not_allowed"
+
+
+def test_a_place_of_another_system_may_be_a_folder_here(bench: LocalBench, place: Path) -> None:
+    (place / "out" / "below").mkdir()
+    (place / "out" / "below").chmod(0o755)
+    (place / "out" / "below" / "file").write_text("below\n")
+    (place / "out" / "below" / "file").chmod(0o644)
+    command = "cat /mnt/a/file /mnt/b/file"
+    mounts = (Mount(uri="pfs://pfs-9/deep", path="/mnt/a"), Mount(uri="pfs://pfs-9/below/", path="/mnt/b"))
+    assert run(bench, command, *mounts) == ["of the set", "below"]
+    assert why(bench, Mount(uri="pfs://pfs-99", path="/mnt/a"))["why"] == "mount_elsewhere"
+    assert why(bench, Mount(uri="pfs://pfs-9/../x", path="/mnt/a"))["why"] == "mount_not_allowed"
+
+
+def test_memory_is_as_large_as_it_is_asked_for_and_an_empty_folder_is_on_the_disk(bench: LocalBench) -> None:
+    memory = {"medium": "Memory", "sizeLimit": "3Mi"}
+    command = """
+    df --output=fstype,size -BM /mem /dev/shm | tail -n 2 | tr -s ' '
+    touch /empty/x /job/also/x && ls -A /empty /job/also | wc -w; stat -f -c %T /empty
+    """
+    lines = run(
+        bench,
+        command,
+        Mount(uri="emptydir://", path="/mem", options=memory),
+        Mount(uri="emptydir://", path="/dev/shm", options={**memory, "sizeLimit": "5Mi"}),
+        Mount(uri="emptydir://", path="/empty"),
+        Mount(uri="emptydir://", path="/job/also"),
+    )
+    assert lines[:2] == ["tmpfs 3M", "tmpfs 5M"]
+    assert lines[2] == "4"
+    assert lines[3] != "tmpfs"
+
+
+def test_openpais_directories_are_told_by_the_paths_at_which_they_are(bench: LocalBench, place: Path) -> None:
+    command = "cat $PAI_DATA_DIR/file; touch $PAI_DATA_DIR/x || true; echo r > $PAI_OUTPUT_DIR/result"
+    lines = run(
+        bench,
+        f"({command}) 2>/dev/null; echo $PAI_DATA_DIR $PAI_OUTPUT_DIR $PAI_DEFAULT_FS_URI",
+        Mount(uri=f"file://{place}/sets"),
+        Mount(purpose=MountPurpose.OUTPUT, uri=f"file://{place}/out/of/{{}}"),
+    )
+    assert lines == ["of the set", f"{place}/sets {place}/out/of/{{}} {place}/store"]
+    assert (place / "out/of/{}/result").read_text() == "r\n"
+
+
+def test_the_default_output_is_the_persons_own_and_outlives_the_job(bench: LocalBench, place: Path) -> None:
+    default = Mount(purpose=MountPurpose.OUTPUT, uri=DEFAULT_OUTPUT)
+    for person in (Person("alice", 7), Person("bob", 8)):
+        submission = bench.submission(
+            role("echo $PAI_USER_NAME >> $PAI_OUTPUT_DIR/x; ls $PAI_OUTPUT_DIR/../../*/* 2>&1"),
+            mounts=(default,),
+            person=person,
+        )
+        handle = bench.backend.submit(submission)
+        wait_until_over(bench.backend, handle)
+        bench.backend.forget(handle)
+        made = place / "store" / "Output" / person.name / "bench"
+        assert (made / "x").read_text() == f"{person.name}\n"
+        assert made.stat().st_uid == bench.config.uid_base + person.number
+        assert made.stat().st_mode & 0o077 == 0
+        assert made.parent.stat().st_uid == 0
+    other = Mount(purpose=MountPurpose.OUTPUT, uri="$PAI_DEFAULT_FS_URI/Output/bob/bench")
+    assert why(bench, other)["why"] == "mount_not_allowed"
+    escape = Mount(purpose=MountPurpose.OUTPUT, uri=DEFAULT_OUTPUT)
+    assert why(bench, escape, name="../bob/bench")["why"] == "mount_not_allowed"
+
+
+def test_without_a_place_for_it_the_default_output_goes_with_the_job(tmp_path: Path) -> None:
+    for mode in {detect(sys.executable), Isolation.NONE}:
+        folder = tmp_path / mode
+        folder.mkdir()
+        bench = LocalBench(folder, {"isolation": mode})
+        default = Mount(purpose=MountPurpose.OUTPUT, uri=DEFAULT_OUTPUT)
+        handle = bench.backend.submit(bench.submission(role("echo r > $PAI_OUTPUT_DIR/x"), mounts=(default,)))
+        assert wait_until_over(bench.backend, handle).state is State.SUCCEEDED
+        assert (bench.attempt(handle) / "work/worker-0/output/x").read_text() == "r\n"
+        bench.close()
+
+
+def test_places_elsewhere_are_told_and_never_half_mounted(bench: LocalBench) -> None:
+    lines = run(bench, "echo $PAI_DATA_DIR", Mount(uri="hdfs://name:9000/data"))
+    assert lines == ["hdfs://name:9000/data"]
+    for uri in ("oss://bucket/data/", "pfs://pfs-1/", "s3://bucket", "file://other-host/data", "data"):
+        assert why(bench, Mount(uri=uri, path="/mnt/x")) == {
+            "why": "mount_elsewhere",
+            "place": uri,
+            "path": "/mnt/x",
+        }
+
+
+def test_a_place_is_for_the_workspaces_that_the_settings_name(bench: LocalBench, place: Path) -> None:
+    mount = Mount(uri=f"{place}/sets", path="/mnt/x")
+    assert why(bench, mount, workspace="speech") == {
+        "why": "mount_not_allowed",
+        "place": f"{place}/sets",
+        "workspace": "speech",
+        "setting": "folders",
+    }
+    output = Mount(purpose=MountPurpose.OUTPUT, uri=f"{place}/sets", path="/mnt/x")
+    assert why(bench, output)["why"] == "mount_read_only"
+    absent = why(bench, Mount(uri=f"{place}/sets/none", path="/mnt/x"))
+    assert (absent["why"], absent["error"]) == ("mount_no_folder", "No such file or directory")
+    assert why(bench, Mount(uri=f"{place}/sets/file", path="/mnt/x"))["why"] == "mount_no_folder"
+
+
+def test_without_a_view_only_what_is_in_its_place_already_can_be_had(
+    open_bench: LocalBench, place: Path
+) -> None:
+    lines = run(
+        open_bench,
+        "cat $PAI_DATA_DIR/file; touch $PAI_OUTPUT_DIR/x /job/also 2>/dev/null; touch also/x; ls",
+        Mount(uri=f"file://{place}/sets"),
+        Mount(purpose=MountPurpose.OUTPUT, uri=f"file://{place}/out/new"),
+        Mount(uri="emptydir://", path="/job/also"),
+    )
+    assert lines == ["of the set", "also"]
+    assert (place / "out/new/x").exists()
+    for mount in (
+        Mount(uri=f"{place}/sets", path="/mnt/x"),
+        Mount(uri=f"{place}/sets", read_only=True),
+        Mount(uri="emptydir://", path="/mem", options={"medium": "Memory"}),
+    ):
+        assert why(open_bench, mount)["why"] == "mount_needs_view"
+
+
+def test_without_root_a_folder_is_mounted_into_a_view_of_ones_own(place: Path) -> None:
+    told = {
+        "command": "cat /mnt/x/file; touch /mnt/x/n || echo no; touch /mnt/o/made && ls /mnt/o",
+        "folders": {
+            str(place / "sets"): {"workspaces": ["*"]},
+            str(place / "out"): {"workspaces": ["*"], "write": True},
+        },
+        "mounts": [
+            {"uri": f"file://{place}/sets", "path": "/mnt/x"},
+            {"uri": f"{place}/out", "path": "/mnt/o"},
+        ],
+    }
+    home = place / "console"
+    home.mkdir()
+    process = subprocess.run(
+        [sys.executable, "-m", "tests.jobs.backends.local.nobody", str(home), json.dumps(told)],
+        cwd=CHECKOUT,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    if "mount_needs_view" in process.stderr:
+        pytest.skip("this kernel gives ordinary users no namespaces")
+    assert process.returncode == 0, process.stderr
+    answer = json.loads(process.stdout)
+    lines = [line for line in answer["log"].splitlines() if "cannot touch" not in line]
+    assert lines == ["of the set", "no", "made"], answer
+
+
+def test_a_plan_without_such_places_is_one_that_earlier_releases_read(bench: LocalBench, place: Path) -> None:
+    formats = {}
+    for name, mounts in (("none", ()), ("some", (Mount(uri=f"{place}/sets", path="/mnt/x"),))):
+        handle = bench.backend.submit(bench.submission(mounts=mounts, workspace="vision"))
+        wait_until_over(bench.backend, handle)
+        written = json.loads((bench.attempt(handle) / "plan.json").read_text())
+        formats[name] = written["format"]
+        assert ("bounds" in written) == bool(mounts)
+        assert json.loads(json.dumps(Plan.load(written).dump())) == written
+    assert formats == {"none": 1, "some": 2}
