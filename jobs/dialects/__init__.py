@@ -24,6 +24,7 @@ _HOMES: Final[Mapping[str, str]] = MappingProxyType(
         "dlc": "jobs.dialects.dlc",
         "dlc-params": "jobs.dialects.dlc_params",
         "aihc": "jobs.dialects.aihc",
+        "sbatch": "jobs.dialects.sbatch",
     }
 )
 """Name → module with a `DIALECT`, and its table of keys in `FIELDS`."""

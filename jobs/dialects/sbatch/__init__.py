@@ -1,0 +1,86 @@
+"""Scripts for Slurm's sbatch: the `#SBATCH` lines are understood, the commands behind them are not touched.
+
+How a script becomes a job (the whole table is in `docs/sbatch.md`):
+
+- Slurm runs a script once, on the first node of its allocation; what runs elsewhere is started by the
+  srun calls inside of it.  So a script is one role, `main`, whose command is everything behind the
+  options, and a replica is a node's share of what was asked for.  With several replicas, or where the
+  commands call srun, the job's framework is `slurm`: only Slurm starts such a job as it is meant.
+- A heterogeneous job is one role for each component, `main`, `hetjob-1` …, all with the same command.
+- A job with several roles or replicas that is not Slurm's own becomes a script that starts each role with
+  an srun of its own (`launcher`), in a component of its own; there a replica is a task.  That script is
+  read back as what it was made of.
+- An option without a neutral meaning is kept in the extras and told.  `--array` is refused: it stands for
+  many jobs, and nobody could say which of them is meant.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+from jobs.dialects.base import MAX_BYTES, Fix, Guess, Parsed, Position, Refused, Rendered
+from jobs.dialects.field_map import rows
+from jobs.dialects.sbatch import options, reading, secrets, writing
+from jobs.dialects.sbatch.header import read
+from jobs.dialects.sbatch.lines import commands_at
+from jobs.dialects.schema import json_schema
+from jobs.spec import JobSpec
+
+FIELDS: Final = rows(options.RULES)
+"""What a script's options can say, one by one."""
+
+_DIRECTIVE: Final = re.compile(r"^[ \t]*\d*[ \t]*#(?:SBATCH|SLURM)(?=[ \t-])", re.MULTILINE)
+_SHEBANG: Final = re.compile(r"\ufeff?[ \t]*(?:\d{1,6}[ \t]+)?#!")
+
+
+class Sbatch:
+    """The dialect."""
+
+    name: str = writing.NAME
+
+    def sniff(self, text: str) -> Guess | None:
+        """By its `#SBATCH` lines; any other script could be one too."""
+        if len(text) > MAX_BYTES:
+            return None
+        if _DIRECTIVE.search(text, 0, max(commands_at(text), 1)):
+            return Guess(100, "sbatch_lines")
+        if _DIRECTIVE.search(text) and _SHEBANG.match(text):
+            return Guess(90, "sbatch_lines")
+        return Guess(60, "shebang") if _SHEBANG.match(text) else None
+
+    def parse(self, text: str) -> Parsed:
+        """See `base.Dialect`."""
+        return reading.parse(text)
+
+    def render(self, spec: JobSpec, extras: Mapping[str, object], base: str | None = None) -> Rendered:
+        """See `base.Dialect`."""
+        return writing.render(spec, extras, base)
+
+    def locate(self, text: str, pointer: str) -> Position | None:
+        """See `base.Dialect`."""
+        try:
+            return read(text).position(pointer)
+        except Refused:
+            return None
+
+    def apply_fixes(self, text: str, fixes: Iterable[Fix]) -> str:
+        """See `base.Dialect`."""
+        return writing.apply_fixes(text, fixes)
+
+    def with_secrets(self, text: str, values: Mapping[str, str]) -> str:
+        """See `base.Dialect`; each value is quoted for the place where it stands."""
+        try:
+            script = read(text)
+        except Refused:
+            return text
+        told = secrets.read(script)
+        return secrets.text_with(script, told, secrets.filled(told, values))
+
+    def schema(self) -> Mapping[str, object]:
+        """See `base.Dialect`; the options of a script as the keys of one object."""
+        return json_schema("Slurm sbatch script, options", options.RULES)
+
+
+DIALECT: Final = Sbatch()

@@ -1,0 +1,252 @@
+"""An sbatch script → JobSpec."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from jobs.dialects import commands
+from jobs.dialects.base import Parsed
+from jobs.dialects.findings import Findings
+from jobs.dialects.placeholders import looks_secret
+from jobs.dialects.record import Record, short
+from jobs.dialects.sbatch import secrets, sizes
+from jobs.dialects.sbatch.amounts import nodes as node_range
+from jobs.dialects.sbatch.checks import check
+from jobs.dialects.sbatch.header import read
+from jobs.dialects.sbatch.launcher import Started
+from jobs.dialects.sbatch.lines import SCRIPT, Script, pointer_of
+from jobs.dialects.sbatch.meaning import DEFAULT_NAME, meaning, understood
+from jobs.dialects.sbatch.options import OPTIONS, SBATCH
+from jobs.dialects.sbatch.script import BASH
+from jobs.dialects.sbatch.secrets import Told
+from jobs.dialects.sbatch.values import image
+from jobs.dialects.variables import Variables, collect
+from jobs.spec import CompletionPolicy, Framework, JobSpec, NodeChoice, Resources, RetryPolicy, TaskRole
+
+MAIN: Final = "main"
+INTERPRETER: Final = "interpreter"
+"""An extra: the shell, where it is spelled otherwise than `/bin/bash`."""
+
+SPELLING: Final = "spelling"
+"""An extra: for each component, the options that a JobSpec was read from, as they were written."""
+
+IMAGE_OPTION: Final = "--container-image="
+
+_CALLS: Final = re.compile(
+    r"^[^#\n]*?(?<![\w.$-])(srun|sbatch|salloc|scontrol|scancel|sattach|sbcast)(?=[ \t\\;|&)]|$)",
+    re.MULTILINE,
+)
+_VARIABLE: Final = re.compile(r"\$\{?(SLURM_[A-Z_]+)")
+_ASSIGNED: Final = re.compile(
+    r"^[ \t]*(?:export[ \t]+)?(?P<name>[A-Za-z_][A-Za-z0-9_]*)=[\"']?(?P<value>[^\s\"'$`]+)", re.MULTILINE
+)
+_MOST_NAMED: Final = 8
+_LONGEST_NAME: Final = 256
+
+
+def parse(text: str) -> Parsed:
+    """Read `text`; raises Refused with all problems at once."""
+    script = read(text)
+    findings = Findings()
+    before = secrets.read(script)
+    told, taken, named = secrets.withheld(before)
+    said = _said(script, told)
+    for component, options in enumerate(said):
+        check(component, options, findings)
+    reader = _Reader(said, told, findings)
+    roles = reader.roles()
+    findings.refuse_if_any(script)
+    for name in named:
+        findings.note("secret_taken", f"/{secrets.EXPORT}", key=name, name=name)
+    spec = reader.spec(roles)
+    return Parsed(
+        spec=spec,
+        extras=_extras(script, said, told, findings),
+        notes=findings.notes(script),
+        secrets=taken,
+        text=secrets.text_with(script, before, told),
+    )
+
+
+def _said(script: Script, told: Told) -> list[dict[str, str]]:
+    """The options of each component, without secrets."""
+    said = [script.options(component) for component in range(script.components)]
+    if secrets.EXPORT in said[0] and told.export:
+        said[0][secrets.EXPORT] = told.export.written
+    return said
+
+
+@dataclass(frozen=True, slots=True)
+class _Reader:
+    """The job that the options and the commands say."""
+
+    said: Sequence[Mapping[str, str]]
+    told: Told
+    findings: Findings
+
+    def roles(self) -> tuple[TaskRole, ...]:
+        """One role for each component, or for each srun of a script of ours."""
+        command = self.told.body.command
+        if not command.strip():
+            self.findings.problem("no_commands", f"/{SCRIPT}", SBATCH)
+            return ()
+        if self.told.roles:
+            return tuple(self._started(index, role) for index, role in enumerate(self.told.roles))
+        self._remark_on_command(command)
+        count = len(self.said)
+        return tuple(self._role(index, command, _name(index)) for index in range(count))
+
+    def spec(self, roles: tuple[TaskRole, ...]) -> JobSpec:
+        """The job."""
+        said = self.said[0]
+        variables = self._variables()
+        end_signal = meaning(said, "signal")
+        whole: dict[str, Any] = {"end_signal": end_signal} if end_signal else {}
+        return JobSpec(
+            name=self._job_name(),
+            description=said.get("comment", ""),
+            framework=self._framework(roles),
+            roles=roles,
+            env=variables.plain,
+            secret_env=variables.secret,
+            mounts=meaning(said, "container-mounts") or (),
+            quota=said.get("partition", ""),
+            retry=RetryPolicy(fancy="no-requeue" not in said),
+            time_limit_s=meaning(said, "time") or None,
+            hold="hold" in said,
+            not_before=meaning(said, "begin") or "",
+            **whole,
+        )
+
+    def _job_name(self) -> str:
+        name = self.said[0].get("job-name", "")
+        if not name:
+            self.findings.note("job_unnamed", "/job-name", value=DEFAULT_NAME)
+        return name[:_LONGEST_NAME] or DEFAULT_NAME
+
+    def _framework(self, roles: tuple[TaskRole, ...]) -> Framework | None:
+        """Slurm's, where the commands count on Slurm to start them, or to start anything but one process."""
+        if self.told.roles:
+            return None
+        several = sum(role.replicas for role in roles) > 1
+        return Framework.SLURM if several or _CALLS.search(self.told.body.command) else None
+
+    def _variables(self) -> Variables:
+        """The job's variables, and the secrets of all."""
+        found = self._collected(self.told.variables)
+        for role in self.told.roles or ():
+            for name, secret in self._collected(role.env).secret.items():
+                found.secret.setdefault(name, secret)
+        return found
+
+    def _collected(self, variables: Mapping[str, str]) -> Variables:
+        pairs = [(f"/{secrets.EXPORT}", name, value) for name, value in variables.items()]
+        return collect(pairs, self.findings)
+
+    def _started(self, index: int, started: Started) -> TaskRole:
+        """A role of a script of ours."""
+        options = [each for each in started.options if each.startswith(IMAGE_OPTION)]
+        role = self._role(index, started.command, started.name, by_task=True)
+        completion = CompletionPolicy(
+            min_failed=1 if started.fails else None,
+            min_succeeded=role.replicas if started.ends else None,
+        )
+        name = image(options[-1].removeprefix(IMAGE_OPTION)) if options else ""
+        env = self._collected(started.env).plain
+        return role.model_copy(update={"completion": completion, "image": name, "env": env})
+
+    def _role(self, index: int, command: str, name: str, *, by_task: bool = False) -> TaskRole:
+        own = self.said[index]
+        size = sizes.read(own, by_task=by_task)
+        if not by_task:
+            self._remark_on_size(index, own, size)
+        return TaskRole(
+            name=name,
+            replicas=size.replicas,
+            command=command,
+            image=image(own.get("container-image", "")),
+            resources=Resources(
+                cpu_milli=size.cpu_milli,
+                memory_mib=size.memory_mib,
+                disk_mib=size.disk_mib,
+                gpus=size.gpus,
+                gpu_type=size.gpu_type,
+            ),
+            nodes=NodeChoice(
+                only=meaning(own, "nodelist") or (),
+                never=meaning(self.said[0], "exclude") or (),
+                labels=meaning(own, "constraint") or {},
+            ),
+        )
+
+    def _remark_on_size(self, index: int, own: Mapping[str, str], size: sizes.Size) -> None:
+        """What was taken where the options leave it open."""
+        at = pointer_of(index, "nodes")
+        found = node_range(own.get("nodes", ""))
+        if found and found[0] != found[1]:
+            self.findings.note("range_taken", at, key="nodes", value=own["nodes"], taken=found[0])
+        tasks = sizes.number(own, "ntasks")
+        if not sizes.nodes(own) and tasks > 1:
+            self.findings.note("one_node_taken", pointer_of(index, "ntasks"), key="ntasks", value=tasks)
+        if own.get("mem") == "0" or "exclusive" in own:
+            key = "exclusive" if "exclusive" in own else "mem"
+            self.findings.note("whole_node", pointer_of(index, key), key=key)
+        if not any(own.get(name) for name in ("mem", "mem-per-cpu", "mem-per-gpu")):
+            self.findings.note("no_memory", at, key="mem", value=size.memory_mib)
+
+    def _remark_on_command(self, command: str) -> None:
+        """What the commands count on, and what they give away."""
+        where = f"/{SCRIPT}"
+        commands.remark_on(command, where, self.findings, MAIN)
+        names = [*dict.fromkeys(_CALLS.findall(command)), *_slurm_variables(command)]
+        if names:
+            self.findings.note("needs_slurm", where, names=", ".join(names[:_MOST_NAMED]))
+        several = len(self.said) > 1 or sizes.nodes(self.said[0]) > 1
+        if several:
+            self.findings.note("script_runs_once", where)
+        for name in list(dict.fromkeys(_assigned_secrets(command)))[:_MOST_NAMED]:
+            self.findings.note("secret_in_script", where, name=name)
+
+
+def _name(index: int) -> str:
+    """What a component is called."""
+    return f"hetjob-{index}" if index else MAIN
+
+
+def _slurm_variables(command: str) -> Iterator[str]:
+    for found in dict.fromkeys(_VARIABLE.findall(command)):
+        yield f"${found}"
+
+
+def _assigned_secrets(command: str) -> Iterator[str]:
+    for match in _ASSIGNED.finditer(command):
+        if looks_secret(match["name"]):
+            yield match["name"]
+
+
+def _extras(
+    script: Script, said: Sequence[Mapping[str, str]], told: Told, findings: Findings
+) -> dict[str, object]:
+    """What means nothing here, each thing noted, and how the rest was spelled."""
+    extras: dict[str, object] = {}
+    spelling: list[dict[str, str]] = []
+    for component, options in enumerate(said):
+        at = pointer_of(component, "").rstrip("/")
+        for name, value in Record(options, at, findings).unknown(OPTIONS).items():
+            extras[pointer_of(component, name)] = value
+        spelling.append({})
+        for name, value in options.items():
+            if understood(component, name, value):
+                spelling[component][name] = value
+            elif name in OPTIONS:
+                where = pointer_of(component, name)
+                extras[where] = value
+                findings.note("kept_unused", where, key=name, value=short(value))
+    if any(spelling):
+        extras[SPELLING] = spelling
+    if told.body.interpreter != BASH:
+        extras[INTERPRETER] = told.body.interpreter
+    return extras

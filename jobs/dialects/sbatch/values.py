@@ -1,0 +1,153 @@
+"""Single options that say something neutral ↔ what they say; None where only Slurm knows what is meant."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from jobs.dialects.variables import is_usable
+from jobs.spec import EndSignal, Mount, MountPurpose
+
+_SIGNAL: Final = re.compile(
+    r"(?P<to>[RB]{0,2}):?(?P<signal>[A-Za-z]+[12]?|\d{1,2})(?:@(?P<before>\d{1,5}))?", re.ASCII
+)
+_NUMBERS: Final = {"1": "HUP", "2": "INT", "10": "USR1", "12": "USR2", "15": "TERM"}
+_SIGNALS: Final = frozenset(_NUMBERS.values())
+_DEFAULT_BEFORE: Final = 60
+_MOST_BEFORE: Final = 65_535
+_FEATURE: Final = re.compile(r"[^\s&|\[\]()*,:=]+")
+_REGISTRY: Final = re.compile(r"(?P<host>[^/#@]+)/(?P<rest>.+)")
+_SCHEME: Final = re.compile(r"[a-z]+://")
+_EVERYTHING: Final = frozenset({"ALL", "NONE", "NIL"})
+
+
+@dataclass(frozen=True, slots=True)
+class Export:
+    """What --export says: ALL, NONE or NIL, names to take from the submitter, variables with their values."""
+
+    names: tuple[str, ...] = ()
+    variables: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def written(self) -> str:
+        """The option's value."""
+        return ",".join((*self.names, *map(_pair, self.variables.items())))
+
+
+def signal(text: str) -> EndSignal | None:
+    """`[R|B:]signal[@seconds]`."""
+    match = _SIGNAL.fullmatch(text)
+    if not match:
+        return None
+    name = match["signal"].upper().removeprefix("SIG")
+    name = _NUMBERS.get(name, name)
+    before = int(match["before"] or _DEFAULT_BEFORE)
+    return EndSignal(signal=name, seconds_before=before) if _fits(name, before) else None
+
+
+def is_signal(text: str) -> bool:
+    """Whether Slurm could read a signal there, be it one that a JobSpec has no word for."""
+    match = _SIGNAL.fullmatch(text)
+    return bool(match and int(match["before"] or 0) <= _MOST_BEFORE)
+
+
+def written_signal(end: EndSignal, *, to_shell: bool) -> str:
+    """The option's value; `to_shell` where the commands run in the batch shell itself."""
+    return f"{'B:' if to_shell else ''}{end.signal}@{min(end.seconds_before, _MOST_BEFORE)}"
+
+
+def _fits(name: str, before: int) -> bool:
+    return name in _SIGNALS and before <= _MOST_BEFORE
+
+
+def features(text: str) -> dict[str, str] | None:
+    """Features that all nodes must have, `a100&ib` or `a100,ib`; None for any choice among them."""
+    found = re.split(r"[&,]", text)
+    return dict.fromkeys(found, "") if all(map(_FEATURE.fullmatch, found)) else None
+
+
+def written_features(labels: Mapping[str, str]) -> str:
+    """Those labels that a feature can say: the ones without a value."""
+    return "&".join(name for name, value in labels.items() if not value and _FEATURE.fullmatch(name))
+
+
+def export(text: str) -> Export | None:
+    """What --export says; None when it holds something else."""
+    names: list[str] = []
+    variables: dict[str, str] = {}
+    for part in _parts(text):
+        name, equals, value = part.partition("=")
+        if equals and is_usable(name):
+            variables[name] = value
+        elif not equals and (name.upper() in _EVERYTHING or is_usable(name)):
+            names.append(name)
+        else:
+            return None
+    return Export(tuple(names), variables)
+
+
+def _parts(text: str) -> Iterable[str]:
+    """What stands between commas outside of quotes; the quotes go."""
+    part: list[str] = []
+    quote = ""
+    for mark in text:
+        if mark in "'\"" and quote in ("", mark):
+            quote = "" if quote else mark
+        elif mark == "," and not quote:
+            yield "".join(part)
+            part = []
+        else:
+            part.append(mark)
+    yield "".join(part)
+
+
+def _pair(variable: tuple[str, str]) -> str:
+    """One variable; its value in quotes where it holds what would end it."""
+    name, value = variable
+    if not set(value) & set(",'\""):
+        return f"{name}={value}"
+    quoted = value.replace("'", "'\"'\"'")
+    return f"{name}='{quoted}'"
+
+
+def image(text: str) -> str:
+    """An image as everybody else writes it: Pyxis has `#` behind the registry."""
+    return text.removeprefix("docker://").replace("#", "/", 1)
+
+
+def written_image(name: str) -> str:
+    """An image as Pyxis reads it: a file, or `registry#name`."""
+    match = _REGISTRY.fullmatch(name)
+    if not match or name.startswith(("/", "./")) or _SCHEME.match(name):
+        return name
+    host = match["host"]
+    is_registry = "." in host or ":" in host or host == "localhost"
+    return f"{host}#{match['rest']}" if is_registry else name
+
+
+def mounts(text: str) -> tuple[Mount, ...] | None:
+    """`/from:/to[:flags]` with commas between."""
+    found = []
+    for part in text.split(","):
+        source, *rest = part.split(":")
+        flags = rest[1].split("+") if len(rest) == 2 else []
+        if not source.startswith("/") or len(rest) > 2 or not set(flags) <= {"ro", "rw"}:
+            return None
+        target = rest[0] if rest and rest[0] else source
+        found.append(Mount(uri=source, path=target, read_only="ro" in flags))
+    return tuple(found)
+
+
+def written_mounts(places: Sequence[Mount]) -> str:
+    """Those places that are folders of the nodes."""
+    return ",".join(
+        f"{place.uri}:{place.path}{':ro' if place.read_only else ''}"
+        for place in places
+        if place.purpose is MountPurpose.DATA
+        and place.uri.startswith("/")
+        and place.path.startswith("/")
+        and not (place.id or place.options)
+        and not set(",:") & set(place.uri + place.path)
+    )

@@ -1,0 +1,69 @@
+"""Sentences about sbatch scripts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from jobs.messages.sentences import mark as _
+
+PROBLEMS: Final[Mapping[str, tuple[str, ...]]] = {
+    "ambiguous_option": (_("--%(text)s may be %(choices)s: write it out."),),
+    "array": (
+        _(
+            "--array=%(value)s stands for many jobs, and a job here is one: remove it and submit each by "
+            "itself."
+        ),
+        _("A job array stands for many jobs, and a job here is one: remove it and submit each by itself."),
+    ),
+    "no_commands": (_("No command follows the options of the script."),),
+    "no_interpreter": (_("The first line must name a program, as in #!/bin/bash; sbatch refuses others."),),
+    "not_an_option": (_("“%(text)s” is no option: options begin with - or --."),),
+    "option_value": (
+        _("--%(key)s can't be “%(value)s”; write it as in --%(key)s=%(example)s."),
+        _("This value can't be read."),
+    ),
+    "unknown_letter": (_("There is no option -%(text)s."),),
+    "unmatched_quote": (_("The quote %(quote)s has no end on its line."),),
+    "value_missing": (_("--%(key)s needs a value on the same line."),),
+    "value_not_allowed": (_("--%(key)s takes no value."),),
+}
+
+NOTES: Final[Mapping[str, tuple[str, ...]]] = {
+    "abbreviated_option": (_("--%(key)s was read as --%(meant)s."),),
+    "dos_line_ends": (
+        _("The lines end as on Windows, which sbatch refuses; they were read as if they did not."),
+    ),
+    "job_unnamed": (_("The job has no name; it was called %(value)s, as Slurm may do."),),
+    "needs_slurm": (
+        _("The script uses %(names)s, which only Slurm has."),
+        _("The script uses what only Slurm has."),
+    ),
+    "no_memory": (
+        _("No memory is asked for: Slurm gives what its partition says; %(value)s MiB were taken here."),
+    ),
+    "one_node_taken": (
+        _(
+            "Nodes are not told for %(value)s tasks, and Slurm may spread them; they were counted as on one "
+            "node."
+        ),
+        _("Nodes are not told; everything was counted as on one node."),
+    ),
+    "option_repeats": (_("--%(key)s is there more than once; the last one counts, as in Slurm."),),
+    "other_name": (_("--%(key)s is another name of --%(meant)s."),),
+    "pbs_lines": (
+        _("Lines that begin with %(mark)s were ignored, though sbatch may read them: use #SBATCH for those."),
+    ),
+    "range_taken": (_("--%(key)s=%(value)s is a range; its least, %(taken)s, was taken."),),
+    "script_runs_once": (
+        _("Slurm runs this script once, on the first node; only its srun calls run on the others."),
+    ),
+    "secret_in_script": (
+        _(
+            "The script sets %(name)s, which everybody reads who may read the file; a variable of the job "
+            "whose name ends in _PASSWORD or _TOKEN is kept secret."
+        ),
+    ),
+    "slurm_mark": (_("Lines that begin with %(mark)s are read, but sbatch asks for %(right)s."),),
+    "whole_node": (_("--%(key)s asks for a whole node; how much that is, only the cluster knows."),),
+}
