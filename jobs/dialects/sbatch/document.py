@@ -119,7 +119,8 @@ def _of_role(role: TaskRole, said: Mapping[str, str], *, plain: bool) -> dict[st
     only = nodes.only if len(nodes.only) <= role.replicas or meaning(said, "nodelist") == nodes.only else ()
     found = kept_or(said, "nodelist", nodes.only or None, hosts.written(only))
     found |= kept_or(said, "constraint", nodes.labels or None, values.written_features(nodes.labels))
-    found |= sizes.write(size, {**said, **found}, by_task=not plain)
+    of_size = {name: value for name, value in said.items() if name in sizes.OPTIONS}
+    found |= sizes.write(size, {**of_size, **found}, by_task=not plain)
     if plain and role.image:
         known = said.get("container-image", "")
         same = known and values.image(known) == role.image
