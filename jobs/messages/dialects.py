@@ -29,6 +29,8 @@ _WHY: Final[Mapping[str, str]] = {
     "keys_seen": _("it can't be read, but such keys stand in it"),
     "known_keys": _("most of its parameters are known"),
     "roles_listed": _("it has taskRoles"),
+    "sbatch_lines": _("it has lines that begin with #SBATCH"),
+    "shebang": _("it is a script"),
     "specs_listed": _("it has JobSpecs"),
 }
 

@@ -91,9 +91,15 @@ SAYS: Final[dict[str, tuple[dict[str, Any], ...]]] = {
     "roles[].env": ({"roles": [{"env": {"OWN": "1"}}, {"name": "Master", "command": "true", "image": "i"}]},),
     "roles[].bid.discount_percent": (_role(bid={"discount_percent": 40}),),
     "roles[].bid.price_micro": (_role(bid={"price_micro": 11_000}),),
-    "roles[].nodes.only": (_role(nodes={"only": ["node-1", "node-2"]}),),
+    "roles[].nodes.only": (
+        _role(nodes={"only": ["node-1", "node-2"]}),
+        _role(nodes={"only": ["node-1", "node-2"]}, replicas=2),
+    ),
     "roles[].nodes.never": (_role(nodes={"never": ["node-9"]}),),
-    "roles[].nodes.labels": (_role(nodes={"labels": {"zone": "a"}}),),
+    "roles[].nodes.labels": (
+        _role(nodes={"labels": {"zone": "a"}}),
+        _role(nodes={"labels": {"a100": "true"}}),
+    ),
     "env": ({"env": {"STAGE": "train"}}, {"env": {"LIST": 'a,b="c" $d'}}),
     "secret_env": ({"secret_env": {"HF_TOKEN": {"name": "hf"}}},),
     "registry_auth.registry": ({"registry_auth": {"registry": "registry.example.com", "username": "ada"}},),
@@ -105,9 +111,19 @@ SAYS: Final[dict[str, tuple[dict[str, Any], ...]]] = {
         for purpose in ("output", "code")
     ),
     "mounts[].id": (_mounts(id="d-1"),),
-    "mounts[].uri": (_mounts(uri="pfs://fs-1/data"), _mounts(uri="oss://bucket/data/", path="/data")),
-    "mounts[].path": (_mounts(uri="pfs://fs-1/data", path="/data"),),
-    "mounts[].read_only": (_mounts(uri="pfs://fs-1/data", path="/data", read_only=True),),
+    "mounts[].uri": (
+        _mounts(uri="pfs://fs-1/data"),
+        _mounts(uri="oss://bucket/data/", path="/data"),
+        _mounts(uri="/srv/data", path="/data"),
+    ),
+    "mounts[].path": (
+        _mounts(uri="pfs://fs-1/data", path="/data"),
+        _mounts(uri="/srv/data", path="/data"),
+    ),
+    "mounts[].read_only": (
+        _mounts(uri="pfs://fs-1/data", path="/data", read_only=True),
+        _mounts(uri="/srv/data", path="/data", read_only=True),
+    ),
     "mounts[].options": (_mounts(uri="pfs://fs-1/data", path="/data", options={"medium": "ssd"}),),
     "code.id": (_code(id="code-1"),),
     "code.uri": (_code(uri="https://git.example.com/team/train.git", path="/code"),),
@@ -121,7 +137,10 @@ SAYS: Final[dict[str, tuple[dict[str, Any], ...]]] = {
     "priority": tuple({"priority": number} for number in (2, 5, 8, 9)),
     "retry.limit": ({"retry": {"limit": 3}}, {"retry": {"limit": None}}),
     "retry.on_success": ({"retry": {"limit": None, "on_success": True, "fancy": False}},),
-    "retry.fancy": ({"retry": {"limit": None, "on_success": True, "fancy": False}},),
+    "retry.fancy": (
+        {"retry": {"limit": None, "on_success": True, "fancy": False}},
+        {"retry": {"fancy": False}},
+    ),
     "time_limit_s": ({"time_limit_s": 3600}, {"time_limit_s": 90}),
     "end_signal.signal": ({"end_signal": {"signal": "USR2"}, "time_limit_s": 3600},),
     "end_signal.seconds_before": ({"end_signal": {"seconds_before": 120}, "time_limit_s": 3600},),

@@ -28,11 +28,11 @@ from jobs.dialects.sbatch.lines import commands_at
 from jobs.dialects.schema import json_schema
 from jobs.spec import JobSpec
 
-FIELDS: Final = rows(options.RULES)
-"""What a script's options can say, one by one."""
+FIELDS: Final = rows((*options.PARTS, *options.RULES))
+"""What a script can say, part by part and option by option."""
 
-_DIRECTIVE: Final = re.compile(r"^[ \t]*\d*[ \t]*#(?:SBATCH|SLURM)(?=[ \t-])", re.MULTILINE)
-_SHEBANG: Final = re.compile(r"\ufeff?[ \t]*(?:\d{1,6}[ \t]+)?#!")
+_DIRECTIVE: Final = re.compile(r"^[ \t]*+(?:\d{1,6}[ \t]*+)?#(?:SBATCH|SLURM)(?=[ \t-])", re.MULTILINE)
+_SHEBANG: Final = re.compile(r"\ufeff?[ \t]*+(?:\d{1,6}[ \t]+)?#!")
 
 
 class Sbatch:

@@ -69,6 +69,11 @@ def devices(text: str) -> Devices | None:
     return _sum(text.split(","))
 
 
+def is_type(text: str) -> bool:
+    """Whether a GPU's type can be written so that it is read again."""
+    return not text or devices(f"{text}:1") == Devices(1, text)
+
+
 def gres(text: str) -> tuple[Devices, tuple[str, ...]] | None:
     """The GPUs in a value of --gres, and its other parts as they are."""
     ours: list[str] = []

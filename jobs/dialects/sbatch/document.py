@@ -6,21 +6,24 @@ Three members: `interpreter`, `components` (for each, option → value, "" for o
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from jobs.dialects import placeholders
 from jobs.dialects.rendering import Document
-from jobs.dialects.sbatch import hosts, launcher, sizes, times, values
+from jobs.dialects.sbatch import amounts, hosts, launcher, sizes, times, values
 from jobs.dialects.sbatch import script as scripts
 from jobs.dialects.sbatch.launcher import Started
 from jobs.dialects.sbatch.lines import parse_pointer
 from jobs.dialects.sbatch.meaning import DEFAULT_NAME, kept_or, meaning
 from jobs.dialects.sbatch.options import OPTIONS
-from jobs.dialects.sbatch.reading import IMAGE_OPTION, INTERPRETER, SPELLING
+from jobs.dialects.sbatch.reading import IMAGE_OPTION, INTERPRETER, MOUNTS_OPTION, SPELLING
 from jobs.dialects.sbatch.script import BASH, Body
 from jobs.dialects.sbatch.values import Export
-from jobs.spec import CompletionPolicy, Framework, JobSpec, TaskRole
+from jobs.spec import CompletionPolicy, Framework, JobSpec, Mount, RetryPolicy, TaskRole
+
+NEVER_AGAIN: Final = RetryPolicy(limit=0, fancy=False)
+"""What --no-requeue says; other policies are the console's own to carry out."""
 
 COMPONENTS: Final = "components"
 BODY: Final = "body"
@@ -39,7 +42,7 @@ def document(spec: JobSpec, extras: Mapping[str, object]) -> Document:
         if index == 0:
             options |= _of_job(spec, said, export, plain=plain)
         components.append(_ordered(options, extras, index))
-    command = spec.roles[0].command if plain else launcher.written([_started(role) for role in spec.roles])
+    command = spec.roles[0].command if plain else _launched(spec)
     given = {name: value for name, value in _variables(spec).items() if export.variables.get(name) != value}
     shell = extras.get(INTERPRETER)
     interpreter = shell if plain and isinstance(shell, str) and shell in scripts.PLAIN else BASH
@@ -48,7 +51,10 @@ def document(spec: JobSpec, extras: Mapping[str, object]) -> Document:
 
 
 def is_plain(spec: JobSpec) -> bool:
-    """Whether the command is the script: for one process, and for a job that Slurm itself spreads."""
+    """Whether the command is the script: for one process, and for a job that Slurm itself spreads.
+
+    A script of one process ends as that does, whatever its completion policy says.
+    """
     first = spec.roles[0]
     alike = all(
         role.command == first.command and not role.env and role.completion == CompletionPolicy()
@@ -56,8 +62,7 @@ def is_plain(spec: JobSpec) -> bool:
     )
     if spec.framework is Framework.SLURM and alike:
         return True
-    counts = (first.completion.min_failed, first.completion.min_succeeded)
-    return spec.replicas == 1 and counts in ((1, None), (1, 1)) and not first.env
+    return spec.replicas == 1 and not first.env
 
 
 def _spelling(extras: Mapping[str, object], count: int) -> list[dict[str, str]]:
@@ -93,7 +98,7 @@ def _of_job(spec: JobSpec, said: Mapping[str, str], export: Export, *, plain: bo
     found |= kept_or(said, "signal", end, values.written_signal(end, to_shell=plain) if end else "")
     found |= kept_or(said, "begin", spec.not_before or None, times.epoch(spec.not_before) or "")
     found |= {"hold": ""} if spec.hold else {}
-    found |= {} if spec.retry.fancy else {"no-requeue": ""}
+    found |= {"no-requeue": ""} if spec.retry == NEVER_AGAIN else {}
     found |= {"requeue": ""} if "requeue" in said and spec.retry.fancy else {}
     never = spec.roles[0].nodes.never
     found |= kept_or(said, "exclude", never or None, hosts.written(never))
@@ -113,7 +118,7 @@ def _of_role(role: TaskRole, said: Mapping[str, str], *, plain: bool) -> dict[st
         has.memory_mib,
         has.disk_mib,
         has.gpus,
-        has.gpu_type if has.gpus else "",
+        has.gpu_type if has.gpus and amounts.is_type(has.gpu_type) else "",
     )
     nodes = role.nodes
     only = nodes.only if len(nodes.only) <= role.replicas or meaning(said, "nodelist") == nodes.only else ()
@@ -128,16 +133,21 @@ def _of_role(role: TaskRole, said: Mapping[str, str], *, plain: bool) -> dict[st
     return found
 
 
-def _started(role: TaskRole) -> Started:
+def _launched(spec: JobSpec) -> str:
+    return launcher.written([_started(role, spec.mounts) for role in spec.roles])
+
+
+def _started(role: TaskRole, places: Sequence[Mount]) -> Started:
     """The role as an srun of its own starts it."""
     completion = role.completion
     image = [f"{IMAGE_OPTION}{values.written_image(role.image)}"] if role.image else []
+    mounts = values.written_mounts(places)
     return Started(
         name=role.name,
         command=role.command,
         fails=completion.min_failed is not None,
         ends=completion.min_succeeded == role.replicas,
-        options=tuple(image),
+        options=(*image, *([f"{MOUNTS_OPTION}{mounts}"] if mounts else [])),
         env=dict(role.env),
     )
 

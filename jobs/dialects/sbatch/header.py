@@ -34,7 +34,9 @@ MOST_COMPONENTS: Final = 128
 """Slurm's own MAX_HET_JOB_COMPS."""
 
 _SEPARATOR: Final = re.compile(r"[ \t\v\f\r]*(?:hetjob|packjob)(?=[ \t\v\f\r]|$)", re.IGNORECASE)
-_ODD_SPACE: Final = re.compile(r"[\u00a0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000\x85]")
+_INVISIBLE: Final = re.compile(
+    rf"{INVISIBLE.pattern}|[\u00a0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000\x85]"
+)
 _INDENT: Final = re.compile(r"[ \t]*")
 
 
@@ -131,14 +133,13 @@ class _Reader:
         except UnmatchedError as unmatched:
             self._problem("unmatched_quote", "", offset + unmatched.offset, quote=line[unmatched.offset])
             return
-        for odd in (INVISIBLE, _ODD_SPACE):
-            for word in found:
-                if match := odd.search(word.value):
-                    clean = odd.sub("", word.value)
-                    character = f"U+{ord(match[0]):04X}"
-                    where = offset + word.start
-                    self._problem("invisible_key", "", where, character=character, key=short(clean))
-                    return
+        for word in found:
+            name = word.value.partition("=")[0] if word.value.startswith("-") else ""
+            if match := _INVISIBLE.search(name):
+                character = f"U+{ord(match[0]):04X}"
+                clean = short(_INVISIBLE.sub("", name))
+                self._problem("invisible_key", "", offset + word.start, character=character, key=clean)
+                return
         waiting = iter(found)
         for word in waiting:
             self._word(word, waiting, offset)

@@ -25,8 +25,10 @@ def names(text: str) -> tuple[str, ...] | None:
 
 
 def written(nodes: Iterable[str]) -> str:
-    """Names with commas between."""
-    return ",".join(nodes)
+    """Names with commas between; "" where they would not be read as the same names."""
+    listed = tuple(nodes)
+    text = ",".join(listed)
+    return text if names(text) == listed else ""
 
 
 def _entries(text: str) -> Iterator[str]:

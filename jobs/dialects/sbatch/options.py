@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Final
 
-from jobs.dialects.fields import AnyKey, Choice, Flag, Text
+from jobs.dialects.fields import CONSOLE, AnyKey, Choice, Flag, Records, Text
 
 SBATCH: Final = "sbatch(1)"
 PYXIS: Final = "Pyxis"
@@ -64,6 +64,7 @@ def _word(name: str, about: str, *words: str) -> Option:
 
 _CPU: Final = "roles[].resources.cpu_milli"
 _MEMORY: Final = "roles[].resources.memory_mib"
+_GPU_TYPE: Final = "roles[].resources.gpu_type"
 _GPUS: Final = "roles[].resources.gpus"
 
 NEUTRAL: Final = (
@@ -83,7 +84,7 @@ NEUTRAL: Final = (
     _value("gpus", "GPUs of the whole job, 8 or a100:8.", _GPUS, "G"),
     _value("gpus-per-node", "GPUs of each node, 4 or a100:4.", _GPUS),
     _value("gpus-per-task", "GPUs of each task, 1 or a100:1.", _GPUS),
-    _value("gres", "Generic resources of each node: gpu:a100:4, with commas between.", _GPUS),
+    _value("gres", "Generic resources of each node: gpu:a100:4, with commas between.", _GPU_TYPE),
     _value("tmp", "Temporary disk of each node, at least.", "roles[].resources.disk_mib"),
     _value("constraint", "Features the nodes must have: a100&ib.", "roles[].nodes.labels", "C"),
     _value("nodelist", "Nodes the job must have: gpu[1-3].", "roles[].nodes.only", "w"),
@@ -103,7 +104,6 @@ NEUTRAL: Final = (
 KEPT: Final = (
     _value("account", "Account that pays for the job.", letter="A"),
     _value("acctg-freq", "How often usage is sampled."),
-    _value("array", "Indexes of a job array.", letter="a"),
     _value("batch", "Features of the node that the script runs on."),
     _value("bb", "Burst buffer."),
     _value("bbf", "File that describes the burst buffer."),
@@ -204,12 +204,37 @@ KEPT: Final = (
 )
 """The options that stay in the script, and mean nothing in a JobSpec."""
 
+REFUSED: Final = (_value("array", "Indexes of a job array, which is many jobs.", letter="a"),)
+"""Options that no single job can say."""
+
+_ROLE: Final = (
+    Text(key="name", source=CONSOLE, path="roles[].name", help="Name of the role."),
+    Text(key="fails", source=CONSOLE, path="roles[].completion", help="A failed task fails all."),
+    Text(key="ends", source=CONSOLE, path="roles[].completion", help="Its success ends all."),
+    Text(key="env", source=CONSOLE, path="roles[].env", help="Variables in front of the line."),
+    Text(key="command", source=CONSOLE, path="roles[].command", help="The command of each task."),
+)
+PARTS: Final = (
+    Text(key="interpreter", source=SBATCH, help="The program of the first line.", required=True),
+    Text(key="script", source=SBATCH, path="roles[].command", help="The commands behind the options."),
+    Records(
+        key="role",
+        source=CONSOLE,
+        path="roles",
+        keys=_ROLE,
+        identity="name",
+        most=1000,
+        help="The lines of a script that the console wrote for several roles.",
+    ),
+)
+"""What a script is made of beside its options."""
+
 OTHER_NAMES: Final = {"tasks-per-node": "ntasks-per-node", "share": "oversubscribe", "workdir": "chdir"}
 """Spellings that sbatch takes as well, or took before."""
 
-OPTIONS: Final = {option.name: option for option in (*NEUTRAL, *KEPT)}
+OPTIONS: Final = {option.name: option for option in (*NEUTRAL, *KEPT, *REFUSED)}
 BY_LETTER: Final = {option.letter: option for option in OPTIONS.values() if option.letter}
-RULES: Final = tuple(option.rule for option in OPTIONS.values())
+RULES: Final = tuple(option.rule for option in (*NEUTRAL, *KEPT))
 
 
 def resolve(name: str) -> tuple[str, ...]:

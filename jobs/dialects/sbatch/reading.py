@@ -22,9 +22,18 @@ from jobs.dialects.sbatch.meaning import DEFAULT_NAME, meaning, understood
 from jobs.dialects.sbatch.options import OPTIONS, SBATCH
 from jobs.dialects.sbatch.script import BASH
 from jobs.dialects.sbatch.secrets import Told
-from jobs.dialects.sbatch.values import image
+from jobs.dialects.sbatch.values import image, mounts
 from jobs.dialects.variables import Variables, collect
-from jobs.spec import CompletionPolicy, Framework, JobSpec, NodeChoice, Resources, RetryPolicy, TaskRole
+from jobs.spec import (
+    CompletionPolicy,
+    Framework,
+    JobSpec,
+    Mount,
+    NodeChoice,
+    Resources,
+    RetryPolicy,
+    TaskRole,
+)
 
 MAIN: Final = "main"
 INTERPRETER: Final = "interpreter"
@@ -34,6 +43,7 @@ SPELLING: Final = "spelling"
 """An extra: for each component, the options that a JobSpec was read from, as they were written."""
 
 IMAGE_OPTION: Final = "--container-image="
+MOUNTS_OPTION: Final = "--container-mounts="
 
 _CALLS: Final = re.compile(
     r"^[^#\n]*?(?<![\w.$-])(srun|sbatch|salloc|scontrol|scancel|sattach|sbcast)(?=[ \t\\;|&)]|$)",
@@ -112,7 +122,7 @@ class _Reader:
             roles=roles,
             env=variables.plain,
             secret_env=variables.secret,
-            mounts=meaning(said, "container-mounts") or (),
+            mounts=self._mounts(),
             quota=said.get("partition", ""),
             retry=RetryPolicy(fancy="no-requeue" not in said),
             time_limit_s=meaning(said, "time") or None,
@@ -126,6 +136,13 @@ class _Reader:
         if not name:
             self.findings.note("job_unnamed", "/job-name", value=DEFAULT_NAME)
         return name[:_LONGEST_NAME] or DEFAULT_NAME
+
+    def _mounts(self) -> tuple[Mount, ...]:
+        """The places of the first component, or of the first srun of a script of ours."""
+        if self.told.roles:
+            text = _option_of(self.told.roles[0], MOUNTS_OPTION)
+            return (mounts(text) if text else None) or ()
+        return meaning(self.said[0], "container-mounts") or ()
 
     def _framework(self, roles: tuple[TaskRole, ...]) -> Framework | None:
         """Slurm's, where the commands count on Slurm to start them, or to start anything but one process."""
@@ -148,13 +165,12 @@ class _Reader:
 
     def _started(self, index: int, started: Started) -> TaskRole:
         """A role of a script of ours."""
-        options = [each for each in started.options if each.startswith(IMAGE_OPTION)]
+        name = image(_option_of(started, IMAGE_OPTION))
         role = self._role(index, started.command, started.name, by_task=True)
         completion = CompletionPolicy(
             min_failed=1 if started.fails else None,
             min_succeeded=role.replicas if started.ends else None,
         )
-        name = image(options[-1].removeprefix(IMAGE_OPTION)) if options else ""
         env = self._collected(started.env).plain
         return role.model_copy(update={"completion": completion, "image": name, "env": env})
 
@@ -209,6 +225,12 @@ class _Reader:
             self.findings.note("script_runs_once", where)
         for name in list(dict.fromkeys(_assigned_secrets(command)))[:_MOST_NAMED]:
             self.findings.note("secret_in_script", where, name=name)
+
+
+def _option_of(started: Started, option: str) -> str:
+    """The value of an option of a role's srun, "" when it has none."""
+    found = [each.removeprefix(option) for each in started.options if each.startswith(option)]
+    return found[-1] if found else ""
 
 
 def _name(index: int) -> str:

@@ -29,6 +29,7 @@ BLOCK: Final = "# Environment of the job"
 _EXPORT: Final = re.compile(
     r"export (?P<name>[A-Za-z_][A-Za-z0-9_]*)=(?P<value>(?:'[^']*'|\"'\"|[\w@%+=:,./\-])*+)\n", re.ASCII
 )
+_QUOTED: Final = re.compile(r"'([^']*)'|\"(')\"")
 _WRAPPED: Final = re.compile(
     r"script=\$\(mktemp\) && cat > \"\$script\" <<'(?P<mark>END_OF_SCRIPT(?:_[0-9]{1,6})?)'\n"
     r"(?P<script>.*)\n(?P=mark)\nexec (?P<program>[^\n]*) \"\$script\"",
@@ -96,7 +97,7 @@ def _block(text: str) -> tuple[dict[str, str], str]:
         return {}, text
     env: dict[str, str] = {}
     while match := _EXPORT.match(text, start):
-        env["".join(shlex.split(match["name"]))] = "".join(shlex.split(match["value"]))
+        env[match["name"]] = _QUOTED.sub(lambda quoted: quoted[1] or quoted[2] or "", match["value"])
         start = match.end()
     if not env or text[start : start + 1] != "\n":
         return {}, text

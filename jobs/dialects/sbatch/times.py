@@ -11,6 +11,7 @@ FOREVER: Final = frozenset({"UNLIMITED", "INFINITE", "-1"})
 _MINUTE: Final = 60
 _HOUR: Final = 3600
 _DAY: Final = 86400
+_MOST_MINUTES: Final = 2**32 - 3
 _LENGTH: Final = re.compile(
     r"(?:(?P<days>\d{1,9})-(?P<hours>\d{1,9})(?::(?P<minutes>\d{1,9})(?::(?P<seconds>\d{1,9}))?)?"
     r"|(?P<parts>\d{1,9}(?::\d{1,9}){0,2}))",
@@ -43,8 +44,10 @@ def seconds(text: str) -> int | None:
 
 
 def length(total: int) -> str:
-    """Seconds as `h:mm:ss` or `d-hh:mm:ss`, rounded up to whole minutes."""
+    """Seconds as `h:mm:ss` or `d-hh:mm:ss`, rounded up to whole minutes; "" for more than Slurm holds."""
     minutes = -(-total // _MINUTE)
+    if minutes > _MOST_MINUTES:
+        return ""
     days, rest = divmod(minutes, _DAY // _MINUTE)
     hours, minutes = divmod(rest, 60)
     return f"{days}-{hours:02}:{minutes:02}:00" if days else f"{hours}:{minutes:02}:00"

@@ -17,6 +17,7 @@ _NUMBERS: Final = {"1": "HUP", "2": "INT", "10": "USR1", "12": "USR2", "15": "TE
 _SIGNALS: Final = frozenset(_NUMBERS.values())
 _DEFAULT_BEFORE: Final = 60
 _MOST_BEFORE: Final = 65_535
+_HAS: Final = "true"
 _FEATURE: Final = re.compile(r"[^\s&|\[\]()*,:=]+")
 _REGISTRY: Final = re.compile(r"(?P<host>[^/#@]+)/(?P<rest>.+)")
 _SCHEME: Final = re.compile(r"[a-z]+://")
@@ -63,14 +64,17 @@ def _fits(name: str, before: int) -> bool:
 
 
 def features(text: str) -> dict[str, str] | None:
-    """Features that all nodes must have, `a100&ib` or `a100,ib`; None for any choice among them."""
+    """Features that all nodes must have, `a100&ib` or `a100,ib`; None for any choice among them.
+
+    A feature is a label that is `true`.
+    """
     found = re.split(r"[&,]", text)
-    return dict.fromkeys(found, "") if all(map(_FEATURE.fullmatch, found)) else None
+    return dict.fromkeys(found, _HAS) if all(map(_FEATURE.fullmatch, found)) else None
 
 
 def written_features(labels: Mapping[str, str]) -> str:
-    """Those labels that a feature can say: the ones without a value."""
-    return "&".join(name for name, value in labels.items() if not value and _FEATURE.fullmatch(name))
+    """Those labels that a feature can say."""
+    return "&".join(name for name, value in labels.items() if value == _HAS and _FEATURE.fullmatch(name))
 
 
 def export(text: str) -> Export | None:
@@ -141,13 +145,13 @@ def mounts(text: str) -> tuple[Mount, ...] | None:
 
 
 def written_mounts(places: Sequence[Mount]) -> str:
-    """Those places that are folders of the nodes."""
+    """Those places that are folders of the nodes; one without a path is mounted where it is."""
     return ",".join(
-        f"{place.uri}:{place.path}{':ro' if place.read_only else ''}"
+        f"{place.uri}:{place.path or place.uri}{':ro' if place.read_only else ''}"
         for place in places
         if place.purpose is MountPurpose.DATA
         and place.uri.startswith("/")
-        and place.path.startswith("/")
+        and (place.path or place.uri).startswith("/")
         and not (place.id or place.options)
         and not set(",:") & set(place.uri + place.path)
     )

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
 from jobs.dialects import rendering
-from jobs.dialects.base import Fix, Note, Parsed, Rendered
+from jobs.dialects.base import Fix, Parsed, Rendered
 from jobs.dialects.rendering import Document
 from jobs.dialects.sbatch import reading
 from jobs.dialects.sbatch import script as scripts
@@ -65,8 +65,7 @@ class _Form:
 
 def render(spec: JobSpec, extras: Mapping[str, object], base: str | None = None) -> Rendered:
     """Write `spec`; what a script can't say is noted by its JobSpec path."""
-    rendered = rendering.render(_Form(), spec, extras, base)
-    return Rendered(rendered.text, tuple(note for note in rendered.notes if not _is_moot(note, spec)))
+    return rendering.render(_Form(), spec, extras, base)
 
 
 def apply_fixes(text: str, fixes: Iterable[Fix]) -> str:
@@ -194,13 +193,3 @@ def _components(document: Document) -> list[dict[str, str]]:
     components = document[COMPONENTS]
     assert isinstance(components, list)
     return components
-
-
-def _is_moot(note: Note, spec: JobSpec) -> bool:
-    """A script of one process ends with it: that it may end the job need not be said."""
-    return (
-        note.pointer == "/roles/0/completion/min_succeeded"
-        and spec.replicas == 1
-        and spec.roles[0].completion.min_succeeded == 1
-        and note.params.get("instead") is None
-    )

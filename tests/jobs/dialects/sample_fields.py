@@ -8,6 +8,8 @@ import yaml
 
 from jobs.dialects import pairs
 from jobs.dialects.field_map import Row
+from jobs.dialects.sbatch.header import read as read_script
+from jobs.dialects.sbatch.secrets import read
 
 SAMPLES = Path(__file__).parent / "samples"
 
@@ -32,7 +34,20 @@ def used(file_name: str, text: str) -> set[str]:
     if file_name.endswith(".params"):
         comments = {comment for comment in ("# dlc submit",) if comment in text}
         return comments.union(*(_inner(key, value) for key, value in _PARAMETER.findall(text)))
+    if file_name.endswith(".sbatch"):
+        return set(_of_script(text))
     return {pointer for document in yaml.safe_load_all(text) for pointer in _keys(document, "")}
+
+
+def _of_script(text: str) -> Iterator[str]:
+    """The options of a script, its parts, and what is said of its roles."""
+    told = read(read_script(text))
+    yield from ("/interpreter", "/script")
+    yield from (f"/{argument.name}" for argument in read_script(text).arguments)
+    for role in told.roles or ():
+        yield from ("/role/name", "/role/command")
+        said = {"fails": role.fails, "ends": role.ends, "env": role.env}
+        yield from (f"/role/{name}" for name, value in said.items() if value)
 
 
 def _inner(key: str, value: str) -> Iterator[str]:

@@ -34,7 +34,7 @@ images = st.sampled_from(
     ["", "pytorch/pytorch:2.4", "nvcr.io/nvidia/pytorch:24.01-py3", "/images/x.sqsh", "localhost:5000/a"]
 )
 node_lists = st.lists(st.text("abc019-", min_size=1, max_size=6), max_size=3, unique=True).map(tuple)
-features = st.dictionaries(words, st.just(""), max_size=2)
+features = st.dictionaries(words, st.just("true"), max_size=2)
 interpreters = st.sampled_from(
     [BASH, "/bin/bash -l", "/bin/sh", "/usr/bin/env python3", "/usr/bin/env -S a b"]
 )

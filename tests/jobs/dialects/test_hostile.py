@@ -32,6 +32,8 @@ def every_spoilt() -> Iterator[tuple[str, str, str]]:
 
 
 SPOILT = list(every_spoilt())
+HARMLESS = {"sbatch": 1}
+"""In a script the last of two equal options counts, as in Slurm."""
 
 
 @pytest.mark.parametrize("what", ALIKE)
@@ -72,4 +74,4 @@ def test_one_impossible_thing_in_a_good_file_is_refused(name: str, what: str, te
 
 @pytest.mark.parametrize("name", dialects.NAMES)
 def test_every_kind_of_impossible_thing_is_tried(name: str) -> None:
-    assert len([each for each in SPOILT if each[0] == name]) == 4
+    assert len([each for each in SPOILT if each[0] == name]) == 4 - HARMLESS.get(name, 0)
