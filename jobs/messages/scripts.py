@@ -65,5 +65,6 @@ NOTES: Final[Mapping[str, tuple[str, ...]]] = {
         ),
     ),
     "slurm_mark": (_("Lines that begin with %(mark)s are read, but sbatch asks for %(right)s."),),
+    "value_cut": (_("In “%(value)s” a # began a comment: put the value in quotes to keep what follows."),),
     "whole_node": (_("--%(key)s asks for a whole node; how much that is, only the cluster knows."),),
 }

@@ -140,6 +140,8 @@ class _Reader:
                 clean = short(_INVISIBLE.sub("", name))
                 self._problem("invisible_key", "", offset + word.start, character=character, key=clean)
                 return
+        if found and line[found[-1].end :].startswith("#"):
+            self._notes.append(Note("value_cut", params={"value": short(found[-1].value)}))
         waiting = iter(found)
         for word in waiting:
             self._word(word, waiting, offset)

@@ -1,0 +1,161 @@
+"""How jobs are written as sbatch scripts, and scripts changed; the starter runs with an srun that is none."""
+
+import os
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from jobs import dialects
+from jobs.spec import CompletionPolicy, JobSpec, Resources, TaskRole
+
+SBATCH = dialects.get("sbatch")
+TEXT = """\
+#!/bin/bash
+# Mine.
+#SBATCH -J train -p gpu --time=1:00:00   # as ever
+#SBATCH --nodes=2 --ntasks-per-node=4 --cpus-per-task=2
+##SBATCH --qos=high
+#SBATCH --gres=gpu:a100:4,nvme:1 --mem 64G
+#SBATCH --mail-type=END
+
+srun python train.py
+"""
+
+
+def changed(**update: Any) -> str:
+    parsed = SBATCH.parse(TEXT)
+    return SBATCH.render(parsed.spec.model_copy(update=update), parsed.extras, base=TEXT).text
+
+
+def resized(**update: Any) -> str:
+    role = SBATCH.parse(TEXT).spec.roles[0]
+    resources = role.resources.model_copy(update=update)
+    return changed(roles=(role.model_copy(update={"resources": resources}),))
+
+
+def difference(after: str) -> list[tuple[str, str]]:
+    before = TEXT.split("\n")
+    lines = after.split("\n")
+    assert len(before) == len(lines)
+    return [pair for pair in zip(before, lines, strict=True) if pair[0] != pair[1]]
+
+
+def test_another_value_changes_its_word_only() -> None:
+    assert difference(changed(name="it's new")) == [
+        (TEXT.split("\n")[2], '#SBATCH -J "it\'s new" -p gpu --time=1:00:00   # as ever')
+    ]
+    assert "--gres=gpu:a100:2,nvme:1 --mem 64G" in resized(gpus=2)
+    assert "--gres=nvme:1 --mem 64G" in resized(gpus=0, gpu_type="")
+    assert "--ntasks-per-node=4 --cpus-per-task=4" in resized(cpu_milli=16_000)
+    assert "nvme:1 --mem 32G" in resized(memory_mib=32 * 1024)
+
+
+def test_what_is_gone_leaves_no_trace_and_what_is_new_stands_behind_the_others() -> None:
+    without = changed(quota="", time_limit_s=None)
+    assert "#SBATCH -J train   # as ever\n" in without
+    more = changed(hold=True, description="why")
+    assert "#SBATCH --mail-type=END\n#SBATCH --comment=why\n#SBATCH --hold\n\nsrun" in more
+    assert SBATCH.render(SBATCH.parse(TEXT).spec, {}, base=more).text == TEXT
+
+
+def test_another_command_leaves_the_options_alone() -> None:
+    role = SBATCH.parse(TEXT).spec.roles[0].model_copy(update={"command": "srun ./other"})
+    after = changed(roles=(role,))
+    assert after == TEXT.replace("srun python train.py", "srun ./other")
+
+
+def test_a_command_that_looks_like_options_stays_a_command() -> None:
+    spec = JobSpec(name="a", roles=(TaskRole(name="main", command="#SBATCH --nodes=9\nrun"),))
+    text = SBATCH.render(spec, {}).text
+    assert SBATCH.parse(text).spec == spec
+
+
+def test_variables_are_quoted_and_secrets_are_placeholders_in_quotes() -> None:
+    job: dict[str, Any] = {
+        "name": "a",
+        "roles": [{"name": "main", "command": "run"}],
+        "env": {"A": "it's $(rm -rf /)\n`x`"},
+        "secret_env": {"HF_TOKEN": {"name": "hf"}},
+    }
+    text = SBATCH.render(JobSpec.model_validate(job, strict=False), {}).text
+    assert "export HF_TOKEN='$SECRET:hf'\n" in text
+    filled = SBATCH.with_secrets(text, {"hf": "a'b\"; exit 1 #"})
+    shown = bash(filled.replace("\nrun\n", '\nprintf "%s|%s" "$A" "$HF_TOKEN"\n'))
+    assert shown.stdout == "it's $(rm -rf /)\n`x`|a'b\"; exit 1 #"
+
+
+def bash(text: str, path: str = "", **env: str) -> subprocess.CompletedProcess[str]:
+    around = {"PATH": f"{path}:{os.environ['PATH']}", **env}
+    return subprocess.run(
+        ["bash"], input=text, text=True, capture_output=True, check=False, env=around, timeout=60
+    )
+
+
+@pytest.fixture
+def slurm(tmp_path: Path) -> str:
+    """An srun that runs its tasks one after the other here, and what else the starter calls."""
+    (tmp_path / "srun").write_text(
+        """#!/bin/bash
+tasks=1
+while [[ $1 == --* ]]; do
+  [[ $1 == --ntasks=* ]] && tasks=${1#*=}
+  shift
+done
+worst=0
+for ((task = 0; task < tasks; task++)); do
+  SLURM_PROCID=$task "$@" || worst=$?
+done
+exit "$worst"
+"""
+    )
+    (tmp_path / "scontrol").write_text('#!/bin/bash\necho "$3" | cut -d, -f1\n')
+    for name in ("srun", "scontrol"):
+        (tmp_path / name).chmod(0o755)
+    return str(tmp_path)
+
+
+def started(slurm: str, roles: tuple[TaskRole, ...]) -> subprocess.CompletedProcess[str]:
+    spec = JobSpec(name="a", roles=roles)
+    text = SBATCH.render(spec, {}).text
+    assert SBATCH.parse(text).spec == spec
+    env = {"SLURM_JOB_ID": "7", "SLURM_HET_SIZE": str(len(roles)) if len(roles) > 1 else ""}
+    for index, role in enumerate(roles):
+        end = f"_HET_GROUP_{index}" if len(roles) > 1 else ""
+        env |= {f"SLURM_NTASKS{end}": str(role.replicas), f"SLURM_JOB_NODELIST{end}": f"node{index},other"}
+    return bash(text, slurm, **env)
+
+
+def test_ranks_count_from_the_master_whose_node_is_the_masters_address(slurm: str) -> None:
+    show = 'echo "$NAME $RANK/$WORLD_SIZE $MASTER_ADDR"'
+    roles = (
+        TaskRole(name="Worker", replicas=2, command=show, env={"NAME": "the worker's"}),
+        TaskRole(name="Master", command=show, env={"NAME": "m"}),
+    )
+    done = started(slurm, roles)
+    assert done.returncode == 0, done.stderr
+    assert sorted(done.stdout.splitlines()) == [
+        "m 0/3 node1",
+        "the worker's 1/3 node1",
+        "the worker's 2/3 node1",
+    ]
+
+
+def test_a_role_fails_the_job_or_not_as_it_says(slurm: str) -> None:
+    good = TaskRole(name="good", command="true")
+    bad = TaskRole(name="bad", command="exit 7")
+    assert started(slurm, (good, bad)).returncode == 7
+    quiet = bad.model_copy(update={"completion": CompletionPolicy(min_failed=None)})
+    assert started(slurm, (good, quiet)).returncode == 0
+
+
+def test_a_role_whose_success_is_the_jobs_ends_it(slurm: str) -> None:
+    chief = TaskRole(name="chief", command="true", completion=CompletionPolicy(min_succeeded=1))
+    server = TaskRole(name="ps", command="read -r never < <(sleep 30)")
+    assert started(slurm, (server, chief)).returncode == 0
+
+
+def test_a_role_of_several_is_started_by_one_srun(slurm: str) -> None:
+    role = TaskRole(name="w", replicas=3, command='echo "$RANK"', resources=Resources(cpu_milli=2000))
+    assert started(slurm, (role,)).stdout == "0\n1\n2\n"
