@@ -21,7 +21,6 @@ _HAS: Final = "true"
 _FEATURE: Final = re.compile(r"[^\s&|\[\]()*,:=]+")
 _REGISTRY: Final = re.compile(r"(?P<host>[^/#@]+)/(?P<rest>.+)")
 _SCHEME: Final = re.compile(r"[a-z]+://")
-_EVERYTHING: Final = frozenset({"ALL", "NONE", "NIL"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +84,7 @@ def export(text: str) -> Export | None:
         name, equals, value = part.partition("=")
         if equals and is_usable(name):
             variables[name] = value
-        elif not equals and (name.upper() in _EVERYTHING or is_usable(name)):
+        elif not equals:
             names.append(name)
         else:
             return None

@@ -189,7 +189,8 @@ def sbatch_texts(draw: st.DrawFn) -> str:
     )
     end = draw(st.sampled_from(["", "\n"]))
     start = draw(st.sampled_from(["", "\ufeff"]))
-    return f"{start}#!{draw(interpreters)}\n" + "".join(f"{each}\n" for each in lines) + body + end
+    first = f"{start}#!{draw(interpreters)}"
+    return "\n".join([first, *lines, f"{body}{end}"])
 
 
 def _misread(text: str) -> bool:

@@ -209,7 +209,7 @@ def test_the_rest_of_a_job() -> None:
         "-x n[1-2]",
         "--container-image='nvcr.io#nvidia/pytorch:24.01'",
         "--container-mounts=/a:/b:ro,/c",
-        "--export=ALL,STAGE=train,LIST='1,2'",
+        "--export=\"ALL,STAGE=train,LIST='1,2'\"",
     )
     assert (job.quota, job.hold, job.retry.fancy) == ("gpu,long", True, False)
     assert job.not_before == "2026-12-01T08:00:00Z"
@@ -280,7 +280,7 @@ def test_what_is_wrong_has_a_place_a_source_and_where_possible_a_cure(
         assert fixed is None
     else:
         assert SBATCH.apply_fixes(text, [found[0].fix]) == fixed
-        assert SBATCH.parse(str(fixed))
+        assert SBATCH.parse(str(fixed)).spec.roles
 
 
 def test_everything_wrong_is_told_at_once() -> None:
