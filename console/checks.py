@@ -19,6 +19,7 @@ from console import single
 from console.filesystem import network_filesystem
 from console.keys import INSTALLATION_LENGTH
 from console.run.broker import find_server
+from console.servers import SQLITE
 
 SHORTEST_SECRET = 50
 MOST_SQLITE_WRITERS = 4
@@ -97,7 +98,7 @@ def check_servers(**kwargs: Any) -> list[CheckMessage]:
     if settings.CONSOLE_REDIS_IS_PRIVATE and find_server() is None:
         hint = "Install redis-server or valkey-server (6.2 or newer), or set REDIS_URL to a server."
         found.append(Error("There is no Redis to start.", hint=hint, id="console.E009"))
-    sqlite = settings.DATABASES["default"]["ENGINE"].endswith("sqlite3")
+    sqlite = settings.DATABASES["default"]["ENGINE"] == SQLITE
     if sqlite and sum(settings.CONSOLE_WORKERS.values()) > MOST_SQLITE_WRITERS:
         hint = "SQLite has one writer at a time: set DATABASE_URL to a PostgreSQL server, or fewer workers."
         found.append(Warning("More workers than SQLite can serve.", hint=hint, id="console.W003"))

@@ -6,6 +6,7 @@ from urllib.parse import parse_qsl, quote, unquote, urlsplit
 
 from console.env import EnvError
 
+SQLITE = "console.sqlite"
 _SQLITE_SECONDS_TO_WAIT = 20
 _SQLITE_INIT = "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; PRAGMA foreign_keys=ON;"
 
@@ -50,7 +51,7 @@ def _sqlite(path: str, home: Path) -> dict[str, Any]:
     if not file:
         raise EnvError("DATABASE_URL names no file: sqlite:///db.sqlite3.")
     return {
-        "ENGINE": "django.db.backends.sqlite3",
+        "ENGINE": SQLITE,
         "NAME": str(home / file),
         # A file in tests too: a shared in-memory database locks whole tables and knows no WAL.
         "TEST": {"NAME": str(home / "test.sqlite3")},

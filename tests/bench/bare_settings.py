@@ -4,4 +4,7 @@ from console.settings import *  # noqa: F403  # all of them
 
 ROOT_URLCONF = "tests.bench.bare"
 MIDDLEWARE = []
-DATABASES["default"]["CONN_MAX_AGE"] = 0  # noqa: F405  # as Django has it, where each request has a thread of its own
+# Django's own backend, opened for each request as Django has it where each has a thread of its own.
+DATABASES["default"]["CONN_MAX_AGE"] = 0  # noqa: F405
+if DATABASES["default"]["ENGINE"] == "console.sqlite":  # noqa: F405
+    DATABASES["default"]["ENGINE"] = "django.db.backends.sqlite3"  # noqa: F405

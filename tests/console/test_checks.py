@@ -10,6 +10,7 @@ from pytest_django import Settings
 
 from console import checks, keys, single
 from console.home import CHECKOUT
+from console.servers import SQLITE
 from quotas.models import Cluster, User
 from tests.factories import make_cluster, make_user
 
@@ -171,12 +172,14 @@ def test_every_host_name(settings: Settings) -> None:
     assert found() == ["console.W002"]
 
 
-@pytest.mark.parametrize(("engine", "ids"), [("sqlite3", ["console.W003"]), ("postgresql", [])])
+@pytest.mark.parametrize(
+    ("engine", "ids"), [(SQLITE, ["console.W003"]), ("django.db.backends.postgresql", [])]
+)
 def test_too_many_workers_for_sqlite(
     monkeypatch: pytest.MonkeyPatch, settings: Settings, engine: str, ids: list[str]
 ) -> None:
     settings.CONSOLE_WORKERS = {"control": 4, "logs": 1}
-    monkeypatch.setitem(settings.DATABASES["default"], "ENGINE", f"django.db.backends.{engine}")
+    monkeypatch.setitem(settings.DATABASES["default"], "ENGINE", engine)
     assert found() == ids
 
 

@@ -1,0 +1,60 @@
+"""Django's backend for SQLite; the threads of one process take turns at writing.
+
+SQLite makes a writer who comes second sleep and look again, up to a tenth of a second at a time: of many
+threads some look at the wrong moments for seconds, and give up at last.  Here a thread that begins a
+transaction waits for those of its own process on a lock, and with SQLite only for other processes.
+"""
+
+from __future__ import annotations
+
+import threading
+from typing import Final
+
+from django.db import OperationalError
+from django.db.backends.sqlite3 import base
+
+turn: Final = threading.Lock()
+
+
+class DatabaseWrapper(base.DatabaseWrapper):
+    """A connection; it has the turn from the beginning of a transaction to its end."""
+
+    _has_turn = False
+
+    def set_autocommit(
+        self, autocommit: bool, force_begin_transaction_with_broken_autocommit: bool = False
+    ) -> None:
+        begins = force_begin_transaction_with_broken_autocommit and not autocommit
+        if begins:
+            self._take_turn()
+        try:
+            super().set_autocommit(autocommit, force_begin_transaction_with_broken_autocommit)
+        except BaseException:
+            self._give_turn()
+            raise
+
+    def commit(self) -> None:
+        super().commit()
+        self._give_turn()
+
+    def rollback(self) -> None:
+        try:
+            super().rollback()
+        finally:
+            self._give_turn()
+
+    def close(self) -> None:
+        try:
+            super().close()
+        finally:
+            self._give_turn()
+
+    def _take_turn(self) -> None:
+        if not turn.acquire(timeout=self.settings_dict["OPTIONS"]["timeout"]):
+            raise OperationalError("database is locked")
+        self._has_turn = True
+
+    def _give_turn(self) -> None:
+        if self._has_turn:
+            self._has_turn = False
+            turn.release()
