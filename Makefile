@@ -5,7 +5,7 @@ BIN := .venv/bin
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help run demo test lint format bench screenshots messages lock clean
+.PHONY: help run demo test lint format bench fuzz screenshots messages lock clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -29,6 +29,9 @@ format: .venv/dev ## Put Python and templates into shape
 
 bench: .venv/dev ## Measure speed and memory as ratios (ARGS=--json for machines)
 	@$(BIN)/python -m tests.bench $(ARGS)
+
+fuzz: .venv/dev ## Look for job files that no dialect gets along with (ARGS="--seconds 60 dlc")
+	@$(BIN)/python -m tests.fuzz $(ARGS)
 
 screenshots: .venv/dev ## Photograph every page into var/screenshots
 	@$(BIN)/python -m tests.screenshots $(ARGS)

@@ -107,7 +107,7 @@ SAYS: Final[dict[str, tuple[dict[str, Any], ...]]] = {
     "registry_auth.password": ({"registry_auth": {"username": "ada", "password": {"name": "registry"}}},),
     "registry_auth.file_uri": ({"registry_auth": {"file_uri": "hdfs://nn/auth"}},),
     "mounts[].purpose": tuple(
-        _mounts(purpose=purpose, uri="pfs://fs-1/x", path="/x", read_only=purpose == "code")
+        _mounts(purpose=purpose, uri="pfs://fs-1/x", read_only=purpose == "code")
         for purpose in ("output", "code")
     ),
     "mounts[].id": (_mounts(id="d-1"),),

@@ -7,12 +7,16 @@ from dataclasses import dataclass
 from enum import StrEnum
 from functools import cache
 from itertools import permutations
+from typing import Final
 
 from jobs import dialects
 from jobs.dialects.base import Refused
 from jobs.spec import JobSpec
 from tests.dialect_pages.paths import holds, values_at
 from tests.dialect_pages.probes import Probe, probes, spec
+
+TOGETHER: Final = frozenset({"retry"})
+"""Parts of which a dialect may be able to say the whole, and not each half."""
 
 
 class Fate(StrEnum):
@@ -81,10 +85,17 @@ def lost_between() -> tuple[Between, ...]:
         wanted = values_at(probe.spec, probe.path)
         able = [name for name in dialects.NAMES if fate(probe, name) is Fate.KEPT]
         for source, target in permutations(able, 2):
-            said = through(target, through(source, probe.spec))
-            if not holds(values_at(said, probe.path), wanted):
+            halfway = through(source, probe.spec)
+            said = values_at(through(target, halfway), probe.path)
+            if not holds(said, wanted) and _is_whole(probe, halfway):
                 found.append(Between(probe.path, source, target))
     return tuple(dict.fromkeys(found))
+
+
+def _is_whole(probe: Probe, halfway: JobSpec) -> bool:
+    """Whether what gives the path its meaning got there too: `retry.fancy` depends on the rest of `retry`."""
+    around = probe.path.partition(".")[0]
+    return around not in TOGETHER or holds(values_at(halfway, around), values_at(probe.spec, around))
 
 
 def both_keep(source: str, target: str) -> tuple[str, ...]:

@@ -9,7 +9,6 @@ from jobs.dialects.fields import Limit
 PAGE: Final = "DLC page"
 """The pages of PAI-DLC: CreateJob, creating training jobs, the command line."""
 
-SDK_0: Final = "DLC SDK 1.4.0"
 SDK_17: Final = "DLC SDK 1.4.17"
 SDK_NEW: Final = "DLC SDK 1.11.6"
 

@@ -29,7 +29,8 @@ def test_a_page_sample_becomes_any_other_dialect(seed: Seed, target: str) -> Non
         (role.replicas, role.command, role.image) for role in seed.spec.roles
     ]
     for role, wanted in zip(there.roles, seed.spec.roles, strict=True):
-        assert role.resources.memory_mib == wanted.resources.memory_mib
+        if not wanted.resources.instance_type:  # of a ready-made size not all is known
+            assert role.resources.memory_mib == wanted.resources.memory_mib
         assert role.resources.gpus == wanted.resources.gpus
     assert there.time_limit_s in (seed.spec.time_limit_s, None)
     assert there.env == seed.spec.env
