@@ -34,13 +34,13 @@ def document(spec: JobSpec, extras: Mapping[str, object]) -> Document:
     """What a script says of `spec`, with `extras` put back."""
     plain = is_plain(spec)
     spelling = _spelling(extras, len(spec.roles))
-    export = _export(spec, spelling[0]) if spelling else Export()
+    export = _export(spec, spelling[0] or {})
     components = []
     for index, role in enumerate(spec.roles):
         said = spelling[index]
         options = _of_role(role, said, plain=plain)
         if index == 0:
-            options |= _of_job(spec, said, export, plain=plain)
+            options |= _of_job(spec, said or {}, export, plain=plain)
         components.append(_ordered(options, extras, index))
     command = spec.roles[0].command if plain else _launched(spec)
     given = {name: value for name, value in _variables(spec).items() if export.variables.get(name) != value}
@@ -65,13 +65,12 @@ def is_plain(spec: JobSpec) -> bool:
     return spec.replicas == 1 and not first.env
 
 
-def _spelling(extras: Mapping[str, object], count: int) -> list[dict[str, str]]:
-    """How the options of each component were written, as far as is known."""
+def _spelling(extras: Mapping[str, object], count: int) -> list[dict[str, str] | None]:
+    """How the options of each component were written; None for those that no script has had so far."""
     kept = extras.get(SPELLING)
     known = [each for each in kept if isinstance(each, dict)] if isinstance(kept, list) else []
-    return [{str(k): str(v) for k, v in each.items()} for each in known[:count]] + [
-        {} for _ in range(count - len(known))
-    ]
+    written: list[dict[str, str] | None] = [{str(k): str(v) for k, v in each.items()} for each in known]
+    return [*written, *([None] * count)][:count]
 
 
 def _ordered(options: Mapping[str, str], extras: Mapping[str, object], index: int) -> dict[str, str]:
@@ -109,9 +108,13 @@ def _of_job(spec: JobSpec, said: Mapping[str, str], export: Export, *, plain: bo
     return found | kept_or(said, "export", export, written if export.names or export.variables else "")
 
 
-def _of_role(role: TaskRole, said: Mapping[str, str], *, plain: bool) -> dict[str, str]:
-    """What a component says of its role."""
-    has = role.resources
+def _of_role(role: TaskRole, known: Mapping[str, str] | None, *, plain: bool) -> dict[str, str]:
+    """What a component says of its role.
+
+    Where nothing is `known` of how it was said, the size is written even if it is the console's own default:
+    Slurm's would be another.
+    """
+    has, said = role.resources, known or {}
     size = sizes.Size(
         role.replicas,
         has.cpu_milli,
@@ -125,7 +128,12 @@ def _of_role(role: TaskRole, said: Mapping[str, str], *, plain: bool) -> dict[st
     found = kept_or(said, "nodelist", nodes.only or None, hosts.written(only))
     found |= kept_or(said, "constraint", nodes.labels or None, values.written_features(nodes.labels))
     of_size = {name: value for name, value in said.items() if name in sizes.OPTIONS}
-    found |= sizes.write(size, {**of_size, **found}, by_task=not plain)
+    by_task = not plain
+    found |= (
+        sizes.anew(size, by_task=by_task)
+        if known is None
+        else sizes.write(size, {**of_size, **found}, by_task=by_task)
+    )
     if plain and role.image:
         known = said.get("container-image", "")
         same = known and values.image(known) == role.image

@@ -267,8 +267,7 @@ def _extras(
                 where = pointer_of(component, name)
                 extras[where] = value
                 findings.note("kept_unused", where, key=name, value=short(value))
-    if any(spelling):
-        extras[SPELLING] = spelling
+    extras[SPELLING] = spelling
     if told.body.interpreter != BASH:
         extras[INTERPRETER] = told.body.interpreter
     return extras

@@ -73,9 +73,8 @@ def write(size: Size, said: Mapping[str, str], *, by_task: bool) -> dict[str, st
         changed = _changed(size, said)
         if read({**without, **changed}, by_task=False) == size:
             return changed
-    anew = _anew(size, by_task=by_task)
     others = _other_gres(said)
-    return {**anew, **({"gres": ",".join(others)} if others else {})}
+    return {**anew(size, by_task=by_task), **({"gres": ",".join(others)} if others else {})}
 
 
 def number(options: Mapping[str, str], name: str) -> int:
@@ -170,7 +169,7 @@ def _other_gres(said: Mapping[str, str]) -> tuple[str, ...]:
     return found[1] if found else ()
 
 
-def _anew(size: Size, *, by_task: bool) -> dict[str, str]:
+def anew(size: Size, *, by_task: bool) -> dict[str, str]:
     """The plainest options for a size."""
     cpus = math.ceil(size.cpu_milli / 1000)
     gpus = Devices(size.gpus, size.gpu_type)

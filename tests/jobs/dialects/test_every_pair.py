@@ -24,6 +24,7 @@ few = settings(
 
 WRITTEN_OUT = {
     "openpai-v1": ('"memoryMB": 1024', '"shmMB": 64', '"minFailedTaskCount": null', '"retryCount": 0'),
+    "sbatch": ("--nodes=1\n", "--cpus-per-task=1\n", "--mem=1G\n"),
     "dlc": ('"JobMaxRunningTimeMinutes": 0',),
 }
 """What a target would take otherwise if it were left out."""
