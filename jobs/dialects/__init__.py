@@ -21,6 +21,7 @@ from jobs.dialects.source import check_size, read
 _HOMES: Final[Mapping[str, str]] = MappingProxyType(
     {
         "openpai-v1": "jobs.dialects.openpai_v1",
+        "openpai-v2": "jobs.dialects.openpai_v2",
         "dlc": "jobs.dialects.dlc",
         "dlc-params": "jobs.dialects.dlc_params",
         "aihc": "jobs.dialects.aihc",

@@ -59,7 +59,7 @@ def edit(text: str, edits: Iterable[Put | Drop], rules: Rules, pick: Pick | None
     wanted = list(edits)
     if not wanted:
         return text
-    if isinstance(read(text, rules, pick), YamlSource):
+    if not is_json(text) or isinstance(read(text, rules, pick), YamlSource):
         return editing.edit(text, wanted, rules, pick)
     return json_edit.edit(text, wanted)
 

@@ -14,10 +14,12 @@ from jobs.dialects.fields import (
     AnyKey,
     Bag,
     Choice,
+    Counts,
     Flag,
     Fraction,
     Group,
     Integer,
+    Named,
     Quantity,
     Records,
     Text,
@@ -56,7 +58,7 @@ def _rows(keys: Iterable[AnyKey], prefix: str) -> Iterator[Row]:
         spelling = f"{prefix}/{key.key}"
         if isinstance(key, Group):
             yield from _rows(key.keys, spelling)
-        elif isinstance(key, Records):
+        elif isinstance(key, Records) or (isinstance(key, Named) and not isinstance(key, Counts)):
             yield from _rows(key.keys, f"{spelling}[]")
         else:
             yield Row(

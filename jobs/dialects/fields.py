@@ -53,11 +53,12 @@ class Key:
 class Text(Key):
     """A string.  `blank` allows ""; `allowed` is a regular expression's set of characters (empty: all).
 
-    `fallback` is proposed for a name in which nothing can be kept.
+    `fallback` is proposed for a name in which nothing can be kept.  `numbers` stand without quotes too.
     """
 
     default: str = ""
     blank: bool = False
+    numbers: bool = False
     allowed: str = ""
     longest: int = 0
     fallback: str = ""
@@ -170,4 +171,36 @@ class Group(Key):
     keys: tuple[AnyKey, ...] = ()
 
 
-AnyKey: TypeAlias = Text | Integer | Records | Bag | Flag | Choice | Amount | Fraction | Texts | Group
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Named(Key):
+    """An object whose members, under names of the person's own, are objects with `keys` (v2's taskRoles).
+
+    Names are of the characters `allowed` and begin with no digit.
+    """
+
+    keys: tuple[AnyKey, ...]
+    most: int
+    allowed: str = "A-Za-z0-9_"
+    fallback: str = "task"
+
+    def fits(self, name: str) -> bool:
+        """Whether a member may be called `name`."""
+        return bool(re.fullmatch(f"(?![0-9])[{self.allowed}]+", name))
+
+    def propose(self, name: str) -> str:
+        """The nearest name that the rules allow."""
+        kept = re.sub(f"[^{self.allowed}]+", "_", name).strip("_") or self.fallback
+        return f"{self.fallback}_{kept}" if kept[0].isdigit() else kept
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Counts(Named):
+    """An object of whole numbers under names of the person's own (v2's ports), by the rule `count`."""
+
+    keys: tuple[AnyKey, ...] = ()
+    count: Integer
+
+
+AnyKey: TypeAlias = (
+    Text | Integer | Records | Bag | Flag | Choice | Amount | Fraction | Texts | Group | Named | Counts
+)

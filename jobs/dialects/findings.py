@@ -51,6 +51,11 @@ class Findings:
             return
         self._notes.append(Note(code, pointer, params, fix))
 
+    @property
+    def any_problem(self) -> bool:
+        """Whether anything was found that keeps the text from being accepted."""
+        return bool(self._problems)
+
     def refuse_if_any(self, source: Located) -> None:
         """Raise Refused with all problems in the order of the text; here their places are worked out."""
         if not self._problems:

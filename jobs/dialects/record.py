@@ -48,6 +48,8 @@ class Record:
         if value is _MISSING:
             self._absent(rule, rule.default)
             return rule.default
+        if rule.numbers and isinstance(value, (int, float)) and not isinstance(value, bool):
+            value = _written(value)
         if not isinstance(value, str):
             self._wrong_type(rule, value, "text", _as_text(rule, value))
             return rule.default
@@ -217,6 +219,11 @@ def _as_text(rule: Text, value: object) -> str | None:
     if isinstance(value, (int, float)) and not isinstance(value, bool) and rule.fits(str(value)):
         return str(value)
     return None
+
+
+def _written(number: float) -> str:
+    """A number as the vendors' parsers write it."""
+    return str(int(number)) if number == int(number) else str(number)
 
 
 def short(value: str) -> str:

@@ -44,15 +44,16 @@ class Form(Protocol):
 
 def render(form: Form, spec: JobSpec, extras: Mapping[str, object], base: str | None = None) -> Rendered:
     """Write `spec`; every difference to what the text says of it is noted by its JobSpec path."""
-    before = _parsed(form, base)
+    reader = _Reader(form)
+    before = reader.parsed(base)
     if base is not None and before is not None:
-        text = _patched(form, spec, base, before)
+        text = _patched(reader, spec, base, before)
         if text is not None:
-            return Rendered(text, _losses(form, spec, text))
+            return Rendered(text, _losses(reader, spec, text))
         extras = {**before.extras, **extras}
     text = form.written(form.document(spec, extras))
     anew = () if base is None else (Note("written_anew"),)
-    return Rendered(text, (*anew, *_losses(form, spec, text)))
+    return Rendered(text, (*anew, *_losses(reader, spec, text)))
 
 
 def write_json(document: Document) -> str:
@@ -71,39 +72,54 @@ def patch_json(
     return None if edits is None else edit(base, edits)
 
 
-def _parsed(form: Form, text: str | None) -> Parsed | None:
-    try:
-        return form.parse(text) if text is not None else None
-    except Refused:
-        return None
+class _Reader:
+    """Reads each text once, however often it is asked for."""
+
+    def __init__(self, form: Form) -> None:
+        self.form = form
+        self._known: dict[str, Parsed | Refused] = {}
+
+    def parsed(self, text: str | None) -> Parsed | None:
+        """What `text` says; None when it is refused."""
+        said = self.read(text) if text is not None else None
+        return said if isinstance(said, Parsed) else None
+
+    def read(self, text: str) -> Parsed | Refused:
+        """What `text` says, or why it is refused."""
+        known = self._known.get(text)
+        if known is None:
+            try:
+                known = self.form.parse(text)
+            except Refused as refused:
+                known = refused
+            self._known[text] = known
+        return known
 
 
-def _patched(form: Form, spec: JobSpec, base: str, before: Parsed) -> str | None:
+def _patched(reader: _Reader, spec: JobSpec, base: str, before: Parsed) -> str | None:
     """`base` changed to say what `spec` says; None when that can't be done piece by piece."""
+    form = reader.form
     wanted = form.document(spec, before.extras)
     text = form.patched(base, form.document(before.spec, before.extras), wanted)
     if text is None:
         return None
-    after = _parsed(form, text)
+    after = reader.parsed(text)
     if after and after.spec == spec:
         return text
-    fresh = _parsed(form, form.written(wanted))
+    fresh = reader.parsed(form.written(wanted))
     return text if (after and after.spec) == (fresh and fresh.spec) else None
 
 
-def _losses(form: Form, spec: JobSpec, text: str) -> tuple[Note, ...]:
+def _losses(reader: _Reader, spec: JobSpec, text: str) -> tuple[Note, ...]:
     """What `text` does not say of `spec`, and what its target would not take.
 
     Problems of the text are needs that the person must fill.
     """
-    try:
-        said = form.parse(text)
+    said, name = reader.read(text), reader.form.name
+    if isinstance(said, Parsed):
         refused = tuple(note for note in said.notes if note.code in OF_THE_TARGET)
-        return (*losses(spec, said.spec, form.name), *refused)
-    except Refused as refused:
-        return tuple(
-            Note(
-                "needs_value", problem.pointer, {**problem.params, "code": problem.code, "dialect": form.name}
-            )
-            for problem in refused.problems
-        )
+        return (*losses(spec, said.spec, name), *refused)
+    return tuple(
+        Note("needs_value", problem.pointer, {**problem.params, "code": problem.code, "dialect": name})
+        for problem in said.problems
+    )

@@ -23,6 +23,7 @@ from jobs.dialects.fields import (
     Group,
     Integer,
     Key,
+    Named,
     Quantity,
     Records,
     Text,
@@ -200,7 +201,7 @@ class Request(Record):
         elif isinstance(rule, Records):
             for _inner in self.requests(rule):
                 pass
-        else:
+        elif not isinstance(rule, Named):
             self._inspect_value(rule)
 
     def _inspect_value(self, rule: Text | Integer | Bag | Flag | Choice | Amount | Fraction | Texts) -> None:

@@ -13,10 +13,12 @@ from jobs.dialects.fields import (
     AnyKey,
     Bag,
     Choice,
+    Counts,
     Flag,
     Fraction,
     Group,
     Integer,
+    Named,
     Quantity,
     Records,
     Text,
@@ -58,6 +60,8 @@ def _property(key: AnyKey) -> dict[str, object]:
         return about | _object(key.known if isinstance(key, Bag) else key.keys)
     if isinstance(key, Records):
         return about | _list(key)
+    if isinstance(key, Named):
+        return about | _named(key)
     return about | _word(key)
 
 
@@ -78,8 +82,16 @@ def _word(key: Choice | Amount | Fraction | Texts) -> dict[str, object]:
     return says
 
 
+def _named(key: Named) -> dict[str, object]:
+    """An object with names of the person's own."""
+    member = _property(key.count) if isinstance(key, Counts) else _object(key.keys)
+    names = f"^(?![0-9])[{key.allowed}]+$"
+    says: dict[str, object] = {"type": "object", "patternProperties": {names: member}}
+    return says | {"additionalProperties": False, **({"minProperties": 1} if key.required else {})}
+
+
 def _text(key: Text) -> dict[str, object]:
-    says: dict[str, object] = {"type": "string"}
+    says: dict[str, object] = {"type": ["string", "number"] if key.numbers else "string"}
     if key.allowed:
         says["pattern"] = f"^[{key.allowed}]+$"
     elif not key.blank:

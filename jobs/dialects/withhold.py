@@ -42,13 +42,18 @@ class Withheld:
     found: dict[str, str] = field(default_factory=dict)
 
 
-def withhold(value: object, keys: Collection[str], variables: Collection[str]) -> Withheld:
+def withhold(
+    value: object, keys: Collection[str], variables: Collection[str], plain: re.Pattern[str] | None = None
+) -> Withheld:
     """Take the secrets out of `value`.
 
     `keys` hold a secret although they don't say so; members of `variables` are environment variables,
-    whose secrets are called like them.
+    whose secrets are called like them.  What `plain` matches is no secret (a template, say).
     """
-    found = list(islice(_secrets(value, "", keys, variables), MOST + 1))
+    everything = (
+        each for each in _secrets(value, "", keys, variables) if not (plain and plain.search(each[2]))
+    )
+    found = list(islice(everything, MOST + 1))
     if len(found) > MOST:
         params: Params = {"key": "secrets", "count": len(found), "most": MOST}
         raise Refused((Problem("too_many", "", 1, 1, params, source=CONSOLE),))

@@ -54,6 +54,9 @@ _SENTENCES: Final[Mapping[str, tuple[str, ...]]] = {
     "secret_taken": (
         _("The value of %(key)s is kept as a secret; a placeholder stands for it in the file."),
     ),
+    "secret_wanted": (
+        _("The secret %(name)s is not in the file; it is taken from your secrets, which must have it."),
+    ),
     "env_name_unusable": (
         _(
             "The variable %(name)s was left out: a shell can't use a variable of this name. It stays in the "

@@ -32,6 +32,21 @@ _CONTENT: Final[Mapping[str, tuple[str, ...]]] = {
     "too_many_replicas": (_("All task roles together have %(count)s tasks; at most %(most)s are allowed."),),
     "above_memory": (_("%(key)s is %(value)s; it may be at most memoryMB, which is %(most)s."),),
     "above_task_number": (_("%(key)s is %(value)s; it may be at most taskNumber, which is %(most)s."),),
+    "bad_member": (
+        _("“%(value)s” may only have the characters %(allowed)s, and may not begin with a digit."),
+    ),
+    "forbidden_key": (_("%(key)s is not allowed here."),),
+    "duplicate_prerequisite": (_("The prerequisite %(value)s of type %(kind_of)s is there twice."),),
+    "no_prerequisite": (
+        _("There is no prerequisite %(value)s of type %(kind_of)s."),
+        _("There is no such prerequisite."),
+    ),
+    "duplicate_deployment": (_("The deployment %(value)s is there twice."),),
+    "no_deployment": (_("There is no deployment %(value)s."),),
+    "template_unresolved": (
+        _("%(value)s stands for nothing here; did you mean %(meant)s?"),
+        _("%(value)s stands for nothing here."),
+    ),
     "more_problems": (_("There are %(count)s more problems."),),
     "unknown_dialect": (_("This is no kind of job file that is known here. Known are: %(known)s."),),
     "ambiguous_dialect": (_("This may be %(candidates)s: choose which it is."),),

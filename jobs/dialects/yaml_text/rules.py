@@ -26,6 +26,9 @@ _MAY_MEAN: Final = frozenset("0123456789+-.~nNtTfFyYoO")
 MERGE: Final = "<<"
 """The plain key whose value's members are taken in."""
 
+_SMALL: Final = 16
+"""Numbers of fewer digits are held exactly by everything."""
+
 _LONGEST: Final = 40
 """A number of more characters than this can't be held exactly by anything."""
 
@@ -71,6 +74,8 @@ def resolve(word: str, rules: Rules) -> Scalar | Cause:
     """What a plain word means; a Cause (without its place) where no job file can mean it."""
     if word and word[0] not in _MAY_MEAN:
         return word
+    if len(word) < _SMALL and word.isdecimal() and word.isascii() and word[0] != "0":
+        return int(word)
     if word in _NULL:
         return None
     if word in rules.booleans:

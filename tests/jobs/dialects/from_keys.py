@@ -14,6 +14,7 @@ from jobs.dialects.fields import (
     Fraction,
     Group,
     Integer,
+    Named,
     Quantity,
     Records,
     Text,
@@ -56,6 +57,8 @@ def member(rule: AnyKey, own: Own, pointer: str) -> Values:
     where = f"{pointer}/{rule.key}"
     if where in own:
         return own[where]
+    if isinstance(rule, Named):
+        raise TypeError(rule.key)
     if isinstance(rule, Group):
         return request(rule.keys, own, where) | st.sampled_from([None, {}])
     if isinstance(rule, Records):

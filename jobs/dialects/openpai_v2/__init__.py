@@ -1,0 +1,95 @@
+"""OpenPAI protocol v2: YAML, or, as SCM writes it, the same document in JSON."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+from jobs.dialects import documents, spans
+from jobs.dialects.base import MAX_BYTES, Fix, Guess, Parsed, Position, Refused, Rendered
+from jobs.dialects.field_map import rows
+from jobs.dialects.openpai_v2 import keys, reading, writing
+from jobs.dialects.schema import json_schema
+from jobs.dialects.source import Source
+from jobs.dialects.spans import Node
+from jobs.dialects.yaml_text.rules import JS_YAML
+from jobs.spec import JobSpec
+
+FIELDS: Final = rows(keys.JOB)
+"""What OpenPAI v2 can say, key by key."""
+
+_NAMED: Final = re.compile(
+    r"""^[{\s]*["']?(protocolVersion|taskRoles|prerequisites|deployments)["']?\s*:""", re.MULTILINE
+)
+
+
+_MAY_BE: Final = re.compile("taskRoles|protocolVersion")
+
+
+class OpenPaiV2:
+    """The dialect."""
+
+    name: str = writing.NAME
+
+    def sniff(self, text: str) -> Guess | None:
+        """By its keys; a text that can't be read is still recognised by how they are written."""
+        if len(text) > MAX_BYTES or not _MAY_BE.search(text):
+            return None
+        try:
+            value = documents.read(text, JS_YAML).value
+        except Refused as refused:
+            unreadable = refused.problems[0].code in {"too_large", "too_many_values", "too_deep"}
+            seen = set() if unreadable else set(_NAMED.findall(text))
+            return Guess(50, "keys_seen") if "protocolVersion" in seen and len(seen) > 1 else None
+        if not isinstance(value, dict):
+            return None
+        has_roles = isinstance(value.get(keys.TASK_ROLES.key), dict)
+        if str(value.get(keys.PROTOCOL_VERSION.key)) in ("2", "2.0"):
+            return Guess(100, "protocol_version") if has_roles else Guess(80, "protocol_version")
+        if keys.PROTOCOL_VERSION.key in value:
+            return Guess(60, "protocol_version")
+        return Guess(60, "roles_named") if has_roles else None
+
+    def parse(self, text: str) -> Parsed:
+        """See `base.Dialect`."""
+        return reading.parse(text)
+
+    def render(self, spec: JobSpec, extras: Mapping[str, object], base: str | None = None) -> Rendered:
+        """See `base.Dialect`."""
+        return writing.render(spec, extras, base)
+
+    def locate(self, text: str, pointer: str) -> Position | None:
+        """See `base.Dialect`; a role may also be told by its number, as in a JobSpec."""
+        try:
+            source = documents.read(text, JS_YAML)
+        except Refused:
+            return None
+        return source.position(_by_name(source, pointer))
+
+    def apply_fixes(self, text: str, fixes: Iterable[Fix]) -> str:
+        """See `base.Dialect`."""
+        return documents.apply_fixes(text, fixes, JS_YAML)
+
+    def with_secrets(self, text: str, values: Mapping[str, str]) -> str:
+        """See `base.Dialect`."""
+        return documents.fill(text, values, JS_YAML)
+
+    def schema(self) -> Mapping[str, object]:
+        """See `base.Dialect`."""
+        return json_schema("OpenPAI job, protocol v2", keys.JOB)
+
+
+def _by_name(source: Source, pointer: str) -> str:
+    """`pointer` with names for the numbers of members of objects."""
+    node: Node | None = source.tree
+    tokens = []
+    for token in spans.split(pointer):
+        members = list(node.members or {}) if node is not None and node.child(token) is None else []
+        name = members[int(token)] if token.isdigit() and int(token) < len(members) else token
+        tokens.append(spans.escape(name))
+        node = node.child(name) if node is not None else None
+    return "".join(f"/{token}" for token in tokens)
+
+
+DIALECT: Final = OpenPaiV2()

@@ -1,0 +1,145 @@
+"""JobSpec → the values of a v2 file: the document that was read, with what differs changed in it.
+
+A job that came from elsewhere is written into an empty document the same way.  Counts that never decide are
+written null, as protocol v1 and SCM have them (OpenPAI on Kubernetes wants -1 there instead, which older
+releases take for "at once").
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from jobs.dialects.openpai_v2 import keys, role_document
+from jobs.dialects.openpai_v2.extras import as_list, as_object
+from jobs.dialects.openpai_v2.extras_document import write_extras
+from jobs.dialects.openpai_v2.names import free
+from jobs.dialects.openpai_v2.prerequisites_document import write_images, write_places
+from jobs.dialects.openpai_v2.reading import DOCUMENT, is_scm, said_by
+from jobs.dialects.openpai_v2.scripts import write_scripts
+from jobs.dialects.rendering import Document
+from jobs.dialects.variables import as_text
+from jobs.dialects.yaml_text.values import copied
+from jobs.spec import JobSpec
+
+_KNOWN: Final[dict[int, tuple[Document, JobSpec | None]]] = {}
+_MOST_KNOWN: Final = 8
+
+
+def document(spec: JobSpec, extras: Mapping[str, object]) -> Document:
+    """The document that says `spec`, made from the one among `extras`, if there is one."""
+    original = extras.get(DOCUMENT)
+    there = _said_by(original) if isinstance(original, dict) else None
+    if there == spec:
+        return as_object(copied(original))
+    return _written(as_object(copied(original)) if there else {}, there, spec)
+
+
+def _said_by(original: Document) -> JobSpec | None:
+    """What a document says; the last ones are known by identity, since one is asked of more than once."""
+    known = _KNOWN.get(id(original))
+    if known is None or known[0] is not original:
+        if len(_KNOWN) >= _MOST_KNOWN:
+            _KNOWN.clear()
+        known = _KNOWN[id(original)] = original, said_by(original)
+    return known[1]
+
+
+def _written(job: Document, there: JobSpec | None, spec: JobSpec) -> Document:
+    """`job`, which says `there`, made to say `spec`."""
+    job.setdefault(keys.PROTOCOL_VERSION.key, 2)
+    if there is None or spec.name != there.name:
+        job[keys.NAME.key] = spec.name if keys.NAME.fits(spec.name) else keys.NAME.propose(spec.name)
+    job.setdefault(keys.TYPE.key, "job")
+    put(job, keys.DESCRIPTION.key, spec.description, there and there.description)
+    if there is None or spec.retry != there.retry:
+        job[keys.RETRY_COUNT.key] = spec.retry.limit or 0
+    old = _old_roles(job, there, spec)
+    names = _names(spec)
+    _rename(job, {before: names[after] for after, before in old.items() if before})
+    if there is not None:  # from here on it is spoken of by the new names
+        there = _with_names(there, {before: after for after, before in old.items() if before})
+    write_images(job, there, spec, names)
+    write_places(job, there, spec, names)
+    roles = as_object(job.get(keys.TASK_ROLES.key))
+    before = {role.name: role for role in there.roles} if there else {}
+    job[keys.TASK_ROLES.key] = {
+        names[role.name]: role_document.written(
+            as_object(roles.get(names[role.name])), before.get(role.name), role
+        )
+        for role in spec.roles
+    }
+    scm = is_scm(job)
+    if scm:
+        _write_parameters(job, there, spec)
+    write_scripts(job, there, spec, names, in_parameters=scm)
+    if there is None or spec.quota != there.quota:
+        defaults = dict(as_object(job.get(keys.DEFAULTS.key)))
+        put(defaults, keys.VIRTUAL_CLUSTER.key, spec.quota)
+        put(job, keys.DEFAULTS.key, defaults)
+    write_extras(job, there, spec, names)
+    return job
+
+
+def put(where: Document, key: str, value: object, before: object = None) -> None:
+    """Set the member, or remove it when there is nothing to say; leave it when nothing has changed."""
+    if value and value == before and key in where:
+        return
+    if value:
+        where[key] = value
+    else:
+        where.pop(key, None)
+
+
+def _old_roles(job: Document, there: JobSpec | None, spec: JobSpec) -> dict[str, str]:
+    """For each role wanted the name that it has in the document; "" for a new one."""
+    old = [role.name for role in there.roles] if there else []
+    wanted = [role.name for role in spec.roles]
+    found = {name: name if name in old else "" for name in wanted}
+    if len(old) == len(wanted):  # of as many roles, the one in its place was renamed
+        for before, after in zip(old, wanted, strict=True):
+            if not found[after] and before not in wanted:
+                found[after] = before
+    return found
+
+
+def _names(spec: JobSpec) -> dict[str, str]:
+    """Every role's name as v2 allows it, each its own."""
+    names: dict[str, str] = {}
+    for role in spec.roles:
+        name = role.name if keys.TASK_ROLES.fits(role.name) else keys.TASK_ROLES.propose(role.name)
+        names[role.name] = free(name, names.values())
+    return names
+
+
+def _rename(job: Document, names: Mapping[str, str]) -> None:
+    """Give roles their new names wherever they are named, and forget those that are gone."""
+    extras = as_object(job.get(keys.EXTRAS.key))
+    places = [job, as_object(extras.get(keys.HIVED.key)), as_object(extras.get(keys.OURS))]
+    places += [as_object(item) for item in as_list(job.get(keys.DEPLOYMENTS.key))]
+    for place in places:
+        held = place.get(keys.TASK_ROLES.key)
+        if isinstance(held, dict):
+            place[keys.TASK_ROLES.key] = {names[name]: value for name, value in held.items() if name in names}
+
+
+def _with_names(there: JobSpec, names: Mapping[str, str]) -> JobSpec:
+    """What the document says, of the roles that stay and by the names that they get."""
+    roles = tuple(
+        role.model_copy(update={"name": names[role.name]}) for role in there.roles if role.name in names
+    )
+    return there.model_copy(update={"roles": roles})
+
+
+def _write_parameters(job: Document, there: JobSpec | None, spec: JobSpec) -> None:
+    """SCM's environment variables."""
+    if there is None or spec.env == there.env:
+        return
+    held = dict(as_object(job.get(keys.PARAMETERS.key)))
+    for name in there.env:
+        if name not in spec.env:
+            held.pop(name, None)
+    for name, value in spec.env.items():
+        if as_text(held.get(name)) != value or name not in held:
+            held[name] = value
+    job[keys.PARAMETERS.key] = held

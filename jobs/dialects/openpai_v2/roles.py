@@ -1,0 +1,160 @@
+"""`taskRoles` → the roles of a JobSpec."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from jobs.dialects.base import Fix
+from jobs.dialects.commands import remark_on
+from jobs.dialects.fields import CONSOLE, MOST_REPLICAS, Integer
+from jobs.dialects.openpai_v2 import commands, extras, keys, prerequisites
+from jobs.dialects.openpai_v2.commands import Script
+from jobs.dialects.openpai_v2.names import renamed
+from jobs.dialects.openpai_v2.part import Part
+from jobs.dialects.openpai_v2.prerequisites import Item, Prerequisites
+from jobs.dialects.openpai_v2.templates import Context
+from jobs.spec import CompletionPolicy, Mount, Port, Resources, TaskRole
+
+OLD_COUNTS = {"minFailedTaskCount": keys.MIN_FAILED.key, "minSucceededTaskCount": keys.MIN_SUCCEEDED.key}
+"""How drafts of v2 spelled the counts."""
+
+
+@dataclass(slots=True)
+class Role:
+    """One member of `taskRoles`."""
+
+    name: str
+    replicas: int
+    completion: CompletionPolicy
+    image: str
+    resources: Resources
+    ports: dict[str, int]
+    script: Script
+    items: dict[str, Item] = field(default_factory=dict)
+
+    def build(self, env: Mapping[str, str], said: extras.Extras) -> TaskRole:
+        """The JobSpec's role; called only when nothing was wrong with the file."""
+        begin = said.begin_at.get(self.name, {})
+        more: dict[str, object] = {"gpu_type": said.gpu_types.get(self.name, "")}
+        if not self.resources.disk_mib:
+            more["disk_mib"] = said.disk_mib.get(self.name, 0)
+        return TaskRole(
+            name=self.name,
+            replicas=self.replicas,
+            command=self.script.command,
+            image=self.image,
+            resources=self.resources.model_copy(update=more),
+            ports=tuple(
+                Port(label=label, begin_at=begin.get(label, 0), count=count)
+                for label, count in self.ports.items()
+            ),
+            completion=self.completion,
+            env={name: value for name, value in self.script.env.items() if name not in env},
+        )
+
+    def mounts(self) -> list[Mount]:
+        """The places that the role asks for."""
+        return [
+            mount
+            for kind, purpose in prerequisites.PURPOSES.items()
+            if kind in self.items
+            for mount in self.items[kind].mounts(purpose)
+        ]
+
+
+def read(
+    root: Part, known: Prerequisites, deployment: Mapping[str, Part], common: Context
+) -> tuple[Role, ...]:
+    """All roles; `deployment` is what the chosen deployment adds, by role."""
+    roles = []
+    for name, part in root.named(keys.TASK_ROLES):
+        part.note_unknown()
+        roles.append(_role(name, part, known, deployment.get(name), common))
+    total = sum(role.replicas for role in roles)
+    if total > MOST_REPLICAS:
+        where = root.at(keys.TASK_ROLES.key)
+        root.findings.problem("too_many_replicas", where, CONSOLE, count=total, most=MOST_REPLICAS)
+    return tuple(roles)
+
+
+def _role(name: str, part: Part, known: Prerequisites, added: Part | None, common: Context) -> Role:
+    items = {kind: item for kind in prerequisites.FIELDS if (item := known.wanted(kind, part))}
+    image = items.get(prerequisites.IMAGE)
+    part.integer(keys.TASK_RETRY_COUNT)
+    resources, ports = _resources(part)
+    context = {**common, **{f"${kind}": item.value for kind, item in items.items()}}
+    script = commands.read(_commands(part, added), context, part.findings)
+    remark_on(script.command, part.at(keys.COMMANDS.key), part.findings, name)
+    return Role(
+        name=name,
+        replicas=part.integer(keys.INSTANCES),
+        completion=_completion(part),
+        image=image.uris[0] if image else "",
+        resources=resources,
+        ports=ports,
+        script=script,
+        items=items,
+    )
+
+
+def _commands(part: Part, added: Part | None) -> list[tuple[str, str]]:
+    """The role's commands between those of its deployment, each with its pointer."""
+    key = keys.COMMANDS.key
+    own: tuple[tuple[str, str], ...] = ()
+    if key not in part.value:
+        part.findings.problem("required", part.at(key), keys.OPENPAI, key=key)
+    else:
+        own = part.strings(key, keys.OPENPAI, least=1)
+        if own and not any(text.strip() for _pointer, text in own):
+            part.findings.problem("empty", part.at(key), keys.OPENPAI, key=key)
+    before = added.strings(keys.PRE_COMMANDS.key, keys.OPENPAI) if added else ()
+    after = added.strings(keys.POST_COMMANDS.key, keys.OPENPAI) if added else ()
+    return [*before, *own, *after]
+
+
+def _completion(part: Part) -> CompletionPolicy:
+    """The counts; below 1 they never decide, as null does."""
+    if keys.COMPLETION.key not in part.value:
+        return CompletionPolicy()
+    policy = part.part(keys.COMPLETION)
+    strangers = [key for key in policy.value if key not in policy.table.by_name]
+    for key in strangers:
+        fix = Fix(policy.at(key))
+        if key in OLD_COUNTS and OLD_COUNTS[key] not in policy.value:
+            fix = Fix(policy.pointer, renamed(policy.value, OLD_COUNTS))
+        policy.findings.problem("forbidden_key", policy.at(key), keys.OPENPAI, fix, key=key)
+    return CompletionPolicy(
+        min_failed=_count(policy, keys.MIN_FAILED), min_succeeded=_count(policy, keys.MIN_SUCCEEDED)
+    )
+
+
+def _count(policy: Part, rule: Integer) -> int | None:
+    number = policy.optional_integer(rule)
+    return number if number is not None and number > 0 else None
+
+
+def _resources(part: Part) -> tuple[Resources, dict[str, int]]:
+    """What each task is given, and its ports."""
+    given = part.part(keys.RESOURCES)
+    given.note_unknown()
+    container = part.part(keys.CONTAINER)
+    container.note_unknown()
+    for key, place in ((keys.SCM_SHM_MB.key, part), (keys.STORAGE_GB.key, given)):
+        if key in place.value:
+            part.findings.note("scm_only", place.at(key), key=key)
+    shm = part.integer(keys.SCM_SHM_MB) if is_scm_shm(part.value) else container.integer(keys.SHM_MB)
+    resources = Resources(
+        cpu_milli=max(given.integer(keys.CPU), 1) * 1000,
+        memory_mib=max(given.integer(keys.MEMORY_MB), 1),
+        shm_mib=shm,
+        disk_mib=given.integer(keys.STORAGE_GB) * 1024,
+        gpus=given.integer(keys.GPU),
+        rdma=container.flag(keys.INFINIBAND),
+    )
+    return resources, given.counts(keys.PORTS)
+
+
+def is_scm_shm(role: Mapping[str, object]) -> bool:
+    """Whether the role says its shared memory where SCM does."""
+    return keys.SCM_SHM_MB.key in role

@@ -1,0 +1,154 @@
+"""`<% $parameters.x %>` and its kin in a command: what they stand for.
+
+OpenPAI puts values in as text.  A secret's value must not become part of a command, which everybody may
+read, so that a shell variable stands in its place, quoted as the place needs it.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from jobs.dialects import placeholders
+from jobs.dialects.variables import as_text
+
+TEMPLATE: Final = re.compile(r"<%\s*(?P<path>\$[A-Za-z]\w*(?:\.[^\s<>%.\[\]]+|\[\d+\])*+)\s*%>")
+SECRETS: Final = "$secrets"
+ROOTS: Final = ("$parameters", SECRETS, "$script", "$output", "$data")
+
+_INDEX: Final = re.compile(r"\[(\d+)\]")
+_MISSING: Final = object()
+_SHELL: Final = re.compile(r"\\.|['\"]", re.DOTALL)
+_NOT_IN_NAMES: Final = re.compile(r"\W", re.ASCII)
+
+Context = Mapping[str, object]
+"""What the roots stand for."""
+
+
+@dataclass(slots=True)
+class Resolved:
+    """A text with its templates resolved.
+
+    `secrets` maps shell variables that the text now uses to the names of secrets; `unresolved` are the
+    paths that stand for nothing, `wanted` the secrets that the file does not hold.
+    """
+
+    text: str
+    secrets: dict[str, str] = field(default_factory=dict)
+    unresolved: list[str] = field(default_factory=list)
+    wanted: list[str] = field(default_factory=list)
+
+
+def resolve(text: str, context: Context) -> Resolved:
+    """`text` with every template that stands for something resolved; others stay."""
+    if "<%" not in text:
+        return Resolved(text)
+    done = Resolved("")
+    parts: list[str] = []
+    last, quote = 0, ""
+    for match in TEMPLATE.finditer(text):
+        before = text[last : match.start()]
+        quote = _quote_after(before, quote)
+        parts.append(before)
+        said = _said(match["path"], context, done)
+        secret = placeholders.reference(said) if said is not None else None
+        if secret:
+            variable = variable_for(secret)
+            done.secrets[variable] = secret
+            parts.append(_QUOTED[quote].format(variable))
+        else:
+            parts.append(match[0] if said is None else said)
+        last = match.end()
+    done.text = "".join(parts) + text[last:]
+    return done
+
+
+def whole(text: str) -> str | None:
+    """The path of the one template that `text` consists of; None when it is anything else."""
+    match = TEMPLATE.fullmatch(text.strip())
+    return match["path"] if match else None
+
+
+def value_of(path: str, context: Context) -> str | None:
+    """What a path stands for, as text; None for nothing."""
+    return _as_text(_lookup(_tokens(path), context))
+
+
+def nearest(path: str, context: Context) -> str | None:
+    """The path nearest to `path` that stands for something."""
+    root, *rest = _tokens(path)
+    held = context.get(root)
+    if not isinstance(held, Mapping) or len(rest) != 1:
+        return None
+    close = difflib.get_close_matches(rest[0], [str(name) for name in held], 1)
+    return f"{root}.{close[0]}" if close else None
+
+
+def variable_for(secret: str) -> str:
+    """The shell variable that carries a secret into a command."""
+    return f"SECRET_{_NOT_IN_NAMES.sub('_', secret)}"
+
+
+def _said(path: str, context: Context, done: Resolved) -> str | None:
+    """What a path stands for, as text; what stands for nothing is remembered."""
+    tokens = _tokens(path)
+    if tokens[0] not in ROOTS:
+        return None
+    said = value_of(path, context)
+    if said is not None:
+        return said
+    if tokens[0] == SECRETS and len(tokens) == 2 and _is_name(tokens[1]):
+        done.wanted.append(tokens[1])
+        return placeholders.placeholder(tokens[1])
+    done.unresolved.append(path)
+    return None
+
+
+def _is_name(name: str) -> bool:
+    return placeholders.reference(placeholders.placeholder(name)) == name
+
+
+def _tokens(path: str) -> list[str]:
+    return _INDEX.sub(r".\1", path).split(".")
+
+
+def _lookup(steps: list[str], context: Context) -> object:
+    held: object = context
+    for step in steps:
+        if isinstance(held, Mapping):
+            held = held.get(step, _MISSING)
+        elif isinstance(held, list):
+            held = held[int(step)] if step.isdigit() and int(step) < len(held) else _MISSING
+        elif not (isinstance(held, str) and step == "0"):  # the first of a list that is one text
+            return _MISSING
+    return held
+
+
+def _as_text(value: object) -> str | None:
+    if value is _MISSING or value is None or isinstance(value, Mapping):
+        return None
+    if isinstance(value, list):
+        return ",".join(as_text(item) for item in value)
+    return as_text(value)
+
+
+_QUOTED: Final = {"": '"${{{}}}"', '"': "${{{}}}", "'": "'\"${{{}}}\"'"}
+"""A variable where no quotes are open, in double ones, and in single ones."""
+
+
+def _quote_after(text: str, quote: str) -> str:
+    """The quote that is open behind `text`, when `quote` was open before it."""
+    for match in _SHELL.finditer(text):
+        mark = match[0]
+        if mark[0] == "\\" and quote != "'":
+            continue
+        if mark[0] == "\\":  # no escape between single quotes: the second character counts
+            mark = mark[1]
+        if mark == quote:
+            quote = ""
+        elif not quote and mark in "'\"":
+            quote = mark
+    return quote
