@@ -5,12 +5,13 @@ A text that begins with a bracket is JSON as people leave it, or, where that fai
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
 from jobs.dialects import edit as json_edit
-from jobs.dialects import placeholders, rendering, source
+from jobs.dialects import placeholders, rendering, source, spans
 from jobs.dialects.base import Fix, Refused
 from jobs.dialects.difference import difference
 from jobs.dialects.edit import Drop, Put
@@ -21,6 +22,7 @@ from jobs.dialects.yaml_text import editing, writing
 from jobs.dialects.yaml_text import source as yaml_source
 from jobs.dialects.yaml_text.rules import Rules
 from jobs.dialects.yaml_text.source import Pick, YamlSource
+from jobs.dialects.yaml_text.tree import YamlNode
 
 _JSON: Final = re.compile(r"[\ufeff\s]*+(?:(?://[^\r\n]*+|/\*(?s:.*?)\*/|\d{1,6}(?=\s*[{\[]))\s*+)*+[{\[]")
 
@@ -48,6 +50,7 @@ def read(text: str, rules: Rules, pick: Pick | None = None) -> Source:
             raise refused from None
 
 
+_JSON_KEY: Final = re.compile(r'"(?:[^"\\]|\\.)*"')
 _NOT_JSON: Final = frozenset(
     {"single_quotes", "unquoted_key", "unquoted_text", "hash_comment", "wrong_literal", "bad_number"}
 )
@@ -86,6 +89,22 @@ def patch(
     held = read(base, rules, pick).value if there is None else there
     edits = difference(before, after, held, identities)
     return None if edits is None else edit(base, edits, rules, pick)
+
+
+def rename(text: str, names: Mapping[str, str], rules: Rules, pick: Pick | None = None) -> str:
+    """`text` with other names for the keys of the members at the pointers `names`; others are left out."""
+    held = read(text, rules, pick)
+    splices = []
+    for pointer, name in names.items():
+        node, found = spans.find(held.tree, spans.split(pointer))
+        if isinstance(node, YamlNode):
+            key = text[node.key_start : node.key_end]
+            splices.append((node.key_start, node.key_end, writing.key_of(name, in_flow=key.startswith('"'))))
+        elif found and (key_text := _JSON_KEY.match(text, node.key_start)):
+            splices.append((node.key_start, key_text.end(), json.dumps(name, ensure_ascii=False)))
+    for start, end, new in sorted(splices, reverse=True):
+        text = text[:start] + new + text[end:]
+    return text
 
 
 def write(document: Document, *, as_json: bool = False) -> str:

@@ -159,9 +159,10 @@ class Fraction(Key):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Texts(Key):
-    """A list of strings, or of what JSON Schema calls `items`."""
+    """A list of strings, or of what JSON Schema calls `items`; `alone` ones may stand without a list."""
 
     items: str = "string"
+    alone: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -68,7 +68,7 @@ def _property(key: AnyKey) -> dict[str, object]:
 def _word(key: Choice | Amount | Fraction | Texts) -> dict[str, object]:
     """What is written as one word or number, or as a list of words."""
     if isinstance(key, Texts):
-        return {"type": "array", "items": {"type": key.items}}
+        return {"type": ["string", "array"] if key.alone else "array", "items": {"type": key.items}}
     if isinstance(key, Choice):
         word: dict[str, object] = {"type": "string", "examples" if key.open else "enum": list(key.meanings)}
         return word | ({"default": key.default} if key.default else {})

@@ -118,11 +118,14 @@ def secret_exports(secrets: Mapping[str, str]) -> list[str]:
 
 def changed(old: Sequence[str], resolved: Sequence[str], command: str) -> list[str]:
     """`old` commands, which say `resolved`, made to say `command`: those at both ends that stay are kept."""
+    texts = [text.strip() for text in resolved]
+    if command == (resolved[0] if len(resolved) == 1 else "\n".join(texts)):
+        return list(old)
     rest, begin, end = command, 0, len(old)
-    while begin < end - 1 and rest.startswith(f"{resolved[begin].strip()}\n"):
-        rest = rest[len(resolved[begin].strip()) + 1 :]
+    while begin < end - 1 and rest.startswith(f"{texts[begin]}\n"):
+        rest = rest[len(texts[begin]) + 1 :]
         begin += 1
-    while end - 1 > begin and rest.endswith(f"\n{resolved[end - 1].strip()}"):
-        rest = rest[: -len(resolved[end - 1].strip()) - 1]
+    while end - 1 > begin and rest.endswith(f"\n{texts[end - 1]}"):
+        rest = rest[: -len(texts[end - 1]) - 1]
         end -= 1
     return [*old[:begin], rest, *old[end:]]

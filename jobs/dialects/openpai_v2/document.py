@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from jobs.dialects.openpai_v2 import keys, role_document
-from jobs.dialects.openpai_v2.extras import as_list, as_object
+from jobs.dialects.openpai_v2.extras import as_list, as_object, plugins
 from jobs.dialects.openpai_v2.extras_document import write_extras
 from jobs.dialects.openpai_v2.names import free
 from jobs.dialects.openpai_v2.prerequisites_document import write_images, write_places
@@ -24,6 +24,7 @@ from jobs.spec import JobSpec
 
 _KNOWN: Final[dict[int, tuple[Document, JobSpec | None]]] = {}
 _MOST_KNOWN: Final = 8
+_PLUGIN_ROLES: Final = "taskroles"
 
 
 def document(spec: JobSpec, extras: Mapping[str, object]) -> Document:
@@ -56,7 +57,7 @@ def _written(job: Document, there: JobSpec | None, spec: JobSpec) -> Document:
         job[keys.RETRY_COUNT.key] = spec.retry.limit or 0
     old = _old_roles(job, there, spec)
     names = _names(spec)
-    _rename(job, {before: names[after] for after, before in old.items() if before})
+    rename_roles(job, {before: names[after] for after, before in old.items() if before})
     if there is not None:  # from here on it is spoken of by the new names
         there = _with_names(there, {before: after for after, before in old.items() if before})
     write_images(job, there, spec, names)
@@ -112,7 +113,7 @@ def _names(spec: JobSpec) -> dict[str, str]:
     return names
 
 
-def _rename(job: Document, names: Mapping[str, str]) -> None:
+def rename_roles(job: Document, names: Mapping[str, str]) -> None:
     """Give roles their new names wherever they are named, and forget those that are gone."""
     extras = as_object(job.get(keys.EXTRAS.key))
     places = [job, as_object(extras.get(keys.HIVED.key)), as_object(extras.get(keys.OURS))]
@@ -121,6 +122,10 @@ def _rename(job: Document, names: Mapping[str, str]) -> None:
         held = place.get(keys.TASK_ROLES.key)
         if isinstance(held, dict):
             place[keys.TASK_ROLES.key] = {names[name]: value for name, value in held.items() if name in names}
+    for plugin in plugins(extras):
+        listed = plugin.get(_PLUGIN_ROLES)
+        if isinstance(listed, list):
+            plugin[_PLUGIN_ROLES] = [names.get(str(name), name) for name in listed]
 
 
 def _with_names(there: JobSpec, names: Mapping[str, str]) -> JobSpec:

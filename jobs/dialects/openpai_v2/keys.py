@@ -89,6 +89,7 @@ URI: Final = Texts(
     key="uri",
     source=OPENPAI,
     path="roles[].image",
+    alone=True,
     help="Where it is: one address, of data a list of them.",
 )
 USERNAME: Final = _text("username", "User name for the registry.", "registry_auth.username")

@@ -61,9 +61,14 @@ class _Writer:
         if own and around_stays and self._fits([*before, *own, *after]):
             self._role[keys.COMMANDS.key] = own
             return
+        kept = self._with_variables(new)
+        if lead and around_stays and self._fits(kept):
+            split = len(kept) - len(new) + len(lead)
+            as_object(self._deployment()[self._name])[keys.PRE_COMMANDS.key] = kept[:split]
+            self._role[keys.COMMANDS.key] = kept[split : len(kept) - tail]
+            return
         if before or after:
             self._deployment()[self._name] = {}
-        kept = self._with_variables(new)
         self._role[keys.COMMANDS.key] = kept if self._fits(kept) else self._with_variables([self._wanted])
 
     def _with_variables(self, rest: list[str]) -> list[str]:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from typing import Final
 
 from jobs.dialects.edit import Drop, Put
-from jobs.dialects.spans import split
+from jobs.dialects.spans import escape, split
 from jobs.dialects.yaml_text.values import copied
 
 _GONE: Final = object()
@@ -54,29 +55,50 @@ def _without(value: object) -> object:
     return value
 
 
-def finer(value: object, edits: Iterable[Put | Drop]) -> list[Put | Drop]:
-    """`edits` with those that replace a whole list of `value` taken apart where that says the same."""
-    return [finest for edit in edits for finest in _apart(value, edit)]
+@dataclass(frozen=True, slots=True)
+class Insert:
+    """Put an element before the one at `pointer`."""
+
+    pointer: str
+    value: object
 
 
-def _apart(value: object, edit: Put | Drop) -> list[Put | Drop]:
-    where = value
-    for token in split(edit.pointer):
-        where = _child(where, token)
-    if isinstance(edit, Drop) or not (isinstance(where, list) and isinstance(edit.value, list)):
-        return [edit]
-    old, new = where, edit.value
+def finer(value: object, edits: Iterable[Put | Drop]) -> list[Put | Drop | Insert]:
+    """`edits` of `value` with those that replace a list or object taken apart into what differs."""
+    found: list[Put | Drop | Insert] = []
+    for edit in edits:
+        where = value
+        for token in split(edit.pointer):
+            where = _child(where, token)
+        found += _apart(edit.pointer, where, edit.value) if isinstance(edit, Put) else [edit]
+    return found
+
+
+def _apart(pointer: str, old: object, new: object) -> Iterator[Put | Drop | Insert]:
+    """What makes `old` say `new`."""
+    if isinstance(old, dict) and isinstance(new, dict) and old and new:
+        for key, value in new.items():
+            if key not in old or old[key] != value:
+                yield from _apart(f"{pointer}/{escape(key)}", old.get(key, _GONE), value)
+        yield from (Drop(f"{pointer}/{escape(key)}") for key in old if key not in new)
+    elif isinstance(old, list) and isinstance(new, list) and old and new:
+        yield from _of_lists(pointer, old, new)
+    else:
+        yield Put(pointer, new)
+
+
+def _of_lists(pointer: str, old: list[object], new: list[object]) -> Iterator[Put | Drop | Insert]:
+    """Elements that stay at both ends are kept, those between changed in their order."""
     before = _same(old, new)
     after = _same(old[before:][::-1], new[before:][::-1])
     gone, come = len(old) - before - after, len(new) - before - after
-    if not (before or after) or (come > gone and after):
-        return [edit]
     both = min(gone, come)
-    return [
-        *(Put(f"{edit.pointer}/{before + n}", new[before + n]) for n in range(both)),
-        *(Drop(f"{edit.pointer}/{before + n}") for n in range(both, gone)),
-        *(Put(f"{edit.pointer}/-", new[before + n]) for n in range(both, come)),
-    ]
+    for index in range(before, before + both):
+        yield from _apart(f"{pointer}/{index}", old[index], new[index])
+    for index in range(before + both, before + gone):
+        yield Drop(f"{pointer}/{index}")
+    for index in range(before + both, before + come):
+        yield Insert(f"{pointer}/{before + gone}", new[index]) if after else Put(f"{pointer}/-", new[index])
 
 
 def _same(one: list[object], other: list[object]) -> int:

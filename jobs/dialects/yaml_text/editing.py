@@ -15,7 +15,7 @@ from jobs.dialects import spans
 from jobs.dialects.base import Refused
 from jobs.dialects.edit import Drop, Put
 from jobs.dialects.yaml_text import writing
-from jobs.dialects.yaml_text.changes import changed, finer
+from jobs.dialects.yaml_text.changes import Insert, changed, finer
 from jobs.dialects.yaml_text.rules import Rules
 from jobs.dialects.yaml_text.source import Pick, YamlSource, read
 from jobs.dialects.yaml_text.tree import YamlNode
@@ -74,7 +74,7 @@ class _Editor:
         self._containers: dict[int, _Container] = {}
         self._splices: list[Splice] = []
 
-    def take(self, change: Put | Drop) -> None:
+    def take(self, change: Put | Drop | Insert) -> None:
         """Note one change; one that leads through an alias is left to whoever compares."""
         tokens = spans.split(change.pointer)
         parent = self._source.tree
@@ -89,6 +89,9 @@ class _Editor:
         node = parent.child(tokens[-1])
         if isinstance(change, Drop):
             container.dropped.add(id(node))
+        elif isinstance(change, Insert):
+            if isinstance(node, YamlNode):
+                self._insert(node, change.value)
         elif isinstance(node, YamlNode) and node.parent is parent:
             self._replace(node, change.value)
         elif parent.members is not None or tokens[-1] == "-":
@@ -99,7 +102,9 @@ class _Editor:
         for container in self._containers.values():
             self._change(container)
         parts, done = [], 0
-        for start, stop, new in sorted(self._splices, key=lambda splice: (splice[0], -splice[1])):
+        for start, stop, new in sorted(
+            self._splices, key=lambda splice: (splice[0], splice[0] != splice[1], -splice[1])
+        ):
             if start >= done:  # inside of something that is replaced nothing else changes
                 parts += [self._text[done:start], new]
                 done = stop
@@ -148,6 +153,16 @@ class _Editor:
             end = comment.end()
             written = f"{first}{comment[0]}\n{rest}"
         self._splices.append((start, end, written.replace("\n", self._break)))
+
+    def _insert(self, node: YamlNode, value: object) -> None:
+        """Put an element before `node`, if that one begins its line."""
+        parent = node.parent
+        line = self._line_start(node.key_start)
+        if parent is not None and parent.flow:
+            self._splices.append((node.start, node.start, f"{writing.flow(value)}, "))
+        elif parent is not None and not self._text[line : node.key_start].strip():
+            written = f"{self._text[line : node.key_start]}-{writing.item(value, self._column(parent))}\n"
+            self._splices.append((line, line, written.replace("\n", self._break)))
 
     def _below(self, value: object, node: YamlNode, indent: int) -> str:
         """`value` where its own lines begin, behind a comment."""

@@ -14,6 +14,9 @@ from jobs.dialects.sbatch.secrets import read
 SAMPLES = Path(__file__).parent / "samples"
 
 _PARAMETER = re.compile(r"^([A-Za-z_]+)=(.*)$", re.MULTILINE)
+_BY_NAME = "taskRoles"
+"""A key whose members, where it is no list, have names of the person's own."""
+
 _PLACE = re.compile(r"\[[^\]]*\]")
 
 
@@ -59,7 +62,8 @@ def _keys(value: object, pointer: str) -> Iterator[str]:
     if isinstance(value, dict):
         for key, inner in value.items():
             yield f"{pointer}/{key}"
-            yield from _keys(inner, f"{pointer}/{key}")
+            named = key == _BY_NAME and isinstance(inner, dict)
+            yield from _keys(list(inner.values()) if named else inner, f"{pointer}/{key}")
     elif isinstance(value, list):
         for inner in value:
             yield from _keys(inner, pointer)
