@@ -20,7 +20,7 @@ FIELDS: Final = rows(keys.JOB)
 """What OpenPAI v2 can say, key by key."""
 
 _NAMED: Final = re.compile(
-    r"""^[{\s]*["']?(protocolVersion|taskRoles|prerequisites|deployments)["']?\s*:""", re.MULTILINE
+    r"""(?:^|[{,])[{\s]*["']?(protocolVersion|taskRoles|prerequisites|deployments)["']?\s*:""", re.MULTILINE
 )
 
 

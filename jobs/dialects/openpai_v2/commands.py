@@ -71,6 +71,8 @@ def read(commands: Sequence[tuple[str, str]], context: Context, findings: Findin
 
 def _taken(text: str, script: Script, context: Context) -> bool:
     """Whether the command only sets a variable; then it is the script's."""
+    if not text.lstrip().startswith("export"):
+        return False
     secret = _SECRET_EXPORT.fullmatch(text)
     if secret:
         name = _secret_name(secret["value"], context)
@@ -122,10 +124,10 @@ def changed(old: Sequence[str], resolved: Sequence[str], command: str) -> list[s
     if command == (resolved[0] if len(resolved) == 1 else "\n".join(texts)):
         return list(old)
     rest, begin, end = command, 0, len(old)
-    while begin < end - 1 and rest.startswith(f"{texts[begin]}\n"):
+    while begin < end and rest.startswith(f"{texts[begin]}\n"):
         rest = rest[len(texts[begin]) + 1 :]
         begin += 1
-    while end - 1 > begin and rest.endswith(f"\n{texts[end - 1]}"):
+    while end > begin and rest.endswith(f"\n{texts[end - 1]}"):
         rest = rest[: -len(texts[end - 1]) - 1]
         end -= 1
     return [*old[:begin], rest, *old[end:]]

@@ -22,28 +22,16 @@ from jobs.dialects.variables import as_text
 from jobs.dialects.yaml_text.values import copied
 from jobs.spec import JobSpec
 
-_KNOWN: Final[dict[int, tuple[Document, JobSpec | None]]] = {}
-_MOST_KNOWN: Final = 8
 _PLUGIN_ROLES: Final = "taskroles"
 
 
 def document(spec: JobSpec, extras: Mapping[str, object]) -> Document:
     """The document that says `spec`, made from the one among `extras`, if there is one."""
     original = extras.get(DOCUMENT)
-    there = _said_by(original) if isinstance(original, dict) else None
+    there = said_by(original) if isinstance(original, dict) else None
     if there == spec:
         return as_object(copied(original))
     return _written(as_object(copied(original)) if there else {}, there, spec)
-
-
-def _said_by(original: Document) -> JobSpec | None:
-    """What a document says; the last ones are known by identity, since one is asked of more than once."""
-    known = _KNOWN.get(id(original))
-    if known is None or known[0] is not original:
-        if len(_KNOWN) >= _MOST_KNOWN:
-            _KNOWN.clear()
-        known = _KNOWN[id(original)] = original, said_by(original)
-    return known[1]
 
 
 def _written(job: Document, there: JobSpec | None, spec: JobSpec) -> Document:

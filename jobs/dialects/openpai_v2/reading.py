@@ -29,6 +29,8 @@ JSON: Final = "json"
 
 _UNDERSTOOD: Final = frozenset({keys.STORAGES.key, keys.OURS})
 _UNDERSTOOD_PLUGINS: Final = frozenset({extras_of.TENSORBOARD, extras_of.TEAMWISE})
+_KNOWN: Final[dict[int, tuple[object, JobSpec | None]]] = {}
+_MOST_KNOWN: Final = 4
 _SWITCHES: Final = (True, "true", "True")
 
 
@@ -41,11 +43,13 @@ def parse(text: str) -> Parsed:
         findings.note("secret_taken", pointer, key=split(pointer)[-1], name=name)
     job = Job(held.value, findings)
     findings.refuse_if_any(source)
+    spec = job.build()
+    _remember(held.value, spec)
     extras: dict[str, object] = {DOCUMENT: held.value, **dict(job.kept())}
     if documents.is_json(text):
         extras[JSON] = True
     return Parsed(
-        spec=job.build(),
+        spec=spec,
         extras=extras,
         notes=findings.notes(source),
         secrets=held.secrets,
@@ -55,9 +59,21 @@ def parse(text: str) -> Parsed:
 
 def said_by(value: object) -> JobSpec | None:
     """What a document without secrets says; None when it can't be accepted."""
+    known = _KNOWN.get(id(value))
+    if known is not None and known[0] is value:
+        return known[1]
     findings = Findings()
     job = Job(value, findings)
-    return None if findings.any_problem else job.build()
+    spec = None if findings.any_problem else job.build()
+    _remember(value, spec)
+    return spec
+
+
+def _remember(value: object, spec: JobSpec | None) -> None:
+    """Keep what the last documents said, known by identity: whoever reads one writes it soon after."""
+    if len(_KNOWN) >= _MOST_KNOWN:
+        _KNOWN.clear()
+    _KNOWN[id(value)] = value, spec
 
 
 def _object(source: Source) -> dict[str, object]:
@@ -78,8 +94,6 @@ class Job:
         _check_version(root)
         self._name = root.text(keys.NAME)
         root.choice(keys.TYPE)
-        if keys.TYPE.key not in root.value:
-            root.findings.problem("required", root.at(keys.TYPE.key), keys.OPENPAI, key=keys.TYPE.key)
         for rule in (keys.VERSION, keys.CONTRIBUTOR):
             root.text(rule)
         self._description = root.text(keys.DESCRIPTION)

@@ -137,6 +137,8 @@ def _count(policy: Part, rule: Integer) -> int | None:
 def _resources(part: Part) -> tuple[Resources, dict[str, int]]:
     """What each task is given, and its ports."""
     given = part.part(keys.RESOURCES)
+    if not isinstance(part.value.get(keys.RESOURCES.key), dict):
+        return Resources(), {}
     given.note_unknown()
     container = part.part(keys.CONTAINER)
     container.note_unknown()

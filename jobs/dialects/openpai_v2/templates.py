@@ -112,7 +112,7 @@ def _is_name(name: str) -> bool:
 
 
 def _tokens(path: str) -> list[str]:
-    return _INDEX.sub(r".\1", path).split(".")
+    return (_INDEX.sub(r".\1", path) if "[" in path else path).split(".")
 
 
 def _lookup(steps: list[str], context: Context) -> object:

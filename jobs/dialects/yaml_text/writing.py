@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Final
 
 from jobs.dialects.yaml_text.rules import means_text
@@ -84,6 +85,8 @@ def key_of(name: str, in_flow: bool = False) -> str:
 
 
 _LONGEST_KEY: Final = 100
+_SHORT: Final = 40
+"""Shorter words repeat in a file, so that what is known of them is kept."""
 
 
 def quoted(text: str, style: str) -> str:
@@ -101,6 +104,11 @@ def _escaped(character: str) -> str:
 
 def is_plain(text: str) -> bool:
     """Whether every parser reads `text` without quotes as that text."""
+    return _is_plain(text) if len(text) < _SHORT else _is_plain.__wrapped__(text)
+
+
+@lru_cache(maxsize=4096)
+def _is_plain(text: str) -> bool:
     return not (
         _NOT_FIRST.match(text)
         or _NOT_PLAIN.search(text)

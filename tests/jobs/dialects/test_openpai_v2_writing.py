@@ -1,0 +1,294 @@
+"""JobSpec → OpenPAI v2, in the syntax of the text that is changed, with everything else kept."""
+
+import json
+import time
+from typing import Any
+
+import pytest
+
+from jobs import dialects
+from jobs.dialects.base import Note
+from jobs.spec import (
+    Bid,
+    CodeSource,
+    CompletionPolicy,
+    JobSpec,
+    Mount,
+    Resources,
+    SecretRef,
+    TaskRole,
+    TensorBoard,
+)
+
+V1, V2 = dialects.get("openpai-v1"), dialects.get("openpai-v2")
+
+BASE = """\
+# ours
+protocolVersion: 2
+name: 'train' # a comment
+type: job
+prerequisites:
+  - name: image   # what we run
+    type: dockerimage
+    uri: a/b:1
+  - {name: cifar, type: data, uri: [hdfs://cifar]}
+parameters:
+  lr: 0.10 # learning rate
+  unused: 1
+taskRoles:
+  worker:
+    instances: 2
+    completion: {minFailedInstances: 1}
+    dockerImage: image
+    data: cifar
+    # how much
+    resourcePerInstance:
+      cpu: 4
+      memoryMB: 8192
+      gpu: 1
+      ports: {http: 1}
+    commands:
+      # get it
+      - wget <% $data.uri[0] %>
+      - >-
+        python train.py
+        --lr <% $parameters.lr %>
+  ps:
+    dockerImage: image
+    resourcePerInstance: {cpu: 1, memoryMB: 1024, gpu: 0}
+    commands: [python ps.py]
+    mine: kept
+
+extras:
+  hivedScheduler: {taskRoles: {worker: {skuType: K80, skuNum: 1}}}
+  submitFrom: here
+"""
+
+
+def changed(base: str = BASE, **changes: Any) -> tuple[str, tuple[Note, ...]]:
+    parsed = V2.parse(base)
+    rendered = V2.render(parsed.spec.model_copy(update=changes), parsed.extras, base=base)
+    return rendered.text, rendered.notes
+
+
+def roles(**changes: Any) -> tuple[TaskRole, ...]:
+    first, *rest = V2.parse(BASE).spec.roles
+    return (first.model_copy(update=changes), *rest)
+
+
+def both(**changes: Any) -> tuple[TaskRole, ...]:
+    return tuple(role.model_copy(update=changes) for role in V2.parse(BASE).spec.roles)
+
+
+def resources(**changes: Any) -> Resources:
+    return V2.parse(BASE).spec.roles[0].resources.model_copy(update=changes)
+
+
+COMMAND = "wget hdfs://cifar\npython train.py --lr 0.1"
+
+
+@pytest.mark.parametrize(
+    ("changes", "old", "new"),
+    [
+        ({"name": "other"}, "'train'", "'other'"),
+        ({"description": "x"}, "  submitFrom: here\n", "  submitFrom: here\ndescription: x\n"),
+        ({"quota": "vc"}, "  submitFrom: here\n", "  submitFrom: here\ndefaults:\n  virtualCluster: vc\n"),
+        ({"roles": roles(replicas=3)}, "instances: 2", "instances: 3"),
+        ({"roles": roles(resources=resources(gpus=2))}, "gpu: 1", "gpu: 2"),
+        ({"roles": roles(resources=resources(gpu_type="P100"))}, "skuType: K80", "skuType: P100"),
+        (
+            {"roles": roles(completion=CompletionPolicy(min_failed=1, min_succeeded=2))},
+            "{minFailedInstances: 1}",
+            "{minFailedInstances: 1, minSucceededInstances: 2}",
+        ),
+        ({"roles": both(image="c/d:2")}, "uri: a/b:1", "uri: c/d:2"),
+        (
+            {"roles": roles(command=COMMAND + " --epochs 5")},
+            "      - >-\n        python train.py\n        --lr <% $parameters.lr %>\n",
+            "      - python train.py --lr 0.1 --epochs 5\n",
+        ),
+        ({"roles": roles(command=COMMAND + "\nls")}, ".lr %>\n", ".lr %>\n      - ls\n"),
+        ({"roles": roles(name="chief")}, "worker", "chief"),
+    ],
+)
+def test_a_change_changes_its_place_only(changes: dict[str, Any], old: str, new: str) -> None:
+    assert old in BASE
+    assert changed(**changes) == (BASE.replace(old, new), ())
+
+
+def test_a_role_gets_an_image_of_its_own() -> None:
+    text, told = changed(roles=roles(image="c/d:2"))
+    assert told == ()
+    assert [role.image for role in V2.parse(text).spec.roles] == ["c/d:2", "a/b:1"]
+    assert "# what we run" in text
+
+
+def test_variables_are_exported_before_the_commands() -> None:
+    text, told = changed(env={"A": "it's", "B": ""}, secret_env={"KEY": SecretRef(name="mine")})
+    assert told == ()
+    assert "      - export A='it'\"'\"'s'\n      - export B=''\n" in text
+    assert "secrets:\n  mine: $SECRET:mine\n" in text
+    for line in ("# get it", "- wget <% $data.uri[0] %>", "--lr <% $parameters.lr %>"):
+        assert line in text, "what runs stays as it was written"
+    spec = V2.parse(text).spec
+    assert (spec.env, spec.secret_env) == ({"A": "it's", "B": ""}, {"KEY": SecretRef(name="mine")})
+
+
+def test_roles_come_and_go() -> None:
+    first, second = V2.parse(BASE).spec.roles
+    text, told = changed(roles=(first,))
+    assert (told, "mine: kept" in text, "# how much" in text) == ((), False, True)
+    third = second.model_copy(update={"name": "third"})
+    text, told = changed(roles=(first, second, third))
+    assert told == ()
+    assert [role.name for role in V2.parse(text).spec.roles] == ["worker", "ps", "third"]
+    assert "mine: kept" in text
+
+
+def test_roles_in_another_order_are_written_anew_with_their_unknown_keys() -> None:
+    first, second = V2.parse(BASE).spec.roles
+    text, told = changed(roles=(second, first))
+    assert [note.code for note in told] == ["written_anew"]
+    parsed = V2.parse(text)
+    assert [role.name for role in parsed.spec.roles] == ["ps", "worker"]
+    assert parsed.extras["/taskRoles/ps/mine"] == "kept"
+
+
+def test_scms_json_stays_json_and_in_scms_form() -> None:
+    base = json.dumps(
+        {
+            "protocolVersion": 2,
+            "name": "a",
+            "type": "job",
+            "prerequisites": [{"type": "dockerimage", "uri": "i", "name": "n"}],
+            "parameters": {"A": "1"},
+            "taskRoles": {
+                "admin": {
+                    "shmMB": 64,
+                    "dockerImage": "n",
+                    "resourcePerInstance": {"cpu": 1, "gpu": 0, "memoryMB": 1, "storageGB": 5},
+                    "commands": ["run"],
+                }
+            },
+        },
+        indent=2,
+    )
+    spec = V2.parse(base).spec
+    has = spec.roles[0].resources.model_copy(update={"shm_mib": 128, "disk_mib": 10240})
+    role = spec.roles[0].model_copy(update={"resources": has})
+    text, told = changed(base, env={"A": "2", "B": "3"}, roles=(role,))
+    assert told == ()
+    expected = json.loads(base)
+    expected["parameters"] = {"A": "2", "B": "3"}
+    expected["taskRoles"]["admin"]["shmMB"] = 128
+    expected["taskRoles"]["admin"]["resourcePerInstance"]["storageGB"] = 10
+    assert json.loads(text) == expected
+
+
+def test_what_v1_says_and_upstreams_converter_loses_is_kept() -> None:
+    v1 = {
+        "jobName": "j",
+        "image": "i",
+        "authFile": "hdfs://auth",
+        "retryCount": -2,
+        "gpuType": "P100",
+        "jobEnvs": {"A": "b c", "MY_TOKEN": "hidden", "isDebug": True},
+        "taskRoles": [
+            {
+                "name": "main",
+                "gpuNumber": 2,
+                "storageGB": 5,
+                "command": "first\nsecond",
+                "minFailedTaskCount": None,
+                "portList": [{"label": "ssh", "beginAt": 3000, "portNumber": 1}],
+            }
+        ],
+    }
+    parsed = V1.parse(json.dumps(v1))
+    rendered = V2.render(parsed.spec, {})
+    assert rendered.notes == ()
+    assert V2.parse(rendered.text).spec == parsed.spec
+    text = rendered.text
+    for line in (
+        "      minFailedInstances: null\n",
+        "      minSucceededInstances: null\n",
+        "        skuType: P100\n",
+        "          ssh: 3000\n",
+        "      - |-\n        first\n        second\n",
+        "  MY_TOKEN: $SECRET:MY_TOKEN\n",
+    ):
+        assert line in text
+    assert "hidden" not in text
+    assert "ports: {}" not in text, "OpenPAI wants at least one port"
+
+
+def test_names_that_v2_does_not_allow_become_the_nearest_ones() -> None:
+    tasks = tuple(TaskRole(name=name, command="x", image="i") for name in ("a.b", "a~b", "1"))
+    rendered = V2.render(JobSpec(name="a.b", roles=tasks), {})
+    spec = V2.parse(rendered.text).spec
+    assert (spec.name, [role.name for role in spec.roles]) == ("a_b", ["a_b", "a_b_2", "task_1"])
+    assert {note.code for note in rendered.notes} == {"approximated"}
+
+
+@pytest.mark.parametrize(
+    ("changes", "pointer"),
+    [
+        ({"time_limit_s": 60}, "/time_limit_s"),
+        ({"code": CodeSource(uri="github.com/x")}, "/code/uri"),
+        ({"mounts": (Mount(uri="nfs://a", path="/a"),)}, "/mounts/0/uri"),
+        ({"tags": {"a": "b"}}, "/tags/a"),
+        ({"priority": 8}, "/priority"),
+        ({"workspace": "w"}, "/workspace"),
+    ],
+)
+def test_every_loss_is_named_by_its_path(changes: dict[str, Any], pointer: str) -> None:
+    task = TaskRole(name="a", command="x", image="i")
+    told = V2.render(JobSpec(name="a", roles=(task,), **changes), {}).notes
+    assert pointer in [note.pointer for note in told]
+
+
+def test_a_bid_and_a_fraction_of_a_core_are_lost_or_rounded() -> None:
+    task = TaskRole(
+        name="a", command="x", image="i", bid=Bid(discount_percent=50), resources=Resources(cpu_milli=1500)
+    )
+    told = V2.render(JobSpec(name="a", roles=(task,)), {}).notes
+    assert [(note.code, note.pointer) for note in told] == [
+        ("approximated", "/roles/0/resources/cpu_milli"),
+        ("lost", "/roles/0/bid/discount_percent"),
+    ]
+
+
+def test_a_job_without_an_image_needs_one() -> None:
+    rendered = V2.render(JobSpec(name="a", roles=(TaskRole(name="a", command="x"),)), {})
+    assert [note.code for note in rendered.notes] == ["needs_value"]
+
+
+def test_tensorboard_comes_and_goes() -> None:
+    text, told = changed(tensorboard=TensorBoard(log_path="/logs"))
+    assert told == ()
+    assert V2.parse(text).spec.tensorboard == TensorBoard(log_path="/logs")
+    without, told = changed(text, tensorboard=None)
+    assert told == ()
+    assert V2.parse(without).spec == V2.parse(BASE).spec
+
+
+def test_a_base_that_cannot_be_read_is_written_anew() -> None:
+    task = TaskRole(name="a", command="x", image="i")
+    rendered = V2.render(JobSpec(name="a", roles=(task,)), {}, base="a: [")
+    assert [note.code for note in rendered.notes] == ["written_anew"]
+    assert V2.parse(rendered.text).spec.name == "a"
+
+
+def test_five_hundred_roles_are_read_and_written_in_a_fifth_of_a_second() -> None:
+    head, _, rest = BASE.partition("  worker:\n")
+    role, _, _ = rest.partition("  ps:\n")
+    text = head + "".join(f"  r{number}:\n{role}" for number in range(500))
+    begun = time.process_time()
+    parsed = V2.parse(text)
+    assert len(parsed.spec.roles) == 500
+    V2.render(parsed.spec, parsed.extras)
+    first = time.process_time() - begun
+    begun = time.process_time()
+    parsed = V2.parse(text)
+    V2.render(parsed.spec, parsed.extras)
+    assert min(first, time.process_time() - begun) < 0.2
