@@ -59,6 +59,8 @@ def _rows(keys: Iterable[AnyKey], prefix: str) -> Iterator[Row]:
         if isinstance(key, Group):
             yield from _rows(key.keys, spelling)
         elif isinstance(key, Records) or (isinstance(key, Named) and not isinstance(key, Counts)):
+            if isinstance(key, Named) and key.names:
+                yield Row(key.names, f"{spelling}[]", limits=(f"[{key.allowed}]",), source=key.source)
             yield from _rows(key.keys, f"{spelling}[]")
         else:
             yield Row(

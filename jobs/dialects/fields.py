@@ -176,11 +176,12 @@ class Group(Key):
 class Named(Key):
     """An object whose members, under names of the person's own, are objects with `keys` (v2's taskRoles).
 
-    Names are of the characters `allowed` and begin with no digit.
+    Names are of the characters `allowed` and begin with no digit; `names` is the JobSpec field they fill.
     """
 
     keys: tuple[AnyKey, ...]
     most: int
+    names: str = ""
     allowed: str = "A-Za-z0-9_"
     fallback: str = "task"
 

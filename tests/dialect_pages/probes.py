@@ -117,6 +117,7 @@ SAYS: Final[dict[str, tuple[dict[str, Any], ...]]] = {
         _mounts(uri="/srv/data", path="/data"),
     ),
     "mounts[].path": (
+        _mounts(id="d-1", path="/data"),
         _mounts(uri="pfs://fs-1/data", path="/data"),
         _mounts(uri="/srv/data", path="/data"),
     ),

@@ -12,8 +12,6 @@ from jobs.spec import Mount, TensorBoard
 
 TENSORBOARD: Final = "tensorboard"
 TEAMWISE: Final = "teamwise_storage"
-STORAGE_NAMES: Final = "storageConfigNames"
-LOG_DIRECTORIES: Final = "logdir"
 
 _MOST_PORT: Final = 65_535
 
@@ -90,14 +88,14 @@ def _every_storage(extras: Mapping[str, object]) -> Iterator[Mount]:
             yield Mount(id=name, path=_text(as_object(each).get(keys.STORAGE_PATH.key)))
     for plugin in plugins(extras):
         if plugin.get(keys.PLUGIN.key) == TEAMWISE:
-            names = as_list(as_object(plugin.get("parameters")).get(STORAGE_NAMES))
+            names = as_list(as_object(plugin.get("parameters")).get(keys.STORAGE_NAMES.key))
             yield from (Mount(id=name) for name in names if isinstance(name, str) and name)
 
 
 def _tensorboard(extras: Mapping[str, object]) -> TensorBoard | None:
     for plugin in plugins(extras):
         if plugin.get(keys.PLUGIN.key) == TENSORBOARD:
-            places = as_object(plugin.get("parameters")).get(LOG_DIRECTORIES)
+            places = as_object(plugin.get("parameters")).get(keys.LOG_DIRECTORIES.key)
             named = list(places.values()) if isinstance(places, dict) else [places]
             return TensorBoard(log_path=next((each for each in named if isinstance(each, str)), ""))
     return None

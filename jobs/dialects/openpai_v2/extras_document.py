@@ -8,7 +8,6 @@ from typing import Final
 from jobs.dialects.openpai_v1.keys import KEEP_FAILED_S
 from jobs.dialects.openpai_v2 import keys
 from jobs.dialects.openpai_v2.extras import (
-    LOG_DIRECTORIES,
     TEAMWISE,
     TENSORBOARD,
     as_object,
@@ -94,9 +93,11 @@ def _tensorboard(extras: Document, board: TensorBoard | None) -> None:
             mine = {keys.PLUGIN.key: TENSORBOARD, "parameters": {}}
             every = [*every, mine]
         parameters = dict(as_object(mine.get("parameters")))
-        places = as_object(parameters.get(LOG_DIRECTORIES))
+        places = as_object(parameters.get(keys.LOG_DIRECTORIES.key))
         _set(
-            parameters, LOG_DIRECTORIES, {next(iter(places), _LOGS): board.log_path} if board.log_path else {}
+            parameters,
+            keys.LOG_DIRECTORIES.key,
+            {next(iter(places), _LOGS): board.log_path} if board.log_path else {},
         )
         mine["parameters"] = parameters
     _set(extras, keys.PLUGINS.key, every)

@@ -127,6 +127,7 @@ PREREQUISITES: Final = Records(
 PARAMETERS: Final = Bag(
     key="parameters",
     source=f"{OPENPAI}, {SCM}",
+    path="env",
     help="Values for <% $parameters.name %> in commands; at SCM they are environment variables.",
 )
 SECRETS: Final = Bag(
@@ -283,12 +284,14 @@ COMMANDS: Final = Texts(
     source=OPENPAI,
     path="roles[].command",
     required=True,
-    help="The commands of each task, one after the other in one shell.",
+    help="The commands of each task, one after the other in one shell; exports at the beginning are its "
+    "environment.",
 )
 TASK_ROLES: Final = Named(
     key="taskRoles",
     source=OPENPAI,
     path="roles",
+    names="roles[].name",
     required=True,
     most=MOST_ROLES,
     keys=(
@@ -312,7 +315,10 @@ TASK_ROLES: Final = Named(
 # --- deployments and defaults ---------------------------------------------------------------------------
 
 PRE_COMMANDS: Final = Texts(
-    key="preCommands", source=OPENPAI, path="roles[].command", help="Commands before the role's own."
+    key="preCommands",
+    source=OPENPAI,
+    path="roles[].env",
+    help="Commands before the role's own; exports among them are its environment.",
 )
 POST_COMMANDS: Final = Texts(
     key="postCommands", source=OPENPAI, path="roles[].command", help="Commands after the role's own."
@@ -395,7 +401,22 @@ STORAGES: Final = Records(
     help="Storages of the cluster that the tasks see.",
 )
 PLUGIN: Final = _text(
-    "plugin", "Name of the plugin: ssh, tensorboard, teamwise_storage, cmd …", required=True
+    "plugin",
+    "Name of the plugin: ssh, tensorboard, teamwise_storage, cmd …",
+    "tensorboard.enabled",
+    required=True,
+)
+LOG_DIRECTORIES: Final = Bag(
+    key="logdir",
+    source=OPENPAI,
+    path="tensorboard.log_path",
+    help="What TensorBoard shows: directories by name; the first one is taken.",
+)
+STORAGE_NAMES: Final = Texts(
+    key="storageConfigNames",
+    source=OPENPAI,
+    path="mounts[data].id",
+    help="Storages of the cluster for the plugin teamwise_storage.",
 )
 PLUGINS: Final = Records(
     key="com.microsoft.pai.runtimeplugin",
@@ -406,7 +427,12 @@ PLUGINS: Final = Records(
     keys=(
         PLUGIN,
         Texts(key="taskroles", source=OPENPAI, help="The task roles that it is for; all when left out."),
-        Bag(key="parameters", source=OPENPAI, help="What the plugin is told."),
+        Bag(
+            key="parameters",
+            source=OPENPAI,
+            known=(LOG_DIRECTORIES, STORAGE_NAMES),
+            help="What the plugin is told.",
+        ),
         Bag(key="failurePolicy", source=OPENPAI, help="What happens when it fails."),
     ),
     help="Runtime plugins; TensorBoard and storages are understood, the others are kept for OpenPAI.",

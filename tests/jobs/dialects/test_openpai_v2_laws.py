@@ -3,6 +3,7 @@
 import json
 
 import jsonschema  # type: ignore[import-untyped]
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -128,8 +129,6 @@ def test_any_object_is_read_or_refused_with_places(value: dict[str, object]) -> 
 @given(st.text("protclVersin:2\n -<%$}{[]#&*!'\"", max_size=60))
 def test_any_text_is_read_or_refused(text: str) -> None:
     V2.sniff(text)
-    try:
+    with pytest.raises(Refused) as caught:
         V2.parse(text)
-    except Refused as refused:
-        problems = refused.problems
-    assert problems
+    assert caught.value.problems

@@ -209,7 +209,7 @@ name: a b
 def test_a_fix_cures_its_problem(value: Any, fix: Fix) -> None:
     (found,) = problems(value)
     assert found.fix == fix
-    assert parse(json.loads(V2.apply_fixes(json.dumps(value), [fix])))
+    assert parse(json.loads(V2.apply_fixes(json.dumps(value), [fix]))).spec.roles
 
 
 def test_a_role_with_a_forbidden_name_is_renamed_by_its_fix() -> None:

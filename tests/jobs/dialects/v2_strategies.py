@@ -159,6 +159,9 @@ def _role_document(
             "extraContainerOptions": st.fixed_dictionaries({"shmMB": st.integers(0, 99)}),
         },
     )
+    ports: st.SearchStrategy[dict[str, Any]] = st.fixed_dictionaries(
+        {}, optional={"ports": st.just({"http": 1})}
+    )
     command = st.builds(lambda one, other: f"{one} {other}", commands, st.sampled_from(templates)) | commands
     return {
         "dockerImage": draw(st.sampled_from(images)),
@@ -167,7 +170,7 @@ def _role_document(
             "cpu": draw(st.integers(1, 9)),
             "gpu": draw(st.integers(0, 9)),
             "memoryMB": draw(st.integers(1, 9999)),
-            **draw(st.just({}) | st.fixed_dictionaries({"ports": st.just({"http": 1})})),
+            **draw(ports),
             **draw(strange),
         },
         "commands": draw(st.lists(command | st.just("export A=1"), min_size=1, max_size=3)),
@@ -187,13 +190,13 @@ def _some_more(draw: st.DrawFn, names: list[str]) -> dict[str, Any]:
             "contributor": words,
             "version": st.just(1.5) | words,
             "deployments": st.just([deployment]),
-            "defaults": st.fixed_dictionaries({"virtualCluster": words}),
+            "defaults": words.map(lambda name: {"virtualCluster": name}),
             "extras": st.dictionaries(json_keys, values, max_size=2),
         },
     )
     more = draw(some)
     if "deployments" in more and draw(st.booleans()):
-        more["defaults"] = {**more.get("defaults", {}), "deployment": "d"}
+        more["defaults"] = {"virtualCluster": draw(words), "deployment": "d"}
     return more
 
 
