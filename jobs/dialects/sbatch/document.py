@@ -108,13 +108,13 @@ def _of_job(spec: JobSpec, said: Mapping[str, str], export: Export, *, plain: bo
     return found | kept_or(said, "export", export, written if export.names or export.variables else "")
 
 
-def _of_role(role: TaskRole, known: Mapping[str, str] | None, *, plain: bool) -> dict[str, str]:
+def _of_role(role: TaskRole, written: Mapping[str, str] | None, *, plain: bool) -> dict[str, str]:
     """What a component says of its role.
 
-    Where nothing is `known` of how it was said, the size is written even if it is the console's own default:
+    Where it was not `written` so far, the size is told even if it is the console's own default:
     Slurm's would be another.
     """
-    has, said = role.resources, known or {}
+    has, said = role.resources, written or {}
     size = sizes.Size(
         role.replicas,
         has.cpu_milli,
@@ -131,7 +131,7 @@ def _of_role(role: TaskRole, known: Mapping[str, str] | None, *, plain: bool) ->
     by_task = not plain
     found |= (
         sizes.anew(size, by_task=by_task)
-        if known is None
+        if written is None
         else sizes.write(size, {**of_size, **found}, by_task=by_task)
     )
     if plain and role.image:
