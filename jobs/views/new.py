@@ -82,8 +82,11 @@ def _beginning(request: SignedIn) -> Beginning:
 
 def _pinned(text: str, dialect: str) -> str:
     """`dialect`, where the text by itself would not be taken for it."""
-    found = dialects.detect(text)
-    return dialect if dialect in dialects.NAMES and [each.name for each in found[:1]] != [dialect] else ""
+    try:
+        known = dialects.name_of(text)
+    except Refused:
+        known = ""
+    return dialect if dialect in dialects.NAMES and dialect != known else ""
 
 
 # --- what was sent ---------------------------------------------------------------------------------------

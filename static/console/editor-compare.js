@@ -145,7 +145,7 @@ class Compare {
       b: { doc: other.text, extensions: side(other.syntax, other.label) },
       highlightChanges: other.alike,
       gutter: other.alike,
-      ...(other.alike ? { collapseUnchanged: { margin: 3, minSize: 8 } } : {}),
+      ...(other.alike && other.text !== editor.text ? { collapseUnchanged: { margin: 3, minSize: 8 } } : {}),
       // Texts of two dialects have no lines in common that would mean anything.
       diffConfig: other.alike
         ? { scanLimit: 5000, timeout: 500 }

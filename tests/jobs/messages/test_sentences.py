@@ -15,6 +15,8 @@ from jobs.states import Phase, ReasonCode, State, TaskState
 ROOT = Path(__file__).parents[3]
 PROBLEM_CALLS = {"Problem", "Cause", "problem", "_problem"}
 NOTE_CALLS = {"Note", "note"}
+OF_JOB_TYPES = {"comment", "default", "keys", "words"}
+"""Why a file of parameters is taken for a type of job: told in a note of its own."""
 
 
 def codes(calls: set[str]) -> Iterator[str]:
@@ -45,6 +47,11 @@ def test_every_problem_has_a_sentence(code: str) -> None:
 def test_every_note_has_a_sentence(code: str) -> None:
     assert code in notes._SENTENCES
     assert messages.note_message(Note(code))
+
+
+@pytest.mark.parametrize("code", sorted(set(codes({"Guess"})) - OF_JOB_TYPES))
+def test_every_guess_says_why(code: str) -> None:
+    assert messages.why_message(code)
 
 
 @pytest.mark.parametrize("code", ReasonCode)

@@ -224,3 +224,42 @@ def test_the_form_asks_for_a_sign_in(db: None) -> None:
     assert browser().get("/jobs/new").status_code == 302
     assert post(browser()).status_code == 302
     assert not Job.objects.exists()
+
+
+BOTH = json.dumps({**json.loads(HELLO), "JobType": "PyTorchJob", "JobSpecs": []})
+"""OpenPAI's keys beside PAI-DLC's."""
+
+
+def test_what_two_dialects_fit_is_submitted_in_the_chosen_one(people: People) -> None:
+    client = browser(people.owner)
+    refused = post(client, BOTH)
+    assert refused.status_code == 422
+    assert [found.code for found in refused.context["findings"].problems] == ["ambiguous_dialect"]
+    assert post(client, BOTH, dialect="openpai-v1").status_code == 302
+    assert Job.objects.get().dialect == "openpai-v1"
+
+
+def test_the_choice_comes_back_where_it_is_needed(people: People) -> None:
+    client = browser(people.owner)
+    post(client, BOTH, do="save", dialect="openpai-v1")
+    draft = Draft.objects.get()
+    form = client.get(f"/jobs/new?draft={draft.pk}").context["form"]
+    assert (draft.dialect, form["dialect"].value()) == ("openpai-v1", "openpai-v1")
+    post(client, BOTH, dialect="openpai-v1", key="other")
+    job = Job.objects.get()
+    again = client.get(f"/jobs/new?like={job.public_id}").context
+    assert (again["form"]["dialect"].value(), again["findings"].problems) == ("openpai-v1", ())
+    assert again["before_url"] == f"/jobs/{job.public_id}/file"
+
+
+def test_it_is_not_kept_where_the_file_says_it_itself(people: People) -> None:
+    client = browser(people.owner)
+    post(client, do="save", dialect="openpai-v1")
+    page = client.get(f"/jobs/new?draft={Draft.objects.get().pk}")
+    assert page.context["form"]["dialect"].value() == ""
+    assert page.context["before_url"] == ""
+
+
+def test_an_unknown_dialect_is_a_mistake_of_the_form(people: People) -> None:
+    assert post(browser(people.owner), dialect="word").status_code == 422
+    assert not Job.objects.exists()
