@@ -15,6 +15,7 @@ from typing import Final
 
 from jobs.dialects.base import Dialect, Note, Parsed, Problem, Refused
 from jobs.dialects.field_map import Row
+from jobs.dialects.once import reading_once
 from jobs.dialects.places import Places
 from jobs.dialects.source import check_size, read
 
@@ -116,17 +117,18 @@ def convert(text: str, to: str, dialect: str | None = None) -> Converted:
     same = name == to
     rendered = target.render(parsed.spec, parsed.extras if same else {}, base=parsed.text if same else None)
     left = () if same else _not_carried(parsed, to)
+    told = [*rendered.notes, *left]
     here = Places(text, get(name), parsed.spec, fields(name))
     there = Places(rendered.text, target, parsed.spec, fields(to))
-    losses = (
-        (here if note.code in TOLD_OF_SOURCE else there).placed(note) for note in (*rendered.notes, *left)
-    )
-    return Converted(name, parsed, rendered.text, tuple(losses))
+    of_source = here.all_placed(note for note in told if note.code in TOLD_OF_SOURCE)
+    of_target = there.all_placed(note for note in told if note.code not in TOLD_OF_SOURCE)
+    return Converted(name, parsed, rendered.text, (*of_source, *of_target))
 
 
 def placed(notes: Iterable[Note], text: str, dialect: str) -> tuple[Note, ...]:
     """Notes on `text` with lines and columns, for somebody who looks at them."""
-    return tuple(_placed_in(text, get(dialect), note) for note in notes)
+    with reading_once():
+        return tuple(_placed_in(text, get(dialect), note) for note in notes)
 
 
 def _placed_in(text: str, dialect: Dialect, note: Note) -> Note:

@@ -7,63 +7,86 @@ order of the JobSpec's.  What can't be found exactly is shown at the nearest thi
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import Final
 
 from jobs.dialects.base import Dialect, Note, Position
 from jobs.dialects.field_map import Row
+from jobs.dialects.once import reading_once
 from jobs.dialects.spans import escape, split
 from jobs.spec import JobSpec
 
 OF_JOB_SPEC: Final = frozenset({"lost", "approximated", "added"})
 """Notes whose pointers are paths of the JobSpec."""
 
-_STEP: Final = re.compile(r"(?P<name>[^.\[\]]+)(?P<list>\[(?P<which>[^\]]*)\])?")
+_STEP: Final = re.compile(r"(?P<name>[^.\[\]]+)(?:\[(?P<which>[^\]]*)\])?")
 
 
-@dataclass(frozen=True, slots=True)
+MOST_PLACED: Final = 500
+"""Nobody looks at more places than this; the others are told without a line."""
+
+
 class Places:
     """A text that was read as `spec`, and how its dialect spells the fields."""
 
-    text: str
-    dialect: Dialect
-    spec: JobSpec
-    fields: Sequence[Row]
+    def __init__(self, text: str, dialect: Dialect, spec: JobSpec, fields: Sequence[Row]) -> None:
+        self._text = text
+        self._dialect = dialect
+        self._spec = spec
+        self._fields = [row for row in fields if row.path]
+        self._numbers = {role.name: str(index) for index, role in enumerate(spec.roles)}
+        self._names = {number: name for name, number in self._numbers.items()}
+
+    def all_placed(self, notes: Iterable[Note]) -> tuple[Note, ...]:
+        """`notes` with lines and columns, as many as anybody looks at."""
+        with reading_once():
+            numbered = enumerate(notes)
+            return tuple(self.placed(note) if count < MOST_PLACED else note for count, note in numbered)
 
     def placed(self, note: Note) -> Note:
         """`note` with line and column, whatever its pointer leads to: JobSpec, extra or text."""
         if note.line is not None or not note.pointer:
             return note
         spellings = self._spellings(note.pointer) if note.code in OF_JOB_SPEC else ()
-        for pointer in (*spellings, self._numbered(note.pointer)):
+        for pointer in (*spellings, note.pointer):
             place = self._found(pointer)
             if place:
                 return replace(note, line=place[0], column=place[1])
         return note
 
     def _found(self, pointer: str) -> Position | None:
-        """Where `pointer` stands, if more is found than the text as a whole."""
-        place = self.dialect.locate(self.text, pointer)
-        return place if place and place != self.dialect.locate(self.text, "") else None
+        """Where `pointer` stands, if more is found than the text as a whole.
+
+        A role may stand in a list or under its name: of both, what lies deeper stands further down.
+        """
+        whole = self._dialect.locate(self._text, "")
+        places = (self._dialect.locate(self._text, each) for each in self._by_number_and_name(pointer))
+        return max((place for place in places if place and place != whole), default=None)
+
+    def _by_number_and_name(self, pointer: str) -> set[str]:
+        tokens = split(pointer)
+        first = next((at for at, token in enumerate(tokens) if token in self._names), len(tokens))
+        by_name = [self._names[token] if at == first else token for at, token in enumerate(tokens)]
+        by_number = [self._numbers.get(token, token) for token in tokens]
+        return {_pointer(by_number), _pointer(by_name)}
 
     def _spellings(self, path: str) -> Iterator[str]:
         """Pointers that may have said `path`, the most exact first."""
         asked = split(path)
-        matches = [(_matched(row.path, asked, self.spec), row) for row in self.fields if row.path]
+        matches = [(_matched(row.path, asked, self._spec), row) for row in self._fields]
         numbers = [token for token in asked if token.isdigit()]
         for match, row in sorted(matches, key=lambda each: -each[0].used):
             if match.whole:
-                rest = "".join(f"/{escape(token)}" for token in asked[match.used :])
-                yield _spelled(row.spelling, numbers) + rest
+                yield _spelled(row.spelling, numbers) + _pointer(asked[match.used :])
         for match, row in matches:  # else another field of the same element
             if not match.whole and match.used and asked[match.used - 1].isdigit():
                 yield _spelled(row.spelling, numbers)
 
-    def _numbered(self, name: str) -> str:
-        """The pointer of an extra: in its name roles stand where the text has numbers."""
-        roles = {role.name: str(index) for index, role in enumerate(self.spec.roles)}
-        return "".join(f"/{roles.get(token, token)}" for token in name.split("/")[1:])
+
+def _pointer(tokens: Sequence[str]) -> str:
+    return "".join(f"/{escape(token)}" for token in tokens)
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,17 +99,30 @@ class _Match:
 
 def _matched(path: str, asked: Sequence[str], spec: JobSpec) -> _Match:
     used = 0
-    for step in _STEP.finditer(path):
-        if used >= len(asked) or asked[used] != step["name"]:
+    for step in _steps(path):
+        if used >= len(asked) or asked[used] != step.name:
             return _Match(used, whole=False)
         used += 1
-        if step["list"]:
+        if step.which is not None:
             if used >= len(asked) or not asked[used].isdigit():
                 return _Match(0, whole=False)
-            if step["which"] and not _is_mount_for(step["which"], int(asked[used]), spec):
+            if step.which and not _is_mount_for(step.which, int(asked[used]), spec):
                 return _Match(0, whole=False)
             used += 1
     return _Match(used, whole=True)
+
+
+@dataclass(frozen=True, slots=True)
+class _Step:
+    """One step of a table's path; `which` elements of a list ("" all, None: it is no list)."""
+
+    name: str
+    which: str | None
+
+
+@cache
+def _steps(path: str) -> tuple[_Step, ...]:
+    return tuple(_Step(step["name"], step["which"]) for step in _STEP.finditer(path))
 
 
 def _is_mount_for(purpose: str, index: int, spec: JobSpec) -> bool:

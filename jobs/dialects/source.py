@@ -17,6 +17,7 @@ from typing import Final
 from jobs.dialects import spans, syntax
 from jobs.dialects.base import MAX_BYTES, Note, Params, Position, Problem, Refused
 from jobs.dialects.examine import examine
+from jobs.dialects.once import once
 from jobs.dialects.spans import Node
 from jobs.dialects.tidy import Tidied, tidy
 
@@ -90,6 +91,7 @@ def check_size(text: str) -> None:
         raise Refused((_too_large(size),))
 
 
+@once
 def read(text: str) -> Source:
     """Read `text`; raises Refused when it is not JSON, even leniently, or when it is hostile."""
     check_size(text)

@@ -46,6 +46,9 @@ import { icon } from "./icon.js";
  * @property {Loss[]} losses
  */
 
+/** As many losses are listed; all of them are marked. */
+const MOST_LISTED = 200;
+
 /** What stands around both editors, in the shadow root that they share: below each other where there is no room. */
 const LAYOUT = `
   .label { position: sticky; inset-block-start: 0; z-index: 5; padding: 0.25rem 1rem; color: var(--text-muted); background: var(--surface-raised); font-size: 0.75rem; }
@@ -173,7 +176,8 @@ class Compare {
     const list = document.createElement("ul");
     list.className = "problems";
     list.setAttribute("aria-label", gettext("What is lost or changed"));
-    list.append(...findings.map((finding) => this.#row(finding)));
+    list.append(...findings.slice(0, MOST_LISTED).map((finding) => this.#row(finding)));
+    if (findings.length > MOST_LISTED) list.append(more(findings.length - MOST_LISTED));
     this.#part("[data-compare-losses]").replaceChildren(...(findings.length ? [list] : []));
   }
 
@@ -268,6 +272,14 @@ function side(syntax, label) {
     EditorView.contentAttributes.of({ "aria-label": label, spellcheck: "false", tabindex: "0" }),
     keymap.of([...searchKeymap, ...defaultKeymap]),
   ];
+}
+
+/** @param {number} count */
+function more(count) {
+  const item = document.createElement("li");
+  item.className = "problem muted";
+  item.textContent = fill(ngettext("and %(count)s more", "and %(count)s more", count), { count: countText(count) });
+  return item;
 }
 
 /** @param {string} text */

@@ -16,6 +16,7 @@ from jobs.dialects.base import Note, Position, Problem, Refused
 from jobs.dialects.dlc.limits import PAGE
 from jobs.dialects.examine import INVISIBLE
 from jobs.dialects.fields import CONSOLE
+from jobs.dialects.once import once
 from jobs.dialects.record import short
 from jobs.dialects.source import Source, check_size
 from jobs.dialects.spans import split
@@ -62,6 +63,7 @@ class Lines:
         return Source(self.text, Tidied(self.text, self.text), {})
 
 
+@once
 def read(text: str, known: frozenset[str]) -> Lines:
     """The entries of `text`; raises Refused with everything that is no entry and no comment."""
     check_size(text)

@@ -10,6 +10,7 @@ from typing import Final
 from jobs.dialects.base import Fix, Note, Params, Problem, Refused
 from jobs.dialects.examine import INVISIBLE
 from jobs.dialects.fields import CONSOLE
+from jobs.dialects.once import once
 from jobs.dialects.record import short
 from jobs.dialects.sbatch.lines import (
     INTERPRETER,
@@ -40,6 +41,7 @@ _INVISIBLE: Final = re.compile(
 _INDENT: Final = re.compile(r"[ \t]*")
 
 
+@once
 def read(text: str) -> Script:
     """Read `text`; raises Refused with everything that is wrong with the lines themselves."""
     check_size(text)

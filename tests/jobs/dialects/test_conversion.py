@@ -8,9 +8,11 @@ from pathlib import Path
 import pytest
 
 from jobs import dialects, messages
+from jobs.dialects import source
 from jobs.dialects.base import Refused
 from jobs.dialects.checking import check, fixed
 from jobs.dialects.formats import FORMATS
+from jobs.dialects.once import once, reading_once
 from jobs.messages.findings import loss_json
 from jobs.spec import JobSpec, Resources, TaskRole
 
@@ -102,3 +104,54 @@ def test_fixes_are_made_until_none_is_left() -> None:
     assert (done.problems, done.dialect) == ((), "openpai-v1")
     assert json.loads(done.text)["jobName"] == "a_b"
     assert fixed(check("{")).text == "{"
+
+
+def test_while_places_are_worked_out_a_text_is_read_once() -> None:
+    asked: list[str] = []
+
+    @once
+    def read(text: str) -> list[str]:
+        asked.append(text)
+        if not text:
+            raise ValueError
+        return [text]
+
+    assert read("a") is not read("a")
+    with reading_once():
+        assert read("a") is read("a")
+        assert read("b") == ["b"]
+        for _time in range(2):
+            with pytest.raises(ValueError):
+                read("")
+    assert read("a") == ["a"]
+    assert asked == ["a", "a", "a", "b", "", "", "a"]
+
+
+@pytest.mark.parametrize("to", dialects.NAMES)
+def test_a_long_file_with_many_losses_is_not_read_for_each_of_them(
+    monkeypatch: pytest.MonkeyPatch, to: str
+) -> None:
+    role = {"command": "c", "storageGB": 5, "mine": 1, "portList": [{"label": "w", "portNumber": 2}]}
+    roles = [{"name": f"r{number}", "minFailedTaskCount": 1, **role} for number in range(60)]
+    text = json.dumps({"jobName": "a", "image": "i", "retryCount": 3, "taskRoles": roles}, indent=1)
+    read: list[str] = []
+    examined = source._check_amount
+
+    def counted(whole: str, strict: str) -> None:
+        read.append(whole)
+        examined(whole, strict)
+
+    monkeypatch.setattr(source, "_check_amount", counted)
+    made = dialects.convert(text, to, "openpai-v1")
+    if made.losses:
+        assert [loss for loss in made.losses if loss.line]
+    assert len(read) < 60
+
+
+def test_roles_are_found_by_number_and_by_name() -> None:
+    text = (
+        '{\n"jobName": "a", "image": "i",\n"taskRoles": [\n{"name": "m", "command": "c"},\n'
+        '{"name": "n", "command": "d",\n"storageGB": 7}]}'
+    )
+    lost = {loss.pointer: loss.line for loss in dialects.convert(text, "aihc").losses}
+    assert lost["/roles/1/resources/disk_mib"] == 6
