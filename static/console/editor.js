@@ -28,6 +28,7 @@ import {
   historyKeymap,
   indentOnInput,
   indentUnit,
+  isolateHistory,
   keymap,
   lineNumbers,
   lintGutter,
@@ -144,7 +145,9 @@ class JobEditor {
    */
   set text(text) {
     if (text === this.text) return;
-    this.view.dispatch({ changes: { from: 0, to: this.view.state.doc.length, insert: text } });
+    const changes = { from: 0, to: this.view.state.doc.length, insert: text };
+    // One step of its own, however soon it follows what was typed.
+    this.view.dispatch({ changes, annotations: isolateHistory.of("full") });
   }
 
   /**

@@ -28,7 +28,7 @@ export {
   indentUnit,
   syntaxHighlighting,
 } from "@codemirror/language";
-export { defaultKeymap, history, historyKeymap, indentLess, indentMore } from "@codemirror/commands";
+export { defaultKeymap, history, historyKeymap, isolateHistory } from "@codemirror/commands";
 export { highlightSelectionMatches, search, searchKeymap } from "@codemirror/search";
 export { lintGutter, lintKeymap, setDiagnostics } from "@codemirror/lint";
 export { autocompletion, closeBrackets, closeBracketsKeymap, completionKeymap } from "@codemirror/autocomplete";

@@ -1,11 +1,13 @@
 """The dialects in a plain Python program: no Django, no settings, nothing of the console beside them."""
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
 
 from jobs import dialects
+from jobs.dialects.formats import FORMATS
 
 ROOT = Path(__file__).parents[3]
 
@@ -34,11 +36,11 @@ assert "console" not in sys.modules
 """
 
 
-def test_a_plain_program_reads_checks_and_converts() -> None:
+def run(program: str, *arguments: str) -> str:
+    """What a program prints in a process of its own, with no settings to be found."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith("DJANGO_")}
-    seed = ROOT / "tests" / "data" / "seeds" / "dlc-tfjob.json"
     done = subprocess.run(
-        [sys.executable, "-W", "error", "-c", PROGRAM, str(seed)],
+        [sys.executable, "-W", "error", "-c", program, *arguments],
         capture_output=True,
         text=True,
         cwd=ROOT,
@@ -46,5 +48,24 @@ def test_a_plain_program_reads_checks_and_converts() -> None:
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    lines = done.stdout.splitlines()
+    return done.stdout
+
+
+def test_a_plain_program_reads_checks_and_converts() -> None:
+    lines = run(PROGRAM, str(ROOT / "tests" / "data" / "seeds" / "dlc-tfjob.json")).splitlines()
     assert [line.split()[0] for line in lines] == [*dialects.NAMES, "unknown_dialect"]
+
+
+def test_the_program_of_the_documentation_runs() -> None:
+    page = (ROOT / "docs" / "job-files.md").read_text(encoding="utf-8")
+    [program] = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    printed = run(program + "\nimport sys; assert 'django' not in sys.modules")
+    assert "openpai-v1 100" in printed
+    assert "bad_name" in printed
+    assert "openpai-v1 my_job 2" in printed
+
+
+def test_the_documentation_names_every_dialect_and_its_files() -> None:
+    page = (ROOT / "docs" / "job-files.md").read_text(encoding="utf-8")
+    named = dict(re.findall(r"^\| `([a-z0-9-]+)` \|.*\| `\.([a-z]+)` \|$", page, re.MULTILINE))
+    assert named == {name: form.suffix for name, form in FORMATS.items()}
