@@ -40,6 +40,8 @@ const theme = EditorView.theme({
   ".cm-tooltip-autocomplete ul li[aria-selected]": { color: "var(--text)", background: "var(--accent-soft)" },
   ".cm-tooltip-autocomplete ul li .cm-completionDetail": { color: "var(--text-muted)", fontStyle: "normal", fontSize: "0.6875rem" },
   ".cm-tooltip.cm-completionInfo": { padding: "0" },
+  // Where there is no room beside the list, the card would lie over it; F1 shows it.
+  "@media (width < 768px)": { ".cm-tooltip.cm-completionInfo": { display: "none" } },
   ".cm-help": { maxWidth: "26rem", padding: "0.375rem 0.625rem", fontSize: "0.8125rem", lineHeight: "1.45" },
   ".cm-help strong": { fontFamily: "var(--mono)", fontWeight: "600" },
   ".cm-help span, .cm-help-facts": { color: "var(--text-muted)", fontSize: "0.75rem" },
