@@ -15,6 +15,7 @@ from jobs.dialects import placeholders, rendering, source, spans
 from jobs.dialects.base import Fix, Refused
 from jobs.dialects.difference import difference
 from jobs.dialects.edit import Drop, Put
+from jobs.dialects.once import once
 from jobs.dialects.rendering import Document
 from jobs.dialects.source import Source
 from jobs.dialects.spans import escape
@@ -32,6 +33,7 @@ def is_json(text: str) -> bool:
     return bool(_JSON.match(text))
 
 
+@once
 def read(text: str, rules: Rules, pick: Pick | None = None) -> Source:
     """Read `text`, YAML by `rules`; raises Refused when it can't be read, or when it is hostile.
 

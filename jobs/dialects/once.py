@@ -10,12 +10,15 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import wraps
-from typing import Final, ParamSpec, TypeVar
+from typing import Final, ParamSpec, TypeAlias, TypeVar
 
 P = ParamSpec("P")
 R = TypeVar("R")
 
-_KEPT: Final[ContextVar[dict[object, object] | None]] = ContextVar("_KEPT", default=None)
+_Question: TypeAlias = tuple[Callable[..., object], tuple[int, ...]]
+
+_KEPT: Final[ContextVar[dict[_Question, tuple[object, object]] | None]] = ContextVar("_KEPT", default=None)
+"""What was read, by the function and which objects it was given; these are kept alive with the answer."""
 
 
 @contextmanager
@@ -29,16 +32,17 @@ def reading_once() -> Iterator[None]:
 
 
 def once(read: Callable[P, R]) -> Callable[P, R]:
-    """Mark a function that reads a text; its arguments can be hashed.  What it raises is not kept."""
+    """Mark a function that reads a text.  What it raises is not kept."""
 
     @wraps(read)
     def reading(*args: P.args, **kwargs: P.kwargs) -> R:
         kept = _KEPT.get()
         if kept is None:
             return read(*args, **kwargs)
-        question = (read, args, tuple(kwargs.items()))
+        given = (*args, *kwargs.values())
+        question = (read, tuple(map(id, given)))
         if question not in kept:
-            kept[question] = read(*args, **kwargs)
-        return kept[question]  # type: ignore[return-value]  # what `read` answered to just that
+            kept[question] = (read(*args, **kwargs), given)
+        return kept[question][0]  # type: ignore[return-value]  # what `read` answered to just that
 
     return reading

@@ -110,16 +110,16 @@ def test_while_places_are_worked_out_a_text_is_read_once() -> None:
     asked: list[str] = []
 
     @once
-    def read(text: str) -> list[str]:
+    def read(text: str, rules: dict[str, str] | None = None) -> list[str]:
         asked.append(text)
         if not text:
             raise ValueError
-        return [text]
+        return [text, *(rules or ())]
 
     assert read("a") is not read("a")
     with reading_once():
         assert read("a") is read("a")
-        assert read("b") == ["b"]
+        assert read("b", {"c": ""}) == ["b", "c"]
         for _time in range(2):
             with pytest.raises(ValueError):
                 read("")
