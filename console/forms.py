@@ -43,6 +43,32 @@ class SettingsForm(forms.ModelForm[User]):
             field.widget.attrs["class"] = "form-select"
 
 
+class SshKeyForm(forms.Form):
+    """One more SSH key; `jobs.sshkeys` judges it."""
+
+    text = forms.CharField(
+        label=_("Public key"),
+        max_length=16_384,
+        help_text=_("The line in the file that ends in .pub, such as ~/.ssh/id_ed25519.pub."),
+        widget=forms.Textarea(
+            attrs={
+                "class": "form-control mono",
+                "rows": 3,
+                "autocomplete": "off",
+                "spellcheck": "false",
+                "placeholder": "ssh-ed25519 AAAA…",
+            }
+        ),
+    )
+    title = forms.CharField(
+        label=_("What it is for"),
+        max_length=100,
+        required=False,
+        help_text=_("Such as “at work”; otherwise what stands behind the key."),
+        widget=forms.TextInput(attrs={"class": "form-control", "autocomplete": "off"}),
+    )
+
+
 class TokenForm(forms.Form):
     """A new access token of the API."""
 

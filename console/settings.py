@@ -337,6 +337,38 @@ CONSOLE_GATEWAY_MESSAGE_MIB = env.integer(
     "CONSOLE_GATEWAY_MESSAGE_MIB", 64, "The longest WebSocket message from a job.", unit="MiB", least=1
 )
 
+env.group("SSH and terminals")
+CONSOLE_SSH_PORT = env.integer(
+    "CONSOLE_SSH_PORT",
+    2222,
+    "SSH into running jobs is served here, on CONSOLE_BIND; 0 serves none.",
+    most=65535,
+)
+CONSOLE_SSH_HOST = env.text(
+    "CONSOLE_SSH_HOST",
+    "",
+    "The name of this machine in the SSH commands that pages show.",
+    shown="the page's own",
+)
+CONSOLE_SSH_FAILURES = env.integer(
+    "CONSOLE_SSH_FAILURES",
+    30,
+    "Connections from one address that end without a known key, before it is turned away for ten minutes.",
+    least=1,
+)
+CONSOLE_ENTRIES = env.integer(
+    "CONSOLE_ENTRIES", 500, "SSH connections and terminals that are open at a time.", least=1
+)
+CONSOLE_ENTRIES_PER_PERSON = env.integer(
+    "CONSOLE_ENTRIES_PER_PERSON", 50, "The most of them that one person may have.", least=1
+)
+CONSOLE_TERMINAL_KEEP_SECONDS = env.seconds(
+    "CONSOLE_TERMINAL_KEEP_SECONDS",
+    1800,
+    "A terminal that no page shows any more is kept for so long.",
+    least=1,
+)
+
 # --- Logs and metrics -----------------------------------------------------------------------------
 
 env.group("Logs and metrics")

@@ -7,7 +7,7 @@ from django.views.decorators.cache import cache_control
 from django.views.i18n import JavaScriptCatalog
 
 from console import health, metrics
-from console.views import home, people, search, settings, tokens
+from console.views import home, people, search, settings, ssh_keys, tokens
 
 urlpatterns = [
     path("livez", health.livez, name="livez"),
@@ -26,6 +26,8 @@ urlpatterns = [
     path("jsi18n", cache_control(max_age=3600)(JavaScriptCatalog.as_view()), name="jsi18n"),
     path("search", search.search, name="search"),
     path("settings", settings.settings, name="settings"),
+    path("settings/keys", ssh_keys.new_key, name="ssh_key_new"),
+    path("settings/keys/<int:pk>/remove", ssh_keys.remove_key, name="ssh_key_remove"),
     path("settings/tokens", tokens.new_token, name="token_new"),
     path("settings/tokens/<int:pk>/revoke", tokens.revoke_token, name="token_revoke"),
     path("", include("jobs.urls")),

@@ -7,12 +7,16 @@ from typing import Any
 from django.contrib import admin
 from django.db.models import QuerySet
 from django.http import HttpRequest
+from django.utils.translation import gettext_lazy as _
+from django.utils.translation import ngettext
 
+from jobs import entries
 from jobs.models import (
     Attempt,
     Draft,
     Endpoint,
     EndpointVisit,
+    Entry,
     Event,
     Job,
     JobFile,
@@ -21,9 +25,11 @@ from jobs.models import (
     LogStream,
     PersonalSecret,
     Run,
+    SshKey,
     Task,
 )
 from quotas.admin import MachineWritten
+from quotas.models import User
 
 
 class AttemptInline(admin.TabularInline[Attempt, Job]):
@@ -146,6 +152,42 @@ class EndpointVisitAdmin(MachineWritten):
     list_select_related = ("user", "endpoint")
     search_fields = ("user__username__exact", "endpoint__slug__exact")
     fields = ("user", "endpoint", "created_at", "entered_at")
+
+
+@admin.register(SshKey)
+class SshKeyAdmin(MachineWritten):
+    """By which keys people come; an admin may take one away, which ends what came by it."""
+
+    list_display = ("user", "title", "algorithm", "fingerprint", "job", "created_at", "last_used_at")
+    list_select_related = ("user", "job")
+    search_fields = ("user__username__exact", "fingerprint__exact")
+
+    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return bool(request.user.is_superuser)
+
+
+@admin.register(Entry)
+class EntryAdmin(MachineWritten):
+    """Who is, and was, inside which job."""
+
+    list_display = ("user", "task", "kind", "address", "begun_at", "ended_at", "why")
+    list_filter = ("kind", "why", ("ended_at", admin.EmptyFieldListFilter))
+    list_select_related = ("user", "task")
+    search_fields = ("user__username__exact", "task__attempt__job__public_id__exact", "address__exact")
+    fields = (
+        *("user", "task", "kind", "address", "ssh_key", "begun_at", "seen_at", "ended_at", "why"),
+        *("end_asked_at", "end_asked_by"),
+    )
+    actions = ("end",)
+
+    @admin.action(description=_("End the chosen entries"), permissions=["view"])
+    def end(self, request: HttpRequest, queryset: QuerySet[Entry]) -> None:
+        """Put them out, within seconds."""
+        assert isinstance(request.user, User)
+        count = entries.ask_end(queryset, request.user)
+        self.message_user(
+            request, ngettext("%(n)d is being ended.", "%(n)d are being ended.", count) % {"n": count}
+        )
 
 
 @admin.register(Draft)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.urls import path
 
-from jobs.views import actions, check, drafts, endpoints, files, job, jobs, live, logs, new, nodes
+from jobs.views import actions, check, connect, drafts, endpoints, files, job, jobs, live, logs, new, nodes
 
 urlpatterns = [
     path("live/", live.live, name="live"),
@@ -22,6 +22,8 @@ urlpatterns = [
     path("jobs/<slug:public_id>/retry", actions.retry, name="job_retry"),
     path("jobs/<slug:public_id>/share", actions.share, name="job_share"),
     path("jobs/<slug:public_id>/delete", actions.delete, name="job_delete"),
+    path("jobs/<slug:public_id>/key", connect.job_key, name="job_key"),
+    path("entries/<int:pk>/end", connect.end_entry, name="entry_end"),
     path("endpoints/<slug:slug>/open", endpoints.endpoint_open, name="endpoint_open"),
     path("drafts/", drafts.drafts, name="drafts"),
     path("drafts/save", drafts.save_draft, name="draft_save"),

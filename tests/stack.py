@@ -42,6 +42,7 @@ class Stack:
     def __init__(self, environ: Mapping[str, str] | None = None) -> None:
         self.home = Path(tempfile.mkdtemp(prefix="jc-"))
         self.port = free_port()
+        self.ssh_port = free_port()
         self.password = secrets.token_urlsafe(12)
         self.base_url = f"http://127.0.0.1:{self.port}"
         inherited = {name: value for name, value in os.environ.items() if not _ours(name)}
@@ -50,6 +51,7 @@ class Stack:
             "CONSOLE_HOME": str(self.home),
             "CONSOLE_ADMIN_PASSWORD": self.password,
             "PORT": str(self.port),
+            "CONSOLE_SSH_PORT": str(self.ssh_port),
             "PYTHONUNBUFFERED": "1",
             **(environ or {}),
         }

@@ -15,7 +15,7 @@ from django.db import transaction
 from django.test import Client
 from django.urls import URLPattern, URLResolver, get_resolver, reverse
 
-from jobs.models import Draft, Endpoint, Job, Visibility
+from jobs.models import Draft, Endpoint, Entry, Job, SshKey, Visibility
 from jobs.states import State
 from quotas.models import AccessToken, Role, User
 from tests.factories import (
@@ -66,6 +66,8 @@ ADDRESSES: dict[str, tuple[str, Audience]] = {
     "home": ("get", S),
     "search": ("get", S),
     "settings": ("get", S),
+    "ssh_key_new": ("post", S),
+    "ssh_key_remove": ("post", M),
     "token_new": ("post", S),
     "token_revoke": ("post", M),
     "live": ("get", S),
@@ -83,6 +85,8 @@ ADDRESSES: dict[str, tuple[str, Audience]] = {
     "job_retry": ("post", R),
     "job_share": ("post", C),
     "job_delete": ("post", C),
+    "job_key": ("post", C),
+    "entry_end": ("post", C),
     "endpoint_open": ("get", C),
     "drafts": ("get", S),
     "draft_save": ("post", S),
@@ -164,6 +168,11 @@ class World:
             candidates = [{"slug": self.endpoint.slug}]
         if name == "draft_delete":
             candidates = [{"pk": Draft.objects.get_or_create(owner=owner)[0].pk}]
+        if name == "ssh_key_remove":
+            candidates = [{"pk": SshKey.objects.get_or_create(user=owner, fingerprint="SHA256:x")[0].pk}]
+        if name == "entry_end":
+            task = task_of(self.job)
+            candidates = [{"pk": Entry.objects.get_or_create(user=owner, task=task, kind="ssh")[0].pk}]
         if name == "token_revoke":
             columns = {"scopes": [], "expires_at": "2100-01-01T00:00:00Z", "user": owner}
             candidates = [{"pk": AccessToken.objects.get_or_create(prefix="jc_x", defaults=columns)[0].pk}]

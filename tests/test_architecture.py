@@ -17,14 +17,26 @@ LAYERS = (
     {"models"},
     {"bus", "queue", "outage"},
     {"messages", "transitions", "logs", "logscan", "retries"},
-    {"services", "engines", "observations"},
+    {"services", "engines", "observations", "entries", "sshhost", "sshkeys"},
     {"reconcile", "tidy", "live"},
     {"forms"},
-    {"views", "api", "gateway", "admin", "tasks", "management", "urls", "cli", "templatetags", "apps"},
+    {
+        "views",
+        "api",
+        "gateway",
+        "shells",
+        "admin",
+        "tasks",
+        "management",
+        "urls",
+        "cli",
+        "templatetags",
+        "apps",
+    },
 )
 """Inside `jobs`, a module imports only what stands further up, or beside it."""
 
-WORKER_SIDE = {"engines", "observations", "reconcile", "tidy", "tasks", "retries"}
+WORKER_SIDE = {"engines", "observations", "reconcile", "tidy", "tasks", "retries", "shells"}
 WEB_SIDE = {"services", "forms", "views", "api", "gateway"}
 NO_DJANGO = {"spec", "states", "dialects", "backends", "faults"}
 

@@ -1,4 +1,4 @@
-"""Settings: how the console looks and speaks to a person, and the tokens their scripts use."""
+"""Settings: how the console looks and speaks to a person, their SSH keys, and their scripts' tokens."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from django.shortcuts import redirect
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_http_methods
 
-from console.forms import SettingsForm, TokenForm
+from console.forms import SettingsForm, SshKeyForm, TokenForm
+from jobs.models import SshKey
 from jobs.views.http import SignedIn, page, signed_in
 from quotas.models import AccessToken, User
 
@@ -32,6 +33,7 @@ def settings_page(
     *,
     form: SettingsForm | None = None,
     token_form: TokenForm | None = None,
+    key_form: SshKeyForm | None = None,
     made: str = "",
     status: int = 200,
 ) -> HttpResponse:
@@ -41,5 +43,7 @@ def settings_page(
         "token_form": token_form or TokenForm(),
         "tokens": AccessToken.objects.filter(user=request.user, revoked_at=None),
         "made": made,
+        "key_form": key_form or SshKeyForm(),
+        "ssh_keys": SshKey.objects.filter(user=request.user).select_related("job"),
     }
     return page(request, "console/settings.html", context, status=status)

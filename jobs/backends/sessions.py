@@ -82,9 +82,8 @@ class Ended:
     signal: str | None = None
 
 
-@runtime_checkable
 class Session(Protocol):
-    """A running one.  Whoever drops it without `close`, or dies, ends it all the same."""
+    """A running one, to be closed; the death of whoever holds it ends it too."""
 
     async def read(self, limit: int) -> bytes:
         """At most `limit` bytes of output, or of the terminal; b"" at its end."""
@@ -107,10 +106,14 @@ class Session(Protocol):
     async def wait(self) -> Ended:
         """Until the main process has ended; what it left in the background may still run."""
 
+    async def left(self) -> None:
+        """Until nothing runs any more that the session has started."""
+
     async def close(self) -> None:
         """End all that the session has started, what is in the background too; twice is fine."""
 
 
+@runtime_checkable
 class Enterable(Protocol):
     """What a backend with `Capability.EXEC` can do beside the rest."""
 

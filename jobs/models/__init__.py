@@ -3,10 +3,12 @@
 from jobs.models.attempts import Attempt, Run
 from jobs.models.drafts import Draft
 from jobs.models.endpoints import Endpoint
+from jobs.models.entries import Entry
 from jobs.models.events import Event
 from jobs.models.jobs import Job, JobFile, Visibility
 from jobs.models.logs import LogChunk, LogStream
 from jobs.models.secrets import JobSecret, PersonalSecret
+from jobs.models.ssh_keys import SshKey
 from jobs.models.tasks import Task
 from jobs.models.visits import EndpointVisit
 
@@ -15,6 +17,7 @@ __all__ = [
     "Draft",
     "Endpoint",
     "EndpointVisit",
+    "Entry",
     "Event",
     "Job",
     "JobFile",
@@ -23,6 +26,7 @@ __all__ = [
     "LogStream",
     "PersonalSecret",
     "Run",
+    "SshKey",
     "Task",
     "Visibility",
 ]

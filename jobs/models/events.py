@@ -32,6 +32,8 @@ class Event(models.Model):
         LOST = "lost", _("lost")
         LOGS_SEALED = "logs_sealed", _("logs stored")
         SHARED = "shared", _("visibility changed")
+        ENTERED = "entered", _("entered")
+        LEFT = "left", _("left")
 
     job = models.ForeignKey(Job, models.CASCADE, related_name="events")
     kind = models.CharField(_("what"), max_length=16, choices=Kind)

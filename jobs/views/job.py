@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any, Final
 
 from django.http import HttpResponseBase
@@ -16,6 +16,7 @@ from jobs.models import Attempt, Event, Job, JobFile
 from jobs.states import State
 from jobs.views import replicas, tail
 from jobs.views.access import find_job
+from jobs.views.connect import connect
 from jobs.views.files import file_name
 from jobs.views.findings import notes_of
 from jobs.views.http import SignedIn, live, page, signed_in
@@ -35,7 +36,7 @@ def job(request: SignedIn, public_id: str) -> HttpResponseBase:
     around = live(request)
     found = find_job(request.user, public_id, Verb.LIST)
     may = rights(request.user, found)
-    tab = _tab(request.GET.get("tab", ""), readable=Verb.READ in may)
+    tab = _tab(request.GET.get("tab", ""), may)
     part = request.htmx.target if request.htmx else None
     context: dict[str, Any] = {
         **around,
@@ -43,6 +44,7 @@ def job(request: SignedIn, public_id: str) -> HttpResponseBase:
         "tab": tab,
         "readable": Verb.READ in may,
         "controllable": Verb.CONTROL in may,
+        "enterable": Verb.ENTER in may,
         "job_url": reverse("job", args=[public_id]),
         "tab_url": request.get_full_path(),
         "live_name": bus.job_name(public_id),
@@ -54,8 +56,9 @@ def job(request: SignedIn, public_id: str) -> HttpResponseBase:
     return page(request, "jobs/job.html", context, fragments=FRAGMENTS)
 
 
-def _tab(asked: str, *, readable: bool) -> str:
-    return asked if readable and asked in TABS else "overview"
+def _tab(asked: str, may: Collection[Verb]) -> str:
+    needed = Verb.ENTER if asked in INNER_TABS else Verb.READ
+    return asked if needed in may and asked in TABS else "overview"
 
 
 # --- the head --------------------------------------------------------------------------------------------
@@ -142,4 +145,8 @@ TABS: Final[Mapping[str, Callable[[SignedIn, Job], dict[str, Any]]]] = {
     "logs": _logs,
     "events": _events,
     "file": _file,
+    "connect": connect,
 }
+
+INNER_TABS: Final = frozenset({"connect"})
+"""For those who may enter the job."""

@@ -12,7 +12,7 @@ from django.utils.translation import gettext as _
 
 from jobs import messages
 from jobs.messages.amounts import duration
-from jobs.models import Event, Visibility
+from jobs.models import Entry, Event, Visibility
 from jobs.states import EndKind, State, TaskState
 
 
@@ -67,7 +67,23 @@ def _words(kind: Event.Kind, params: Mapping[str, Any]) -> tuple[str, str]:
     if kind is Event.Kind.SHARED:
         public = params.get("visibility") == Visibility.PUBLIC
         return (_("Shared with the workspace") if public else _("Made private")), ""
+    if kind in {Event.Kind.ENTERED, Event.Kind.LEFT}:
+        return _passage(kind, params)
     return _plain(kind), _reason(params)
+
+
+def _passage(kind: Event.Kind, params: Mapping[str, Any]) -> tuple[str, str]:
+    """Who went in, or out, and where from."""
+    by_ssh = params.get("way") == Entry.Kind.SSH
+    if kind is Event.Kind.LEFT:
+        why = params.get("why")
+        left = _("SSH connection to %(replica)s closed") if by_ssh else _("Terminal of %(replica)s closed")
+        return left % {"replica": _replica(params)}, str(Entry.Why(why).label) if why else ""
+    entered = _("SSH connection to %(replica)s opened") if by_ssh else _("Terminal of %(replica)s opened")
+    address = params.get("address")
+    return entered % {"replica": _replica(params)}, _("from %(address)s") % {
+        "address": address
+    } if address else ""
 
 
 def _plain(kind: Event.Kind) -> str:

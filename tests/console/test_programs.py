@@ -32,7 +32,7 @@ def test_redis_starts_before_and_ends_after_what_uses_it(folder: Path) -> None:
     stages = [
         [each.name for each in group.process_configs] for group in sorted(options.process_group_configs)
     ]
-    assert stages == [["redis"], ["web", "watch", "worker-control", "worker-logs", "beat"]]
+    assert stages == [["redis"], ["web", "watch", "shells", "worker-control", "worker-logs", "beat"]]
 
 
 def test_without_a_private_redis_there_is_none(folder: Path) -> None:

@@ -9,6 +9,7 @@ import json
 import os
 import socket
 import struct
+import subprocess
 import termios
 from pathlib import Path
 from typing import Any, Final
@@ -32,17 +33,7 @@ async def begin(attempt: Path, python: str, task: TaskRef, wanted: Wanted) -> Lo
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
     ours.setblocking(False)
     with theirs:
-        helper = await asyncio.create_subprocess_exec(
-            python,
-            *("-I", "-S", str(RUNNER), "enter", str(attempt), str(theirs.fileno())),
-            cwd="/",
-            env=kept(),
-            stdin=asyncio.subprocess.DEVNULL,
-            stdout=asyncio.subprocess.DEVNULL,
-            stderr=asyncio.subprocess.DEVNULL,
-            pass_fds=(theirs.fileno(),),
-            start_new_session=True,
-        )
+        helper = Helper([python, "-I", "-S", str(RUNNER), "enter", str(attempt)], theirs.fileno())
     channel = Channel(ours)
     try:
         async with asyncio.timeout(BEGIN_S):
@@ -61,7 +52,7 @@ async def begin(attempt: Path, python: str, task: TaskRef, wanted: Wanted) -> Lo
     return LocalSession(channel, helper, files)
 
 
-async def _dismiss(channel: Channel, helper: asyncio.subprocess.Process) -> None:
+async def _dismiss(channel: Channel, helper: Helper) -> None:
     """Have the helper end, and bury it; gives up after `END_S`."""
     channel.close()
     with contextlib.suppress(TimeoutError):
@@ -85,6 +76,33 @@ def _request(task: TaskRef, wanted: Wanted) -> dict[str, Any]:
 def _terminal(terminal: Terminal) -> dict[str, Any]:
     size = terminal.size
     return {"name": terminal.name, "columns": size.columns, "rows": size.rows}
+
+
+class Helper:
+    """The helper's process; it is waited for in whichever thread the loop runs."""
+
+    def __init__(self, command: list[str], talk: int) -> None:
+        self._process = subprocess.Popen(
+            [*command, str(talk)],
+            cwd="/",
+            env=kept(),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            pass_fds=(talk,),
+            start_new_session=True,
+        )
+        self._buried = asyncio.ensure_future(self._bury())
+
+    async def _bury(self) -> None:
+        end = Descriptor(os.pidfd_open(self._process.pid))
+        await end.readable()
+        end.close()
+        self._process.wait()
+
+    async def wait(self) -> None:
+        """Until it has ended, and is buried."""
+        await asyncio.shield(self._buried)
 
 
 class Channel:
@@ -133,7 +151,7 @@ class Channel:
 class LocalSession:
     """A `jobs.backends.sessions.Session`."""
 
-    def __init__(self, channel: Channel, helper: asyncio.subprocess.Process, files: list[int]) -> None:
+    def __init__(self, channel: Channel, helper: Helper, files: list[int]) -> None:
         self._channel, self._helper = channel, helper
         self._terminal = len(files) == 1
         opened = [Descriptor(fd) for fd in files]
@@ -141,11 +159,17 @@ class LocalSession:
         self._output = opened[0] if self._terminal else opened[1]
         self._error = None if self._terminal else opened[2]
         self._opened = opened
-        self._ended = asyncio.ensure_future(self._listen())
+        self._ended = asyncio.ensure_future(self._first_word())
+        self._left = asyncio.ensure_future(self._last_word())
 
-    async def _listen(self) -> Ended:
+    async def _first_word(self) -> Ended:
         heard, _files = await self._channel.hear()
         return Ended(heard["code"], heard["signal"]) if heard else Ended()
+
+    async def _last_word(self) -> None:
+        await self._ended
+        while (await self._channel.hear())[0] is not None:
+            pass
 
     async def read(self, limit: int) -> bytes:
         return await self._output.read(limit)
@@ -175,12 +199,15 @@ class LocalSession:
     async def wait(self) -> Ended:
         return await asyncio.shield(self._ended)
 
+    async def left(self) -> None:
+        await asyncio.shield(self._left)
+
     async def close(self) -> None:
         """Returns when the helper has ended, and with it everything; gives up after `END_S`."""
         for each in self._opened:
             each.close()
         await _dismiss(self._channel, self._helper)
-        await self._ended
+        await self._left
 
 
 def _drop(files: list[int]) -> None:

@@ -1,0 +1,41 @@
+"""A person's own SSH keys: added, listed in the settings, removed."""
+
+from __future__ import annotations
+
+from django.contrib import messages as notes
+from django.http import Http404, HttpResponseBase
+from django.shortcuts import redirect
+from django.utils.translation import gettext as _
+from django.views.decorators.http import require_POST
+
+from console.forms import SshKeyForm
+from console.views.settings import settings_page
+from jobs import sshkeys
+from jobs.messages.ssh import key_message
+from jobs.views.http import SignedIn, signed_in
+
+
+@require_POST
+@signed_in
+def new_key(request: SignedIn) -> HttpResponseBase:
+    """Let the person come by one more key."""
+    form = SshKeyForm(request.POST)
+    if form.is_valid():
+        try:
+            sshkeys.add(request.user, form.cleaned_data["text"], form.cleaned_data["title"])
+        except sshkeys.BadKey as bad:
+            form.add_error("text", key_message(bad.code, bad.params))
+        else:
+            notes.success(request, _("The key was added: by it you enter your running jobs from now on."))
+            return redirect("settings")
+    return settings_page(request, key_form=form, status=422)
+
+
+@require_POST
+@signed_in
+def remove_key(request: SignedIn, pk: int) -> HttpResponseBase:
+    """Take a key away; whoever is inside by it is put out."""
+    if not sshkeys.remove(request.user, pk):
+        raise Http404
+    notes.success(request, _("The key was removed; connections that came by it are being ended."))
+    return redirect("settings")

@@ -1,0 +1,65 @@
+"""Entries: who is, or was, inside a job, and by which way."""
+
+from __future__ import annotations
+
+import secrets
+
+from django.conf import settings
+from django.db import models
+from django.db.models.functions import Now
+from django.utils.translation import gettext_lazy as _
+
+from jobs.models.ssh_keys import SshKey
+from jobs.models.tasks import Task
+
+
+def new_entry_key() -> str:
+    """128 bits, safe in addresses."""
+    return secrets.token_hex(16)
+
+
+class Entry(models.Model):
+    """One SSH connection into a replica, or one terminal beside it.
+
+    `key` names it in addresses.  `seen_at` is renewed while the process that holds it lives.  A terminal is
+    worth nothing once the sign-in it came from (`session_key`) is over, and an SSH connection once its key is
+    taken away.  Only `jobs.shells` ends one; everybody else asks for it (`end_asked_at`).
+    """
+
+    class Kind(models.TextChoices):
+        SSH = "ssh", _("SSH")
+        TERMINAL = "terminal", _("terminal")
+
+    class Why(models.TextChoices):
+        LEFT = "left", _("left")
+        JOB_ENDED = "job_ended", _("the replica ended")
+        RIGHT_LOST = "right_lost", _("the right to enter was lost")
+        ASKED = "asked", _("ended by somebody")
+        LOST = "lost", _("lost sight of")
+
+    key = models.CharField(max_length=32, unique=True, default=new_entry_key, editable=False)
+    kind = models.CharField(_("way in"), max_length=8, choices=Kind)
+    task = models.ForeignKey(Task, models.CASCADE, related_name="entries")
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="entries")
+    ssh_key = models.ForeignKey(SshKey, models.SET_NULL, null=True, blank=True, related_name="entries")
+    session_key = models.CharField(max_length=40, blank=True, editable=False)
+    address = models.CharField(_("from"), max_length=64, blank=True)
+    begun_at = models.DateTimeField(_("began"), db_default=Now())
+    seen_at = models.DateTimeField(_("seen"), db_default=Now())
+    ended_at = models.DateTimeField(_("ended"), null=True, blank=True)
+    why = models.CharField(_("why"), max_length=12, choices=Why, blank=True)
+    end_asked_at = models.DateTimeField(_("asked to end"), null=True, blank=True)
+    end_asked_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL, models.SET_NULL, null=True, blank=True, related_name="+"
+    )
+
+    class Meta:
+        verbose_name = _("entry")
+        verbose_name_plural = _("entries")
+        ordering = ("-id",)
+        indexes = (
+            models.Index(fields=("kind", "seen_at"), condition=models.Q(ended_at=None), name="entries_open"),
+        )
+
+    def __str__(self) -> str:
+        return f"{self.user} → {self.task} ({self.kind})"

@@ -1,0 +1,207 @@
+"""The SSH gateway: who comes by which key, and what of SSH is answered.
+
+Shells, commands and SFTP run in the job; connections are forwarded to what the job itself listens on.
+Passwords, agents, X11, certificates, Unix sockets and forwarding the other way are refused.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from typing import Any, Final
+
+import asyncssh
+import structlog
+from asyncssh.forward import SSHForwarder
+from django.conf import settings
+from django.db import DatabaseError
+from django.utils import translation
+
+from jobs import entries, sshhost, sshkeys
+from jobs.entries import Shut, Way
+from jobs.live.threads import aside
+from jobs.messages.ssh import entry_message
+from jobs.models import Entry, SshKey, Task
+from jobs.shells import channels
+from jobs.shells.forward import Forwards
+from jobs.shells.guard import Guard
+from jobs.shells.house import House
+from jobs.shells.inside import Inside
+from quotas.models import User
+
+log = structlog.get_logger(__name__)
+
+MOST_TRIES: Final = 10
+"""Keys that one connection may offer; agents offer all that they have."""
+
+LOGIN_SECONDS: Final = 30
+KEEPALIVE_SECONDS: Final = 30
+KEEPALIVES: Final = 4
+_SIGNATURES: Final = (
+    "ssh-ed25519",
+    "sk-ssh-ed25519@openssh.com",
+    "ecdsa-sha2-nistp256",
+    "ecdsa-sha2-nistp384",
+    "ecdsa-sha2-nistp521",
+    "sk-ecdsa-sha2-nistp256@openssh.com",
+    "rsa-sha2-256",
+    "rsa-sha2-512",
+)
+"""Without ssh-rsa, which signs by SHA-1."""
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """Whose key it is, and the replica that they ask for."""
+
+    user: User
+    key: SshKey
+    task: Task
+
+
+def known(name: str, fingerprint: str) -> Known | None:
+    """Who comes by that key and may enter what is called `name`; None for everybody else.  Blocks."""
+    key = SshKey.objects.select_related("user").filter(fingerprint=fingerprint).first()
+    task = entries.find(name) if key else None
+    if key is None or task is None or key.job_id not in (None, task.attempt.job_id):
+        return None
+    return Known(key.user, key, task) if entries.may_enter(key.user, task) else None
+
+
+class Door(asyncssh.SSHServer):
+    """One connection."""
+
+    def __init__(self, house: House, guard: Guard) -> None:
+        self._house, self._guard = house, guard
+        self._address = ""
+        self._admitted = self._in = False
+        self._tries = 0
+        self._forwards = Forwards()
+        self._known: Known | None = None
+        self._inside: asyncio.Future[Inside] = asyncio.get_running_loop().create_future()
+
+    def connection_made(self, conn: asyncssh.SSHServerConnection) -> None:
+        self._conn = conn
+        self._address = conn.get_extra_info("peername")[0]
+        self._admitted = self._guard.admit(self._address)
+        if not self._admitted:
+            log.info("ssh_turned_away", client=self._address)
+            conn.abort()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        if self._admitted:
+            self._guard.gone(self._address, known=self._in)
+        if not self._inside.done():
+            self._inside.cancel()
+        elif not self._inside.cancelled() and self._inside.exception() is None:
+            _later(self._inside.result().end(Entry.Why.LEFT))
+
+    def begin_auth(self, username: str) -> bool:
+        return True
+
+    def public_key_auth_supported(self) -> bool:
+        return True
+
+    async def validate_public_key(self, username: str, key: asyncssh.SSHKey) -> bool:
+        self._known = None
+        self._tries += 1
+        if self._tries > MOST_TRIES:
+            self._conn.disconnect(asyncssh.DISC_NO_MORE_AUTH_METHODS_AVAILABLE, "Too many keys")
+            return False
+        try:
+            self._known = await aside(known, username, key.get_fingerprint())
+        except DatabaseError as error:
+            log.warning("ssh_without_database", problem=type(error).__name__)
+        return self._known is not None
+
+    async def auth_completed(self) -> None:
+        """What was validated last is what was signed with."""
+        self._in = True
+        self._guard.known(self._address)
+        assert self._known is not None
+        came = self._known
+        way = Way(Entry.Kind.SSH, self._address, came.key)
+        try:
+            inside = await self._house.let_in(came.user, came.task, way)
+        except (Shut, DatabaseError) as error:
+            code = error.code if isinstance(error, Shut) else "away"
+            with translation.override(came.user.language or "en"):
+                self._conn.disconnect(asyncssh.DISC_BY_APPLICATION, entry_message(code))
+            return
+        if self._inside.done():  # gone meanwhile
+            await inside.end(Entry.Why.LEFT)
+            return
+        self._inside.set_result(inside)
+        inside.ended.add_done_callback(self._show_out)
+        await aside(sshkeys.used, came.key.pk)
+
+    def _show_out(self, ended: asyncio.Future[Entry.Why]) -> None:
+        if ended.result() is not Entry.Why.LEFT:
+            self._conn.disconnect(asyncssh.DISC_BY_APPLICATION, str(ended.result().label))
+
+    async def inside(self) -> Inside:
+        """The entry, once there is one."""
+        return await asyncio.shield(self._inside)
+
+    def connection_requested(self, dest_host: str, dest_port: int, orig_host: str, orig_port: int) -> Any:
+        return self._forward(dest_host, dest_port)
+
+    async def _forward(self, host: str, port: int) -> SSHForwarder:
+        inside = await self.inside()
+        try:
+            where = await inside.reach(host, port)
+        except Shut as shut:
+            log.info("ssh_forward_refused", entry=inside.pk, host=host, port=port)
+            with translation.override(inside.language or "en"):
+                said = entry_message(shut.code)
+            raise asyncssh.ChannelOpenError(asyncssh.OPEN_ADMINISTRATIVELY_PROHIBITED, said) from None
+        return await self._forwards.connect(*where)
+
+    def session_requested(self) -> asyncssh.SSHServerSession[bytes]:
+        return channels.Process(self._serve)
+
+    async def _serve(self, process: channels.Process) -> None:
+        await channels.serve(process, await self.inside())
+
+    def server_requested(self, listen_host: str, listen_port: int) -> bool:
+        return False
+
+
+_tasks: set[asyncio.Future[None]] = set()
+
+
+def _later(work: Any) -> None:
+    """Do it without anybody waiting; it is kept until it is done."""
+    task = asyncio.ensure_future(work)
+    _tasks.add(task)
+    task.add_done_callback(_tasks.discard)
+
+
+async def listen(house: House, host: str, port: int) -> asyncssh.SSHAcceptor:
+    """Serve SSH.  OSError when the port can't be had."""
+    key = await asyncio.to_thread(sshhost.ensure, settings.CONSOLE_HOME)
+    guard = Guard.from_settings()
+    return await asyncssh.listen(
+        host,
+        port,
+        server_factory=lambda: Door(house, guard),
+        server_host_keys=[str(key)],
+        server_version="JobConsole",
+        encoding=None,
+        line_editor=False,
+        allow_scp=False,
+        agent_forwarding=False,
+        x11_forwarding=False,
+        password_auth=False,
+        kbdint_auth=False,
+        host_based_auth=False,
+        gss_kex=False,
+        gss_auth=False,
+        signature_algs=_SIGNATURES,
+        compression_algs=None,
+        login_timeout=LOGIN_SECONDS,
+        keepalive_interval=KEEPALIVE_SECONDS,
+        keepalive_count_max=KEEPALIVES,
+        reuse_address=True,
+        config=(),
+    )
