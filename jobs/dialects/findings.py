@@ -10,6 +10,10 @@ MOST: Final = 100
 """Nobody reads more problems, or notes, than this; the rest is counted."""
 
 
+FEW: Final = 20
+"""For so many problems what was meant is looked for; a file with more was not mistyped."""
+
+
 class Located(Protocol):
     """A text that was read: `source.Source`, or what a dialect beside JSON has instead."""
 
@@ -50,6 +54,11 @@ class Findings:
             self._more_notes += 1
             return
         self._notes.append(Note(code, pointer, params, fix))
+
+    @property
+    def looks_mistyped(self) -> bool:
+        """Whether so little is wrong that it pays to look for what was meant."""
+        return len(self._problems) < FEW
 
     @property
     def any_problem(self) -> bool:

@@ -131,7 +131,7 @@ class Record:
         strangers = {key: value for key, value in self.value.items() if key not in known}
         for number, key in enumerate(strangers):
             free = [name for name in known if name not in self.value] if number < _SUGGESTED else []
-            close = difflib.get_close_matches(key[:_LONGEST_KEY], free, 1, 0.8)
+            close = difflib.get_close_matches(key[:_LONGEST_KEY], free, 1, 0.8) if free else []
             meant = close[0] if close else None
             self.findings.note("unknown_key", self.at(key), key=short(key), meant=meant)
         return strangers

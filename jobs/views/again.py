@@ -15,7 +15,10 @@ from quotas.models import User
 LONGEST_NAME: Final = 256
 NUMBERED: Final = re.compile(r"(?P<stem>.+)-(?P<number>[1-9]\d{0,5})")
 
-COMMANDS: Final[Mapping[str, str]] = {"openpai-v1": "/taskRoles/0/command"}
+COMMANDS: Final[Mapping[str, str]] = {
+    "openpai-v1": "/taskRoles/0/command",
+    "openpai-v2": "/taskRoles/0/commands/0",
+}
 """Where the first command stands, by dialect."""
 
 

@@ -101,7 +101,7 @@ def _tell(
     pointer: str, text: str, resolved: templates.Resolved, context: Context, findings: Findings
 ) -> None:
     for path in resolved.unresolved:
-        near = templates.nearest(path, context)
+        near = templates.nearest(path, context) if findings.looks_mistyped else None
         fix = Fix(pointer, text.replace(path, near)) if near else None
         findings.problem("template_unresolved", pointer, keys.OPENPAI, fix, value=short(path), meant=near)
     for name in resolved.wanted:

@@ -1,8 +1,7 @@
 """JobSpec → the values of a v2 file: the document that was read, with what differs changed in it.
 
 A job that came from elsewhere is written into an empty document the same way.  Counts that never decide are
-written null, as protocol v1 and SCM have them (OpenPAI on Kubernetes wants -1 there instead, which older
-releases take for "at once").
+written null, as protocol v1 and SCM have them.
 """
 
 from __future__ import annotations

@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Collection, Mapping
+from itertools import islice
+from typing import Final
+
+_LOOKED_AT: Final = 200
+_LONGEST: Final = 60
 
 
 def free(name: str, taken: Collection[str]) -> str:
@@ -16,3 +22,10 @@ def free(name: str, taken: Collection[str]) -> str:
 def renamed(members: Mapping[str, object], names: Mapping[str, str]) -> dict[str, object]:
     """`members` in their order, those of `names` under their new ones."""
     return {names.get(name, name): value for name, value in members.items()}
+
+
+def nearest(name: str, known: Collection[str]) -> str | None:
+    """The one of the `known` names that `name` most resembles; of many only the first are looked at."""
+    some = [str(each)[:_LONGEST] for each in islice(known, _LOOKED_AT)]
+    close = difflib.get_close_matches(name[:_LONGEST], some, 1)
+    return next((each for each in islice(known, _LOOKED_AT) if close and each[:_LONGEST] == close[0]), None)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
@@ -11,6 +10,7 @@ from jobs.dialects import placeholders
 from jobs.dialects.base import Fix
 from jobs.dialects.fields import Text
 from jobs.dialects.openpai_v2 import keys
+from jobs.dialects.openpai_v2.names import nearest
 from jobs.dialects.openpai_v2.part import Part
 from jobs.dialects.openpai_v2.templates import Context, resolve
 from jobs.dialects.record import short
@@ -57,8 +57,9 @@ class Prerequisites:
         if rule.key not in role.value or name in known:
             return known.get(name)
         if name:
-            close = difflib.get_close_matches(name, known, 1) or (list(known) if len(known) == 1 else [])
-            fix = Fix(role.at(rule.key), close[0]) if close else None
+            near = nearest(name, known) if role.findings.looks_mistyped else None
+            meant = next(iter(known)) if len(known) == 1 else near
+            fix = Fix(role.at(rule.key), meant) if meant else None
             role.findings.problem(
                 "no_prerequisite", role.at(rule.key), rule.source, fix, value=short(name), kind_of=kind
             )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterator, Mapping
 from typing import Final
 
@@ -12,6 +11,7 @@ from jobs.dialects.findings import Findings
 from jobs.dialects.openpai_v1.keys import KEEP_FAILED_S
 from jobs.dialects.openpai_v2 import extras as extras_of
 from jobs.dialects.openpai_v2 import keys, prerequisites, roles, secrets
+from jobs.dialects.openpai_v2.names import nearest
 from jobs.dialects.openpai_v2.part import Part
 from jobs.dialects.openpai_v2.roles import Role
 from jobs.dialects.record import kind_of, short
@@ -256,9 +256,8 @@ def _deployment(root: Part, defaults: Part) -> dict[str, Part]:
         found[name] = dict(part.named(keys.DEPLOYMENT_ROLES))
     chosen = defaults.text(keys.DEPLOYMENT)
     if chosen and chosen not in found:
-        close = difflib.get_close_matches(chosen, found, 1)
         where = defaults.at(keys.DEPLOYMENT.key)
-        fix = Fix(where, close[0] if close else None)
+        fix = Fix(where, nearest(chosen, found))
         defaults.findings.problem("no_deployment", where, keys.OPENPAI, fix, value=short(chosen))
     return found.get(chosen, {})
 

@@ -6,12 +6,14 @@ import re
 from typing import Final
 
 from jobs.dialects import placeholders
+from jobs.dialects.base import Params, Problem, Refused
 from jobs.dialects.edit import Put
+from jobs.dialects.fields import CONSOLE
 from jobs.dialects.openpai_v2 import keys
 from jobs.dialects.openpai_v2.templates import TEMPLATE
 from jobs.dialects.spans import escape
 from jobs.dialects.variables import as_text
-from jobs.dialects.withhold import Withheld, withhold
+from jobs.dialects.withhold import MOST, Withheld, withhold
 
 _NOT_IN_NAMES: Final = re.compile(r"[^A-Za-z0-9_.\-]+")
 _PLAIN: Final = re.compile(rf"{TEMPLATE.pattern.replace('?P<path>', '')}|\$SECRET:|^\s*$")
@@ -42,6 +44,9 @@ def _without(value: object, pointer: str, held: Withheld) -> object:
     secret = as_text(value)
     if placeholders.reference(secret) or _PLAIN.fullmatch(secret):
         return value
+    if len(held.secrets) >= MOST:
+        params: Params = {"key": keys.SECRETS.key, "count": MOST + 1, "most": MOST}
+        raise Refused((Problem("too_many", "", 1, 1, params, source=CONSOLE),))
     name = _name(pointer, secret, held)
     held.secrets[name] = secret
     held.found[pointer] = name

@@ -6,13 +6,13 @@ read, so that a shell variable stands in its place, quoted as the place needs it
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
 from jobs.dialects import placeholders
+from jobs.dialects.openpai_v2 import names
 from jobs.dialects.variables import as_text
 
 TEMPLATE: Final = re.compile(r"<%\s*(?P<path>\$[A-Za-z]\w*(?:\.[^\s<>%.\[\]]+|\[\d+\])*+)\s*%>")
@@ -83,8 +83,8 @@ def nearest(path: str, context: Context) -> str | None:
     held = context.get(root)
     if not isinstance(held, Mapping) or len(rest) != 1:
         return None
-    close = difflib.get_close_matches(rest[0], [str(name) for name in held], 1)
-    return f"{root}.{close[0]}" if close else None
+    close = names.nearest(rest[0], held)
+    return f"{root}.{close}" if close else None
 
 
 def variable_for(secret: str) -> str:

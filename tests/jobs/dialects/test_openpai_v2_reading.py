@@ -1,6 +1,7 @@
 """The field rules of OpenPAI v2, one by one."""
 
 import json
+import time
 from typing import Any
 
 import pytest
@@ -481,3 +482,49 @@ def test_a_place_may_be_named_by_a_roles_number() -> None:
     text = "taskRoles:\n  a: {}\n  b:\n    commands: []\n"
     assert V2.locate(text, "/taskRoles/1/commands") == V2.locate(text, "/taskRoles/b/commands") == (4, 15)
     assert V2.locate("a: [", "/a") is None
+
+
+ROLE = "    dockerImage: i\n    resourcePerInstance: {cpu: 1, memoryMB: 1, gpu: 0}\n"
+HEAD = "protocolVersion: 2\nname: a\ntype: job\nprerequisites:\n- {type: dockerimage, name: i, uri: i}\n"
+HOSTILE = {
+    "unresolved templates": HEAD
+    + "parameters: {"
+    + ", ".join(f"parameter_{n}: 1" for n in range(3000))
+    + "}\ntaskRoles:\n  a:\n"
+    + ROLE
+    + "    commands:\n"
+    + "    - <% $parameters.paramether_7 %>\n" * 10_000,
+    "a MiB of templates": HEAD
+    + "taskRoles:\n  a:\n"
+    + ROLE
+    + "    commands:\n    - "
+    + "<% $data.x %>" * 70_000,
+    "templates that never end": HEAD
+    + "taskRoles:\n  a:\n"
+    + ROLE
+    + "    commands:\n    - "
+    + "<% $a" * 150_000
+    + "<% $data.x %>",
+    "prerequisites that are not there": HEAD
+    + "taskRoles:\n"
+    + "".join(f"  r{n}:\n{ROLE.replace(' i', f' j{n}', 1)}    commands: [a]\n" for n in range(1000)),
+    "quotes and exports": HEAD
+    + "taskRoles:\n  a:\n"
+    + ROLE
+    + "    instances: 0\n    commands:\n    - export A="
+    + "'a'\"b\"" * 100_000
+    + "$",
+    "too many secrets": HEAD + "secrets: {" + ", ".join(f"s{n}: x" for n in range(5000)) + "}\n",
+    "unknown keys": HEAD + "taskRoles: {}\n" + "".join(f"unknown_{n}: 1\n" for n in range(20_000)),
+}
+
+
+@pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE.keys())
+def test_hostile_files_are_refused_soon(text: str) -> None:
+    taken = []
+    for _attempt in range(3):
+        begun = time.process_time()
+        with pytest.raises(Refused):
+            V2.parse(text)
+        taken.append(time.process_time() - begun)
+    assert min(taken) < 0.2
