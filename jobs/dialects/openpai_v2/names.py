@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping
 from itertools import islice
 from typing import Final
 
-_LOOKED_AT: Final = 200
+_LOOKED_AT: Final = 50
 _LONGEST: Final = 60
 
 
