@@ -49,12 +49,19 @@ class Places:
         """`note` with line and column, whatever its pointer leads to: JobSpec, extra or text."""
         if note.line is not None or not note.pointer:
             return note
-        spellings = self._spellings(note.pointer) if note.code in OF_JOB_SPEC else ()
-        for pointer in (*spellings, note.pointer):
+        place = self.of_field(note.pointer) if note.code in OF_JOB_SPEC else None
+        place = place or self._found(note.pointer)
+        return replace(note, line=place[0], column=place[1]) if place else note
+
+    def of_field(self, path: str) -> Position | None:
+        """Where the JobSpec's field at the pointer `path` was written, else the nearest thing around it."""
+        nearest = None
+        for pointer in self._spellings(path):
             place = self._found(pointer)
-            if place:
-                return replace(note, line=place[0], column=place[1])
-        return note
+            if place and place != self._found(pointer.rpartition("/")[0]):
+                return place
+            nearest = nearest or place
+        return nearest
 
     def _found(self, pointer: str) -> Position | None:
         """Where `pointer` stands, if more is found than the text as a whole.

@@ -3,23 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
 from jobs import dialects
 from jobs.dialects.base import Position, Refused
+from jobs.dialects.places import Places
 from jobs.models import Job, JobFile
 from quotas.models import User
 
 LONGEST_NAME: Final = 256
 NUMBERED: Final = re.compile(r"(?P<stem>.+)-(?P<number>[1-9]\d{0,5})")
-
-COMMANDS: Final[Mapping[str, str]] = {
-    "openpai-v1": "/taskRoles/0/command",
-    "openpai-v2": "/taskRoles/0/commands/0",
-}
-"""Where the first command stands, by dialect."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,11 +32,14 @@ def again(user: User, job: Job) -> Again:
 
 def _command(text: str, dialect: str) -> Position | None:
     """Where the first command begins: inside its quotes, where it has some."""
-    pointer = COMMANDS.get(dialect)
-    found = dialects.get(dialect).locate(text, pointer) if pointer else None
-    if found is None:
+    try:
+        spec = dialects.get(dialect).parse(text).spec
+    except Refused:
         return None
-    line, column = found
+    place = Places(text, dialects.get(dialect), spec, dialects.fields(dialect)).of_field("/roles/0/command")
+    if place is None:
+        return None
+    line, column = place
     quoted = text.split("\n")[line - 1][column - 1 : column] == '"'
     return line, column + int(quoted)
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from jobs import dialects
 from jobs.views.again import LONGEST_NAME, again, free_name
 from tests.factories import make_job
 from tests.jobs.views.conftest import People
+from tests.jobs.views.test_new import JUPYTER
 
 
 @pytest.mark.parametrize(
@@ -35,6 +37,16 @@ def test_a_name_of_full_length_still_gets_a_number(people: People) -> None:
     found = free_name(people.owner, name)
     assert len(found) <= LONGEST_NAME
     assert found.endswith("-2")
+
+
+@pytest.mark.parametrize("dialect", dialects.NAMES)
+def test_the_cursor_is_in_the_command_whatever_the_dialect(people: People, dialect: str) -> None:
+    text = dialects.convert(JUPYTER, dialect).text
+    copy = again(people.owner, make_job(owner=people.owner, quota=people.quota, text=text, dialect=dialect))
+    assert copy.cursor is not None
+    line, column = copy.cursor
+    rest = copy.text.splitlines()[line - 1][column - 1 :]
+    assert rest.removeprefix("- ").startswith("jupyter notebook")
 
 
 def test_a_file_that_can_not_be_read_comes_as_it_is(people: People) -> None:
