@@ -16,6 +16,10 @@ LONGEST_NAME: Final = 256
 NUMBERED: Final = re.compile(r"(?P<stem>.+)-(?P<number>[1-9]\d{0,5})")
 
 
+OPENING: Final = re.compile(r"(?:- +)?[\"']?")
+"""What stands before a command's first letter where its value begins."""
+
+
 @dataclass(frozen=True, slots=True)
 class Again:
     """A text to begin with; `cursor` is where its command begins, when that is known."""
@@ -31,7 +35,7 @@ def again(user: User, job: Job) -> Again:
 
 
 def _command(text: str, dialect: str) -> Position | None:
-    """Where the first command begins: inside its quotes, where it has some."""
+    """Where the first command begins: inside its list and its quotes, where it has them."""
     try:
         spec = dialects.get(dialect).parse(text).spec
     except Refused:
@@ -40,8 +44,8 @@ def _command(text: str, dialect: str) -> Position | None:
     if place is None:
         return None
     line, column = place
-    quoted = text.split("\n")[line - 1][column - 1 : column] == '"'
-    return line, column + int(quoted)
+    before = OPENING.match(text.split("\n")[line - 1][column - 1 :])
+    return line, column + (len(before[0]) if before else 0)
 
 
 def free_name(user: User, name: str) -> str:

@@ -46,7 +46,7 @@ def test_the_cursor_is_in_the_command_whatever_the_dialect(people: People, diale
     assert copy.cursor is not None
     line, column = copy.cursor
     rest = copy.text.splitlines()[line - 1][column - 1 :]
-    assert rest.removeprefix("- ").startswith("jupyter notebook")
+    assert rest.startswith("jupyter notebook")
 
 
 def test_a_file_that_can_not_be_read_comes_as_it_is(people: People) -> None:
