@@ -25,6 +25,9 @@ STREAM_LENGTH: Final = 2000
 AWAY_S: Final = 1.0
 """After a failure Redis is left alone this long, so that a burst of commits is not slowed by it."""
 
+QUEUE: Final = "queue"
+"""The name under which a queue's moving up travels to everybody who waits in it."""
+
 _away_until = 0.0
 
 

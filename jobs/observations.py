@@ -32,6 +32,7 @@ from jobs.states import (
     State,
     TaskState,
 )
+from quotas import ledger
 from quotas.amounts import Amounts
 from quotas.inventory import NodeReport
 
@@ -268,6 +269,7 @@ def _move(job: Job, attempt: Attempt, seen: Observation) -> None:
             columns["started_at"] = Now()
         Attempt.objects.filter(pk=attempt.pk, started_at=None).update(started_at=Now())
         Run.objects.filter(attempt=attempt, number=seen.run, started_at=None).update(started_at=Now())
+        ledger.started(attempt.key)
     transitions.apply(
         job,
         seen.state,
@@ -288,13 +290,18 @@ def _end(job: Job, attempt: Attempt, seen: Observation) -> None:
         Job.objects.filter(pk=job.pk).update(started_at=_time(seen.started_at))
         job.started_at = _time(seen.started_at)
     Attempt.objects.filter(pk=attempt.pk, started_at=None).update(started_at=_time(seen.started_at))
+    settle(job, attempt, seen.state, reason)
+
+
+def settle(job: Job, attempt: Attempt, state: State, reason: Reason) -> None:
+    """The attempt has ended in `state`: another one if the job's retry policy says so, or the job's end."""
     spec = JobFile.objects.get(job=job).spec
     if retries.wanted(spec.retry, reason.code, _counted(spec, attempt), attempt.end_wanted):
         if attempt.end_kind:
             Attempt.objects.filter(pk=attempt.pk).update(end_kind="")
         transitions.again(job, attempt, reason, delay=retries.delay(attempt.number))
         return
-    transitions.end(job, attempt, seen.state, reason)
+    transitions.end(job, attempt, state, reason)
 
 
 def intended(attempt: Attempt) -> Reason:

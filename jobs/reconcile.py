@@ -1,4 +1,4 @@
-"""What workers do, step by step: admit, send, look, end, tidy.
+"""What workers do, step by step: send, look, end, tidy.  Admission is in `jobs.admitting`.
 
 Each step loads in a short transaction, calls the engine outside any, and applies what it learnt guarded
 by lease, version or state.  Every step may be killed at any instruction and run again by anybody: the
@@ -7,7 +7,7 @@ database says what is due, and an attempt's key says what the engine already has
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Final
@@ -18,7 +18,7 @@ from django.db.models import Q
 from django.db.models.functions import Now
 from django.utils.crypto import get_random_string
 
-from jobs import observations, queue, transitions
+from jobs import admitting, observations, queue, retries, transitions
 from jobs.backends.base import (
     Backend,
     Gone,
@@ -33,9 +33,10 @@ from jobs.backends.base import (
 from jobs.engines import backend_for
 from jobs.faults import fault
 from jobs.models import Attempt, Event, Job, JobFile, JobSecret
+from jobs.spec import JobSpec
 from jobs.states import EndKind, Phase, Reason, ReasonCode, State
-from quotas import admission, encryption, inventory, ledger
-from quotas.models import Admission, Cluster, Quota, Request
+from quotas import encryption, gputypes, inventory, ledger, snapshot
+from quotas.models import Cluster, Request
 
 log = structlog.get_logger(__name__)
 
@@ -48,88 +49,11 @@ STOP_AGAIN: Final = timedelta(seconds=10)
 GONE_TIMES: Final = 3
 """An attempt is lost once the engine did not know it this many looks in a row."""
 
-QUEUE_LOOK: Final = 500
-"""How many waiting requests one pass of admission orders and explains."""
-
 
 def drain(cluster_id: int) -> None:
     """Admit whatever may start now, and hand it over, until nothing more does."""
-    while admit(cluster_id) + send(cluster_id):
+    while admitting.admit(cluster_id) + send(cluster_id):
         pass
-
-
-# --- admit -----------------------------------------------------------------------------------------------
-
-
-def admit(cluster_id: int) -> int:
-    """Decide about everything that waits on the cluster; answers how many were admitted."""
-    with ledger.locked(cluster_id) as cluster:
-        waiting = list(
-            Request.objects.filter(cluster=cluster, state=Request.State.WAITING)
-            .filter(Q(not_before=None) | Q(not_before__lte=Now()))
-            .order_by("-priority", "id")[:QUEUE_LOOK]
-        )
-        if not waiting:
-            return 0
-        decisions = _decide(cluster, waiting)
-        attempts = {
-            attempt.key: attempt
-            for attempt in Attempt.objects.filter(
-                key__in=[request.holder for request in waiting]
-            ).select_related("job")
-        }
-        admitted = 0
-        for request, decision in zip(waiting, decisions, strict=True):
-            attempt = attempts[request.holder]
-            if not decision.admitted:
-                transitions.explain(attempt.job, _waiting_reason(cluster, decision))
-            elif _begin(attempt, request, decision):
-                admitted += 1
-        fault("admit.before_commit")
-        return admitted
-
-
-def _decide(cluster: Cluster, waiting: Sequence[Request]) -> list[admission.Decision]:
-    held = ledger.held_on(cluster.pk)
-    quotas = list(Quota.objects.filter(pk__in={request.quota_id for request in waiting}))
-    queue = [admission.Waiting(r.holder, r.quota_id, ledger.parts_of(r)) for r in waiting]
-    ceilings = inventory.ceilings_of(quotas, held)
-    if cluster.admission == Admission.ENGINE:
-        return admission.hand_over(queue, ceilings)
-    return admission.decide(queue, ceilings, inventory.machines_of(cluster, held))
-
-
-def _begin(attempt: Attempt, request: Request, decision: admission.Decision) -> bool:
-    """QUEUED → SUBMITTING with its reservation, in the caller's transaction."""
-    try:
-        transitions.apply(
-            attempt.job,
-            State.SUBMITTING,
-            Reason(ReasonCode.SENDING),
-            phase=Phase.CREATING,
-            event=Event.Kind.ADMITTED,
-            unless_end_wanted=True,
-        )
-    except transitions.Overtaken:
-        return False
-    ledger.reserve(request, decision.placement)
-    return True
-
-
-WAITING_REASONS: Final = {
-    admission.Why.QUOTA: ReasonCode.WAITING_QUOTA,
-    admission.Why.EXCEEDS_QUOTA: ReasonCode.EXCEEDS_QUOTA,
-    admission.Why.EXCEEDS_CLUSTER: ReasonCode.EXCEEDS_CLUSTER,
-    admission.Why.NO_SUCH_GPU: ReasonCode.NO_SUCH_GPU,
-    admission.Why.CAPACITY: ReasonCode.WAITING_CAPACITY,
-    admission.Why.TURN: ReasonCode.WAITING_TURN,
-    admission.Why.NO_NODES: ReasonCode.CLUSTER_AWAY,
-}
-
-
-def _waiting_reason(cluster: Cluster, decision: admission.Decision) -> Reason:
-    code = WAITING_REASONS[decision.why or admission.Why.TURN]
-    return Reason(code, {"cluster": cluster.name, **decision.params})
 
 
 # --- send ------------------------------------------------------------------------------------------------
@@ -215,13 +139,27 @@ def _submission(attempt: Attempt) -> Submission:
         key=attempt.key,
         job_id=job.public_id,
         attempt=attempt.number,
-        spec=JobFile.objects.get(job=job).spec,
+        spec=_as_the_engine_says(JobFile.objects.get(job=job).spec, job.cluster_id),
         person=Person(job.owner.get_username(), job.owner_id),
         virtual_cluster=job.quota.slug,
         workspace=job.workspace.slug,
         secrets={secret.name: secret.reveal() for secret in JobSecret.objects.filter(job=job)},
         endpoint_token=encryption.decrypt(attempt.endpoint_token),
     )
+
+
+def _as_the_engine_says(spec: JobSpec, cluster_id: int) -> JobSpec:
+    """The job with its GPU types under the names that its engine has for them."""
+    if not any(role.resources.gpu_type for role in spec.roles):
+        return spec
+    known, raw = gputypes.names(), inventory.raw_types(cluster_id)
+    roles = []
+    for role in spec.roles:
+        wanted = role.resources.gpu_type
+        meant = raw.get(gputypes.canonical(wanted, known), wanted)
+        resources = role.resources.model_copy(update={"gpu_type": meant})
+        roles.append(role if meant == wanted else role.model_copy(update={"resources": resources}))
+    return spec.model_copy(update={"roles": tuple(roles)})
 
 
 @transaction.atomic
@@ -251,9 +189,10 @@ def _refused(attempt: Attempt, reason: Reason) -> bool:
 
 
 def _ended_unsent(attempt: Attempt) -> bool:
+    """Somebody wants its end and nothing was started: it has ended, or queues again if it only made room."""
     with transaction.atomic():
         attempt.job.refresh_from_db()
-        transitions.end(attempt.job, attempt, State.STOPPED, observations.intended(attempt))
+        observations.settle(attempt.job, attempt, State.STOPPED, observations.intended(attempt))
     return True
 
 
@@ -341,16 +280,23 @@ def end_wanted(backend: Backend, attempts: Iterable[Attempt]) -> None:
 
 def end_one(backend: Backend, attempt: Attempt) -> None:
     """Ask the engine to end one attempt; the state changes only when the end is observed."""
-    spec = JobFile.objects.get(job_id=attempt.job_id).spec
+    signal, grace_s = _warning(attempt, JobFile.objects.get(job_id=attempt.job_id).spec)
     fault("stop.before_engine")
     try:
-        backend.stop(Handle(attempt.handle), grace_s=spec.grace_s, signal="TERM")
+        backend.stop(Handle(attempt.handle), grace_s=grace_s, signal=signal)
     except Unreachable as error:
         Attempt.objects.filter(pk=attempt.pk).update(end_asked_at=None)
         trouble(attempt.job.cluster_id, str(error))
         return
     fault("stop.after_engine")
     transitions.record(attempt.job, Event.Kind.END_ASKED, params={"kind": EndKind(attempt.end_kind).value})
+
+
+def _warning(attempt: Attempt, spec: JobSpec) -> tuple[str, int]:
+    """How the attempt is told, and how long it has then: as its job asked for when it has to make room."""
+    if spec.end_signal is not None and attempt.end_wanted in retries.RETURNING:
+        return spec.end_signal.signal, max(spec.grace_s, spec.end_signal.seconds_before)
+    return "TERM", spec.grace_s
 
 
 # --- inventory -------------------------------------------------------------------------------------------
@@ -375,7 +321,7 @@ def due_clusters() -> dict[queue.Step, list[int]]:
     unfinished = Job.objects.exclude(state__in=["SUCCEEDED", "FAILED", "STOPPED"]).order_by()
     waiting = unfinished.filter(state__in=["QUEUED", "SUBMITTING"]).values_list("cluster_id", flat=True)
     live = Attempt.objects.filter(live=True).order_by().values_list("job__cluster_id", flat=True)
-    return {"drain": sorted(set(waiting)), "observe": sorted(set(live))}
+    return {"drain": sorted({*waiting, *snapshot.restless()}), "observe": sorted(set(live))}
 
 
 def sealable() -> list[int]:

@@ -7,24 +7,28 @@ committed.  No verb talks to a backend.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Final
 
 from django.db import IntegrityError, transaction
 from django.db.models import QuerySet
 from django.db.models.functions import Now
+from django.utils.dateparse import parse_datetime
+from django.utils.timezone import is_naive, make_aware
 
 from jobs import dialects, queue, transitions
 from jobs.dialects.base import Note, Parsed, Problem, Refused
 from jobs.faults import fault
 from jobs.models import Attempt, Draft, Event, Job, JobFile, JobSecret, Visibility
-from jobs.spec import JobSpec, Resources
-from jobs.states import END_REASON, LIVE, EndKind, Reason, State
-from quotas import ledger
+from jobs.spec import Bid, Idle, JobSpec, Resources
+from jobs.states import END_REASON, LIVE, EndKind, Reason, ReasonCode, State
+from quotas import gputypes, ledger, snapshot
 from quotas.access import Verb, can, may_submit_in
-from quotas.amounts import Amounts
-from quotas.models import Quota, User
+from quotas.admission.ceilings import NONE, over
+from quotas.amounts import Amounts, total
+from quotas.models import Quota, Source, User
 
 STOP_TRIES: Final = 5
 """A stop that meets a worker's change of the same job looks again, at most this often."""
@@ -36,6 +40,10 @@ class Forbidden(Exception):
 
 class Conflict(Exception):
     """The idempotency key was used for something else."""
+
+
+class NotWaiting(Exception):
+    """Only what waits can be held, and only what is held released."""
 
 
 class StillRunning(Exception):
@@ -99,6 +107,7 @@ def submit(
     if not keep_original:
         text, parsed = mended(text, parsed, name)
     quota = find_quota(user, place, parsed.spec)
+    _refuse_beyond_public(quota, parsed.spec)
     try:
         job = store(user, name, parsed, quota, idempotency_key=idempotency_key, digest=digest, origin=origin)
     except IntegrityError:
@@ -145,9 +154,26 @@ def find_quota(user: User, place: Place, spec: JobSpec) -> Quota:
     return (named or found)[0]
 
 
+def _refuse_beyond_public(quota: Quota, spec: JobSpec) -> None:
+    """A job above what one person may hold of public resources is refused; more jobs than that wait."""
+    if quota.source != Source.PUBLIC:
+        return
+    wanted = total(part.each.times(part.count) for part in parts_of(spec))
+    found = over(snapshot.person_limits_of(quota), NONE, wanted, wanted.gpu_count)
+    if found is not None:
+        kind, asked, _used, limit = found
+        params: dict[str, str | int | float | None] = {
+            "quota": quota.name,
+            "kind": kind,
+            "wanted": asked,
+            "limit": limit,
+        }
+        raise Refused((Problem("over_public_ceiling", "", params=params),))
+
+
 def quotas_open_to(user: User) -> QuerySet[Quota]:
     """Where `user` may send jobs, with workspace and cluster; the first is chosen for who names none."""
-    rows = Quota.objects.filter(workspace__in=may_submit_in(user), cluster__enabled=True)
+    rows = Quota.objects.filter(workspace__in=may_submit_in(user), cluster__enabled=True, accepts_jobs=True)
     return rows.select_related("workspace", "cluster").order_by("workspace__name", "cluster_id", "id")
 
 
@@ -164,6 +190,7 @@ def store(
 ) -> Job:
     """Write a job that was understood, its first attempt and its request, and ring the doorbell."""
     spec = parsed.spec
+    parts = parts_of(spec)
     job = Job.objects.create(
         name=spec.name,
         owner=user,
@@ -174,7 +201,7 @@ def store(
         priority=spec.priority or 1,
         tasks_total=spec.replicas,
         gpus=sum(role.replicas * role.resources.gpus for role in spec.roles),
-        gpu_type=next((role.resources.gpu_type for role in spec.roles if role.resources.gpu_type), ""),
+        gpu_type=next((kind for part in parts for kind in part.each.gpus if kind), ""),
         origin=origin,
         idempotency_key=idempotency_key,
         request_digest=digest,
@@ -195,9 +222,10 @@ def store(
         attempt.key,
         quota=quota,
         owner=user,
-        parts=parts_of(spec),
+        parts=parts,
         priority=job.priority,
         declared_s=spec.time_limit_s,
+        terms=terms_of(spec),
     )
     transitions.record(job, Event.Kind.SUBMITTED, params={"dialect": dialect}, actor=user)
     transitions.tell(job)
@@ -207,14 +235,40 @@ def store(
 
 
 def parts_of(spec: JobSpec) -> list[ledger.Part]:
-    """What the job asks of the ledger: one part a role."""
-    return [ledger.Part(role.replicas, amounts_of(role.resources)) for role in spec.roles]
+    """What the job asks of the ledger: one part a role, GPUs under the names that quotas use."""
+    known = gputypes.names()
+    return [
+        ledger.Part(role.replicas, gputypes.renamed(amounts_of(role.resources), known)) for role in spec.roles
+    ]
 
 
 def amounts_of(resources: Resources) -> Amounts:
     """One replica's resources as the ledger counts them."""
     gpus = {resources.gpu_type: resources.gpus} if resources.gpus else {}
     return Amounts(resources.cpu_milli, resources.memory_mib, gpus)
+
+
+def terms_of(spec: JobSpec) -> ledger.Terms:
+    """On which terms the job waits."""
+    return ledger.Terms(
+        idle="" if spec.idle in {None, Idle.FORBID} else str(spec.idle),
+        bids=[_bid(role.bid) for role in spec.roles],
+        held=spec.hold,
+        not_before=_moment(spec.not_before),
+    )
+
+
+def _moment(text: str) -> datetime | None:
+    """An RFC 3339 time; one without a zone is in the console's own."""
+    moment = parse_datetime(text) if text else None
+    return make_aware(moment) if moment is not None and is_naive(moment) else moment
+
+
+def _bid(bid: Bid | None) -> dict[str, int]:
+    """A role's bid as the ledger keeps it; none at all is up to the market price."""
+    if bid is not None and bid.discount_percent is not None:
+        return {"percent": bid.discount_percent}
+    return {"micro": bid.price_micro} if bid is not None and bid.price_micro is not None else {}
 
 
 def stop(user: User, job: Job, *, why: str = "") -> None:
@@ -244,6 +298,31 @@ def _stop(user: User, job: Job, kind: EndKind, why: str) -> None:
         transitions.end(job, attempt, State.STOPPED, reason, actor=user)
     elif State(job.state) in LIVE:
         transitions.want_end(job, attempt, kind, by=user, why=why)
+
+
+def hold(user: User, job: Job) -> None:
+    """Keep a waiting job from starting until it is released.  Raises Forbidden, NotWaiting."""
+    _hold(user, job, ledger.hold, Event.Kind.HELD)
+
+
+def release(user: User, job: Job) -> None:
+    """Let a held job start when its turn comes; it kept its age.  Raises Forbidden, NotWaiting."""
+    _hold(user, job, ledger.release, Event.Kind.RELEASED)
+
+
+def _hold(user: User, job: Job, change: Callable[[str], bool], kind: Event.Kind) -> None:
+    _require(user, Verb.CONTROL, job)
+    with transaction.atomic():
+        job.refresh_from_db()
+        if State(job.state) is not State.QUEUED or not change(
+            transitions.key_of(job.public_id, job.attempt_number)
+        ):
+            raise NotWaiting
+        code = ReasonCode.HELD if kind is Event.Kind.HELD else ReasonCode.NEW
+        transitions.explain(job, Reason(code))
+        transitions.record(job, kind, actor=user)
+        transitions.tell(job)
+        queue.kick_on_commit("drain", job.cluster_id)
 
 
 def retry(user: User, job: Job, *, idempotency_key: str | None = None) -> Submitted:

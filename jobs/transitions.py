@@ -6,9 +6,9 @@ reservation and the attempt change in the same transaction; watchers are told on
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import timedelta
-from typing import Any
+from typing import Any, Final
 
 from django.conf import settings
 from django.db import transaction
@@ -29,6 +29,10 @@ from jobs.states import (
 )
 from quotas import encryption, ledger
 from quotas.models import User
+
+EXPLAINED_AT_ONCE: Final = 500
+TOLD_BY_NAME: Final = 200
+"""Watchers of single jobs hear of more than this many changes at once by the queue's own name."""
 
 
 class Overtaken(Exception):
@@ -87,6 +91,18 @@ def explain(job: Job, reason: Reason, phase: Phase | None = None) -> None:
         tell(job)
 
 
+def explain_waiting(jobs: Sequence[Job], reason: Reason) -> None:
+    """Tell jobs that still wait why they do; a few queries, however many they are."""
+    for first in range(0, len(jobs), EXPLAINED_AT_ONCE):
+        some = jobs[first : first + EXPLAINED_AT_ONCE]
+        Job.objects.filter(pk__in=[job.pk for job in some], state=State.QUEUED.value).exclude(
+            phase=Phase.STOPPING.value
+        ).update(reason_code=reason.code.value, reason_params=dict(reason.params))
+    for workspace_id in {job.workspace_id for job in jobs}:
+        names = [bus.job_name(job.public_id) for job in jobs if job.workspace_id == workspace_id]
+        bus.publish_on_commit(workspace_id, *names[:TOLD_BY_NAME], "jobs")
+
+
 def record(
     job: Job, kind: Event.Kind, *, params: Mapping[str, Any] | None = None, actor: User | None = None
 ) -> None:
@@ -113,6 +129,7 @@ def want_end(job: Job, attempt: Attempt, kind: EndKind, *, by: User | None = Non
     Job.objects.filter(pk=job.pk).exclude(state__in=[s.value for s in TERMINAL]).update(
         phase=Phase.STOPPING.value, version=F("version") + 1
     )
+    ledger.ask_back(attempt.key)
     tell(job)
     queue.kick_on_commit("observe", job.cluster_id)
     return True

@@ -2,25 +2,39 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from typing import Any
 
 from django.contrib import admin
 from django.contrib.auth.admin import UserAdmin as DjangoUserAdmin
 from django.http import HttpRequest
+from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
+from quotas import inventory, ledger
+from quotas.forms import QuotaForm
 from quotas.models import (
     AccessToken,
     Cluster,
+    GpuType,
     Membership,
     Node,
+    NodeState,
     Quota,
     Request,
     Reservation,
+    SpotPrice,
+    UsageHour,
     User,
     Workspace,
 )
 from quotas.paging import UncountedPaginator
+
+
+def _admin(request: HttpRequest) -> User:
+    """Whoever is signed in to the admin."""
+    assert isinstance(request.user, User)
+    return request.user
 
 
 class MachineWritten(admin.ModelAdmin[Any]):
@@ -47,13 +61,22 @@ class MembershipInline(admin.TabularInline[Membership, Any]):
     extra = 0
 
 
-class QuotaInline(admin.TabularInline[Quota, Workspace]):
+class QuotaInline(admin.StackedInline[Quota, Workspace]):
     """A workspace's quotas."""
 
     model = Quota
+    form = QuotaForm
+    fk_name = "workspace"
     extra = 0
     prepopulated_fields = {"slug": ("name",)}
-    fields = ("name", "slug", "cluster", "gpus", "gpus_by_type", "cpu_milli", "memory_mib", "most_jobs")
+    fields = (
+        ("name", "slug", "cluster", "parent"),
+        "gpus",
+        "gpus_by_type",
+        "cpu_milli",
+        "memory_mib",
+        "most_jobs",
+    )
 
 
 @admin.register(User)
@@ -77,6 +100,18 @@ class WorkspaceAdmin(admin.ModelAdmin[Workspace]):
     search_fields = ("name", "slug")
     prepopulated_fields = {"slug": ("name",)}
 
+    def save_formset(self, request: HttpRequest, form: Any, formset: Any, change: bool) -> None:
+        """Quotas change under the locks of their clusters, so that no admission decides by half of them."""
+        if formset.model is not Quota:
+            super().save_formset(request, form, formset, change)
+            return
+        with ExitStack() as locks:
+            for cluster_id in sorted(
+                {each.instance.cluster_id for each in formset.forms if each.has_changed()}
+            ):
+                locks.enter_context(ledger.locked(cluster_id))
+            super().save_formset(request, form, formset, change)
+
 
 @admin.register(Cluster)
 class ClusterAdmin(admin.ModelAdmin[Cluster]):
@@ -92,11 +127,24 @@ class ClusterAdmin(admin.ModelAdmin[Cluster]):
 class NodeAdmin(admin.ModelAdmin[Node]):
     """Nodes; an admin says whether they may be used, the inventory says what they have."""
 
-    list_display = ("name", "cluster", "cpu_milli", "memory_mib", "gpus", "schedulable", "why", "seen_at")
-    list_filter = ("cluster", "schedulable")
+    list_display = ("name", "cluster", "state", "state_why", "state_by", "schedulable", "gpus", "seen_at")
+    list_filter = ("cluster", "state", "schedulable")
+    list_select_related = ("cluster", "state_by")
     search_fields = ("name",)
-    readonly_fields = ("cluster", "name", "cpu_milli", "memory_mib", "gpus", "gpu_list", "seen_at")
-    actions = ("cordon", "uncordon")
+    readonly_fields = (
+        "cluster",
+        "name",
+        "cpu_milli",
+        "memory_mib",
+        "gpus",
+        "gpu_list",
+        "schedulable",
+        "why",
+        "state_by",
+        "state_at",
+        "seen_at",
+    )
+    actions = ("cordon", "drain", "uncordon")
 
     def has_add_permission(self, request: HttpRequest) -> bool:
         return False
@@ -104,30 +152,108 @@ class NodeAdmin(admin.ModelAdmin[Node]):
     @admin.action(description=_("Start nothing more on the chosen nodes"))
     def cordon(self, request: HttpRequest, nodes: Any) -> None:
         """Running jobs go on."""
-        nodes.update(schedulable=False, why=f"cordoned by {request.user.get_username()}")
+        inventory.decide(nodes, NodeState.CORDONED, by=_admin(request))
+
+    @admin.action(description=_("Drain the chosen nodes: running jobs go on to their end"))
+    def drain(self, request: HttpRequest, nodes: Any) -> None:
+        """Nothing starts there; a node's own page can say when the rest has to be moved."""
+        inventory.decide(nodes, NodeState.DRAINING, by=_admin(request))
 
     @admin.action(description=_("Use the chosen nodes again"))
     def uncordon(self, request: HttpRequest, nodes: Any) -> None:
-        """The inverse of `cordon`."""
-        nodes.update(schedulable=True, why="")
+        """The inverse of `cordon` and `drain`."""
+        inventory.decide(nodes, NodeState.SCHEDULABLE, by=_admin(request))
+
+    def save_model(self, request: HttpRequest, obj: Node, form: Any, change: bool) -> None:
+        """Remember who decided, and when."""
+        if {"state", "state_why", "empty_by"} & set(form.changed_data):
+            obj.state_by, obj.state_at = _admin(request), timezone.now()
+        super().save_model(request, obj, form, change)
 
 
 @admin.register(Quota)
 class QuotaAdmin(admin.ModelAdmin[Quota]):
     """Quotas of all workspaces."""
 
-    list_display = ("name", "workspace", "cluster", "gpus", "cpu_milli", "memory_mib", "most_jobs")
-    list_filter = ("cluster", "workspace")
-    list_select_related = ("workspace", "cluster")
+    form = QuotaForm
+    list_display = (
+        "name",
+        "parent",
+        "workspace",
+        "cluster",
+        "source",
+        "gpus",
+        "cpu_milli",
+        "memory_mib",
+        "most_jobs",
+    )
+    list_filter = ("cluster", "workspace", "source")
+    list_select_related = ("parent", "workspace", "cluster")
     search_fields = ("name", "slug", "workspace__name")
+    autocomplete_fields = ("parent",)
     prepopulated_fields = {"slug": ("name",)}
+    fieldsets = (
+        (
+            None,
+            {"fields": (("name", "slug"), ("workspace", "cluster", "parent"), ("source", "accepts_jobs"))},
+        ),
+        (
+            _("Ceilings"),
+            {
+                "fields": (
+                    "gpus",
+                    "gpus_by_type",
+                    "cpu_milli",
+                    "memory_mib",
+                    "most_jobs",
+                    ("gpu_hours", "period"),
+                    "drain",
+                )
+            },
+        ),
+        (
+            _("Ceilings of one person"),
+            {"fields": ("person_gpus", "person_cpu_milli", "person_memory_mib", "person_jobs")},
+        ),
+        (_("Idle resources, and engines that schedule"), {"fields": ("may_borrow", "most_pending")}),
+    )
+
+    def save_model(self, request: HttpRequest, obj: Quota, form: Any, change: bool) -> None:
+        """Under the cluster's lock: no admission decides by what is about to change."""
+        with ledger.locked(obj.cluster_id):
+            super().save_model(request, obj, form, change)
+
+
+@admin.register(GpuType)
+class GpuTypeAdmin(admin.ModelAdmin[GpuType]):
+    """GPU types and their other names."""
+
+    list_display = ("name", "aliases")
+    search_fields = ("name",)
+
+
+@admin.register(SpotPrice)
+class SpotPriceAdmin(admin.ModelAdmin[SpotPrice]):
+    """What preemptible resources cost, always or at some hours."""
+
+    list_display = ("cluster", "gpu_type", "from_hour", "until_hour", "market_micro", "price_micro")
+    list_filter = ("cluster",)
+    list_select_related = ("cluster",)
+
+
+@admin.register(UsageHour)
+class UsageHourAdmin(MachineWritten):
+    """What was held, hour by hour."""
+
+    list_display = ("quota", "hour", "gpu_type", "seconds", "borrowed_seconds", "waiting")
+    list_select_related = ("quota",)
 
 
 @admin.register(Request)
 class RequestAdmin(MachineWritten):
     """What waits, in the order of admission."""
 
-    list_display = ("holder", "state", "cluster", "quota", "owner", "priority", "created_at")
+    list_display = ("holder", "state", "cluster", "quota", "owner", "priority", "idle", "held", "since")
     list_filter = ("state", "cluster")
     list_select_related = ("cluster", "quota", "owner")
     search_fields = ("holder", "owner__username")
@@ -137,7 +263,18 @@ class RequestAdmin(MachineWritten):
 class ReservationAdmin(MachineWritten):
     """What is held."""
 
-    list_display = ("request", "active", "cluster", "quota", "amounts", "created_at", "released_at")
+    list_display = (
+        "request",
+        "active",
+        "cluster",
+        "quota",
+        "amounts",
+        "borrowed",
+        "created_at",
+        "started_at",
+        "asked_back_at",
+        "released_at",
+    )
     list_filter = ("active", "cluster")
     list_select_related = ("request", "cluster", "quota")
     search_fields = ("request__holder",)

@@ -26,6 +26,13 @@ class Amounts:
             gpus[kind] = gpus.get(kind, 0) + count
         return Amounts(self.cpu_milli + other.cpu_milli, self.memory_mib + other.memory_mib, gpus)
 
+    def __sub__(self, other: Amounts) -> Amounts:
+        """What is left; may be less than nothing."""
+        gpus = dict(self.gpus)
+        for kind, count in other.gpus.items():
+            gpus[kind] = gpus.get(kind, 0) - count
+        return Amounts(self.cpu_milli - other.cpu_milli, self.memory_mib - other.memory_mib, gpus)
+
     def times(self, count: int) -> Amounts:
         """`count` times these amounts."""
         return Amounts(
@@ -46,6 +53,14 @@ class Amounts:
     def from_json(cls, value: Mapping[str, Any]) -> Self:
         """The inverse of `to_json`; absent keys are nothing."""
         return cls(value.get("cpu_milli", 0), value.get("memory_mib", 0), dict(value.get("gpus", {})))
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """`count` equal replicas."""
+
+    count: int
+    each: Amounts
 
 
 def total(parts: Iterable[Amounts]) -> Amounts:

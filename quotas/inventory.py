@@ -1,17 +1,19 @@
-"""Nodes as the engine told them, and machines as admission sees them."""
+"""Nodes as the engine tells them, and what an admin decides about them."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
+from django.db import transaction
+from django.db.models import QuerySet
 from django.db.models.functions import Now
 
-from quotas.admission import Ceiling, Machine
+from quotas import gputypes
 from quotas.amounts import Amounts
-from quotas.ledger import Held
-from quotas.models import Cluster, Node, Quota
+from quotas.models import Cluster, Node, NodeState, Reservation, User
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,11 +27,14 @@ class NodeReport:
     why: str
 
 
+@transaction.atomic
 def record(cluster: Cluster, reports: Sequence[NodeReport]) -> None:
-    """Make the cluster's nodes what was reported; nodes no longer reported are removed.
+    """Make the cluster's nodes what was reported, GPUs under the names that quotas use.
 
-    Whether a known node may be used stays as it is: that belongs to the admin.
+    A node that is no longer reported is removed, or down while something is still held on it; one that is
+    back takes jobs again.  What an admin decided about a node stays.
     """
+    known = gputypes.names()
     for report in reports:
         Node.objects.update_or_create(
             cluster=cluster,
@@ -37,53 +42,46 @@ def record(cluster: Cluster, reports: Sequence[NodeReport]) -> None:
             defaults={
                 "cpu_milli": report.amounts.cpu_milli,
                 "memory_mib": report.amounts.memory_mib,
-                "gpus": dict(report.amounts.gpus),
-                "gpu_list": [dict(gpu) for gpu in report.gpu_list],
-                "seen_at": Now(),
-            },
-            create_defaults={
-                "cpu_milli": report.amounts.cpu_milli,
-                "memory_mib": report.amounts.memory_mib,
-                "gpus": dict(report.amounts.gpus),
+                "gpus": dict(gputypes.renamed(report.amounts, known).gpus),
                 "gpu_list": [dict(gpu) for gpu in report.gpu_list],
                 "schedulable": report.schedulable,
-                "why": report.why,
+                "why": report.why[:500],
                 "seen_at": Now(),
             },
         )
-    Node.objects.filter(cluster=cluster).exclude(name__in=[report.name for report in reports]).delete()
+    names = [report.name for report in reports]
+    Node.objects.filter(cluster=cluster, name__in=names, state=NodeState.DOWN).update(
+        state=NodeState.SCHEDULABLE, state_at=Now()
+    )
+    missing = Node.objects.filter(cluster=cluster).exclude(name__in=names)
+    in_use = _in_use(cluster)
+    missing.filter(name__in=in_use).exclude(state=NodeState.DOWN).update(
+        state=NodeState.DOWN, state_at=Now(), state_by=None, state_why=""
+    )
+    missing.exclude(name__in=in_use).delete()
     Cluster.objects.filter(pk=cluster.pk).update(answered_at=Now(), trouble="")
 
 
-def machines_of(cluster: Cluster, held: Held) -> list[Machine]:
-    """The cluster's schedulable nodes, less what is held on them."""
-    machines = []
-    for node in Node.objects.filter(cluster=cluster, schedulable=True).order_by("name"):
-        has = Amounts(node.cpu_milli, node.memory_mib, dict(node.gpus))
-        machines.append(Machine(node.name, has, _less(has, held.by_node.get(node.name, Amounts()))))
-    return machines
+def _in_use(cluster: Cluster) -> set[str]:
+    rows = Reservation.objects.filter(cluster=cluster, active=True).values_list("placement", flat=True)
+    return {node for placement in rows for node, _amounts in placement}
 
 
-def ceilings_of(quotas: Sequence[Quota], held: Held) -> dict[int, Ceiling]:
-    """Each quota's limits beside what is held under it."""
-    return {
-        quota.pk: Ceiling(
-            name=quota.name,
-            cpu_milli=quota.cpu_milli,
-            memory_mib=quota.memory_mib,
-            gpus=quota.gpus,
-            gpus_by_type=dict(quota.gpus_by_type),
-            jobs=quota.most_jobs,
-            held=held.by_quota.get(quota.pk, Amounts()),
-            holders=held.holders_by_quota.get(quota.pk, 0),
-        )
-        for quota in quotas
-    }
+def decide(
+    nodes: QuerySet[Node], state: NodeState, *, by: User, why: str = "", empty_by: datetime | None = None
+) -> int:
+    """An admin's word about nodes; answers how many there were.
+
+    Cordoned and draining nodes start nothing; what runs on a draining one is moved elsewhere at `empty_by`.
+    """
+    return nodes.update(state=state, state_why=why[:500], state_by=by, state_at=Now(), empty_by=empty_by)
 
 
-def _less(has: Amounts, held: Amounts) -> Amounts:
-    return Amounts(
-        has.cpu_milli - held.cpu_milli,
-        has.memory_mib - held.memory_mib,
-        {kind: count - held.gpus.get(kind, 0) for kind, count in has.gpus.items()},
+def raw_types(cluster_id: int) -> dict[str, str]:
+    """What the cluster's engine itself calls each type of GPU that it has."""
+    known = gputypes.names()
+    rows: Iterable[Sequence[Mapping[str, Any]]] = Node.objects.filter(cluster_id=cluster_id).values_list(
+        "gpu_list", flat=True
     )
+    found = {str(gpu.get("type", "")) for gpus in rows for gpu in gpus}
+    return {gputypes.canonical(raw, known): raw for raw in found}

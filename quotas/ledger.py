@@ -13,26 +13,37 @@ from datetime import datetime, timedelta
 
 from django.db import transaction
 from django.db.models.functions import Now
+from django.utils import timezone
 
-from quotas.amounts import Amounts, total
+from quotas.amounts import Amounts, Part, total
 from quotas.models import Cluster, Quota, Request, Reservation, User
 
+__all__ = [
+    "Part",
+    "Terms",
+    "ask",
+    "ask_again",
+    "ask_back",
+    "close",
+    "hold",
+    "locked",
+    "parts_of",
+    "put_back",
+    "release",
+    "reserve",
+    "shrink",
+    "started",
+]
+
 
 @dataclass(frozen=True, slots=True)
-class Part:
-    """`count` equal replicas."""
+class Terms:
+    """On which terms somebody waits; see `quotas.models.Request`."""
 
-    count: int
-    each: Amounts
-
-
-@dataclass(frozen=True, slots=True)
-class Held:
-    """What is held on a cluster: by quota (amounts and how many holders), and by node."""
-
-    by_quota: Mapping[int, Amounts]
-    holders_by_quota: Mapping[int, int]
-    by_node: Mapping[str, Amounts]
+    idle: str = ""
+    bids: Sequence[Mapping[str, int]] = ()
+    held: bool = False
+    not_before: datetime | None = None
 
 
 @contextmanager
@@ -53,7 +64,7 @@ def ask(
     parts: Sequence[Part],
     priority: int,
     declared_s: int | None,
-    not_before: datetime | None = None,
+    terms: Terms = Terms(),
 ) -> Request:
     """Write the request row of `holder`; belongs into the transaction that makes the holder."""
     return Request.objects.create(
@@ -64,13 +75,20 @@ def ask(
         parts=[[part.count, part.each.to_json()] for part in parts],
         priority=priority,
         declared_s=declared_s,
-        not_before=not_before,
+        not_before=terms.not_before,
+        idle=terms.idle,
+        bids=[dict(bid) for bid in terms.bids],
+        held=terms.held,
     )
 
 
 def ask_again(holder: str, successor: str, *, delay: timedelta) -> None:
-    """Write `successor`'s request as `holder`'s was, to be looked at after `delay`."""
+    """Write `successor`'s request as `holder`'s was, to be looked at after `delay`.
+
+    What the earlier one waited counts; what it ran does not.
+    """
     old = Request.objects.get(holder=holder)
+    admitted = Reservation.objects.filter(request=old).values_list("created_at", flat=True).first()
     Request.objects.create(
         holder=successor,
         cluster_id=old.cluster_id,
@@ -80,6 +98,9 @@ def ask_again(holder: str, successor: str, *, delay: timedelta) -> None:
         priority=old.priority,
         declared_s=old.declared_s,
         not_before=Now() + delay,
+        idle=old.idle,
+        bids=old.bids,
+        since=timezone.now() - ((admitted or timezone.now()) - old.since),
     )
 
 
@@ -88,35 +109,74 @@ def parts_of(request: Request) -> list[Part]:
     return [Part(count, Amounts.from_json(each)) for count, each in request.parts]
 
 
-def held_on(cluster_id: int) -> Held:
-    """Every active reservation of the cluster, summed; call it under `locked` to decide anything."""
-    by_quota: dict[int, Amounts] = {}
-    holders: dict[int, int] = {}
-    by_node: dict[str, Amounts] = {}
-    rows = Reservation.objects.filter(cluster_id=cluster_id, active=True)
-    for quota_id, amounts, placement in rows.values_list("quota_id", "amounts", "placement"):
-        by_quota[quota_id] = by_quota.get(quota_id, Amounts()) + Amounts.from_json(amounts)
-        holders[quota_id] = holders.get(quota_id, 0) + 1
-        for node, here in placement:
-            by_node[node] = by_node.get(node, Amounts()) + Amounts.from_json(here)
-    return Held(by_quota, holders, by_node)
-
-
-def reserve(request: Request, placement: Sequence[tuple[str, Amounts]]) -> None:
+def reserve(request: Request, placement: Sequence[tuple[str, Amounts]], *, borrowed: bool = False) -> None:
     """Turn a waiting request into a reservation; under `locked` only."""
-    amounts = total(part.each.times(part.count) for part in parts_of(request))
+    amounts = total(here for _node, here in placement)
+    if not placement:
+        amounts = total(part.each.times(part.count) for part in parts_of(request))
     Reservation.objects.update_or_create(
         request=request,
         defaults={
             "cluster_id": request.cluster_id,
             "quota_id": request.quota_id,
-            "amounts": amounts.to_json(),
-            "placement": [[node, here.to_json()] for node, here in placement],
             "active": True,
+            "borrowed": borrowed,
+            "created_at": Now(),
+            "started_at": None,
+            "asked_back_at": None,
             "released_at": None,
+            **_held(amounts, placement),
         },
     )
     Request.objects.filter(pk=request.pk).update(state=Request.State.ADMITTED)
+
+
+def _held(amounts: Amounts, placement: Sequence[tuple[str, Amounts]]) -> dict[str, object]:
+    return {
+        "amounts": amounts.to_json(),
+        "gpus": amounts.gpu_count,
+        "placement": [[node, here.to_json()] for node, here in placement],
+    }
+
+
+def started(holder: str) -> None:
+    """What was reserved is being used now.  Repeating is harmless."""
+    Reservation.objects.filter(request__holder=holder, active=True, started_at=None).update(started_at=Now())
+
+
+def ask_back(holder: str) -> None:
+    """The holder was asked to end: what it holds is coming.  Repeating is harmless."""
+    Reservation.objects.filter(request__holder=holder, active=True, asked_back_at=None).update(
+        asked_back_at=Now()
+    )
+
+
+def shrink(holder: str, placement: Sequence[tuple[str, Amounts]]) -> None:
+    """The holder needs only `placement` from now on.  ValueError when that is more than it has anywhere."""
+    with transaction.atomic():
+        row = Reservation.objects.select_for_update().filter(request__holder=holder, active=True).first()
+        if row is None:
+            return
+        has = {node: Amounts.from_json(here) for node, here in row.placement}
+        for node, here in placement:
+            left = has.get(node, Amounts()) - here
+            if min(left.cpu_milli, left.memory_mib, *left.gpus.values()) < 0:
+                raise ValueError(node)
+        amounts = total(here for _node, here in placement)
+        Reservation.objects.filter(pk=row.pk).update(**_held(amounts, placement))
+
+
+def hold(holder: str) -> bool:
+    """Keep a waiting request from starting; whether it waited and was not held."""
+    waiting = Request.objects.filter(holder=holder, state=Request.State.WAITING, held=False)
+    return bool(waiting.update(held=True))
+
+
+def release(holder: str) -> bool:
+    """The inverse of `hold`; it keeps the place that its age gives it."""
+    return bool(
+        Request.objects.filter(holder=holder, state=Request.State.WAITING, held=True).update(held=False)
+    )
 
 
 def put_back(holder: str) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from quotas.access import Visitor, workspaces_of
-from quotas.amounts import Amounts
+from quotas.amounts import Amounts, total
 from quotas.models import Cluster, Node, Quota, Reservation, User
 
 MOST_QUOTAS = 50
@@ -61,6 +61,26 @@ def quotas_of(user: Visitor) -> list[QuotaUse]:
         use.held = use.held + Amounts.from_json(amounts)
         use.holders += 1
     return list(uses.values())
+
+
+def below(quotas: Iterable[Quota], root: Quota) -> list[int]:
+    """The primary keys of `root` and of everything in it, among `quotas`."""
+    children: dict[int | None, list[int]] = {}
+    for quota in quotas:
+        children.setdefault(quota.parent_id, []).append(quota.pk)
+    family, more = [root.pk], [root.pk]
+    while more:
+        more = [child for parent in more for child in children.get(parent, []) if child not in family]
+        family += more
+    return family
+
+
+def held_in(quota: Quota) -> tuple[Amounts, int]:
+    """What is held in a quota and in everything below it, without what is borrowed; and by how many."""
+    family = below(Quota.objects.filter(cluster_id=quota.cluster_id), quota)
+    rows = Reservation.objects.filter(quota__in=family, active=True, borrowed=False)
+    held = [Amounts.from_json(amounts) for amounts in rows.values_list("amounts", flat=True)]
+    return total(held), len(held)
 
 
 def clusters_of(user: Visitor) -> Sequence[Cluster]:

@@ -16,8 +16,8 @@ LAYERS = (
     {"backends"},
     {"models"},
     {"bus", "queue", "outage"},
-    {"messages", "transitions", "logs", "logscan", "retries"},
-    {"services", "engines", "observations", "entries", "sshhost", "sshkeys"},
+    {"messages", "transitions", "logs", "logscan", "retries", "waiting"},
+    {"services", "engines", "observations", "admitting", "entries", "sshhost", "sshkeys"},
     {"reconcile", "tidy", "live"},
     {"forms"},
     {
@@ -36,7 +36,7 @@ LAYERS = (
 )
 """Inside `jobs`, a module imports only what stands further up, or beside it."""
 
-WORKER_SIDE = {"engines", "observations", "reconcile", "tidy", "tasks", "retries", "shells"}
+WORKER_SIDE = {"admitting", "engines", "observations", "reconcile", "tidy", "tasks", "retries", "shells"}
 WEB_SIDE = {"services", "forms", "views", "api", "gateway"}
 NO_DJANGO = {"spec", "states", "dialects", "backends", "faults"}
 

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
+from django.utils.dateparse import parse_datetime
+from django.utils.formats import date_format
+from django.utils.timezone import localtime
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
@@ -40,6 +43,17 @@ def memory(mib: float) -> str:
     if mib >= 1024:
         return f"{round(mib / 1024, 1):g} GiB"
     return f"{mib:g} MiB"
+
+
+def money(micro: int) -> str:
+    """An amount of money given in millionths; consoles have one currency, which people know."""
+    return f"{micro / 1_000_000:.4f}".rstrip("0").rstrip(".")
+
+
+def moment(text: str) -> str:
+    """An RFC 3339 time in the reader's zone."""
+    found = parse_datetime(text)
+    return date_format(localtime(found), "DATETIME_FORMAT") if found else text
 
 
 def tasks(number: int) -> str:

@@ -8,7 +8,7 @@ from typing import Final
 from django.utils.translation import gettext
 
 from jobs.dialects.base import Problem
-from jobs.messages import requests, scripts
+from jobs.messages import amounts, requests, scripts
 from jobs.messages.sentences import mark as _
 from jobs.messages.sentences import say
 from jobs.messages.syntax import SYNTAX
@@ -51,6 +51,13 @@ _CONTENT: Final[Mapping[str, tuple[str, ...]]] = {
     "unknown_dialect": (_("This is no kind of job file that is known here. Known are: %(known)s."),),
     "ambiguous_dialect": (_("This may be %(candidates)s: choose which it is."),),
     "no_such_place": (_("There is no %(place)s “%(name)s” that you may use."),),
+    "over_public_ceiling": (
+        _(
+            "The job asks for %(wanted)s; of public resources (%(quota)s) one person may hold at most "
+            "%(limit)s: ask for less, or choose a resource quota."
+        ),
+        _("The job asks for more than one person may hold of public resources."),
+    ),
     "no_place": (_("No workspace that you may submit to has a quota yet: ask an admin for one."),),
 }
 
@@ -86,6 +93,8 @@ def _in_words(problem: Problem) -> dict[str, str]:
     kind = problem.params.get("kind")
     if isinstance(kind, str):
         words["place"] = gettext(_PLACES.get(kind, kind))
+    if problem.code == "over_public_ceiling":
+        words |= {name: amounts.quantity(kind, problem.params.get(name)) for name in ("wanted", "limit")}
     return words
 
 

@@ -31,6 +31,54 @@ _SENTENCES: Final[Mapping[ReasonCode, tuple[str, ...]]] = {
         ),
         _("Waits until its quota has room."),
     ),
+    ReasonCode.WAITING_PERSON: (
+        _(
+            "Waits because in quota %(quota)s one person may hold %(limit)s and its owner holds %(used)s: it "
+            "asks for %(wanted)s; asking for at most %(left)s it would start now."
+        ),
+        _(
+            "Waits because in quota %(quota)s one person may hold %(limit)s and its owner holds %(used)s: it "
+            "asks for %(wanted)s, and starts when another job of its owner ends."
+        ),
+        _("Waits because in quota %(quota)s one person may hold %(limit)s: it asks for %(wanted)s."),
+        _("Waits until its owner holds less in its quota."),
+    ),
+    ReasonCode.WAITING_HOURS: (
+        _("Waits because the GPU-hours of quota %(quota)s are used up: it starts in the next period."),
+        _("Waits because the GPU-hours of its quota are used up: it starts in the next period."),
+    ),
+    ReasonCode.WAITING_COMING: (
+        _("Waits for %(wanted)s that others are giving back now; %(free)s free on %(cluster)s so far."),
+        _("Waits for what others are giving back now."),
+    ),
+    ReasonCode.WAITING_IDLE: (
+        _(
+            "Waits until %(wanted)s are idle on %(cluster)s: %(free)s now; %(fitting_tasks)s of its kind "
+            "would start now."
+        ),
+        _(
+            "Waits until %(wanted)s are idle on %(cluster)s: %(free)s now; asking for %(left)s it would "
+            "start now."
+        ),
+        _("Waits until %(wanted)s are idle on %(cluster)s: %(free)s now."),
+        _("Waits until enough is idle that nobody with a right to it waits for."),
+    ),
+    ReasonCode.OUTBID: (
+        _("Waits because preemptible resources cost %(price_money)s an hour now, and it bids %(bid_money)s."),
+        _("Waits because preemptible resources cost more than it bids."),
+    ),
+    ReasonCode.ENGINE_FULL: (
+        _(
+            "Waits here because %(pending_jobs)s of quota %(quota)s already wait in the cluster's own queue; "
+            "it is handed over when one of them starts."
+        ),
+        _("Waits here because enough jobs of its quota already wait in the cluster's own queue."),
+    ),
+    ReasonCode.HELD: (_("Held back by a person: it keeps its age and starts once it is released."),),
+    ReasonCode.NOT_YET: (
+        _("Waits because it asked not to start before %(moment)s."),
+        _("Waits because it asked not to start yet."),
+    ),
     ReasonCode.WAITING_CAPACITY: (
         _("Waits for port %(port)s, which something else uses; any other port would start it."),
         _(
@@ -183,7 +231,27 @@ def reason_message(code: ReasonCode | str, params: Params) -> str:
         return str(code)
     if known is ReasonCode.REFUSED:
         return refusal(params)
-    return say(_SENTENCES[known], {**params, **_in_words(known, params)})
+    why = say(_SENTENCES[known], {**params, **_in_words(known, params)})
+    return _placed(why, params)
+
+
+_PLACES: Final = (
+    _("%(why)s Place %(position)s in the queue; ahead of it: %(ahead_jobs)s that ask for %(ahead_gpus)s."),
+    _("%(why)s Place %(position)s in the queue; ahead of it: %(ahead_jobs)s."),
+    _("%(why)s Place %(position)s in the queue."),
+)
+
+
+def _placed(why: str, params: Params) -> str:
+    """The sentence with the job's place in the queue, where it has one."""
+    position, ahead, gpus = params.get("position"), params.get("ahead"), params.get("ahead_gpus")
+    if not isinstance(position, int):
+        return why
+    words: dict[str, object] = {"why": why, "position": position}
+    if isinstance(ahead, int) and ahead:
+        words["ahead_jobs"] = amounts.quantity("jobs", ahead)
+        words["ahead_gpus"] = amounts.quantity("gpu", gpus) if gpus else None
+    return say(_PLACES, words)
 
 
 def _in_words(code: ReasonCode, params: Params) -> dict[str, object]:
@@ -192,7 +260,14 @@ def _in_words(code: ReasonCode, params: Params) -> dict[str, object]:
     if code in _AMOUNTS:
         words |= _amounts(params)
     ahead, limit_s, limit_mib = params.get("ahead"), params.get("limit_s"), params.get("limit_mib")
-    if isinstance(ahead, int):
+    if isinstance(params.get("pending"), int):
+        words["pending_jobs"] = amounts.quantity("jobs", params["pending"])
+    for name in ("price", "bid"):
+        if isinstance(micro := params.get(name), int):
+            words[f"{name}_money"] = amounts.money(micro)
+    if isinstance(until := params.get("until"), str):
+        words["moment"] = amounts.moment(until)
+    if isinstance(ahead, int) and "position" not in params:
         words["ahead_jobs"] = amounts.quantity("jobs", ahead) if ahead else None
     if isinstance(limit_s, int):
         words["time"] = amounts.duration(limit_s)
@@ -206,7 +281,10 @@ def _in_words(code: ReasonCode, params: Params) -> dict[str, object]:
 _AMOUNTS: Final = frozenset(
     {
         ReasonCode.WAITING_QUOTA,
+        ReasonCode.WAITING_PERSON,
         ReasonCode.WAITING_CAPACITY,
+        ReasonCode.WAITING_COMING,
+        ReasonCode.WAITING_IDLE,
         ReasonCode.EXCEEDS_QUOTA,
         ReasonCode.EXCEEDS_CLUSTER,
     }
@@ -222,6 +300,8 @@ def _amounts(params: Params) -> dict[str, object]:
     words: dict[str, object] = {name: amounts.quantity(kind, params.get(name)) for name in names}
     limit, used, fits = params.get("limit"), params.get("used"), params.get("fits_now")
     left = limit - used if isinstance(limit, int) and isinstance(used, int) else params.get("free")
+    if "ahead" in params:  # what is free may lie on several nodes: admission says what one of them has
+        left = params.get("gpus_now")
     if isinstance(left, int) and left > 0:
         words["left"] = amounts.quantity(kind, left)
     if isinstance(fits, int) and fits > 0:

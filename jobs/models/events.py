@@ -34,6 +34,8 @@ class Event(models.Model):
         SHARED = "shared", _("visibility changed")
         ENTERED = "entered", _("entered")
         LEFT = "left", _("left")
+        HELD = "held", _("held back")
+        RELEASED = "released", _("released")
 
     job = models.ForeignKey(Job, models.CASCADE, related_name="events")
     kind = models.CharField(_("what"), max_length=16, choices=Kind)

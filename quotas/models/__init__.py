@@ -1,8 +1,10 @@
 """The rows of this application, one idea a module."""
 
-from quotas.models.clusters import Admission, Cluster, Node
-from quotas.models.limits import Quota
+from quotas.models.clusters import Admission, Cluster, GpuType, Node, NodeState
+from quotas.models.limits import Period, Quota, Source
+from quotas.models.prices import SpotPrice
 from quotas.models.requests import Request, Reservation
+from quotas.models.standings import Standing, UsageHour
 from quotas.models.tokens import AccessToken
 from quotas.models.users import User
 from quotas.models.workspaces import Membership, Role, Workspace
@@ -11,12 +13,19 @@ __all__ = [
     "AccessToken",
     "Admission",
     "Cluster",
+    "GpuType",
     "Membership",
     "Node",
+    "NodeState",
+    "Period",
     "Quota",
     "Request",
     "Reservation",
     "Role",
+    "Source",
+    "SpotPrice",
+    "Standing",
+    "UsageHour",
     "User",
     "Workspace",
 ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from django.conf import settings
 from django.db import models
 from django.utils.translation import gettext_lazy as _
 
@@ -36,10 +37,38 @@ class Cluster(models.Model):
         return self.name
 
 
+class GpuType(models.Model):
+    """A type of GPU under the one name that quotas, prices and pages use; `aliases` are its other names."""
+
+    name = models.CharField(_("name"), max_length=64, unique=True)
+    aliases = models.JSONField(
+        _("aliases"), default=list, blank=True, help_text=_('A list, as in ["NVIDIA-A100-SXM4-80GB"].')
+    )
+
+    class Meta:
+        verbose_name = _("GPU type")
+        verbose_name_plural = _("GPU types")
+        ordering = ("name",)
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class NodeState(models.TextChoices):
+    """What an admin decided about a node, or what became of it."""
+
+    SCHEDULABLE = "schedulable", _("Schedulable")
+    CORDONED = "cordoned", _("Cordoned")
+    DRAINING = "draining", _("Draining")
+    DOWN = "down", _("Down")
+
+
 class Node(models.Model):
     """One machine of a cluster, as its backend's inventory last told it.
 
     `gpus` counts by type; `gpu_list` names each GPU (index, type, memory) for the squares of the page.
+    `schedulable` and `why` are the engine's words; `state` and what belongs to it an admin's, except for
+    DOWN, which is a node that the engine no longer reports while something is still held on it.
     """
 
     cluster = models.ForeignKey(Cluster, models.CASCADE, related_name="nodes")
@@ -50,6 +79,23 @@ class Node(models.Model):
     gpu_list = models.JSONField(_("GPUs"), default=list, blank=True)
     schedulable = models.BooleanField(_("schedulable"), default=True)
     why = models.CharField(_("why not"), max_length=500, blank=True)
+    state = models.CharField(_("state"), max_length=16, choices=NodeState, default=NodeState.SCHEDULABLE)
+    state_why = models.CharField(_("because"), max_length=500, blank=True)
+    state_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL,
+        models.SET_NULL,
+        null=True,
+        blank=True,
+        related_name="+",
+        verbose_name=_("decided by"),
+    )
+    state_at = models.DateTimeField(_("decided"), null=True, blank=True)
+    empty_by = models.DateTimeField(
+        _("empty by"),
+        null=True,
+        blank=True,
+        help_text=_("A draining node's jobs are moved elsewhere then; without it, they run to their end."),
+    )
     seen_at = models.DateTimeField(_("last seen"), null=True, blank=True, editable=False)
 
     class Meta:
@@ -60,3 +106,13 @@ class Node(models.Model):
 
     def __str__(self) -> str:
         return self.name
+
+    @property
+    def takes_jobs(self) -> bool:
+        """Whether anything may start here."""
+        return self.schedulable and self.state == NodeState.SCHEDULABLE
+
+    @property
+    def why_not(self) -> str:
+        """Why nothing starts here; the admin's words before the engine's."""
+        return self.state_why or self.why

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from django.conf import settings
 from django.db import models
+from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
 from quotas.models.clusters import Cluster
@@ -17,7 +18,9 @@ class Request(models.Model):
     """Somebody waits for all of `parts` at once (a gang).
 
     `parts` is a list of [count, amounts]: equal replicas are kept together so that a request of 2,000
-    replicas stays one short row.
+    replicas stays one short row.  `idle` says whether it may run on what others leave idle (accept), only
+    there (force), or not ("").  `bids` has one entry a part: {} (any price), {"percent": of the market price}
+    or {"micro": millionths an hour}.  `since` is when it began to wait, less what earlier attempts waited.
     """
 
     class State(models.TextChoices):
@@ -33,7 +36,11 @@ class Request(models.Model):
     priority = models.SmallIntegerField(_("priority"), default=1)
     declared_s = models.IntegerField(_("declared time (s)"), null=True, blank=True)
     state = models.CharField(_("state"), max_length=16, choices=State, default=State.WAITING)
+    idle = models.CharField(_("idle resources"), max_length=8, blank=True)
+    bids = models.JSONField(_("bids"), default=list, blank=True)
+    held = models.BooleanField(_("held back"), default=False)
     not_before = models.DateTimeField(_("not before"), null=True, blank=True)
+    since = models.DateTimeField(_("waits since"), default=timezone.now)
     created_at = models.DateTimeField(_("asked"), auto_now_add=True)
 
     class Meta:
@@ -55,7 +62,8 @@ class Reservation(models.Model):
     """Resources held from admission until the end was observed.
 
     `placement` is a list of [node name, amounts]; `amounts` is its sum, kept so that usage is one
-    query.  Only `quotas.ledger` writes here.
+    query.  What is `borrowed` counts against no ceiling and is taken back when its owners need it; what was
+    asked back counts as coming.  Only `quotas.ledger` writes here.
     """
 
     request = models.OneToOneField(Request, models.PROTECT, related_name="reservation")
@@ -64,7 +72,11 @@ class Reservation(models.Model):
     amounts = models.JSONField(_("amounts"), default=dict)
     placement = models.JSONField(_("placement"), default=list)
     active = models.BooleanField(_("active"), default=True)
+    borrowed = models.BooleanField(_("borrowed"), default=False)
+    gpus = models.IntegerField(_("GPUs"), default=0)
     created_at = models.DateTimeField(_("since"), auto_now_add=True)
+    started_at = models.DateTimeField(_("running since"), null=True, blank=True)
+    asked_back_at = models.DateTimeField(_("asked back"), null=True, blank=True)
     released_at = models.DateTimeField(_("released"), null=True, blank=True)
 
     class Meta:
@@ -72,6 +84,7 @@ class Reservation(models.Model):
         verbose_name_plural = _("reservations")
         indexes = (
             models.Index(fields=("cluster",), condition=models.Q(active=True), name="reservations_active"),
+            models.Index(fields=("quota", "released_at"), name="reservations_released"),
         )
 
     def __str__(self) -> str:

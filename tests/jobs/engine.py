@@ -27,6 +27,7 @@ from jobs.backends.base import (
     Unknown,
     Unreachable,
 )
+from jobs.spec import JobSpec
 from jobs.states import Phase, Reason, ReasonCode, State, TaskState
 
 
@@ -36,7 +37,9 @@ class MemoryEngine:
 
     starts: dict[str, int] = field(default_factory=dict)
     jobs: dict[Handle, Observation] = field(default_factory=dict)
+    specs: dict[str, JobSpec] = field(default_factory=dict)
     stopped: list[Handle] = field(default_factory=list)
+    orders: list[tuple[Handle, str, int]] = field(default_factory=list)
     forgotten: list[Handle] = field(default_factory=list)
     refusal: Reason | None = None
     full: bool = False
@@ -62,6 +65,7 @@ class MemoryEngine:
         if handle not in self.jobs:
             self.starts[submission.key] = self.starts.get(submission.key, 0) + 1
             self.jobs[handle] = self._pending(submission)
+            self.specs[submission.key] = submission.spec
         if self.lose_reply:
             raise Unknown
         return handle
@@ -84,6 +88,7 @@ class MemoryEngine:
     def stop(self, handle: Handle, *, grace_s: int, signal: str) -> None:
         self._answer()
         self.stopped.append(handle)
+        self.orders.append((handle, signal, grace_s))
 
     def read_log(self, handle: Handle, task: TaskRef, cursor: str, limit: int) -> LogSlice:
         return LogSlice(b"", cursor, LogState.OPEN)

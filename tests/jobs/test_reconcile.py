@@ -8,7 +8,7 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from jobs import observations, reconcile, services, tidy
+from jobs import admitting, observations, reconcile, services, tidy
 from jobs.backends.base import Handle
 from jobs.models import Attempt, Event, Job, LogStream, Task
 from jobs.spec import CompletionPolicy, Resources, RetryPolicy, TaskRole
@@ -232,7 +232,7 @@ def test_a_stop_before_anything_was_sent_sends_nothing(
     place: Place, engine: MemoryEngine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     job = queued(place)
-    reconcile.admit(place.cluster.pk)
+    admitting.admit(place.cluster.pk)
     services.stop(place.owner, Job.objects.get(pk=job.pk))
     reconcile.send(place.cluster.pk)
     job.refresh_from_db()

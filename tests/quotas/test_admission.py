@@ -1,18 +1,35 @@
-"""Who starts next, and why the others wait."""
+"""Who starts next, and why the others wait: one pass over values."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from quotas.admission import Ceiling, Decision, Machine, Waiting, Why, decide, hand_over
-from quotas.amounts import Amounts, total
-from quotas.ledger import Part
+from quotas.admission import (
+    Account,
+    Bid,
+    Decision,
+    Holding,
+    Limits,
+    Machine,
+    Outcome,
+    Price,
+    Snapshot,
+    TakeBack,
+    Waiting,
+    Why,
+    decide,
+    shape_of,
+)
+from quotas.admission.order import AGING_S
+from quotas.amounts import Amounts, Part, total
 
-OPEN = Ceiling("open", None, None, None, {}, None)
 GiB = 1024
+OPEN = Account(1, "open", 1)
+NOW = 1_000_000.0
 
 
 def gpus(count: int, kind: str = "A100") -> Amounts:
@@ -20,89 +37,359 @@ def gpus(count: int, kind: str = "A100") -> Amounts:
 
 
 def machine(name: str = "n1", cpu: int = 16_000, memory: int = 64 * GiB, **types: int) -> Machine:
-    has = Amounts(cpu, memory, types)
-    return Machine(name, has, has)
+    return Machine(name, Amounts(cpu, memory, types))
 
 
-def ask(holder: str, each: Amounts, count: int = 1, quota: int = 1) -> Waiting:
-    return Waiting(holder, quota, [Part(count, each)])
+def ask(holder: str, each: Amounts, count: int = 1, quota: int = 1, **terms: Any) -> Waiting:
+    terms = {"since": NOW - 100 + _age(holder), **terms}
+    return Waiting(holder, quota, shape_of(Part(count, each)), **terms)
 
 
-def verdicts(decisions: Sequence[Decision]) -> dict[str, Why | None]:
-    return {decision.holder: decision.why for decision in decisions}
+def _age(holder: str) -> float:
+    """Names in the order of the alphabet are ages, the oldest first."""
+    return (ord(holder[0]) - ord("a")) / 100
+
+
+def held(holder: str, amounts: Amounts, node: str = "n1", quota: int = 1, **facts: Any) -> Holding:
+    return Holding(holder, quota, amounts, ((node, amounts),), since=NOW - 500, **facts)
+
+
+def passed(
+    waiting: Sequence[Waiting],
+    machines: Sequence[Machine],
+    accounts: Sequence[Account] = (OPEN,),
+    holdings: Sequence[Holding] = (),
+    **more: Any,
+) -> Outcome:
+    by_id = {account.id: account for account in accounts}
+    return decide(Snapshot(NOW, by_id, machines, holdings, waiting, **more))
+
+
+def verdicts(outcome: Outcome) -> dict[str, Why | None]:
+    return {decision.holder: decision.why for decision in outcome.decisions}
+
+
+def only(outcome: Outcome) -> Decision:
+    (decision,) = outcome.decisions
+    return decision
+
+
+# --- gang, order, what stands ahead ---------------------------------------------------------------------
 
 
 def test_what_fits_starts() -> None:
-    assert verdicts(decide([ask("a", gpus(2))], {1: OPEN}, [machine(A100=4)])) == {"a": None}
+    assert verdicts(passed([ask("a", gpus(2))], [machine(A100=4)])) == {"a": None}
 
 
 def test_a_gang_starts_whole_or_not_at_all() -> None:
-    (decision,) = decide([ask("a", gpus(3), count=3)], {1: OPEN}, [machine(A100=4), machine("n2", A100=4)])
-    assert decision.why is Why.EXCEEDS_CLUSTER
-    (decision,) = decide([ask("a", gpus(3), count=2)], {1: OPEN}, [machine(A100=4), machine("n2", A100=4)])
+    nodes = [machine(A100=4), machine("n2", A100=4)]
+    assert only(passed([ask("a", gpus(3), count=3)], nodes)).why is Why.EXCEEDS_CLUSTER
+    decision = only(passed([ask("a", gpus(3), count=2)], nodes))
     assert [node for node, _here in decision.placement] == ["n1", "n2"]
 
 
 def test_a_gpu_type_nobody_has_is_told_with_the_types_there_are() -> None:
-    (decision,) = decide([ask("a", gpus(1, "TITANX"))], {1: OPEN}, [machine(A100=1, P100=1)])
+    decision = only(passed([ask("a", gpus(1, "TITANX"))], [machine(A100=1, P100=1)]))
     assert decision.why is Why.NO_SUCH_GPU
     assert decision.params == {"gpu_type": "TITANX", "types": "A100, P100"}
 
 
 def test_any_type_will_do_when_none_is_named() -> None:
-    (decision,) = decide([ask("a", gpus(2, ""))], {1: OPEN}, [machine(A100=1, P100=1)])
+    decision = only(passed([ask("a", gpus(2, ""))], [machine(A100=1, P100=1)]))
     assert decision.placement[0][1].gpus == {"A100": 1, "P100": 1}
 
 
+def test_a_ceiling_for_a_type_binds_a_job_that_did_not_name_it() -> None:
+    few = Account(1, "few", 1, Limits(gpus_by_type={"A100": 1}))
+    assert only(passed([ask("a", gpus(2, ""))], [machine(A100=4)], [few])).why is Why.QUOTA
+
+
 def test_an_earlier_gang_is_not_delayed_by_a_later_small_job() -> None:
-    busy = Machine("n1", Amounts(16_000, 64 * GiB, {"A100": 4}), Amounts(16_000, 64 * GiB, {"A100": 2}))
-    decisions = verdicts(decide([ask("big", gpus(4)), ask("small", gpus(1))], {1: OPEN}, [busy]))
-    assert decisions == {"big": Why.CAPACITY, "small": Why.TURN}
+    busy = [held("x", gpus(2))]
+    outcome = passed([ask("a", gpus(4)), ask("b", gpus(1))], [machine(A100=4)], holdings=busy)
+    assert verdicts(outcome) == {"a": Why.CAPACITY, "b": Why.TURN}
+
+
+def test_what_a_gang_could_use_is_kept_on_every_node_that_may_get_free_for_it() -> None:
+    nodes = [machine(f"n{i}", A100=4) for i in (1, 2)]
+    busy = [held("x", gpus(2), "n1"), held("y", gpus(2), "n2")]
+    outcome = passed([ask("a", gpus(4)), ask("b", gpus(1))], nodes, holdings=busy)
+    assert verdicts(outcome) == {"a": Why.CAPACITY, "b": Why.TURN}
 
 
 def test_a_cpu_job_passes_a_gang_that_waits_for_gpus() -> None:
-    busy = Machine("n1", Amounts(16_000, 64 * GiB, {"A100": 4}), Amounts(16_000, 64 * GiB, {"A100": 2}))
-    decisions = verdicts(decide([ask("big", gpus(4)), ask("cpu", Amounts(1000, GiB))], {1: OPEN}, [busy]))
-    assert decisions == {"big": Why.CAPACITY, "cpu": None}
+    outcome = passed(
+        [ask("a", gpus(4)), ask("b", Amounts(1000, GiB))], [machine(A100=4)], holdings=[held("x", gpus(2))]
+    )
+    assert verdicts(outcome) == {"a": Why.CAPACITY, "b": None}
 
 
 def test_what_can_never_start_holds_nobody_up() -> None:
-    decisions = verdicts(decide([ask("never", gpus(9)), ask("a", gpus(4))], {1: OPEN}, [machine(A100=4)]))
-    assert decisions == {"never": Why.EXCEEDS_CLUSTER, "a": None}
+    outcome = passed([ask("a", gpus(9)), ask("b", gpus(4))], [machine(A100=4)])
+    assert verdicts(outcome) == {"a": Why.EXCEEDS_CLUSTER, "b": None}
+
+
+def test_a_higher_priority_goes_first_until_a_lower_one_has_waited_long_enough() -> None:
+    def first(waited: float) -> str:
+        line = [
+            ask("a", gpus(4), priority=1, since=NOW - waited),
+            ask("b", gpus(4), priority=9, since=NOW),
+        ]
+        return passed(line, [machine(A100=4)]).decisions[0].holder
+
+    assert first(7 * AGING_S) == "b"
+    assert first(9 * AGING_S) == "a"
+
+
+def test_the_workspace_that_holds_less_goes_first() -> None:
+    accounts = [Account(1, "much", 1), Account(2, "little", 2)]
+    line = [ask("a", gpus(2), quota=1), ask("b", gpus(2), quota=2)]
+    outcome = passed(line, [machine(A100=4)], accounts, [held("x", gpus(2), quota=1)])
+    assert verdicts(outcome) == {"b": None, "a": Why.CAPACITY}
+
+
+def test_workspaces_take_turns_where_all_else_is_equal() -> None:
+    accounts = [Account(1, "one", 1), Account(2, "two", 2)]
+    line = [ask(name, gpus(1), quota=1 if name < "d" else 2, since=NOW) for name in "abcdef"]
+    order = [decision.holder for decision in passed(line, [machine(A100=6)], accounts).decisions]
+    assert order == ["a", "d", "b", "e", "c", "f"]
+
+
+# --- ceilings -------------------------------------------------------------------------------------------
 
 
 def test_a_full_quota_holds_up_its_own_people_only() -> None:
-    small = Ceiling("small", None, None, 2, {}, None, held=gpus(2), holders=1)
-    decisions = decide(
-        [ask("mine", gpus(1)), ask("theirs", gpus(1), quota=2)], {1: small, 2: OPEN}, [machine(A100=4)]
-    )
-    assert verdicts(decisions) == {"mine": Why.QUOTA, "theirs": None}
-    assert decisions[0].params == {"quota": "small", "kind": "gpu", "wanted": 1, "used": 2, "limit": 2}
+    accounts = [Account(1, "small", 1, Limits(gpus=2)), Account(2, "open", 2)]
+    line = [ask("a", gpus(1)), ask("b", gpus(1), quota=2)]
+    outcome = passed(line, [machine(A100=4)], accounts, [held("x", gpus(2))])
+    assert verdicts(outcome) == {"a": Why.QUOTA, "b": None}
+    params = {"quota": "small", "kind": "gpu", "wanted": 1, "used": 2, "limit": 2}
+    assert next(each.params for each in outcome.decisions if each.holder == "a") == params
 
 
 def test_more_than_the_whole_quota_is_told_apart_from_waiting() -> None:
-    small = Ceiling("small", None, None, None, {"A100": 1}, None)
-    (decision,) = decide([ask("a", gpus(2))], {1: small}, [machine(A100=4)])
-    assert decision.why is Why.EXCEEDS_QUOTA
+    small = Account(1, "small", 1, Limits(gpus_by_type={"A100": 1}))
+    assert only(passed([ask("a", gpus(2))], [machine(A100=4)], [small])).why is Why.EXCEEDS_QUOTA
+
+
+def test_what_hangs_below_a_quota_counts_in_it() -> None:
+    accounts = [
+        Account(1, "left", 1, Limits(gpus=3), parent_id=3),
+        Account(2, "right", 2, parent_id=3),
+        Account(3, "both", 3, Limits(gpus=4)),
+    ]
+    outcome = passed([ask("a", gpus(2))], [machine(A100=8)], accounts, [held("x", gpus(3), quota=2)])
+    assert only(outcome).params["quota"] == "both"
+
+
+def test_one_person_does_not_take_the_whole_quota() -> None:
+    capped = Account(1, "capped", 1, person=Limits(gpus=2))
+    line = [ask("a", gpus(1), owner_id=7), ask("b", gpus(1), owner_id=8)]
+    outcome = passed(line, [machine(A100=8)], [capped], [held("x", gpus(2), owner_id=7)])
+    assert verdicts(outcome) == {"a": Why.PERSON, "b": None}
+
+
+def test_public_resources_have_one_ceiling_a_person_whatever_the_quota() -> None:
+    accounts = [Account(i, "public", i, person=Limits(gpus=2), public=True) for i in (1, 2)]
+    outcome = passed(
+        [ask("a", gpus(1), owner_id=7)],
+        [machine(A100=8)],
+        accounts,
+        [held("x", gpus(2), quota=2, owner_id=7)],
+    )
+    assert only(outcome).why is Why.PERSON
+
+
+def test_without_gpu_hours_left_only_what_needs_no_gpu_starts() -> None:
+    spent = Account(1, "spent", 1, hours_left=False)
+    outcome = passed([ask("a", gpus(1)), ask("b", Amounts(1000, GiB))], [machine(A100=8)], [spent])
+    assert verdicts(outcome) == {"a": Why.HOURS, "b": None}
+
+
+def test_a_lowered_ceiling_stops_nothing_and_lets_nothing_in() -> None:
+    lowered = Account(1, "lowered", 1, Limits(gpus=1))
+    outcome = passed([ask("a", gpus(1))], [machine(A100=8)], [lowered], [held("x", gpus(4))])
+    assert verdicts(outcome) == {"a": Why.QUOTA}
+    assert outcome.taken_back == ()
+
+
+# --- what would start -----------------------------------------------------------------------------------
 
 
 def test_a_waiting_gang_hears_how_many_replicas_would_start_now() -> None:
-    busy = Machine("n1", Amounts(16_000, 64 * GiB, {"A100": 8}), Amounts(16_000, 64 * GiB, {"A100": 5}))
-    (decision,) = decide([ask("a", gpus(1), count=8)], {1: OPEN}, [busy])
+    outcome = passed([ask("a", gpus(1), count=8)], [machine(A100=8)], holdings=[held("x", gpus(3))])
+    decision = only(outcome)
     assert (decision.why, decision.params["fits_now"], decision.params["free"]) == (Why.CAPACITY, 5, 5)
 
 
+def test_a_single_replica_hears_how_many_gpus_one_node_has_for_it() -> None:
+    nodes = [machine("n1", A100=8), machine("n2", A100=8)]
+    busy = [held("x", gpus(5), "n1"), held("y", gpus(6), "n2")]
+    assert only(passed([ask("a", gpus(8))], nodes, holdings=busy)).params["gpus_now"] == 3
+
+
 def test_no_nodes_yet_is_not_a_verdict_about_the_job() -> None:
-    assert verdicts(decide([ask("a", gpus(1))], {1: OPEN}, [])) == {"a": Why.NO_NODES}
+    assert verdicts(passed([ask("a", gpus(1))], [])) == {"a": Why.NO_NODES}
+    cordoned = Machine("n1", gpus(4), usable=False)
+    assert verdicts(passed([ask("a", gpus(1))], [cordoned])) == {"a": Why.NO_NODES}
+
+
+# --- backfill -------------------------------------------------------------------------------------------
+
+
+def test_a_job_fills_in_only_if_it_declared_that_it_is_over_in_time() -> None:
+    busy = [held("x", gpus(2), ends_at=NOW + 600)]
+
+    def behind(declared_s: int | None) -> Why | None:
+        line = [ask("a", gpus(4)), ask("b", gpus(1), declared_s=declared_s)]
+        return verdicts(passed(line, [machine(A100=4)], holdings=busy))["b"]
+
+    assert behind(600) is None
+    assert behind(601) is Why.TURN
+    assert behind(None) is Why.TURN
+
+
+def test_nothing_fills_in_when_nobody_knows_when_the_first_can_start() -> None:
+    busy = [held("x", gpus(2))]
+    line = [ask("a", gpus(4)), ask("b", gpus(1), declared_s=1)]
+    assert verdicts(passed(line, [machine(A100=4)], holdings=busy))["b"] is Why.TURN
+
+
+# --- idle resources -------------------------------------------------------------------------------------
+
+SMALL = Account(1, "small", 1, Limits(gpus=2))
+LENDER = Account(2, "lender", 2, Limits(gpus=6))
+
+
+def test_a_job_that_allows_it_borrows_what_others_leave_idle() -> None:
+    line = [ask("a", gpus(4), idle="accept"), ask("b", gpus(4))]
+    outcome = passed(line, [machine(A100=8)], [SMALL, LENDER])
+    assert verdicts(outcome) == {"b": Why.EXCEEDS_QUOTA, "a": None}
+    assert [each.borrowed for each in outcome.decisions if each.admitted] == [True]
+
+
+def test_within_its_quota_it_does_not_borrow_unless_it_wants_nothing_else() -> None:
+    for idle, borrowed in (("accept", False), ("force", True)):
+        decision = only(passed([ask("a", gpus(1), idle=idle)], [machine(A100=8)], [SMALL]))
+        assert (decision.admitted, decision.borrowed) == (True, borrowed)
+
+
+def test_a_borrower_never_goes_before_one_with_a_right_to_it() -> None:
+    line = [ask("a", gpus(8), idle="accept", priority=9), ask("b", gpus(6), quota=2)]
+    assert verdicts(passed(line, [machine(A100=8)], [SMALL, LENDER])) == {"b": None, "a": Why.IDLE}
+
+
+def test_what_was_borrowed_is_taken_back_waiting_ones_first_then_the_lowest_and_newest() -> None:
+    def lent(holder: str, **facts: Any) -> Holding:
+        return held(holder, gpus(2), borrowed=True, **facts)
+
+    loans = [
+        lent("old", priority=5),
+        lent("low", priority=1),
+        lent("waits", priority=9, running=False),
+        lent("new", priority=5),
+    ]
+    loans[3] = Holding("new", 1, gpus(2), (("n1", gpus(2)),), since=NOW - 1, priority=5, borrowed=True)
+
+    def taken(count: int) -> list[str]:
+        line = [ask("a", gpus(count), quota=2)]
+        return [each.holder for each in passed(line, [machine(A100=8)], [SMALL, LENDER], loans).taken_back]
+
+    assert taken(2) == ["waits"]
+    assert taken(4) == ["waits", "low"]
+    assert taken(6) == ["waits", "low", "new"]
+
+
+def test_only_those_are_taken_back_whose_end_helps() -> None:
+    nodes = [machine("n1", A100=2), machine("n2", A100=4)]
+    loans = [
+        held("small", gpus(2), "n1", borrowed=True, running=False),
+        held("big", gpus(4), "n2", borrowed=True),
+    ]
+    outcome = passed([ask("a", gpus(4), quota=2)], nodes, [SMALL, LENDER], loans)
+    assert outcome.taken_back == (TakeBack("big", "owner", "a"),)
+    assert only(outcome).why is Why.COMING
+
+
+def test_what_was_asked_back_is_waited_for_and_nothing_more_is_taken() -> None:
+    loans = [held("x", gpus(4), borrowed=True, coming=True), held("y", gpus(4), borrowed=True)]
+    line = [ask("a", gpus(4), quota=2), ask("b", gpus(1), idle="force")]
+    outcome = passed(line, [machine(A100=8)], [SMALL, LENDER], loans)
+    assert verdicts(outcome) == {"a": Why.COMING, "b": Why.IDLE}
+    assert outcome.taken_back == ()
+
+
+def test_nobody_takes_back_what_one_ahead_of_them_waits_for() -> None:
+    whole = Account(2, "whole", 2)
+    loans = [held("x", gpus(2), borrowed=True), held("y", gpus(6))]
+    line = [ask("a", gpus(8), quota=2, priority=9), ask("b", gpus(2), quota=2)]
+    outcome = passed(line, [machine(A100=8)], [SMALL, whole], loans)
+    assert verdicts(outcome) == {"a": Why.CAPACITY, "b": Why.CAPACITY}
+    assert outcome.taken_back == ()
+
+
+# --- preemptible resources ------------------------------------------------------------------------------
+
+TWO = gpus(2)
+SPOT = Account(1, "spot", 1, preemptible=True)
+PRICES = {"A100": Price(1_000_000, 400_000), "": Price(50_000, 20_000)}
+
+
+def test_a_bid_has_to_reach_the_price() -> None:
+    def why(bid: Bid, each: Amounts = TWO) -> Why | None:
+        line = [ask("a", each, bids=(bid,))]
+        return only(passed(line, [machine(A100=4)], [SPOT], prices=PRICES)).why
+
+    assert why(Bid(percent=40)) is None
+    assert why(Bid(percent=39)) is Why.OUTBID
+    assert why(Bid(micro=800_000)) is None
+    assert why(Bid(micro=799_999)) is Why.OUTBID
+    assert why(Bid()) is None, "who names no bid pays up to the market price"
+    assert why(Bid(micro=19_999), Amounts(1000, GiB)) is Why.OUTBID
+
+
+def test_a_price_above_the_bid_takes_back() -> None:
+    line = shape_of(Part(1, gpus(2)))
+    running = held("x", gpus(2), shape=line, bids=(Bid(percent=30),))
+    outcome = passed([], [machine(A100=4)], [SPOT], [running], prices=PRICES)
+    assert outcome.taken_back == (TakeBack("x", "price"),)
+
+
+def test_preemptible_resources_go_back_to_whoever_has_a_right_to_them() -> None:
+    outcome = passed(
+        [ask("a", gpus(4), quota=2)], [machine(A100=4)], [SPOT, LENDER], [held("x", gpus(4))], prices=PRICES
+    )
+    assert [each.holder for each in outcome.taken_back] == ["x"]
+
+
+# --- nodes ----------------------------------------------------------------------------------------------
+
+
+def test_what_is_still_on_a_node_when_its_time_is_over_has_to_go() -> None:
+    nodes = [Machine("n1", gpus(4), usable=False), machine("n2", A100=4)]
+    outcome = passed(
+        [], nodes, holdings=[held("x", gpus(2)), held("y", gpus(2), "n2")], emptied=frozenset({"n1"})
+    )
+    assert outcome.taken_back == (TakeBack("x", "node"),)
+
+
+# --- the engine schedules -------------------------------------------------------------------------------
 
 
 def test_engine_mode_checks_ceilings_and_hands_over() -> None:
-    one_job = Ceiling("one", None, None, None, {}, 1)
-    assert verdicts(hand_over([ask("a", gpus(99)), ask("b", gpus(1))], {1: one_job})) == {
-        "a": None,
-        "b": Why.QUOTA,
-    }
+    one_job = Account(1, "one", 1, Limits(jobs=1))
+    outcome = passed([ask("a", gpus(99)), ask("b", gpus(1))], [], [one_job], by_engine=True)
+    assert verdicts(outcome) == {"a": None, "b": Why.QUOTA}
 
+
+def test_engine_mode_leaves_only_so_many_waiting_at_the_engine() -> None:
+    two = Account(1, "two", 1, most_pending=2)
+    waits = held("x", gpus(1), running=False)
+    outcome = passed([ask(name, gpus(1)) for name in "abc"], [], [two], [waits], by_engine=True)
+    assert verdicts(outcome) == {"a": None, "b": Why.ENGINE_FULL, "c": Why.ENGINE_FULL}
+
+
+# --- laws -----------------------------------------------------------------------------------------------
 
 amounts = st.builds(
     lambda cpu, memory, count, kind: Amounts(cpu * 1000, memory * GiB, {kind: count} if count else {}),
@@ -111,32 +398,82 @@ amounts = st.builds(
     st.integers(0, 3),
     st.sampled_from(["", "A100", "P100"]),
 )
-requests = st.lists(st.tuples(amounts, st.integers(1, 3), st.integers(1, 2)), max_size=12)
+requests = st.lists(
+    st.tuples(
+        amounts,
+        st.integers(1, 3),
+        st.integers(1, 3),
+        st.sampled_from(["", "accept", "force"]),
+        st.integers(1, 9),
+    ),
+    max_size=12,
+)
 machines = st.lists(
     st.tuples(st.integers(0, 8), st.integers(0, 8), st.integers(0, 4), st.integers(0, 4)), max_size=4
 )
+Asked = list[tuple[Amounts, int, int, str, int]]
+
+
+def _queue(asked: Asked) -> list[Waiting]:
+    return [
+        Waiting(str(i), quota, shape_of(Part(count, each)), priority, NOW - i, idle=idle)
+        for i, (each, count, quota, idle, priority) in enumerate(asked)
+    ]
 
 
 @given(requests, machines, st.integers(0, 6))
 def test_no_decision_promises_more_than_there_is(
-    asked: list[tuple[Amounts, int, int]], there: list[tuple[int, int, int, int]], ceiling: int
+    asked: Asked, there: list[tuple[int, int, int, int]], ceiling: int
 ) -> None:
-    queue = [Waiting(str(i), quota, [Part(count, each)]) for i, (each, count, quota) in enumerate(asked)]
+    queue = _queue(asked)
     nodes = [machine(f"n{i}", c * 1000, m * GiB, A100=a, P100=p) for i, (c, m, a, p) in enumerate(there)]
-    limited = Ceiling("limited", None, None, ceiling, {}, None)
-    decisions = decide(queue, {1: limited, 2: OPEN}, nodes)
-    assert [decision.holder for decision in decisions] == [request.holder for request in queue]
+    tree: Mapping[int, Account] = {
+        1: Account(1, "limited", 1, Limits(gpus=ceiling), parent_id=3),
+        2: Account(2, "open", 2),
+        3: Account(3, "above", 3, Limits(gpus=ceiling + 1)),
+    }
+    outcome = decide(Snapshot(NOW, tree, nodes, (), queue))
+    assert sorted(decision.holder for decision in outcome.decisions) == sorted(each.holder for each in queue)
+    by_holder = {decision.holder: decision for decision in outcome.decisions}
     for node in nodes:
-        here = total(a for d in decisions for name, a in d.placement if name == node.name)
+        here = total(a for d in outcome.decisions for name, a in d.placement if name == node.name)
         assert here.cpu_milli <= node.has.cpu_milli
         assert here.memory_mib <= node.has.memory_mib
         assert all(count <= node.has.gpus.get(kind, 0) for kind, count in here.gpus.items())
-    admitted = [r for r, d in zip(queue, decisions, strict=True) if d.admitted]
-    assert sum(r.amounts.gpu_count for r in admitted if r.quota_id == 1) <= ceiling
-    for request, decision in zip(queue, decisions, strict=True):
+    own = [r for r in queue if by_holder[r.holder].admitted and not by_holder[r.holder].borrowed]
+    assert sum(r.shape.gpu_count for r in own if r.quota_id == 1) <= ceiling
+    assert sum(r.shape.gpu_count for r in own if r.quota_id in {1, 3}) <= ceiling + 1
+    for request in queue:
+        decision = by_holder[request.holder]
         if decision.admitted:
             placed = total(here for _node, here in decision.placement)
             assert (placed.cpu_milli, placed.gpu_count) == (
-                request.amounts.cpu_milli,
-                request.amounts.gpu_count,
+                request.shape.amounts.cpu_milli,
+                request.shape.gpu_count,
             )
+            assert not decision.borrowed or request.idle
+
+
+@given(requests, machines)
+def test_a_second_pass_over_the_same_moment_starts_nothing_more(
+    asked: Asked, there: list[tuple[int, int, int, int]]
+) -> None:
+    nodes = [machine(f"n{i}", c * 1000, m * GiB, A100=a, P100=p) for i, (c, m, a, p) in enumerate(there)]
+    accounts = {i: Account(i, str(i), 1) for i in (1, 2, 3)}  # one workspace: shares change no order
+    queue = _queue(asked)
+    first = {each.holder: each for each in decide(Snapshot(NOW, accounts, nodes, (), queue)).decisions}
+    holdings = [
+        Holding(
+            r.holder,
+            r.quota_id,
+            total(here for _node, here in first[r.holder].placement),
+            first[r.holder].placement,
+            borrowed=first[r.holder].borrowed,
+        )
+        for r in queue
+        if first[r.holder].admitted
+    ]
+    rest = [r for r in queue if not first[r.holder].admitted]
+    again = decide(Snapshot(NOW, accounts, nodes, holdings, rest))
+    assert not any(each.admitted for each in again.decisions)
+    assert again.taken_back == ()

@@ -9,7 +9,7 @@ from django.core.management import call_command
 from django.core.management.base import CommandError
 from django.test import Client
 
-from jobs import reconcile
+from jobs import admitting, reconcile
 from jobs.models import Job
 from jobs.states import State
 from quotas.models import Cluster, User, Workspace
@@ -39,7 +39,7 @@ def test_workers_find_nothing_to_do() -> None:
     demo("--jobs", "60")
     cluster = Cluster.objects.get(slug="demo")
     before = list(Job.objects.order_by("pk").values_list("pk", "state", "reason_code", "version"))
-    assert reconcile.admit(cluster.pk) + reconcile.send(cluster.pk) == 0
+    assert admitting.admit(cluster.pk) + reconcile.send(cluster.pk) == 0
     assert reconcile.due_clusters()["observe"] == []
     assert reconcile.sealable() == []
     assert list(Job.objects.order_by("pk").values_list("pk", "state", "reason_code", "version")) == before

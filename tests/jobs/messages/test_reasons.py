@@ -23,8 +23,8 @@ WAITING = [
     ),
     (
         ReasonCode.WAITING_CAPACITY,
-        {"cluster": "local", "kind": "gpu", "wanted": 16, "free": 8, "ahead": 0, "fits_now": None},
-        "Waits for 16 GPUs: 8 GPUs free on local now; asking for 8 GPUs it would start now.",
+        {"cluster": "local", "kind": "gpu", "wanted": 16, "free": 9, "ahead": 0, "gpus_now": 8},
+        "Waits for 16 GPUs: 9 GPUs free on local now; asking for 8 GPUs it would start now.",
     ),
     (
         ReasonCode.WAITING_CAPACITY,

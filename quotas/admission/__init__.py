@@ -1,0 +1,41 @@
+"""Admission: who starts next, who gives back, and why the others wait.
+
+Pure functions over a snapshot; `quotas.ledger` has the rows and the lock, `quotas.snapshot` makes the one
+of the other.  The rules are told in docs/quotas.md.
+"""
+
+from quotas.admission.decide import decide
+from quotas.admission.values import (
+    Account,
+    Bid,
+    Decision,
+    Holding,
+    Limits,
+    Machine,
+    Outcome,
+    Price,
+    Shape,
+    Snapshot,
+    TakeBack,
+    Waiting,
+    Why,
+    shape_of,
+)
+
+__all__ = [
+    "Account",
+    "Bid",
+    "Decision",
+    "Holding",
+    "Limits",
+    "Machine",
+    "Outcome",
+    "Price",
+    "Shape",
+    "Snapshot",
+    "TakeBack",
+    "Waiting",
+    "Why",
+    "decide",
+    "shape_of",
+]

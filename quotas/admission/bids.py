@@ -1,0 +1,50 @@
+"""Preemptible resources: whether a bid still reaches the price (DLC page, bid price)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from quotas.admission.values import Bid, Params, Price, Shape
+from quotas.amounts import Amounts
+
+ANY = Bid()
+FREE = Price(0, 0)
+
+
+def outbid(shape: Shape | None, bids: Sequence[Bid], prices: Mapping[str, Price]) -> Params | None:
+    """What a replica costs and what was offered, for the first one whose price is above its bid.
+
+    A replica with GPUs costs its GPUs, one without its cores.  What has no price costs nothing.
+    """
+    if shape is None or not prices:
+        return None
+    for index, part in enumerate(shape.parts):
+        bid = bids[index] if index < len(bids) else ANY
+        market, now = _cost(part.each, prices)
+        most = market
+        if bid.percent is not None:
+            most = market * bid.percent // 100
+        elif bid.micro is not None:
+            most = bid.micro
+        if now > most:
+            return {"price": now, "bid": most}
+    return None
+
+
+def _cost(each: Amounts, prices: Mapping[str, Price]) -> tuple[int, int]:
+    """(the market's, now) of one replica for an hour; a GPU of any type costs what the dearest one does."""
+    if not each.gpu_count:
+        core = prices.get("", FREE)
+        return core.market_micro * each.cpu_milli // 1000, core.now_micro * each.cpu_milli // 1000
+    market = now = 0
+    for kind, count in each.gpus.items():
+        price = prices.get(kind) if kind else _dearest(prices)
+        if price is not None:
+            market += price.market_micro * count
+            now += price.now_micro * count
+    return market, now
+
+
+def _dearest(prices: Mapping[str, Price]) -> Price | None:
+    of_gpus = [price for kind, price in prices.items() if kind]
+    return max(of_gpus, key=lambda price: price.now_micro, default=None)

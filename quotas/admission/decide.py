@@ -1,0 +1,372 @@
+"""One pass of admission over a snapshot."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from quotas.admission import bids
+from quotas.admission.ceilings import Books
+from quotas.admission.order import Line, Shares
+from quotas.admission.reclaim import choose, reclaimable
+from quotas.admission.rooms import Placement, Pool, largest_gap
+from quotas.admission.shadow import Shadow
+from quotas.admission.values import (
+    Decision,
+    Holding,
+    Outcome,
+    Params,
+    Shape,
+    Snapshot,
+    TakeBack,
+    Waiting,
+    Why,
+)
+from quotas.amounts import Amounts, total
+
+FORCE, ACCEPT = "force", "accept"
+PRICE, NODE, OWNER = "price", "node", "owner"
+"""Why something is taken back: its bid, its node, or somebody who has a right to it."""
+
+
+def decide(snapshot: Snapshot) -> Outcome:
+    """One decision for each waiting request, in the order of admission, and who gives back."""
+    deciding = _Pass(snapshot)
+    return deciding.by_engine() if snapshot.by_engine else deciding.by_console()
+
+
+class _Pass:
+    """The state of one pass.
+
+    Four pools: what is free; `open`, of which what is set aside for those ahead is taken off; `coming`,
+    which also has what was asked back; `most`, which has whatever could be asked back too.  Each only
+    shrinks, so that a shape that did not fit once is not tried again.
+    """
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        self.now = snapshot.now
+        self.snapshot = snapshot
+        self.accounts = snapshot.accounts
+        self.books = Books(snapshot.accounts, snapshot.holdings)
+        self.everything = total(machine.has for machine in snapshot.machines)
+        self.shares = Shares(self.everything)
+        for holding in snapshot.holdings:
+            self._count(holding.quota_id, holding.amounts)
+        self.decisions: list[Decision] = []
+        self.taken_back: list[TakeBack] = []
+        self.ahead = 0
+        self.ahead_gpus = 0
+        self._hopeless: dict[Shape, tuple[Why, Params] | None] = {}
+        self._never: dict[tuple[Shape, int], tuple[Why, Params] | None] = {}
+        self._nothing_left: set[Shape] = set()
+        self._not_back: set[Shape] = set()
+        self._no_room: dict[str, set[Shape]] = {"free": set(), "open": set(), "coming": set(), "most": set()}
+
+    def _count(self, quota_id: int, amounts: Amounts) -> None:
+        account = self.accounts.get(quota_id)
+        if account is not None:
+            self.shares.add(account.workspace_id, amounts.cpu_milli, amounts.memory_mib, amounts.gpu_count)
+
+    def _line(self, requests: Iterable[Waiting]) -> Line:
+        return Line(
+            requests, lambda request: self.accounts[request.quota_id].workspace_id, self.shares, self.now
+        )
+
+    # --- the engine schedules ---
+
+    def by_engine(self) -> Outcome:
+        """Ceilings, a bound on what waits at the engine, and over it goes; the engine does the rest."""
+        for request in self._line(self.snapshot.waiting):
+            account = self.accounts[request.quota_id]
+            pending = self.books.pending.get(request.quota_id, 0)
+            blocked = self.books.never(request) or self.books.refuses(request)
+            if blocked is None and account.most_pending is not None and pending >= account.most_pending:
+                blocked = Why.ENGINE_FULL, {"quota": account.name, "pending": pending}
+            if blocked is not None:
+                self._wait(request, *blocked)
+                continue
+            self._admit(request, (), request.shape.amounts, borrowed=False)
+        return Outcome((*self.decisions, *self.snapshot.apart))
+
+    # --- the console schedules ---
+
+    def by_console(self) -> Outcome:
+        """First those who have a right to what they ask for, then whoever may use what is idle."""
+        self._lay_out()
+        entitled: list[Waiting] = []
+        others: list[Waiting] = []
+        for request in self.snapshot.waiting:
+            idle = request.idle == FORCE or self.accounts[request.quota_id].preemptible
+            (others if idle else entitled).append(request)
+        others += [request for request in self._line(entitled) if not self._entitled(request)]
+        for request in self._line(others):
+            self._idle(request)
+        room = tuple((each.name, each.amounts()) for each in self.open.rooms.values())
+        return Outcome((*self.decisions, *self.snapshot.apart), tuple(self.taken_back), room)
+
+    def _lay_out(self) -> None:
+        """The pools, and who has to give back whoever asks."""
+        self.free = Pool.of(self.snapshot.machines)
+        for holding in self.snapshot.holdings:
+            self.free.give(holding.placement, -1)
+        self.free_total = self.free.total()
+        lenders = reclaimable(self.snapshot.holdings, self.accounts)
+        self.lenders = [each for each in lenders if not self._must_go(each)]
+        leaving = {each.holder for each in self.taken_back}
+        self._empty_nodes(leaving)
+        self.open = self.free.copy()
+        self.coming = self.free.copy()
+        for holding in self.snapshot.holdings:
+            if holding.coming or holding.holder in leaving:
+                self.coming.give(holding.placement)
+        self.most = self.coming.copy()
+        for holding in self.lenders:
+            self.most.give(holding.placement)
+        self.shadow = Shadow(self.free, self.snapshot.holdings, self.now)
+
+    def _must_go(self, holding: Holding) -> bool:
+        """Whether the price has risen above what the holder offered."""
+        account = self.accounts.get(holding.quota_id)
+        if account is None or not account.preemptible:
+            return False
+        if bids.outbid(holding.shape, holding.bids, self.snapshot.prices) is None:
+            return False
+        self.taken_back.append(TakeBack(holding.holder, PRICE))
+        return True
+
+    def _empty_nodes(self, leaving: set[str]) -> None:
+        """Whatever is still on a node whose time to drain is over."""
+        for holding in self.snapshot.holdings:
+            here = any(name in self.snapshot.emptied for name, _amounts in holding.placement)
+            if here and not holding.coming and holding.holder not in leaving:
+                self.taken_back.append(TakeBack(holding.holder, NODE))
+                leaving.add(holding.holder)
+        self.lenders = [each for each in self.lenders if each.holder not in leaving]
+
+    # --- who has a right to it ---
+
+    def _entitled(self, request: Waiting) -> bool:
+        """Decide about a request that counts against its quota; False when it may only borrow."""
+        account = self.accounts[request.quota_id]
+        may_borrow = request.idle == ACCEPT and account.may_borrow and not account.public
+        over = self._ever(request)
+        if over is None:
+            hopeless = self._impossible(request.shape)
+            if hopeless is not None:
+                self._wait(request, *hopeless)
+                return True
+            over = self.books.refuses(request)
+        if over is not None:
+            if may_borrow:
+                return False
+            self._wait(request, *over)
+            return True
+        placement = self._place("open", request.shape)
+        between = placement is None and self.shadow.passes(request.declared_s)
+        if between:
+            placement = self._place("free", request.shape)
+        if placement is None:
+            self._queue(request)
+        else:
+            self._start(request, placement, between=between)
+        return True
+
+    def _start(self, request: Waiting, placement: Placement, *, between: bool) -> None:
+        """Start it there, unless the types of its GPUs, which are known by now, pass a ceiling.
+
+        With `between` it uses what was set aside, and is over before anybody needs that.
+        """
+        amounts = total(here for _node, here in placement)
+        over = self.books.refuses(request, amounts) if "" in request.shape.amounts.gpus else None
+        if over is not None:
+            self._wait(request, *over)
+            return
+        self._take(placement, amounts, between=between)
+        self._admit(request, placement, amounts, borrowed=False)
+
+    def _queue(self, request: Waiting) -> None:
+        """It waits for room: for what is coming, for what is taken back for it now, or for others to end."""
+        plan = self._place("coming", request.shape)
+        if plan is None:
+            plan = self._take_back(request)
+        if plan is None:
+            self._wait_for_room(request, Why.CAPACITY)
+            self.shadow.cast(request.shape)
+            self._set_aside(request.shape)
+            return
+        self._wait_for_room(request, Why.COMING)
+        self.shadow.close()
+        self.coming.give(plan, -1)
+        self.most.give(plan, -1)
+        self.open.set_aside(request.shape)
+
+    def _take_back(self, request: Waiting) -> Placement | None:
+        """What borrowers give back for it, unless somebody ahead waits for just that."""
+        if not self.lenders or request.shape in self._not_back or self._place("most", request.shape) is None:
+            return None
+        self._not_back.add(request.shape)
+        found = choose(request.shape, self.coming, self.lenders)
+        if found is None:
+            return None
+        chosen, plan = found
+        self.coming.give(plan)
+        if not self.most.covers(plan):
+            for holding in chosen:
+                self.coming.give(holding.placement, -1)
+            return None
+        self._no_room["coming"].clear()
+        self._not_back.discard(request.shape)
+        gone = {each.holder for each in chosen}
+        self.taken_back += [TakeBack(each.holder, OWNER, request.holder) for each in chosen]
+        self.lenders = [each for each in self.lenders if each.holder not in gone]
+        return plan
+
+    def _set_aside(self, shape: Shape) -> None:
+        if shape in self._nothing_left:
+            return
+        anything = self.open.set_aside(shape)
+        anything |= self.coming.set_aside(shape)
+        anything |= self.most.set_aside(shape)
+        if not anything:
+            self._nothing_left.add(shape)
+
+    # --- who uses what is idle ---
+
+    def _idle(self, request: Waiting) -> None:
+        """Decide about a borrower, or a bidder for preemptible resources: only what nobody else waits for."""
+        account = self.accounts[request.quota_id]
+        over: tuple[Why, Params] | None = None
+        if account.preemptible:
+            price = bids.outbid(request.shape, request.bids, self.snapshot.prices)
+            over = (
+                (Why.OUTBID, price)
+                if price is not None
+                else self._ever(request) or self.books.refuses(request)
+            )
+        elif not account.may_borrow or account.public:
+            over = Why.QUOTA, {"quota": account.name}
+        over = over or self._impossible(request.shape)
+        if over is not None:
+            self._wait(request, *over)
+            return
+        placement = self._place("open", request.shape)
+        if placement is None:
+            self._wait_for_room(request, Why.IDLE)
+            self._set_aside(request.shape)
+            return
+        amounts = total(here for _node, here in placement)
+        if account.preemptible and (over := self.books.refuses(request, amounts)) is not None:
+            self._wait(request, *over)
+            return
+        self._take(placement, amounts)
+        self._admit(request, placement, amounts, borrowed=not account.preemptible)
+
+    # --- what all of them need ---
+
+    def _place(self, which: str, shape: Shape) -> Placement | None:
+        """Where `shape` fits in a pool, which stays as it is."""
+        if shape in self._no_room[which]:
+            return None
+        pool: Pool = getattr(self, which)
+        placement = pool.place(shape)
+        if placement is None:
+            self._no_room[which].add(shape)
+            return None
+        pool.give(placement)
+        return placement
+
+    def _take(self, placement: Placement, amounts: Amounts, *, between: bool = False) -> None:
+        """It is held from now on, in every pool."""
+        self.free.give(placement, -1)
+        self.free_total -= amounts
+        self.coming.give(placement, -1)
+        self.most.give(placement, -1)
+        if between:
+            self.open.at_most(self.free, [name for name, _amounts in placement])
+        else:
+            self.open.give(placement, -1)
+
+    def _admit(self, request: Waiting, placement: Placement, amounts: Amounts, *, borrowed: bool) -> None:
+        if not borrowed:
+            self.books.add(request.quota_id, request.owner_id, amounts)
+        self._count(request.quota_id, amounts)
+        self.decisions.append(
+            Decision(
+                request.holder,
+                placement,
+                borrowed=borrowed,
+                quota_id=request.quota_id,
+                gpus=request.shape.gpu_count,
+            )
+        )
+
+    def _wait(self, request: Waiting, why: Why, params: Params) -> None:
+        """It waits for something that is nobody else's: it holds nobody up."""
+        self.decisions.append(
+            Decision(
+                request.holder,
+                why=why,
+                params=params,
+                quota_id=request.quota_id,
+                gpus=request.shape.gpu_count,
+            )
+        )
+
+    def _wait_for_room(self, request: Waiting, why: Why) -> None:
+        """It waits for room, and everybody behind it waits too: its share grows, and they hear of it."""
+        shape = request.shape
+        params: Params = {"ahead": self.ahead, "ahead_gpus": self.ahead_gpus}
+        gap = largest_gap(shape.amounts, self.free_total)
+        if gap is not None:
+            params |= {"kind": gap[0], "wanted": gap[1], "free": gap[2]}
+        elif why is Why.CAPACITY and self.ahead and self._place("free", shape) is not None:
+            why = Why.TURN
+        else:
+            params |= {"kind": "one_node", "wanted": shape.parts[0].each.cpu_milli}
+        if why is not Why.COMING and shape not in self._nothing_left:
+            params |= self._now_possible(shape)
+        self._wait(request, why, params)
+        self.ahead += 1
+        self.ahead_gpus += shape.gpu_count
+        self._count(request.quota_id, shape.amounts)
+
+    def _now_possible(self, shape: Shape) -> Params:
+        """How many of its replicas, or GPUs of its one replica, would start now; nothing when none would."""
+        if len(shape.parts) != 1:
+            return {}
+        part = shape.parts[0]
+        if part.count > 1:
+            fits = self.open.fits(part.each)
+            return {"fits_now": fits} if fits else {}
+        kind, wanted = next(iter(part.each.gpus.items()), ("", 0))
+        rest = Amounts(part.each.cpu_milli, part.each.memory_mib)
+        most = max((room.gpus_of(kind) for room in self.open.rooms.values() if room.fits(rest)), default=0)
+        return {"gpus_now": most} if 0 < most < wanted else {}
+
+    def _ever(self, request: Waiting) -> tuple[Why, Params] | None:
+        key = (request.shape, request.quota_id)
+        if key not in self._never:
+            self._never[key] = self.books.never(request)
+        return self._never[key]
+
+    def _impossible(self, shape: Shape) -> tuple[Why, Params] | None:
+        """Why the request could not start even on an idle cluster."""
+        if shape not in self._hopeless:
+            self._hopeless[shape] = self._judge(shape)
+        return self._hopeless[shape]
+
+    def _judge(self, shape: Shape) -> tuple[Why, Params] | None:
+        if not self.snapshot.machines:
+            return Why.NO_NODES, {}
+        for kind in shape.amounts.gpus:
+            if kind and not self.everything.gpus.get(kind):
+                types = ", ".join(sorted(self.everything.gpus)) or None
+                return Why.NO_SUCH_GPU, {"gpu_type": kind, "types": types}
+        empty = Pool.of(self.snapshot.machines)
+        if empty.place(shape) is not None:
+            return None
+        if Pool.of_all(self.snapshot.machines).place(shape) is not None:
+            return Why.NO_NODES, {}
+        gap = largest_gap(shape.amounts, self.everything)
+        if gap is None:
+            return Why.EXCEEDS_CLUSTER, {"kind": "one_node", "wanted": shape.parts[0].each.cpu_milli}
+        return Why.EXCEEDS_CLUSTER, {"kind": gap[0], "wanted": gap[1], "most": gap[2]}

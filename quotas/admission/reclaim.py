@@ -1,0 +1,61 @@
+"""Taking back: which borrowers end so that somebody starts who has a right to it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from quotas.admission.rooms import Placement, Pool
+from quotas.admission.values import Account, Holding, Shape
+
+
+def reclaimable(holdings: Iterable[Holding], accounts: Mapping[int, Account]) -> list[Holding]:
+    """What may be taken back and was not yet, in the order in which it is taken.
+
+    Those that do not run yet go first, since they lose nothing; then the lowest priority, then the newest.
+    """
+    found = [
+        each
+        for each in holdings
+        if not each.coming
+        and (each.borrowed or ((account := accounts.get(each.quota_id)) is not None and account.preemptible))
+    ]
+    return sorted(found, key=lambda each: (each.running, each.priority, -each.since, each.holder))
+
+
+def choose(shape: Shape, pool: Pool, candidates: Iterable[Holding]) -> tuple[list[Holding], Placement] | None:
+    """The fewest of `candidates`, in their order, whose end makes room for `shape` in `pool`.
+
+    The pool has what they give back afterwards, without the placement.  None, and an unchanged pool, when
+    all of them together are not enough.
+    """
+    chosen: list[Holding] = []
+    placement: Placement | None = None
+    for holding in candidates:
+        if not any(name in pool.rooms for name, _amounts in holding.placement):
+            continue
+        pool.give(holding.placement)
+        chosen.append(holding)
+        placement = pool.place(shape)
+        if placement is not None:
+            break
+    if placement is None:
+        for holding in chosen:
+            pool.give(holding.placement, -1)
+        return None
+    for holding in reversed(chosen[:-1]):
+        spared = _without(holding, shape, pool, placement)
+        if spared is not None:
+            chosen.remove(holding)
+            placement = spared
+    return chosen, placement
+
+
+def _without(holding: Holding, shape: Shape, pool: Pool, placement: Placement) -> Placement | None:
+    """Where `shape` goes when `holding` is spared; None, and nothing changed, when it is needed."""
+    pool.give(placement)
+    pool.give(holding.placement, -1)
+    spared = pool.place(shape)
+    if spared is None:
+        pool.give(holding.placement)
+        pool.give(placement, -1)
+    return spared

@@ -1,0 +1,218 @@
+"""What admission looks at, and what it answers.  Times are seconds since the epoch."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from functools import cached_property
+from typing import Final, TypeAlias
+
+from quotas.amounts import Amounts, Part, total
+
+NOTHING: Final = Amounts()
+
+Params: TypeAlias = dict[str, str | int | None]
+
+
+class Why(StrEnum):
+    """Why a request waits."""
+
+    QUOTA = "quota"
+    PERSON = "person"
+    HOURS = "hours"
+    EXCEEDS_QUOTA = "exceeds_quota"
+    EXCEEDS_CLUSTER = "exceeds_cluster"
+    NO_SUCH_GPU = "no_such_gpu"
+    CAPACITY = "capacity"
+    TURN = "turn"
+    COMING = "coming"
+    IDLE = "idle"
+    OUTBID = "outbid"
+    ENGINE_FULL = "engine_full"
+    NO_NODES = "no_nodes"
+    HELD = "held"
+    NOT_YET = "not_yet"
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """A node on which jobs may start: what it has in all.  `usable` is off for cordoned, draining and lost
+    ones: what is held there counts, and nothing starts there.
+    """
+
+    name: str
+    has: Amounts
+    usable: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Ceilings; None is none."""
+
+    cpu_milli: int | None = None
+    memory_mib: int | None = None
+    gpus: int | None = None
+    gpus_by_type: Mapping[str, int] = field(default_factory=dict)
+    jobs: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    """A quota: its ceilings, those of one person in it, and where it hangs in the tree.
+
+    `public` shares one ceiling a person among all public quotas of the cluster; what is held under a
+    `preemptible` one may be taken back, and costs.  `hours_left` is False once its GPU-hours are gone.
+    """
+
+    id: int
+    name: str
+    workspace_id: int
+    limits: Limits = Limits()
+    person: Limits = Limits()
+    parent_id: int | None = None
+    public: bool = False
+    preemptible: bool = False
+    may_borrow: bool = True
+    hours_left: bool = True
+    most_pending: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Bid:
+    """The most that one replica may cost: `percent` of the market price, or `micro` an hour.
+
+    With neither it is the market price.
+    """
+
+    percent: int | None = None
+    micro: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Price:
+    """An hour of a GPU (or of a core, where there is none), in millionths: the market's, and now."""
+
+    market_micro: int
+    now_micro: int
+
+
+@dataclass(frozen=True, eq=False)
+class Shape:
+    """What a request asks for.  Equal ones are made the same object by whoever makes many of them."""
+
+    parts: tuple[Part, ...]
+
+    @cached_property
+    def amounts(self) -> Amounts:
+        """All of it."""
+        return total(part.each.times(part.count) for part in self.parts)
+
+    @cached_property
+    def gpu_count(self) -> int:
+        """GPUs of all types."""
+        return self.amounts.gpu_count
+
+    @cached_property
+    def ordered(self) -> tuple[Part, ...]:
+        """The parts, the largest first, as they are placed."""
+        return tuple(sorted(self.parts, key=_size, reverse=True))
+
+
+def _size(part: Part) -> tuple[int, int, int]:
+    return (part.each.gpu_count, part.each.memory_mib, part.each.cpu_milli)
+
+
+def shape_of(*parts: Part) -> Shape:
+    """A shape of its own."""
+    return Shape(parts)
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """One request that waits for all of its shape at once (a gang)."""
+
+    holder: str
+    quota_id: int
+    shape: Shape
+    priority: int = 1
+    since: float = 0.0
+    owner_id: int = 0
+    declared_s: int | None = None
+    idle: str = ""
+    bids: tuple[Bid, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Holding:
+    """What an active reservation holds, and where.  `ends_at` is its declared end, None without one."""
+
+    holder: str
+    quota_id: int
+    amounts: Amounts
+    placement: tuple[tuple[str, Amounts], ...] = ()
+    owner_id: int = 0
+    priority: int = 1
+    since: float = 0.0
+    borrowed: bool = False
+    running: bool = True
+    coming: bool = False
+    ends_at: float | None = None
+    shape: Shape | None = None
+    bids: tuple[Bid, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What becomes of a request: a placement (node, amounts), or why it waits.
+
+    `params` fill the sentence (`wanted`, `free`, `kind`, `ahead` …).
+    """
+
+    holder: str
+    placement: tuple[tuple[str, Amounts], ...] = ()
+    why: Why | None = None
+    params: Params = field(default_factory=dict)
+    borrowed: bool = False
+    quota_id: int = 0
+    gpus: int = 0
+
+    @property
+    def admitted(self) -> bool:
+        """Whether it starts now."""
+        return self.why is None
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """A cluster at one moment.  `emptied` are nodes whose time to drain is over; `apart` are those
+    that stand in no line: held back by a person, or not to start yet.
+    """
+
+    now: float
+    accounts: Mapping[int, Account]
+    machines: Sequence[Machine]
+    holdings: Sequence[Holding] = ()
+    waiting: Sequence[Waiting] = ()
+    prices: Mapping[str, Price] = field(default_factory=dict)
+    emptied: frozenset[str] = frozenset()
+    by_engine: bool = False
+    apart: Sequence[Decision] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class TakeBack:
+    """A reservation that has to end: for whom, or because the price rose or its node is being emptied."""
+
+    holder: str
+    cause: str
+    for_holder: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """One decision for each request, in the order of admission; who gives back; and the room that is left."""
+
+    decisions: tuple[Decision, ...]
+    taken_back: tuple[TakeBack, ...] = ()
+    room: tuple[tuple[str, Amounts], ...] = ()

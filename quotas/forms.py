@@ -1,0 +1,89 @@
+"""The form in which an admin changes a quota."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django import forms
+from django.core.exceptions import ValidationError
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+
+from quotas import gputypes, reports
+from quotas.models import Quota
+
+
+class QuotaForm(forms.ModelForm[Quota]):
+    """Ceilings; one that is lowered below what is in use says first what follows, and asks."""
+
+    drain = forms.BooleanField(
+        label=gettext_lazy("Lower below what is in use"),
+        required=False,
+        help_text=gettext_lazy("What runs goes on to its end; nothing more starts until less is in use."),
+    )
+
+    class Meta:
+        model = Quota
+        fields = (
+            "workspace",
+            "cluster",
+            "parent",
+            "slug",
+            "name",
+            "source",
+            "accepts_jobs",
+            "gpus",
+            "gpus_by_type",
+            "cpu_milli",
+            "memory_mib",
+            "most_jobs",
+            "gpu_hours",
+            "period",
+            "person_gpus",
+            "person_cpu_milli",
+            "person_memory_mib",
+            "person_jobs",
+            "may_borrow",
+            "most_pending",
+        )
+
+    def clean_gpus_by_type(self) -> Any:
+        """GPU types under their own names."""
+        types = self.cleaned_data["gpus_by_type"]
+        if not isinstance(types, dict):
+            return types or {}
+        known = gputypes.names()
+        return {gputypes.canonical(kind, known): count for kind, count in types.items()}
+
+    def clean(self) -> dict[str, Any] | None:
+        """Ask before draining."""
+        cleaned = super().clean()
+        if self.instance.pk and not self.cleaned_data.get("drain"):
+            for field, kind, used, limit in self._lowered():
+                if field in self.fields and field not in self.errors:
+                    self.add_error(field, ValidationError(_drains(kind, used, limit), code="drains"))
+        return cleaned
+
+    def _lowered(self) -> list[tuple[str, str, int, int]]:
+        """(field, GPU type, in use, new ceiling) where the new ceiling is below what is in use."""
+        held, jobs = reports.held_in(self.instance)
+        now = self.cleaned_data
+        pairs = [
+            ("gpus", "", held.gpu_count, now.get("gpus")),
+            ("cpu_milli", "", held.cpu_milli, now.get("cpu_milli")),
+            ("memory_mib", "", held.memory_mib, now.get("memory_mib")),
+            ("most_jobs", "", jobs, now.get("most_jobs")),
+        ]
+        types = now.get("gpus_by_type")
+        if isinstance(types, dict):
+            pairs += [("gpus_by_type", kind, held.gpus.get(kind, 0), limit) for kind, limit in types.items()]
+        bounded = [(field, kind, used, limit) for field, kind, used, limit in pairs if limit is not None]
+        return [each for each in bounded if each[3] < each[2]]
+
+
+def _drains(kind: str, used: int, limit: int) -> str:
+    text = _(
+        "%(used)s are in use. With %(limit)s nothing is stopped: what runs goes on to its end, and nothing "
+        "more starts until less is in use. Tick “Lower below what is in use” to save it."
+    )
+    return (f"{kind}: " if kind else "") + text % {"used": used, "limit": limit}

@@ -1,0 +1,51 @@
+"""What the last pass of admission said, and what was held over time."""
+
+from __future__ import annotations
+
+from django.db import models
+from django.utils.translation import gettext_lazy as _
+
+from quotas.models.clusters import Cluster
+from quotas.models.limits import Quota
+
+
+class Standing(models.Model):
+    """What the last pass of admission over a cluster said: the queue in its order, and what was left over.
+
+    `queue` is a list of [holder, quota, gpus, why, params], the next first; `room` a list of
+    [node, amounts] that nobody holds and nothing waits for.  Written under the cluster's lock.
+    """
+
+    cluster = models.OneToOneField(Cluster, models.CASCADE, primary_key=True, related_name="standing")
+    queue = models.JSONField(default=list)
+    room = models.JSONField(default=list)
+    decided_at = models.DateTimeField(_("decided"), auto_now=True)
+
+    class Meta:
+        verbose_name = _("standing of a queue")
+        verbose_name_plural = _("standings of queues")
+
+    def __str__(self) -> str:
+        return f"{self.cluster_id}"
+
+
+class UsageHour(models.Model):
+    """What was held under a quota during one whole hour, in GPU-seconds and core-seconds.
+
+    `gpu_type` "" has the cores; made from reservations by `quotas.usage` once the hour is over.
+    """
+
+    quota = models.ForeignKey(Quota, models.CASCADE, related_name="usage_hours")
+    hour = models.DateTimeField(_("hour"))
+    gpu_type = models.CharField(_("GPU type"), max_length=64, blank=True)
+    seconds = models.BigIntegerField(_("seconds held"), default=0)
+    borrowed_seconds = models.BigIntegerField(_("of them borrowed"), default=0)
+    waiting = models.IntegerField(_("waiting at its end"), default=0)
+
+    class Meta:
+        verbose_name = _("use in an hour")
+        verbose_name_plural = _("use by hours")
+        constraints = (models.UniqueConstraint(fields=("quota", "hour", "gpu_type"), name="one_usage_hour"),)
+
+    def __str__(self) -> str:
+        return f"{self.quota_id} {self.hour:%Y-%m-%d %H} {self.gpu_type}"

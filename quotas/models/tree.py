@@ -1,0 +1,96 @@
+"""The tree of quotas: nobody promises more than they hold."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Final
+
+from django.core.exceptions import ValidationError
+from django.utils.translation import gettext as _
+
+if TYPE_CHECKING:
+    from quotas.models.limits import Quota
+
+DIVIDED: Final = ("gpus", "cpu_milli", "memory_mib", "most_jobs", "gpu_hours")
+"""The ceilings that the quotas below share."""
+
+
+def check(quota: Quota) -> None:
+    """Raises ValidationError where `quota`, as it is now, does not fit into its cluster's tree."""
+    _check_types(quota)
+    rows = type(quota).objects.filter(cluster_id=quota.cluster_id).exclude(pk=quota.pk)
+    family = {row.pk: row for row in rows}
+    _check_parent(quota, family)
+    below: dict[int | None, list[Quota]] = {}
+    for row in (*family.values(), quota):
+        below.setdefault(row.parent_id, []).append(row)
+    problems: dict[str, str] = {}
+    for holder in (quota, *_above(quota, family)):
+        for field, kind, limit in _ceilings(holder):
+            promised = sum(
+                _promised(child, field, kind, below) for child in below.get(holder.pk, []) if holder.pk
+            )
+            if promised > limit:
+                problems.setdefault(field, _told(quota, holder, kind, promised, limit))
+    if problems:
+        raise ValidationError(problems)
+
+
+def _check_types(quota: Quota) -> None:
+    types = quota.gpus_by_type
+    fine = isinstance(types, dict) and all(
+        isinstance(count, int) and not isinstance(count, bool) and count >= 0 for count in types.values()
+    )
+    if not fine:
+        raise ValidationError({"gpus_by_type": _('Write a number for each type, as in {"A100": 8}.')})
+
+
+def _check_parent(quota: Quota, family: Mapping[int, Quota]) -> None:
+    if quota.parent_id is None:
+        return
+    if quota.parent_id == quota.pk or any(row.pk == quota.pk for row in _above(quota, family)):
+        raise ValidationError({"parent": _("A quota can't be part of itself.")})
+    if quota.parent_id not in family:
+        raise ValidationError({"parent": _("A quota is part of one on the same cluster.")})
+
+
+def _above(quota: Quota, family: Mapping[int, Quota]) -> Iterable[Quota]:
+    """Everything that the quota is part of, the nearest first."""
+    seen: set[int] = set()
+    parent_id = quota.parent_id
+    while parent_id is not None and parent_id not in seen:
+        if parent_id == quota.pk:
+            yield quota
+            return
+        seen.add(parent_id)
+        if parent_id not in family:
+            return
+        yield family[parent_id]
+        parent_id = family[parent_id].parent_id
+
+
+def _ceilings(quota: Quota) -> Iterable[tuple[str, str, int]]:
+    """(field, GPU type, ceiling) for whatever has one."""
+    for field in DIVIDED:
+        limit = getattr(quota, field)
+        if limit is not None:
+            yield field, "", limit
+    for kind, limit in quota.gpus_by_type.items():
+        yield "gpus_by_type", kind, limit
+
+
+def _promised(quota: Quota, field: str, kind: str, below: Mapping[int | None, list[Quota]]) -> int:
+    """What a quota promises its people of a resource: its ceiling, or what those below it promise."""
+    own = quota.gpus_by_type.get(kind) if kind else getattr(quota, field)
+    if own is not None:
+        return int(own)
+    return sum(_promised(child, field, kind, below) for child in below.get(quota.pk, []) if quota.pk)
+
+
+def _told(quota: Quota, holder: Quota, kind: str, promised: int, limit: int) -> str:
+    values = {"name": holder.name, "promised": promised, "limit": limit, "type": kind}
+    if holder is quota:
+        text = _("The quotas below have %(promised)s together; this one can't hold less, %(limit)s.")
+    else:
+        text = _("%(name)s holds %(limit)s, and the quotas in it would promise %(promised)s together.")
+    return (f"{kind}: " if kind else "") + text % values

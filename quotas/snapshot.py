@@ -1,0 +1,219 @@
+"""A cluster's rows as admission sees them.  Call it under `ledger.locked` to decide anything."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+from typing import Any
+
+from django.db.models.functions import Now
+from django.utils import timezone
+
+from quotas import usage
+from quotas.admission import (
+    Account,
+    Bid,
+    Decision,
+    Holding,
+    Limits,
+    Machine,
+    Price,
+    Shape,
+    Snapshot,
+    Waiting,
+    Why,
+)
+from quotas.amounts import Amounts, Part
+from quotas.models import Admission, Cluster, Node, NodeState, Quota, Request, Reservation, Source, SpotPrice
+from quotas.reports import below
+
+
+def take(cluster: Cluster, now: datetime | None = None) -> Snapshot:
+    """Everything that admission needs to know of the cluster; a fixed number of queries."""
+    now = now or timezone.now()
+    shapes = Shapes()
+    waiting, apart = _waiting(cluster, now, shapes)
+    nodes = list(Node.objects.filter(cluster=cluster).order_by("name"))
+    return Snapshot(
+        now=now.timestamp(),
+        accounts=accounts_of(cluster, now),
+        machines=[
+            Machine(node.name, Amounts(node.cpu_milli, node.memory_mib, dict(node.gpus)), node.takes_jobs)
+            for node in nodes
+        ],
+        holdings=_holdings(cluster, shapes),
+        waiting=waiting,
+        prices=prices_of(cluster, now),
+        emptied=frozenset(
+            node.name
+            for node in nodes
+            if node.state == NodeState.DRAINING and node.empty_by is not None and node.empty_by <= now
+        ),
+        by_engine=cluster.admission == Admission.ENGINE,
+        apart=apart,
+    )
+
+
+def restless() -> set[int]:
+    """The clusters where something may have to be taken back though nobody waits: a price, a drained node."""
+    held = Reservation.objects.filter(active=True)
+    priced = held.filter(quota__source=Source.PREEMPTIBLE, cluster__prices__isnull=False)
+    drained = Node.objects.filter(state=NodeState.DRAINING, empty_by__lte=Now())
+    return {
+        *priced.order_by().values_list("cluster_id", flat=True),
+        *drained.values_list("cluster_id", flat=True),
+    }
+
+
+class Shapes:
+    """Makes equal requests share one shape, so that what is found out of one holds for all of them."""
+
+    def __init__(self) -> None:
+        self._made: dict[tuple[Any, ...], Shape] = {}
+
+    def of(self, parts: Iterable[tuple[int, Mapping[str, Any]]]) -> Shape:
+        """The shape of a request's stored parts."""
+        rows = list(parts)
+        key = tuple(
+            (
+                count,
+                each.get("cpu_milli", 0),
+                each.get("memory_mib", 0),
+                *sorted(each.get("gpus", {}).items()),
+            )
+            for count, each in rows
+        )
+        shape = self._made.get(key)
+        if shape is None:
+            shape = Shape(tuple(Part(count, Amounts.from_json(each)) for count, each in rows))
+            self._made[key] = shape
+        return shape
+
+
+def _waiting(cluster: Cluster, now: datetime, shapes: Shapes) -> tuple[list[Waiting], list[Decision]]:
+    rows = Request.objects.filter(cluster=cluster, state=Request.State.WAITING).values_list(
+        "holder",
+        "quota_id",
+        "owner_id",
+        "parts",
+        "priority",
+        "since",
+        "declared_s",
+        "idle",
+        "bids",
+        "held",
+        "not_before",
+    )
+    line, apart = [], []
+    for holder, quota_id, owner_id, parts, priority, since, declared_s, idle, bids, held, not_before in rows:
+        if held:
+            apart.append(Decision(holder, why=Why.HELD, quota_id=quota_id))
+            continue
+        if not_before is not None and not_before > now:
+            until = not_before.isoformat(timespec="seconds")
+            apart.append(Decision(holder, why=Why.NOT_YET, params={"until": until}, quota_id=quota_id))
+            continue
+        line.append(
+            Waiting(
+                holder,
+                quota_id,
+                shapes.of(parts),
+                priority,
+                since.timestamp(),
+                owner_id,
+                declared_s,
+                idle,
+                tuple(Bid(**bid) for bid in bids),
+            )
+        )
+    return line, apart
+
+
+def _holdings(cluster: Cluster, shapes: Shapes) -> list[Holding]:
+    rows = Reservation.objects.filter(cluster=cluster, active=True).select_related("request").order_by("id")
+    return [_holding(row, shapes) for row in rows]
+
+
+def _holding(row: Reservation, shapes: Shapes) -> Holding:
+    request, begun = row.request, row.started_at or row.created_at
+    return Holding(
+        holder=request.holder,
+        quota_id=row.quota_id,
+        amounts=Amounts.from_json(row.amounts),
+        placement=tuple((node, Amounts.from_json(here)) for node, here in row.placement),
+        owner_id=request.owner_id,
+        priority=request.priority,
+        since=row.created_at.timestamp(),
+        borrowed=row.borrowed,
+        running=row.started_at is not None,
+        coming=row.asked_back_at is not None,
+        ends_at=begun.timestamp() + request.declared_s if request.declared_s else None,
+        shape=shapes.of(request.parts),
+        bids=tuple(Bid(**bid) for bid in request.bids),
+    )
+
+
+def accounts_of(cluster: Cluster, now: datetime) -> dict[int, Account]:
+    """Every quota of the cluster with its ceilings, and whether its GPU-hours last."""
+    quotas = list(Quota.objects.filter(cluster=cluster))
+    used_up = _used_up(quotas, now)
+    return {quota.pk: _account(quota, hours_left=quota.pk not in used_up) for quota in quotas}
+
+
+def limits_of(quota: Quota) -> Limits:
+    """The quota's own ceilings."""
+    return Limits(quota.cpu_milli, quota.memory_mib, quota.gpus, dict(quota.gpus_by_type), quota.most_jobs)
+
+
+def person_limits_of(quota: Quota) -> Limits:
+    """The ceilings of one person in it."""
+    return Limits(
+        quota.most_cpu_of_one, quota.person_memory_mib, quota.most_gpus_of_one, jobs=quota.person_jobs
+    )
+
+
+def _account(quota: Quota, *, hours_left: bool) -> Account:
+    return Account(
+        id=quota.pk,
+        name=quota.name,
+        workspace_id=quota.workspace_id,
+        limits=limits_of(quota),
+        person=person_limits_of(quota),
+        parent_id=quota.parent_id,
+        public=quota.source == Source.PUBLIC,
+        preemptible=quota.source == Source.PREEMPTIBLE,
+        may_borrow=quota.may_borrow,
+        hours_left=hours_left,
+        most_pending=quota.most_pending,
+    )
+
+
+def _used_up(quotas: list[Quota], now: datetime) -> set[int]:
+    """The quotas whose GPU-hours of this period are gone, with all that was held below them."""
+    bounded = [quota for quota in quotas if quota.gpu_hours is not None]
+    gone = set()
+    for quota in bounded:
+        family = below(quotas, quota)
+        used = usage.gpu_seconds(family, usage.period_start(quota.period, now), now)
+        if sum(used.values()) >= (quota.gpu_hours or 0) * 3600:
+            gone.add(quota.pk)
+    return gone
+
+
+def prices_of(cluster: Cluster, now: datetime) -> dict[str, Price]:
+    """What preemptible resources cost at this hour, by GPU type; "" is a core."""
+    hour = timezone.localtime(now).hour
+    prices: dict[str, Price] = {}
+    rows = list(SpotPrice.objects.filter(cluster=cluster))
+    for row in sorted(rows, key=lambda row: row.from_hour is not None):
+        if _in_force(row, hour):
+            prices[row.gpu_type] = Price(row.market_micro, row.price_micro)
+    return prices
+
+
+def _in_force(row: SpotPrice, hour: int) -> bool:
+    if row.from_hour is None or row.until_hour is None:
+        return True
+    if row.from_hour < row.until_hour:
+        return row.from_hour <= hour < row.until_hour
+    return hour >= row.from_hour or hour < row.until_hour

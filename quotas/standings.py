@@ -1,0 +1,113 @@
+"""The last word of admission about a cluster, kept so that every page tells the same.
+
+Written under the cluster's lock by each pass that changed anything; read by whoever shows a queue.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+
+from quotas.admission import Decision, Outcome, Why
+from quotas.admission.values import Params
+from quotas.amounts import Amounts
+from quotas.models import Standing
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """Why a holder waits; `position` counts from 1 among those in line, None for who stands apart."""
+
+    holder: str
+    quota_id: int
+    gpus: int
+    why: Why
+    params: Params
+    position: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Queue:
+    """A cluster's queue in its order, and what nobody holds or waits for, by node."""
+
+    verdicts: Mapping[str, Verdict]
+    room: Sequence[tuple[str, Amounts]]
+
+    def ahead_of(self, holder: str) -> list[Verdict]:
+        """Whoever waits for room before `holder` does, the next first."""
+        mine = self.verdicts.get(holder)
+        if mine is None or mine.position is None:
+            return []
+        return [
+            each
+            for each in self.verdicts.values()
+            if each.position is not None and each.position < mine.position and each.why in IN_THE_WAY
+        ]
+
+
+APART = frozenset({Why.HELD, Why.NOT_YET, Why.EXCEEDS_QUOTA, Why.EXCEEDS_CLUSTER, Why.NO_SUCH_GPU})
+"""Who can't start whatever others do has no place in line."""
+
+IN_THE_WAY = frozenset({Why.CAPACITY, Why.TURN, Why.COMING, Why.IDLE})
+EMPTY = Queue({}, ())
+
+Row = tuple[str, int, int, str, Params]
+
+
+def record(cluster_id: int, outcome: Outcome, before: Queue) -> tuple[dict[str, Verdict], bool]:
+    """Keep what a pass said.
+
+    Answers the verdicts that differ from `before` in more than their numbers, and whether anything differs.
+    """
+    rows: list[Row] = [_row(each) for each in outcome.decisions if each.why is not None]
+    now = _verdicts(rows)
+    room = [[name, amounts.to_json()] for name, amounts in outcome.room]
+    moved = list(now.values()) != list(before.verdicts.values()) or outcome.room != tuple(before.room)
+    if moved:
+        Standing.objects.update_or_create(cluster_id=cluster_id, defaults={"queue": rows, "room": room})
+    changed = {
+        holder: verdict
+        for holder, verdict in now.items()
+        if (earlier := before.verdicts.get(holder)) is None or lasting(earlier) != lasting(verdict)
+    }
+    return changed, moved
+
+
+def _row(decision: Decision) -> Row:
+    assert decision.why is not None
+    return (decision.holder, decision.quota_id, decision.gpus, decision.why.value, decision.params)
+
+
+VOLATILE = frozenset({"free", "used", "ahead", "ahead_gpus", "fits_now", "gpus_now", "position", "pending"})
+
+
+def lasting(verdict: Verdict) -> tuple[Why, Params]:
+    """What of a verdict is worth a line in the job's own row; the numbers of the moment stand here only."""
+    return verdict.why, {key: value for key, value in verdict.params.items() if key not in VOLATILE}
+
+
+def queue_of(cluster_id: int) -> Queue:
+    """The queue as the last pass left it; empty when there was none."""
+    return queues_of([cluster_id]).get(cluster_id, EMPTY)
+
+
+def queues_of(cluster_ids: Collection[int]) -> dict[int, Queue]:
+    """The queues of several clusters; one query."""
+    rows = Standing.objects.filter(cluster__in=cluster_ids).values_list("cluster_id", "queue", "room")
+    return {
+        cluster_id: Queue(
+            _verdicts(queue), tuple((name, Amounts.from_json(amounts)) for name, amounts in room)
+        )
+        for cluster_id, queue, room in rows
+    }
+
+
+def _verdicts(rows: Sequence[Row]) -> dict[str, Verdict]:
+    found = {}
+    position = 0
+    for holder, quota_id, gpus, word, params in rows:
+        why = Why(word)
+        in_line = why not in APART
+        position += in_line
+        found[holder] = Verdict(holder, quota_id, gpus, why, params, position if in_line else None)
+    return found
