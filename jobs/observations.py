@@ -76,13 +76,13 @@ def apply(attempt: Attempt, seen: Observation) -> None:
 
 
 def _apply(attempt: Attempt, seen: Observation) -> None:
+    job = transitions.locked(attempt.job_id)
     mine = Attempt.objects.filter(pk=attempt.pk, live=True, observed_version=attempt.observed_version).update(
         observed_version=seen.version, gone_count=0
     )
     if not mine:
         return
     attempt.refresh_from_db()
-    job = Job.objects.get(pk=attempt.job_id)
     if attempt.number != job.attempt_number:
         return
     if seen.run > job.run_number:

@@ -164,6 +164,7 @@ def _as_the_engine_says(spec: JobSpec, cluster_id: int) -> JobSpec:
 
 @transaction.atomic
 def _accepted(attempt: Attempt, lease: Lease, handle: Handle) -> bool:
+    transitions.locked(attempt.job_id)
     mine = Attempt.objects.filter(pk=attempt.pk, lease_token=lease.token, handle="", ended_at=None).update(
         handle=handle, live=True, submitted_at=Now(), lease_until=None
     )
@@ -191,7 +192,7 @@ def _refused(attempt: Attempt, reason: Reason) -> bool:
 def _ended_unsent(attempt: Attempt) -> bool:
     """Somebody wants its end and nothing was started: it has ended, or queues again if it only made room."""
     with transaction.atomic():
-        attempt.job.refresh_from_db()
+        attempt.job = transitions.locked(attempt.job_id)
         observations.settle(attempt.job, attempt, State.STOPPED, observations.intended(attempt))
     return True
 

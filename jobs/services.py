@@ -289,6 +289,7 @@ def stop(user: User, job: Job, *, why: str = "") -> None:
 
 
 def _stop(user: User, job: Job, kind: EndKind, why: str) -> None:
+    transitions.locked(job.pk)
     job.refresh_from_db()
     attempt = Attempt.objects.get(job=job, number=job.attempt_number)
     if State(job.state) is State.QUEUED:
@@ -313,6 +314,7 @@ def release(user: User, job: Job) -> None:
 def _hold(user: User, job: Job, change: Callable[[str], bool], kind: Event.Kind) -> None:
     _require(user, Verb.CONTROL, job)
     with transaction.atomic():
+        transitions.locked(job.pk)
         job.refresh_from_db()
         if State(job.state) is not State.QUEUED or not change(
             transitions.key_of(job.public_id, job.attempt_number)

@@ -39,6 +39,15 @@ class Overtaken(Exception):
     """Somebody else changed the job since it was loaded; nothing was written."""
 
 
+def locked(job_id: int) -> Job:
+    """The job as it is now, to be changed in this transaction.
+
+    Whoever changes several rows of a job takes the job's first, then its attempt's, then the ledger's: so
+    nobody waits for somebody who waits for them.
+    """
+    return Job.objects.select_for_update(no_key=True).get(pk=job_id)
+
+
 def apply(
     job: Job,
     to: State,
@@ -119,6 +128,7 @@ def tell(job: Job) -> None:
 
 def want_end(job: Job, attempt: Attempt, kind: EndKind, *, by: User | None = None, why: str = "") -> bool:
     """Record that the attempt should end; the first to say so is kept.  Whether this call was first."""
+    locked(job.pk)
     first = Attempt.objects.filter(pk=attempt.pk, end_kind="", ended_at=None).update(
         end_kind=kind.value, end_by=by, end_why=why, end_at=Now()
     )

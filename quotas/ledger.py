@@ -50,10 +50,11 @@ class Terms:
 def locked(cluster_id: int) -> Iterator[Cluster]:
     """A transaction in which nobody else admits or releases on this cluster.
 
-    PostgreSQL locks the cluster's row; SQLite has one writer anyway (its transactions are IMMEDIATE).
+    PostgreSQL locks the cluster's row, but not its key: whoever writes a row that names the cluster, and has
+    a job that a pass waits for, goes on.  SQLite has one writer anyway (its transactions are IMMEDIATE).
     """
     with transaction.atomic():
-        yield Cluster.objects.select_for_update().get(pk=cluster_id)
+        yield Cluster.objects.select_for_update(no_key=True).get(pk=cluster_id)
 
 
 def ask(

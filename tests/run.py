@@ -19,7 +19,7 @@ from console import keys
 from console.home import CHECKOUT
 from tests import postgres
 
-FAST = "not browser and not kill"
+FAST = "not browser and not kill and not postgres"
 TWO_AT_A_TIME = ["-n", "2", "--dist", "loadfile"]
 IN_CHROMIUM = ("tests/static", "tests/flows", "tests/jobs/gateway")
 """Each in a process of its own: Playwright's synchronous side exists once in a process."""
@@ -80,7 +80,11 @@ def fast(database_url: str = "") -> bool:
         return _pytest("-m", FAST, *TWO_AT_A_TIME, environ={"DATABASE_URL": ""})
     others = [f"--ignore={folder}" for folder in WITHOUT_DATABASE]
     return _pytest(
-        "-m", f"({FAST}) or sample", *TWO_AT_A_TIME, *others, environ={"DATABASE_URL": database_url}
+        "-m",
+        f"({FAST}) or sample or postgres",
+        *TWO_AT_A_TIME,
+        *others,
+        environ={"DATABASE_URL": database_url},
     )
 
 

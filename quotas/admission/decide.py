@@ -148,16 +148,12 @@ class _Pass:
         """Decide about a request that counts against its quota; False when it may only borrow."""
         account = self.accounts[request.quota_id]
         may_borrow = request.idle == ACCEPT and account.may_borrow and not account.public
-        over = self._ever(request)
-        if over is None:
-            hopeless = self._impossible(request.shape)
-            if hopeless is not None:
-                self._wait(request, *hopeless)
-                return True
-            over = self.books.refuses(request)
+        never = self._ever(request)
+        over = never or self.books.refuses(request)
+        if over is not None and may_borrow:
+            return False
+        over = never or self._impossible(request.shape) or over
         if over is not None:
-            if may_borrow:
-                return False
             self._wait(request, *over)
             return True
         placement = self._place("open", request.shape)
