@@ -22,8 +22,13 @@ LOOKED_UP_AT_ONCE: Final = 500
 
 
 def admit(cluster_id: int) -> int:
-    """Decide about everything that waits or gives back on the cluster; answers how many were admitted."""
+    """Decide about everything that waits or gives back on the cluster; answers how many were admitted.
+
+    On a cluster that takes no jobs everything stays as it is.
+    """
     with ledger.locked(cluster_id) as cluster:
+        if not cluster.enabled:
+            return 0
         now = snapshot.take(cluster)
         before = standings.queue_of(cluster_id)
         if not (now.waiting or now.apart or before.verdicts or now.holdings):

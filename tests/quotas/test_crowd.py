@@ -9,8 +9,8 @@ from collections.abc import Iterator
 
 import pytest
 
+from console.home import CHECKOUT
 from tests import postgres
-from tests.run import CHECKOUT
 
 pytestmark = pytest.mark.postgres
 
