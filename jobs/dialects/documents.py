@@ -99,11 +99,13 @@ def rename(text: str, names: Mapping[str, str], rules: Rules, pick: Pick | None 
     splices = []
     for pointer, name in names.items():
         node, found = spans.find(held.tree, spans.split(pointer))
+        if not found:
+            continue
         if isinstance(node, YamlNode):
             key = text[node.key_start : node.key_end]
             splices.append((node.key_start, node.key_end, writing.key_of(name, in_flow=key.startswith('"'))))
-        elif found and (key_text := _JSON_KEY.match(text, node.key_start)):
-            splices.append((node.key_start, key_text.end(), json.dumps(name, ensure_ascii=False)))
+        elif written := _JSON_KEY.match(text, node.key_start):
+            splices.append((node.key_start, written.end(), json.dumps(name, ensure_ascii=False)))
     for start, end, new in sorted(splices, reverse=True):
         text = text[:start] + new + text[end:]
     return text

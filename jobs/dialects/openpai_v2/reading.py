@@ -10,13 +10,13 @@ from jobs.dialects.base import Fix, Parsed, Problem, Refused
 from jobs.dialects.findings import Findings
 from jobs.dialects.openpai_v1.keys import KEEP_FAILED_S
 from jobs.dialects.openpai_v2 import extras as extras_of
-from jobs.dialects.openpai_v2 import keys, prerequisites, roles, secrets
+from jobs.dialects.openpai_v2 import kept, keys, prerequisites, roles, secrets
 from jobs.dialects.openpai_v2.names import nearest
 from jobs.dialects.openpai_v2.part import Part
 from jobs.dialects.openpai_v2.roles import Role
 from jobs.dialects.record import kind_of, short
 from jobs.dialects.source import Source
-from jobs.dialects.spans import escape, split
+from jobs.dialects.spans import split
 from jobs.dialects.variables import as_text, is_usable
 from jobs.dialects.yaml_text.rules import JS_YAML
 from jobs.spec import JobSpec, Mount, RegistryAuth, RetryPolicy, SecretRef, TaskRole
@@ -27,8 +27,6 @@ DOCUMENT: Final = "document"
 JSON: Final = "json"
 """An extra: the file was JSON, as SCM writes it."""
 
-_UNDERSTOOD: Final = frozenset({keys.STORAGES.key, keys.OURS})
-_UNDERSTOOD_PLUGINS: Final = frozenset({extras_of.TENSORBOARD, extras_of.TEAMWISE})
 _KNOWN: Final[dict[int, tuple[object, JobSpec | None]]] = {}
 _MOST_KNOWN: Final = 4
 _SWITCHES: Final = (True, "true", "True")
@@ -105,8 +103,7 @@ class Job:
         self._prerequisites = prerequisites.read(root)
         context = {"$parameters": self._parameters, "$secrets": held_secrets}
         self._roles = roles.read(root, self._prerequisites, _deployment(root, self._defaults), context)
-        self._extras_value = root.part(keys.EXTRAS).value
-        self._extras = extras_of.read(self._extras_value)
+        self._extras = extras_of.read(root.part(keys.EXTRAS).value)
 
     def build(self) -> JobSpec:
         """The JobSpec."""
@@ -128,41 +125,8 @@ class Job:
         )
 
     def kept(self) -> Iterator[tuple[str, object]]:
-        """What has no neutral meaning, by pointer, each noted where somebody might expect that it counts."""
-        for key, value in self._unknown.items():
-            yield f"/{escape(key)}", value
-        for rule in (keys.VERSION, keys.CONTRIBUTOR):
-            if self._root.value.get(rule.key):
-                yield self._root.at(rule.key), self._root.value[rule.key]
-        yield from self._kept_of_roles()
-        yield from self._kept_extras()
-
-    def _kept_of_roles(self) -> Iterator[tuple[str, object]]:
-        for name, part in self._root.named(keys.TASK_ROLES):
-            for key, value in part.value.items():
-                if key not in part.table.by_name or (key == keys.TASK_RETRY_COUNT.key and value):
-                    yield part.at(key), value
-            given = part.part(keys.RESOURCES)
-            for key, value in given.value.items():
-                if key not in given.table.by_name:
-                    yield f"/{keys.TASK_ROLES.key}/{escape(name)}/{keys.RESOURCES.key}/{escape(key)}", value
-
-    def _kept_extras(self) -> Iterator[tuple[str, object]]:
-        where = f"/{keys.EXTRAS.key}"
-        for key, value in self._extras_value.items():
-            pointer = f"{where}/{escape(key)}"
-            if key == keys.PLUGINS.key and isinstance(value, list):
-                for index, plugin in enumerate(value):
-                    if extras_of.as_object(plugin).get(keys.PLUGIN.key) not in _UNDERSTOOD_PLUGINS:
-                        yield self._unused(f"{pointer}/{index}", plugin)
-            elif key == keys.HIVED.key and isinstance(value, dict):
-                yield from ((f"{pointer}{inner}", held) for inner, held in _hived_rest(value))
-            elif key not in _UNDERSTOOD:
-                yield self._unused(pointer, value)
-
-    def _unused(self, pointer: str, value: object) -> tuple[str, object]:
-        self._root.findings.note("kept_unused", pointer, key=_shown(pointer, value))
-        return pointer, value
+        """What has no neutral meaning, by pointer."""
+        return kept.of(self._root, self._unknown)
 
     def _role(self, role: Role, env: Mapping[str, str]) -> TaskRole:
         built = role.build(env, self._extras)
@@ -267,21 +231,3 @@ def _retry(count: int, ours: int) -> RetryPolicy:
     if ours < 0:
         return RetryPolicy(limit=None, on_success=ours == -2, fancy=ours != -2)
     return RetryPolicy(limit=max(count, 0))
-
-
-def _hived_rest(hived: Mapping[str, object]) -> Iterator[tuple[str, object]]:
-    """What HiveD is told beside priority and types of GPUs."""
-    for key, value in hived.items():
-        if key == keys.HIVED_ROLES.key and isinstance(value, dict):
-            for role, said in value.items():
-                for name, inner in extras_of.as_object(said).items():
-                    if name not in ("skuNum", keys.SKU_TYPE.key, *keys.SKU_TYPE.aliases) and inner:
-                        yield f"/{key}/{escape(role)}/{escape(name)}", inner
-        elif key != keys.PRIORITY_CLASS.key:
-            yield f"/{escape(key)}", value
-
-
-def _shown(pointer: str, value: object) -> str:
-    """What is kept, in a word: a plugin's name, else the key."""
-    name = extras_of.as_object(value).get(keys.PLUGIN.key)
-    return name if isinstance(name, str) and "/" in pointer[1:] else split(pointer)[-1]

@@ -49,7 +49,8 @@ def diagnose(text: str, error: MarkedYAMLError) -> Cause:
         return Cause("yaml_unclosed_quote", opened)
     start = text.rfind("\n", 0, offset) + 1
     if odd := _ODD_BLANK.match(text, start, offset + 1):
-        return Cause("yaml_tab", odd.start(1), {"character": name_of(odd[1])})
+        params = {} if odd[1] == "\t" else {"character": name_of(odd[1])}
+        return Cause("yaml_tab", odd.start(1), params)
     code = next((code for words, code in _CAUSES if words in problem), "yaml_syntax")
     if code != "yaml_syntax":
         return Cause(code, offset, line if code == "yaml_unclosed" else {})

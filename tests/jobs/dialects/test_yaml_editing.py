@@ -73,6 +73,12 @@ def edit(text: str, changes: list[Put | Drop]) -> str:
         (Put("/script", "one"), "script: |   # keep\n  one\n  two\n", "script: one\n"),
         (Put("/tasks/-", {"cpu": 3}), "- cpu: 2\n", "- cpu: 2\n  - cpu: 3\n"),
         (Put("/tasks", [{"cpu": 1, "command": "x"}, {"cpu": 9}]), "- cpu: 2\n", "- cpu: 9\n"),
+        (
+            Put("/tasks", [{"cpu": 0}, {"cpu": 1, "command": "x"}, {"cpu": 2}]),
+            "  - cpu: 1\n",
+            "  - cpu: 0\n  - cpu: 1\n",
+        ),
+        (Put("/flow", {"a": 1, "b": ["z", "x", "y"]}), "b: [x", "b: [z, x"),
         (Put("/tasks", [{"cpu": 2}]), "tasks:\n  - cpu: 1\n    command: 'x'\n", "tasks:\n"),
         (Drop("/name"), "name: a   # a comment\n", "# a comment\n"),
         (Drop("/env"), "env: {}\n", ""),
@@ -130,6 +136,16 @@ def test_fixes_replace_and_remove_and_the_last_of_two_counts() -> None:
     assert fixed == TEXT.replace("name: a", "name: c").replace("last: true\n", "")
     assert documents.apply_fixes('{"a": 1, }', [Fix("/a", 2)], JS_YAML) == '{"a": 2, }'
     assert documents.apply_fixes("{a: 1, b: 'x'}", [Fix("/a", 2)], JS_YAML) == "{a: 2, b: 'x'}"
+
+
+def test_keys_get_other_names_where_they_stand() -> None:
+    names = {"/name": "on", "/tasks/1/cpu": "cpus", "/flow/a": "x: y", "/gone": "b"}
+    renamed = documents.rename(TEXT, names, JS_YAML)
+    expected = (
+        TEXT.replace("name: a", '"on": a').replace("- cpu: 2", "- cpus: 2").replace("{a: 1", '{"x: y": 1')
+    )
+    assert renamed == expected
+    assert documents.rename('{"a": {"b": 1}, }', {"/a/b": "ü"}, JS_YAML) == '{"a": {"ü": 1}, }'
 
 
 def test_unreadable_text_is_refused() -> None:
