@@ -24,7 +24,7 @@ from jobs.spec import (
     TaskRole,
     TensorBoard,
 )
-from tests.jobs.dialects.strategies import counts, env_names, json_keys, plain_values, texts, values
+from tests.jobs.dialects.strategies import counts, env_names, json_keys, plain_values, scalars, texts, values
 
 LETTERS = "ABCabcXYZxyz0189_"
 role_names = st.text(LETTERS, min_size=1, max_size=8).filter(lambda name: not name[0].isdigit())
@@ -119,7 +119,8 @@ def _retries() -> st.SearchStrategy[RetryPolicy]:
 @st.composite
 def v2_documents(draw: st.DrawFn) -> dict[str, Any]:
     """The value of a job file, with keys of the person's own."""
-    strange = st.dictionaries(json_keys.filter(lambda key: key not in KNOWN), values, max_size=2)
+    unknown = json_keys.filter(lambda key: key not in KNOWN)
+    strange = st.dictionaries(unknown, scalars, max_size=1)
     images = draw(st.lists(role_names, min_size=1, max_size=2, unique=True))
     names = draw(st.lists(role_names, min_size=1, max_size=3, unique=True))
     parameters = draw(st.dictionaries(role_names, st.integers(0, 9) | words, max_size=2))
@@ -127,7 +128,7 @@ def v2_documents(draw: st.DrawFn) -> dict[str, Any]:
         "protocolVersion": draw(st.sampled_from([2, "2"])),
         "name": draw(job_names),
         "type": "job",
-        **draw(strange),
+        **draw(st.dictionaries(unknown, values, max_size=2)),
         "prerequisites": [
             *({"type": "dockerimage", "name": name, "uri": draw(words)} for name in images),
             {"type": "data", "name": "data", "uri": [draw(uris)]},
