@@ -26,6 +26,10 @@ log = structlog.get_logger(__name__)
 LOOK_AGAIN_S: Final = 2.0
 """The rows are looked at again at least so often, whatever Redis tells."""
 
+SOONEST_S: Final = 0.05
+"""And at most so often, whatever it tells; also when a row names a file that is not there yet, though then
+less and less often."""
+
 
 @dataclass(frozen=True, slots=True)
 class LogName:
@@ -75,6 +79,7 @@ class Following:
         self.name = name
         self.part: Part | None = None
         self.settled = False
+        self._expects_file = False
         self._followers: set[asyncio.Event] = set()
         self._changed = asyncio.Event()
         self._reader: asyncio.Task[None] | None = None
@@ -97,15 +102,20 @@ class Following:
         return True
 
     async def _keep_up(self, public_id: str, workspace_id: int) -> None:
-        inbox = Inbox(self._changed.set, frozenset({bus.job_name(public_id)}))
+        only = frozenset({bus.job_name(public_id)})
+        inbox = Inbox(self._changed.set, only, least_s=SOONEST_S)
         try:
             await changes().join(inbox, {workspace_id}, None)
+            soon = SOONEST_S
             while not self.settled:
                 self._changed.clear()
                 inbox.look()
                 await self._look()
+                pause = min(soon, LOOK_AGAIN_S) if self._expects_file else LOOK_AGAIN_S
+                soon *= 1.5
                 with suppress(TimeoutError):
-                    await asyncio.wait_for(self._changed.wait(), LOOK_AGAIN_S)
+                    await asyncio.wait_for(self._changed.wait(), pause)
+                    soon = SOONEST_S
         finally:
             changes().leave(inbox)
             await inbox.close()
@@ -131,6 +141,7 @@ class Following:
                 self.part.finish()
                 self._wake()
             part = open_part(row, row.attempt.number)
+            self._expects_file = part is None and bool(row.live_path)
             if part is None:
                 return
             self._go_on_with(part)

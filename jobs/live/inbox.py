@@ -28,12 +28,16 @@ def spread_ms(watchers: int) -> int:
 class Inbox:
     """Names gathered until they are taken; bounded, however slowly that is done.
 
-    `wake` is called when there may be something to take.  With `only`, other names are not heard.
+    `wake` is called when there may be something to take, at the earliest `least_s` after the last time
+    (LEAST_S when left out).  With `only`, other names are not heard.
     """
 
-    def __init__(self, wake: Callable[[], None], only: frozenset[str] | None = None) -> None:
+    def __init__(
+        self, wake: Callable[[], None], only: frozenset[str] | None = None, *, least_s: float | None = None
+    ) -> None:
         self._wake = wake
         self._only = only
+        self._least_s = LEAST_S if least_s is None else least_s
         self._names: set[str] = set()
         self._everything = False
         self._cursor: Cursor | None = None
@@ -99,5 +103,5 @@ class Inbox:
         )
         self._names.clear()
         self._everything, self._cursor = False, None
-        self._due = now + LEAST_S
+        self._due = now + self._least_s
         return told

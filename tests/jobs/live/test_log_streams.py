@@ -9,13 +9,14 @@ import httpx
 import pytest
 
 from jobs import bus, logs, transitions
-from jobs.live import tail
+from jobs.live import following, inbox, tail
 from jobs.models import Attempt, Job, LogStream
 from jobs.states import State
 from quotas.models import User
 from tests.factories import attempt_of, make_task
 from tests.jobs.live.conftest import People, WrittenLog
 from tests.serving import EventReader, RedisServer, listening
+from tests.waiting import wait_for
 
 SignIn = Callable[[User], httpx.Client]
 
@@ -198,6 +199,51 @@ def test_a_replica_that_has_not_begun_is_waited_for(
         written.write("now\n")
         LogStream.objects.filter(pk=written.stream.pk).update(live_path=path)
         bus.publish(job.workspace_id, [bus.job_name(job.public_id)])
+        assert events.next("log").data == "now\n"
+
+
+@pytest.fixture
+def looks(monkeypatch: pytest.MonkeyPatch) -> list[following.Found]:
+    """What was found whenever the rows were looked at; they are not merely because time passes."""
+    found: list[following.Found] = []
+
+    def find(name: following.LogName) -> following.Found:
+        found.append(really(name))
+        return found[-1]
+
+    really = following.find
+    monkeypatch.setattr(following, "find", find)
+    monkeypatch.setattr(following, "LOOK_AGAIN_S", 3600.0)
+    return found
+
+
+def test_a_log_does_not_wait_until_the_page_may_be_told_of_changes_again(
+    sign_in: SignIn,
+    people: People,
+    job: Job,
+    written: WrittenLog,
+    looks: list[following.Found],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(inbox, "LEAST_S", 3600.0)
+    path = written.stream.live_path
+    written.write("now\n")
+    LogStream.objects.filter(pk=written.stream.pk).update(live_path="")
+    address = f"/jobs/{job.public_id}/stream"
+    with listening(sign_in(people.owner), address, params={"log": "main/0"}) as events:
+        wait_for(lambda: len(looks) == 2)  # at first, and once it is known where the stream is
+        LogStream.objects.filter(pk=written.stream.pk).update(live_path=path)
+        bus.publish(job.workspace_id, [bus.job_name(job.public_id)])
+        assert events.next("log").data == "now\n"
+
+
+def test_a_file_that_is_named_before_it_is_there_is_looked_for(
+    listen: Listen, written: WrittenLog, looks: list[following.Found]
+) -> None:
+    written.path.unlink()
+    with listen() as events:
+        wait_for(lambda: len(looks) > 4)
+        written.write("now\n")
         assert events.next("log").data == "now\n"
 
 
