@@ -45,6 +45,7 @@ const SILENCE_MS = 65_000;
 const POLL_MS = 15_000;
 const POLL_HIDDEN_MS = 30_000;
 const POLL_AFTER_FAILURES = 3;
+const LOG_FIRST_MS = 300;
 
 const STREAM_ID = /^\d+-\d+$/;
 const LOG_ID = /^(\d+)\.(\d+)\.(\d+)$/;
@@ -78,7 +79,10 @@ class Live {
       if (elt instanceof Element && elt.hasAttribute("data-live")) this.#status.heard();
     });
     setInterval(() => document.hidden && refreshHidden(), POLL_HIDDEN_MS);
-    if (!document.hidden) this.#connect();
+    if (document.hidden) return;
+    // A log that is about to be followed connects by itself, and this connection would be closed at once.
+    if (document.querySelector("log-view")) this.#retry = window.setTimeout(() => this.#connect(), LOG_FIRST_MS);
+    else void this.#connect();
   }
 
   /**

@@ -72,6 +72,20 @@ def test_lines_appear_as_they_are_written(page: Page) -> None:
     state(page, "Stopped")
 
 
+def test_a_job_opens_on_its_live_log(page: Page) -> None:
+    paste(page, job_file("spoken", command="echo said at once; sleep 60"))
+    page.keyboard.press("Control+Enter")
+    page.wait_for_url("**/jobs/*/")
+    page.evaluate("window.notLoadedAnew = true")
+    expect(page.locator(".log-line")).to_have_text(["said at once"], timeout=20 * SECONDS)
+    state(page, "Running")  # the head and the facts were fetched anew, and the log was not
+    expect(page.locator(".log-line")).to_have_text(["said at once"])
+    assert page.evaluate("window.notLoadedAnew")
+    page.get_by_role("button", name="Stop").click()
+    page.locator("#confirm-yes").click()
+    state(page, "Stopped")
+
+
 def test_again_with_one_change_is_three_acts(page: Page, scenes: dict[str, str]) -> None:
     page.goto(f"/jobs/{scenes['succeeded']}/")
     page.keyboard.press("c")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 
@@ -222,6 +223,30 @@ def test_every_state_has_a_page(people: People, state: State) -> None:
     text = seen(browser(people.owner).get(url(job)))
     assert (f"/jobs/{job.public_id}/stop" in text) is not job.is_ended
     assert (f"/jobs/{job.public_id}/delete" in text) is job.is_ended
+
+
+def live_logs(people: People, job: Job) -> list[str]:
+    """The logs that the job's page opens with."""
+    content = browser(people.owner).get(url(job)).content.decode()
+    return re.findall(r'<log-view[^>]*data-role="([^"]*)"\s+data-index="0"', content)
+
+
+@pytest.mark.parametrize("state", list(State))
+def test_a_job_opens_on_what_it_is_writing_as_long_as_it_lives(people: People, state: State) -> None:
+    spec = make_spec(roles=(TaskRole(name="chief", command="x"), TaskRole(name="worker", command="x")))
+    job = make_job(state, owner=people.owner, quota=people.quota, spec=spec, dialect="openpai-v1")
+    assert live_logs(people, job) == ([] if job.is_ended else ["chief"])
+
+
+def test_the_live_log_stays_while_the_rest_is_fetched_anew(people: People, job: Job) -> None:
+    for part in ("job-head", "job-tab"):
+        assert b"<log-view" not in browser(people.owner).get(url(job), headers=fragment(part)).content
+
+
+def test_the_live_log_is_for_those_who_may_read_it(people: People, job: Job) -> None:
+    assert b"<log-view" not in browser(people.member).get(url(job)).content
+    Job.objects.filter(pk=job.pk).update(visibility=Visibility.PUBLIC)
+    assert b"<log-view" in browser(people.member).get(url(job)).content
 
 
 @pytest.mark.parametrize(
