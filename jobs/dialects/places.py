@@ -61,7 +61,7 @@ class Places:
             if place and place != self._found(pointer.rpartition("/")[0]):
                 return place
             nearest = nearest or place
-        return nearest
+        return nearest or next(filter(None, map(self._found, self._beside(path))), None)
 
     def _found(self, pointer: str) -> Position | None:
         """Where `pointer` stands, if more is found than the text as a whole.
@@ -83,13 +83,17 @@ class Places:
         """Pointers that may have said `path`, the most exact first."""
         asked = split(path)
         matches = [(_matched(row.path, asked, self._spec), row) for row in self._fields]
-        numbers = [token for token in asked if token.isdigit()]
         for match, row in sorted(matches, key=lambda each: -each[0].used):
             if match.whole:
-                yield _spelled(row.spelling, numbers) + _pointer(asked[match.used :])
-        for match, row in matches:  # else another field of the same element
+                yield _spelled(row.spelling, asked) + _pointer(asked[match.used :])
+
+    def _beside(self, path: str) -> Iterator[str]:
+        """Pointers to other fields of the same element of a list."""
+        asked = split(path)
+        for row in self._fields:
+            match = _matched(row.path, asked, self._spec)
             if not match.whole and match.used and asked[match.used - 1].isdigit():
-                yield _spelled(row.spelling, numbers)
+                yield _spelled(row.spelling, asked)
 
 
 def _pointer(tokens: Sequence[str]) -> str:
@@ -136,7 +140,7 @@ def _is_mount_for(purpose: str, index: int, spec: JobSpec) -> bool:
     return index < len(spec.mounts) and spec.mounts[index].purpose == purpose
 
 
-def _spelled(spelling: str, numbers: Sequence[str]) -> str:
+def _spelled(spelling: str, asked: Sequence[str]) -> str:
     """`/taskRoles[]/name` as `/taskRoles/1/name`."""
-    left = iter(numbers)
+    left = iter([token for token in asked if token.isdigit()])
     return re.sub(r"\[\]", lambda _brackets: f"/{next(left, 0)}", spelling)

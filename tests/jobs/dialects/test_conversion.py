@@ -155,3 +155,14 @@ def test_roles_are_found_by_number_and_by_name() -> None:
     )
     lost = {loss.pointer: loss.line for loss in dialects.convert(text, "aihc").losses}
     assert lost["/roles/1/resources/disk_mib"] == 6
+
+
+@pytest.mark.parametrize(
+    ("source_dialect", "word"), [("openpai-v1", '"jupyter"'), ("openpai-v2", "jupyter: 1")]
+)
+def test_what_can_not_be_found_exactly_is_shown_at_what_is_around_it(source_dialect: str, word: str) -> None:
+    text = dialects.convert((SEEDS / "jupyter.json").read_text(encoding="utf-8"), source_dialect).text
+    lost = {loss.pointer: loss.line for loss in dialects.convert(text, "aihc").losses}
+    line = lost["/roles/0/ports/0/label"]
+    assert line is not None
+    assert word in text.splitlines()[line - 1]
