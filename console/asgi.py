@@ -13,11 +13,13 @@ django.setup(set_prefix=False)
 
 from console.handler import Handler  # noqa: E402  # there are models from here on
 from jobs.gateway.app import Gateway  # noqa: E402
+from jobs.gateway.terminals import Terminals  # noqa: E402
 
 # Names that ManifestStaticFilesStorage gives: a hash of the content before the extension.
 HASHED = r"^.+\.[0-9a-f]{12}\.[^./]+$"
 
 _gateway = Gateway()
+_terminals = Terminals()
 _django = Handler()
 _pages: Any = (
     ASGIStaticFilesHandler(_django)
@@ -34,8 +36,10 @@ async def application(scope: Any, receive: Any, send: Any) -> None:
         await _live(receive, send)
     elif _gateway.serves(scope):
         await _gateway(scope, receive, send)
+    elif _terminals.serves(scope):
+        await _terminals(scope, receive, send)
     elif scope["type"] == "websocket":
-        await send({"type": "websocket.close"})  # the console's own pages use none
+        await send({"type": "websocket.close"})  # the console's own pages use no other
     else:
         await _pages(scope, receive, send)
 
@@ -46,4 +50,5 @@ async def _live(receive: Any, send: Any) -> None:
     await send({"type": "lifespan.startup.complete"})
     await receive()
     await _gateway.close()
+    await _terminals.close()
     await send({"type": "lifespan.shutdown.complete"})

@@ -9,6 +9,7 @@ import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
+from pathlib import Path
 from typing import Final
 
 from django.conf import settings
@@ -24,6 +25,9 @@ from quotas.sessions import person_of
 
 STALE_SECONDS: Final = 180
 """An entry that its process has not renewed for so long has ended with that process."""
+
+SOCKET: Final = Path("run", "shell.sock")
+"""Where below the console's home `jobs.shells` serves terminals to the web server."""
 
 _LOGIN: Final = re.compile(r"(?P<job>[a-z0-9]{6,16})(?:\.(?P<role>[a-z0-9-]*)-(?P<index>[0-9]{1,6}))?")
 _NOT_SAFE: Final = re.compile(r"[^a-z0-9]")

@@ -4,7 +4,21 @@ from __future__ import annotations
 
 from django.urls import path
 
-from jobs.views import actions, check, connect, drafts, endpoints, files, job, jobs, live, logs, new, nodes
+from jobs.views import (
+    actions,
+    check,
+    connect,
+    drafts,
+    endpoints,
+    files,
+    job,
+    jobs,
+    live,
+    logs,
+    new,
+    nodes,
+    terminal,
+)
 
 urlpatterns = [
     path("live/", live.live, name="live"),
@@ -23,6 +37,7 @@ urlpatterns = [
     path("jobs/<slug:public_id>/share", actions.share, name="job_share"),
     path("jobs/<slug:public_id>/delete", actions.delete, name="job_delete"),
     path("jobs/<slug:public_id>/key", connect.job_key, name="job_key"),
+    path("jobs/<slug:public_id>/terminals", terminal.new_terminal, name="terminal_new"),
     path("entries/<int:pk>/end", connect.end_entry, name="entry_end"),
     path("endpoints/<slug:slug>/open", endpoints.endpoint_open, name="endpoint_open"),
     path("drafts/", drafts.drafts, name="drafts"),

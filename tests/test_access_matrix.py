@@ -87,6 +87,7 @@ ADDRESSES: dict[str, tuple[str, Audience]] = {
     "job_delete": ("post", C),
     "job_key": ("post", C),
     "entry_end": ("post", C),
+    "terminal_new": ("post", C),
     "endpoint_open": ("get", C),
     "drafts": ("get", S),
     "draft_save": ("post", S),

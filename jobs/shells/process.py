@@ -13,8 +13,9 @@ from django.db import DatabaseError
 
 from jobs import entries, sshhost
 from jobs.live.threads import aside
-from jobs.shells import ssh
+from jobs.shells import ssh, web
 from jobs.shells.house import House
+from jobs.shells.terminals import Terminals
 
 log = structlog.get_logger(__name__)
 
@@ -28,6 +29,7 @@ async def run(told: asyncio.Event) -> None:
     """Serve until `told`."""
     house = House()
     works = [house.ask_after_all(), _end_lost(), _serve_ssh(house)]
+    served = await web.serve(Terminals(house), settings.CONSOLE_HOME / entries.SOCKET)
     tasks = [asyncio.ensure_future(work) for work in works]
     waiting = asyncio.ensure_future(told.wait())
     done, _ = await asyncio.wait([waiting, *tasks], return_when=asyncio.FIRST_COMPLETED)
@@ -35,6 +37,7 @@ async def run(told: asyncio.Event) -> None:
         task.cancel()
     await asyncio.gather(waiting, *tasks, return_exceptions=True)
     await house.close()
+    await served.cleanup()
     for task in done - {waiting}:
         task.result()  # none of them ends by itself
 

@@ -21,6 +21,7 @@ from jobs.views.files import file_name
 from jobs.views.findings import notes_of
 from jobs.views.http import SignedIn, live, page, signed_in
 from jobs.views.notes import stored_notes
+from jobs.views.terminal import terminal
 from jobs.views.timeline import timeline
 from quotas.access import Verb, can, rights
 
@@ -146,7 +147,8 @@ TABS: Final[Mapping[str, Callable[[SignedIn, Job], dict[str, Any]]]] = {
     "events": _events,
     "file": _file,
     "connect": connect,
+    "terminal": terminal,
 }
 
-INNER_TABS: Final = frozenset({"connect"})
+INNER_TABS: Final = frozenset({"connect", "terminal"})
 """For those who may enter the job."""

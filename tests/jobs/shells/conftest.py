@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 import uvloop
 from django.conf import LazySettings
+from django.conf import settings as django_settings
 
 from jobs import engines, sshkeys
 from jobs.backends.base import Backend, Handle, Observation, Person, Submission
@@ -123,6 +124,7 @@ def place(begin_job: Callable[..., Place]) -> Place:
 @contextmanager
 def shells() -> Iterator[None]:
     """The process, in a thread of this one."""
+    (django_settings.CONSOLE_HOME / "run").mkdir(exist_ok=True)
     loop = uvloop.new_event_loop()
     told = asyncio.Event()
     trouble: list[BaseException] = []
