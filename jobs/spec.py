@@ -239,12 +239,12 @@ class TaskRole(Model):
     replicas: PositiveInt = 1
     command: Annotated[str, Field(min_length=1)]
     image: str = ""
-    resources: Resources = Resources()
+    resources: Resources = Field(default_factory=Resources)
     ports: tuple[Port, ...] = ()
-    completion: CompletionPolicy = CompletionPolicy()
+    completion: CompletionPolicy = Field(default_factory=CompletionPolicy)
     env: dict[Annotated[str, Field(pattern=ENV_NAME)], str] = Field(default_factory=dict)
     bid: Bid | None = None
-    nodes: NodeChoice = NodeChoice()
+    nodes: NodeChoice = Field(default_factory=NodeChoice)
 
     @model_validator(mode="after")
     def _labels_are_unique(self) -> TaskRole:
@@ -273,11 +273,11 @@ class JobSpec(Model):
     registry_auth: RegistryAuth | None = None
     mounts: tuple[Mount, ...] = ()
     code: CodeSource | None = None
-    requirements: Requirements = Requirements()
+    requirements: Requirements = Field(default_factory=Requirements)
     workspace: str = ""
     quota: str = ""
     priority: Annotated[int, Field(ge=1, le=9)] | None = None
-    retry: RetryPolicy = RetryPolicy()
+    retry: RetryPolicy = Field(default_factory=RetryPolicy)
     time_limit_s: PositiveInt | None = None
     end_signal: EndSignal | None = None
     grace_s: Annotated[int, Field(ge=0, le=3600)] = 30
@@ -287,10 +287,10 @@ class JobSpec(Model):
     idle: Idle | None = None
     cpu_affinity: bool = False
     reserve_after: Reservation | None = None
-    fault_tolerance: Check = Check()
-    sanity_check: Check = Check()
+    fault_tolerance: Check = Field(default_factory=Check)
+    sanity_check: Check = Field(default_factory=Check)
     tensorboard: TensorBoard | None = None
-    network: Network = Network()
+    network: Network = Field(default_factory=Network)
     instance_role: str = ""
     visibility: Visibility = Visibility.PRIVATE
     framework_options: dict[str, str] = Field(default_factory=dict)

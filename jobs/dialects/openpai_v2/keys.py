@@ -34,7 +34,6 @@ OPENPAI: Final = "OpenPAI v1.8"
 SCM: Final = "SCM v3.8"
 
 MOST_ROLES: Final = 1000
-MOST_COMMANDS: Final = 10_000
 
 
 def _text(key: str, help_text: str, path: str = "", *, required: bool = False, numbers: bool = False) -> Text:
