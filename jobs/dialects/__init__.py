@@ -26,6 +26,7 @@ _HOMES: Final[Mapping[str, str]] = MappingProxyType(
         "dlc": "jobs.dialects.dlc",
         "dlc-params": "jobs.dialects.dlc_params",
         "aihc": "jobs.dialects.aihc",
+        "kubeflow": "jobs.dialects.kubeflow",
         "sbatch": "jobs.dialects.sbatch",
     }
 )

@@ -19,6 +19,7 @@ _LABELS: Final[Mapping[str, str]] = {
     "sbatch": _("Slurm sbatch script"),
 }
 _WHY: Final[Mapping[str, str]] = {
+    "api_group": _("its apiVersion is Kubeflow's"),
     "command_and_roles": _("it has a command and a number of replicas, a parameter each"),
     "job_name": _("it has a jobName"),
     "job_name_and_roles": _("it has a jobName and taskRoles"),
@@ -27,6 +28,7 @@ _WHY: Final[Mapping[str, str]] = {
     "job_type": _("it has a DisplayName and a JobType"),
     "job_type_and_specs": _("it has JobSpecs beside a JobType or a DisplayName"),
     "keys_seen": _("it can't be read, but such keys stand in it"),
+    "kind": _("it says so in its kind"),
     "known_keys": _("most of its parameters are known"),
     "protocol_version": _("it has a protocolVersion"),
     "roles_listed": _("it has taskRoles"),

@@ -8,7 +8,7 @@ from typing import Final
 from django.utils.translation import gettext
 
 from jobs.dialects.base import Note
-from jobs.messages import requests, scripts
+from jobs.messages import manifests, requests, scripts
 from jobs.messages.dialects import dialect_label
 from jobs.messages.sentences import mark as _
 from jobs.messages.sentences import say
@@ -91,6 +91,7 @@ _SENTENCES: Final[Mapping[str, tuple[str, ...]]] = {
     "more_notes": (_("There are %(count)s more notes."),),
     **requests.NOTES,
     **scripts.NOTES,
+    **manifests.NOTES,
 }
 
 _MENDED: Final = _("Jupyter would have been open to others (%(findings)s). %(mended)s")

@@ -8,7 +8,7 @@ from typing import Final
 from django.utils.translation import gettext
 
 from jobs.dialects.base import Problem
-from jobs.messages import amounts, requests, scripts
+from jobs.messages import amounts, manifests, requests, scripts
 from jobs.messages.sentences import mark as _
 from jobs.messages.sentences import say
 from jobs.messages.syntax import SYNTAX
@@ -71,7 +71,14 @@ _TYPES: Final = {
     "null": _("null"),
 }
 _PLACES: Final = {"workspace": _("workspace"), "cluster": _("cluster"), "quota": _("quota")}
-_SENTENCES: Final = {**SYNTAX, **YAML, **_CONTENT, **requests.PROBLEMS, **scripts.PROBLEMS}
+_SENTENCES: Final = {
+    **SYNTAX,
+    **YAML,
+    **_CONTENT,
+    **requests.PROBLEMS,
+    **scripts.PROBLEMS,
+    **manifests.PROBLEMS,
+}
 
 
 def problem_message(problem: Problem) -> str:

@@ -1,0 +1,549 @@
+"""Every key of a Kubeflow manifest, down to the pods: what it fills, or that it is kept for the cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Final
+
+from jobs.dialects.fields import (
+    CONSOLE,
+    MOST_CPUS,
+    MOST_GPUS,
+    MOST_MEMORY_MIB,
+    MOST_PORTS,
+    MOST_REPLICAS,
+    Amount,
+    AnyKey,
+    Bag,
+    Choice,
+    Flag,
+    Group,
+    Integer,
+    Limit,
+    Quantity,
+    Records,
+    Text,
+    Texts,
+)
+from jobs.dialects.kubeflow.kinds import KINDS, MPI_OPERATOR, OPERATOR, V1, V2BETA1, Kind
+from jobs.dialects.leftovers import by
+from jobs.spec import Resources
+
+KUBERNETES: Final = "Kubernetes API"
+DEFAULTS: Final = Resources()
+MOST: Final = 1000
+MOST_SECONDS: Final = Limit(2**31, CONSOLE)
+OBJECTS: Final = "object"
+"""What JSON Schema calls the elements of lists that are kept as they are."""
+
+DESCRIPTION_KEY: Final = "kubernetes.io/description"
+GPU: Final = "nvidia.com/gpu"
+GPU_PRODUCT: Final = "nvidia.com/gpu.product"
+"""The label by which NVIDIA's feature discovery tells the type of a node's GPUs."""
+
+RDMA: Final = "rdma/hca"
+
+
+def _text(key: str, about: str, source: str = KUBERNETES) -> Text:
+    return Text(key=key, source=source, help=about, blank=True)
+
+
+def _flag(key: str, about: str, source: str = KUBERNETES) -> Flag:
+    return Flag(key=key, source=source, help=about)
+
+
+def _count(key: str, about: str, source: str = KUBERNETES) -> Integer:
+    return Integer(key=key, source=source, help=about, most=MOST_SECONDS)
+
+
+def _map(key: str, about: str, source: str = KUBERNETES) -> Bag:
+    return Bag(key=key, source=source, help=about)
+
+
+def _list(key: str, about: str, source: str = KUBERNETES) -> Texts:
+    return Texts(key=key, source=source, help=about, items=OBJECTS)
+
+
+def _amount(
+    key: str, path: str, quantity: Quantity, default: int, most: int, bare: str, about: str
+) -> Amount:
+    return Amount(
+        key=key,
+        source=KUBERNETES,
+        path=path,
+        quantity=quantity,
+        default=default,
+        least=Limit(0, KUBERNETES),
+        most=Limit(most, CONSOLE),
+        bare=bare,
+        help=about,
+    )
+
+
+_SIZE: Final = "roles[].resources"
+CPU: Final = _amount(
+    "cpu", f"{_SIZE}.cpu_milli", Quantity.CPU, DEFAULTS.cpu_milli, MOST_CPUS * 1000, "", "Cores, 4 or 500m."
+)
+MEMORY: Final = _amount(
+    "memory",
+    f"{_SIZE}.memory_mib",
+    Quantity.MEMORY,
+    DEFAULTS.memory_mib,
+    MOST_MEMORY_MIB,
+    "b",
+    "Memory, 16Gi.",
+)
+DISK: Final = _amount(
+    "ephemeral-storage", f"{_SIZE}.disk_mib", Quantity.MEMORY, 0, MOST_MEMORY_MIB, "b", "Disk, 100Gi."
+)
+GPUS: Final = _amount(GPU, f"{_SIZE}.gpus", Quantity.COUNT, 0, MOST_GPUS, "", "GPUs.")
+HCAS: Final = _amount(RDMA, f"{_SIZE}.rdma", Quantity.COUNT, 0, MOST_GPUS, "", "RDMA devices.")
+AMOUNTS: Final = (CPU, MEMORY, DISK, GPUS, HCAS)
+
+LIMITS: Final = Bag(key="limits", source=KUBERNETES, path=_SIZE, known=AMOUNTS, help="At most so much.")
+REQUESTS: Final = Bag(
+    key="requests", source=KUBERNETES, path=_SIZE, help="At least so much; else the limits."
+)
+RESOURCES: Final = Group(
+    key="resources",
+    source=KUBERNETES,
+    path="*",
+    keys=(LIMITS, REQUESTS, _list("claims", "Claims of dynamic resources.")),
+    help="What the container is given.",
+)
+
+ENV_NAME: Final = Text(key="name", source=KUBERNETES, path="roles[].env", required=True, help="Name.")
+ENV_VALUE: Final = Text(key="value", source=KUBERNETES, path="roles[].env", blank=True, help="Value.")
+ENV: Final = Records(
+    key="env",
+    source=KUBERNETES,
+    path="env",
+    partial=True,
+    keys=(ENV_NAME, ENV_VALUE, _map("valueFrom", "Where the cluster finds the value.")),
+    identity="name",
+    most=2000,
+    help="Environment variables.",
+)
+PORT: Final = Integer(
+    key="containerPort",
+    source=KUBERNETES,
+    path="roles[].ports[].begin_at",
+    required=True,
+    least=Limit(1, KUBERNETES),
+    most=Limit(MOST_PORTS, KUBERNETES),
+    help="Number of the port.",
+)
+PORT_NAME: Final = Text(
+    key="name", source=KUBERNETES, path="roles[].ports[].label", blank=True, help="Name of the port."
+)
+PORTS: Final = Records(
+    key="ports",
+    source=KUBERNETES,
+    path="roles[].ports",
+    partial=True,
+    keys=(PORT, PORT_NAME, _text("protocol", "TCP, UDP or SCTP."), _count("hostPort", "Port of the node.")),
+    identity="containerPort",
+    most=MOST,
+    help="Ports that the container listens on.",
+)
+MOUNT_PATH: Final = Text(
+    key="mountPath", source=KUBERNETES, path="mounts[].path", required=True, help="Path in the container."
+)
+MOUNT_NAME: Final = Text(
+    key="name", source=KUBERNETES, path="mounts[].uri", required=True, help="The volume."
+)
+READ_ONLY: Final = Flag(
+    key="readOnly", source=KUBERNETES, path="mounts[].read_only", help="Not to be written to."
+)
+SUB_PATH: Final = Text(
+    key="subPath", source=KUBERNETES, path="mounts[].uri", blank=True, help="Folder in the volume."
+)
+VOLUME_MOUNTS: Final = Records(
+    key="volumeMounts",
+    source=KUBERNETES,
+    path="mounts",
+    partial=True,
+    keys=(
+        MOUNT_PATH,
+        MOUNT_NAME,
+        READ_ONLY,
+        SUB_PATH,
+        _text("subPathExpr", "Folder in the volume, with variables."),
+        _text("mountPropagation", "Whether mounts are shared with the node."),
+    ),
+    identity="mountPath",
+    most=MOST,
+    help="Where volumes are mounted.",
+)
+
+CONTAINER_NAME: Final = Text(
+    key="name", source=KUBERNETES, path="roles[].name", required=True, help="Name of the container."
+)
+IMAGE: Final = Text(key="image", source=KUBERNETES, path="roles[].image", blank=True, help="The image.")
+COMMAND: Final = Texts(
+    key="command",
+    source=KUBERNETES,
+    path="roles[].command",
+    help="The program and its words; no shell.",
+)
+ARGS: Final = Texts(key="args", source=KUBERNETES, path="roles[].command", help="Further words of it.")
+CONTAINERS: Final = Records(
+    key="containers",
+    source=KUBERNETES,
+    path="roles",
+    partial=True,
+    least=1,
+    required=True,
+    keys=(
+        CONTAINER_NAME,
+        IMAGE,
+        COMMAND,
+        ARGS,
+        RESOURCES,
+        ENV,
+        PORTS,
+        VOLUME_MOUNTS,
+        _list("envFrom", "Variables from maps of the cluster."),
+        _text("workingDir", "Where the command starts."),
+        _text("imagePullPolicy", "When the image is pulled."),
+        _map("securityContext", "Rights of the container."),
+        _map("lifecycle", "Commands after the start and before the end."),
+        _map("livenessProbe", "Whether it still works."),
+        _map("readinessProbe", "Whether it is ready."),
+        _map("startupProbe", "Whether it has started."),
+        _list("volumeDevices", "Block devices."),
+        _flag("stdin", "Keep standard input open."),
+        _flag("stdinOnce", "Close it after the first."),
+        _flag("tty", "Give it a terminal."),
+        _text("terminationMessagePath", "File of its last words."),
+        _text("terminationMessagePolicy", "Where its last words are."),
+        _text("restartPolicy", "Of a side container."),
+    ),
+    identity="name",
+    most=MOST,
+    help="The main container, and others beside it, which are kept.",
+)
+
+VOLUME_NAME: Final = Text(key="name", source=KUBERNETES, path="mounts", required=True, help="Its name.")
+EMPTY_DIR: Final = Bag(
+    key="emptyDir",
+    source=KUBERNETES,
+    path="roles[].resources.shm_mib",
+    help="medium: Memory is shared memory.",
+)
+HOST_PATH: Final = Bag(key="hostPath", source=KUBERNETES, path="mounts[].uri", help="A folder of the node.")
+CLAIM: Final = Bag(
+    key="persistentVolumeClaim", source=KUBERNETES, path="mounts[].uri", help="A claim, pvc://name."
+)
+NFS: Final = Bag(key="nfs", source=KUBERNETES, path="mounts[].uri", help="A share, nfs://server/path.")
+VOLUMES: Final = Records(
+    key="volumes",
+    source=KUBERNETES,
+    path="mounts",
+    partial=True,
+    keys=(
+        VOLUME_NAME,
+        EMPTY_DIR,
+        HOST_PATH,
+        CLAIM,
+        NFS,
+        _map("configMap", "A map of the cluster."),
+        _map("secret", "A secret of the cluster."),
+        _map("csi", "A volume of a driver."),
+        _map("projected", "Several sources."),
+        _map("downwardAPI", "What the cluster knows of the pod."),
+        _map("ephemeral", "A claim for the pod."),
+    ),
+    identity="name",
+    most=MOST,
+    help="What can be mounted.",
+)
+NODE_SELECTOR: Final = Bag(
+    key="nodeSelector",
+    source=KUBERNETES,
+    path="roles[].nodes.labels",
+    known=(
+        Text(
+            key=GPU_PRODUCT,
+            source="NVIDIA GPU feature discovery",
+            path="roles[].resources.gpu_type",
+            help="Type of the GPUs.",
+        ),
+    ),
+    help="Labels that the nodes must have.",
+)
+AFFINITY: Final = Bag(
+    key="affinity",
+    source=KUBERNETES,
+    path="roles[].nodes",
+    help="Nodes to run on or to keep away from, by their names; other rules are kept.",
+)
+GRACE: Final = Integer(
+    key="terminationGracePeriodSeconds",
+    source=KUBERNETES,
+    path="grace_s",
+    unit="s",
+    default=30,
+    least=Limit(0, KUBERNETES),
+    most=Limit(3600, CONSOLE),
+    help="How long a pod may take to end.",
+)
+POD: Final = Group(
+    key="spec",
+    source=KUBERNETES,
+    path="*",
+    keys=(
+        CONTAINERS,
+        VOLUMES,
+        NODE_SELECTOR,
+        AFFINITY,
+        GRACE,
+        _list("initContainers", "Containers that run before the main one."),
+        _list("tolerations", "Taints that are tolerated."),
+        _list("imagePullSecrets", "Logins for registries."),
+        _list("topologySpreadConstraints", "How pods are spread."),
+        _list("hostAliases", "Further names of hosts."),
+        _list("resourceClaims", "Claims of dynamic resources."),
+        _list("schedulingGates", "What has to be lifted first."),
+        _text("priorityClassName", "Priority of the pods."),
+        _text("schedulerName", "Who schedules the pods."),
+        _text("serviceAccountName", "Account of the pods."),
+        _text("nodeName", "The node, past the scheduler."),
+        _text("runtimeClassName", "Runtime of the containers."),
+        _text("restartPolicy", "Ignored: the role's counts."),
+        _text("dnsPolicy", "How names are resolved."),
+        _text("hostname", "Name of the host."),
+        _text("subdomain", "Domain of the host."),
+        _text("preemptionPolicy", "Whether others give way."),
+        _map("dnsConfig", "How names are resolved."),
+        _map("securityContext", "Rights of the pods."),
+        _map("overhead", "What the runtime takes."),
+        _flag("hostNetwork", "The node's network."),
+        _flag("hostIPC", "The node's shared memory."),
+        _flag("hostPID", "The node's processes."),
+        _flag("shareProcessNamespace", "Containers see each other's processes."),
+        _flag("automountServiceAccountToken", "Mount the account's token."),
+        _flag("enableServiceLinks", "Variables for services."),
+        _count("activeDeadlineSeconds", "How long a pod may run."),
+    ),
+    help="The pods of the role.",
+)
+TEMPLATE: Final = Group(
+    key="template",
+    source=KUBERNETES,
+    path="*",
+    keys=(POD, _map("metadata", "Labels and annotations of the pods.")),
+    help="What each pod is made of.",
+)
+REPLICAS: Final = Integer(
+    key="replicas",
+    source=OPERATOR,
+    path="roles[].replicas",
+    default=1,
+    least=Limit(1, OPERATOR),
+    most=Limit(MOST_REPLICAS, CONSOLE),
+    help="How many pods.",
+)
+RESTART_POLICY: Final = Choice(
+    key="restartPolicy",
+    source=OPERATOR,
+    path="retry",
+    meanings={word: word for word in ("Never", "OnFailure", "Always", "ExitCode")},
+    help="Whether a pod is started again.",
+)
+ROLE: Final[tuple[AnyKey, ...]] = (REPLICAS, RESTART_POLICY, TEMPLATE)
+
+NAME: Final = Text(
+    key="name",
+    source=f"{KUBERNETES}, {OPERATOR}",
+    path="name",
+    blank=True,
+    help="a-z, 0-9 and -.",
+)
+LABELS: Final = Bag(key="labels", source=KUBERNETES, path="tags", help="Labels of the job.")
+ANNOTATIONS: Final = Bag(
+    key="annotations",
+    source=KUBERNETES,
+    path="description",
+    known=(Text(key=DESCRIPTION_KEY, source=KUBERNETES, path="description", help="What the job is for."),),
+    help="Annotations of the job.",
+)
+METADATA: Final = Group(
+    key="metadata",
+    source=KUBERNETES,
+    path="*",
+    keys=(
+        NAME,
+        LABELS,
+        ANNOTATIONS,
+        _text("namespace", "Namespace of the job."),
+        _text("generateName", "Beginning of a name that the cluster completes."),
+        _text("creationTimestamp", "When it was made."),
+        _text("resourceVersion", "Its version."),
+        _text("uid", "Its id."),
+        _count("generation", "How often it was changed."),
+        _list("finalizers", "Who has to agree to its end."),
+        _list("ownerReferences", "What it belongs to."),
+        _list("managedFields", "Who changed what."),
+    ),
+    help="Name and labels.",
+)
+TIME_LIMIT: Final = Integer(
+    key="activeDeadlineSeconds",
+    source=OPERATOR,
+    path="time_limit_s",
+    unit="s",
+    least=Limit(1, OPERATOR),
+    most=Limit(2**53 - 1, CONSOLE),
+    help="How long the job may run; without end when left out.",
+)
+BACKOFF: Final = Integer(
+    key="backoffLimit",
+    source=OPERATOR,
+    path="retry.limit",
+    least=Limit(0, OPERATOR),
+    most=MOST_SECONDS,
+    help="How often failed pods are started again before the job has failed.",
+)
+QUEUE: Final = Text(key="queue", source=OPERATOR, path="quota", blank=True, help="Queue of the scheduler.")
+SCHEDULING: Final = Group(
+    key="schedulingPolicy",
+    source=OPERATOR,
+    path="*",
+    keys=(
+        QUEUE,
+        _text("priorityClass", "Priority of the gang.", OPERATOR),
+        _count("minAvailable", "Pods that start together, at least.", OPERATOR),
+        _map("minResources", "Resources that they take.", OPERATOR),
+        _count("scheduleTimeoutSeconds", "How long to wait for them.", OPERATOR),
+    ),
+    help="How the pods are scheduled together.",
+)
+SUSPEND: Final = Flag(key="suspend", source=OPERATOR, path="hold", help="Nothing starts while this is true.")
+RUN_POLICY: Final = Group(
+    key="runPolicy",
+    source=OPERATOR,
+    path="*",
+    keys=(
+        TIME_LIMIT,
+        BACKOFF,
+        SUSPEND,
+        SCHEDULING,
+        _text("cleanPodPolicy", "Which pods go when the job has ended: None, Running, All.", OPERATOR),
+        _count("ttlSecondsAfterFinished", "When the ended job goes.", OPERATOR),
+        _text("managedBy", "Which controller minds the job.", OPERATOR),
+    ),
+    help="How the job runs and ends.",
+)
+SUCCESS_POLICY: Final = Choice(
+    key="successPolicy",
+    source=OPERATOR,
+    path="roles[].completion",
+    meanings={"AllWorkers": "AllWorkers"},
+    help="TFJob: AllWorkers when all must succeed; else the first one.",
+)
+DYNAMIC: Final = Flag(
+    key="enableDynamicWorker", source=OPERATOR, path="roles[].completion", help="TFJob: workers may fail."
+)
+OF_KINDS: Final[tuple[AnyKey, ...]] = (
+    SUCCESS_POLICY,
+    DYNAMIC,
+    _map("elasticPolicy", "PyTorchJob: how workers come and go.", OPERATOR),
+    _text("nprocPerNode", "PyTorchJob: processes of each pod, or auto, cpu, gpu.", OPERATOR),
+    _count("slotsPerWorker", "MPIJob: processes of each worker.", MPI_OPERATOR),
+    _text("mainContainer", "MPIJob: the main container.", OPERATOR),
+    _text("cleanPodPolicy", "MPIJob: once what runPolicy says now.", OPERATOR),
+    _text("sshAuthMountPath", "MPIJob: where the keys are.", MPI_OPERATOR),
+    _text("mpiImplementation", "MPIJob: OpenMPI, Intel or MPICH.", MPI_OPERATOR),
+    _text("launcherCreationPolicy", "MPIJob: when the launcher starts.", MPI_OPERATOR),
+    _flag("runLauncherAsWorker", "MPIJob: the launcher works too.", MPI_OPERATOR),
+)
+API_VERSION: Final = Text(
+    key="apiVersion",
+    source=KUBERNETES,
+    path="framework",
+    required=True,
+    help=f"{V1}; {V2BETA1} of an MPIJob.",
+)
+KIND: Final = Choice(
+    key="kind",
+    source=OPERATOR,
+    path="framework",
+    required=True,
+    meanings={kind.name: kind.framework for kind in KINDS},
+    help="The kind of job.",
+)
+
+
+def job(kind: Kind, spelled: Mapping[str, str]) -> tuple[AnyKey, ...]:
+    """The keys of a manifest of a kind; `spelled` are its roles, with the keys under which they stand."""
+    groups = tuple(
+        Group(
+            key=role,
+            source=OPERATOR,
+            path="roles",
+            keys=ROLE,
+            aliases=() if key == role else (key,),
+            help=f"{kind.name}: {role}.",
+        )
+        for role, key in spelled.items()
+    )
+    specs = Group(key=kind.specs, source=OPERATOR, path="roles", keys=groups, help="The roles.")
+    return _whole((specs,), () if kind.name == "TFJob" else (SUCCESS_POLICY, DYNAMIC))
+
+
+def every() -> tuple[AnyKey, ...]:
+    """The keys of manifests of all kinds, for a schema."""
+    groups = (job(kind, {role: role for role in kind.roles}) for kind in KINDS)
+    specs = (rule for keys in groups for rule in _inner(keys, "spec") if rule.key.endswith("ReplicaSpecs"))
+    return _whole(tuple(specs))
+
+
+def told() -> tuple[AnyKey, ...]:
+    """The same for a table: what is equal in all roles stands under one of them."""
+    full, name = KINDS[0], "Worker"
+    groups = []
+    for kind in KINDS:
+        roles = tuple(
+            Group(
+                key=role,
+                source=OPERATOR,
+                path="roles",
+                keys=ROLE if (kind, role) == (full, name) else (REPLICAS,),
+                help="",
+            )
+            for role in kind.roles
+        )
+        groups.append(Group(key=kind.specs, source=OPERATOR, path="roles", keys=roles, help=""))
+    return _whole(tuple(groups))
+
+
+def _inner(keys: tuple[AnyKey, ...], key: str) -> tuple[AnyKey, ...]:
+    """The keys of a group among `keys`."""
+    return next(rule.keys for rule in keys if isinstance(rule, Group) and rule.key == key)
+
+
+def _whole(specs: tuple[AnyKey, ...], void: tuple[AnyKey, ...] = ()) -> tuple[AnyKey, ...]:
+    """All keys, with `specs`; those that are `void` say nothing in this kind."""
+    others = tuple(replace(rule, path="") if rule in void else rule for rule in OF_KINDS)
+    spec = Group(key="spec", source=OPERATOR, path="*", keys=(RUN_POLICY, *others, *specs), help="The job.")
+    return (API_VERSION, KIND, METADATA, spec, _map("status", "What the cluster says of it."))
+
+
+NAMES: Final = {
+    CONTAINERS.key: by("name"),
+    ENV.key: by("name"),
+    PORTS.key: by("containerPort"),
+    VOLUME_MOUNTS.key: by("mountPath"),
+    VOLUMES.key: by("name"),
+}
+"""What tells the elements of lists apart."""
+
+IDENTITIES: Final = {
+    CONTAINERS.key: "name",
+    ENV.key: "name",
+    PORTS.key: "containerPort",
+    VOLUME_MOUNTS.key: "mountPath",
+    VOLUMES.key: "name",
+}

@@ -1,0 +1,158 @@
+"""Volumes and where they are mounted ↔ shared memory and mounts.
+
+A folder of the node is its path, a claim `pvc://name/folder`, a share `nfs://server/path`.  Other volumes
+are the cluster's own and kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from jobs.dialects import amounts
+from jobs.dialects.findings import Findings
+from jobs.dialects.kubeflow import keys
+from jobs.dialects.kubeflow.resources import quantity
+from jobs.dialects.rendering import Document
+from jobs.spec import Mount, MountPurpose
+
+SHARED_MEMORY: Final = "/dev/shm"  # noqa: S108 - where Linux has it
+_CLAIM: Final = "pvc://"
+_NFS: Final = "nfs://"
+
+
+@dataclass(slots=True)
+class Places:
+    """What a pod mounts: shared memory (None when it is not told), places, and the volumes' names by path."""
+
+    shm_mib: int | None = None
+    mounts: list[Mount] = field(default_factory=list)
+    names: dict[str, str] = field(default_factory=dict)
+
+
+def read(
+    volumes: Sequence[Mapping[str, object]],
+    mounts: Sequence[Mapping[str, object]],
+    at: str,
+    findings: Findings,
+) -> Places:
+    """The places of the main container; `at` is the pointer of its pod."""
+    by_name = {str(volume.get("name")): (index, volume) for index, volume in enumerate(volumes)}
+    found = Places()
+    for mount in mounts:
+        path, name = str(mount.get("mountPath", "")), str(mount.get("name", ""))
+        index, volume = by_name.get(name, (0, None))
+        if volume is None:
+            findings.problem("no_such_volume", f"{at}/containers", keys.KUBERNETES, name=name)
+            continue
+        memory = _memory(volume)
+        if memory is not None and path == SHARED_MEMORY:
+            found.names[path] = name
+            size = memory.get("sizeLimit")
+            exact = quantity(str(size)) if size is not None else None
+            where = f"{at}/volumes/{index}/emptyDir"
+            if size is not None and exact is None:
+                findings.problem(
+                    "not_an_amount",
+                    f"{where}/sizeLimit",
+                    keys.KUBERNETES,
+                    key="sizeLimit",
+                    value=str(size)[:60],
+                )
+            elif exact is None:
+                findings.note("shared_memory_unlimited", where)
+            else:
+                found.shm_mib = amounts.whole(exact / 2**20)
+        elif (uri := _uri(volume, mount)) and path:
+            found.names[path] = name
+            found.mounts.append(Mount(uri=uri, path=path, read_only=mount.get("readOnly") is True))
+    return found
+
+
+def _memory(volume: Mapping[str, object]) -> Mapping[str, object] | None:
+    """A volume in memory."""
+    empty = volume.get("emptyDir")
+    return empty if isinstance(empty, dict) and empty.get("medium") == "Memory" else None
+
+
+def _uri(volume: Mapping[str, object], mount: Mapping[str, object]) -> str:
+    """What a volume's place is called; "" for one that only the cluster knows."""
+    folder = mount.get("subPath") or ""
+    if not isinstance(folder, str) or mount.get("subPathExpr") or mount.get("mountPropagation"):
+        return ""
+    claim, host, share = (volume.get(key) for key in ("persistentVolumeClaim", "hostPath", "nfs"))
+    if isinstance(claim, dict) and set(claim) == {"claimName"} and _is_word(claim["claimName"]):
+        return f"{_CLAIM}{claim['claimName']}{'/' if folder else ''}{folder}"
+    if folder:
+        return ""
+    if isinstance(host, dict) and set(host) == {"path"} and str(host["path"]).startswith("/"):
+        return str(host["path"])
+    if isinstance(share, dict) and set(share) == {"server", "path"} and str(share["path"]).startswith("/"):
+        return f"{_NFS}{share['server']}{share['path']}" if _is_word(share["server"]) else ""
+    return ""
+
+
+def _is_word(value: object) -> bool:
+    return isinstance(value, str) and bool(value) and "/" not in value
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """The volumes of a pod, and where its main container mounts them."""
+
+    volumes: list[Document]
+    mounts: list[Document]
+
+
+def document(mounts: Sequence[Mount], shm_mib: int, names: Mapping[str, str]) -> Written:
+    """The volumes that say the places; `names` are those that the volumes had, by path."""
+    written = Written([], [])
+    named: set[str] = set()
+    for place in _places(mounts, shm_mib):
+        path, source, folder, read_only = place
+        name = names.get(path) or _free(
+            named | set(names.values()), "shm" if path == SHARED_MEMORY else "volume"
+        )
+        if name not in named:
+            written.volumes.append({"name": name, **source})
+        named.add(name)
+        more: Document = {"readOnly": True} if read_only else {}
+        more |= {"subPath": folder} if folder else {}
+        written.mounts.append({"mountPath": path, "name": name, **more})
+    return written
+
+
+def _places(mounts: Sequence[Mount], shm_mib: int) -> Iterator[tuple[str, Document, str, bool]]:
+    """Path, volume, folder in it, and whether it is read-only."""
+    seen: set[str] = set()
+    if shm_mib != keys.DEFAULTS.shm_mib:
+        seen.add(SHARED_MEMORY)
+        memory: Document = {"medium": "Memory", "sizeLimit": amounts.memory(shm_mib)}
+        yield SHARED_MEMORY, {"emptyDir": memory}, "", False
+    for mount in mounts:
+        plain = mount.purpose is MountPurpose.DATA and not mount.id and not mount.options
+        found = _source(mount.uri) if plain and mount.path.startswith("/") else None
+        if found and mount.path not in seen:
+            seen.add(mount.path)
+            yield mount.path, found[0], found[1], mount.read_only
+
+
+def _source(uri: str) -> tuple[Document, str] | None:
+    """The volume of a place, and the folder in it."""
+    if uri.startswith("/"):
+        return {"hostPath": {"path": uri}}, ""
+    if uri.startswith(_CLAIM):
+        claim, _, folder = uri.removeprefix(_CLAIM).partition("/")
+        return ({"persistentVolumeClaim": {"claimName": claim}}, folder) if claim else None
+    if uri.startswith(_NFS):
+        server, slash, path = uri.removeprefix(_NFS).partition("/")
+        return ({"nfs": {"server": server, "path": f"/{path}"}}, "") if server and slash else None
+    return None
+
+
+def _free(taken: set[str], name: str) -> str:
+    number, free = 1, name
+    while free in taken:
+        number, free = number + 1, f"{name}-{number + 1}"
+    return free

@@ -1,0 +1,47 @@
+"""JobSpec → a Kubeflow manifest, anew or into a text that is already there."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from jobs.dialects import documents, rendering
+from jobs.dialects.base import Parsed, Rendered
+from jobs.dialects.kubeflow import keys, reading
+from jobs.dialects.kubeflow.document import document
+from jobs.dialects.rendering import Document
+from jobs.dialects.yaml_text.rules import KUBERNETES
+from jobs.spec import JobSpec
+
+NAME: Final = "kubeflow"
+
+
+class _Form:
+    """Manifests as `rendering` needs them; `as_json` where the text that was there is JSON."""
+
+    name: str = NAME
+
+    def __init__(self, *, as_json: bool) -> None:
+        self._as_json = as_json
+
+    def parse(self, text: str) -> Parsed:
+        """See `rendering.Form`."""
+        return reading.parse(text)
+
+    def document(self, spec: JobSpec, extras: Mapping[str, object]) -> Document:
+        """See `rendering.Form`."""
+        return document(spec, extras)
+
+    def written(self, whole: Document) -> str:
+        """See `rendering.Form`."""
+        return documents.write(whole, as_json=self._as_json)
+
+    def patched(self, base: str, before: Document, after: Document) -> str | None:
+        """See `rendering.Form`."""
+        return documents.patch(base, before, after, keys.IDENTITIES, KUBERNETES, reading.pick)
+
+
+def render(spec: JobSpec, extras: Mapping[str, object], base: str | None = None) -> Rendered:
+    """Write `spec`; what a manifest can't say is noted by its JobSpec path."""
+    form = _Form(as_json=base is not None and documents.is_json(base))
+    return rendering.render(form, spec, extras, base)

@@ -1,0 +1,92 @@
+"""What must hold for any Kubeflow manifest and any JobSpec that one can say."""
+
+import json
+
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from jobs import dialects
+from jobs.dialects.base import Refused
+from jobs.dialects.rendering import OF_THE_TARGET
+from jobs.spec import JobSpec
+from tests.jobs.dialects.kubeflow_strategies import kubeflow_specs, kubeflow_texts
+from tests.jobs.dialects.strategies import values
+
+KUBEFLOW = dialects.get("kubeflow")
+containers = st.lists(
+    st.dictionaries(st.sampled_from(["name", "image", "command", "env", "resources", "volumeMounts"]), values)
+)
+pods = st.builds(
+    lambda containers, volumes: {"template": {"spec": {"containers": containers, "volumes": volumes}}},
+    containers | values,
+    values,
+)
+big = settings(suppress_health_check=[HealthCheck.too_slow, HealthCheck.large_base_example], deadline=None)
+
+
+@big
+@given(kubeflow_specs())
+def test_what_a_manifest_can_say_comes_back(spec: JobSpec) -> None:
+    rendered = KUBEFLOW.render(spec, {})
+    assert [note for note in rendered.notes if note.code not in OF_THE_TARGET] == []
+    assert KUBEFLOW.parse(rendered.text).spec == spec
+
+
+@big
+@given(kubeflow_texts())
+def test_an_unchanged_manifest_stays_byte_for_byte(text: str) -> None:
+    parsed = KUBEFLOW.parse(text)
+    assert KUBEFLOW.render(parsed.spec, parsed.extras, base=text).text == text
+    assert KUBEFLOW.render(parsed.spec, parsed.extras, base=parsed.text).text == parsed.text
+
+
+@big
+@given(kubeflow_texts())
+def test_a_manifest_written_anew_says_the_same_with_its_unknown_keys(text: str) -> None:
+    parsed = KUBEFLOW.parse(text)
+    again = KUBEFLOW.parse(KUBEFLOW.render(parsed.spec, parsed.extras).text)
+    assert again.spec == parsed.spec
+    assert again.extras == parsed.extras
+
+
+@big
+@given(kubeflow_texts(), kubeflow_specs())
+def test_a_changed_manifest_says_what_it_shall_and_keeps_its_unknown_keys(text: str, spec: JobSpec) -> None:
+    parsed = KUBEFLOW.parse(text)
+    changed = KUBEFLOW.parse(KUBEFLOW.render(spec, parsed.extras, base=text).text)
+    assert changed.spec == spec
+    kept = {name for name in parsed.extras if name.startswith("/") and name.count("/") < 3}
+    kept = {name for name in kept if not name.startswith("/metadata/annotations")}
+    assert {name: changed.extras[name] for name in kept} == {name: parsed.extras[name] for name in kept}
+
+
+@big
+@given(kubeflow_texts())
+def test_the_secrets_are_gone_and_can_be_put_back(text: str) -> None:
+    parsed = KUBEFLOW.parse(text)
+    again = KUBEFLOW.with_secrets(parsed.text, parsed.secrets)
+    assert KUBEFLOW.parse(again).secrets == parsed.secrets
+    assert KUBEFLOW.parse(again).spec == parsed.spec
+    assert KUBEFLOW.parse(parsed.text).secrets == {}
+
+
+@settings(max_examples=200)
+@given(
+    st.dictionaries(
+        st.sampled_from(["apiVersion", "kind", "metadata", "spec", "x"]),
+        st.sampled_from(["kubeflow.org/v1", "PyTorchJob", "MPIJob", None, 1, []])
+        | st.dictionaries(
+            st.sampled_from(["name", "pytorchReplicaSpecs", "mpiReplicaSpecs", "runPolicy"]),
+            values | st.dictionaries(st.sampled_from(["Master", "Worker", "Other"]), values | pods),
+        ),
+    )
+)
+def test_any_object_is_read_or_refused_with_places(value: dict[str, object]) -> None:
+    text = json.dumps(value, indent=1)
+    try:
+        KUBEFLOW.parse(text)
+    except Refused as refused:
+        for problem in refused.problems:
+            assert problem.line is not None
+            assert problem.column is not None
+            assert problem.source
