@@ -113,7 +113,7 @@ RESOURCES: Final = Group(
     help="What the container is given.",
 )
 
-ENV_NAME: Final = Text(key="name", source=KUBERNETES, path="roles[].env", required=True, help="Name.")
+ENV_NAME: Final = Text(key="name", source=KUBERNETES, path="env", required=True, help="Name.")
 ENV_VALUE: Final = Text(key="value", source=KUBERNETES, path="roles[].env", blank=True, help="Value.")
 ENV: Final = Records(
     key="env",

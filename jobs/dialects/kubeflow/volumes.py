@@ -132,10 +132,11 @@ def _places(mounts: Sequence[Mount], shm_mib: int) -> Iterator[tuple[str, Docume
         yield SHARED_MEMORY, {"emptyDir": memory}, "", False
     for mount in mounts:
         plain = mount.purpose is MountPurpose.DATA and not mount.id and not mount.options
-        found = _source(mount.uri) if plain and mount.path.startswith("/") else None
-        if found and mount.path not in seen:
-            seen.add(mount.path)
-            yield mount.path, found[0], found[1], mount.read_only
+        path = mount.path or mount.uri  # a folder of the node without a path is mounted where it is
+        found = _source(mount.uri) if plain and path.startswith("/") else None
+        if found and path not in seen:
+            seen.add(path)
+            yield path, found[0], found[1], mount.read_only
 
 
 def _source(uri: str) -> tuple[Document, str] | None:

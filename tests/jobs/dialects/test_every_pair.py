@@ -11,11 +11,12 @@ from jobs.dialects.rendering import OF_THE_TARGET
 from jobs.spec import CompletionPolicy, JobSpec, Resources, TaskRole
 from tests.jobs.dialects.aihc_strategies import aihc_specs
 from tests.jobs.dialects.dlc_strategies import dlc_specs
+from tests.jobs.dialects.kubeflow_strategies import kubeflow_specs
 from tests.jobs.dialects.params_strategies import params_specs
 from tests.jobs.dialects.sbatch_strategies import sbatch_specs
 from tests.jobs.dialects.strategies import v1_specs
 
-any_spec = st.one_of(v1_specs(), dlc_specs(), params_specs(), aihc_specs(), sbatch_specs())
+any_spec = st.one_of(v1_specs(), dlc_specs(), params_specs(), aihc_specs(), sbatch_specs(), kubeflow_specs())
 few = settings(
     max_examples=60,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.large_base_example],
