@@ -11,6 +11,7 @@ from jobs.dialects.kubeflow import commands, keys, kinds, names, nodes, resource
 from jobs.dialects.kubeflow.kinds import ALWAYS, NEVER, ON_FAILURE, V1, V2BETA1, WORKER_COMMANDS, Kind
 from jobs.dialects.leftovers import put_back
 from jobs.dialects.rendering import Document
+from jobs.dialects.spans import split
 from jobs.dialects.spelling import respelled
 from jobs.spec import JobSpec, RetryPolicy, TaskRole
 
@@ -27,14 +28,48 @@ VOLUMES: Final = "volumes"
 BACKOFF: Final = "backoff"
 """An extra: a backoffLimit beside roles of which none is ever started again."""
 
+_SPECS: Final = frozenset(kind.specs for kind in kinds.KINDS)
+_OF_TENSORFLOW: Final = frozenset({f"/spec/{keys.SUCCESS_POLICY.key}", f"/spec/{keys.DYNAMIC.key}"})
+"""What says something in a TFJob, and is only kept in the others."""
+
 _PORT_NAME: Final = re.compile(r"(?=[a-z0-9\-]*[a-z])[a-z0-9](?:[a-z0-9\-]{0,13}[a-z0-9])?")
 
 
 def document(spec: JobSpec, extras: Mapping[str, object]) -> Document:
     """The manifest, with `extras` put back and keys spelled as they were."""
     whole = plain(spec, extras)
-    put_back(whole, extras, keys.NAMES)
+    put_back(whole, _fitting(extras, whole, _resized(spec, extras)), keys.NAMES)
     return respelled(whole, extras)
+
+
+def _resized(spec: JobSpec, extras: Mapping[str, object]) -> set[str]:
+    """The roles whose requests, beside limits, were for other amounts."""
+    called = kinds.types(kinds.kind_for(spec), [(role.name, role.replicas) for role in spec.roles])
+    kept = extras.get(ROLES)
+    spelled = kept if isinstance(kept, dict) else {}
+    return {
+        name
+        for name, role in zip(called, spec.roles, strict=True)
+        if _of(spelled, name).get("sized") != resources.size(role.resources)
+    }
+
+
+def _fitting(extras: Mapping[str, object], whole: Document, resized: set[str]) -> dict[str, object]:
+    """The extras without those of roles that are gone, or of another kind, and old requests."""
+    kind = kinds.BY_NAME[str(whole[keys.KIND.key])]
+    spec = whole["spec"]
+    there = spec.get(kind.specs) if isinstance(spec, dict) else None
+    roles = there if isinstance(there, dict) else {}
+    kept = {}
+    for name, value in extras.items():
+        tokens = split(name) if name.startswith("/") else []
+        of_a_role = len(tokens) > 1 and tokens[0] == "spec" and tokens[1] in _SPECS
+        gone = of_a_role and (tokens[1] != kind.specs or (len(tokens) > 2 and tokens[2] not in roles))
+        if of_a_role and len(tokens) > 8 and tokens[7:9] == ["resources", "requests"]:
+            gone = gone or (tokens[2] in resized and resources.is_neutral(tokens[-1]))
+        if not gone and not (kind.name == "TFJob" and name in _OF_TENSORFLOW):
+            kept[name] = value
+    return kept
 
 
 def plain(spec: JobSpec, extras: Mapping[str, object]) -> Document:

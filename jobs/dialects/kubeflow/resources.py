@@ -58,6 +58,16 @@ def is_gpu(name: str) -> bool:
     return bool(_GPU.fullmatch(name) or _OTHER_GPU.fullmatch(name))
 
 
+def size(has: Resources) -> list[int]:
+    """The amounts by which it is told whether requests beside limits still fit them."""
+    return [has.cpu_milli, has.memory_mib, has.disk_mib, has.gpus, int(has.rdma)]
+
+
+def is_neutral(name: str) -> bool:
+    """Whether a resource fills a field of `Resources`."""
+    return bool(_field(name))
+
+
 def read(
     limits: Mapping[str, object], requests: Mapping[str, object], pointer: str, findings: Findings
 ) -> Given:

@@ -211,6 +211,7 @@ class _Container:
         rdma = next((name for name in names if name.startswith("rdma/")), keys.RDMA)
         return {
             **({"silent": silent} if silent else {}),
+            **({"sized": resources.size(given.resources)} if self._size.bag(keys.REQUESTS) else {}),
             **({"gpu": gpu} if gpu != keys.GPU else {}),
             **({"rdma": rdma} if rdma != keys.RDMA else {}),
         }

@@ -38,6 +38,8 @@ class _Form:
 
     def patched(self, base: str, before: Document, after: Document) -> str | None:
         """See `rendering.Form`."""
+        if before[keys.KIND.key] != after[keys.KIND.key]:
+            return None
         return documents.patch(base, before, after, keys.IDENTITIES, KUBERNETES, reading.pick)
 
 
