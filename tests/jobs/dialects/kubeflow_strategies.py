@@ -99,7 +99,7 @@ def _role(draw: st.DrawFn, name: str, kind: Kind) -> TaskRole:
 
 
 objects = st.lists(st.fixed_dictionaries({"key": labels}, optional={"operator": labels}), max_size=2)
-volumes = [
+volumes: list[dict[str, Any]] = [
     {"emptyDir": {"medium": "Memory", "sizeLimit": "2Gi"}},
     {"emptyDir": {"medium": "Memory"}},
     {"emptyDir": {}},
@@ -148,7 +148,7 @@ ENV = st.lists(
         {"name": env_names, "valueFrom": st.just({"fieldRef": {"fieldPath": "status.podIP"}})}
     ),
     max_size=3,
-    unique_by=lambda each: each["name"],
+    unique_by=lambda each: str(each["name"]),
 )
 OWN: dict[str, Any] = {
     "/command": commands,

@@ -1,0 +1,273 @@
+"""How Kubeflow manifests are understood, written and changed."""
+
+from typing import Any
+
+import pytest
+import yaml
+
+from jobs import dialects
+from jobs.dialects.base import Problem, Refused
+from jobs.spec import CompletionPolicy, Framework, JobSpec, Mount, Resources, RetryPolicy, TaskRole
+from tests.jobs.dialects.sample_fields import samples
+
+KUBEFLOW = dialects.get("kubeflow")
+TEXT = """\
+# Mine.
+apiVersion: kubeflow.org/v1
+kind: PyTorchJob
+metadata:
+  name: simple
+spec:
+  pytorchReplicaSpecs:
+    Worker:
+      replicas: 2   # as ever
+      restartPolicy: Never
+      template:
+        spec:
+          containers:
+            - name: pytorch
+              image: torch
+              command: [python, train.py]
+              resources:
+                limits: {cpu: 4, memory: 16Gi, nvidia.com/gpu: 1}
+"""
+
+
+def container(**more: Any) -> JobSpec:
+    value = yaml.safe_load(TEXT)
+    pod = value["spec"]["pytorchReplicaSpecs"]["Worker"]["template"]["spec"]
+    pod["containers"][0] |= more
+    return KUBEFLOW.parse(yaml.safe_dump(value)).spec
+
+
+def problems(text: str) -> list[Problem]:
+    with pytest.raises(Refused) as caught:
+        KUBEFLOW.parse(text)
+    return list(caught.value.problems)
+
+
+def job(kind: str, roles: dict[str, int], **spec: Any) -> JobSpec:
+    specs = {"PyTorchJob": "pytorch", "TFJob": "tf", "MPIJob": "mpi", "XGBoostJob": "xgb"}
+    names = {"PyTorchJob": "pytorch", "TFJob": "tensorflow", "MPIJob": "mpi", "XGBoostJob": "xgboost"}
+    pod = {"spec": {"containers": [{"name": names[kind], "image": "i", "command": ["x"]}]}}
+    found = {role: {"replicas": count, "template": pod} for role, count in roles.items()}
+    value = {
+        "apiVersion": "kubeflow.org/v1",
+        "kind": kind,
+        "metadata": {"name": "a"},
+        "spec": {f"{specs[kind]}ReplicaSpecs": found, **spec},
+    }
+    return KUBEFLOW.parse(yaml.safe_dump(value)).spec
+
+
+def test_a_pod_becomes_a_replica() -> None:
+    spec = KUBEFLOW.parse(TEXT).spec
+    assert spec == JobSpec(
+        name="simple",
+        framework=Framework.PYTORCH,
+        roles=(
+            TaskRole(
+                name="Worker",
+                replicas=2,
+                command="python train.py",
+                image="torch",
+                resources=Resources(cpu_milli=4000, memory_mib=16384, gpus=1),
+            ),
+        ),
+    )
+
+
+@pytest.mark.parametrize(
+    ("command", "args", "shell"),
+    [
+        (["python", "a b.py"], [], "python 'a b.py'"),
+        (["torchrun"], ["--nodes=$(WORLD_SIZE)", "$(date)"], "torchrun --nodes=\"${WORLD_SIZE}\" '$(date)'"),
+        (["sh", "-c", "echo $(hostname) $$HOME $(A)"], [], "echo $(hostname) $HOME ${A}"),
+        (["/bin/bash", "-c"], ["one && two"], "one && two"),
+        (["bash", "-c", "one", "two"], [], "bash -c one two"),
+    ],
+)
+def test_a_command_in_words_becomes_a_shells(command: list[str], args: list[str], shell: str) -> None:
+    spec = container(command=command, args=args, env=[{"name": "A", "value": "1"}])
+    assert spec.roles[0].command == shell
+
+
+@pytest.mark.parametrize(
+    ("limits", "expected"),
+    [
+        ({"cpu": "500m"}, {"cpu_milli": 500}),
+        ({"cpu": 1.5}, {"cpu_milli": 1500}),
+        ({"cpu": "1e1"}, {"cpu_milli": 10_000}),
+        ({"memory": "1536Mi"}, {"memory_mib": 1536}),
+        ({"memory": 1073741824}, {"memory_mib": 1024}),
+        ({"memory": "0.5Gi"}, {"memory_mib": 512}),
+        ({"memory": "1Ti", "ephemeral-storage": "10Gi"}, {"memory_mib": 2**20, "disk_mib": 10_240}),
+        ({"amd.com/gpu": "2", "rdma/hca_shared": 1}, {"gpus": 2, "rdma": True}),
+    ],
+)
+def test_quantities(limits: dict[str, Any], expected: dict[str, Any]) -> None:
+    has = container(resources={"limits": limits}).roles[0].resources
+    assert {name: getattr(has, name) for name in expected} == expected
+
+
+def test_requests_count_where_there_is_no_limit() -> None:
+    has = (
+        container(resources={"limits": {"cpu": 2}, "requests": {"cpu": 1, "memory": "2Gi"}})
+        .roles[0]
+        .resources
+    )
+    assert (has.cpu_milli, has.memory_mib) == (2000, 2048)
+
+
+@pytest.mark.parametrize(
+    ("kind", "roles", "more", "ends"),
+    [
+        ("PyTorchJob", {"Worker": 3}, {}, {"Worker": None}),
+        ("PyTorchJob", {"Master": 1, "Worker": 3}, {}, {"Master": 1, "Worker": None}),
+        ("TFJob", {"Worker": 3}, {}, {"Worker": 1}),
+        ("TFJob", {"Worker": 3}, {"successPolicy": "AllWorkers"}, {"Worker": None}),
+        ("TFJob", {"PS": 2, "Worker": 3}, {"successPolicy": "AllWorkers"}, {"PS": None, "Worker": 3}),
+        ("TFJob", {"Chief": 1, "Worker": 3}, {}, {"Chief": 1, "Worker": None}),
+        ("MPIJob", {"Launcher": 1, "Worker": 3}, {}, {"Launcher": 1, "Worker": None}),
+        ("XGBoostJob", {"Master": 1, "Worker": 3}, {}, {"Master": 1, "Worker": None}),
+    ],
+)
+def test_when_a_job_has_succeeded(
+    kind: str, roles: dict[str, int], more: dict[str, Any], ends: dict[str, int | None]
+) -> None:
+    found = {role.name: role.completion.min_succeeded for role in job(kind, roles, **more).roles}
+    assert found == ends
+
+
+def test_workers_that_come_and_go_may_fail() -> None:
+    roles = job("TFJob", {"Chief": 1, "Worker": 3}, enableDynamicWorker=True).roles
+    assert roles[1].completion == CompletionPolicy(min_failed=None)
+
+
+@pytest.mark.parametrize(
+    ("policy", "backoff", "retry"),
+    [
+        ("Never", None, RetryPolicy()),
+        ("Never", 4, RetryPolicy()),
+        ("OnFailure", 4, RetryPolicy(limit=4)),
+        ("OnFailure", None, RetryPolicy(limit=None)),
+        (None, None, RetryPolicy(limit=None)),
+        ("Always", None, RetryPolicy(limit=None, on_success=True)),
+    ],
+)
+def test_what_is_started_again(policy: str | None, backoff: int | None, retry: RetryPolicy) -> None:
+    text = TEXT.replace(
+        "restartPolicy: Never", f"restartPolicy: {policy}" if policy else "{}: {}".format("x", 1)
+    )
+    if backoff is not None:
+        text = text.replace("spec:\n  py", f"spec:\n  runPolicy: {{backoffLimit: {backoff}}}\n  py")
+    assert KUBEFLOW.parse(text).spec.retry == retry
+
+
+def test_workers_of_an_mpi_job_have_a_command_of_their_own() -> None:
+    text = samples("kubeflow")["mpi.yaml"]
+    parsed = KUBEFLOW.parse(text)
+    assert [role.command for role in parsed.spec.roles] == [
+        "mpirun -n 4 /home/mpiuser/pi",
+        "/usr/sbin/sshd -De",
+    ]
+    assert "other_documents" in {note.code for note in parsed.notes}
+    again = KUBEFLOW.render(parsed.spec, parsed.extras).text
+    assert "sshd" not in again
+    assert "kubeflow.org/v2beta1" in again
+
+
+def test_what_a_pod_mounts() -> None:
+    spec = KUBEFLOW.parse(samples("kubeflow")["pytorch.yaml"]).spec
+    assert spec.mounts == (
+        Mount(uri="pvc://datasets/imagenet", path="/data", read_only=True),
+        Mount(uri="/mnt/scratch", path="/scratch"),
+        Mount(uri="nfs://files.example.com/export", path="/export"),
+    )
+    worker = spec.role("Worker")
+    assert worker.resources.shm_mib == 64 * 1024
+    assert worker.nodes.never == ("gpu-07",)
+    assert worker.resources.gpu_type == "NVIDIA-A100-SXM4-80GB"
+    assert (spec.quota, spec.hold, spec.grace_s, spec.time_limit_s) == ("gpu", True, 90, 86_400)
+
+
+def test_what_is_not_run_is_told() -> None:
+    parsed = KUBEFLOW.parse(samples("kubeflow")["pytorch.yaml"])
+    told = {note.code for note in parsed.notes}
+    assert {"container_kept", "value_of_cluster", "mounts_shared", "limit_taken", "kept_unused"} <= told
+    kept = {str(note.params["key"]) for note in parsed.notes if note.code == "kept_unused"}
+    assert {"initContainers", "tolerations", "imagePullSecrets", "namespace", "elasticPolicy"} <= kept
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "code", "place", "cured"),
+    [
+        ("kind: PyTorchJob", "kind: PytorchJob", "not_a_choice", (3, 7), True),
+        ("kubeflow.org/v1", "kubeflow.org/v1beta2", "not_a_choice", (2, 13), True),
+        ("name: simple", "name: My_Job", "bad_label", (5, 9), True),
+        ("name: simple", "labels: {}", "required", (5, 3), False),
+        ("Worker:", "Server:", "not_a_role", (9, 7), False),
+        ("replicas: 2", "replicas: two", "wrong_type", (9, 17), True),
+        ("replicas: 2", "replicas: 0", "too_small", (9, 17), True),
+        ("16Gi", "16 gigs", "not_an_amount", (18, 42), False),
+        ("command: [python, train.py]", "args: [x]", "image_decides", (14, 15), False),
+        ("image: torch", "volumeMounts: [{name: v, mountPath: /v}]", "no_such_volume", (14, 13), False),
+        ("# Mine.", "kind: TFJob\n---", "yaml_documents", (1, 1), False),
+    ],
+)
+def test_what_is_wrong_has_a_place_a_source_and_where_possible_a_cure(
+    before: str, after: str, code: str, place: tuple[int, int], cured: bool
+) -> None:
+    text = TEXT.replace(before, after, 1)
+    found = [problem for problem in problems(text) if problem.code == code]
+    assert [(each.line, each.column) for each in found] == [place]
+    assert found[0].source
+    assert (found[0].fix is not None) == cured
+    if found[0].fix:
+        assert KUBEFLOW.parse(KUBEFLOW.apply_fixes(text, [found[0].fix])).spec.name
+
+
+def test_a_job_without_roles_lacks_them() -> None:
+    bare = TEXT.partition("  pytorchReplicaSpecs")[0]
+    assert [each.code for each in problems(f"{bare}  runPolicy: {{}}\n")] == ["required"]
+    assert [each.code for each in problems(f"{bare}  pytorchReplicaSpecs: {{}}\n")] == ["required"]
+
+
+def test_a_job_that_lacks_its_launcher_is_told_so() -> None:
+    text = KUBEFLOW.render(job("MPIJob", {"Worker": 2}), {}).text
+    lacking = [
+        note.params["lacking"] for note in KUBEFLOW.parse(text).notes if note.code == "condition_unmet"
+    ]
+    assert lacking == ["Launcher"]
+
+
+def test_another_value_changes_its_line_only() -> None:
+    parsed = KUBEFLOW.parse(TEXT)
+    role = parsed.spec.roles[0].model_copy(update={"replicas": 4})
+    wanted = parsed.spec.model_copy(update={"name": "other", "roles": (role,)})
+    after = KUBEFLOW.render(wanted, parsed.extras, base=TEXT).text
+    assert after == TEXT.replace("replicas: 2 ", "replicas: 4 ").replace("name: simple", "name: other")
+
+
+def test_names_and_roles_of_other_systems_are_fitted_in() -> None:
+    roles = (
+        TaskRole(name="ps_server", replicas=2, command="ps", image="i"),
+        TaskRole(name="worker", replicas=2, command="w", image="i"),
+        TaskRole(name="tensorboard", command="t", image="i"),
+    )
+    rendered = KUBEFLOW.render(JobSpec(name="MNIST on_GPUs", roles=roles), {})
+    said = KUBEFLOW.parse(rendered.text).spec
+    assert said.name == "mnist-on-gpus"
+    assert [(role.name, role.command) for role in said.roles] == [
+        ("PS", "ps"),
+        ("Worker", "w"),
+        ("Chief", "t"),
+    ]
+    assert {note.pointer for note in rendered.notes} >= {"/name", "/framework", "/roles/0/name"}
+
+
+def test_a_manifest_is_recognised_by_its_kind() -> None:
+    assert dialects.detect(TEXT)[0].why == "kind"
+    assert dialects.detect(TEXT.replace("kind: PyTorchJob", "kind: JAXJob"))[0].why == "api_group"
+    assert dialects.detect(TEXT + "\t- [")[0].why == "keys_seen"
+    assert KUBEFLOW.sniff("apiVersion: batch/v1\nkind: Job\n") is None
