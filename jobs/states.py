@@ -136,6 +136,8 @@ class ReasonCode(StrEnum):
     START_FAILED = "start_failed"
     IMAGE_FAILED = "image_failed"
     MOUNT_FAILED = "mount_failed"
+    CODE_FAILED = "code_failed"
+    REQUIREMENTS_FAILED = "requirements_failed"
     PORT_CONFLICT = "port_conflict"
     WRAPPER_LOST = "wrapper_lost"
     MACHINE_RESTARTED = "machine_restarted"
@@ -180,6 +182,8 @@ ENDINGS: Final[Mapping[ReasonCode, Ending]] = MappingProxyType(
         ReasonCode.START_FAILED: Ending(State.FAILED, Retry.COUNTED),
         ReasonCode.IMAGE_FAILED: Ending(State.FAILED, Retry.COUNTED),
         ReasonCode.MOUNT_FAILED: Ending(State.FAILED, Retry.NEVER),
+        ReasonCode.CODE_FAILED: Ending(State.FAILED, Retry.COUNTED),
+        ReasonCode.REQUIREMENTS_FAILED: Ending(State.FAILED, Retry.COUNTED),
         ReasonCode.PORT_CONFLICT: Ending(State.FAILED, Retry.TRANSIENT),
         ReasonCode.WRAPPER_LOST: Ending(State.FAILED, Retry.COUNTED),
         ReasonCode.MACHINE_RESTARTED: Ending(State.FAILED, Retry.COUNTED),

@@ -150,7 +150,12 @@ _SENTENCES: Final[Mapping[ReasonCode, tuple[str, ...]]] = {
             "again, so that it can't run twice."
         ),
     ),
-    ReasonCode.STARTING: (_("The cluster has it; its tasks are being started."),),
+    ReasonCode.STARTING: (
+        _("The cluster has it; the image %(image_about)s is being fetched."),
+        _("The cluster has it; its code is being fetched from %(code_about)s."),
+        _("The cluster has it; its Python packages are being installed: %(packages_about)s."),
+        _("The cluster has it; its tasks are being started."),
+    ),
     ReasonCode.RUNNING: (_("Its tasks are running."),),
     ReasonCode.ENGINE_QUEUE: (
         _("Waits in the cluster's own queue: %(detail)s"),
@@ -205,6 +210,16 @@ _SENTENCES: Final[Mapping[ReasonCode, tuple[str, ...]]] = {
         _("A place that it mounts could not be used: %(error)s"),
         _("A place that it mounts could not be used."),
     ),
+    ReasonCode.CODE_FAILED: (
+        _("The code of task %(task)s could not be fetched: %(error)s"),
+        _("Its code could not be fetched: %(error)s"),
+        _("Its code could not be fetched."),
+    ),
+    ReasonCode.REQUIREMENTS_FAILED: (
+        _("The Python packages of task %(task)s could not be installed: %(error)s"),
+        _("Its Python packages could not be installed: %(error)s"),
+        _("Its Python packages could not be installed."),
+    ),
     ReasonCode.PORT_CONFLICT: (
         _("Port %(port)s was taken by something else while it started."),
         _("A port it needed was taken by something else while it started."),
@@ -256,7 +271,8 @@ def _placed(why: str, params: Params) -> str:
 
 def _in_words(code: ReasonCode, params: Params) -> dict[str, object]:
     """The parameters that are amounts, tasks or ends, as they are read."""
-    words: dict[str, object] = {"error": params.get("error") or params.get("detail"), **_task(params)}
+    error, step = params.get("error") or params.get("detail"), params.get("step")
+    words: dict[str, object] = {"error": error, f"{step}_about": params.get("about"), **_task(params)}
     if code in _AMOUNTS:
         words |= _amounts(params)
     ahead, limit_s, limit_mib = params.get("ahead"), params.get("limit_s"), params.get("limit_mib")

@@ -70,6 +70,24 @@ _SENTENCES: Final = {
             "namespaces."
         ),
     ),
+    "code_too_large": (
+        _("Refused: the code in %(place)s is larger than the %(most_mb)s MB that it may be."),
+    ),
+    "code_unknown": (
+        _(
+            "Refused: nobody has said where code %(id)s is to be had here; an admin may do so in the "
+            "cluster's settings (%(setting)s)."
+        ),
+    ),
+    "code_not_allowed": (
+        _(
+            "Refused: code may not be fetched from %(place)s here; an admin may allow it in the cluster's "
+            "settings (%(setting)s)."
+        ),
+    ),
+    "code_address": (_("Refused: %(place)s is no address of a repository."),),
+    "code_ref": (_("Refused: %(name)s can't be the name of a branch, a tag or a commit."),),
+    "code_no_git": (_("Refused: there is no git here to fetch %(place)s with; an admin may install it."),),
     "mount_unsteady": (
         _(
             "Refused: with this machine's container engine a job can only mount a folder that is itself "

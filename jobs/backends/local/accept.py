@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from jobs.backends.base import Gpu, NotSent, Refused, Submission
-from jobs.backends.local import gpus, isolation, processes, stage
+from jobs.backends.local import coding, gpus, isolation, processes, stage
 from jobs.backends.local.config import LocalConfig
 from jobs.backends.local.environment import IMPLICIT_PORTS, LOCATION_VARIABLES
 from jobs.backends.local.folders import Asker
@@ -18,6 +18,7 @@ from jobs.backends.local.machine import Total
 from jobs.backends.local.places import Ground, Layer
 from jobs.backends.local.plan import Counts, House, Plan, Role, Slot, Warned
 from jobs.backends.local.ports import NoneFree, Picker
+from jobs.backends.local.provisions import Packages
 from jobs.dialects import placeholders
 from jobs.spec import JobSpec, Port, TaskRole
 from jobs.states import Params, Reason, ReasonCode
@@ -40,7 +41,7 @@ class Means:
 def refuse_impossible(submission: Submission, config: LocalConfig, means: Means) -> Layer:
     """Raise Refused for what this machine will never run, however long one waits; else what is laid in."""
     spec = submission.spec
-    for name in _secrets_named(spec):
+    for name in _secrets_named(submission, config):
         if name not in submission.secrets:
             raise Refused(Reason(ReasonCode.REFUSED, {"why": "no_secret", "name": name}))
     if (field := _not_done_here(spec, config)) is not None:
@@ -90,6 +91,8 @@ def plan(submission: Submission, config: LocalConfig, means: Means, laid: Layer,
         house=_house(config, means),
         roles=tuple(roles),
         bounds=tuple(laid.bounds),
+        codes=tuple(laid.codes),
+        packages=_packages(spec, config),
     )
 
 
@@ -109,11 +112,13 @@ def _lay_in(submission: Submission, config: LocalConfig, means: Means) -> Layer:
     layer = Layer(config.places(), ground)
     for mount in spec.mounts:
         layer.lay(mount)
+    if spec.code is not None:
+        coding.lay_in(coding.told(spec.code, config.code()), config.code(), layer)
     return layer
 
 
-def secrets_of(submission: Submission) -> dict[str, Any]:
-    """What `layout.SECRETS` holds: secret environment variables, and the login for the image registry.
+def secrets_of(submission: Submission, config: LocalConfig) -> dict[str, Any]:
+    """What `layout.SECRETS` holds: secret environment variables, and logins for the image registry and code.
 
     A place with a password in it is secret as a whole, so its variable is given here and not by the plan.
     """
@@ -126,14 +131,19 @@ def secrets_of(submission: Submission) -> dict[str, Any]:
     env |= {name: values[ref.name] for name, ref in spec.secret_env.items()}
     if submission.endpoint_token:
         env[ENDPOINT_TOKEN] = submission.endpoint_token
+    found: dict[str, Any] = {"env": env}
+    if code := coding.login_of(_code_uri(spec, config)):
+        found["code"] = placeholders.fill(code, values)
     login = spec.registry_auth
-    if login is None or login.password is None:
-        return {"env": env}
-    password = values[login.password.name]
-    return {
-        "env": env,
-        "registry": {"registry": login.registry, "username": login.username, "password": password},
-    }
+    if login is not None and login.password is not None:
+        password = values[login.password.name]
+        found["registry"] = {"registry": login.registry, "username": login.username, "password": password}
+    return found
+
+
+def _code_uri(spec: JobSpec, config: LocalConfig) -> str:
+    """Where the code comes from, with the login that may be in it."""
+    return coding.told(spec.code, config.code()).uri if spec.code else ""
 
 
 def holding_of(made: Plan) -> Holding:
@@ -147,7 +157,9 @@ def holding_of(made: Plan) -> Holding:
     )
 
 
-def _secrets_named(spec: JobSpec) -> Iterator[str]:
+def _secrets_named(submission: Submission, config: LocalConfig) -> Iterator[str]:
+    spec = submission.spec
+    yield from placeholders.referenced(_code_uri(spec, config))
     yield from (ref.name for ref in spec.secret_env.values())
     if spec.registry_auth and spec.registry_auth.password:
         yield spec.registry_auth.password.name
@@ -158,8 +170,6 @@ def _secrets_named(spec: JobSpec) -> Iterator[str]:
 def _not_done_here(spec: JobSpec, config: LocalConfig) -> str | None:
     """The first thing the job asks for that would be missing when it runs; None when there is none."""
     wanted = {
-        "code": spec.code is not None,
-        "requirements": bool(spec.requirements.packages or spec.requirements.directory),
         "nodes": any(
             (role.nodes.only and config.node not in role.nodes.only) or config.node in role.nodes.never
             for role in spec.roles
@@ -230,6 +240,13 @@ def _role(role: TaskRole, slots: Sequence[Slot], shm_mib: int) -> Role:
         labels=tuple(port.label for port in role.ports),
         slots=tuple(slots),
     )
+
+
+def _packages(spec: JobSpec, config: LocalConfig) -> Packages | None:
+    asked = spec.requirements
+    if not (asked.packages or asked.directory):
+        return None
+    return Packages(asked.packages, asked.directory, config.prepare_s)
 
 
 def _house(config: LocalConfig, means: Means) -> House:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from jobs.backends.local import machine
+from jobs.backends.local.coding import Registered, Rules
 from jobs.backends.local.folders import Folders, Named
 from jobs.backends.local.isolation import Isolation
 from jobs.backends.local.places import Dataset, Known
@@ -31,7 +32,9 @@ class LocalConfig:
     a file whose time changes whenever a job changes.
 
     `folders` are those of this machine that jobs may mount, `datasets` the ids by which job files call them,
-    and `file_system` is the folder that stands for OpenPAI's default file system.
+    and `file_system` is the folder that stands for OpenPAI's default file system.  `code_from` are the
+    addresses from which code may be fetched, `code_sources` the ids by which job files call code,
+    `code_mib` its largest size, `prepare_s` the longest time that a step before the command may take.
 
     `isolation` None takes the best that works; `limits` is `auto` or `watchdog`; `engine` is `auto`,
     `podman`, `docker` or `none`, and `engine_options` go before its subcommands.
@@ -58,6 +61,10 @@ class LocalConfig:
     folders: tuple[Named, ...] = ()
     datasets: Mapping[str, Dataset] = field(default_factory=dict)
     file_system: str = ""
+    code_from: tuple[str, ...] = ()
+    code_sources: Mapping[str, Registered] = field(default_factory=dict)
+    code_mib: int = 2048
+    prepare_s: int = 1800
     python: str = sys.executable
 
     @classmethod
@@ -75,6 +82,9 @@ class LocalConfig:
         values["folders"] = tuple(Named.from_settings(path, said) for path, said in folders.items())
         datasets: Mapping[str, Any] = values.get("datasets", {})
         values["datasets"] = {name: Dataset.from_settings(said) for name, said in datasets.items()}
+        sources: Mapping[str, Any] = values.get("code_sources", {})
+        values["code_sources"] = {name: Registered(**said) for name, said in sources.items()}
+        values["code_from"] = tuple(values.get("code_from", ()))
         if values.get("file_system"):
             values["file_system"] = os.path.realpath(values["file_system"])
         if values.get("isolation"):
@@ -87,7 +97,12 @@ class LocalConfig:
 
     def places(self) -> Known:
         """What is said about places outside the job."""
-        return Known(Folders(self.folders, (str(self.hide),)), self.datasets, self.file_system)
+        folders = Folders(self.folders, (str(self.hide),))
+        return Known(folders, self.datasets, self.file_system, self.prepare_s)
+
+    def code(self) -> Rules:
+        """What is said about code that is fetched."""
+        return Rules(self.code_from, self.code_sources, self.code_mib << 20, self.prepare_s, self.path)
 
     def total(self) -> machine.Total:
         """What jobs may use of this machine."""

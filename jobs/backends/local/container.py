@@ -4,19 +4,38 @@ from __future__ import annotations
 
 import os
 import resource
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
-from jobs.backends.local import cgroups, command, engine, kernel, laying, layout, stage, trees, view
-from jobs.backends.local.errand import Errand, group_name
-from jobs.backends.local.housing import limits, own_folder
+from jobs.backends.local import (
+    cgroups,
+    command,
+    copying,
+    engine,
+    fetching,
+    housing,
+    kernel,
+    laying,
+    layout,
+    lodge,
+    pip,
+    stage,
+    trees,
+    view,
+)
+from jobs.backends.local.errand import Errand, group_name, setup_name
+from jobs.backends.local.housing import limits, own_folders
+from jobs.backends.local.isolation import Isolation
 from jobs.backends.local.keeper import Keeper
-from jobs.backends.local.outcome import Cause, Exit, code_of, now
-from jobs.backends.local.provisions import Bound, Kind
+from jobs.backends.local.outcome import Cause, Exit
+from jobs.backends.local.provisions import Bound, Code, Kind
+from jobs.backends.local.steps import Step, Steps
 from jobs.backends.local.trees import Tree
+from jobs.faults import fault
 
 _PROCESSES: Final = 32_768
-_SHOWN_BYTES: Final = 1000
 
 
 class Container:
@@ -27,11 +46,11 @@ class Container:
     def __init__(self, errand: Errand, output: int) -> None:
         self._errand, self._output = errand, output
         self._engine = engine.Engine(errand.plan.house.engine)
-        self._name = group_name(errand.plan, errand.place)
+        self._name = self._current = group_name(errand.plan, errand.place)
         self._env_file = errand.file("replicas") / layout.ENV
         self._groups = cgroups.from_the_top() if self._engine.podman else ""
         self.group = limits(errand) if self._groups else None
-        self.tree: Tree = trees.Contained(lambda: self._engine.first_process(self._name))
+        self.tree: Tree = trees.Contained(lambda: self._engine.first_process(self._current))
         self._stage = errand.file("stage")
         self._staged: dict[int, Bound] = {}
         if stage.works_for(errand.plan.house.engine):
@@ -39,39 +58,67 @@ class Container:
         kernel.become_subreaper()
 
     def prepare(self, keeper: Keeper) -> Exit | None:
+        """The replica's own folders and what is in them, and the image."""
+        own_folders(self._errand)
+        laying.close(laying.opened(self._errand))
+        steps = Steps(self._errand, self._output, keeper, self.group)
+        trouble = copying.copy_all(self._errand, steps) or self._fetch(steps)
+        return trouble or self._pull(steps) or self._install(steps)
+
+    def _pull(self, steps: Steps) -> Exit | None:
         """Fetch the image unless it is here; what the engine says meanwhile is in the replica's log."""
         image = self._errand.place.role.image
-        own_folder(self._errand, "work")
-        laying.close(laying.opened(self._errand))
         if self._engine.has_image(image):
             return None
-        before = os.lseek(self._output, 0, os.SEEK_END)
-        fetch = command.Command(_resolved(self._engine.pull(image, self._login())), dict(os.environ), "/")
-        finished = keeper.see_through(command.start(fetch, command.Streams.into(self._output), lambda: None))
-        if finished.told:
-            return now(Cause.NOT_STARTED)
-        code, number = code_of(finished.status)
-        if code == 0:
-            return None
-        said = self._errand.file("logs", ".output").read_bytes()[before:][-_SHOWN_BYTES:]
-        return now(Cause.IMAGE, code=code, signal=number, detail=said.decode(errors="replace").strip())
+        argv = _resolved(self._engine.pull(image, self._login()))
+        return steps.run(Step(Cause.IMAGE, command.Command(argv, dict(os.environ), "/"), image))
 
-    def command(self) -> command.Command:
-        """The engine's command, which stays as long as the container does."""
+    def _fetch(self, steps: Steps) -> Exit | None:
+        """Everything that git fetches: on this machine, which has one, in a view like a plain process's."""
+        errand = self._errand
+        mode = Isolation(errand.plan.house.isolation)
+        for index, code in enumerate(errand.plan.codes):
+            if code.git:
+                trouble = _fetch_one(errand, index, mode, steps, self._enter_group)
+                fault("wrapper.fetched")
+                if trouble is not None:
+                    return trouble
+        return None
+
+    def _enter_group(self) -> None:
+        if self.group:
+            self.group.enter()
+
+    def _install(self, steps: Steps) -> Exit | None:
+        """The Python packages that the job asks for, in a container like its own."""
+        packages = self._errand.plan.packages
+        if packages is None:
+            return None
+        self._current = setup_name(self._errand.plan, self._errand.place)
+        arguments = tuple(pip.arguments(packages, view.WORK))
+        program = self._run(self._current, arguments, pip.configuration())
+        trouble = steps.run(Step.of_packages(packages, program, self.enter))
+        self._engine.remove(self._current)
+        self._current = self._name
+        fault("wrapper.installed")
+        return trouble
+
+    def _run(self, name: str, arguments: tuple[str, ...], more: Mapping[str, str]) -> command.Command:
+        """A container of the job; with `arguments` for a shell instead of its command."""
         errand, role = self._errand, self._errand.place.role
         room = errand.room()
         folders = {view.WORK: str(errand.file("work")), **self._mounts()}
         if room.peers:
             folders[f"{room.peers}:ro"] = str(errand.path / layout.PEERS)
-        env = errand.environment(room)
+        env = {**more, **errand.environment(room)}
         inherited = engine.write_env(self._env_file, env)
         box = engine.Box(
-            name=self._name,
+            name=name,
             image=role.image,
             command=role.command,
             folders=folders,
             work=view.WORK,
-            owner=(errand.plan.uid, errand.plan.gid) if os.geteuid() == 0 else None,
+            owner=errand.owner if os.geteuid() == 0 else None,
             groups=f"{self._groups}/{self._name}" if self._groups else "",
             cpu_milli=role.cpu_milli,
             memory_mib=role.memory_mib,
@@ -85,23 +132,27 @@ class Container:
                 for one in errand.plan.bounds
                 if one.kind is Kind.MEMORY
             },
+            arguments=arguments,
         )
         argv = _resolved(self._engine.run(box, self._env_file, inherited))
         own = {**os.environ, **{name: env[name] for name in inherited}}
         return command.Command(argv, own, "/")
 
+    def command(self) -> command.Command:
+        """The engine's command, which stays as long as the container does."""
+        return self._run(self._name, (), {})
+
     def enter(self) -> None:
         """The engine sees to the limits; what it is to mount is put where it finds it."""
         if self._staged:
-            owner = (self._errand.plan.uid, self._errand.plan.gid)
-            stage.take(self._stage, self._staged, owner)
+            stage.take(self._stage, self._staged, self._errand.owner)
 
     def _mounts(self) -> dict[str, str]:
         """Folders of this machine and of the attempt, by the places where the container has them."""
         pairs = list(enumerate(self._errand.plan.bounds))
         found = {index: bound.source for index, bound in pairs if bound.on_this_machine}
         found |= {
-            index: str(laying.empty_folder(self._errand, index))
+            index: str(laying.own_folder(self._errand, index))
             for index, bound in pairs
             if bound.kind is Kind.EMPTY
         }
@@ -128,6 +179,32 @@ class Container:
         path = self._errand.file("replicas") / layout.LOGIN
         engine.write_login(path, login["registry"], login["username"], login["password"])
         return path
+
+
+def _fetch_one(
+    errand: Errand, index: int, mode: Isolation, steps: Steps, enter: Callable[[], None]
+) -> Exit | None:
+    code = errand.plan.codes[index]
+    bound = errand.plan.bounds[code.bound]
+    tmp, path = str(errand.file("tmp")), errand.plan.house.path
+
+    def seen(code: Code) -> str:
+        return str(laying.own_folder(errand, code.bound))
+
+    if mode is Isolation.NONE:
+        site = fetching.Site(tmp, str(errand.path), path, seen, seen, enter)
+        return fetching.fetch(errand, index, code.uri or code.folder, site, steps)
+
+    def take() -> None:
+        folder = os.open(seen(code), os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW)
+        laid = (view.Laid(bound.path, folder), *fetching.sources(errand))
+        view.take(housing.view_of(errand, mode, laid))
+
+    def wrap(program: command.Command) -> command.Command:
+        return replace(program, argv=(), owner=None, instead=lambda: lodge.run(mode, take, program))
+
+    site = fetching.Site(view.TMP, view.HOUSE, path, lambda _: bound.path, seen, enter, wrap)
+    return fetching.fetch(errand, index, code.uri or fetching.source_place(index), site, steps)
 
 
 def _resolved(argv: list[str]) -> list[str]:

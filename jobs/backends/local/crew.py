@@ -11,7 +11,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Final
 
-from jobs.backends.local import environment, layout, people, processes, wrapper
+from jobs.backends.local import environment, git, layout, people, processes, wrapper
 from jobs.backends.local.errand import NEWS, Errand
 from jobs.backends.local.files import Folder
 from jobs.backends.local.outcome import Cause
@@ -68,6 +68,9 @@ class Crew:
             self.give_up_waiting()
             return
         fault("supervisor.before_start")
+        for one in waiting:
+            if one.was_tried():
+                one.clear_away()
         self._write_common_files()
         sent = [(one, self._send_out(one)) for one in waiting]
         for one, pid in sent:
@@ -95,7 +98,7 @@ class Crew:
         """See what nobody tells: starts under an earlier supervisor's wrappers, frozen ones."""
         for one in self._holds.values():
             one.thaw()
-            if one.has_just_started():
+            if one.has_news():
                 self._changed()
 
     def poke(self) -> None:
@@ -123,7 +126,7 @@ class Crew:
     def _hear_news(self) -> None:
         with contextlib.suppress(BlockingIOError):
             for (position,) in NEWS.iter_unpack(os.read(self._news, NEWS.size * 4096)):
-                if self.watched[position].has_just_started():
+                if self.watched[position].has_news():
                     self._changed()
 
     def _send_out(self, one: Watched) -> int | None:
@@ -154,6 +157,7 @@ class Crew:
         elif self.ending or one.tries >= TRIES:
             self._give_up(one, Cause.NOT_STARTED if self.ending else Cause.START)
         else:
+            one.clear_away()
             pid = self._send_out(one)
             if pid is not None:
                 one.take(pid)
@@ -171,6 +175,9 @@ class Crew:
 
     def _write_common_files(self) -> None:
         people.write(self._plan, self._path)
+        if any(code.git for code in self._plan.codes):
+            (self._path / git.CONFIG).write_text(git.CONFIG_TEXT, encoding="utf-8")
+            (self._path / git.CONFIG).chmod(0o644)
         rest = environment.fitting(environment.peers(self._plan))[1]
         if rest:
             (self._path / layout.PEERS).write_text(environment.as_shell(rest), encoding="utf-8")

@@ -14,10 +14,15 @@ from functools import cache
 from pathlib import Path
 from typing import Final
 
+from jobs.backends.local.pip import BIN
+
 _TIMEOUT_S: Final = 60
 _CGROUP2: Final = Path("/sys/fs/cgroup/cgroup.controllers")
 
-_EITHER_SHELL: Final = 'if [ -x /bin/bash ]; then exec /bin/bash -c "$0"; else exec /bin/sh -c "$0"; fi'
+_EITHER_SHELL: Final = (
+    f'[ -z "${BIN}" ] || PATH="${BIN}:$PATH"; '
+    'if [ -x /bin/bash ]; then exec /bin/bash -c "$0"; else exec /bin/sh -c "$0"; fi'
+)
 """Images that have no bash get the shell they have."""
 
 
@@ -50,7 +55,8 @@ def _answers(command: Sequence[str]) -> bool:
 class Box:
     """One container: `folders` maps places in it to the host's, `groups` is the control group it is put
     below (then that one has the limits); `owner` (uid, gid) None is a rootless engine's own user.
-    `memory` maps places to the MiB of a file system in memory.
+    `memory` maps places to the MiB of a file system in memory.  With `arguments`, a shell script and what
+    follows it, those are run instead of the command.
     """
 
     name: str
@@ -68,6 +74,7 @@ class Box:
     processes: int
     gpus: tuple[int, ...]
     memory: Mapping[str, int] = field(default_factory=dict)
+    arguments: tuple[str, ...] = ()
 
 
 class Engine:
@@ -119,8 +126,7 @@ class Engine:
             "--entrypoint=/bin/sh",
             box.image,
             "-c",
-            _EITHER_SHELL,
-            box.command,
+            *(box.arguments or (_EITHER_SHELL, box.command)),
         ]
 
     def first_process(self, name: str) -> int | None:

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, NoReturn
 
-from jobs.backends.local import cgroups, inside, kernel, layout, leader, processes
+from jobs.backends.local import cgroups, inside, kernel, layout, leader, pip, processes
 from jobs.backends.local.command import Command, own_shell
 from jobs.backends.local.files import Folder
 from jobs.backends.local.inside import Shut
@@ -159,7 +159,7 @@ def find(path: Path, role: str, index: int) -> Entry:
     env = errand.environment(room)
     if errand.contained:
         box, name = replica.container()
-        env = {**box.variables(name), **env}
+        env = pip.on_path({**box.variables(name), **env})
     owner = (errand.plan.uid, errand.plan.gid) if replica.alone else None
     flags = _foreign(pid) if replica.alone else 0
     list_ = None if replica.alone else errand.file("replicas") / layout.SESSIONS

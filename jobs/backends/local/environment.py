@@ -14,6 +14,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from jobs.backends.local import pip
 from jobs.backends.local.plan import Place, Plan, Role, Slot
 from jobs.backends.local.targets import WORK
 
@@ -66,6 +67,8 @@ def build(
     env.update(plan.env)
     env.update(place.role.env)
     env.update(secrets)
+    if plan.packages is not None:
+        env.update(pip.visible(env, room.work))
     env.update(_gpus(place.slot))
     env[MARK] = mark(plan, place)
     return env

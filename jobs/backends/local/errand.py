@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 import struct
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -17,7 +19,7 @@ from jobs.backends.local.plan import Place, Plan
 from jobs.backends.local.processes import Identity
 
 NEWS: Final = struct.Struct("I")
-"""What a wrapper writes to the supervisor when it has started its command: its position."""
+"""What a wrapper writes to the supervisor when there is news of its replica: its position."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +27,7 @@ class Errand:
     """One replica of a plan.
 
     `told` is what is said of all replicas, the same for each; `secrets` is what `layout.SECRETS` holds;
-    `news` is a pipe to the supervisor, for the position of a replica that has started.
+    `news` is a pipe to the supervisor, for the position of a replica that has something new.
     """
 
     plan: Plan
@@ -64,6 +66,26 @@ class Errand:
         """The replica's whole environment."""
         return environment.build(self.plan, self.place, self.told, room, self.secrets.get("env", {}))
 
+    def marked(self) -> dict[str, str]:
+        """What tells the processes that prepare the replica as its own."""
+        return {environment.MARK: environment.mark(self.plan, self.place)}
+
+    @property
+    def owner(self) -> tuple[int, int]:
+        """The user and group id of the job."""
+        return self.plan.uid, self.plan.gid
+
+    def tell(self, doing: Mapping[str, str]) -> None:
+        """Say what is being done for the replica before its command."""
+        with self.folder.sub("replicas") as replicas, replicas.sub(self.place.name) as mine:
+            mine.write(layout.STEP, dict(doing), durable=False)
+        self.announce()
+
+    def announce(self) -> None:
+        """Have the supervisor look at the replica's files."""
+        with contextlib.suppress(OSError):  # full, or the supervisor is away: it will look by itself
+            os.write(self.news, NEWS.pack(self.place.position))
+
     def file(self, kind: str, suffix: str = "") -> Path:
         """The replica's own file or folder of a kind (`work`, `logs` …)."""
         return self.path / kind / f"{self.place.name}{suffix}"
@@ -88,3 +110,8 @@ class Errand:
 def group_name(plan: Plan, place: Place) -> str:
     """What a replica's control groups, and its container, are called."""
     return f"{plan.key}.{place.name}"
+
+
+def setup_name(plan: Plan, place: Place) -> str:
+    """What the container is called in which something is done before the replica's own."""
+    return f"{group_name(plan, place)}.setup"

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import subprocess
 from pathlib import Path
 from typing import Final
 
 from jobs.backends.local import files, layout
+from jobs.backends.local.clearing import clear
 from jobs.backends.local.engine import Engine
 from jobs.backends.local.errand import group_name
 from jobs.backends.local.layout import Layout
@@ -42,13 +42,8 @@ def remove_containers(attempt: Path) -> None:
 
 
 def remove(attempt: Path) -> None:
-    """Remove the attempt's folder, and the job's when it was the last.
-
-    By rm, which follows no links and goes as deep as a job can dig.
-    """
-    if subprocess.run(["rm", "-rf", "--", str(attempt)], capture_output=True, check=False).returncode:
-        subprocess.run(["chmod", "-R", "u+rwX", "--", str(attempt)], capture_output=True, check=False)
-        subprocess.run(["rm", "-rf", "--", str(attempt)], capture_output=True, check=True)
+    """Remove the attempt's folder, and the job's when it was the last."""
+    clear(attempt)
     if attempt.parent.exists() and not any(attempt.parent.iterdir()):
         attempt.parent.rmdir()
 

@@ -3,16 +3,34 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Protocol
 
-from jobs.backends.local import cgroups, command, environment, kernel, laying, layout, trees, view
+from jobs.backends.local import (
+    cgroups,
+    clearing,
+    command,
+    copying,
+    environment,
+    fetching,
+    git,
+    kernel,
+    laying,
+    layout,
+    pip,
+    trees,
+    view,
+)
 from jobs.backends.local.errand import Errand, group_name
 from jobs.backends.local.isolation import Isolation
 from jobs.backends.local.keeper import Keeper
 from jobs.backends.local.outcome import Exit
+from jobs.backends.local.provisions import Code
+from jobs.backends.local.steps import Step, Steps
 from jobs.backends.local.trees import Tree
-from jobs.faults import keep_reach
+from jobs.faults import fault, keep_reach
 
 
 class Housing(Protocol):
@@ -41,7 +59,7 @@ class Housing(Protocol):
 def housing_of(errand: Errand, output: int) -> Housing:
     """A container for a role that names an image, where there is an engine."""
     if not errand.contained:
-        return Plain(errand)
+        return Plain(errand, output)
     from jobs.backends.local.container import Container  # noqa: PLC0415 other replicas start without it
 
     return Container(errand, output)
@@ -50,8 +68,8 @@ def housing_of(errand: Errand, output: int) -> Housing:
 class Plain:
     """Processes of this machine."""
 
-    def __init__(self, errand: Errand) -> None:
-        self._errand = errand
+    def __init__(self, errand: Errand, output: int) -> None:
+        self._errand, self._output = errand, output
         self._mode = Isolation(errand.plan.house.isolation)
         self._room = environment.Room("", "")
         self.group = limits(errand)
@@ -61,40 +79,63 @@ class Plain:
             self.tree = trees.Descendants(errand.sessions)
             kernel.become_subreaper()
 
-    def prepare(self, keeper: Keeper) -> None:
-        """The replica's own folders, and the file system as it may see it."""
+    def prepare(self, keeper: Keeper) -> Exit | None:
+        """The replica's own folders, the file system as it may see it, and what is in it beforehand."""
         errand = self._errand
-        work, tmp = own_folder(errand, "work"), own_folder(errand, "tmp")
+        own_folders(errand)
         self._room = errand.room()
+        steps = Steps(errand, self._output, keeper, self.group)
         mounts = laying.opened(errand)
-        if self._mode is Isolation.NONE:  # they lie where the job is told already
+        trouble = copying.copy_all(errand, steps)
+        if trouble is not None or self._mode is Isolation.NONE:  # they lie where the job is told already
             laying.close(mounts)
-            return
-        keep_reach()
-        view.take(
-            view.View(
-                work=str(work),
-                tmp=str(tmp),
-                shm_mib=errand.place.role.shm_mib,
-                hide=errand.plan.house.hide,
-                show=errand.plan.house.show,
-                files={
-                    f"{view.HOUSE}/{layout.PEERS}": str(errand.path / layout.PEERS),
-                    "/etc/passwd": str(errand.path / layout.PASSWD),
-                    "/etc/group": str(errand.path / layout.GROUP),
-                },
-                read_only=self._mode is Isolation.NAMESPACES,
-                mounts=mounts,
-                owner=(errand.plan.uid, errand.plan.gid),
-            )
-        )
-        kernel.hide_from_peers()
+        else:
+            keep_reach()
+            view.take(view_of(errand, self._mode, (*mounts, *fetching.sources(errand))))
+            kernel.hide_from_peers()
+        steps.watched = self.group is None
+        return trouble or self._fetch(steps) or self._install(steps)
+
+    def _fetch(self, steps: Steps) -> Exit | None:
+        """Everything that git fetches, as the job's user, where the command will run."""
+        errand, room = self._errand, self._room
+        alone = self._mode is not Isolation.NONE
+        house = view.HOUSE if alone else str(errand.path)
+
+        def folder(code: Code) -> str:
+            return room.inside(errand.plan.bounds[code.bound].path)
+
+        site = fetching.Site(room.tmp, house, errand.plan.house.path, folder, folder, self.enter)
+        for index, code in enumerate(errand.plan.codes):
+            if code.git:
+                source = code.uri or (fetching.source_place(index) if alone else code.folder)
+                trouble = fetching.fetch(errand, index, source, site, steps)
+                fault("wrapper.fetched")
+                if trouble is not None:
+                    return trouble
+        return None
+
+    def _install(self, steps: Steps) -> Exit | None:
+        """The Python packages that the job asks for, with the environment that its command will have."""
+        packages, room = self._errand.plan.packages, self._room
+        if packages is None:
+            return None
+        packages = replace(packages, directory=room.inside(packages.directory))
+        env = {**pip.configuration(), **self._errand.environment(room)}
+        argv = [command.own_shell(), "-c", *pip.arguments(packages, room.work)]
+        program = command.Command(argv, env, room.work, self._owner)
+        trouble = steps.run(Step.of_packages(packages, program, self.enter))
+        fault("wrapper.installed")
+        return trouble
+
+    @property
+    def _owner(self) -> tuple[int, int] | None:
+        return None if self._mode is Isolation.NONE else self._errand.owner
 
     def command(self) -> command.Command:
         """The person's line, in a shell."""
-        owner = None if self._mode is Isolation.NONE else (self._errand.plan.uid, self._errand.plan.gid)
         argv = command.shell(self._errand.place.role.command)
-        return command.Command(argv, self._errand.environment(self._room), self._room.work, owner)
+        return command.Command(argv, self._errand.environment(self._room), self._room.work, self._owner)
 
     def enter(self) -> None:
         """Under the limits."""
@@ -109,6 +150,26 @@ class Plain:
         """Nothing: the folder stays until the attempt is forgotten."""
 
 
+def view_of(errand: Errand, mode: Isolation, mounts: Sequence[view.Laid]) -> view.View:
+    """The file system as a plain process of the replica may see it."""
+    files = (layout.PEERS, git.CONFIG)
+    return view.View(
+        work=str(errand.file("work")),
+        tmp=str(errand.file("tmp")),
+        shm_mib=errand.place.role.shm_mib,
+        hide=errand.plan.house.hide,
+        show=errand.plan.house.show,
+        files={
+            **{f"{view.HOUSE}/{name}": str(errand.path / name) for name in files},
+            "/etc/passwd": str(errand.path / layout.PASSWD),
+            "/etc/group": str(errand.path / layout.GROUP),
+        },
+        read_only=mode is Isolation.NAMESPACES,
+        mounts=mounts,
+        owner=errand.owner,
+    )
+
+
 def limits(errand: Errand) -> cgroups.Group | None:
     """The replica's control groups; None where there can be none."""
     places = cgroups.usable() if errand.plan.house.limits != "watchdog" else None
@@ -119,10 +180,15 @@ def limits(errand: Errand) -> cgroups.Group | None:
     return cgroups.Group(places, group_name(errand.plan, errand.place), amounts)
 
 
-def own_folder(errand: Errand, kind: str) -> Path:
-    """A folder that belongs to the job."""
-    folder = errand.file(kind)
+def own_folders(errand: Errand) -> None:
+    """The folders that belong to the replica, without anything that an earlier wrapper left in them."""
+    for kind in ("work", "tmp", "empty"):
+        clearing.clear(errand.file(kind))
+    for kind in ("work", "tmp"):
+        _own_folder(errand.file(kind), errand.owner)
+
+
+def _own_folder(folder: Path, owner: tuple[int, int]) -> None:
     folder.mkdir(mode=0o700, exist_ok=True)
     if os.geteuid() == 0:
-        os.chown(folder, errand.plan.uid, errand.plan.gid)
-    return folder
+        os.chown(folder, *owner)

@@ -7,6 +7,7 @@ import os
 import select
 import signal
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final, Protocol
 
@@ -15,6 +16,7 @@ from jobs.backends.local.ending import Ending, signal_called
 from jobs.backends.local.trees import Tree
 
 _SWEEP_S: Final = 0.02
+_ASK_S: Final = 1.0
 
 
 class Orders(Protocol):
@@ -39,11 +41,14 @@ class Memory(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Finished:
-    """How the main process ended (a wait status), whether it had been told to, or used too much memory."""
+    """How the main process ended (a wait status), whether it had been told to, used too much memory, or had
+    enough of what it was granted.
+    """
 
     status: int
     told: bool
     out_of_memory: bool
+    had_enough: bool = False
 
 
 class Keeper:
@@ -53,6 +58,8 @@ class Keeper:
         self._tree, self._orders = tree, orders
         self._memory: Memory | None = None
         self._limit: int | None = None
+        self._enough: Callable[[], bool] | None = None
+        self._had_enough = False
         self._poll = select.poll()
         self._bell, ringer = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
         os.set_blocking(ringer, False)
@@ -73,12 +80,19 @@ class Keeper:
         self._hear()
         return self._ending
 
-    def see_through(self, main: int, memory: Memory | None = None, limit: int | None = None) -> Finished:
+    def see_through(
+        self,
+        main: int,
+        memory: Memory | None = None,
+        limit: int | None = None,
+        enough: Callable[[], bool] | None = None,
+    ) -> Finished:
         """Wait for the end of `main` and of everything it started.
 
-        Without `memory` the watchdog holds `limit` bytes; with neither nobody does.
+        Without `memory` the watchdog holds `limit` bytes; with neither nobody does.  `enough` is asked every
+        second whether to end it now.
         """
-        self._begin(memory, limit)
+        self._begin(memory, limit, enough)
         while not self._over(main):
             self._wait()
             self._reap(main)
@@ -88,10 +102,11 @@ class Keeper:
         if self._memory is not None:
             self._out_of_memory |= self._memory.out_of_memory()
         assert self._status is not None
-        return Finished(self._status, self._told, self._out_of_memory)
+        return Finished(self._status, self._told, self._out_of_memory, self._had_enough)
 
-    def _begin(self, memory: Memory | None, limit: int | None) -> None:
-        self._memory, self._limit = memory, limit
+    def _begin(self, memory: Memory | None, limit: int | None, enough: Callable[[], bool] | None) -> None:
+        self._memory, self._limit, self._enough = memory, limit, enough
+        self._had_enough = False
         if memory is not None:
             memory.register(self._poll)
         self._status, self._none_left = None, False
@@ -101,7 +116,7 @@ class Keeper:
         the time that was given.
         """
         self._reap(main)
-        if self._out_of_memory:
+        if self._out_of_memory or self._had_enough:
             return True
         if self._status is None:
             return self._ending is not None and time.monotonic() >= self._ending.kill_at
@@ -113,6 +128,8 @@ class Keeper:
         pauses = [due - now] if due is not None else []
         if self._memory is None and self._limit is not None:
             pauses.append(watchdog.EVERY_S)
+        if self._enough is not None:
+            pauses.append(_ASK_S)
         self._poll.poll(max(0, min(pauses)) * 1000 if pauses else None)
         with contextlib.suppress(BlockingIOError):
             os.read(self._bell, 4096)
@@ -129,6 +146,8 @@ class Keeper:
             self._out_of_memory |= self._memory.out_of_memory()
         elif self._limit is not None:
             self._out_of_memory |= watchdog.over(self._tree.pids(), self._limit)
+        if self._enough is not None and self._status is None:
+            self._had_enough |= self._enough()
         due = self._ending.due(time.monotonic()) if self._ending else []
         for number in due[self._sent :]:
             self._told = self._told or self._status is None
@@ -141,7 +160,7 @@ class Keeper:
     def _sweep(self, main: int) -> None:
         """Kill what is left, and wait until it is gone."""
         while True:
-            self._told |= self._status is None and not self._out_of_memory
+            self._told |= self._status is None and not (self._out_of_memory or self._had_enough)
             self._tree.signal(signal.SIGKILL)
             self._reap(main)
             if self._status is not None and (self._none_left or not self._tree.pids()):

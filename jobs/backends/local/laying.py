@@ -9,7 +9,7 @@ from pathlib import Path
 from jobs.backends.local import targets
 from jobs.backends.local.errand import Errand
 from jobs.backends.local.files import Folder
-from jobs.backends.local.opening import Owner, make_inner, open_bound
+from jobs.backends.local.opening import make_inner, open_bound
 from jobs.backends.local.provisions import Bound, Kind
 from jobs.backends.local.view import CannotLay, Laid
 
@@ -30,9 +30,12 @@ def close(mounts: Iterable[Laid]) -> None:
             os.close(laid.source)
 
 
-def empty_folder(errand: Errand, index: int) -> Path:
-    """The replica's own folder behind a place that is empty at first."""
-    return errand.path / "empty" / errand.place.name / str(index)
+def own_folder(errand: Errand, index: int) -> Path:
+    """The replica's own folder behind a place that is empty at first, as this machine has it."""
+    bound = errand.plan.bounds[index]
+    if bound.kind is Kind.INNER:
+        return Path(f"{errand.file('work')}{bound.path.removeprefix(targets.WORK)}")
+    return errand.file("empty") / str(index)
 
 
 def _laid(errand: Errand, bound: Bound, index: int) -> Laid:
@@ -48,21 +51,16 @@ def _laid(errand: Errand, bound: Bound, index: int) -> Laid:
 def _make_inner(errand: Errand, bound: Bound) -> None:
     with Folder.open(errand.file("work")) as work:
         try:
-            make_inner(work.fd, bound.path.removeprefix(targets.WORK), _owner(errand))
+            make_inner(work.fd, bound.path.removeprefix(targets.WORK), errand.owner)
         except OSError as error:
             raise CannotLay(f"{bound.path}: {error.strerror}") from error
 
 
-def _owner(errand: Errand) -> Owner:
-    return errand.plan.uid, errand.plan.gid
-
-
 def _open(errand: Errand, bound: Bound, index: int) -> int:
-    owner = _owner(errand)
     if bound.on_this_machine:
-        return open_bound(bound, owner)
-    folder = empty_folder(errand, index)
+        return open_bound(bound, errand.owner)
+    folder = own_folder(errand, index)
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     if os.geteuid() == 0:
-        os.chown(folder, *owner)
+        os.chown(folder, *errand.owner)
     return os.open(folder, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW)

@@ -13,6 +13,7 @@
     end.json                    exists = over, and nothing is left running
     replicas/<name>/wrapper.json
                                 who prepares the replica now
+    replicas/<name>/step.json   what is being done for it before its command
     replicas/<name>/started     exists = the command was started, once and for all
     replicas/<name>/env, config.json
                                 for the container engine, until the end
@@ -54,6 +55,7 @@ PEERS: Final = "peers.env"
 WRAPPER: Final = "wrapper.json"
 STARTED: Final = "started"
 EXIT: Final = "exit.json"
+STEP: Final = "step.json"
 SESSIONS: Final = "sessions"
 ENV: Final = "env"
 LOGIN: Final = "config.json"

@@ -10,17 +10,19 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
-from jobs.backends.local import kernel
+from jobs.backends.local import kernel, measure
 from jobs.backends.local.folders import parts_of
 from jobs.backends.local.provisions import Bound, Kind
 
 _STEP: Final = os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _OPEN_TO_ALL: Final = 0o755
 _PRIVATE: Final = 0o700
+_SHORT_S: Final = 1.0
 
 Owner = tuple[int, int]
 """The user and group id of a job."""
@@ -48,10 +50,27 @@ def make_inner(folder: int, path: str, owner: Owner) -> None:
     os.close(fd)
 
 
-def check_folder(path: str, owner: Owner) -> None:
-    """OSError unless the job's user can open the folder now."""
+def check_folder(path: str, owner: Owner, most: int | None = None) -> None:
+    """OSError unless the job's user can open the folder now.
+
+    TooLarge when a short look finds more than `most` bytes in it.
+    """
     with rights_of(owner):
-        os.close(_walk(path, make=False))
+        fd = _walk(path, make=False)
+        try:
+            if most is not None:
+                _look_into(fd, most)
+        finally:
+            os.close(fd)
+
+
+def _look_into(fd: int, most: int) -> None:
+    folder = os.open(".", os.O_RDONLY | os.O_DIRECTORY, dir_fd=fd)
+    try:
+        with contextlib.suppress(TimeoutError):  # the job finds out
+            measure.size(folder, most, until=time.monotonic() + _SHORT_S)
+    finally:
+        os.close(folder)
 
 
 def _open_store(bound: Bound, owner: Owner) -> int:

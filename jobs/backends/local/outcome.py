@@ -22,7 +22,7 @@ class Cause(StrEnum):
 
     COMMAND: the command ended, by itself or by a signal that we did not send.
     TOLD: it ended after we had told it to.  NOT_STARTED: the job was over before it began.
-    MEMORY: it used more than it was given.  START, IMAGE, MOUNT: it could not be started.
+    MEMORY: it used more than it was given.  START, IMAGE, MOUNT, CODE, PACKAGES: it could not be started.
     LOST: its wrapper was killed.  RESTART: the machine was started anew.
     """
 
@@ -33,6 +33,8 @@ class Cause(StrEnum):
     START = "start"
     IMAGE = "image"
     MOUNT = "mount"
+    CODE = "code"
+    PACKAGES = "packages"
     LOST = "lost"
     RESTART = "restart"
 
@@ -89,6 +91,8 @@ def judge(exit_: Exit, memory_mib: int) -> tuple[TaskState, Reason]:
         Cause.START: Reason(ReasonCode.START_FAILED, {"error": exit_.detail, "exit_code": code}),
         Cause.IMAGE: Reason(ReasonCode.IMAGE_FAILED, {"error": exit_.detail, "exit_code": code}),
         Cause.MOUNT: Reason(ReasonCode.MOUNT_FAILED, {"error": exit_.detail}),
+        Cause.CODE: Reason(ReasonCode.CODE_FAILED, {"error": exit_.detail, "exit_code": code}),
+        Cause.PACKAGES: Reason(ReasonCode.REQUIREMENTS_FAILED, {"error": exit_.detail, "exit_code": code}),
         Cause.LOST: Reason(ReasonCode.WRAPPER_LOST, {"exit_code": code}),
         Cause.RESTART: Reason(ReasonCode.MACHINE_RESTARTED),
     }

@@ -8,7 +8,7 @@ where something would have to be mounted the job is refused.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final, Self
 
 from jobs.backends.base import Refused
@@ -16,8 +16,9 @@ from jobs.backends.local import targets
 from jobs.backends.local.environment import FILE_SYSTEM
 from jobs.backends.local.folders import Asker, Folders, Grant, parts_of
 from jobs.backends.local.isolation import Isolation
+from jobs.backends.local.measure import TooLarge
 from jobs.backends.local.opening import Owner, check_folder
-from jobs.backends.local.provisions import Bound, Kind
+from jobs.backends.local.provisions import Bound, Code, Kind
 from jobs.dialects import amounts
 from jobs.dialects.fields import Quantity
 from jobs.spec import Mount, MountPurpose
@@ -31,6 +32,9 @@ EMPTY_SCHEME: Final = "emptydir://"
 
 INNER_OUTPUT: Final = f"{targets.WORK}/output"
 """OpenPAI's default file system where the settings name none: a folder that goes with the attempt."""
+
+CODE_DIR_BYTES: Final = 200_000_000
+"""More than that in a codeDir fails in OpenPAI v0.14 too ("less than 200MB", SCM page)."""
 
 _FILE_SCHEMES: Final = ("file://localhost/", "file:///")
 _OUTPUT: Final = "Output"
@@ -53,11 +57,14 @@ class Dataset:
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """What the settings say about places; `file_system` stands for OpenPAI's default one ('' for none)."""
+    """What the settings say about places.  `file_system` stands for OpenPAI's default one ('' for none);
+    filling a place takes at most `patience_s` seconds.
+    """
 
     folders: Folders
     datasets: Mapping[str, Dataset]
     file_system: str = ""
+    patience_s: int = 1800
 
     def at(self, uri: str) -> Dataset | None:
         """The folder of a place elsewhere that the settings know by its URI, or that of one around it."""
@@ -98,13 +105,14 @@ def refused(why: str, **params: str | int | None) -> Refused:
 
 
 class Layer:
-    """Works out what is laid in: `bounds`, the `locations` that the job is told, and `shm_mib` of shared
-    memory (0: what the roles say).  Each method raises Refused.
+    """Works out what is laid in: `bounds`, the `codes` that fill some of them, the `locations` that the job
+    is told, and `shm_mib` of shared memory (0: what the roles say).  Each method raises Refused.
     """
 
     def __init__(self, known: Known, ground: Ground) -> None:
-        self._known, self._ground = known, ground
+        self._known, self.ground = known, ground
         self.bounds: list[Bound] = []
+        self.codes: list[Code] = []
         self.shm_mib = 0
         self.locations: dict[str, str] = {FILE_SYSTEM: known.file_system} if known.file_system else {}
 
@@ -114,16 +122,25 @@ class Layer:
         if bound is not None and bound.kind is Kind.MEMORY and bound.path == targets.SHARED_MEMORY:
             self.shm_mib = bound.size_mib
         elif bound is not None:
-            self._check(bound, mount)
-            self.bounds.append(bound)
+            self._add(bound, there_anyway=bound.at_its_own_place and not mount.read_only)
         if told:
             self.locations.setdefault(mount.purpose.value, told)
 
+    def own(self, path: str, *, read_only: bool = False) -> int:
+        """A folder of the replica's own at `path` in the job; answers its number among the bounds."""
+        path = targets.tidy(path)
+        self._add(Bound(path, self._own_kind(path), read_only=read_only), there_anyway=False)
+        return len(self.bounds) - 1
+
+    def _own_kind(self, path: str) -> Kind:
+        below = path.startswith(f"{targets.WORK}/")
+        return Kind.INNER if below and not self.ground.can_bind else Kind.EMPTY
+
     def grant(self, path: str) -> Grant:
         """What the person may do with a folder of this machine."""
-        found = self._known.folders.grant(path, self._ground.asker)
+        found = self._known.folders.grant(path, self.ground.asker)
         if found is None:
-            workspace = self._ground.asker.workspace
+            workspace = self.ground.asker.workspace
             raise refused("mount_not_allowed", place=path, workspace=workspace, setting="folders")
         return found
 
@@ -140,6 +157,8 @@ class Layer:
         if uri.startswith(EMPTY_SCHEME):
             return self._empty(mount, path), ""
         place = local_path(uri)
+        if place is not None and not path and mount.purpose is MountPurpose.CODE:
+            return None, self._code_dir(place)
         if place is not None:
             bound = self._folder(mount, place, path)
             return bound, bound.path
@@ -151,8 +170,8 @@ class Layer:
 
     def _resolved(self, uri: str) -> str:
         """The URI with OpenPAI's names replaced, as far as they mean something here."""
-        asker = self._ground.asker
-        names = {"$PAI_JOB_NAME": self._ground.job, "$PAI_USER_NAME": asker.user, "$PAI_USERNAME": asker.user}
+        asker = self.ground.asker
+        names = {"$PAI_JOB_NAME": self.ground.job, "$PAI_USER_NAME": asker.user, "$PAI_USERNAME": asker.user}
         if self._known.file_system:
             uri = uri.replace(DEFAULT_FILE_SYSTEM, self._known.file_system)
         for name, value in names.items():
@@ -162,7 +181,7 @@ class Layer:
     def _folder(self, mount: Mount, place: str, path: str) -> Bound:
         output = mount.purpose is MountPurpose.OUTPUT
         root = self._known.file_system
-        store = (*parts_of(root), _OUTPUT, self._ground.asker.user)
+        store = (*parts_of(root), _OUTPUT, self.ground.asker.user)
         parts = parts_of(place)
         if output and root and parts[:-1] == store:
             source = f"{root}/{'/'.join(parts[len(parts_of(root)) :])}"
@@ -170,19 +189,33 @@ class Layer:
         granted = self.grant(place)
         if output and not granted.write:
             raise refused("mount_read_only", place=place, setting="folders")
-        if self._ground.contained and not self._ground.staged and not granted.steady:
+        if self.ground.contained and not self.ground.staged and not granted.steady:
             raise refused("mount_unsteady", place=place, setting="folders")
         if not output:
-            self._check_there(granted.path)
+            self.check_there(granted.path)
         kind = Kind.OUTPUT if output else Kind.FOLDER
         read_only = mount.read_only or not granted.write
         return Bound(path or granted.path, kind, granted.path, read_only)
 
-    def _check_there(self, path: str) -> None:
+    def _code_dir(self, place: str) -> str:
+        """OpenPAI's codeDir: a copy in the job's working folder that is only to be read."""
+        granted = self.grant(place)
+        self.check_there(granted.path, CODE_DIR_BYTES)
+        path = f"{targets.WORK}/{granted.path.rpartition('/')[2]}"
+        code = Code(self.own(path, read_only=True), granted.path, most_bytes=CODE_DIR_BYTES)
+        self.codes.append(replace(code, patience_s=self._known.patience_s))
+        return path
+
+    def check_there(self, path: str, most: int | None = None) -> None:
+        """Refuse what is no folder that the job's user can open, or (as far as a short look tells) one with
+        more than `most` bytes in it.
+        """
         try:
-            check_folder(path, self._ground.owner)
+            check_folder(path, self.ground.owner, most)
         except OSError as error:
             raise refused("mount_no_folder", place=path, error=error.strerror) from error
+        except TooLarge:
+            raise refused("code_too_large", place=path, most_mb=(most or 0) // 10**6) from None
 
     def _empty(self, mount: Mount, path: str) -> Bound:
         if not path:
@@ -190,18 +223,17 @@ class Layer:
         if mount.options.get("medium") == "Memory":
             size = amounts.read(mount.options.get("sizeLimit", ""), Quantity.MEMORY, bare="b")
             return Bound(path, Kind.MEMORY, size_mib=amounts.whole(size) if size else 0)
-        inner = path.startswith(f"{targets.WORK}/")
-        return Bound(path, Kind.INNER if inner else Kind.EMPTY)
+        return Bound(path, self._own_kind(path))
 
-    def _check(self, bound: Bound, mount: Mount) -> None:
+    def _add(self, bound: Bound, *, there_anyway: bool) -> None:
         at_home = bound.at_its_own_place and targets.is_sayable(bound.path)
         if not (targets.is_free(bound.path) or at_home):
             raise refused("mount_over", path=bound.path)
-        there_anyway = bound.at_its_own_place and not mount.read_only
-        if not (there_anyway or bound.kind is Kind.INNER or self._ground.can_bind):
+        if not (there_anyway or bound.kind is Kind.INNER or self.ground.can_bind):
             raise refused("mount_needs_view", path=bound.path)
         if (twice := targets.clash(one.path for one in (*self.bounds, bound))) is not None:
             raise refused("mount_twice", path=twice)
+        self.bounds.append(bound)
 
 
 def _lies_in(uri: str, around: str) -> bool:

@@ -11,9 +11,9 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Final, Self
 
 from jobs.backends.local.layout import FORMAT, FORMAT_WITH_PROVISIONS, folder_name
-from jobs.backends.local.provisions import Bound
+from jobs.backends.local.provisions import Bound, Code, Packages
 
-PROVISIONS: Final = ("bounds",)
+PROVISIONS: Final = ("bounds", "codes", "packages")
 """What a plan may say since FORMAT_WITH_PROVISIONS."""
 
 
@@ -108,7 +108,8 @@ class House:
 @dataclass(frozen=True, slots=True)
 class Plan:
     """One attempt.  Times are seconds; `boot` is the boot it was planned in; `locations` are the job's
-    data, output and code places; `bounds` are laid into every replica.  What is secret is not in here.
+    data, output and code places; `bounds` are laid into every replica, and some of them
+    filled with `codes`; `packages` are installed.  What is secret is not in here.
     """
 
     key: str
@@ -131,6 +132,8 @@ class Plan:
     house: House
     roles: tuple[Role, ...]
     bounds: tuple[Bound, ...] = ()
+    codes: tuple[Code, ...] = ()
+    packages: Packages | None = None
 
     @classmethod
     def load(cls, value: Mapping[str, Any]) -> Self:
@@ -142,6 +145,8 @@ class Plan:
         rest["roles"] = tuple(Role.load(role) for role in rest["roles"])
         rest["warned"] = rest["warned"] and Warned(**rest["warned"])
         rest["bounds"] = tuple(Bound.load(bound) for bound in rest.get("bounds", ()))
+        rest["packages"] = Packages.load(rest["packages"]) if rest.get("packages") else None
+        rest["codes"] = tuple(Code(**code) for code in rest.get("codes", ()))
         return cls(**rest)
 
     def dump(self) -> dict[str, Any]:

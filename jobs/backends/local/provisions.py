@@ -53,3 +53,43 @@ class Bound:
     def load(cls, value: Mapping[str, Any]) -> Self:
         """From JSON."""
         return cls(**{**value, "kind": Kind(value["kind"])})
+
+
+@dataclass(frozen=True, slots=True)
+class Packages:
+    """Python packages that are installed for the job's user before the command: those named, and those that
+    requirements.txt in `directory` (of the job) names; in `patience_s` seconds.
+    """
+
+    names: tuple[str, ...] = ()
+    directory: str = ""
+    patience_s: int = 0
+
+    @classmethod
+    def load(cls, value: Mapping[str, Any]) -> Self:
+        """From JSON."""
+        return cls(**{**value, "names": tuple(value["names"])})
+
+
+@dataclass(frozen=True, slots=True)
+class Code:
+    """Code that is in the place number `bound` of a plan before the command starts.
+
+    It is copied from `folder`, or fetched by the program `git` from the repository at `uri`, or at `folder`:
+    the branch or tag `ref`, or the `commit`.  At most `most_bytes`, in `patience_s` seconds.  No secret is
+    in here.
+    """
+
+    bound: int
+    folder: str = ""
+    git: str = ""
+    uri: str = ""
+    ref: str = ""
+    commit: str = ""
+    most_bytes: int = 0
+    patience_s: int = 0
+
+    @property
+    def name(self) -> str:
+        """Where it comes from, as it is told."""
+        return self.uri or self.folder

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from jobs.backends.local import cgroups, environment, processes
-from jobs.backends.local.errand import group_name
+from jobs.backends.local.errand import group_name, setup_name
 from jobs.backends.local.isolation import Isolation
 from jobs.backends.local.plan import Place, Plan
 
@@ -49,8 +49,12 @@ def _remove_container(plan: Plan, place: Place) -> None:
 
     box = Engine(plan.house.engine)
     until = time.monotonic() + _PATIENCE_S
-    while box.exists(group_name(plan, place)) and time.monotonic() < until:
-        box.remove(group_name(plan, place))
+    names = [group_name(plan, place)]
+    if plan.packages is not None:
+        names.append(setup_name(plan, place))
+    for name in names:
+        while box.exists(name) and time.monotonic() < until:
+            box.remove(name)
 
 
 def _processes(plan: Plan, place: Place) -> set[int]:

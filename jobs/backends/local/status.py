@@ -45,7 +45,7 @@ class Status:
         started = any(one.started and layout.NEVER not in one.started for one in watched)
         state = State.RUNNING if started else State.PENDING
         phase = Phase.STOPPING if ending else Phase.RUNNING if started else Phase.ENV_PREPARING
-        reason = Reason(ReasonCode.RUNNING if started else ReasonCode.STARTING)
+        reason = Reason(ReasonCode.RUNNING) if started else _starting(watched)
         self._put(watched, state, phase, ending.reason if ending else reason, None)
 
     def write_end(self, watched: Sequence[Watched], state: State, reason: Reason, ended_at: float) -> None:
@@ -74,6 +74,12 @@ class Status:
         self._not_before = time.monotonic() + PAUSE_S
         if self._plan.house.bell:
             ring(Path(self._plan.house.bell))
+
+
+def _starting(watched: Sequence[Watched]) -> Reason:
+    """What is being done for the first replica that waits for it."""
+    step = next((one.step for one in watched if one.exit is None and one.step), {})
+    return Reason(ReasonCode.STARTING, step)
 
 
 def _replica(one: Watched) -> dict[str, Any]:

@@ -15,13 +15,17 @@ from jobs.backends.local.wrapper import settle
 
 
 class Watched:
-    """`started` and `exit` are what the files say; `hold` is a pidfd of the wrapper while it lives."""
+    """`started`, `exit` and `step` are what the files say; `hold` is a pidfd of the wrapper while it lives.
+
+    `step` is what is done before the start.
+    """
 
     def __init__(self, plan: Plan, place: Place, replicas: Folder) -> None:
         self.plan = plan
         self.place = place
         self.started: dict[str, Any] | None = None
         self.exit: Exit | None = None
+        self.step: dict[str, Any] | None = None
         self.hold: int | None = None
         self.tries = 0
         self.ready: frozenset[int] = frozenset()
@@ -49,12 +53,18 @@ class Watched:
         found = self._replicas.read(f"{self.place.name}/{layout.EXIT}")
         self.exit = Exit.load(found) if found else None
 
-    def has_just_started(self) -> bool:
-        """Whether its files say for the first time that its command was started."""
+    def has_news(self) -> bool:
+        """Whether its files say for the first time that its command was started, or what is done before."""
         if self.started is not None:
             return False
+        before = self.step
         self.look()
-        return self.started is not None
+        self.step = self._replicas.read(f"{self.place.name}/{layout.STEP}")
+        return self.step != before or self.started is not None
+
+    def was_tried(self) -> bool:
+        """Whether a wrapper was there before, and got as far as preparing something."""
+        return self._replicas.exists(f"{self.place.name}/{layout.STEP}")
 
     def adopt(self) -> bool:
         """Take hold of the wrapper that started the command, or is about to; False when none is alive."""
@@ -111,7 +121,7 @@ class Watched:
         remains.tidy(self.plan, self.place)
 
     def clear_away(self) -> None:
-        """Wait for the end of a killed wrapper, and end what it left."""
+        """Wait for the end of a wrapper that is no more use, and end what it left."""
         if self.hold is not None:
             processes.wait(self.hold)
         remains.end(self.plan, self.place)

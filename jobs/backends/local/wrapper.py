@@ -7,7 +7,6 @@ its place, after that nobody ever starts the command again.
 
 from __future__ import annotations
 
-import contextlib
 import os
 import sys
 import time
@@ -16,7 +15,7 @@ from typing import NoReturn
 
 from jobs.backends.local import command, isolation, kernel, layout
 from jobs.backends.local.appendonly import open_log
-from jobs.backends.local.errand import NEWS, Errand
+from jobs.backends.local.errand import Errand
 from jobs.backends.local.files import Folder
 from jobs.backends.local.housing import housing_of
 from jobs.backends.local.isolation import Isolation
@@ -122,8 +121,7 @@ class _Wrapper:
         """
         mark = {layout.NEVER: True} if never else self._mark(started_at)
         claimed = self._replica.publish(layout.STARTED, mark)
-        with contextlib.suppress(OSError):  # full, or the supervisor is away: it will look by itself
-            os.write(self._errand.news, NEWS.pack(self._errand.place.position))
+        self._errand.announce()
         return claimed
 
     def _mark(self, started_at: float) -> dict[str, object]:

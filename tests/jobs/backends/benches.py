@@ -159,6 +159,7 @@ class LocalBench:
             "config": {
                 "cpu_milli": self.config.cpu_milli,
                 "show": [str(self.judge)],
+                "folders": ["/" + "/".join(named.parts) for named in self.config.folders],
                 "isolation": self.config.isolation,
                 "python": self.config.python,
             },

@@ -10,6 +10,7 @@ from typing import Any
 from jobs.backends.base import Person, Submission
 from jobs.backends.local.backend import LocalBackend
 from jobs.backends.local.config import LocalConfig
+from jobs.backends.local.folders import Named
 from jobs.backends.local.isolation import Isolation
 from jobs.spec import JobSpec
 
@@ -18,6 +19,9 @@ def main(told: dict[str, Any]) -> None:
     """Submit what is told and print the handle."""
     config = dict(told["config"])
     config["show"] = tuple(Path(path) for path in config["show"])
+    config["folders"] = tuple(
+        Named.from_settings(path, {"workspaces": ["*"]}) for path in config.pop("folders")
+    )
     config["isolation"] = Isolation(config["isolation"]) if config["isolation"] else None
     backend = LocalBackend(LocalConfig(root=Path(told["root"]), hide=Path(told["hide"]), **config))
     fields = dict(told["submission"])

@@ -12,7 +12,7 @@ from jobs.backends.local import gpus, holdings, listening, ports
 from jobs.backends.local.config import LocalConfig
 from jobs.backends.local.isolation import Isolation
 from jobs.backends.local.layout import Layout, NotOurs, folder_name
-from jobs.spec import CodeSource, NodeChoice, Port, Resources, SecretRef
+from jobs.spec import NodeChoice, Port, Resources, SecretRef
 from jobs.states import ReasonCode
 from tests.jobs.backends.benches import SMALL, LocalBench, log_of, replica, role, wait_until_over
 from tests.waiting import wait_for
@@ -177,23 +177,11 @@ def test_a_range_without_a_free_port_is_told() -> None:
         picker.any(1)
 
 
-@pytest.mark.parametrize(
-    ("spec", "field"),
-    [
-        ({"code": CodeSource(uri="https://git.example/x")}, "code"),
-    ],
-)
-def test_what_would_be_missing_inside_is_refused_not_dropped(
-    local: LocalBench, spec: dict[str, object], field: str
-) -> None:
-    with pytest.raises(Refused) as refused:
-        local.backend.submit(local.submission(**spec))
-    assert refused.value.reason.params == {"why": "field", "field": field}
-
-
 def test_a_job_for_other_nodes_is_refused(local: LocalBench) -> None:
-    with pytest.raises(Refused):
-        local.backend.submit(local.submission(role(nodes=NodeChoice(only=("elsewhere",)))))
+    for nodes in (NodeChoice(only=("elsewhere",)), NodeChoice(never=(local.config.node,))):
+        with pytest.raises(Refused) as refused:
+            local.backend.submit(local.submission(role(nodes=nodes)))
+        assert refused.value.reason.params == {"why": "field", "field": "nodes"}
     handle = local.backend.submit(local.submission(role(nodes=NodeChoice(only=(local.config.node,)))))
     wait_until_over(local.backend, handle)
 

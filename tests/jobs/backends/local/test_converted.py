@@ -7,8 +7,13 @@ import pytest
 
 from jobs import dialects
 from jobs.backends.base import Refused
+from jobs.backends.local.coding import Registered
+from jobs.backends.local.folders import Named
+from jobs.backends.local.places import Dataset
+from jobs.spec import Resources
 from jobs.states import TERMINAL, State
 from tests.jobs.backends.benches import LocalBench, log_of, wait_until_over
+from tests.jobs.backends.local import goods
 from tests.seeds import SEEDS, Seed, converted
 from tests.waiting import wait_for
 
@@ -22,6 +27,12 @@ SAYS = {
     "tfjob-one-line.params": "good",
 }
 """File → what is in its log: its own first words, or the shell's about a program that is not here."""
+
+LOOK = "cat /mnt/data/file /mnt/cluster/file /root/code/file 2>/dev/null; true"
+
+ROOM = Resources(cpu_milli=500, memory_mib=512)
+UNHIDDEN = {"branch": "main", "commit": ""}
+"""What the page shows with asterisks."""
 
 NEEDS_MORE = {"dlc-sdk-public.json", "dlc-tfjob.json", "aihc-pytorchjob.json"}
 """They mount a dataset, a file system or a code source that only their own system knows."""
@@ -61,4 +72,43 @@ def test_a_sample_that_says_hello_succeeds(machine: LocalBench) -> None:
 def test_a_sample_that_needs_more_is_refused_with_the_reason(seed: Seed, machine: LocalBench) -> None:
     with pytest.raises(Refused) as caught:
         machine.backend.submit(machine.submission(**dict(seed.spec)))
-    assert caught.value.reason.params["why"] in ("field", "mount_unknown", "mount_elsewhere")
+    assert caught.value.reason.params["why"] in ("code_unknown", "mount_unknown", "mount_elsewhere")
+
+
+@pytest.mark.parametrize("target", dialects.NAMES)
+def test_it_runs_where_an_admin_has_said_what_those_are(target: str, tmp_path: Path, place: Path) -> None:
+    """Data sets, a file system and a code source of other systems, that are folders here."""
+    goods.repository(place / "repo")
+    (place / "repo" / "requirements.txt").write_text("# the page hides the rest\n")
+    goods.git(place / "repo", "add", ".")
+    goods.git(place / "repo", "commit", "--quiet", "--message", "requirements")
+    sets = str(place / "sets")
+    machine = LocalBench(
+        tmp_path,
+        {
+            "engine": "none",
+            "allow_plain": True,
+            "folders": (Named.from_settings(str(place), {"workspaces": ["*"]}),),
+            "datasets": {
+                "d-example": Dataset(sets, "/mnt/data"),
+                "d-*****": Dataset(sets, "/mnt/data"),
+                "pfs://pfs-pxE6jz": Dataset(sets, "/mnt/cluster"),
+            },
+            "code_sources": {"code-****": Registered(f"file://{place}/repo", path="/root/code")},
+        },
+    )
+    for seed in {seed.file: seed for seed in SEEDS if seed.file in NEEDS_MORE}.values():
+        spec = converted(seed, target)
+        changed = {"command": LOOK, "resources": ROOM}
+        roles = [one.model_copy(update=changed) for one in spec.roles]
+        code = spec.code and spec.code.model_copy(update=UNHIDDEN)
+        needed = spec.requirements.model_copy(update={"packages": ()})  # none for a Python of today
+        mounts = [mount for mount in spec.mounts if mount.id or mount.path]
+        handle = machine.backend.submit(
+            machine.submission(**{**dict(spec), "roles": tuple(roles), "code": code, "requirements": needed})
+        )
+        wait_until_over(machine.backend, handle, timeout=60)
+        said = log_of(machine.backend, handle, roles[0].name)
+        assert (not mounts) or "of the set" in said, (seed, said)
+        assert spec.code is None or "two" in said, (seed, said)
+    machine.close()

@@ -13,9 +13,10 @@ from jobs.backends.base import Capability, Refused
 from jobs.backends.local import accept, engine
 from jobs.backends.local.folders import Named
 from jobs.backends.local.isolation import Isolation
-from jobs.spec import Mount, MountPurpose, Port, RegistryAuth, Resources, SecretRef
+from jobs.spec import CodeSource, Mount, MountPurpose, Port, RegistryAuth, Resources, SecretRef
 from jobs.states import ReasonCode, State, TaskState
 from tests.jobs.backends.benches import LocalBench, log_of, replica, role, wait_until_over
+from tests.jobs.backends.local import goods
 from tests.jobs.backends.local.images import IMAGE
 from tests.waiting import wait_for
 
@@ -291,3 +292,29 @@ def test_an_engine_that_is_only_told_paths_mounts_no_folder_that_others_could_ex
         assert refused.value.reason.params == {"why": "mount_unsteady", "place": uri, "setting": "folders"}
     submission = config.submission(inside("true"), mounts=(Mount(uri="/opt", path="/mnt/x"),))
     assert accept.refuse_impossible(submission, config.config, docker).bounds[0].source == "/opt"
+
+
+def test_code_for_a_container_is_fetched_by_the_machines_git_in_a_view_of_its_own(
+    tmp_path: Path, store: tuple[str, ...], place: Path
+) -> None:
+    goods.repository(place / "repo")
+    named = (Named.from_settings(str(place), {"workspaces": ["*"]}),)
+    bench = LocalBench(tmp_path, {"engine": "podman", "engine_options": store, "folders": named})
+    code_dir = Mount(uri=f"file://{place}/sets", purpose=MountPurpose.CODE, read_only=True)
+    command = (
+        "cat /root/src/file sets/file; touch sets/x || echo no; touch /root/src/x && stat -c %u /root/src/x"
+    )
+    source = CodeSource(uri=f"file://{place}/repo", branch="old", path="/root/src")
+    handle = bench.backend.submit(bench.submission(inside(command), code=source, mounts=(code_dir,)))
+    seen = wait_until_over(bench.backend, handle)
+    lines = [line for line in log_of(bench.backend, handle).splitlines() if "cannot touch" not in line]
+    assert lines == ["one", "of the set", "no", str(bench.config.uid_base + 7)]
+    assert seen.state is State.SUCCEEDED
+    nowhere = CodeSource(uri=f"file://{place}/repo", branch="nowhere")
+    handle = bench.backend.submit(bench.submission(inside(command), code=nowhere))
+    seen = wait_until_over(bench.backend, handle)
+    assert seen.reason.code is ReasonCode.CODE_FAILED
+    assert seen.reason.params["error"] == "fatal: couldn't find remote ref nowhere"
+    assert containers(bench) == ""
+    assert (bench.attempt(handle) / "supervisor.log").read_text() == ""
+    bench.close()

@@ -9,17 +9,20 @@ import re
 import signal
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from jobs import faults as faults_module
 from jobs.backends.base import Handle, Observation, Submission
 from jobs.backends.local import cgroups
+from jobs.backends.local.folders import Named
 from jobs.backends.local.isolation import Isolation
 from jobs.faults import POINTS
-from jobs.spec import CompletionPolicy, EndSignal
+from jobs.spec import CodeSource, CompletionPolicy, EndSignal, Mount, MountPurpose, Requirements, Resources
 from jobs.states import TASK_TERMINAL, TERMINAL, ReasonCode, State, TaskState
-from tests.jobs.backends.benches import LocalBench, log_of, replica, role
+from tests.jobs.backends.benches import SMALL, LocalBench, log_of, replica, role
+from tests.jobs.backends.local.goods import repository, wheel
 from tests.waiting import wait_for
 
 pytestmark = pytest.mark.kill
@@ -27,20 +30,27 @@ pytestmark = pytest.mark.kill
 SOURCES = Path(__file__).parents[4] / "jobs" / "backends" / "local"
 MINE = [point for point in POINTS if point.split(".")[0] in ("local", "supervisor", "wrapper")]
 
+ROOM = Resources(cpu_milli=2000, memory_mib=512)
+PREPARING = ("wrapper.copied", "wrapper.fetched", "wrapper.installed")
+
 WORKER = """
 echo started >> {judge}/starts
 trap 'echo warned; echo warned >> {judge}/warned' USR1
 i=0
-while [ $i -lt 400 ]; do i=$((i+1)); echo line $i; echo line $i >> {judge}/lines; sleep 0.01; done
+while [ $i -lt 4000 ]; do i=$((i+1)); echo line $i; echo line $i >> {judge}/lines; sleep 0.01; done
 """
 
 
 @pytest.fixture(params=["kill", "stop", "kill-none"])
-def hit(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[LocalBench, str]]:
+def hit(
+    request: pytest.FixtureRequest, tmp_path: Path, place: Path
+) -> Iterator[tuple[LocalBench, str, Path]]:
     how, _, isolation = request.param.partition("-")
-    settings = {"isolation": Isolation.NONE} if isolation else {}
+    settings: dict[str, Any] = {"folders": (Named.from_settings(str(place), {"workspaces": ["*"]}),)}
+    if isolation:
+        settings["isolation"] = Isolation.NONE
     bench = LocalBench(tmp_path, settings)
-    yield bench, how.upper()
+    yield bench, how.upper(), place
     bench.close()
 
 
@@ -52,12 +62,12 @@ def test_every_point_is_in_the_code_and_every_one_in_the_code_is_known() -> None
 
 
 @pytest.mark.parametrize("point", MINE)
-def test_killed_or_frozen_at_any_point(hit: tuple[LocalBench, str], point: str, tmp_path: Path) -> None:
-    bench, how = hit
+def test_killed_or_frozen_at_any_point(hit: tuple[LocalBench, str, Path], point: str, tmp_path: Path) -> None:
+    bench, how, place = hit
     faults = tmp_path / "faults"
     faults.mkdir()
     (faults / point).write_text(how)
-    submission = _submission(bench)
+    submission = _submission(bench, place if point in PREPARING else None)
     submitter = bench.submit_in_another_process(submission, faults)
     handle = Handle(submission.key)
     if point == "local.stop_written":
@@ -66,20 +76,37 @@ def test_killed_or_frozen_at_any_point(hit: tuple[LocalBench, str], point: str, 
         _stop_in_another_process(bench, handle, faults)
     wait_for(lambda: list(faults.glob("*.taken.*")), 20)
 
-    seen = wait_for(lambda: _again(bench, submission, handle), 20, interval=0.1)
+    seen = wait_for(lambda: _again(bench, submission, handle), 40, interval=0.1)
 
     submitter.end()
     _check_the_end(bench, handle, seen, point, how)
 
 
-def _submission(bench: LocalBench) -> Submission:
-    """Passes every point: the short one succeeds, the worker is warned and then ended by the time limit."""
+def _submission(bench: LocalBench, place: Path | None) -> Submission:
+    """Passes every point: the short one succeeds, the worker is warned and then ended by the time limit.
+
+    With a `place` code is copied and fetched from there, and a package installed, before that.
+    """
+    prepared: dict[str, Any] = {}
+    if place is not None:
+        repository(place / "repo")
+        wheel(place / "sets")
+        code_dir = Mount(uri=f"file://{place}/sets", purpose=MountPurpose.CODE, read_only=True)
+        prepared = {
+            "mounts": (code_dir,),
+            "code": CodeSource(uri=f"file://{place}/repo", branch="old"),
+            "requirements": Requirements(packages=("tiny",)),
+            "env": {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": "sets"},
+        }
+    enough = ROOM if prepared else SMALL
+    policy = CompletionPolicy(min_failed=1)
     return bench.submission(
-        role("exit 0", name="short", completion=CompletionPolicy(min_failed=1)),
-        role(WORKER.format(judge=bench.judge), completion=CompletionPolicy(min_failed=1)),
-        time_limit_s=1,
+        role("exit 0", name="short", completion=policy, resources=enough),
+        role(WORKER.format(judge=bench.judge), completion=policy, resources=enough),
+        time_limit_s=10 if prepared else 1,
         end_signal=EndSignal(signal="USR1", seconds_before=1),
         grace_s=1,
+        **prepared,
     )
 
 

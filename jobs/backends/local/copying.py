@@ -1,0 +1,75 @@
+"""Copying a folder of this machine into one of the job's own: by the job's user, not more than allowed."""
+
+from __future__ import annotations
+
+import os
+from typing import Final
+
+from jobs.backends.local import laying, measure
+from jobs.backends.local.command import Command
+from jobs.backends.local.errand import Errand
+from jobs.backends.local.opening import Owner, open_bound, rights_of
+from jobs.backends.local.outcome import Cause, Exit, now
+from jobs.backends.local.provisions import Bound, Code, Kind
+from jobs.backends.local.steps import Step, Steps
+from jobs.faults import fault
+
+_CLOSE: Final = ("/bin/chmod", "-R", "a-w", "--")
+_COPY: Final = ("/bin/cp", "-R", "-P", "--preserve=mode,timestamps", "--")
+
+
+def copy_all(errand: Errand, steps: Steps) -> Exit | None:
+    """Fill every place whose code is copied; called before the replica's own view of files is taken."""
+    for code in errand.plan.codes:
+        if not code.git:
+            trouble = _copy(errand, code, steps)
+            fault("wrapper.copied")
+            if trouble is not None:
+                return trouble
+    return None
+
+
+def _copy(errand: Errand, code: Code, steps: Steps) -> Exit | None:
+    bound = errand.plan.bounds[code.bound]
+    try:
+        source = open_bound(Bound(bound.path, Kind.FOLDER, code.folder), errand.owner)
+        try:
+            _check_size(source, code, errand.owner)
+            return _copied(errand, code, source, steps)
+        finally:
+            os.close(source)
+    except OSError as error:
+        return now(Cause.CODE, detail=f"{code.folder}: {error.strerror}")
+    except measure.TooLarge:
+        return now(Cause.CODE, detail=f"{code.folder}: larger than {code.most_bytes:,} bytes")
+
+
+def _check_size(source: int, code: Code, owner: Owner) -> None:
+    with rights_of(owner):
+        readable = os.open(".", os.O_RDONLY | os.O_DIRECTORY, dir_fd=source)
+        try:
+            measure.size(readable, code.most_bytes)
+        finally:
+            os.close(readable)
+
+
+def _copied(errand: Errand, code: Code, source: int, steps: Steps) -> Exit | None:
+    bound, folder = errand.plan.bounds[code.bound], laying.own_folder(errand, code.bound)
+    target = os.open(folder, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW)
+    patience = measure.Patience(code.patience_s, str(folder), code.most_bytes)
+
+    def inside() -> None:
+        os.set_inheritable(source, True)
+        os.set_inheritable(target, True)
+
+    folders = (f"/proc/self/fd/{source}/.", f"/proc/self/fd/{target}/")
+    env = {"LC_ALL": "C.UTF-8", **errand.marked()}
+    command = Command([*_COPY, *folders], env, "/", errand.owner)
+    try:
+        trouble = steps.run(Step(Cause.CODE, command, code.name, inside, patience))
+        if trouble is None and bound.read_only and bound.kind is Kind.INNER:  # nothing else keeps it so
+            closed = Command([*_CLOSE, str(folder)], env, "/", errand.owner)
+            trouble = steps.run(Step(Cause.CODE, closed, code.name))
+        return trouble
+    finally:
+        os.close(target)

@@ -1,0 +1,142 @@
+"""Python packages that are there before the command, for the job's user alone."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from jobs.backends.base import Observation
+from jobs.backends.local import pip
+from jobs.backends.local.folders import Named
+from jobs.backends.local.isolation import Isolation
+from jobs.backends.local.provisions import Packages
+from jobs.messages import reason_message
+from jobs.spec import CodeSource, Mount, Requirements, Resources
+from jobs.states import ReasonCode, State
+from tests.jobs.backends.benches import LocalBench, log_of, role, wait_until_over
+from tests.jobs.backends.local.goods import wheel
+from tests.jobs.backends.local.images import IMAGE
+
+ROOM = Resources(cpu_milli=1000, memory_mib=512)
+
+
+@pytest.fixture(params=["best", "none"])
+def bench(request: pytest.FixtureRequest, tmp_path: Path, place: Path) -> Iterator[LocalBench]:
+    mode = {"best": None, "none": Isolation.NONE}[request.param]
+    named = (Named.from_settings(str(place), {"workspaces": ["*"]}),)
+    made = LocalBench(tmp_path, {"isolation": mode, "folders": named})
+    wheel(place / "sets")
+    wheel(place / "sets", "other")
+    (place / "sets" / "requirements.txt").write_text("other==1.0\n")
+    yield made
+    made.close()
+
+
+def run(bench: LocalBench, command: str, place: Path, **spec: Any) -> tuple[Observation, list[str]]:
+    env = {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": f"{place}/sets", **spec.pop("env", {})}
+    handle = bench.backend.submit(bench.submission(role(command, resources=ROOM), env=env, **spec))
+    seen = wait_until_over(bench.backend, handle, timeout=60)
+    assert (bench.attempt(handle) / "supervisor.log").read_text() == ""
+    return seen, log_of(bench.backend, handle).splitlines()
+
+
+def test_packages_and_their_commands_are_found(bench: LocalBench, place: Path) -> None:
+    command = "tiny-says; python3 -c 'import other; other.main()'; ls -A; env | grep PIP_BREAK"
+    asked = Requirements(packages=("tiny==1.0",), directory=f"{place}/sets")
+    seen, lines = run(bench, command, place, requirements=asked)
+    assert lines[-3:] == ["tiny says hello", "other says hello", ".local"], lines
+    assert seen.reason.code is ReasonCode.EXIT_CODE
+
+
+def test_a_list_of_packages_may_come_with_the_code(bench: LocalBench, place: Path) -> None:
+    seen, lines = run(
+        bench,
+        "other-says",
+        place,
+        code=CodeSource(uri=f"{place}/sets", path="src"),
+        requirements=Requirements(directory="src"),
+    )
+    assert (seen.state, lines[-1]) == (State.SUCCEEDED, "other says hello")
+
+
+def test_what_cannot_be_installed_fails_the_job_and_nothing_reaches_a_shell(
+    bench: LocalBench, place: Path
+) -> None:
+    for names in (("absent",), ("tiny", "--index-url=http://x"), (f"x; touch {bench.judge}/x",), ("$(id)",)):
+        seen, lines = run(bench, "echo ran", place, requirements=Requirements(packages=names))
+        assert (seen.state, seen.reason.code) == (State.FAILED, ReasonCode.REQUIREMENTS_FAILED)
+        assert "ran" not in lines
+        assert reason_message(seen.reason.code, seen.reason.params).startswith(
+            "The Python packages of task worker-0 could not be installed: "
+        )
+    assert list(bench.judge.iterdir()) == []
+
+
+def test_a_python_without_packages_of_the_users_own_gets_them_in_a_folder(
+    bench: LocalBench, place: Path
+) -> None:
+    """As one in a virtual environment is."""
+    seen, lines = run(
+        bench,
+        "tiny-says && ls .local",
+        place,
+        requirements=Requirements(packages=("tiny",)),
+        env={"PYTHONNOUSERSITE": "1"},
+    )
+    assert (seen.state, lines[-2:]) == (State.SUCCEEDED, ["tiny says hello", "packages"])
+
+
+def test_pip_is_called_with_arguments_and_never_with_a_line() -> None:
+    packages = Packages(("a; rm -rf /", "--user"), "/x y", 10)
+    script, name, _, _, target, *rest = pip.arguments(packages, "/job")
+    assert (script, name, target) == (pip.SCRIPT, "sh", "/job/.local/packages")
+    assert rest == ["-r", "/x y/requirements.txt", "--", "a; rm -rf /", "--user"]
+    assert pip.visible({"PATH": "/bin", "PYTHONPATH": "/mine"}, "/job") == {
+        "PYTHONUSERBASE": "/job/.local",
+        "PYTHONPATH": "/job/.local/packages:/mine",
+        "PATH": "/job/.local/bin:/job/.local/packages/bin:/bin",
+    }
+    told = pip.visible({}, "/job")
+    assert pip.on_path({**told, "PATH": "/usr/bin"})["PATH"] == f"{told[pip.BIN]}:/usr/bin"
+    assert pip.on_path({"PATH": "/usr/bin"}) == {"PATH": "/usr/bin"}
+
+
+PYTHON = """#!/bin/sh
+# Stands for an image's Python: what it is called with, and a package whose command it leaves behind.
+echo "python:" "$@" | head -n 1
+echo "user:" "$(id -u)" "cwd:" "$PWD" "index:" "$PIP_INDEX_URL"
+ls /mnt/x
+[ "$PIP_INDEX_URL" != "http://fails" ] || { echo no index; exit 1; }
+echo "echo installed" > /job/.local-says
+"""
+
+
+def test_in_a_container_they_are_installed_in_one_like_it_before(
+    tmp_path: Path, store: tuple[str, ...], place: Path
+) -> None:
+    named = (Named.from_settings(str(place), {"workspaces": ["*"]}),)
+    bench = LocalBench(tmp_path, {"engine": "podman", "engine_options": store, "folders": named})
+    (place / "sets" / "python3").write_text(PYTHON)
+    (place / "sets" / "python3").chmod(0o755)
+    mount = Mount(uri=f"{place}/sets", path="/mnt/x")
+    for index, state in (("http://index", State.SUCCEEDED), ("http://fails", State.FAILED)):
+        spec = role(
+            "cat .local-says; echo $PATH $PYTHONUSERBASE",
+            image=IMAGE,
+            env={"PIP_INDEX_URL": index, "PATH": "/mnt/x:/bin"},
+        )
+        asked = Requirements(packages=("tiny",))
+        handle = bench.backend.submit(bench.submission(spec, mounts=(mount,), requirements=asked))
+        seen = wait_until_over(bench.backend, handle)
+        log = log_of(bench.backend, handle)
+        assert seen.state is state, log
+        assert f"user: {bench.config.uid_base + 7} cwd: /job index: {index}" in log
+        assert "file" in log.splitlines()
+        if state is State.SUCCEEDED:
+            path = "/job/.local/bin:/job/.local/packages/bin:/mnt/x:/bin"
+            assert log.splitlines()[-2:] == ["echo installed", f"{path} /job/.local"]
+        else:
+            assert seen.reason.code is ReasonCode.REQUIREMENTS_FAILED
+            assert seen.reason.params["error"] == log.strip()
+    bench.close()
