@@ -96,7 +96,11 @@ def _role(role: Object, kind: Kind, api: str, name: str) -> Iterator[Role]:
     given = reader.given()
     places = reader.places()
     spelling: dict[str, object] = {
-        **({"container": main.value["name"]} if main.value.get("name") != kind.container else {}),
+        **(
+            {"container": main.value["name"]}
+            if main.value.get("name", kind.container) != kind.container
+            else {}
+        ),
         **reader.words(command),
         **reader.resource_names(given),
         **({"restart": restart} if restart else {}),

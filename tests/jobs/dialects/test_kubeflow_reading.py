@@ -271,3 +271,10 @@ def test_a_manifest_is_recognised_by_its_kind() -> None:
     assert dialects.detect(TEXT.replace("kind: PyTorchJob", "kind: JAXJob"))[0].why == "api_group"
     assert dialects.detect(TEXT + "\t- [")[0].why == "keys_seen"
     assert KUBEFLOW.sniff("apiVersion: batch/v1\nkind: Job\n") is None
+
+
+def test_a_container_without_a_name_is_the_main_one() -> None:
+    text = TEXT.replace("- name: pytorch\n              image", "- image")
+    parsed = KUBEFLOW.parse(text)
+    assert parsed.spec == KUBEFLOW.parse(TEXT).spec
+    assert KUBEFLOW.render(parsed.spec, parsed.extras, base=text).text == text
