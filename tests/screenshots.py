@@ -48,6 +48,8 @@ def pages(jobs: Mapping[str, str]) -> dict[str, str]:
         "job-failed": job["failed"],
         "job-events": job["failed"] + "?tab=events",
         "job-file": job["failed"] + "?tab=file",
+        "job-connect": job["running"] + "?tab=connect",
+        "job-terminal": job["running"] + "?tab=terminal",
         "drafts": "/drafts/",
         "nodes": "/nodes/",
         "settings": "/settings",

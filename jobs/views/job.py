@@ -25,7 +25,11 @@ from jobs.views.terminal import terminal
 from jobs.views.timeline import timeline
 from quotas.access import Verb, can, rights
 
-FRAGMENTS: Final = {"job-head": "jobs/job/head.html", "job-tab": "jobs/job/tab.html"}
+FRAGMENTS: Final = {
+    "job-head": "jobs/job/head.html",
+    "job-tab": "jobs/job/tab.html",
+    "terminal-bar": "jobs/job/terminal_bar.html",
+}
 MOST_EVENTS: Final = 200
 MOST_DESCENDANTS: Final = 10
 

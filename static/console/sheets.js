@@ -41,7 +41,7 @@ export function withSheets(work) {
 
 /** From now on `span.setAttribute("style", …)` sets the style's text, which is allowed, to the same effect. */
 export function allowSpanStyles() {
-  HTMLSpanElement.prototype.setAttribute = function (name, value) {
+  HTMLSpanElement.prototype.setAttribute = function (/** @type {string} */ name, /** @type {string} */ value) {
     if (name === "style") this.style.cssText = value;
     else Element.prototype.setAttribute.call(this, name, value);
   };

@@ -18,11 +18,15 @@ const encoder = new TextEncoder();
 
 allowSpanStyles();
 
-/** @param {string} name */
-function colour(name) {
+/**
+ * A custom property's colour inside an element, as xterm.js reads it.
+ * @param {string} name
+ * @param {HTMLElement} within
+ */
+function colour(name, within) {
   const probe = document.createElement("span");
   probe.style.color = `var(${name})`;
-  document.body.append(probe);
+  within.append(probe);
   const found = getComputedStyle(probe).color;
   probe.remove();
   const canvas = document.createElement("canvas").getContext("2d");
@@ -53,19 +57,19 @@ class JobTerminal extends HTMLElement {
     const style = getComputedStyle(screen);
     this.#terminal.options.fontFamily = style.fontFamily;
     this.#terminal.options.theme = {
-      background: colour("--terminal-back"),
-      foreground: colour("--terminal-text"),
-      cursor: colour("--terminal-text"),
+      background: colour("--terminal-back", this),
+      foreground: colour("--terminal-text", this),
+      cursor: colour("--terminal-text", this),
       selectionBackground: "rgba(128, 160, 255, 0.35)",
     };
     this.#terminal.loadAddon(this.#fit);
     withSheets(() => this.#terminal.open(screen));
     this.#terminal.textarea?.setAttribute("aria-label", this.dataset.label ?? "");
     this.#fit.fit();
-    this.#terminal.onData((text) => this.#send(encoder.encode(text)));
-    this.#terminal.onBinary((text) => this.#send(Uint8Array.from(text, (letter) => letter.charCodeAt(0))));
-    this.#terminal.onResize((size) => this.#tellSize(size));
-    this.#terminal.attachCustomKeyEventHandler((event) => this.#key(event));
+    this.#terminal.onData((/** @type {string} */ text) => this.#send(encoder.encode(text)));
+    this.#terminal.onBinary((/** @type {string} */ text) => this.#send(Uint8Array.from(text, (letter) => letter.charCodeAt(0))));
+    this.#terminal.onResize((/** @type {{cols: number, rows: number}} */ size) => this.#tellSize(size));
+    this.#terminal.attachCustomKeyEventHandler((/** @type {KeyboardEvent} */ event) => this.#key(event));
     this.#resizer.observe(screen);
     void this.#begin();
   }
@@ -101,7 +105,10 @@ class JobTerminal extends HTMLElement {
         const answer = await postForm(newUrl, { role, index });
         if (!answer.key) return this.#end(answer.problem);
         this.dataset.keyOf = answer.key;
-        history.replaceState(history.state, "", `${this.dataset.pageUrl}&open=${answer.key}`);
+        const address = `${this.dataset.pageUrl}&open=${answer.key}`;
+        // An address that asks for a new one would ask again, when what stands above the terminal is fetched.
+        if (new URLSearchParams(location.search).has("role")) return location.replace(address);
+        history.replaceState(history.state, "", address);
       } catch {
         return this.#end(gettext("The console does not answer. Load the page again."));
       }
@@ -141,6 +148,7 @@ class JobTerminal extends HTMLElement {
     this.#terminal.options.disableStdin = !told.typing;
     this.#say(told.typing ? "" : gettext("You are looking on: only whoever opened this terminal types."));
     if (told.typing) this.#terminal.focus();
+    document.body.dispatchEvent(new CustomEvent("terminal:opened"));
   }
 
   #lost() {
