@@ -20,7 +20,9 @@ from jobs.spec import JobSpec
 
 Document: TypeAlias = dict[str, object]
 
-OF_THE_TARGET: Final = frozenset({"over_vendor_limit", "over_public_limit", "condition_unmet", "no_image"})
+OF_THE_TARGET: Final = frozenset(
+    {"over_vendor_limit", "over_public_limit", "condition_unmet", "no_image", "needs_pyxis"}
+)
 """Notes on what a dialect's own system would refuse, though the job may run elsewhere."""
 
 

@@ -35,6 +35,7 @@ NOTES: Final[Mapping[str, tuple[str, ...]]] = {
         _("The lines end as on Windows, which sbatch refuses; they were read as if they did not."),
     ),
     "job_unnamed": (_("The job has no name; it was called %(value)s, as Slurm may do."),),
+    "needs_pyxis": (_("The image is run by Pyxis, a plugin that the cluster must have."),),
     "needs_slurm": (
         _("The script uses %(names)s, which only Slurm has."),
         _("The script uses what only Slurm has."),

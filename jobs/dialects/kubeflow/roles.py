@@ -95,12 +95,9 @@ def _role(role: Object, kind: Kind, api: str, name: str) -> Iterator[Role]:
     label = pod.bag(keys.NODE_SELECTOR).get(keys.GPU_PRODUCT)
     given = reader.given()
     places = reader.places()
+    called = main.text(keys.CONTAINER_NAME)
     spelling: dict[str, object] = {
-        **(
-            {"container": main.value["name"]}
-            if main.value.get("name", kind.container) != kind.container
-            else {}
-        ),
+        **({"container": called} if called != kind.container else {}),
         **reader.words(command),
         **reader.resource_names(given),
         **({"restart": restart} if restart else {}),
@@ -156,7 +153,6 @@ class _Container:
         self._pod = pod
         self._findings: Findings = main.findings
         self._size = main.group(keys.RESOURCES)
-        main.text(keys.CONTAINER_NAME)
         self.variables = self._variables()
 
     def _variables(self) -> Variables:

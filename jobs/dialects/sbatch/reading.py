@@ -69,6 +69,8 @@ def parse(text: str) -> Parsed:
     reader = _Reader(said, told, findings)
     roles = reader.roles()
     findings.refuse_if_any(script)
+    if any(role.image for role in roles):
+        findings.note("needs_pyxis", f"/{SCRIPT}" if told.roles else "/container-image")
     for name in named:
         findings.note("secret_taken", f"/{secrets.EXPORT}", key=name, name=name)
     spec = reader.spec(roles)

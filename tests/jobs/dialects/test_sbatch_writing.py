@@ -72,6 +72,13 @@ def test_a_command_that_looks_like_options_stays_a_command() -> None:
     assert SBATCH.parse(text).spec == spec
 
 
+def test_that_an_image_needs_a_plugin_is_told_on_writing() -> None:
+    spec = JobSpec(name="a", roles=(TaskRole(name="main", command="run", image="registry.example.com/a:1"),))
+    rendered = SBATCH.render(spec, {})
+    assert '--container-image="registry.example.com#a:1"' in rendered.text
+    assert [note.code for note in rendered.notes] == ["needs_pyxis"]
+
+
 def test_variables_are_quoted_and_secrets_are_placeholders_in_quotes() -> None:
     job: dict[str, Any] = {
         "name": "a",
