@@ -273,8 +273,7 @@ def test_a_manifest_is_recognised_by_its_kind() -> None:
     assert KUBEFLOW.sniff("apiVersion: batch/v1\nkind: Job\n") is None
 
 
-def test_a_container_without_a_name_is_the_main_one() -> None:
-    text = TEXT.replace("- name: pytorch\n              image", "- image")
-    parsed = KUBEFLOW.parse(text)
-    assert parsed.spec == KUBEFLOW.parse(TEXT).spec
-    assert KUBEFLOW.render(parsed.spec, parsed.extras, base=text).text == text
+def test_a_container_without_a_name_is_refused() -> None:
+    (found,) = problems(TEXT.replace("- name: pytorch\n              image", "- image"))
+    assert (found.code, found.params["key"]) == ("required", "name")
+    assert found.pointer.endswith("/containers/0/name")
