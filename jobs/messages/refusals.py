@@ -70,6 +70,16 @@ _SENTENCES: Final = {
             "namespaces."
         ),
     ),
+    "auth_elsewhere": (
+        _("Refused: %(place)s, with the login for the image registry, is not on this machine."),
+    ),
+    "auth_file": (
+        _("Refused: %(place)s, with the login for the image registry, can't be read: %(error)s"),
+        _(
+            "Refused: %(place)s has to say three things: the image registry, the user's name and the "
+            "password."
+        ),
+    ),
     "code_too_large": (
         _("Refused: the code in %(place)s is larger than the %(most_mb)s MB that it may be."),
     ),

@@ -84,7 +84,7 @@ def _cause(job: Job) -> dict[str, Any]:
         return {}
     stream = replicas.log_of(attempt, task)
     lines = tail.last_lines(stream) if stream else []
-    return {"failed_task": task, "last_lines": "\n".join(lines)}
+    return {"failed_task": task, "last_lines": "\n".join(lines), "kept": replicas.kept_of(task)}
 
 
 # --- the tabs --------------------------------------------------------------------------------------------

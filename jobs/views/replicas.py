@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 from typing import Final
 from urllib.parse import urlencode
 
 from django.http import QueryDict
+from django.utils.timezone import now
 
 from jobs.models import Attempt, Endpoint, Job, LogStream, Task
 from jobs.states import TaskState
@@ -67,6 +69,30 @@ def with_endpoints(tasks: Sequence[Task]) -> list[Row]:
     for endpoint in Endpoint.objects.filter(task__in=tasks).order_by("label", "ordinal"):
         of_task[endpoint.task_id].append(endpoint)
     return [Row(task, of_task[task.pk]) for task in tasks]
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """What is kept of a failed replica for debugging (`jobEnvs.isDebug`): its folder in the console's home,
+    and the command that gives what its container wrote ('' without one).
+    """
+
+    until: datetime
+    folder: str
+    command: str
+
+
+def kept_of(task: Task) -> Kept | None:
+    """What is kept of the replica; None where nothing is, or no longer."""
+    seconds, folder = task.reason_params.get("kept_s"), task.reason_params.get("kept_folder")
+    if not isinstance(seconds, int) or task.ended_at is None:
+        return None
+    until = task.ended_at + timedelta(seconds=seconds)
+    return (
+        Kept(until, str(folder), str(task.reason_params.get("kept_container") or ""))
+        if until > now()
+        else None
+    )
 
 
 def endpoints_of(job: Job) -> list[Endpoint]:

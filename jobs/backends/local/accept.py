@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from jobs.backends.base import Gpu, NotSent, Refused, Submission
-from jobs.backends.local import coding, gpus, isolation, processes, stage
+from jobs.backends.local import authfile, coding, gpus, isolation, processes, stage
 from jobs.backends.local.config import LocalConfig
 from jobs.backends.local.environment import IMPLICIT_PORTS, LOCATION_VARIABLES
 from jobs.backends.local.folders import Asker
@@ -112,12 +112,14 @@ def _lay_in(submission: Submission, config: LocalConfig, means: Means) -> Layer:
     layer = Layer(config.places(), ground)
     for mount in spec.mounts:
         layer.lay(mount)
+    if spec.registry_auth and spec.registry_auth.file_uri and ground.contained:
+        layer.login = authfile.login(spec.registry_auth.file_uri, layer)
     if spec.code is not None:
         coding.lay_in(coding.told(spec.code, config.code()), config.code(), layer)
     return layer
 
 
-def secrets_of(submission: Submission, config: LocalConfig) -> dict[str, Any]:
+def secrets_of(submission: Submission, config: LocalConfig, laid: Layer) -> dict[str, Any]:
     """What `layout.SECRETS` holds: secret environment variables, and logins for the image registry and code.
 
     A place with a password in it is secret as a whole, so its variable is given here and not by the plan.
@@ -134,6 +136,8 @@ def secrets_of(submission: Submission, config: LocalConfig) -> dict[str, Any]:
     found: dict[str, Any] = {"env": env}
     if code := coding.login_of(_code_uri(spec, config)):
         found["code"] = placeholders.fill(code, values)
+    if laid.login:
+        found["registry"] = laid.login
     login = spec.registry_auth
     if login is not None and login.password is not None:
         password = values[login.password.name]

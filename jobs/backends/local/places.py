@@ -106,7 +106,8 @@ def refused(why: str, **params: str | int | None) -> Refused:
 
 class Layer:
     """Works out what is laid in: `bounds`, the `codes` that fill some of them, the `locations` that the job
-    is told, and `shm_mib` of shared memory (0: what the roles say).  Each method raises Refused.
+    is told, `shm_mib` of shared memory (0: what the roles say), and the `login` for the image registry that
+    lies in a file.  Each method raises Refused.
     """
 
     def __init__(self, known: Known, ground: Ground) -> None:
@@ -114,6 +115,7 @@ class Layer:
         self.bounds: list[Bound] = []
         self.codes: list[Code] = []
         self.shm_mib = 0
+        self.login: dict[str, str] = {}
         self.locations: dict[str, str] = {FILE_SYSTEM: known.file_system} if known.file_system else {}
 
     def lay(self, mount: Mount) -> None:
@@ -146,7 +148,7 @@ class Layer:
 
     def _bound(self, mount: Mount) -> tuple[Bound | None, str]:
         """What is laid in, if anything, and what PAI_DATA_DIR and its kin say."""
-        uri, path = self._resolved(mount.uri), mount.path and targets.tidy(mount.path)
+        uri, path = self.resolved(mount.uri), mount.path and targets.tidy(mount.path)
         dataset = self._known.datasets.get(mount.id) or self._known.at(uri)
         if dataset is not None:
             uri, path = dataset.folder, path or dataset.path
@@ -168,7 +170,7 @@ class Layer:
             return Bound(INNER_OUTPUT, Kind.INNER), INNER_OUTPUT
         return None, mount.uri
 
-    def _resolved(self, uri: str) -> str:
+    def resolved(self, uri: str) -> str:
         """The URI with OpenPAI's names replaced, as far as they mean something here."""
         asker = self.ground.asker
         names = {"$PAI_JOB_NAME": self.ground.job, "$PAI_USER_NAME": asker.user, "$PAI_USERNAME": asker.user}

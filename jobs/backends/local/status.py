@@ -6,6 +6,7 @@ that were.
 
 from __future__ import annotations
 
+import shlex
 import time
 from collections.abc import Sequence
 from contextlib import suppress
@@ -14,7 +15,9 @@ from typing import Any, Final
 
 from jobs.backends.local import layout
 from jobs.backends.local.ending import Ending
+from jobs.backends.local.errand import group_name
 from jobs.backends.local.files import Folder
+from jobs.backends.local.outcome import Cause
 from jobs.backends.local.plan import Place, Plan
 from jobs.backends.local.processes import Identity
 from jobs.backends.local.watched import Watched
@@ -90,7 +93,7 @@ def _replica(one: Watched) -> dict[str, Any]:
         value |= {
             "state": state,
             "code": reason.code,
-            "params": dict(reason.params),
+            "params": {**reason.params, **(kept(one) if state is TaskState.FAILED else {})},
             "exit_code": ended.exit.code,
             "signal": ended.exit.signal,
             "ended_at": ended.exit.ended_at,
@@ -102,6 +105,25 @@ def _replica(one: Watched) -> dict[str, Any]:
     if one.ready:
         value["ready"] = sorted(one.ready)
     return value
+
+
+def kept(one: Watched) -> dict[str, str | int]:
+    """What is kept of a failed replica because its job asks for it, for how long, and how to look at it.
+
+    Its container only where its command had been started in one.
+    """
+    plan, place = one.plan, one.place
+    if not plan.keep_failed_s:
+        return {}
+    found: dict[str, str | int] = {
+        "kept_s": plan.keep_failed_s,
+        "kept_folder": f"jobs/{plan.job}/{plan.attempt}/work/{place.name}",
+    }
+    ran = one.exit is not None and one.exit.cause in (Cause.COMMAND, Cause.MEMORY)
+    if ran and place.role.image and plan.house.engine and one.started and "at" in one.started:
+        name = group_name(plan, place)
+        found["kept_container"] = shlex.join([*plan.house.engine, "export", f"--output={name}.tar", name])
+    return found
 
 
 def describe(place: Place) -> dict[str, Any]:

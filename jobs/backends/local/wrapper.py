@@ -20,10 +20,11 @@ from jobs.backends.local.files import Folder
 from jobs.backends.local.housing import housing_of
 from jobs.backends.local.isolation import Isolation
 from jobs.backends.local.keeper import Finished, Keeper
-from jobs.backends.local.outcome import NOT_FOUND, Cause, Exit, code_of, now
+from jobs.backends.local.outcome import NOT_FOUND, Cause, Exit, code_of, judge, now
 from jobs.backends.local.processes import Identity
 from jobs.backends.local.view import CannotLay
 from jobs.faults import fault
+from jobs.states import TaskState
 
 
 def spawn(errand: Errand) -> int:
@@ -145,7 +146,7 @@ class _Wrapper:
         finished = self._keeper.see_through(main, housing.group, limit)
         fault("wrapper.ended")
         exit_ = self._exit(finished, started_at)
-        housing.clean(failed=exit_.code != 0)
+        housing.clean(failed=judge(exit_, 0)[0] is TaskState.FAILED)
         return exit_
 
     def _exit(self, finished: Finished, started_at: float) -> Exit:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from contextlib import AbstractContextManager
+from datetime import timedelta
 
 import pytest
 from django.utils.timezone import now
@@ -269,3 +270,20 @@ def test_queries_do_not_grow_with_replicas_and_history(
     client.get(url(job))
     with django_assert_max_num_queries(most):
         client.get(url(job, tab))
+
+
+def test_what_is_kept_of_a_failed_replica_is_said_with_how_to_look_at_it(people: People) -> None:
+    job = make_job(State.FAILED, owner=people.owner, quota=people.quota)
+    folder, command = "jobs/abc/1/work/main-0", "podman export --output=x.tar x"
+    params = {"exit_code": 1, "kept_s": 3600, "kept_folder": folder, "kept_container": command}
+    rows = Task.objects.filter(pk=task_of(job).pk)
+    rows.update(exit_code=1, reason_params=params, ended_at=now())
+    text = seen(browser(people.owner).get(url(job)))
+    assert "Kept for debugging until" in text
+    assert folder in text
+    assert command in text
+    assert command not in seen(browser(people.member).get(url(job)))
+    rows.update(ended_at=now() - timedelta(seconds=3601))
+    assert "Kept for debugging" not in seen(browser(people.owner).get(url(job)))
+    rows.update(reason_params={"exit_code": 1}, ended_at=now())
+    assert "Kept for debugging" not in seen(browser(people.owner).get(url(job)))

@@ -215,3 +215,15 @@ def _pull_the_plug(bench: LocalBench, handle: Handle) -> None:
     for path in [*attempt.glob("replicas/*/started"), attempt / "plan.json"]:
         value = json.loads(path.read_text())
         path.write_text(json.dumps({**value, "boot": "another"}))
+
+
+def test_the_folder_of_a_failed_replica_is_told_when_it_is_to_be_kept(local: LocalBench) -> None:
+    handle = local.backend.submit(local.submission(role("echo x > trace; exit 3"), keep_failed_s=60))
+    one = replica(wait_until_over(local.backend, handle))
+    assert one.reason is not None
+    assert one.reason.params == {
+        "exit_code": 3,
+        "kept_s": 60,
+        "kept_folder": f"jobs/{local.attempt(handle).parent.name}/1/work/worker-0",
+    }
+    assert (local.home / str(one.reason.params["kept_folder"]) / "trace").read_text() == "x\n"

@@ -1,8 +1,10 @@
 """Images, in a real podman with a store of its own."""
 
 import os
+import shlex
 import signal
 import subprocess
+import tarfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -123,11 +125,32 @@ def test_a_container_outlives_its_supervisor(bench: LocalBench) -> None:
 
 
 def test_a_failed_container_is_kept_when_asked_and_goes_with_its_folder(bench: LocalBench) -> None:
+    """The command that is told gives its files."""
     handle = bench.backend.submit(bench.submission(inside("exit 1"), keep_failed_s=3600))
-    wait_until_over(bench.backend, handle)
+    one = replica(wait_until_over(bench.backend, handle))
     assert containers(bench).split() == [f"{handle}.worker-0"]
+    assert one.reason is not None
+    assert one.reason.params["kept_s"] == 3600
+    assert (bench.home / str(one.reason.params["kept_folder"])).is_dir()
+    subprocess.run(shlex.split(str(one.reason.params["kept_container"])), cwd=bench.judge, check=True)
+    with tarfile.open(bench.judge / f"{handle}.worker-0.tar") as archive:
+        found = archive.extractfile("etc/marker")
+        assert found is not None
+        assert found.read() == b"inside\n"
     bench.backend.forget(handle)
     assert containers(bench) == ""
+
+
+def test_a_container_that_did_not_fail_by_itself_is_not_kept(bench: LocalBench) -> None:
+    for command in ("exit 0", "echo up; sleep 60"):
+        handle = bench.backend.submit(bench.submission(inside(command), keep_failed_s=3600))
+        if command != "exit 0":
+            wait_for(lambda: "up" in log_of(bench.backend, handle))  # noqa: B023 it is over by then
+            bench.backend.stop(handle, grace_s=0, signal="KILL")
+        one = replica(wait_until_over(bench.backend, handle))
+        assert containers(bench) == ""
+        assert one.reason is not None
+        assert "kept_s" not in one.reason.params
 
 
 def test_an_image_that_cannot_be_had_fails_the_replica_and_nothing_runs_instead(
@@ -318,3 +341,42 @@ def test_code_for_a_container_is_fetched_by_the_machines_git_in_a_view_of_its_ow
     assert containers(bench) == ""
     assert (bench.attempt(handle) / "supervisor.log").read_text() == ""
     bench.close()
+
+
+def test_a_login_in_a_file_reaches_the_engine_and_no_place_else(
+    tmp_path: Path, store: tuple[str, ...], place: Path
+) -> None:
+    """OpenPAI's authFile."""
+    named = (Named.from_settings(str(place), {"workspaces": ["*"]}),)
+    bench = LocalBench(tmp_path, {"engine": "podman", "engine_options": store, "folders": named})
+    file = place / "auth"
+    spec = role("echo ran", image="127.0.0.1:1/absent:1")
+    for text, told in (("127.0.0.1:1\nme\n", "auth_file"), ("a b c d", "auth_file")):
+        file.write_text(text)
+        file.chmod(0o644)
+        assert _refusal(bench, spec, RegistryAuth(file_uri=f"file://{file}"))["why"] == told
+    file.write_text("127.0.0.1:1\nme\ns3cret\n")
+    for uri, told in (
+        ("hdfs://name/auth", "auth_elsewhere"),
+        (f"file://{place}/absent", "auth_file"),
+        (f"file://{place}/sets", "auth_file"),
+        ("file:///etc/shadow", "mount_not_allowed"),
+    ):
+        assert _refusal(bench, spec, RegistryAuth(file_uri=uri))["why"] == told
+    login = RegistryAuth(file_uri=f"file://{file}")
+    submission = bench.submission(spec, registry_auth=login)
+    means = accept.Means(Isolation.PERSONS, ("podman",))
+    laid = accept.refuse_impossible(submission, bench.config, means)
+    found = accept.secrets_of(submission, bench.config, laid)["registry"]
+    assert found == {"registry": "127.0.0.1:1", "username": "me", "password": "s3cret"}
+    handle = bench.backend.submit(submission)
+    assert wait_until_over(bench.backend, handle, timeout=60).reason.code is ReasonCode.IMAGE_FAILED
+    for path in bench.attempt(handle).rglob("*"):
+        assert not path.is_file() or b"s3cret" not in path.read_bytes(), path
+    bench.close()
+
+
+def _refusal(bench: LocalBench, spec: Any, login: RegistryAuth) -> dict[str, Any]:
+    with pytest.raises(Refused) as refused:
+        bench.backend.submit(bench.submission(spec, registry_auth=login))
+    return dict(refused.value.reason.params)

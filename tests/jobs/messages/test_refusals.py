@@ -1,0 +1,52 @@
+"""Every reason for which a backend refuses a job has a sentence."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from jobs import backends
+from jobs.messages.refusals import _SENTENCES, refusal
+from jobs.messages.sentences import needs
+
+FOLDER = Path(backends.__file__).parent
+WORD = re.compile(r'(?:refused\(\s*|"why":\s*)"([a-z_]+)"')
+
+LOCAL = [
+    (
+        {"why": "field", "field": "nodes"},
+        "Refused: this cluster can't do what the job asks for in nodes; submit it without, or elsewhere.",
+    ),
+    (
+        {"why": "mount_not_allowed", "place": "/data", "workspace": "vision", "setting": "folders"},
+        (
+            "Refused: jobs of vision may not use /data of this machine; an admin may allow it in the "
+            "cluster's settings (folders)."
+        ),
+    ),
+    (
+        {"why": "mount_no_folder", "place": "/data", "error": "Permission denied"},
+        "Refused: /data can't be used as a folder by the job's user: Permission denied",
+    ),
+    (
+        {"why": "auth_file", "place": "/auth", "error": None},
+        "Refused: /auth has to say three things: the image registry, the user's name and the password.",
+    ),
+]
+
+
+def test_every_reason_in_the_code_has_a_sentence() -> None:
+    used = {name for path in FOLDER.rglob("*.py") for name in WORD.findall(path.read_text())}
+    assert {"mount_over", "code_ref", "no_secret"} <= used
+    assert used <= _SENTENCES.keys()
+
+
+def test_a_sentence_names_what_would_be_looked_for() -> None:
+    """The job file's own words for a place or a name, or the setting that an admin has to change."""
+    for why, templates in _SENTENCES.items():
+        assert needs(templates[0]), why
+
+
+@pytest.mark.parametrize(("params", "sentence"), LOCAL)
+def test_it_says_what_is_refused_and_what_would_help(params: dict[str, object], sentence: str) -> None:
+    assert refusal(params) == sentence
