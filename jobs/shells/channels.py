@@ -10,11 +10,8 @@ from typing import Final
 
 import asyncssh
 from asyncssh.misc import SoftEOFReceived
-from django.utils import translation
 
 from jobs.backends.sessions import Ended, Kind, Session, Size, Terminal, Wanted
-from jobs.entries import Shut
-from jobs.messages.ssh import entry_message
 from jobs.shells.inside import Inside
 
 READ_BYTES: Final = 64 * 1024
@@ -51,14 +48,8 @@ class Process(asyncssh.SSHServerProcess[bytes]):
 
 
 async def serve(process: Process, inside: Inside) -> None:
-    """Run what the client asks for, and carry until it ends."""
-    try:
-        session = await inside.run(wanted(process))
-    except Shut as shut:
-        with translation.override(inside.language or "en"):
-            process.stderr.write(f"{entry_message(shut.code)}\r\n".encode())
-        process.exit(NOT_BEGUN)
-        return
+    """Run what the client asks for, and carry until it ends.  Raises Shut."""
+    session = await inside.run(wanted(process))
     feeding = asyncio.ensure_future(_feed(process, session))
     carrying = asyncio.gather(
         _carry(session.read, process.stdout), _carry(session.read_error, process.stderr)
@@ -73,6 +64,12 @@ async def serve(process: Process, inside: Inside) -> None:
         carrying.cancel()
         await asyncio.gather(feeding, carrying, return_exceptions=True)
         inside.leave(session)
+
+
+def refuse(process: Process, said: str) -> None:
+    """Say why nothing is run."""
+    process.stderr.write(f"{said}\r\n".encode())
+    process.exit(NOT_BEGUN)
 
 
 def wanted(process: Process) -> Wanted:

@@ -25,7 +25,6 @@ class Inside:
 
     def __init__(self, entry: Entry, backend: Enterable, handle: Handle, task: TaskRef) -> None:
         self.pk: Final = entry.pk
-        self.language: Final = entry.user.language
         self._backend, self._handle, self._task = backend, handle, task
         self._sessions: set[Session] = set()
         self._beginning = 0

@@ -37,6 +37,9 @@ MOST_TRIES: Final = 10
 LOGIN_SECONDS: Final = 30
 KEEPALIVE_SECONDS: Final = 30
 KEEPALIVES: Final = 4
+LAST_WORD_SECONDS: Final = 5.0
+"""Whoever may not in is told so in this time, and then disconnected."""
+
 _SIGNATURES: Final = (
     "ssh-ed25519",
     "sk-ssh-ed25519@openssh.com",
@@ -124,9 +127,7 @@ class Door(asyncssh.SSHServer):
         try:
             inside = await self._house.let_in(came.user, came.task, way)
         except (Shut, DatabaseError) as error:
-            code = error.code if isinstance(error, Shut) else "away"
-            with translation.override(came.user.language or "en"):
-                self._conn.disconnect(asyncssh.DISC_BY_APPLICATION, entry_message(code))
+            self._turn_away(error if isinstance(error, Shut) else Shut("away"))
             return
         if self._inside.done():  # gone meanwhile
             await inside.end(Entry.Why.LEFT)
@@ -135,25 +136,37 @@ class Door(asyncssh.SSHServer):
         inside.ended.add_done_callback(self._show_out)
         await aside(sshkeys.used, came.key.pk)
 
+    def _turn_away(self, shut: Shut) -> None:
+        """Whatever the client asks for is answered with the reason; what it never reads is no answer."""
+        if not self._inside.done():
+            self._inside.set_exception(shut)
+            self._inside.exception()
+        said = self._say(shut)
+        loop = asyncio.get_running_loop()
+        loop.call_later(LAST_WORD_SECONDS, self._conn.disconnect, asyncssh.DISC_BY_APPLICATION, said)
+
+    def _say(self, shut: Shut) -> str:
+        language = self._known.user.language if self._known else ""
+        with translation.override(language or "en"):
+            return entry_message(shut.code)
+
     def _show_out(self, ended: asyncio.Future[Entry.Why]) -> None:
         if ended.result() is not Entry.Why.LEFT:
             self._conn.disconnect(asyncssh.DISC_BY_APPLICATION, str(ended.result().label))
 
     async def inside(self) -> Inside:
-        """The entry, once there is one."""
+        """The entry, once there is one.  Raises Shut."""
         return await asyncio.shield(self._inside)
 
     def connection_requested(self, dest_host: str, dest_port: int, orig_host: str, orig_port: int) -> Any:
         return self._forward(dest_host, dest_port)
 
     async def _forward(self, host: str, port: int) -> SSHForwarder:
-        inside = await self.inside()
         try:
-            where = await inside.reach(host, port)
+            where = await (await self.inside()).reach(host, port)
         except Shut as shut:
-            log.info("ssh_forward_refused", entry=inside.pk, host=host, port=port)
-            with translation.override(inside.language or "en"):
-                said = entry_message(shut.code)
+            log.info("ssh_forward_refused", client=self._address, host=host, port=port)
+            said = self._say(shut)
             raise asyncssh.ChannelOpenError(asyncssh.OPEN_ADMINISTRATIVELY_PROHIBITED, said) from None
         return await self._forwards.connect(*where)
 
@@ -161,7 +174,10 @@ class Door(asyncssh.SSHServer):
         return channels.Process(self._serve)
 
     async def _serve(self, process: channels.Process) -> None:
-        await channels.serve(process, await self.inside())
+        try:
+            await channels.serve(process, await self.inside())
+        except Shut as shut:
+            channels.refuse(process, self._say(shut))
 
     def server_requested(self, listen_host: str, listen_port: int) -> bool:
         return False
