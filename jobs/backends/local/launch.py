@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import socket
 import subprocess
+import threading
 import time
 from pathlib import Path
-from typing import Final
+from typing import IO, Final
 
 from jobs.backends.local import files, layout, processes
 from jobs.backends.local.processes import Identity
@@ -16,7 +18,10 @@ RUNNER: Final = Path(__file__).with_name("runner.py")
 _AGAIN_S: Final = 1.0
 """A supervisor that was just launched gets this long to show itself before another is."""
 
-_TIMEOUT_S: Final = 10
+TIMEOUT_S: Final = 10
+
+_ROOM: Final = " " * 4096
+"""A word in the nursery's command line over which supervisors write their own."""
 
 _KEPT: Final = ("PATH", "HOME", "XDG_RUNTIME_DIR", "CONTAINERS_CONF", "DOCKER_HOST", "CONSOLE_FAULTS")
 """What a container engine needs to find itself, and tests to find us."""
@@ -34,21 +39,75 @@ def launch(attempt: Path, python: str) -> None:
     it can't be started now; whoever looks at the attempt next tries again.
     """
     (attempt / layout.LAUNCHED).touch(mode=0o600)
-    with (attempt / layout.DIARY).open("ab") as diary:
+    with (attempt / layout.DIARY).open("ab") as diary, _one_at_a_time:
         try:
-            subprocess.run(
-                [python, "-I", "-S", str(RUNNER), "supervise", str(attempt)],
-                cwd="/",
-                env=kept(),
-                stdin=subprocess.DEVNULL,
-                stdout=diary,
-                stderr=diary,
-                start_new_session=True,
-                timeout=_TIMEOUT_S,
-                check=False,
-            )
-        except subprocess.TimeoutExpired as error:
-            raise TimeoutError(str(error)) from error
+            _nursery(python, diary).start(attempt, diary)
+        except ConnectionError:  # somebody killed it: the next one is as good
+            _nursery(python, diary).start(attempt, diary)
+
+
+class _Nursery:
+    """This end of `nursery`, in the process `made_for`."""
+
+    def __init__(self, made_for: tuple[object, ...], python: str, diary: IO[bytes]) -> None:
+        self.made_for = made_for
+        self.lost = False
+        self._talk, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        with theirs:
+            try:
+                subprocess.run(
+                    [python, "-I", "-S", str(RUNNER), "nurse", str(theirs.fileno()), _ROOM],
+                    cwd="/",
+                    env=kept(),
+                    stdin=subprocess.DEVNULL,
+                    stdout=diary,
+                    stderr=diary,
+                    pass_fds=(theirs.fileno(),),
+                    start_new_session=True,
+                    timeout=TIMEOUT_S,
+                    check=True,
+                )
+            except (OSError, subprocess.SubprocessError) as error:
+                self.close()
+                raise OSError(str(error)) from error
+
+    def start(self, attempt: Path, diary: IO[bytes]) -> None:
+        """Have a supervisor started that tells what it has to say to `diary`."""
+        self._talk.settimeout(TIMEOUT_S)
+        try:
+            socket.send_fds(self._talk, [os.fsencode(attempt)], [diary.fileno()])
+            if not self._talk.recv(1):
+                raise ConnectionResetError("the nursery is gone")
+        except OSError:
+            self.close()
+            raise
+
+    def close(self) -> None:
+        """It ends by itself once nobody can give it orders."""
+        self.lost = True
+        self._talk.close()
+
+
+_one_at_a_time: Final = threading.Lock()
+_kept_nursery: _Nursery | None = None
+
+
+def dismiss() -> None:
+    """Let the nursery of this process go, if it has one; the next launch begins another."""
+    with _one_at_a_time:
+        if _kept_nursery is not None:
+            _kept_nursery.close()
+
+
+def _nursery(python: str, diary: IO[bytes]) -> _Nursery:
+    """The nursery of this process; another one once it is lost, or what goes with supervisors has changed."""
+    global _kept_nursery  # noqa: PLW0603 one a process is the point
+    made_for = (os.getpid(), python, kept())
+    if _kept_nursery is None or _kept_nursery.lost or _kept_nursery.made_for != made_for:
+        if _kept_nursery is not None:
+            _kept_nursery.close()
+        _kept_nursery = _Nursery(made_for, python, diary)
+    return _kept_nursery
 
 
 def ensure(attempt: Path, python: str, supervisor: Identity | None) -> None:

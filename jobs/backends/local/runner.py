@@ -1,6 +1,6 @@
 """Started as a script by an interpreter that loads nothing but the standard library.
 
-runner.py supervise FOLDER      go into the background and be the attempt's supervisor
+runner.py nurse FD ROOM         go into the background and start supervisors; FD is a socket
 runner.py probe MODE FOLDER     exit 0 when isolation of that mode works here
 runner.py enter FOLDER FD       serve one session beside a replica of the attempt; FD is a socket
 """
@@ -19,15 +19,15 @@ def _into_the_background() -> None:
 
 
 def _run() -> None:
-    if sys.argv[1] == "supervise":
+    if sys.argv[1] == "nurse":
         _into_the_background()
     from pathlib import Path  # noqa: PLC0415 the caller is free already
 
     sys.path.insert(0, str(Path(__file__).resolve().parents[3]))
-    if sys.argv[1] == "supervise":
-        from jobs.backends.local.supervisor import main  # noqa: PLC0415 likewise
+    if sys.argv[1] == "nurse":
+        from jobs.backends.local.nursery import main as nurse  # noqa: PLC0415 likewise
 
-        main(Path(sys.argv[2]))
+        nurse(int(sys.argv[2]), [sys.executable, "-I", "-S", sys.argv[0], "supervise"])
     elif sys.argv[1] == "enter":
         from jobs.backends.local.entry import main as enter  # noqa: PLC0415 likewise
 
