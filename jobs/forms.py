@@ -59,8 +59,7 @@ class SubmitForm(forms.Form):
 
     def chosen_place(self) -> services.Place:
         """Where the person wants it; everything empty when the choice is left to the file."""
-        parts = str(self.cleaned_data.get("place", "")).split("/")
-        return services.Place(*parts) if len(parts) == 3 else services.Place()
+        return services.place_at(str(self.cleaned_data.get("place", "")))
 
     def chosen_dialect(self) -> str | None:
         """The dialect that the person says the text is in; None to work it out."""
@@ -82,16 +81,11 @@ def dialect_choices() -> list[tuple[str, str]]:
     return [(name, dialect_label(name)) for name in dialects.NAMES]
 
 
-def place_of(quota: Quota) -> str:
-    """A quota as the value of the place field."""
-    return f"{quota.workspace.slug}/{quota.cluster.slug}/{quota.slug}"
-
-
 def _place_choices(quotas: Sequence[Quota]) -> Choices:
     """Quotas by workspace, after "as the file says"."""
     choices: Choices = [("", _("As the file says, or the first that is open to me"))]
     for workspace, rows in groupby(quotas, key=lambda quota: quota.workspace):
         choices.append(
-            (workspace.name, [(place_of(row), f"{row.cluster.name} · {row.name}") for row in rows])
+            (workspace.name, [(services.address_of(row), f"{row.cluster.name} · {row.name}") for row in rows])
         )
     return choices

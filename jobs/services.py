@@ -327,6 +327,39 @@ def _hold(user: User, job: Job, change: Callable[[str], bool], kind: Event.Kind)
         queue.kick_on_commit("drain", job.cluster_id)
 
 
+def address_of(quota: Quota) -> str:
+    """A quota as one text, which `place_at` reads."""
+    return f"{quota.workspace.slug}/{quota.cluster.slug}/{quota.slug}"
+
+
+def place_at(address: str) -> Place:
+    """Where an address leads; everything is chosen for who gives none."""
+    parts = address.split("/")
+    return Place(*parts) if len(parts) == 3 else Place()
+
+
+def instead(user: User, job: Job, spec: JobSpec, place: Place | None = None) -> Submitted:
+    """A waiting job again as `spec`, in `place` or where it was, and the job itself stopped.
+
+    Raises Forbidden, NotWaiting, Refused.
+    """
+    _require(user, Verb.CONTROL, job)
+    dialect, file = dialects.get(job.dialect), JobFile.objects.get(job=job)
+    text = dialect.render(spec, file.extras, base=text_for(user, job)).text
+    with transaction.atomic():
+        if State(transitions.locked(job.pk).state) is not State.QUEUED:
+            raise NotWaiting
+        _stop(user, job, EndKind.USER_STOP, "")
+        return submit(
+            user,
+            text,
+            dialect=job.dialect,
+            place=place or Place(job.workspace.slug, job.cluster.slug, job.quota.slug),
+            keep_original=True,
+            origin=job,
+        )
+
+
 def retry(user: User, job: Job, *, idempotency_key: str | None = None) -> Submitted:
     """Run the job again as it was: a new job, linked to this one.
 

@@ -6,7 +6,7 @@ place, what is free, what stands ahead.  Those are in the cluster's standing, wh
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Final
 
 from jobs.models import Job
@@ -47,28 +47,22 @@ def of_now(cluster_name: str, verdict: Verdict) -> Reason:
     return Reason(CODES[verdict.why], {"cluster": cluster_name, **verdict.params, **place})
 
 
-def reasons(jobs: Iterable[Job]) -> dict[int, Reason]:
-    """Why each of `jobs` is in its state, by primary key; one query for all that wait.
+def tell(jobs: Iterable[Job]) -> None:
+    """Let each of `jobs` that waits know why with the numbers of the moment; one query for all of them.
 
-    The jobs have to come with their clusters.
+    They have to come with their clusters.
     """
-    rows = list(jobs)
-    queues = queues_for(rows)
-    return {job.pk: reason_in(queues, job) for job in rows}
+    rows = [job for job in jobs if job.state == State.QUEUED]
+    queues = standings.queues_of({job.cluster_id for job in rows}) if rows else {}
+    for job in rows:
+        verdict = verdict_in(queues, job)
+        if verdict is not None:
+            job.told = of_now(job.cluster.name, verdict)
 
 
-def queues_for(jobs: Sequence[Job]) -> dict[int, Queue]:
-    """The queues in which some of `jobs` wait."""
-    clusters = {job.cluster_id for job in jobs if job.state == State.QUEUED}
-    return standings.queues_of(clusters) if clusters else {}
-
-
-def reason_in(queues: Mapping[int, Queue], job: Job) -> Reason:
-    """Why `job` is in its state, as far as `queues` say more than its own row."""
-    verdict = verdict_in(queues, job)
-    if verdict is None:
-        return Reason(ReasonCode(job.reason_code), job.reason_params)
-    return of_now(job.cluster.name, verdict)
+def reason_of(job: Job) -> Reason:
+    """Why the job is in its state: what it was told last, or what its row keeps."""
+    return job.told or Reason(ReasonCode(job.reason_code), job.reason_params)
 
 
 def verdict_in(queues: Mapping[int, Queue], job: Job) -> Verdict | None:

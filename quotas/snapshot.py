@@ -23,6 +23,7 @@ from quotas.admission import (
     Waiting,
     Why,
 )
+from quotas.admission.ceilings import Books
 from quotas.amounts import Amounts, Part
 from quotas.models import Admission, Cluster, Node, NodeState, Quota, Request, Reservation, Source, SpotPrice
 from quotas.reports import below
@@ -158,6 +159,11 @@ def accounts_of(cluster: Cluster, now: datetime) -> dict[int, Account]:
     quotas = list(Quota.objects.filter(cluster=cluster))
     used_up = _used_up(quotas, now)
     return {quota.pk: _account(quota, hours_left=quota.pk not in used_up) for quota in quotas}
+
+
+def books_of(cluster: Cluster) -> Books:
+    """What is held under each quota of the cluster, against its ceilings, at this moment."""
+    return Books(accounts_of(cluster, timezone.now()), _holdings(cluster, Shapes()))
 
 
 def limits_of(quota: Quota) -> Limits:

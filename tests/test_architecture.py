@@ -17,7 +17,7 @@ LAYERS = (
     {"models"},
     {"bus", "queue", "outage"},
     {"messages", "transitions", "logs", "logscan", "retries", "waiting"},
-    {"services", "engines", "observations", "admitting", "entries", "sshhost", "sshkeys"},
+    {"services", "engines", "observations", "admitting", "entries", "remedies", "sshhost", "sshkeys"},
     {"reconcile", "tidy", "live"},
     {"forms"},
     {

@@ -23,7 +23,7 @@ _SENTENCES: Final[Mapping[ReasonCode, tuple[str, ...]]] = {
     ReasonCode.WAITING_QUOTA: (
         _(
             "Waits for quota %(quota)s: it asks for %(wanted)s, and %(used)s of %(limit)s are in use; "
-            "asking for at most %(left)s it would start now."
+            "there is room for %(left)s."
         ),
         _(
             "Waits for quota %(quota)s: it asks for %(wanted)s, and %(used)s of %(limit)s are in use; "
@@ -34,7 +34,7 @@ _SENTENCES: Final[Mapping[ReasonCode, tuple[str, ...]]] = {
     ReasonCode.WAITING_PERSON: (
         _(
             "Waits because in quota %(quota)s one person may hold %(limit)s and its owner holds %(used)s: it "
-            "asks for %(wanted)s; asking for at most %(left)s it would start now."
+            "asks for %(wanted)s; there is room for %(left)s."
         ),
         _(
             "Waits because in quota %(quota)s one person may hold %(limit)s and its owner holds %(used)s: it "

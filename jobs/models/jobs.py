@@ -13,7 +13,7 @@ from django.db.models.functions import Now
 from django.utils.translation import gettext_lazy as _
 
 from jobs.spec import JobSpec
-from jobs.states import TERMINAL, Phase, ReasonCode, State
+from jobs.states import TERMINAL, Phase, Reason, ReasonCode, State
 from quotas.access import Visitor, workspaces_of
 from quotas.models import Cluster, Quota, Workspace
 
@@ -84,6 +84,9 @@ class Job(models.Model):
     origin = models.ForeignKey("self", models.SET_NULL, null=True, blank=True, related_name="descendants")
     idempotency_key = models.CharField(max_length=255, null=True, blank=True)  # noqa: DJ001 unique with null
     request_digest = models.CharField(max_length=64, blank=True)
+
+    told: Reason | None = None
+    """Why it waits with the numbers of the moment, once `jobs.waiting` was asked; no column."""
 
     objects = JobQuerySet.as_manager()
 

@@ -8,7 +8,7 @@ from django import template
 from django.utils.formats import number_format
 from django.utils.translation import gettext as _
 
-from jobs import messages
+from jobs import messages, waiting
 from jobs.models import Job, Task
 from jobs.states import LIVE, State, TaskState
 
@@ -68,7 +68,8 @@ def failed_of(job: Job) -> str:
 @register.filter
 def reason(job: Job) -> str:
     """Why the job is in its state, in one sentence."""
-    return messages.reason_message(job.reason_code, job.reason_params)
+    why = waiting.reason_of(job)
+    return messages.reason_message(why.code, why.params)
 
 
 @register.filter

@@ -13,7 +13,8 @@ from django.views.decorators.http import require_POST
 
 from jobs import services
 from jobs.dialects.base import Refused
-from jobs.models import Job, Visibility
+from jobs.models import Job, JobFile, Visibility
+from jobs.remedies import NoSuchChange, Remedy, changed
 from jobs.transitions import Overtaken
 from jobs.views.access import find_job
 from jobs.views.http import SignedIn, signed_in
@@ -55,6 +56,52 @@ def _stopped(request: SignedIn, job: Job) -> bool:
     except Overtaken:
         return False
     return True
+
+
+@require_POST
+@signed_in
+def hold(request: SignedIn, public_id: str) -> HttpResponseBase:
+    """Keep a waiting job from starting."""
+    job = find_job(request.user, public_id, Verb.CONTROL)
+    try:
+        services.hold(request.user, job)
+    except services.NotWaiting:
+        notes.error(request, _("Only a job that waits can be held."))
+    return redirect("job", public_id)
+
+
+@require_POST
+@signed_in
+def release(request: SignedIn, public_id: str) -> HttpResponseBase:
+    """Let a held job start when its turn comes."""
+    job = find_job(request.user, public_id, Verb.CONTROL)
+    try:
+        services.release(request.user, job)
+    except services.NotWaiting:
+        notes.error(request, _("The job was not held."))
+    return redirect("job", public_id)
+
+
+@require_POST
+@signed_in
+def instead(request: SignedIn, public_id: str) -> HttpResponseBase:
+    """Stop a waiting job and submit it with the one change that starts it."""
+    job = find_job(request.user, public_id, Verb.CONTROL)
+    remedy = Remedy(request.POST.get("kind", ""), request.POST.get("value", "")[:200])
+    place = services.place_at(remedy.value) if remedy.kind == "quota" else None
+    try:
+        spec = changed(JobFile.objects.get(job=job).spec, remedy)
+        again = services.instead(request.user, job, spec, place).job
+    except services.NotWaiting:
+        notes.error(request, _("The job does not wait any more."))
+    except (Refused, NoSuchChange):
+        notes.error(request, _("It can't be changed so."))
+    else:
+        notes.success(
+            request, _("Submitted as %(name)s; the one that waited was stopped.") % {"name": again.name}
+        )
+        return redirect("job", again.public_id)
+    return redirect("job", public_id)
 
 
 @require_POST

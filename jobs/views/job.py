@@ -14,7 +14,7 @@ from jobs.dialects.formats import FORMATS
 from jobs.forms import dialect_choices, new_key
 from jobs.models import Attempt, Event, Job, JobFile
 from jobs.states import State
-from jobs.views import replicas, tail
+from jobs.views import replicas, tail, waiting
 from jobs.views.access import find_job
 from jobs.views.connect import connect
 from jobs.views.files import file_name
@@ -56,6 +56,7 @@ def job(request: SignedIn, public_id: str) -> HttpResponseBase:
     }
     if part != "job-tab":
         context |= _head(found, readable=Verb.READ in may)
+        context |= waiting.context(request.user, found, controllable=Verb.CONTROL in may)
     if part != "job-head":
         context |= TABS[tab](request, found) if Verb.READ in may else {}
     return page(request, "jobs/job.html", context, fragments=FRAGMENTS)

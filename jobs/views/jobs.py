@@ -10,7 +10,7 @@ from django.urls import reverse
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_safe
 
-from jobs import bus, messages
+from jobs import bus, messages, waiting
 from jobs.models import Job
 from jobs.states import LIVE, State
 from jobs.views import listing
@@ -29,6 +29,7 @@ def jobs(request: SignedIn) -> HttpResponseBase:
     around = live(request)
     filters = listing.filters_of(request.GET)
     found = listing.listed(request.user, filters)
+    waiting.tell(found.jobs)
     context = {
         **around,
         "filters": filters,

@@ -287,9 +287,12 @@ def test_place_and_numbers_are_those_of_the_last_pass_and_the_jobs_row_stays(
     Quota.objects.update(gpus=None)
     blocker = sent(place, place.quota, wants(8, "all", priority=9))
     drained(place)
-    reasons = waiting.reasons([blocker, *jobs])
-    assert [reasons[job.pk].params["position"] for job in (blocker, *jobs)] == [1, 2, 3, 4]
-    assert reasons[jobs[1].pk].params["ahead"] == 2
+    shown = list(
+        Job.objects.filter(pk__in=[blocker.pk, *(job.pk for job in jobs)]).order_by("-priority", "pk")
+    )
+    waiting.tell(shown)
+    assert [waiting.reason_of(job).params["position"] for job in shown] == [1, 2, 3, 4]
+    assert waiting.reason_of(shown[2]).params["ahead"] == 2
     versions = list(
         Job.objects.filter(pk__in=[job.pk for job in jobs]).values_list("reason_params", flat=True)
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any, Final
 
 from django.db.models import QuerySet
@@ -12,7 +12,7 @@ from rest_framework.exceptions import ValidationError
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from jobs import services
+from jobs import services, waiting
 from jobs.api.native import problems, shapes
 from jobs.api.native.base import ABSENT, AFTER, LIMIT, REFUSED, NativeView
 from jobs.api.native.parts import first_tasks
@@ -22,6 +22,7 @@ from jobs.states import State
 from jobs.views.findings import notes_of
 from jobs.views.notes import stored_notes
 from quotas.access import Verb, rights
+from quotas.models import User
 
 PAGE: Final = 50
 LONGEST_KEY: Final = 255
@@ -56,6 +57,7 @@ class Jobs(NativeView):
         if after := self.number("after", 0):
             rows = rows.filter(pk__lt=after)
         page, more = self.page(rows, PAGE)
+        waiting.tell(page)
         following = self.address_after(page[-1].pk) if more else None
         return Response({"jobs": [shapes.job(row) for row in page], "next": following})
 
@@ -133,6 +135,41 @@ class OneJob(NativeView):
         return Response(status=204)
 
 
+class Hold(NativeView):
+    """Keeping a waiting job from starting."""
+
+    scopes = {"POST": "stop"}
+
+    @extend_schema(
+        operation_id="jobs_hold",
+        request=None,
+        responses={200: shapes.WholeJobShape, 409: shapes.ProblemDetails, **ABSENT},
+    )
+    def post(self, request: Request, public_id: str) -> Response:
+        """It keeps its age; 409 when it does not wait, or is held already."""
+        return _held(self, services.hold, public_id)
+
+
+class Release(NativeView):
+    """Letting a held job start when its turn comes."""
+
+    scopes = {"POST": "stop"}
+
+    @extend_schema(
+        operation_id="jobs_release",
+        request=None,
+        responses={200: shapes.WholeJobShape, 409: shapes.ProblemDetails, **ABSENT},
+    )
+    def post(self, request: Request, public_id: str) -> Response:
+        """409 when it is not held."""
+        return _held(self, services.release, public_id)
+
+
+def _held(view: NativeView, verb: Callable[[User, Job], None], public_id: str) -> Response:
+    verb(view.person, view.job(public_id, Verb.CONTROL))
+    return Response(whole(view, view.job(public_id, Verb.LIST)))
+
+
 class Stop(NativeView):
     """The end of a job."""
 
@@ -152,6 +189,7 @@ def address(view: NativeView, job: Job) -> str:
 
 def whole(view: NativeView, job: Job) -> dict[str, Any]:
     """WholeJobShape: the job, with its notes and first replicas for those who may read it."""
+    waiting.tell([job])
     may = rights(view.person, job)
     mine = job.owner_id == view.person.pk
     if Verb.READ not in may or not (mine or job.is_public or view.allows("admin")):

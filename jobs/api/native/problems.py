@@ -107,8 +107,8 @@ def _of_ours(error: Exception) -> tuple[int, str]:
             return 403, _("You may not do this here.")
         case services.Conflict():
             return 409, _("This Idempotency-Key was used for another request.")
-        case services.StillRunning():
-            return 409, _("Only a job that has ended can be deleted.")
+        case services.NotWaiting() | services.StillRunning():
+            return 409, _too_early(error)
         case raw.BadNumber():
             return 400, _("%(name)s must be a whole number.") % {"name": error}
         case seats.Full():
@@ -116,6 +116,12 @@ def _of_ours(error: Exception) -> tuple[int, str]:
         case _:
             log.error("api_failed", exc_info=error)
             return 500, broken()
+
+
+def _too_early(error: Exception) -> str:
+    if isinstance(error, services.StillRunning):
+        return _("Only a job that has ended can be deleted.")
+    return _("Only what waits can be held, and only what is held released.")
 
 
 def not_a_number() -> exceptions.ErrorDetail:

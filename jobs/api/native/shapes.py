@@ -7,9 +7,9 @@ from typing import Any, Final
 
 from rest_framework import serializers
 
-from jobs import dialects, messages
+from jobs import dialects, messages, waiting
 from jobs.models import Event, Job, Task
-from jobs.states import TASK_TERMINAL, ReasonCode, State, TaskState
+from jobs.states import TASK_TERMINAL, Params, ReasonCode, State, TaskState
 
 MOST_TASKS: Final = 100
 """As many replicas stand in the job itself; the rest is paged."""
@@ -231,9 +231,14 @@ class EventPage(serializers.Serializer[Any]):
     next = serializers.CharField(allow_null=True)
 
 
+def _why(row: Job) -> tuple[ReasonCode, Params]:
+    why = waiting.reason_of(row)
+    return why.code, why.params
+
+
 def job(row: Job) -> dict[str, Any]:
     """JobShape of a row that came with its owner, workspace, cluster and quota."""
-    message = messages.reason_message(ReasonCode(row.reason_code), row.reason_params)
+    message = messages.reason_message(*_why(row))
     return {
         "id": row.public_id,
         "name": row.name,

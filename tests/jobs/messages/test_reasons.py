@@ -55,8 +55,8 @@ WAITING = [
         ReasonCode.WAITING_QUOTA,
         {"quota": "research", "kind": "gpu", "wanted": 4, "used": 6, "limit": 8},
         (
-            "Waits for quota research: it asks for 4 GPUs, and 6 GPUs of 8 GPUs are in use; asking "
-            "for at most 2 GPUs it would start now."
+            "Waits for quota research: it asks for 4 GPUs, and 6 GPUs of 8 GPUs are in use; there is "
+            "room for 2 GPUs."
         ),
     ),
     (
