@@ -43,6 +43,7 @@ def navigation(request: HttpRequest) -> list[dict[str, Any]]:
         ("jobs", _("Jobs"), "list-details", "g j"),
         ("drafts", _("Drafts"), "file-pencil", "g d"),
         ("nodes", _("Nodes"), "server", "g n"),
+        ("quotas", _("Quotas"), "chart-line", "g q"),
         ("settings", _("Settings"), "settings", "g s"),
     ]
     if request.user.is_staff:

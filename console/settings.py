@@ -289,6 +289,9 @@ SWEEP_SECONDS = env.seconds(
 INVENTORY_SECONDS = env.seconds(
     "CONSOLE_INVENTORY_SECONDS", 30, "Every cluster is asked what it has so often.", least=1
 )
+USAGE_SECONDS = env.seconds(
+    "CONSOLE_USAGE_SECONDS", 300, "What was held in an hour is written down so soon after it.", least=1
+)
 TIDY_SECONDS = env.seconds(
     "CONSOLE_TIDY_SECONDS",
     10,
@@ -310,6 +313,7 @@ CELERY_BEAT_SCHEDULE: dict[str, dict[str, Any]] = {
     "sweep": _every(SWEEP_SECONDS, "sweep"),
     "inventories": _every(INVENTORY_SECONDS, "sweep_inventories"),
     "logs": _every(TIDY_SECONDS, "sweep_logs", "logs"),
+    "usage": _every(USAGE_SECONDS, "roll_up", "logs"),
 }
 
 # --- Endpoints of jobs ----------------------------------------------------------------------------

@@ -5,6 +5,7 @@ from __future__ import annotations
 from celery import shared_task
 
 from jobs import queue, reconcile, tidy
+from quotas import usage
 from quotas.models import Cluster
 
 
@@ -49,6 +50,12 @@ def sweep_inventories() -> None:
     """Ring for every enabled cluster's inventory."""
     for cluster_id in Cluster.objects.filter(enabled=True).values_list("pk", flat=True):
         queue.kick("inventory", cluster_id)
+
+
+@shared_task
+def roll_up() -> None:
+    """Write down what was held in each hour that is over."""
+    usage.roll_up()
 
 
 @shared_task

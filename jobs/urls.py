@@ -17,6 +17,7 @@ from jobs.views import (
     logs,
     new,
     nodes,
+    quotas,
     terminal,
 )
 
@@ -47,4 +48,5 @@ urlpatterns = [
     path("drafts/save", drafts.save_draft, name="draft_save"),
     path("drafts/<int:pk>/delete", drafts.delete_draft, name="draft_delete"),
     path("nodes/", nodes.nodes, name="nodes"),
+    path("quotas/", quotas.quotas, name="quotas"),
 ]

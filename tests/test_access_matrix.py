@@ -96,6 +96,7 @@ ADDRESSES: dict[str, tuple[str, Audience]] = {
     "draft_save": ("post", S),
     "draft_delete": ("post", M),
     "nodes": ("get", S),
+    "quotas": ("get", S),
     "api_jobs": ("get", S),
     "api_job": ("get", L),
     "api_job_tasks": ("get", R),

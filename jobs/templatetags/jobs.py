@@ -120,6 +120,21 @@ def memory(mib: int) -> str:
 
 
 @register.filter
+def resource_name(kind: str) -> str:
+    """What a bar is about: a type of GPU is its own name."""
+    names = {"gpu": _("GPUs"), "cpu_milli": "CPU", "memory_mib": _("Memory")}
+    return names.get(kind, kind)
+
+
+@register.filter
+def of_kind(number: int, kind: str) -> str:
+    """An amount of a resource as people read it."""
+    if kind == "memory_mib":
+        return memory(number)
+    return cores(number) if kind == "cpu_milli" else number_format(number, use_l10n=True)
+
+
+@register.filter
 def percent(used: int, limit: int) -> int:
     """Whole percent for a meter, 0 to 100."""
     return min(100, round(100 * used / limit)) if limit else 100

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -26,6 +27,7 @@ from jobs.views.http import SignedIn, page, signed_in
 from quotas.access import Verb, can
 
 EXAMPLES: Final = {path.stem: path for path in (Path(__file__).parent / "examples").glob("*.json")}
+LONGEST_NUMBER: Final = 5
 FRAGMENTS: Final = {"mends": "jobs/new/mends.html"}
 
 
@@ -58,6 +60,7 @@ def _begun(request: SignedIn) -> HttpResponse:
         "origin": start.origin,
         "draft": start.draft and start.draft.pk,
         "key": new_key(),
+        "place": request.GET.get("place", ""),
     }
     form = SubmitForm(request.user, initial=initial)
     findings = examine(start.text, start.dialect or None) if start.text.strip() else Findings()
@@ -75,6 +78,8 @@ def _beginning(request: SignedIn) -> Beginning:
         copy = again(request.user, job)
         dialect = _pinned(copy.text, job.dialect)
         return Beginning(copy.text, job.public_id, cursor=copy.cursor, dialect=dialect)
+    if (gpus := request.GET.get("gpus", "")).isdecimal() and len(gpus) < LONGEST_NUMBER:
+        return Beginning(_wanting(int(gpus), request.GET.get("gpu_type", "")[:64]))
     if (example := EXAMPLES.get(request.GET.get("example", ""))) is not None:
         return Beginning(example.read_text(encoding="utf-8"))
     return Beginning()
@@ -87,6 +92,18 @@ def _pinned(text: str, dialect: str) -> str:
     except Refused:
         known = ""
     return dialect if dialect in dialects.NAMES and dialect != known else ""
+
+
+def _wanting(gpus: int, gpu_type: str) -> str:
+    """The beginning of a job file that asks for these GPUs."""
+    role = {"name": "main", "taskNumber": 1, "cpuNumber": 4, "memoryMB": 16384, "gpuNumber": gpus}
+    file = {
+        "jobName": "job",
+        "image": "",
+        "gpuType": gpu_type,
+        "taskRoles": [{**role, "command": "nvidia-smi"}],
+    }
+    return json.dumps(file, indent=2, ensure_ascii=False)
 
 
 # --- what was sent ---------------------------------------------------------------------------------------

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from itertools import groupby
 
 from django.http import HttpResponseBase
 from django.views.decorators.http import require_safe
 
+from jobs import services
 from jobs.models import Attempt, Job
 from jobs.views.http import SignedIn, live, page, signed_in
 from quotas import reports
@@ -19,11 +21,15 @@ FRAGMENTS = {"nodes-list": "jobs/nodes/list.html"}
 
 @dataclass(frozen=True, slots=True)
 class Square:
-    """One GPU.  `job` is who holds it, where the person may know; held by a stranger's job, it is None."""
+    """One GPU.  `job` is who holds it, where the person may know; held by a stranger's job, it is None.
+
+    `until` is when it is declared to be free again.
+    """
 
     type: str
     held: bool = False
     job: Job | None = None
+    until: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,10 +49,11 @@ class NodeShown:
 
 @dataclass(frozen=True, slots=True)
 class ClusterShown:
-    """A cluster and its nodes."""
+    """A cluster and its nodes; `start_in` is a place of the person's there, where they may start jobs."""
 
     cluster: Cluster
     nodes: Sequence[NodeShown]
+    start_in: str = ""
 
 
 @require_safe
@@ -65,7 +72,11 @@ def _clusters(user: User) -> list[ClusterShown]:
         cluster_id: [_shown(use, known) for use in rows]
         for cluster_id, rows in groupby(uses, key=lambda use: use.node.cluster_id)
     }
-    return [ClusterShown(cluster, by_cluster.get(cluster.pk, [])) for cluster in clusters]
+    mine = {quota.cluster_id: services.address_of(quota) for quota in services.quotas_open_to(user).reverse()}
+    return [
+        ClusterShown(cluster, by_cluster.get(cluster.pk, []), mine.get(cluster.pk, ""))
+        for cluster in clusters
+    ]
 
 
 def _jobs_by_holder(user: User, holders: set[str]) -> dict[str, Job]:
@@ -90,7 +101,7 @@ def _squares(use: reports.NodeUse, known: Mapping[str, Job]) -> list[Square]:
     squares: list[Square] = []
     for kind, count in sorted(use.node.gpus.items()):
         held = [
-            Square(kind, held=True, job=known.get(holding.holder))
+            Square(kind, held=True, job=known.get(holding.holder), until=holding.until)
             for holding in use.holdings
             for _each in range(holding.amounts.gpus.get(kind, 0))
         ]
