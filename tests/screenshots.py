@@ -52,6 +52,7 @@ def pages(jobs: Mapping[str, str]) -> dict[str, str]:
         "job-terminal": job["running"] + "?tab=terminal",
         "drafts": "/drafts/",
         "nodes": "/nodes/",
+        "quotas": "/quotas/",
         "settings": "/settings",
         "not-found": "/nowhere",
         "admin": "/admin/",

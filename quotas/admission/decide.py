@@ -59,6 +59,7 @@ class _Pass:
         self._never: dict[tuple[Shape, int], tuple[Why, Params] | None] = {}
         self._nothing_left: set[Shape] = set()
         self._not_back: set[Shape] = set()
+        self._fitting: set[Shape] = set()
         self._no_room: dict[str, set[Shape]] = {"free": set(), "open": set(), "coming": set(), "most": set()}
 
     def _count(self, quota_id: int, amounts: Amounts) -> None:
@@ -270,8 +271,17 @@ class _Pass:
         pool.give(placement)
         return placement
 
+    def _would_fit(self, shape: Shape) -> bool:
+        """Whether there would be room if nobody stood ahead."""
+        if shape not in self._fitting:
+            if self._place("free", shape) is None:
+                return False
+            self._fitting.add(shape)
+        return True
+
     def _take(self, placement: Placement, amounts: Amounts, *, between: bool = False) -> None:
         """It is held from now on, in every pool."""
+        self._fitting.clear()
         self.free.give(placement, -1)
         self.free_total -= amounts
         self.coming.give(placement, -1)
@@ -314,7 +324,7 @@ class _Pass:
         gap = largest_gap(shape.amounts, self.free_total)
         if gap is not None:
             params |= {"kind": gap[0], "wanted": gap[1], "free": gap[2]}
-        elif why is Why.CAPACITY and self.ahead and self._place("free", shape) is not None:
+        elif why is Why.CAPACITY and self.ahead and self._would_fit(shape):
             why = Why.TURN
         else:
             params |= {"kind": "one_node", "wanted": shape.parts[0].each.cpu_milli}

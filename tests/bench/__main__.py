@@ -14,11 +14,12 @@ from typing import Final
 import psutil
 import pytest
 
-from tests.bench import accept, dialects, screen, weight
+from tests.bench import accept, admission, dialects, screen, weight
 from tests.bench.figures import Figure, table
 
 PARTS: Final[Mapping[str, Callable[[], list[Figure]]]] = {
     "accept": accept.measure,
+    "admission": admission.measure,
     "dialects": dialects.measure,
     "screen": screen.measure,
     "weight": weight.measure,

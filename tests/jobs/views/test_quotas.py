@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from typing import Any
 
 import pytest
 from django.utils import timezone
@@ -86,9 +87,16 @@ def test_strangers_see_their_own_quotas_only_and_admins_all(people: People) -> N
     assert foreign.workspace.name in text
 
 
-def ask(people: People, user: User | None = None, **values: object) -> str:
+def ask(people: People, user: User | None = None, **values: Any) -> str:
     place = services.address_of(people.quota)
-    asked = {"quota": place, "replicas": 1, "gpus": 4, "gpu_type": "A100", "cores": 4, "memory_gib": 4}
+    asked: dict[str, Any] = {
+        "quota": place,
+        "replicas": 1,
+        "gpus": 4,
+        "gpu_type": "A100",
+        "cores": 4,
+        "memory_gib": 4,
+    }
     asked |= {"priority": 1, **values}
     return seen(browser(user or people.owner).get("/quotas/", asked, headers=fragment("what-if")))
 

@@ -11,7 +11,7 @@ from jobs.spec import Resources, TaskRole
 from jobs.states import State
 from quotas import ledger
 from quotas.amounts import Amounts
-from quotas.models import Node, Quota, Reservation, User
+from quotas.models import Node, Quota, Request, Reservation, User
 from tests.factories import attempt_of, make_quota, make_spec
 from tests.jobs.views.conftest import People, browser, seen
 
@@ -66,7 +66,7 @@ def test_who_is_ahead_is_named_as_far_as_one_may_know(people: People, job: Job) 
     stranger = smaller(people.stranger, elsewhere, "secret")
     behind = smaller(people.owner, people.quota, "behind")
     Job.objects.filter(pk=stranger.pk).update(priority=9)
-    ledger.Request.objects.filter(holder=attempt_of(stranger).key).update(priority=9)
+    Request.objects.filter(holder=attempt_of(stranger).key).update(priority=9)
     admitting.admit(people.quota.cluster_id)
     text = page_of(people.owner, behind)
     assert "ahead of it: 1 job that ask for 8 GPUs" in text or "ahead of it: 2 jobs" in text

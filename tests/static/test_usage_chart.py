@@ -1,0 +1,35 @@
+"""The chart of what was held over time."""
+
+from __future__ import annotations
+
+import pytest
+from playwright.sync_api import Page
+
+from tests.static.site import Site
+
+pytestmark = pytest.mark.browser
+
+USAGE = '{"A100": [[1700000000, 2], [1700003600, 4]], "P100": [[1700003600, 1]]}'
+
+
+def test_hours_in_which_a_type_was_not_held_are_nought(page: Page, site: Site) -> None:
+    page.goto("/")
+    rows = page.evaluate(
+        "async usage => (await import('/static/console/usage-chart.js')).rows(JSON.parse(usage))", USAGE
+    )
+    assert rows == [[1700000000, 1700003600], [2, 4], [0, 1]]
+
+
+def test_a_box_with_hours_becomes_a_chart_without_breaking_the_policy(page: Page, site: Site) -> None:
+    page.goto("/")
+    page.evaluate(
+        """async usage => {
+          const box = Object.assign(document.createElement("div"), { className: "usage-chart" });
+          box.dataset.usage = usage;
+          document.body.append(box);
+          await import("/static/console/usage-chart.js");
+        }""",
+        USAGE,
+    )
+    page.locator(".usage-chart canvas").wait_for()
+    assert page.locator(".usage-chart .u-legend .u-label").all_inner_texts()[1:] == ["A100", "P100"]
