@@ -73,7 +73,7 @@ def test_the_list_takes_the_same_queries_for_one_job_and_for_many(people: People
     before = queries()
     for _number in range(10):
         make_job(State.RUNNING, owner=people.owner, quota=people.quota)
-    assert queries() == before <= 2
+    assert queries() == before <= 3, "one of them for why the waiting ones wait"
 
 
 @pytest.mark.parametrize("query", [{"limit": "x"}, {"after": "-1"}, {"after": "9" * 30}])
