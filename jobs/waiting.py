@@ -56,7 +56,8 @@ def tell(jobs: Iterable[Job]) -> None:
     queues = standings.queues_of({job.cluster_id for job in rows}) if rows else {}
     for job in rows:
         verdict = verdict_in(queues, job)
-        if verdict is not None:
+        pauses = verdict is not None and verdict.why is Why.NOT_YET and job.reason_code != ReasonCode.NOT_YET
+        if verdict is not None and not pauses:
             job.told = of_now(job.cluster.name, verdict)
 
 

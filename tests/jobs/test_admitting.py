@@ -271,6 +271,25 @@ def test_a_job_may_be_submitted_held_or_for_later(place: Place, engine: MemoryEn
     assert codes == [ReasonCode.HELD, ReasonCode.NOT_YET]
 
 
+def test_a_pause_before_it_is_tried_again_is_told_as_what_it_is(place: Place, engine: MemoryEngine) -> None:
+    engine.full = True
+    job = sent(place, place.quota, wants(1))
+    drained(place)
+    drained(place)
+    job.refresh_from_db()
+    waiting.tell([job])
+    assert waiting.reason_of(job).code == ReasonCode.WAITING_CAPACITY
+    engine.full = False
+    Request.objects.update(not_before=None)
+    assert drained(place, job) == [State.PENDING]
+    engine.fail(handle_of(job), ReasonCode.NODE_LOST)
+    reconcile.observe(place.cluster.pk)
+    drained(place)
+    job.refresh_from_db()
+    waiting.tell([job])
+    assert waiting.reason_of(job).code == ReasonCode.RETRYING
+
+
 def test_nobody_else_holds_a_job(place: Place) -> None:
     job = sent(place, place.quota, wants(1))
     member = User.objects.create_user("bob")
