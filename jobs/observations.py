@@ -6,6 +6,7 @@ different looks at the same attempt one wins, and the other looks again.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any, Final
 
@@ -15,11 +16,12 @@ from django.db.models import Count, Q
 from django.db.models.functions import Now
 from django.utils.crypto import get_random_string
 
-from jobs import logs, retries, transitions
+from jobs import logs, queue, retries, transitions
 from jobs.backends.base import EndpointSeen, NodeSeen, Observation, ReplicaSeen
 from jobs.faults import fault
 from jobs.models import Attempt, Endpoint, Event, Job, JobFile, LogStream, Run, Task
 from jobs.models.jobs import ALPHABET
+from jobs.services import amounts_of
 from jobs.spec import JobSpec
 from jobs.states import (
     END_REASON,
@@ -32,7 +34,7 @@ from jobs.states import (
     State,
     TaskState,
 )
-from quotas import ledger
+from quotas import gputypes, ledger
 from quotas.amounts import Amounts
 from quotas.inventory import NodeReport
 
@@ -240,6 +242,21 @@ def _endpoint(task: Task, row: Endpoint | None, port: EndpointSeen, ordinal: int
 
 
 # --- the job ---------------------------------------------------------------------------------------------
+
+
+def give_back(attempt: Attempt, seen: Observation) -> None:
+    """What ended replicas held is free for others, where the engine says on which node the rest runs."""
+    going = [replica for replica in seen.replicas if replica.state not in TASK_TERMINAL]
+    if not 0 < len(going) < len(seen.replicas) or not all(replica.node for replica in going):
+        return
+    spec, known = JobFile.objects.get(job_id=attempt.job_id).spec, gputypes.names()
+    left: dict[str, Amounts] = {}
+    for replica in going:
+        each = gputypes.renamed(amounts_of(spec.role(replica.role).resources), known)
+        left[replica.node] = left.get(replica.node, Amounts()) + each
+    with suppress(ValueError):  # it runs elsewhere than it was placed: all of it stays held
+        ledger.shrink(attempt.key, list(left.items()))
+    queue.kick_on_commit("drain", attempt.job.cluster_id)
 
 
 def _state(job: Job, attempt: Attempt, seen: Observation) -> None:

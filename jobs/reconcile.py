@@ -21,6 +21,7 @@ from django.utils.crypto import get_random_string
 from jobs import admitting, observations, queue, retries, transitions
 from jobs.backends.base import (
     Backend,
+    Capability,
     Gone,
     Handle,
     NotSent,
@@ -238,6 +239,8 @@ def observe(cluster_id: int) -> None:
             gone(attempt)
         elif what.version != attempt.observed_version:
             observations.apply(attempt, what)
+            if Capability.SHRINKS in backend.capabilities:
+                observations.give_back(attempt, what)
 
 
 def trouble(cluster_id: int, text: str) -> None:

@@ -35,6 +35,7 @@ class Capability(StrEnum):
     DRY_RUN = "dry_run"
     WATCH = "watch"
     LIVE_FILES = "live_files"
+    SHRINKS = "shrinks"  # what an ended replica held is free while the others run
 
 
 class Refused(Exception):

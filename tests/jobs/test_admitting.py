@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
 from django.utils import timezone
 
 from jobs import admitting, reconcile, services, waiting
-from jobs.backends.base import Handle
+from jobs.backends.base import Capability, Handle
 from jobs.dialects.base import Parsed, Refused
 from jobs.models import Attempt, Event, Job
 from jobs.spec import Bid, EndSignal, Idle, JobSpec, Resources, RetryPolicy, TaskRole
-from jobs.states import EndKind, ReasonCode, State
+from jobs.states import EndKind, ReasonCode, State, TaskState
 from quotas import inventory
 from quotas.models import (
     Admission,
@@ -288,6 +289,27 @@ def test_a_pause_before_it_is_tried_again_is_told_as_what_it_is(place: Place, en
     job.refresh_from_db()
     waiting.tell([job])
     assert waiting.reason_of(job).code == ReasonCode.RETRYING
+
+
+def test_what_ended_replicas_held_starts_others_where_the_engine_gives_it_back(
+    place: Place, engine: MemoryEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    role = TaskRole(name="w", replicas=3, command="true", resources=Resources(gpus=2, gpu_type="A100"))
+    job = running(place, engine, place.quota, spec(roles=(role,)))
+    later = sent(place, place.quota, wants(4))
+    assert drained(place, later) == [State.QUEUED]
+    seen = engine.jobs[handle_of(job)]
+    first, *rest = seen.replicas
+    ended = replace(first, state=TaskState.SUCCEEDED, exit_code=0)
+    engine.jobs[handle_of(job)] = replace(seen, replicas=(ended, *rest), version="8")
+    reconcile.observe(place.cluster.pk)
+    assert Reservation.objects.get(active=True).gpus == 6, "this engine keeps it to the end"
+    monkeypatch.setattr(engine, "capabilities", engine.capabilities | {Capability.SHRINKS})
+    engine.jobs[handle_of(job)] = replace(seen, replicas=(ended, *rest), version="9")
+    reconcile.observe(place.cluster.pk)
+    assert Reservation.objects.get(active=True).gpus == 4
+    Quota.objects.update(gpus=8)
+    assert drained(place, later) == [State.PENDING]
 
 
 def test_nobody_else_holds_a_job(place: Place) -> None:
