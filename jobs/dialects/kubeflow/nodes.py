@@ -3,27 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final
+from typing import Any, Final
 
 from jobs.dialects.rendering import Document
 from jobs.spec import NodeChoice
 
 HOSTNAME: Final = "kubernetes.io/hostname"
+_NODES: Final = "nodeAffinity"
 _REQUIRED: Final = "requiredDuringSchedulingIgnoredDuringExecution"
 
 
-def names(affinity: object) -> tuple[tuple[str, ...], tuple[str, ...]] | None:
-    """The nodes to run on and those to keep away from; None for any other affinity."""
+def names(affinity: Mapping[str, Any]) -> tuple[tuple[str, ...], tuple[str, ...]] | None:
+    """The nodes to run on and those to keep away from; None for any other affinity to nodes.
+
+    Affinities to pods beside it are kept, and don't matter here.
+    """
     found: dict[str, tuple[str, ...]] = {}
     try:
-        expressions = affinity["nodeAffinity"][_REQUIRED]["nodeSelectorTerms"][0]["matchExpressions"]  # type: ignore[index]
+        expressions = affinity[_NODES][_REQUIRED]["nodeSelectorTerms"][0]["matchExpressions"]
         for each in expressions:
             found[each["operator"]] = tuple(each["values"])
     except (TypeError, KeyError, IndexError):
         return None
     only, never = found.get("In", ()), found.get("NotIn", ())
     strings = all(isinstance(name, str) for name in (*only, *never))
-    return (only, never) if strings and document(NodeChoice(only=only, never=never)) == affinity else None
+    if not strings:
+        return None
+    same = document(NodeChoice(only=only, never=never)).get(_NODES) == affinity[_NODES]
+    return (only, never) if same else None
 
 
 def document(nodes: NodeChoice) -> Document:
@@ -35,4 +42,4 @@ def document(nodes: NodeChoice) -> Document:
     ]
     if not expressions:
         return {}
-    return {"nodeAffinity": {_REQUIRED: {"nodeSelectorTerms": [{"matchExpressions": expressions}]}}}
+    return {_NODES: {_REQUIRED: {"nodeSelectorTerms": [{"matchExpressions": expressions}]}}}
