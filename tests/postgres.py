@@ -5,9 +5,10 @@ import pwd
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 from urllib.parse import quote, urlsplit
 
 import psycopg
@@ -60,6 +61,14 @@ def fresh_database(url: str, name: str) -> str:
     with psycopg.connect(url, autocommit=True) as connection:
         connection.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(name)))
     return urlsplit(url)._replace(path=f"/{name}").geturl()
+
+
+def url_of_the_tests(settings: Mapping[str, Any]) -> str:
+    """The URL of the database that this process tests on, for another one to open; any engine's."""
+    name = str(settings["NAME"])
+    if given := os.environ.get("DATABASE_URL", ""):
+        return urlsplit(given)._replace(path=f"/{name}").geturl()
+    return f"sqlite:///{name}"
 
 
 def drop_database(url: str) -> None:

@@ -31,7 +31,7 @@ LINT = [
     ["ruff", "check", "."],
     ["ruff", "format", "--check", "."],
     ["mypy"],
-    ["djlint", "--check", "--lint", "--quiet", "templates"],
+    ["djlint", "--check", "--lint", "templates"],
     ["python", "manage.py", "check"],
     ["python", "manage.py", "makemigrations", "--check", "--dry-run"],
     ["python", "manage.py", "settings_table", "--check"],

@@ -114,7 +114,7 @@ def test_keys_that_were_lost_are_not_replaced_in_an_old_folder(tmp_path: Path) -
     assert "restore it from a backup" in refusal(run(tmp_path, free_port()))
 
 
-def test_everything_answers_and_nobody_listens_but_the_web(stack: Stack) -> None:
+def test_everything_answers_and_nobody_listens_but_the_web_and_ssh(stack: Stack) -> None:
     health = httpx.get(f"{stack.base_url}/healthz", trust_env=False).json()
     assert set(health["parts"].values()) == {"ok"}
     listening = {
@@ -123,7 +123,7 @@ def test_everything_answers_and_nobody_listens_but_the_web(stack: Stack) -> None
         for address in process.net_connections(kind="inet")
         if address.status == psutil.CONN_LISTEN
     }
-    assert listening == {("127.0.0.1", stack.port)}
+    assert listening == {("127.0.0.1", stack.port), ("127.0.0.1", stack.ssh_port)}
 
 
 def test_nothing_in_its_folder_is_for_others(stack: Stack) -> None:

@@ -51,8 +51,13 @@ class Place:
     @property
     def work(self) -> Path:
         """What the replica knows as /job."""
-        (folder,) = Path(self.backend._layout.attempt(self.handle), "work").glob("*-0")  # type: ignore[attr-defined]
+        (folder,) = Path(self.folder, "work").glob("*-0")
         return folder
+
+    @property
+    def folder(self) -> Path:
+        """The attempt's, on this machine."""
+        return self.backend._layout.attempt(self.handle)  # type: ignore[attr-defined,no-any-return]
 
     def login(self) -> str:
         return login_name(self.job, self.task)
@@ -67,7 +72,7 @@ class Place:
         """Really; the rows do not know yet."""
         self.backend.stop(self.handle, grace_s=0, signal="KILL")
         wait_for(self._is_over)
-        for log in self.work.parent.parent.glob("logs/*.output"):
+        for log in self.folder.glob("logs/*.output"):
             appendonly.release(log)
 
     def _is_over(self) -> bool:
@@ -113,7 +118,7 @@ def begin_job(people: People) -> Iterator[Callable[..., Place]]:
     yield begin
     for place in begun:
         place.end()
-        shutil.rmtree(place.work.parent.parent)
+        shutil.rmtree(place.folder)
 
 
 @pytest.fixture

@@ -18,6 +18,7 @@ from jobs.models import Entry, Job, SshKey
 from jobs.shells.guard import MOST_STRANGERS_EACH, Guard
 from jobs.states import State
 from quotas.models import Membership, Role, User
+from tests import postgres
 from tests.jobs.shells.conftest import Client, People, Place, make_key
 from tests.jobs.shells.test_ssh import running
 from tests.stack import free_port
@@ -289,11 +290,11 @@ def test_a_killed_gateway_leaves_no_process_and_the_job_unharmed(
     make_key(tmp_path / "key")
     sshkeys.add(people.owner, (tmp_path / "key.pub").read_text())
     client = Client(tmp_path, port)
-    database = str(settings.DATABASES["default"]["NAME"])
-    environ = {**os.environ, "CONSOLE_SSH_PORT": str(port), "DATABASE_URL": f"sqlite:///{database}"}
+    database = postgres.url_of_the_tests(settings.DATABASES["default"])
+    environ = {**os.environ, "CONSOLE_SSH_PORT": str(port), "DATABASE_URL": database}
     command = [sys.executable, "manage.py", "shells"]
     with running(command, env=environ, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
-        wait_for(lambda: enters(client, place), 20)
+        wait_for(lambda: enters(client, place), 60)
         line = "(trap '' HUP; sleep 602) & echo in; sleep 602"
         with running(
             client.command("ssh", f"{place.login()}@127.0.0.1", line), stdout=subprocess.PIPE
