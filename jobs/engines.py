@@ -5,13 +5,16 @@ Imported by the worker side only; a backend's library is loaded when a cluster f
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from importlib import import_module
-from typing import TYPE_CHECKING, Final
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
 
 from django.conf import settings
 
+from jobs.backends.base import Backend, Unreachable
+
 if TYPE_CHECKING:
-    from jobs.backends.base import Backend
     from quotas.models import Cluster
 
 FACTORIES: Final = {"local": "jobs.backends.local.backend:from_settings"}
@@ -22,12 +25,19 @@ class NoSuchBackend(Exception):
     """The cluster names a backend that this console does not have."""
 
 
+class BadSettings(Unreachable):
+    """The cluster's settings make no sense to its backend, which says why: an admin has to mend them."""
+
+
 def backend_for(cluster: Cluster) -> Backend:
-    """A backend for `cluster`: cheap to make, holds nothing."""
+    """A backend for `cluster`: cheap to make, holds nothing.  Raises NoSuchBackend or BadSettings."""
     try:
         module, factory = FACTORIES[cluster.backend].split(":")
     except KeyError:
         raise NoSuchBackend(cluster.backend) from None
     config = {**cluster.config, **(settings.CONSOLE_LOCAL if cluster.backend == "local" else {})}
-    made: Backend = getattr(import_module(module), factory)(settings.CONSOLE_HOME, config)
-    return made
+    make: Callable[[Path, Mapping[str, Any]], Backend] = getattr(import_module(module), factory)
+    try:
+        return make(settings.CONSOLE_HOME, config)
+    except (AttributeError, TypeError, ValueError) as error:  # whatever an admin wrote there
+        raise BadSettings(f"The settings of {cluster.slug} make no sense: {error}") from error

@@ -107,8 +107,8 @@ def submit_one(attempt_id: int) -> bool:
     ).get(pk=attempt_id)
     structlog.contextvars.bind_contextvars(job=attempt.job.public_id, attempt=attempt.number)
     fault("submit.leased")
-    backend = backend_for(attempt.job.cluster)
     try:
+        backend = backend_for(attempt.job.cluster)
         handle = _known(backend, attempt) if lease.again else None
         if handle is None and attempt.end_wanted:
             return _ended_unsent(attempt)
@@ -226,9 +226,9 @@ def observe(cluster_id: int) -> None:
     )
     if not attempts:
         return
-    backend = backend_for(attempts[0].job.cluster)
-    end_wanted(backend, attempts)
     try:
+        backend = backend_for(attempts[0].job.cluster)
+        end_wanted(backend, attempts)
         seen = backend.observe([Handle(attempt.handle) for attempt in attempts])
     except Unreachable as error:
         trouble(cluster_id, str(error))

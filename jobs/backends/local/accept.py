@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from jobs.backends.base import Gpu, NotSent, Refused, Submission
-from jobs.backends.local import authfile, coding, gpus, isolation, processes, stage
+from jobs.backends.local import authfile, coding, confided, gpus, isolation, processes, stage
 from jobs.backends.local.config import LocalConfig
-from jobs.backends.local.environment import IMPLICIT_PORTS, LOCATION_VARIABLES
+from jobs.backends.local.environment import IMPLICIT_PORTS
 from jobs.backends.local.folders import Asker
 from jobs.backends.local.holdings import Held, Holding
 from jobs.backends.local.isolation import Isolation
@@ -19,11 +18,8 @@ from jobs.backends.local.places import Ground, Layer
 from jobs.backends.local.plan import Counts, House, Plan, Role, Slot, Warned
 from jobs.backends.local.ports import NoneFree, Picker
 from jobs.backends.local.provisions import Packages
-from jobs.dialects import placeholders
 from jobs.spec import JobSpec, Port, TaskRole
 from jobs.states import Params, Reason, ReasonCode
-
-ENDPOINT_TOKEN = "JOB_CONSOLE_ENDPOINT_TOKEN"  # noqa: S105 the variable's name
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +37,7 @@ class Means:
 def refuse_impossible(submission: Submission, config: LocalConfig, means: Means) -> Layer:
     """Raise Refused for what this machine will never run, however long one waits; else what is laid in."""
     spec = submission.spec
-    for name in _secrets_named(submission, config):
+    for name in confided.named(submission, config):
         if name not in submission.secrets:
             raise Refused(Reason(ReasonCode.REFUSED, {"why": "no_secret", "name": name}))
     if (field := _not_done_here(spec, config)) is not None:
@@ -119,37 +115,6 @@ def _lay_in(submission: Submission, config: LocalConfig, means: Means) -> Layer:
     return layer
 
 
-def secrets_of(submission: Submission, config: LocalConfig, laid: Layer) -> dict[str, Any]:
-    """What `layout.SECRETS` holds: secret environment variables, and logins for the image registry and code.
-
-    A place with a password in it is secret as a whole, so its variable is given here and not by the plan.
-    """
-    spec, values = submission.spec, submission.secrets
-    env = {
-        LOCATION_VARIABLES[mount.purpose]: placeholders.fill(mount.uri, values)
-        for mount in spec.mounts
-        if placeholders.referenced(mount.uri)
-    }
-    env |= {name: values[ref.name] for name, ref in spec.secret_env.items()}
-    if submission.endpoint_token:
-        env[ENDPOINT_TOKEN] = submission.endpoint_token
-    found: dict[str, Any] = {"env": env}
-    if code := coding.login_of(_code_uri(spec, config)):
-        found["code"] = placeholders.fill(code, values)
-    if laid.login:
-        found["registry"] = laid.login
-    login = spec.registry_auth
-    if login is not None and login.password is not None:
-        password = values[login.password.name]
-        found["registry"] = {"registry": login.registry, "username": login.username, "password": password}
-    return found
-
-
-def _code_uri(spec: JobSpec, config: LocalConfig) -> str:
-    """Where the code comes from, with the login that may be in it."""
-    return coding.told(spec.code, config.code()).uri if spec.code else ""
-
-
 def holding_of(made: Plan) -> Holding:
     """What the plan holds of the machine."""
     slots = [slot for role in made.roles for slot in role.slots]
@@ -159,16 +124,6 @@ def holding_of(made: Plan) -> Holding:
         tuple(gpu for slot in slots for gpu in slot.gpus),
         tuple(port for slot in slots for ports in slot.ports.values() for port in ports),
     )
-
-
-def _secrets_named(submission: Submission, config: LocalConfig) -> Iterator[str]:
-    spec = submission.spec
-    yield from placeholders.referenced(_code_uri(spec, config))
-    yield from (ref.name for ref in spec.secret_env.values())
-    if spec.registry_auth and spec.registry_auth.password:
-        yield spec.registry_auth.password.name
-    for mount in spec.mounts:
-        yield from placeholders.referenced(mount.uri)
 
 
 def _not_done_here(spec: JobSpec, config: LocalConfig) -> str | None:

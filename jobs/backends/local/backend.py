@@ -26,6 +26,7 @@ from jobs.backends.base import (
 )
 from jobs.backends.local import (
     accept,
+    confided,
     detection,
     engine,
     files,
@@ -123,7 +124,7 @@ class LocalBackend:
         made = accept.plan(submission, self._config, means, laid, held)
         attempt.mkdir(mode=0o700, parents=True, exist_ok=True)
         with Folder.open(attempt) as folder:
-            folder.write(layout.SECRETS, accept.secrets_of(submission, self._config, laid))
+            folder.write(layout.SECRETS, confided.secrets_of(submission, self._config, laid))
             holdings.hold(self._layout, key, accept.holding_of(made))
             fault("local.claimed")
             folder.publish(layout.PLAN, made.dump())

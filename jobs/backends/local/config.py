@@ -84,6 +84,8 @@ class LocalConfig:
         values["datasets"] = {name: Dataset.from_settings(said) for name, said in datasets.items()}
         sources: Mapping[str, Any] = values.get("code_sources", {})
         values["code_sources"] = {name: Registered(**said) for name, said in sources.items()}
+        if isinstance(values.get("code_from"), str):
+            raise TypeError("code_from is a list of addresses")
         values["code_from"] = tuple(values.get("code_from", ()))
         if values.get("file_system"):
             values["file_system"] = os.path.realpath(values["file_system"])

@@ -69,8 +69,7 @@ class Crew:
             return
         fault("supervisor.before_start")
         for one in waiting:
-            if one.was_tried():
-                one.clear_away()
+            one.clear_leftovers()
         self._write_common_files()
         sent = [(one, self._send_out(one)) for one in waiting]
         for one, pid in sent:
@@ -157,7 +156,7 @@ class Crew:
         elif self.ending or one.tries >= TRIES:
             self._give_up(one, Cause.NOT_STARTED if self.ending else Cause.START)
         else:
-            one.clear_away()
+            one.clear_leftovers()
             pid = self._send_out(one)
             if pid is not None:
                 one.take(pid)

@@ -13,6 +13,7 @@
     end.json                    exists = over, and nothing is left running
     replicas/<name>/wrapper.json
                                 who prepares the replica now
+    replicas/<name>/turn        held by the wrapper that prepares the replica; says who that is
     replicas/<name>/step.json   what is being done for it before its command
     replicas/<name>/started     exists = the command was started, once and for all
     replicas/<name>/env, config.json
@@ -56,6 +57,7 @@ WRAPPER: Final = "wrapper.json"
 STARTED: Final = "started"
 EXIT: Final = "exit.json"
 STEP: Final = "step.json"
+TURN: Final = "turn"
 SESSIONS: Final = "sessions"
 ENV: Final = "env"
 LOGIN: Final = "config.json"

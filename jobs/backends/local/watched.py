@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from typing import Any
 
-from jobs.backends.local import layout, processes, remains
+from jobs.backends.local import layout, processes, remains, turn
 from jobs.backends.local.decision import Ended
 from jobs.backends.local.files import Folder
 from jobs.backends.local.outcome import KILLED, Cause, Exit, now
@@ -62,19 +63,24 @@ class Watched:
         self.step = self._replicas.read(f"{self.place.name}/{layout.STEP}")
         return self.step != before or self.started is not None
 
-    def was_tried(self) -> bool:
-        """Whether a wrapper was there before, and got as far as preparing something."""
-        return self._replicas.exists(f"{self.place.name}/{layout.STEP}")
-
     def adopt(self) -> bool:
         """Take hold of the wrapper that started the command, or is about to; False when none is alive."""
-        found = self.started or self._replicas.read(f"{self.place.name}/{layout.WRAPPER}")
-        if found is None or layout.NEVER in found:
-            return False
-        self._identity = Identity.load({name: found[name] for name in ("pid", "start", "boot")})
         self._let_go()
-        self.hold = self._identity.hold()
-        return self.hold is not None
+        for found in self._candidates():
+            self._identity = Identity.load({name: found[name] for name in ("pid", "start", "boot")})
+            self.hold = self._identity.hold()
+            if self.hold is not None:
+                return True
+        return False
+
+    def _candidates(self) -> Iterator[dict[str, Any]]:
+        """Who may be its wrapper: of two that met, the one whose turn it is."""
+        if self.started is not None:
+            if layout.NEVER not in self.started:
+                yield self.started
+            return
+        names = (f"{self.place.name}/{name}" for name in (layout.TURN, layout.WRAPPER))
+        yield from filter(None, map(self._replicas.read, names))
 
     def take(self, pid: int) -> None:
         """Hold a wrapper that was just sent out."""
@@ -120,8 +126,15 @@ class Watched:
             self._replicas.remove(f"{self.place.name}/{name}")
         remains.tidy(self.plan, self.place)
 
+    def clear_leftovers(self) -> None:
+        """End what a wrapper left that was killed while it prepared something; nothing while one does."""
+        with self._replicas.sub(self.place.name) as folder:
+            if folder.exists(layout.STEP) and turn.is_free(folder):
+                remains.end(self.plan, self.place)
+                remains.tidy(self.plan, self.place)
+
     def clear_away(self) -> None:
-        """Wait for the end of a wrapper that is no more use, and end what it left."""
+        """Wait for the end of a killed wrapper, and end what it left."""
         if self.hold is not None:
             processes.wait(self.hold)
         remains.end(self.plan, self.place)

@@ -13,7 +13,7 @@ import time
 import traceback
 from typing import NoReturn
 
-from jobs.backends.local import command, isolation, kernel, layout
+from jobs.backends.local import command, isolation, kernel, layout, turn
 from jobs.backends.local.appendonly import open_log
 from jobs.backends.local.errand import Errand
 from jobs.backends.local.files import Folder
@@ -99,16 +99,21 @@ class _Wrapper:
 
     def run(self) -> None:
         fault("wrapper.begun")
-        trouble = self._prepare()
-        fault("wrapper.moved_in")
-        if trouble is None and self._keeper.ending() is not None:
-            trouble = now(Cause.NOT_STARTED)
-        started_at = time.time()
-        if not self._claim(started_at, never=trouble is not None):
-            return
+        with turn.taken(self._replica, self._me, self._is_settled) as mine:
+            trouble = self._prepare() if mine else None
+            fault("wrapper.moved_in")
+            if trouble is None and self._keeper.ending() is not None:
+                trouble = now(Cause.NOT_STARTED)
+            started_at = time.time()
+            if not self._claim(started_at, never=trouble is not None):
+                return
         fault("wrapper.claimed")
         self._replica.write(layout.EXIT, (trouble or self._live(started_at)).dump())
         fault("wrapper.written")
+
+    def _is_settled(self) -> bool:
+        """Whether there is nothing to prepare any more."""
+        return self._replica.exists(layout.STARTED) or self._keeper.ending() is not None
 
     def _prepare(self) -> Exit | None:
         try:

@@ -13,11 +13,12 @@ from typing import Any, Final
 from jobs.backends.base import Handle, TaskRef
 from jobs.backends.local.folders import Named
 from jobs.backends.sessions import Kind, Wanted
-from jobs.spec import Mount
+from jobs.spec import JobSpec, Resources
 from tests.jobs.backends.benches import LocalBench, log_of, role, wait_until_over
 from tests.waiting import wait_for
 
 NOBODY: Final = 65534
+ROOM: Final = Resources(cpu_milli=1000, memory_mib=512)
 
 
 def main(folder: Path, told: dict[str, Any]) -> None:
@@ -35,8 +36,11 @@ def main(folder: Path, told: dict[str, Any]) -> None:
         path = bench.home / name
         path.parent.mkdir(exist_ok=True)
         path.write_text(text)
-    mounts = tuple(Mount(**mount) for mount in told.get("mounts", ()))
-    handle = bench.backend.submit(bench.submission(role(told["command"]), mounts=mounts))
+    more = JobSpec.model_validate_json(
+        json.dumps({"name": "x", "roles": [{"name": "x", "command": "x"}], **told.get("spec", {})})
+    )
+    given = {name: getattr(more, name) for name in told.get("spec", {})}
+    handle = bench.backend.submit(bench.submission(role(told["command"], resources=ROOM), **given))
     said = asyncio.run(_beside(bench, handle, told["beside"])) if "beside" in told else ""
     seen = wait_until_over(bench.backend, handle)
     answer = {

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from jobs.backends.base import Capability, Refused
-from jobs.backends.local import accept, engine
+from jobs.backends.local import accept, confided, engine
 from jobs.backends.local.folders import Named
 from jobs.backends.local.isolation import Isolation
 from jobs.spec import CodeSource, Mount, MountPurpose, Port, RegistryAuth, Resources, SecretRef
@@ -367,7 +367,7 @@ def test_a_login_in_a_file_reaches_the_engine_and_no_place_else(
     submission = bench.submission(spec, registry_auth=login)
     means = accept.Means(Isolation.PERSONS, ("podman",))
     laid = accept.refuse_impossible(submission, bench.config, means)
-    found = accept.secrets_of(submission, bench.config, laid)["registry"]
+    found = confided.secrets_of(submission, bench.config, laid)["registry"]
     assert found == {"registry": "127.0.0.1:1", "username": "me", "password": "s3cret"}
     handle = bench.backend.submit(submission)
     assert wait_until_over(bench.backend, handle, timeout=60).reason.code is ReasonCode.IMAGE_FAILED

@@ -21,7 +21,7 @@ from jobs.backends.local.isolation import Isolation
 from jobs.faults import POINTS
 from jobs.spec import CodeSource, CompletionPolicy, EndSignal, Mount, MountPurpose, Requirements, Resources
 from jobs.states import TASK_TERMINAL, TERMINAL, ReasonCode, State, TaskState
-from tests.jobs.backends.benches import SMALL, LocalBench, log_of, replica, role
+from tests.jobs.backends.benches import SMALL, LocalBench, log_of, replica, role, wait_until_over
 from tests.jobs.backends.local.goods import repository, wheel
 from tests.waiting import wait_for
 
@@ -197,3 +197,36 @@ def _check_nothing_is_left(bench: LocalBench, handle: Handle) -> None:
 
 def _lines(path: Path) -> list[str]:
     return path.read_text().splitlines() if path.exists() else []
+
+
+def test_of_two_wrappers_that_meet_one_prepares_and_clears_nothing_of_the_others(
+    tmp_path: Path, place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first is held up before its command while nobody knows of it; another is sent meanwhile."""
+    faults = tmp_path / "faults"
+    faults.mkdir()
+    (faults / "wrapper.copied").write_text("STOP")
+    monkeypatch.setenv("CONSOLE_FAULTS", str(faults))
+    bench = LocalBench(tmp_path, {"folders": (Named.from_settings(str(place), {"workspaces": ["*"]}),)})
+    code_dir = Mount(uri=f"file://{place}/sets", purpose=MountPurpose.CODE, read_only=True)
+    command = f"echo started >> {bench.judge}/starts; echo mine > file; sleep 2; cat file sets/file"
+    handle = bench.backend.submit(bench.submission(role(command), mounts=(code_dir,)))
+    wait_for(lambda: list(faults.glob("*.taken.*")))
+    first = bench.processes("jc-wrapper")
+    bench.restart_controller()
+    replica_folder = bench.attempt(handle) / "replicas" / "worker-0"
+    (replica_folder / "wrapper.json").unlink()
+    os.truncate(replica_folder / "turn", 0)
+
+    def sent_again() -> bool:
+        bench.backend.observe([handle])
+        return len(bench.processes("jc-wrapper")) > len(first)
+
+    wait_for(sent_again)
+    _thaw(first)
+    seen = wait_until_over(bench.backend, handle)
+    assert seen.state is State.SUCCEEDED
+    assert log_of(bench.backend, handle) == "mine\nof the set\n"
+    assert _lines(bench.judge / "starts") == ["started"]
+    _check_nothing_is_left(bench, handle)
+    bench.close()

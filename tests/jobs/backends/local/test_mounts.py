@@ -18,6 +18,7 @@ from jobs.backends.local.plan import Plan
 from jobs.spec import Mount, MountPurpose
 from jobs.states import State
 from tests.jobs.backends.benches import CHECKOUT, LocalBench, log_of, role, wait_until_over
+from tests.jobs.backends.local import goods
 
 DEFAULT_OUTPUT = "$PAI_DEFAULT_FS_URI/Output/$PAI_USER_NAME/$PAI_JOB_NAME"
 
@@ -277,11 +278,19 @@ def test_without_root_a_folder_is_mounted_into_a_view_of_ones_own(place: Path) -
             str(place / "sets"): {"workspaces": ["*"]},
             str(place / "out"): {"workspaces": ["*"], "write": True},
         },
-        "mounts": [
-            {"uri": f"file://{place}/sets", "path": "/mnt/x"},
-            {"uri": f"{place}/out", "path": "/mnt/o"},
-        ],
+        "spec": {
+            "mounts": [
+                {"uri": f"file://{place}/sets", "path": "/mnt/x"},
+                {"uri": f"{place}/out", "path": "/mnt/o"},
+            ]
+        },
     }
+    answer = _as_nobody(place, told)
+    lines = [line for line in answer["log"].splitlines() if "cannot touch" not in line]
+    assert lines == ["of the set", "no", "made"], answer
+
+
+def _as_nobody(place: Path, told: dict[str, Any]) -> dict[str, Any]:
     home = place / "console"
     home.mkdir()
     process = subprocess.run(
@@ -295,9 +304,26 @@ def test_without_root_a_folder_is_mounted_into_a_view_of_ones_own(place: Path) -
     if "mount_needs_view" in process.stderr:
         pytest.skip("this kernel gives ordinary users no namespaces")
     assert process.returncode == 0, process.stderr
-    answer = json.loads(process.stdout)
-    lines = [line for line in answer["log"].splitlines() if "cannot touch" not in line]
-    assert lines == ["of the set", "no", "made"], answer
+    answer: dict[str, Any] = json.loads(process.stdout)
+    return answer
+
+
+def test_without_root_code_is_brought_in_and_packages_are_installed(place: Path) -> None:
+    goods.repository(place / "repo")
+    goods.wheel(place / "sets")
+    told = {
+        "command": "cat /mnt/src/file sets/file; touch sets/x 2>/dev/null || echo no; tiny-says",
+        "folders": {str(place): {"workspaces": ["*"]}},
+        "spec": {
+            "mounts": [{"uri": f"file://{place}/sets", "purpose": "code", "read_only": True}],
+            "code": {"uri": f"file://{place}/repo", "branch": "old", "path": "/mnt/src"},
+            "requirements": {"packages": ["tiny"]},
+            "env": {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": "sets"},
+        },
+    }
+    answer = _as_nobody(place, told)
+    assert answer["log"].splitlines()[-4:] == ["one", "of the set", "no", "tiny says hello"], answer
+    assert answer["diary"] == ""
 
 
 def test_a_plan_without_such_places_is_one_that_earlier_releases_read(bench: LocalBench, place: Path) -> None:

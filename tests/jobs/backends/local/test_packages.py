@@ -1,5 +1,8 @@
 """Python packages that are there before the command, for the job's user alone."""
 
+import os
+import signal
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -7,7 +10,7 @@ from typing import Any
 import pytest
 
 from jobs.backends.base import Observation
-from jobs.backends.local import pip
+from jobs.backends.local import engine, pip
 from jobs.backends.local.folders import Named
 from jobs.backends.local.isolation import Isolation
 from jobs.backends.local.provisions import Packages
@@ -17,6 +20,7 @@ from jobs.states import ReasonCode, State
 from tests.jobs.backends.benches import LocalBench, log_of, role, wait_until_over
 from tests.jobs.backends.local.goods import wheel
 from tests.jobs.backends.local.images import IMAGE
+from tests.waiting import wait_for
 
 ROOM = Resources(cpu_milli=1000, memory_mib=512)
 
@@ -100,6 +104,36 @@ def test_pip_is_called_with_arguments_and_never_with_a_line() -> None:
     told = pip.visible({}, "/job")
     assert pip.on_path({**told, "PATH": "/usr/bin"})["PATH"] == f"{told[pip.BIN]}:/usr/bin"
     assert pip.on_path({"PATH": "/usr/bin"}) == {"PATH": "/usr/bin"}
+
+
+SLOW = """#!/bin/sh
+echo begun
+[ -e /mnt/x/go ] || sleep 60
+"""
+
+
+def test_killed_in_a_container_it_is_begun_again_and_nothing_of_it_is_left(
+    tmp_path: Path, store: tuple[str, ...], place: Path
+) -> None:
+    named = (Named.from_settings(str(place), {"workspaces": ["*"]}),)
+    bench = LocalBench(tmp_path, {"engine": "podman", "engine_options": store, "folders": named})
+    (place / "sets" / "python3").write_text(SLOW)
+    (place / "sets" / "python3").chmod(0o755)
+    spec = role("echo ran", image=IMAGE, env={"PATH": "/mnt/x:/bin"})
+    asked = {"mounts": (Mount(uri=f"{place}/sets", path="/mnt/x"),)}
+    handle = bench.backend.submit(
+        bench.submission(spec, **asked, requirements=Requirements(packages=("tiny",)))
+    )
+    wait_for(lambda: "begun" in log_of(bench.backend, handle))
+    (place / "sets" / "go").touch()
+    for pid in bench.processes("jc-wrapper"):
+        os.kill(pid, signal.SIGKILL)
+    seen = wait_until_over(bench.backend, handle)
+    assert seen.state is State.SUCCEEDED
+    assert log_of(bench.backend, handle).splitlines() == ["begun", "begun", "ran"]
+    command = [*engine.detect("podman", store), "ps", "--all", "--format", "{{.Names}}"]
+    assert subprocess.run(command, capture_output=True, text=True, check=True).stdout == ""
+    bench.close()
 
 
 PYTHON = """#!/bin/sh

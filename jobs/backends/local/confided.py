@@ -1,0 +1,58 @@
+"""What is confided to a job: its secrets, which reach it by a file of its own and stand in no plan."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+from jobs.backends.base import Submission
+from jobs.backends.local import coding
+from jobs.backends.local.config import LocalConfig
+from jobs.backends.local.environment import LOCATION_VARIABLES
+from jobs.backends.local.places import Layer
+from jobs.dialects import placeholders
+from jobs.spec import JobSpec
+
+ENDPOINT_TOKEN: Final = "JOB_CONSOLE_ENDPOINT_TOKEN"  # noqa: S105 the variable's name
+
+
+def named(submission: Submission, config: LocalConfig) -> Iterator[str]:
+    """Every secret that the job names."""
+    spec = submission.spec
+    yield from placeholders.referenced(_code_uri(spec, config))
+    yield from (ref.name for ref in spec.secret_env.values())
+    if spec.registry_auth and spec.registry_auth.password:
+        yield spec.registry_auth.password.name
+    for mount in spec.mounts:
+        yield from placeholders.referenced(mount.uri)
+
+
+def secrets_of(submission: Submission, config: LocalConfig, laid: Layer) -> dict[str, Any]:
+    """What `layout.SECRETS` holds: secret environment variables, and logins for the image registry and code.
+
+    A place with a password in it is secret as a whole, so its variable is given here and not by the plan.
+    """
+    spec, values = submission.spec, submission.secrets
+    env = {
+        LOCATION_VARIABLES[mount.purpose]: placeholders.fill(mount.uri, values)
+        for mount in spec.mounts
+        if placeholders.referenced(mount.uri)
+    }
+    env |= {name: values[ref.name] for name, ref in spec.secret_env.items()}
+    if submission.endpoint_token:
+        env[ENDPOINT_TOKEN] = submission.endpoint_token
+    found: dict[str, Any] = {"env": env}
+    if code := coding.login_of(_code_uri(spec, config)):
+        found["code"] = placeholders.fill(code, values)
+    if laid.login:
+        found["registry"] = laid.login
+    login = spec.registry_auth
+    if login is not None and login.password is not None:
+        password = values[login.password.name]
+        found["registry"] = {"registry": login.registry, "username": login.username, "password": password}
+    return found
+
+
+def _code_uri(spec: JobSpec, config: LocalConfig) -> str:
+    """Where the code comes from, with the login that may be in it."""
+    return coding.told(spec.code, config.code()).uri if spec.code else ""
