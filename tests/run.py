@@ -81,7 +81,7 @@ def fast(database_url: str = "") -> bool:
     others = [f"--ignore={folder}" for folder in WITHOUT_DATABASE]
     return _pytest(
         "-m",
-        f"({FAST}) or sample or postgres",
+        f"({FAST} and not sqlite) or sample or postgres",
         *TWO_AT_A_TIME,
         *others,
         environ={"DATABASE_URL": database_url},

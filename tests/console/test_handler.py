@@ -174,10 +174,9 @@ async def test_the_language_of_a_request_ends_with_it(handler: Handler) -> None:
     assert await _answer(handler, "/page") == (200, b"GET  en")
 
 
+@pytest.mark.sqlite  # connections to a server are kept by their pool
 @pytest.mark.django_db(transaction=True)
 async def test_the_database_stays_open_for_the_next_request(settings: LazySettings) -> None:
-    if connection.vendor != "sqlite":
-        pytest.skip("connections to a server are kept by their pool")
     settings.CONSOLE_THREADS = 1
     handler = Handler()
     one = await _answer(handler, "/query")

@@ -16,13 +16,11 @@ from console.sqlite import base
 from quotas.models import Workspace
 from tests.waiting import wait_for
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.sqlite]
 
 
 @pytest.fixture(autouse=True)
 def sqlite_alone() -> Iterator[None]:
-    if connection.vendor != "sqlite":
-        pytest.skip("only SQLite has one writer at a time")
     yield
     connection.close()  # with whatever a test has set on it
 

@@ -20,8 +20,6 @@ from tests.jobs.api.conftest import People, api, body_of, file, problem
 @pytest.fixture
 def busy(transactional_db: None, people: People) -> Iterator[sqlite3.Connection]:
     """Somebody else writes for longer than anybody waits (20 s, without the last line)."""
-    if connection.vendor != "sqlite":
-        pytest.skip("only SQLite has one writer at a time")
     connection.ensure_connection()
     connection.connection.execute("PRAGMA busy_timeout = 10")
     with closing(sqlite3.connect(connection.settings_dict["NAME"], isolation_level=None)) as other:
@@ -30,6 +28,7 @@ def busy(transactional_db: None, people: People) -> Iterator[sqlite3.Connection]
     connection.close()
 
 
+@pytest.mark.sqlite
 def test_a_job_is_not_half_accepted_while_somebody_else_writes(
     busy: sqlite3.Connection, people: People
 ) -> None:
@@ -47,6 +46,7 @@ def test_a_job_is_not_half_accepted_while_somebody_else_writes(
     body_of(client.submit(file(), key="once"), 200)
 
 
+@pytest.mark.sqlite
 def test_a_token_is_not_refused_for_it(busy: sqlite3.Connection, people: People) -> None:
     busy.execute("ROLLBACK")
     client = api(people.owner)
