@@ -37,7 +37,7 @@ from jobs.models import Attempt, Event, Job, JobFile, JobSecret
 from jobs.spec import JobSpec
 from jobs.states import EndKind, Phase, Reason, ReasonCode, State
 from quotas import encryption, gputypes, inventory, ledger, snapshot
-from quotas.models import Cluster, Request
+from quotas.models import Cluster, Node, Request
 
 log = structlog.get_logger(__name__)
 
@@ -325,7 +325,13 @@ def due_clusters() -> dict[queue.Step, list[int]]:
     unfinished = Job.objects.exclude(state__in=["SUCCEEDED", "FAILED", "STOPPED"]).order_by()
     waiting = unfinished.filter(state__in=["QUEUED", "SUBMITTING"]).values_list("cluster_id", flat=True)
     live = Attempt.objects.filter(live=True).order_by().values_list("job__cluster_id", flat=True)
-    return {"drain": sorted({*waiting, *snapshot.restless()}), "observe": sorted(set(live))}
+    known = Node.objects.order_by().values_list("cluster_id", flat=True).distinct()
+    return {
+        "drain": sorted({*waiting, *snapshot.restless()}),
+        "observe": sorted(set(live)),
+        # Nothing is admitted to a cluster of which nothing is known, a new one for instance.
+        "inventory": sorted({*waiting} - {*known}),
+    }
 
 
 def sealable() -> list[int]:

@@ -13,7 +13,7 @@ from jobs.backends.base import Handle
 from jobs.models import Attempt, Event, Job, LogStream, Task
 from jobs.spec import CompletionPolicy, Resources, RetryPolicy, TaskRole
 from jobs.states import Reason, ReasonCode, State
-from quotas.models import Request, Reservation
+from quotas.models import Node, Request, Reservation
 from tests.jobs.conftest import Place, attempt_of, queued, spec
 from tests.jobs.engine import MemoryEngine
 
@@ -378,15 +378,26 @@ def test_an_ended_attempt_is_sealed_then_forgotten_when_its_job_is_deleted(
 
 
 def test_sweep_finds_what_is_due_by_the_database_alone(place: Place, engine: MemoryEngine) -> None:
-    assert reconcile.due_clusters() == {"drain": [], "observe": []}
+    assert reconcile.due_clusters() == {"drain": [], "observe": [], "inventory": []}
     job = queued(place)
-    assert reconcile.due_clusters() == {"drain": [place.cluster.pk], "observe": []}
+    assert reconcile.due_clusters() == {"drain": [place.cluster.pk], "observe": [], "inventory": []}
     reconcile.drain(place.cluster.pk)
-    assert reconcile.due_clusters() == {"drain": [], "observe": [place.cluster.pk]}
+    assert reconcile.due_clusters() == {"drain": [], "observe": [place.cluster.pk], "inventory": []}
     engine.succeed(handle_of(job))
     look(place)
-    assert reconcile.due_clusters() == {"drain": [], "observe": []}
+    assert reconcile.due_clusters() == {"drain": [], "observe": [], "inventory": []}
     assert reconcile.sealable() == [attempt_of(job).pk]
+
+
+def test_a_cluster_of_which_nothing_is_known_is_asked_as_soon_as_somebody_waits(
+    place: Place, engine: MemoryEngine
+) -> None:
+    Node.objects.all().delete()
+    assert reconcile.due_clusters()["inventory"] == []
+    queued(place)
+    assert reconcile.due_clusters()["inventory"] == [place.cluster.pk]
+    reconcile.take_inventory(place.cluster.pk)
+    assert reconcile.due_clusters()["inventory"] == []
 
 
 def test_inventory_makes_nodes(place: Place, engine: MemoryEngine) -> None:
