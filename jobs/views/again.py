@@ -44,8 +44,14 @@ def _command(text: str, dialect: str) -> Position | None:
     if place is None:
         return None
     line, column = place
-    before = OPENING.match(text.split("\n")[line - 1][column - 1 :])
-    return line, column + (len(before[0]) if before else 0)
+    rest = text.split("\n")[line - 1][column - 1 :]
+    opening = OPENING.match(rest)
+    begins = len(opening[0]) if opening else 0
+    words = spec.roles[0].command.split("\n", 1)[0]
+    if not rest.startswith(words, begins) and (at := text.find(words)) > 0:
+        # The place of another role, or of something around it: the command's own words say better.
+        return text.count("\n", 0, at) + 1, at - text.rfind("\n", 0, at)
+    return line, column + begins
 
 
 def free_name(user: User, name: str) -> str:
