@@ -43,6 +43,14 @@ def pytest_configure() -> None:
     settings.STORAGES["staticfiles"] = {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"}
 
 
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_setupnodes() -> None:
+    """Each process that runs tests makes a home of its own: pytest-django reads the settings that it finds
+    named in its environment before it reads this file.
+    """
+    del os.environ["DJANGO_SETTINGS_MODULE"], os.environ["CONSOLE_HOME"]
+
+
 def pytest_sessionfinish(session: pytest.Session) -> None:
     """With REQUIRE_ALL=1 a test that skips itself fails the run; only a GPU may be missing."""
     reporter = session.config.pluginmanager.get_plugin("terminalreporter")

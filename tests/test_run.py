@@ -1,8 +1,10 @@
 """Every test runs in some part of `make test`."""
 
+import os
 from pathlib import Path
 
 import pytest
+from django.conf import settings
 
 from console.home import CHECKOUT
 from tests import run
@@ -24,3 +26,7 @@ def test_what_runs_on_one_database_only_uses_none(folder: str) -> None:
     assert files(folder)
     asks = ("django_db", "transactional_db", "db: None", 'usefixtures("db')
     assert [path for path in files(folder) if any(word in path.read_text() for word in asks)] == []
+
+
+def test_each_process_that_runs_tests_has_a_home_of_its_own() -> None:
+    assert Path(os.environ["CONSOLE_HOME"]) == settings.CONSOLE_HOME
