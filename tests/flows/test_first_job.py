@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final
 
 import pytest
-from playwright.sync_api import Page, Route, expect
+from playwright.sync_api import Page, expect
 
 from tests.scenes import job_file
 from tests.stack import Stack
@@ -28,24 +28,6 @@ def paste(page: Page, text: str) -> None:
 
 def state(page: Page, word: str, seconds: int = 30) -> None:
     expect(page.locator("#job-head .state-lg")).to_contain_text(word, timeout=seconds * SECONDS)
-
-
-def test_what_will_be_mended_is_shown_though_an_earlier_check_was_not_answered(page: Page) -> None:
-    asked: list[Route] = []
-
-    def keep_the_first(route: Route) -> None:
-        if route.request.method == "POST" and not asked:
-            asked.append(route)
-        else:
-            route.continue_()
-
-    page.route("**/jobs/new", keep_the_first)
-    paste(page, "{}")
-    expect(page.locator("[data-problems-for]")).to_contain_text("line 1")
-    page.keyboard.press("Control+a")
-    page.keyboard.insert_text((SEEDS / "jupyter.json").read_text(encoding="utf-8"))
-    expect(page.locator(".diff-old")).to_contain_text("--ip 0.0.0.0")
-    assert asked
 
 
 def test_a_pasted_helloworld_runs_and_its_end_is_told(page: Page) -> None:

@@ -10,7 +10,7 @@ from typing import Final
 from urllib.parse import urlsplit
 
 import pytest
-from playwright.sync_api import Browser, Locator, Page, TimeoutError, expect  # noqa: A004  # theirs
+from playwright.sync_api import Browser, Locator, Page, Route, TimeoutError, expect  # noqa: A004  # theirs
 
 from tests.flows.test_first_job import SECONDS, SEEDS, paste, state
 from tests.scenes import MACHINE
@@ -94,6 +94,25 @@ def _run(cell: Locator) -> bool:
     cell.locator(".cm-content").click(timeout=2 * SECONDS)
     cell.page.keyboard.press("Control+Enter")
     return True
+
+
+def test_what_will_be_mended_is_shown_though_an_earlier_check_was_not_answered(page: Page) -> None:
+    asked: list[Route] = []
+
+    def keep_the_first(route: Route) -> None:
+        if route.request.method == "POST" and not asked:
+            asked.append(route)
+        else:
+            route.continue_()
+
+    page.route("**/jobs/new", keep_the_first)
+    paste(page, "{}")
+    expect(page.locator("[data-problems-for]")).to_contain_text("line 1")
+    page.keyboard.press("Control+a")
+    page.keyboard.insert_text(JUPYTER)
+    expect(page.locator("[data-problems-for]")).to_contain_text("storageGB")
+    asked[0].continue_()
+    expect(page.locator(".diff-old")).to_contain_text("--ip 0.0.0.0")
 
 
 def test_the_mended_one_opens_from_its_link_and_runs_a_cell(page: Page, stack: Stack) -> None:
