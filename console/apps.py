@@ -1,7 +1,8 @@
-"""The console application: checks, commands and site pages."""
+"""The console application: checks, commands, site pages, and the admin that it puts together."""
 
 import django_stubs_ext
 from django.apps import AppConfig
+from django.contrib.admin import apps as admin
 from django.utils.translation import gettext_lazy as _
 
 # Lets Django's generic classes be written with their parameters, as the type checker wants them. Django
@@ -12,6 +13,8 @@ django_stubs_ext.monkeypatch()
 class ConsoleConfig(AppConfig):
     """Registered as `console`; the only application that may import all others."""
 
+    default = True
+
     name = "console"
     verbose_name = _("Console")
 
@@ -19,3 +22,10 @@ class ConsoleConfig(AppConfig):
         from console import checks, measures  # noqa: F401, PLC0415  # checks register themselves
 
         measures.register()
+
+
+class ConsoleAdminConfig(admin.AdminConfig):
+    """Stands for `django.contrib.admin` in INSTALLED_APPS."""
+
+    default = False
+    default_site = "console.adminsite.ConsoleAdminSite"

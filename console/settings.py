@@ -68,7 +68,8 @@ INSTALLED_APPS = [
     "console",
     "jobs",
     "quotas",
-    "django.contrib.admin",
+    "unfold.apps.BasicAppConfig",  # before the admin, whose templates it replaces
+    "console.apps.ConsoleAdminConfig",
     "django.contrib.auth",
     "django.contrib.contenttypes",
     "django.contrib.sessions",
@@ -189,6 +190,18 @@ CONTENT_SECURITY_POLICY = {
         "form-action": ["'self'"],
         "frame-ancestors": ["'none'"],
     }
+}
+
+# The admin's look; its pages have a policy of their own: console/adminsite.py.
+UNFOLD: dict[str, Any] = {
+    "SITE_TITLE": "Job Console",
+    "SITE_HEADER": "Job Console",
+    "SITE_ICON": "console.adminsite.mark",
+    "SITE_FAVICONS": [{"rel": "icon", "type": "image/svg+xml", "href": "console.adminsite.mark"}],
+    "STYLES": ["console.adminsite.stylesheet"],
+    "THEME": "console.adminsite.theme",
+    "SHOW_VIEW_ON_SITE": False,
+    "SHOW_LANGUAGES": True,
 }
 
 STATIC_URL = "/static/"

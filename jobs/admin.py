@@ -28,11 +28,10 @@ from jobs.models import (
     SshKey,
     Task,
 )
-from quotas.admin import MachineWritten
-from quotas.models import User
+from quotas.adminbase import MachineWritten, TabularInline, acting
 
 
-class AttemptInline(admin.TabularInline[Attempt, Job]):
+class AttemptInline(TabularInline[Attempt, Job]):
     """A job's attempts."""
 
     model = Attempt
@@ -183,8 +182,7 @@ class EntryAdmin(MachineWritten):
     @admin.action(description=_("End the chosen entries"), permissions=["view"])
     def end(self, request: HttpRequest, queryset: QuerySet[Entry]) -> None:
         """Put them out, within seconds."""
-        assert isinstance(request.user, User)
-        count = entries.ask_end(queryset, request.user)
+        count = entries.ask_end(queryset, acting(request))
         self.message_user(
             request, ngettext("%(n)d is being ended.", "%(n)d are being ended.", count) % {"n": count}
         )

@@ -10,8 +10,10 @@ from django.contrib.auth.admin import UserAdmin as DjangoUserAdmin
 from django.http import HttpRequest
 from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
+from unfold.forms import AdminPasswordChangeForm, UserChangeForm, UserCreationForm
 
 from quotas import inventory, ledger
+from quotas.adminbase import MachineWritten, ModelAdmin, StackedInline, TabularInline, acting
 from quotas.forms import QuotaForm
 from quotas.models import (
     AccessToken,
@@ -28,32 +30,9 @@ from quotas.models import (
     User,
     Workspace,
 )
-from quotas.paging import UncountedPaginator
 
 
-def _admin(request: HttpRequest) -> User:
-    """Whoever is signed in to the admin."""
-    assert isinstance(request.user, User)
-    return request.user
-
-
-class MachineWritten(admin.ModelAdmin[Any]):
-    """Rows that only the console writes: to be looked at, never changed by hand."""
-
-    show_full_result_count = False
-    paginator = UncountedPaginator
-
-    def has_add_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return False
-
-    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return False
-
-    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return False
-
-
-class MembershipInline(admin.TabularInline[Membership, Any]):
+class MembershipInline(TabularInline[Membership, Any]):
     """Members, edited where they belong."""
 
     model = Membership
@@ -61,7 +40,7 @@ class MembershipInline(admin.TabularInline[Membership, Any]):
     extra = 0
 
 
-class QuotaInline(admin.StackedInline[Quota, Workspace]):
+class QuotaInline(StackedInline[Quota, Workspace]):
     """A workspace's quotas."""
 
     model = Quota
@@ -80,8 +59,12 @@ class QuotaInline(admin.StackedInline[Quota, Workspace]):
 
 
 @admin.register(User)
-class UserAdmin(DjangoUserAdmin[User]):
+class UserAdmin(DjangoUserAdmin[User], ModelAdmin[User]):
     """People; a job's owner is never deleted, only made inactive."""
+
+    form = UserChangeForm
+    add_form = UserCreationForm
+    change_password_form = AdminPasswordChangeForm
 
     inlines = (MembershipInline,)
     list_display = ("username", "email", "is_active", "is_staff", "is_superuser", "last_login")
@@ -92,7 +75,7 @@ class UserAdmin(DjangoUserAdmin[User]):
 
 
 @admin.register(Workspace)
-class WorkspaceAdmin(admin.ModelAdmin[Workspace]):
+class WorkspaceAdmin(ModelAdmin[Workspace]):
     """Workspaces with their members and quotas on one page."""
 
     inlines = (MembershipInline, QuotaInline)
@@ -114,7 +97,7 @@ class WorkspaceAdmin(admin.ModelAdmin[Workspace]):
 
 
 @admin.register(Cluster)
-class ClusterAdmin(admin.ModelAdmin[Cluster]):
+class ClusterAdmin(ModelAdmin[Cluster]):
     """Clusters, and whether they answer."""
 
     list_display = ("name", "slug", "backend", "admission", "enabled", "answered_at", "trouble")
@@ -124,7 +107,7 @@ class ClusterAdmin(admin.ModelAdmin[Cluster]):
 
 
 @admin.register(Node)
-class NodeAdmin(admin.ModelAdmin[Node]):
+class NodeAdmin(ModelAdmin[Node]):
     """Nodes; an admin says whether they may be used, the inventory says what they have."""
 
     list_display = ("name", "cluster", "state", "state_why", "state_by", "schedulable", "gpus", "seen_at")
@@ -152,27 +135,27 @@ class NodeAdmin(admin.ModelAdmin[Node]):
     @admin.action(description=_("Start nothing more on the chosen nodes"))
     def cordon(self, request: HttpRequest, nodes: Any) -> None:
         """Running jobs go on."""
-        inventory.decide(nodes, NodeState.CORDONED, by=_admin(request))
+        inventory.decide(nodes, NodeState.CORDONED, by=acting(request))
 
     @admin.action(description=_("Drain the chosen nodes: running jobs go on to their end"))
     def drain(self, request: HttpRequest, nodes: Any) -> None:
         """Nothing starts there; a node's own page can say when the rest has to be moved."""
-        inventory.decide(nodes, NodeState.DRAINING, by=_admin(request))
+        inventory.decide(nodes, NodeState.DRAINING, by=acting(request))
 
     @admin.action(description=_("Use the chosen nodes again"))
     def uncordon(self, request: HttpRequest, nodes: Any) -> None:
         """The inverse of `cordon` and `drain`."""
-        inventory.decide(nodes, NodeState.SCHEDULABLE, by=_admin(request))
+        inventory.decide(nodes, NodeState.SCHEDULABLE, by=acting(request))
 
     def save_model(self, request: HttpRequest, obj: Node, form: Any, change: bool) -> None:
         """Remember who decided, and when."""
         if {"state", "state_why", "empty_by"} & set(form.changed_data):
-            obj.state_by, obj.state_at = _admin(request), timezone.now()
+            obj.state_by, obj.state_at = acting(request), timezone.now()
         super().save_model(request, obj, form, change)
 
 
 @admin.register(Quota)
-class QuotaAdmin(admin.ModelAdmin[Quota]):
+class QuotaAdmin(ModelAdmin[Quota]):
     """Quotas of all workspaces."""
 
     form = QuotaForm
@@ -225,7 +208,7 @@ class QuotaAdmin(admin.ModelAdmin[Quota]):
 
 
 @admin.register(GpuType)
-class GpuTypeAdmin(admin.ModelAdmin[GpuType]):
+class GpuTypeAdmin(ModelAdmin[GpuType]):
     """GPU types and their other names."""
 
     list_display = ("name", "aliases")
@@ -233,7 +216,7 @@ class GpuTypeAdmin(admin.ModelAdmin[GpuType]):
 
 
 @admin.register(SpotPrice)
-class SpotPriceAdmin(admin.ModelAdmin[SpotPrice]):
+class SpotPriceAdmin(ModelAdmin[SpotPrice]):
     """What preemptible resources cost, always or at some hours."""
 
     list_display = ("cluster", "gpu_type", "from_hour", "until_hour", "market_micro", "price_micro")
