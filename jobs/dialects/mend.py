@@ -12,21 +12,28 @@ import re
 import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import PurePosixPath
-from typing import Final
+from itertools import islice
+from typing import Final, NamedTuple
 
 TOKEN_VARIABLE: Final = "JOB_CONSOLE_ENDPOINT_TOKEN"  # noqa: S105 - the variable's name
 """Where a backend puts the token that the endpoint's link carries."""
 
 PREFIX: Final = f'export JUPYTER_TOKEN="${TOKEN_VARIABLE}"; '
 
-_LEXEME: Final = re.compile(
-    r"(?P<blank>(?:[ \t]|\\\r?\n)+)"
-    r"|(?P<comment>(?<![^\s;&|()])\#[^\n]*)"
-    r"|(?P<operator>[;&|<>()\r\n]+)"
-    r"|(?P<word>(?:[^\s;&|<>()'\"\\]|\\.|'[^']*'|\"(?:[^\"\\]|\\.)*\")+)",
-    re.DOTALL,
+_BLANK: Final = r"(?:[ \t]++|\\\r?\n)++"
+_COMMENT: Final = r"(?<![^\s;&|()])\#[^\n]*+"
+_WORD: Final = r"(?:[^\s;&|<>()'\"\\]++|\\.|'[^']*+'|\"(?:[^\"\\]++|\\.)*+\")++"
+"""Quantifiers give nothing back: text that stops matching is read once, not once more for each beginning."""
+
+_SIMPLE_COMMAND: Final = re.compile(
+    rf"(?P<text>(?:{_BLANK}|{_COMMENT}|{_WORD})++)(?=[;&|<>()\r\n]|\Z)|[;&|<>()\r\n]++", re.DOTALL
 )
+_NEXT_WORD: Final = re.compile(rf"(?:{_BLANK}|{_COMMENT})*+(?P<word>{_WORD})", re.DOTALL)
+_NO_OPTIONS: Final = re.compile(rf"(?:{_BLANK}|{_COMMENT}|(?!--)[^\s;&|<>()'\"\\]++(?![\"'\\]))++", re.DOTALL)
+"""Blanks and plain words that begin no option, as many as there are."""
+
+_QUOTED: Final = re.compile(r"\\(.)|'([^']*)'|\"((?:[^\"\\]|\\.)*)\"", re.DOTALL)
+_ESCAPED: Final = re.compile(r"\\([\"\\])")
 _SERVERS: Final = frozenset({"notebook", "lab", "server", "nbclassic"})
 _PROGRAMS: Final = frozenset(f"jupyter-{server}" for server in _SERVERS)
 _MODULES: Final = frozenset({"notebook", "jupyterlab", "jupyter_server", "nbclassic"})
@@ -42,6 +49,9 @@ _OPTION: Final = re.compile(
 _LOOPBACK: Final = frozenset({"127.0.0.1", "localhost", "::1"})
 _LITERAL: Final = re.compile(r"(?P<quote>[\"'])(?P<inner>.*)(?P=quote)", re.DOTALL)
 
+MOST_WORDS_BEFORE: Final = 1000
+"""Variables and programs such as `nohup` that may stand before Jupyter's name, and that name."""
+
 
 @dataclass(frozen=True, slots=True)
 class Mended:
@@ -51,8 +61,7 @@ class Mended:
     findings: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class _Word:
+class _Word(NamedTuple):
     """One word of the shell's, with what the shell makes of it."""
 
     start: int
@@ -60,8 +69,7 @@ class _Word:
     value: str
 
 
-@dataclass(frozen=True, slots=True)
-class _Option:
+class _Option(NamedTuple):
     """An option of Jupyter's; `literal` tells that its value has quotes as part of it."""
 
     start: int
@@ -82,16 +90,14 @@ Splice = tuple[int, int, str]
 
 def mend_command(command: str) -> Mended | None:
     """The mended command, or None when nothing in it needs mending or can be understood."""
-    if "jupyter" not in command and "notebook" not in command:
-        return None
     splices: list[Splice] = []
     findings: list[str] = []
     needs_token = False
-    for words in _simple_commands(command):
-        arguments = _arguments(words)
+    for start, end in _simple_commands(command):
+        arguments = _arguments(islice(_words(command, start, end), MOST_WORDS_BEFORE))
         if arguments is None:
             continue
-        options = tuple(_options(arguments))
+        options = tuple(_options(command, arguments, end))
         if _protected(options):
             splices += _requoted(option for option in options if option.literal)
         else:
@@ -106,67 +112,93 @@ def mend_command(command: str) -> Mended | None:
     return Mended(mended, tuple(dict.fromkeys(findings)))
 
 
-def _simple_commands(command: str) -> Iterator[list[_Word]]:
-    """The words of each simple command; nothing from where the quotes stop matching."""
-    words: list[_Word] = []
+def _simple_commands(command: str) -> Iterator[tuple[int, int]]:
+    """Where each simple command that names Jupyter is; nothing from where the quotes stop matching."""
+    if "jupyter" not in command and "notebook" not in command:
+        return
     position = 0
-    while position < len(command):
-        match = _LEXEME.match(command, position)
-        if not match:
-            return
-        if match.lastgroup == "word":
-            words.append(_Word(match.start(), match.end(), _unquoted(match[0])))
-        elif match.lastgroup == "operator":
-            yield words
-            words = []
+    while match := _SIMPLE_COMMAND.match(command, position):
         position = match.end()
-    yield words
+        text = match["text"] or ""
+        if "jupyter" in text or "notebook" in text:
+            yield match.span()
+
+
+def _words(command: str, start: int, end: int) -> Iterator[_Word]:
+    """What the shell reads as words between two places, one after the other."""
+    while word := _word(command, start, end):
+        yield word
+        start = word.end
+
+
+def _word(command: str, start: int, end: int) -> _Word | None:
+    """The first of them."""
+    match = _NEXT_WORD.match(command, start, end)
+    return _Word(match.start("word"), match.end(), _unquoted(match["word"])) if match else None
 
 
 def _unquoted(word: str) -> str:
     """What the shell passes on, variables apart."""
-    return "".join(shlex.split(word, comments=False))
+    if "'" not in word and '"' not in word and "\\" not in word:
+        return word
+    return _QUOTED.sub(_inner, word)
 
 
-def _arguments(words: Sequence[_Word]) -> Sequence[_Word] | None:
-    """The words after the name of a Jupyter server; None when the command is none."""
-    for index, word in enumerate(words):
-        name = PurePosixPath(word.value).name
-        after = words[index + 1].value if index + 1 < len(words) else ""
-        if name == "jupyter" and after in _SERVERS:
-            return words[index + 2 :]
+def _inner(quoted: re.Match[str]) -> str:
+    escaped, single, double = quoted.groups()
+    if double is not None:
+        return _ESCAPED.sub(r"\1", double)
+    return str(single if escaped is None else escaped)
+
+
+def _arguments(words: Iterator[_Word]) -> int | None:
+    """Where the arguments of a Jupyter server begin; None when the command is none."""
+    word = next(words, None)
+    while word:
+        name = word.value.rpartition("/")[2]
         if name in _PROGRAMS:
-            return words[index + 1 :]
-        if name.startswith("python") and after == "-m":
-            return _module_arguments(words[index + 2 :])
+            return word.end
+        after = next(words, None)
+        if name == "jupyter" and after and after.value in _SERVERS:
+            return after.end
+        if name.startswith("python") and after and after.value == "-m":
+            return _module_arguments(words)
         if name not in _WRAPPERS and not _BEFORE.fullmatch(word.value):
             return None
+        word = after
     return None
 
 
-def _module_arguments(words: Sequence[_Word]) -> Sequence[_Word] | None:
+def _module_arguments(words: Iterator[_Word]) -> int | None:
     """The same for `python -m` and what follows."""
-    names = [word.value for word in words[:2]]
-    if names[:1] == ["jupyter"] and names[-1] in _SERVERS:
-        return words[2:]
-    return words[1:] if names and names[0] in _MODULES else None
+    module, among = next(words, None), _MODULES
+    if module and module.value == "jupyter":
+        module, among = next(words, None), _SERVERS
+    return module.end if module and module.value in among else None
 
 
-def _options(words: Sequence[_Word]) -> Iterator[_Option]:
+def _options(command: str, start: int, end: int) -> Iterator[_Option]:
     """The options that decide who may come in, with values given by `=` or as the next word."""
-    for index, word in enumerate(words):
+    position = start
+    while position < end:
+        if skipped := _NO_OPTIONS.match(command, position, end):
+            position = skipped.end()
+        word = _word(command, position, end)
+        if word is None:
+            return
+        position = word.end
         match = _OPTION.fullmatch(word.value)
         if not match:
             continue
-        value, end = match["value"], word.end
+        value, last = match["value"], word.end
         if value is None:
-            following = words[index + 1] if index + 1 < len(words) else None
+            following = _word(command, position, end)
             if following is None or following.value.startswith("--"):
                 continue
-            value, end = following.value, following.end
+            value, last = following.value, following.end
         literal = _LITERAL.fullmatch(value)
         inner = literal["inner"] if literal else value
-        yield _Option(word.start, end, match["app"] or "", match["name"], inner, bool(literal))
+        yield _Option(word.start, last, match["app"] or "", match["name"], inner, bool(literal))
 
 
 def _protected(options: Sequence[_Option]) -> bool:

@@ -16,6 +16,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from jobs.dialects import mend
 from jobs.dialects.mend import PREFIX, mend_command
 from tests.waiting import wait_for
 
@@ -119,6 +120,57 @@ PIECES = [*" -=.'\"\\;&|#()\n$", "jupyter notebook", " --NotebookApp.token=", " 
 def test_any_text_is_mended_once_or_left_alone(command: str) -> None:
     mended = mend_command(command)
     assert mended is None or mend_command(mended.command) is None
+
+
+def work_on(command: str) -> int:
+    """How many functions are called for it, those written in C too."""
+    calls = 0
+
+    def count(_frame: object, event: str, _argument: object) -> None:
+        nonlocal calls
+        calls += event in {"call", "c_call"}
+
+    before = sys.getprofile()
+    sys.setprofile(count)
+    try:
+        mend_command(command)
+    finally:
+        sys.setprofile(before)
+    return calls
+
+
+OPEN = "jupyter notebook --NotebookApp.token='' "
+HEAPS = [
+    (OPEN, "word ", ""),
+    (OPEN, "x", ""),
+    (OPEN, "'a' ", ""),
+    (OPEN, '\\"', ""),
+    (OPEN, "--ip 0.0.0.0 ", ""),
+    (OPEN, "# jupyter\n", ""),
+    ("", "echo jupyter; ", ""),
+    ("", "env ", OPEN),
+    ("", "\\\n", OPEN),
+    (OPEN + "'", "a ", ""),
+    (OPEN + '"', '\\"', ""),
+]
+
+
+@pytest.mark.parametrize(("before", "piece", "after"), HEAPS)
+def test_four_times_the_text_is_at_most_four_times_the_work(before: str, piece: str, after: str) -> None:
+    once, four_times = (work_on(before + piece * count + after) for count in (2_000, 8_000))
+    assert four_times <= 4 * once + 50
+
+
+@pytest.mark.parametrize("piece", ["word ", "x", "\\\n", "env "])
+def test_plain_words_are_passed_over_however_many(piece: str) -> None:
+    few, many = (work_on(OPEN + piece * count) for count in (1_000, 200_000))
+    assert many <= few + 50
+
+
+def test_a_name_behind_a_thousand_words_is_not_looked_for() -> None:
+    found = mend_command("env A=1 " * (mend.MOST_WORDS_BEFORE // 2 - 1) + OPEN)
+    assert found is not None
+    assert mend_command("env A=1 " * mend.MOST_WORDS_BEFORE + OPEN) is None
 
 
 # --- the mended command in a real Jupyter ----------------------------------------------------------------
