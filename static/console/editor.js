@@ -45,6 +45,7 @@ import { languages, syntaxCalled, syntaxOf } from "./editor-languages.js";
 import { look, phrases } from "./editor-look.js";
 import { schemaFrom } from "./editor-schema.js";
 import { positionIn } from "./editor-span.js";
+import { typingOver } from "./editor-typing.js";
 import { language as pageLanguage } from "./i18n.js";
 import { submitPrimary } from "./keys.js";
 
@@ -115,6 +116,7 @@ class JobEditor {
   #editing() {
     return [
       history(),
+      typingOver,
       dropCursor(),
       indentOnInput(),
       indentUnit.of("  "),

@@ -57,6 +57,27 @@ def test_what_is_typed_is_in_the_field_and_checked_with_places(page: Page, site:
     expect(page.locator("[data-problem-count]")).to_be_hidden()
 
 
+@pytest.mark.parametrize(
+    ("typed", "found"), [("x", "x"), ("[", '[{"a": 1}]'), ("{\n}\n", "{\n}\n"), ("中", "中")]
+)
+def test_what_is_typed_over_a_problem_takes_its_place_and_nothing_of_its_look(
+    page: Page, site: Site, typed: str, found: str
+) -> None:
+    site.checked["problems"] = [{"message": "No", "code": "no", "pointer": "/", "line": 1, "column": 1}]
+    put_editor(page, site)
+    page.get_by_role("textbox", name="Job file").click()
+    page.keyboard.insert_text('{"a": 1}')
+    expect(page.locator(".cm-lint-marker-error")).to_be_visible()
+    page.keyboard.press("Control+a")
+    page.keyboard.insert_text(typed)
+    expect(page.locator("#file")).to_have_js_property("value", found)
+    page.keyboard.press("Control+z")
+    expect(page.locator("#file")).to_have_js_property("value", '{"a": 1}')
+    page.keyboard.press("Control+a")
+    page.keyboard.press("y")
+    expect(page.locator("#file")).to_have_js_property("value", "y")
+
+
 def test_control_enter_submits_with_the_main_button(page: Page, site: Site) -> None:
     put_editor(page, site, '{"a": 1}')
     page.get_by_role("textbox", name="Job file").click()
