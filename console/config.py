@@ -28,4 +28,5 @@ env.group("Workers")
 WORKERS = {
     "control": env.integer("CONSOLE_WORKERS_CONTROL", 2, "Processes that move jobs along.", least=1),
     "logs": env.integer("CONSOLE_WORKERS_LOGS", 1, "Processes that ship logs.", least=1),
+    "notices": env.integer("CONSOLE_WORKERS_NOTICES", 1, "Processes that send notifications.", least=1),
 }

@@ -11,7 +11,9 @@ from django.utils.functional import SimpleLazyObject
 from django.utils.translation import gettext as _
 
 from console import single
+from jobs.notices import reading
 from quotas.access import workspaces_of
+from quotas.models import User
 
 MOST_WORKSPACES = 200
 
@@ -22,7 +24,13 @@ def frame(request: HttpRequest) -> dict[str, Any]:
         "notices": SimpleLazyObject(notices),
         "nav": SimpleLazyObject(lambda: navigation(request)),
         "workspaces": SimpleLazyObject(lambda: workspaces(request)),
+        "unread_notices": SimpleLazyObject(lambda: unread(request)),
     }
+
+
+def unread(request: HttpRequest) -> int:
+    """How many notices the person has not read."""
+    return reading.unread(request.user) if isinstance(request.user, User) else 0
 
 
 def notices() -> list[dict[str, str]]:

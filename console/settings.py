@@ -311,6 +311,9 @@ TIDY_SECONDS = env.seconds(
     "Ended attempts are looked at for logs to store and folders to remove.",
     least=1,
 )
+NOTICES_SECONDS = env.seconds(
+    "CONSOLE_NOTICES_SECONDS", 5, "Notifications that are due are looked for so often.", least=0.5
+)
 
 
 def _every(seconds: float, task: str, queue: str = "control") -> dict[str, Any]:
@@ -326,6 +329,7 @@ CELERY_BEAT_SCHEDULE: dict[str, dict[str, Any]] = {
     "sweep": _every(SWEEP_SECONDS, "sweep"),
     "inventories": _every(INVENTORY_SECONDS, "sweep_inventories"),
     "logs": _every(TIDY_SECONDS, "sweep_logs", "logs"),
+    "notices": _every(NOTICES_SECONDS, "notices", "notices"),
     "usage": _every(USAGE_SECONDS, "roll_up", "logs"),
 }
 

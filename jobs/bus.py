@@ -79,3 +79,8 @@ def publish_on_commit(workspace_id: int, *names: str) -> None:
 def job_name(public_id: str) -> str:
     """The name under which changes of a job travel."""
     return f"job:{public_id}"
+
+
+def notices_name(person_id: int) -> str:
+    """The name under which a person's new notices travel."""
+    return f"notices:{person_id}"

@@ -20,6 +20,8 @@ Step = Literal["drain", "observe", "inventory"]
 COALESCE_MS: Final = 1000
 """How long an unanswered kick stands for all others; the task clears it when it begins."""
 
+NOTICES: Final = "kick:notices"
+
 
 def _mark(step: str, key: int) -> str:
     return f"kick:{step}:{key}"
@@ -27,19 +29,37 @@ def _mark(step: str, key: int) -> str:
 
 def kick(step: Step, cluster_id: int) -> None:
     """Ask the control worker for `step` on a cluster, unless somebody just did."""
-    if not bus.reachable():
-        return
-    try:
-        if bus.client().set(_mark(step, cluster_id), "1", nx=True, px=COALESCE_MS):
-            _send(f"jobs.tasks.{step}", cluster_id, "control")
-    except (redis.RedisError, OperationalError, OSError) as error:
-        bus.told_off(error)
+    _ring(_mark(step, cluster_id), f"jobs.tasks.{step}", [cluster_id], "control")
 
 
 def answered(step: Step, cluster_id: int) -> None:
     """The step begins: whatever is committed from now on deserves a new kick."""
+    _clear(_mark(step, cluster_id))
+
+
+def ring_notices() -> None:
+    """Ask the worker of notices to look, unless somebody just did."""
+    _ring(NOTICES, "jobs.tasks.notices", [], "notices")
+
+
+def notices_answered() -> None:
+    """It looks: whatever is written from now on deserves a new ring."""
+    _clear(NOTICES)
+
+
+def _ring(mark: str, task: str, arguments: list[int], queue: str) -> None:
+    if not bus.reachable():
+        return
     try:
-        bus.client().delete(_mark(step, cluster_id))
+        if bus.client().set(mark, "1", nx=True, px=COALESCE_MS):
+            _send(task, arguments, queue)
+    except (redis.RedisError, OperationalError, OSError) as error:
+        bus.told_off(error)
+
+
+def _clear(mark: str) -> None:
+    try:
+        bus.client().delete(mark)
     except (redis.RedisError, OSError) as error:
         bus.told_off(error)
 
@@ -56,12 +76,12 @@ def seal_on_commit(attempt_id: int) -> None:
         if not bus.reachable():
             return
         try:
-            _send("jobs.tasks.seal", attempt_id, "logs")
+            _send("jobs.tasks.seal", [attempt_id], "logs")
         except (OperationalError, OSError) as error:
             bus.told_off(error)
 
     transaction.on_commit(send)
 
 
-def _send(task: str, argument: int, queue: str) -> None:
-    current_app.send_task(task, args=[argument], queue=queue, retry=False, ignore_result=True)
+def _send(task: str, arguments: list[int], queue: str) -> None:
+    current_app.send_task(task, args=arguments, queue=queue, retry=False, ignore_result=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from celery import shared_task
 
 from jobs import queue, reconcile, tidy
+from jobs.notices import routing
 from quotas import usage
 from quotas.models import Cluster
 
@@ -35,6 +36,13 @@ def inventory(cluster_id: int) -> None:
 def seal(attempt_id: int) -> None:
     """Store the logs of an ended attempt."""
     tidy.seal(attempt_id)
+
+
+@shared_task
+def notices() -> None:
+    """Tell people what there is to tell."""
+    queue.notices_answered()
+    routing.route()
 
 
 @shared_task

@@ -18,6 +18,7 @@ from django.utils.crypto import get_random_string
 
 from jobs import bus, queue
 from jobs.models import Attempt, Event, Job
+from jobs.notices import outbox
 from jobs.states import (
     TERMINAL,
     EndKind,
@@ -115,10 +116,11 @@ def explain_waiting(jobs: Sequence[Job], reason: Reason) -> None:
 def record(
     job: Job, kind: Event.Kind, *, params: Mapping[str, Any] | None = None, actor: User | None = None
 ) -> None:
-    """Write an event of the job's current attempt."""
+    """Write an event of the job's current attempt, and what it gives to tell people."""
     Event.objects.create(
         job=job, kind=kind, params=dict(params or {}), attempt=job.attempt_number, actor=actor
     )
+    outbox.of_event(job, kind, params or {}, actor)
 
 
 def tell(job: Job) -> None:

@@ -17,6 +17,7 @@ from jobs.views import (
     logs,
     new,
     nodes,
+    notices,
     quotas,
     terminal,
 )
@@ -47,6 +48,9 @@ urlpatterns = [
     path("drafts/", drafts.drafts, name="drafts"),
     path("drafts/save", drafts.save_draft, name="draft_save"),
     path("drafts/<int:pk>/delete", drafts.delete_draft, name="draft_delete"),
+    path("notices/", notices.notices, name="notices"),
+    path("notices/bell", notices.bell, name="notices_bell"),
+    path("notices/read", notices.mark_read, name="notices_read"),
     path("nodes/", nodes.nodes, name="nodes"),
     path("quotas/", quotas.quotas, name="quotas"),
 ]

@@ -51,6 +51,7 @@ def pages(jobs: Mapping[str, str]) -> dict[str, str]:
         "job-connect": job["running"] + "?tab=connect",
         "job-terminal": job["running"] + "?tab=terminal",
         "drafts": "/drafts/",
+        "notices": "/notices/",
         "nodes": "/nodes/",
         "quotas": "/quotas/",
         "settings": "/settings",

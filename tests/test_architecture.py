@@ -16,7 +16,7 @@ LAYERS = (
     {"backends"},
     {"models"},
     {"bus", "queue", "outage"},
-    {"messages", "transitions", "logs", "logscan", "retries", "waiting"},
+    {"messages", "notices", "transitions", "logs", "logscan", "retries", "waiting"},
     {"services", "engines", "observations", "admitting", "entries", "remedies", "sshhost", "sshkeys"},
     {"reconcile", "tidy", "live"},
     {"forms"},

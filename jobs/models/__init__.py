@@ -1,12 +1,14 @@
 """The rows of this application, one idea a module."""
 
 from jobs.models.attempts import Attempt, Run
+from jobs.models.channels import Channel, Rule
 from jobs.models.drafts import Draft
 from jobs.models.endpoints import Endpoint
 from jobs.models.entries import Entry
 from jobs.models.events import Event
 from jobs.models.jobs import Job, JobFile, Visibility
 from jobs.models.logs import LogChunk, LogStream
+from jobs.models.notices import Delivery, DeliveryItem, Notice, Occasion, QuotaLevel
 from jobs.models.secrets import JobSecret, PersonalSecret
 from jobs.models.ssh_keys import SshKey
 from jobs.models.tasks import Task
@@ -14,6 +16,9 @@ from jobs.models.visits import EndpointVisit
 
 __all__ = [
     "Attempt",
+    "Channel",
+    "Delivery",
+    "DeliveryItem",
     "Draft",
     "Endpoint",
     "EndpointVisit",
@@ -24,7 +29,11 @@ __all__ = [
     "JobSecret",
     "LogChunk",
     "LogStream",
+    "Notice",
+    "Occasion",
     "PersonalSecret",
+    "QuotaLevel",
+    "Rule",
     "Run",
     "SshKey",
     "Task",

@@ -29,7 +29,7 @@ ROUND_S: Final = 3.0
 AT_ONCE: Final = 8
 PACE: Final = 50.0
 PACED_S: Final = 10.0
-WORKING: Final = ("worker-control", "worker-logs", "beat", "watch")
+WORKING: Final = ("worker-control", "worker-logs", "worker-notices", "beat", "watch")
 
 
 def measure() -> list[Figure]:

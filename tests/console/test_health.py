@@ -59,6 +59,7 @@ def test_health_names_every_part_and_which_does_not_answer(client: Client) -> No
             "broker": "no answer",
             "worker-control": "no answer",
             "worker-logs": "no answer",
+            "worker-notices": "no answer",
         },
     }
 

@@ -20,7 +20,7 @@ from tests.stack import Stack, free_port
 from tests.waiting import wait_for
 
 STARTS = 60  # seconds that one start may take on a busy machine
-PROGRAMS = ["redis", "web", "worker-control", "worker-logs", "beat", "watch"]
+PROGRAMS = ["redis", "web", "worker-control", "worker-logs", "worker-notices", "beat", "watch"]
 
 
 def run(home: Path, port: int, **more: str) -> "subprocess.Popen[str]":

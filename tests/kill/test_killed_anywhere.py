@@ -140,7 +140,7 @@ def left_behind(arena: Arena, public_id: str) -> list[int]:
     ]
 
 
-PROGRAMS = ("web", "worker-control", "worker-logs", "beat", "watch", "redis")
+PROGRAMS = ("web", "worker-control", "worker-logs", "worker-notices", "beat", "watch", "redis")
 STEPS: dict[str, Callable[[dict[str, Any]], bool]] = {
     "accepted": lambda job: "state" in job,
     "running": lambda job: job.get("state") == "RUNNING",
