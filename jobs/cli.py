@@ -175,8 +175,8 @@ def _lines(checked: Checked, file: str) -> str:
     """A line for each finding, and one that sums up."""
     problems = (of_problem(problem) for problem in checked.problems)
     notes = (of_note(note) for note in checked.notes)
-    told = [_line(file, each, _("problem: ") + each.message) for each in problems]
-    told += [_line(file, each, _("note: ") + each.message) for each in notes]
+    told = [_line(file, each, _("problem: %(message)s") % {"message": each.message}) for each in problems]
+    told += [_line(file, each, _("note: %(message)s") % {"message": each.message}) for each in notes]
     known = checked.dialect or _("unknown dialect")
     verdict = _("not accepted") if checked.problems else _("ok")
     return "\n".join([*told, f"{file}: {known}, {verdict}"])
@@ -199,3 +199,7 @@ def _offer(fix: Fix | None) -> str:
 
 def _complain(message: str) -> None:
     sys.stderr.write(message + "\n")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -65,8 +65,10 @@ class Bar:
         return None if self.limit is None else max(0, self.limit - self.held)
 
     def percents(self) -> tuple[int, int, int]:
-        """Used, reserved and borrowed as parts of a bar of 100."""
-        whole = max(self.limit or 0, self.held + self.borrowed, 1)
+        """Used, reserved and borrowed as parts of a bar of 100; without a ceiling there is no whole."""
+        if self.limit is None:
+            return 0, 0, 0
+        whole = max(self.limit, self.held + self.borrowed, 1)
         used, reserved = round(100 * self.used / whole), round(100 * self.reserved / whole)
         return used, min(reserved, 100 - used), min(round(100 * self.borrowed / whole), 100 - used - reserved)
 

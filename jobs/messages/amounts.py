@@ -61,6 +61,11 @@ def tasks(number: int) -> str:
     return ngettext("%(number)s task", "%(number)s tasks", number) % {"number": number}
 
 
+def replicas(number: int) -> str:
+    """A number of replicas."""
+    return ngettext("%(number)s replica", "%(number)s replicas", number) % {"number": number}
+
+
 def duration(seconds: int) -> str:
     """A span of time in its two largest units."""
     if seconds < _MINUTE:

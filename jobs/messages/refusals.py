@@ -111,6 +111,14 @@ _SENTENCES: Final = {
         ),
         _("Refused: this cluster has nothing to run images with."),
     ),
+    "only_slurm": (
+        _(
+            "Refused: Slurm runs this script once, on the first of its %(nodes)s nodes, and its srun calls "
+            "reach the others, which this cluster can't do; submit it to a Slurm cluster, or ask for one "
+            "node (--nodes=1)."
+        ),
+        _("Refused: only a Slurm cluster can run this script on several nodes."),
+    ),
     "exceeds_cluster": (
         _("Refused: it asks for %(wanted)s, and the whole cluster has %(total)s."),
         _("Refused: it asks for more than the whole cluster has."),

@@ -6,6 +6,7 @@ from typing import Any
 
 from django import template
 from django.utils.formats import number_format
+from django.utils.html import format_html
 from django.utils.translation import gettext as _
 
 from jobs import messages, waiting
@@ -32,11 +33,15 @@ def job_state(job: Job, large: bool = False, brief: bool = False) -> dict[str, A
     note = failed_of(job) if job.succeeded_with_failures and not brief else ""
     return {
         "state": job.state,
-        "label": _("%(state)s,") % {"state": label} if note else label,
+        "label": _with_note(label, note) if note else label,
         "warning": job.succeeded_with_failures,
-        "note": note,
         "large": large,
     }
+
+
+def _with_note(label: str, note: str) -> str:
+    muted = format_html('<span class="state-note">{}</span>', note)
+    return format_html(_("{state}, {note}"), state=label, note=muted)
 
 
 @register.inclusion_tag("components/state_badge.html")

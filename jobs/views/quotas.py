@@ -57,7 +57,9 @@ class WhatIf(forms.Form):
     memory_gib = forms.IntegerField(
         label=gettext_lazy("Memory each (GiB)"), min_value=1, max_value=1_000_000, initial=16
     )
-    hours = forms.IntegerField(label=gettext_lazy("Hours"), min_value=1, max_value=10_000, required=False)
+    hours = forms.IntegerField(
+        label=gettext_lazy("Runs for (hours)"), min_value=1, max_value=10_000, required=False
+    )
     priority = forms.IntegerField(label=gettext_lazy("Priority"), min_value=1, max_value=9, initial=1)
 
     def __init__(self, user: User, *args: Any, **kwargs: Any) -> None:

@@ -66,7 +66,7 @@ def _offered(remedy: Remedy) -> Offered:
     }
     number = int(remedy.value) if remedy.value.isdecimal() else 0
     values = {
-        "replicas": amounts.tasks(number),
+        "replicas": amounts.replicas(number),
         "gpus": amounts.quantity("gpu", number),
         "type": remedy.value,
         "quota": remedy.value,

@@ -7,7 +7,7 @@
  */
 
 import { announce } from "./announce.js";
-import { countText, fill, gettext, percentText, sizeText } from "./i18n.js";
+import { countText, fill, gettext, ngettext, percentText, sizeText } from "./i18n.js";
 import { live } from "./live.js";
 import { LogFind } from "./log-find.js";
 import { LogReader, NEAR_EDGE_PX } from "./log-reader.js";
@@ -250,9 +250,13 @@ class LogView extends HTMLElement {
 /** Which part of how large a log is shown. @param {LogReader} reader */
 function placeText({ rows, size, isAtEnd }) {
   const values = { lines: countText(rows.count), size: sizeText(size), percent: percentText(rows.end / size) };
-  if (rows.start === 0 && isAtEnd) return fill(gettext("%(lines)s lines, %(size)s"), values);
-  if (rows.start === 0) return fill(gettext("first %(lines)s lines of %(size)s"), values);
-  if (isAtEnd) return fill(gettext("last %(lines)s lines of %(size)s"), values);
+  if (rows.start === 0 && isAtEnd) {
+    return fill(ngettext("%(lines)s line, %(size)s", "%(lines)s lines, %(size)s", rows.count), values);
+  }
+  if (rows.start === 0) {
+    return fill(ngettext("first line of %(size)s", "first %(lines)s lines of %(size)s", rows.count), values);
+  }
+  if (isAtEnd) return fill(ngettext("last line of %(size)s", "last %(lines)s lines of %(size)s", rows.count), values);
   return fill(gettext("at %(percent)s of %(size)s"), values);
 }
 

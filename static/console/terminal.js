@@ -9,7 +9,7 @@ import { Terminal } from "../vendor/xterm-6.0.0/xterm.js";
 import { FitAddon } from "../vendor/xterm-addon-fit-0.11.0/addon-fit.js";
 import { announce } from "./announce.js";
 import { postForm } from "./http.js";
-import { gettext } from "./i18n.js";
+import { fill, gettext } from "./i18n.js";
 import { allowSpanStyles, withSheets } from "./sheets.js";
 
 const AGAIN_MS = [200, 500, 1000, 2000, 5000];
@@ -168,7 +168,7 @@ class JobTerminal extends HTMLElement {
     this.#over = true;
     this.#terminal.options.disableStdin = true;
     this.#terminal.options.cursorBlink = false;
-    this.#say(`${gettext("This terminal has ended:")} ${why}`);
+    this.#say(fill(gettext("This terminal has ended. %(why)s"), { why }));
     announce(why);
     this.#socket?.close();
   }

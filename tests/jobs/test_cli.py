@@ -49,6 +49,12 @@ def bad(tmp_path: Path) -> Path:
     return path
 
 
+def test_the_module_is_the_command_too() -> None:
+    command = [sys.executable, "-m", "jobs.cli", "check", "-"]
+    done = subprocess.run(command, input=GOOD.encode(), capture_output=True, cwd=ROOT, check=False)
+    assert (done.returncode, done.stdout.decode().splitlines()[-1]) == (0, "-: openpai-v1, ok")
+
+
 def test_a_good_file_is_told_so_without_settings_or_database() -> None:
     done = run("check", "-", "--json", stdin=GOOD.encode(), DJANGO_SETTINGS_MODULE="no.such.settings")
     assert done.returncode == 0, done.stderr

@@ -192,6 +192,13 @@ def test_a_gap_left_by_the_cap_is_told_and_passed_in_both_directions(page: Page,
     assert lines(page) == expected
 
 
+def test_a_log_of_one_line_is_told_in_the_singular(page: Page, site: Site) -> None:
+    site.state = "complete"
+    site.log += b"only this\n"
+    open_log(page, site)
+    expect(page.locator('[data-log="status"]')).to_have_text("1 line, 10\u00a0B")
+
+
 # Live ------------------------------------------------------------------------------------------------
 
 

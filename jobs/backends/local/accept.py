@@ -18,7 +18,7 @@ from jobs.backends.local.places import Ground, Layer
 from jobs.backends.local.plan import Counts, House, Plan, Role, Slot, Warned
 from jobs.backends.local.ports import NoneFree, Picker
 from jobs.backends.local.provisions import Packages
-from jobs.spec import JobSpec, Port, TaskRole
+from jobs.spec import Framework, JobSpec, Port, TaskRole
 from jobs.states import Params, Reason, ReasonCode
 
 
@@ -42,6 +42,8 @@ def refuse_impossible(submission: Submission, config: LocalConfig, means: Means)
             raise Refused(Reason(ReasonCode.REFUSED, {"why": "no_secret", "name": name}))
     if (field := _not_done_here(spec, config)) is not None:
         raise Refused(Reason(ReasonCode.REFUSED, {"why": "field", "field": field}))
+    if spec.framework is Framework.SLURM and spec.replicas > 1:
+        raise Refused(Reason(ReasonCode.REFUSED, {"why": "only_slurm", "nodes": spec.replicas}))
     images = [role.image for role in spec.roles if role.image]
     if images and not means.engine and not config.allow_plain:
         raise Refused(Reason(ReasonCode.REFUSED, {"why": "no_image_engine", "image": images[0]}))

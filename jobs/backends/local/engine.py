@@ -17,6 +17,7 @@ from typing import Final
 from jobs.backends.local.pip import BIN
 
 _TIMEOUT_S: Final = 60
+_HUB: Final = "docker.io"
 _CGROUP2: Final = Path("/sys/fs/cgroup/cgroup.controllers")
 
 _EITHER_SHELL: Final = (
@@ -93,7 +94,13 @@ class Engine:
         return _call([*self.prefix, "image", "inspect", image]).returncode == 0
 
     def pull(self, image: str, login: Path | None) -> list[str]:
-        """The command that fetches an image; `login` is a file written by `write_login`."""
+        """The command that fetches an image; `login` is a file written by `write_login`.
+
+        Job files mean Docker Hub when they name no registry.  Podman does so only where its admin said where
+        such names are looked for, and then it is asked as they are.
+        """
+        if self.podman and not _names_registry(image) and not self._searches():
+            image = f"{_HUB}/{image}"
         if login is None:
             return [*self.prefix, "pull", image]
         if self.podman:
@@ -157,6 +164,11 @@ class Engine:
         at_once = ["--time=0"] if self.podman else []
         _call([*self.prefix, "rm", "--force", *at_once, *names])
 
+    def _searches(self) -> bool:
+        """Whether podman's own configuration says where an image without a registry is looked for."""
+        answer = _call([*self.prefix, "info", "--format", "{{json .Registries}}"])
+        return answer.returncode == 0 and bool((json.loads(answer.stdout) or {}).get("search"))
+
     def _own_options(self, box: Box) -> list[str]:
         owner = [f"--user={box.owner[0]}:{box.owner[1]}"] if box.owner else ["--userns=keep-id"]
         if not self.podman:
@@ -185,6 +197,12 @@ class Engine:
         if self.podman:
             return [f"--device=nvidia.com/gpu={index}" for index in gpus]
         return ["--gpus", f'"device={",".join(map(str, gpus))}"']
+
+
+def _names_registry(image: str) -> bool:
+    """Whether the first part of an image's name is a host, as both engines tell it."""
+    first, slash, _ = image.partition("/")
+    return bool(slash) and (first == "localhost" or "." in first or ":" in first)
 
 
 def write_login(path: Path, registry: str, username: str, password: str) -> None:

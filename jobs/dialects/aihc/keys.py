@@ -76,8 +76,8 @@ PRIORITY: Final = Choice(
     help="high, normal (default) or low.",
 )
 
-LABEL_KEY: Final = Text(key="key", source=PAGE, path="tags", required=True, help="What is told.")
-LABEL_VALUE: Final = Text(key="value", source=PAGE, path="tags", blank=True, help="What is told of it.")
+LABEL_KEY: Final = Text(key="key", source=PAGE, path="tags", required=True, help="Name of the label.")
+LABEL_VALUE: Final = Text(key="value", source=PAGE, path="tags", blank=True, help="Value of the label.")
 LABELS: Final = Records(
     key="labels",
     source=PAGE,
@@ -89,7 +89,7 @@ LABELS: Final = Records(
 )
 
 ENV_NAME: Final = Text(key="name", source=PAGE, path="env", required=True, help="Name of the variable.")
-ENV_VALUE: Final = Text(key="value", source=PAGE, path="env", blank=True, help="Its value.")
+ENV_VALUE: Final = Text(key="value", source=PAGE, path="env", blank=True, help="Value of the variable.")
 ENVS: Final = Records(
     key="envs",
     source=PAGE,
@@ -116,7 +116,7 @@ CPU: Final = Amount(
     default=DEFAULTS.cpu_milli,
     least=Limit(1, CONSOLE),
     most=Limit(MOST_CPUS * 1000, CONSOLE),
-    help="Cores.",
+    help="CPU cores of each replica.",
 )
 MEMORY: Final = Amount(
     key="quantity",
@@ -127,7 +127,7 @@ MEMORY: Final = Amount(
     bare="G",
     least=Limit(1, CONSOLE),
     most=Limit(MOST_MEMORY_MIB, CONSOLE),
-    help="GB.",
+    help="Memory of each replica, in GB.",
 )
 SHARED_MEMORY: Final = Amount(
     key="quantity",
@@ -137,7 +137,7 @@ SHARED_MEMORY: Final = Amount(
     default=DEFAULTS.shm_mib,
     bare="G",
     most=Limit(MOST_MEMORY_MIB, CONSOLE),
-    help="GB.",
+    help="Shared memory of each replica, in GB.",
 )
 GPUS: Final = Amount(
     key="quantity",
@@ -146,7 +146,7 @@ GPUS: Final = Amount(
     quantity=Quantity.COUNT,
     default=0,
     most=Limit(MOST_GPUS, CONSOLE),
-    help="Cards.",
+    help="Accelerator cards of each replica.",
 )
 GPU_TYPE: Final = Text(
     key="name", source=PAGE, path="roles[].resources.gpu_type", help="baidu.com/ and the type of the cards."
@@ -179,7 +179,11 @@ USERNAME: Final = Text(
     key="username", source=PAGE, path="registry_auth.username", blank=True, help="User name at the registry."
 )
 PASSWORD: Final = Text(
-    key="password", source=PAGE, path="registry_auth.password", blank=True, help="Password there."
+    key="password",
+    source=PAGE,
+    path="registry_auth.password",
+    blank=True,
+    help="Password for the image registry.",
 )
 IMAGE_CONFIG: Final = Group(
     key="imageConfig", source=PAGE, path="*", keys=(USERNAME, PASSWORD), help="Login for a private image."
@@ -192,7 +196,7 @@ REPLICAS: Final = Integer(
     least=Limit(1, CONSOLE),
     most=Limit(MOST_REPLICAS, CONSOLE),
     expected=PAGE,
-    help="How many replicas.",
+    help="The number of replicas.",
 )
 ENABLE_RDMA: Final = Flag(
     key="enableRDMA",
@@ -252,7 +256,11 @@ SOURCE_PATH: Final = Text(
     key="sourcePath", source=PAGE, path="mounts[].uri", blank=True, help="The path there; / when left out."
 )
 MOUNT_PATH: Final = Text(
-    key="mountPath", source=PAGE, path="mounts[].path", blank=True, help="Where it is mounted."
+    key="mountPath",
+    source=PAGE,
+    path="mounts[].path",
+    blank=True,
+    help="Path in the container where it is mounted.",
 )
 READ_ONLY: Final = Flag(
     key="readOnly", source=PAGE, path="mounts[].read_only", help="Mount for reading only."
@@ -298,7 +306,11 @@ ENABLE_TENSORBOARD: Final = Flag(
     help="Run a TensorBoard.",
 )
 LOG_PATH: Final = Text(
-    key="logPath", source=PAGE, path="tensorboard.log_path", blank=True, help="Where its logs are."
+    key="logPath",
+    source=PAGE,
+    path="tensorboard.log_path",
+    blank=True,
+    help="Folder of the logs that TensorBoard shows.",
 )
 TENSORBOARD: Final = Group(
     key="tensorboardConfig",
@@ -355,7 +367,7 @@ JOB: Final[tuple[AnyKey, ...]] = (
                 help="Minutes without a sign of life.",
             ),
             Integer(
-                key="faultToleranceLimit", source=V1, most=Limit(2**31, CONSOLE), help="Restarts at most."
+                key="faultToleranceLimit", source=V1, most=Limit(2**31, CONSOLE), help="The most restarts."
             ),
         ),
     ),

@@ -117,7 +117,7 @@ DATA_ACCESS: Final = Choice(
     source=SDK_NEW,
     path="mounts[].read_only",
     meanings={"RO": "ro", "RW": "rw"},
-    help="RO for reading only.",
+    help="RO when the data can only be read.",
 )
 DATA_SOURCES: Final = Records(
     key="DataSources",
@@ -201,7 +201,9 @@ ENVS: Final = Bag(
 CUSTOM_ENV_KEY: Final = Text(
     key="Key", source=SDK_NEW, path="env", required=True, help="Name of the variable."
 )
-CUSTOM_ENV_VALUE: Final = Text(key="Value", source=SDK_NEW, path="env", blank=True, help="Its value.")
+CUSTOM_ENV_VALUE: Final = Text(
+    key="Value", source=SDK_NEW, path="env", blank=True, help="Value of the variable."
+)
 CUSTOM_ENVS: Final = Records(
     key="CustomEnvs",
     source=SDK_NEW,
@@ -270,12 +272,12 @@ CREDENTIAL_ROLES: Final = Records(
     keys=(
         ROLE_ARN,
         CREDENTIAL_ROLE_TYPE,
-        pods.kept_text("AssumeRoleFor", "Whom it is taken on for.", SDK_17),
-        pods.kept_text("Policy", "What narrows it.", SDK_17),
+        pods.kept_text("AssumeRoleFor", "For whom the role is assumed.", SDK_17),
+        pods.kept_text("Policy", "Policy that narrows the rights of the role.", SDK_17),
         Group(
             key="AssumeUserInfo",
             source=SDK_17,
-            help="Who takes it on.",
+            help="Who assumes the role.",
             keys=(
                 pods.kept_text("Id", "User id.", SDK_17),
                 pods.kept_text("Type", "customer, sub or AssumedRoleUser.", SDK_17),

@@ -75,7 +75,10 @@ CONTAINER_KEYS: Final = (
     Records(
         key="Env",
         source=PAGE,
-        keys=(kept_text("Name", "Name of the variable.", PAGE), kept_text("Value", "Its value.", PAGE)),
+        keys=(
+            kept_text("Name", "Name of the variable.", PAGE),
+            kept_text("Value", "Value of the variable.", PAGE),
+        ),
         identity="Name",
         most=MOST,
         help="Environment variables of this container.",
@@ -136,7 +139,7 @@ AUTO_SCALING_SPEC: Final = _group(
             (
                 kept_text("MetricName", "The metric."),
                 Fraction(key="TargetValue", source=SDK_NEW, help="Its value to aim at."),
-                kept_text("Tolerance", "How far from it is well."),
+                kept_text("Tolerance", "How far from the target the metric may be."),
                 kept_count("StabilizationWindowSeconds", "How long to wait, in seconds."),
             ),
         ),
@@ -147,7 +150,7 @@ ELASTIC_SPOT_SPECS: Final = Records(
     key="ElasticSpotSpecs",
     source=SDK_NEW,
     keys=(
-        kept_text("InstanceType", "The size."),
+        kept_text("InstanceType", "The instance type."),
         kept_text("SpotStrategy", "How to bid."),
         Fraction(key="SpotDiscountLimit", source=SDK_NEW, help="Part of the market price."),
         Fraction(key="SpotPriceLimit", source=SDK_NEW, help="Price an hour."),
@@ -160,7 +163,10 @@ ELASTIC_SPOT_SPECS: Final = Records(
 HYPER_NODE_SCHEDULING_CONFIG: Final = _group(
     "HyperNodeSchedulingConfig",
     "How nodes are taken from hyper nodes.",
-    (kept_count("MinAvailable", "Nodes at least."), kept_text("QualityPolicy", "Which to prefer.")),
+    (
+        kept_count("MinAvailable", "At least so many nodes."),
+        kept_text("QualityPolicy", "Which to prefer."),
+    ),
 )
 
 LOCAL_MOUNT_SPECS: Final = Records(
@@ -181,8 +187,8 @@ STARTUP_DEPENDENCIES: Final = Records(
     source=SDK_NEW,
     keys=(
         kept_text("Type", "The role to wait for."),
-        kept_text("OnPhase", "Until it is in this phase."),
-        kept_text("MinReplicas", "This many of it."),
+        kept_text("OnPhase", "The phase of that role that is waited for."),
+        kept_text("MinReplicas", "How many replicas of that role."),
     ),
     identity="Type",
     most=MOST,

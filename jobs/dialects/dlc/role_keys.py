@@ -77,10 +77,18 @@ DOCKER_REGISTRY: Final = Text(
     help="The registry to log in to.",
 )
 USERNAME: Final = Text(
-    key="Username", source=PAGE, path="registry_auth.username", blank=True, help="User name there."
+    key="Username",
+    source=PAGE,
+    path="registry_auth.username",
+    blank=True,
+    help="User name for the image registry.",
 )
 PASSWORD: Final = Text(
-    key="Password", source=PAGE, path="registry_auth.password", blank=True, help="Password there."
+    key="Password",
+    source=PAGE,
+    path="registry_auth.password",
+    blank=True,
+    help="Password for the image registry.",
 )
 IMAGE_CONFIG: Final = Group(
     key="ImageConfig",

@@ -83,7 +83,13 @@ def _amount(
 
 _SIZE: Final = "roles[].resources"
 CPU: Final = _amount(
-    "cpu", f"{_SIZE}.cpu_milli", Quantity.CPU, DEFAULTS.cpu_milli, MOST_CPUS * 1000, "", "Cores, 4 or 500m."
+    "cpu",
+    f"{_SIZE}.cpu_milli",
+    Quantity.CPU,
+    DEFAULTS.cpu_milli,
+    MOST_CPUS * 1000,
+    "",
+    "CPU cores of each pod, such as 4 or 500m.",
 )
 MEMORY: Final = _amount(
     "memory",
@@ -92,18 +98,29 @@ MEMORY: Final = _amount(
     DEFAULTS.memory_mib,
     MOST_MEMORY_MIB,
     "b",
-    "Memory, 16Gi.",
+    "Memory of each pod, such as 16Gi.",
 )
 DISK: Final = _amount(
-    "ephemeral-storage", f"{_SIZE}.disk_mib", Quantity.MEMORY, 0, MOST_MEMORY_MIB, "b", "Disk, 100Gi."
+    "ephemeral-storage",
+    f"{_SIZE}.disk_mib",
+    Quantity.MEMORY,
+    0,
+    MOST_MEMORY_MIB,
+    "b",
+    "Local disk of each pod, such as 100Gi.",
 )
-GPUS: Final = _amount(GPU, f"{_SIZE}.gpus", Quantity.COUNT, 0, MOST_GPUS, "", "GPUs.")
-HCAS: Final = _amount(RDMA, f"{_SIZE}.rdma", Quantity.COUNT, 0, MOST_GPUS, "", "RDMA devices.")
+GPUS: Final = _amount(GPU, f"{_SIZE}.gpus", Quantity.COUNT, 0, MOST_GPUS, "", "GPUs of each pod.")
+HCAS: Final = _amount(RDMA, f"{_SIZE}.rdma", Quantity.COUNT, 0, MOST_GPUS, "", "RDMA devices of each pod.")
 AMOUNTS: Final = (CPU, MEMORY, DISK, GPUS, HCAS)
 
-LIMITS: Final = Bag(key="limits", source=KUBERNETES, path=_SIZE, known=AMOUNTS, help="At most so much.")
+LIMITS: Final = Bag(
+    key="limits", source=KUBERNETES, path=_SIZE, known=AMOUNTS, help="The most that the container may use."
+)
 REQUESTS: Final = Bag(
-    key="requests", source=KUBERNETES, path=_SIZE, help="At least so much; else the limits."
+    key="requests",
+    source=KUBERNETES,
+    path=_SIZE,
+    help="What is reserved for the container; the limits when left out.",
 )
 RESOURCES: Final = Group(
     key="resources",
@@ -113,8 +130,10 @@ RESOURCES: Final = Group(
     help="What the container is given.",
 )
 
-ENV_NAME: Final = Text(key="name", source=KUBERNETES, path="env", required=True, help="Name.")
-ENV_VALUE: Final = Text(key="value", source=KUBERNETES, path="roles[].env", blank=True, help="Value.")
+ENV_NAME: Final = Text(key="name", source=KUBERNETES, path="env", required=True, help="Name of the variable.")
+ENV_VALUE: Final = Text(
+    key="value", source=KUBERNETES, path="roles[].env", blank=True, help="Value of the variable."
+)
 ENV: Final = Records(
     key="env",
     source=KUBERNETES,
@@ -151,10 +170,14 @@ MOUNT_PATH: Final = Text(
     key="mountPath", source=KUBERNETES, path="mounts[].path", required=True, help="Path in the container."
 )
 MOUNT_NAME: Final = Text(
-    key="name", source=KUBERNETES, path="mounts[].uri", required=True, help="The volume."
+    key="name",
+    source=KUBERNETES,
+    path="mounts[].uri",
+    required=True,
+    help="Name of the volume that is mounted.",
 )
 READ_ONLY: Final = Flag(
-    key="readOnly", source=KUBERNETES, path="mounts[].read_only", help="Not to be written to."
+    key="readOnly", source=KUBERNETES, path="mounts[].read_only", help="Whether the volume can only be read."
 )
 SUB_PATH: Final = Text(
     key="subPath", source=KUBERNETES, path="mounts[].uri", blank=True, help="Folder in the volume."
@@ -180,14 +203,16 @@ VOLUME_MOUNTS: Final = Records(
 CONTAINER_NAME: Final = Text(
     key="name", source=KUBERNETES, path="roles[].name", required=True, help="Name of the container."
 )
-IMAGE: Final = Text(key="image", source=KUBERNETES, path="roles[].image", blank=True, help="The image.")
+IMAGE: Final = Text(
+    key="image", source=KUBERNETES, path="roles[].image", blank=True, help="The container image."
+)
 COMMAND: Final = Texts(
     key="command",
     source=KUBERNETES,
     path="roles[].command",
-    help="The program and its words; no shell.",
+    help="The program and its first arguments; no shell reads them.",
 )
-ARGS: Final = Texts(key="args", source=KUBERNETES, path="roles[].command", help="Further words of it.")
+ARGS: Final = Texts(key="args", source=KUBERNETES, path="roles[].command", help="Arguments of the command.")
 CONTAINERS: Final = Records(
     key="containers",
     source=KUBERNETES,
@@ -214,23 +239,25 @@ CONTAINERS: Final = Records(
         _map("startupProbe", "Whether it has started."),
         _list("volumeDevices", "Block devices."),
         _flag("stdin", "Keep standard input open."),
-        _flag("stdinOnce", "Close it after the first."),
+        _flag("stdinOnce", "Close standard input after the first session."),
         _flag("tty", "Give it a terminal."),
-        _text("terminationMessagePath", "File of its last words."),
-        _text("terminationMessagePolicy", "Where its last words are."),
-        _text("restartPolicy", "Of a side container."),
+        _text("terminationMessagePath", "File with the last message of the container."),
+        _text("terminationMessagePolicy", "Where the last message of the container is read from."),
+        _text("restartPolicy", "Whether a side container is started again."),
     ),
     identity="name",
     most=MOST,
     help="The main container, and others beside it, which are kept.",
 )
 
-VOLUME_NAME: Final = Text(key="name", source=KUBERNETES, path="mounts", required=True, help="Its name.")
+VOLUME_NAME: Final = Text(
+    key="name", source=KUBERNETES, path="mounts", required=True, help="Name of the volume."
+)
 EMPTY_DIR: Final = Bag(
     key="emptyDir",
     source=KUBERNETES,
     path="roles[].resources.shm_mib",
-    help="medium: Memory is shared memory.",
+    help="An empty folder of the pod's own; with medium: Memory at /dev/shm it is the shared memory.",
 )
 HOST_PATH: Final = Bag(key="hostPath", source=KUBERNETES, path="mounts[].uri", help="A folder of the node.")
 CLAIM: Final = Bag(
@@ -253,11 +280,11 @@ VOLUMES: Final = Records(
         _map("csi", "A volume of a driver."),
         _map("projected", "Several sources."),
         _map("downwardAPI", "What the cluster knows of the pod."),
-        _map("ephemeral", "A claim for the pod."),
+        _map("ephemeral", "A volume claim made for the pod alone."),
     ),
     identity="name",
     most=MOST,
-    help="What can be mounted.",
+    help="Volumes that the containers can mount.",
 )
 NODE_SELECTOR: Final = Bag(
     key="nodeSelector",
@@ -343,7 +370,7 @@ REPLICAS: Final = Integer(
     default=1,
     least=Limit(1, OPERATOR),
     most=Limit(MOST_REPLICAS, CONSOLE),
-    help="How many pods.",
+    help="The number of pods of this role.",
 )
 RESTART_POLICY: Final = Choice(
     key="restartPolicy",
@@ -359,7 +386,7 @@ NAME: Final = Text(
     source=f"{KUBERNETES}, {OPERATOR}",
     path="name",
     blank=True,
-    help="a-z, 0-9 and -.",
+    help="Name of the job: letters a-z, digits and hyphens.",
 )
 LABELS: Final = Bag(key="labels", source=KUBERNETES, path="tags", help="Labels of the job.")
 ANNOTATIONS: Final = Bag(
@@ -380,8 +407,8 @@ METADATA: Final = Group(
         _text("namespace", "Namespace of the job."),
         _text("generateName", "Beginning of a name that the cluster completes."),
         _text("creationTimestamp", "When it was made."),
-        _text("resourceVersion", "Its version."),
-        _text("uid", "Its id."),
+        _text("resourceVersion", "Version of the object."),
+        _text("uid", "Id of the object."),
         _count("generation", "How often it was changed."),
         _list("finalizers", "Who has to agree to its end."),
         _list("ownerReferences", "What it belongs to."),
@@ -489,7 +516,7 @@ def job(kind: Kind, spelled: Mapping[str, str]) -> tuple[AnyKey, ...]:
         )
         for role, key in spelled.items()
     )
-    specs = Group(key=kind.specs, source=OPERATOR, path="roles", keys=groups, help="The roles.")
+    specs = Group(key=kind.specs, source=OPERATOR, path="roles", keys=groups, help="The roles of the job.")
     return _whole((specs,), () if kind.name == "TFJob" else (SUCCESS_POLICY, DYNAMIC))
 
 
@@ -527,7 +554,13 @@ def _inner(keys: tuple[AnyKey, ...], key: str) -> tuple[AnyKey, ...]:
 def _whole(specs: tuple[AnyKey, ...], void: tuple[AnyKey, ...] = ()) -> tuple[AnyKey, ...]:
     """All keys, with `specs`; those that are `void` say nothing in this kind."""
     others = tuple(replace(rule, path="") if rule in void else rule for rule in OF_KINDS)
-    spec = Group(key="spec", source=OPERATOR, path="*", keys=(RUN_POLICY, *others, *specs), help="The job.")
+    spec = Group(
+        key="spec",
+        source=OPERATOR,
+        path="*",
+        keys=(RUN_POLICY, *others, *specs),
+        help="What the job consists of.",
+    )
     return (API_VERSION, KIND, METADATA, spec, _map("status", "What the cluster says of it."))
 
 

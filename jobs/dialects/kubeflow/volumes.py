@@ -1,7 +1,8 @@
 """Volumes and where they are mounted ↔ shared memory and mounts.
 
-A folder of the node is its path, a claim `pvc://name/folder`, a share `nfs://server/path`.  Other volumes
-are the cluster's own and kept.
+A folder of the node is its path, a claim `pvc://name/folder`, a share `nfs://server/path`, an empty folder of
+the pod's own `emptydir://`.  Other volumes are the cluster's own and kept; so is an empty folder that is
+mounted at several paths, since each `emptydir://` is one of its own.
 """
 
 from __future__ import annotations
@@ -20,6 +21,8 @@ from jobs.spec import Mount, MountPurpose
 SHARED_MEMORY: Final = "/dev/shm"  # noqa: S108 - where Linux has it
 _CLAIM: Final = "pvc://"
 _NFS: Final = "nfs://"
+_EMPTY: Final = "emptydir://"
+_EMPTY_OPTIONS: Final = frozenset({"medium", "sizeLimit"})
 
 
 @dataclass(slots=True)
@@ -67,7 +70,35 @@ def read(
         elif (uri := _uri(volume, mount)) and path:
             found.names[path] = name
             found.mounts.append(Mount(uri=uri, path=path, read_only=mount.get("readOnly") is True))
+        elif (options := _empty(volume, mount)) is not None and _is_own(path) and _times(name, mounts) == 1:
+            read_only = mount.get("readOnly") is True
+            found.names[path] = name
+            found.mounts.append(Mount(uri=_EMPTY, path=path, read_only=read_only, options=options))
     return found
+
+
+def _is_own(path: str) -> bool:
+    """Whether a folder can be mounted there: shared memory is a resource of the role."""
+    return path.startswith("/") and path != SHARED_MEMORY
+
+
+def _times(name: str, mounts: Sequence[Mapping[str, object]]) -> int:
+    """How often the volume is mounted."""
+    return sum(mount.get("name") == name for mount in mounts)
+
+
+def _empty(volume: Mapping[str, object], mount: Mapping[str, object]) -> dict[str, str] | None:
+    """The options of an empty folder of the pod's own; None for another volume, or one that says more."""
+    empty = volume.get("emptyDir")
+    if not isinstance(empty, dict) or empty.keys() - _EMPTY_OPTIONS or _within(mount):
+        return None
+    options = {str(key): value for key, value in empty.items()}
+    return options if all(isinstance(value, str) and value for value in options.values()) else None
+
+
+def _within(mount: Mapping[str, object]) -> bool:
+    """Whether only a part of the volume is mounted, or in a way that only a cluster knows."""
+    return any(mount.get(key) for key in ("subPath", "subPathExpr", "mountPropagation"))
 
 
 def _memory(volume: Mapping[str, object]) -> Mapping[str, object] | None:
@@ -131,16 +162,26 @@ def _places(mounts: Sequence[Mount], shm_mib: int) -> Iterator[tuple[str, Docume
         memory: Document = {"medium": "Memory", "sizeLimit": amounts.memory(shm_mib)}
         yield SHARED_MEMORY, {"emptyDir": memory}, "", False
     for mount in mounts:
-        plain = mount.purpose is MountPurpose.DATA and not mount.id and not mount.options
+        plain = mount.purpose is MountPurpose.DATA and not mount.id
         path = mount.path or mount.uri  # a folder of the node without a path is mounted where it is
-        found = _source(mount.uri) if plain and path.startswith("/") else None
+        found = _source(mount) if plain and path.startswith("/") else None
         if found and path not in seen:
             seen.add(path)
             yield path, found[0], found[1], mount.read_only
 
 
-def _source(uri: str) -> tuple[Document, str] | None:
+def _source(mount: Mount) -> tuple[Document, str] | None:
     """The volume of a place, and the folder in it."""
+    uri, options = mount.uri, mount.options
+    if (
+        uri == _EMPTY
+        and _is_own(mount.path)
+        and not options.keys() - _EMPTY_OPTIONS
+        and all(options.values())
+    ):
+        return {"emptyDir": {**options}}, ""
+    if options:
+        return None
     if uri.startswith("/"):
         return {"hostPath": {"path": uri}}, ""
     if uri.startswith(_CLAIM):

@@ -33,6 +33,15 @@ def _groups(kind: Kind) -> st.SearchStrategy[list[str]]:
     return several.map(lambda found: [*dict.fromkeys([*([kind.needed] if kind.needed else []), *found])])
 
 
+_EMPTY_PLACES = st.builds(
+    Mount,
+    uri=st.just("emptydir://"),
+    path=paths,
+    read_only=st.booleans(),
+    options=st.fixed_dictionaries({}, optional={"medium": st.just("Memory"), "sizeLimit": st.just("2Gi")}),
+)
+
+
 @st.composite
 def kubeflow_specs(draw: st.DrawFn) -> JobSpec:
     """Any JobSpec that a manifest can say in full."""
@@ -47,7 +56,8 @@ def kubeflow_specs(draw: st.DrawFn) -> JobSpec:
     if len(roles) > 1:  # variables of one role alone; what all have is the job's
         own = draw(st.dictionaries(env_names.map("OWN_{}".format), plain, max_size=1))
         roles[-1] = roles[-1].model_copy(update={"env": own})
-    mounts = draw(st.lists(st.builds(Mount, uri=uris, path=paths, read_only=st.booleans()), max_size=2))
+    places = st.builds(Mount, uri=uris, path=paths, read_only=st.booleans())
+    mounts = draw(st.lists(places | _EMPTY_PLACES, max_size=2))
     limit = draw(st.sampled_from([0, 3, None]))
     return JobSpec(
         name=draw(labels),

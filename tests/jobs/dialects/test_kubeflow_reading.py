@@ -191,6 +191,46 @@ def test_what_a_pod_mounts() -> None:
     assert (spec.quota, spec.hold, spec.grace_s, spec.time_limit_s) == ("gpu", True, 90, 86_400)
 
 
+EMPTY = """apiVersion: kubeflow.org/v1
+kind: PyTorchJob
+metadata: {name: a}
+spec:
+  pytorchReplicaSpecs:
+    Master:
+      template:
+        spec:
+          containers:
+            - name: pytorch
+              command: [train]
+              volumeMounts:
+                - {name: scratch, mountPath: /scratch}
+                - {name: fast, mountPath: /fast, readOnly: true}
+                - {name: shared, mountPath: /one}
+                - {name: shared, mountPath: /two}
+                - {name: part, mountPath: /part, subPath: a}
+                - {name: plain, mountPath: /dev/shm}
+          volumes:
+            - {name: scratch, emptyDir: {}}
+            - {name: fast, emptyDir: {medium: Memory, sizeLimit: 2Gi}}
+            - {name: shared, emptyDir: {}}
+            - {name: part, emptyDir: {}}
+            - {name: plain, emptyDir: {}}
+"""
+
+
+def test_an_empty_folder_is_carried_unless_it_is_shared_or_mounted_in_part() -> None:
+    parsed = KUBEFLOW.parse(EMPTY)
+    assert parsed.spec.mounts == (
+        Mount(uri="emptydir://", path="/scratch"),
+        Mount(
+            uri="emptydir://", path="/fast", read_only=True, options={"medium": "Memory", "sizeLimit": "2Gi"}
+        ),
+    )
+    assert KUBEFLOW.render(parsed.spec, parsed.extras, base=EMPTY).text == EMPTY
+    again = KUBEFLOW.parse(KUBEFLOW.render(parsed.spec, {}).text)
+    assert again.spec.mounts == parsed.spec.mounts
+
+
 def test_what_is_not_run_is_told() -> None:
     parsed = KUBEFLOW.parse(samples("kubeflow")["pytorch.yaml"])
     told = {note.code for note in parsed.notes}

@@ -18,6 +18,14 @@ LOCAL = [
         "Refused: this cluster can't do what the job asks for in nodes; submit it without, or elsewhere.",
     ),
     (
+        {"why": "only_slurm", "nodes": 2},
+        (
+            "Refused: Slurm runs this script once, on the first of its 2 nodes, and its srun calls reach the "
+            "others, which this cluster can't do; submit it to a Slurm cluster, or ask for one node "
+            "(--nodes=1)."
+        ),
+    ),
+    (
         {"why": "mount_not_allowed", "place": "/data", "workspace": "vision", "setting": "folders"},
         (
             "Refused: jobs of vision may not use /data of this machine; an admin may allow it in the "

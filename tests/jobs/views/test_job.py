@@ -279,7 +279,7 @@ def test_what_is_kept_of_a_failed_replica_is_said_with_how_to_look_at_it(people:
     rows = Task.objects.filter(pk=task_of(job).pk)
     rows.update(exit_code=1, reason_params=params, ended_at=now())
     text = seen(browser(people.owner).get(url(job)))
-    assert "Kept for debugging until" in text
+    assert "Kept for debugging. It is removed:" in text
     assert folder in text
     assert command in text
     assert command not in seen(browser(people.member).get(url(job)))

@@ -12,7 +12,7 @@ from jobs.backends.local import gpus, holdings, listening, ports
 from jobs.backends.local.config import LocalConfig
 from jobs.backends.local.isolation import Isolation
 from jobs.backends.local.layout import Layout, NotOurs, folder_name
-from jobs.spec import NodeChoice, Port, Resources, SecretRef
+from jobs.spec import Framework, NodeChoice, Port, Resources, SecretRef
 from jobs.states import ReasonCode
 from tests.jobs.backends.benches import SMALL, LocalBench, log_of, replica, role, wait_until_over
 from tests.waiting import wait_for
@@ -183,6 +183,15 @@ def test_a_job_for_other_nodes_is_refused(local: LocalBench) -> None:
             local.backend.submit(local.submission(role(nodes=nodes)))
         assert refused.value.reason.params == {"why": "field", "field": "nodes"}
     handle = local.backend.submit(local.submission(role(nodes=NodeChoice(only=(local.config.node,)))))
+    wait_until_over(local.backend, handle)
+
+
+def test_a_script_that_only_slurm_starts_as_it_is_meant_is_refused(local: LocalBench) -> None:
+    """Slurm would run it once, on its first node; here it would run in both replicas."""
+    with pytest.raises(Refused) as refused:
+        local.backend.submit(local.submission(role(replicas=2), framework=Framework.SLURM))
+    assert refused.value.reason.params == {"why": "only_slurm", "nodes": 2}
+    handle = local.backend.submit(local.submission(role(), framework=Framework.SLURM))
     wait_until_over(local.backend, handle)
 
 

@@ -30,6 +30,22 @@ def bench(tmp_path: Path, store: tuple[str, ...]) -> Iterator[LocalBench]:
     made.close()
 
 
+@pytest.mark.parametrize(
+    ("searched", "asked"),
+    [("", "docker.io/sitonholy/tensorflow:2"), ('"quay.io"', "sitonholy/tensorflow:2")],
+)
+def test_an_image_without_a_registry_is_docker_hubs_unless_the_admin_says_otherwise(
+    searched: str, asked: str, store: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    conf = tmp_path / "registries.conf"
+    conf.write_text(f"unqualified-search-registries = [{searched}]\n")
+    monkeypatch.setenv("CONTAINERS_REGISTRIES_CONF", str(conf))
+    podman = engine.Engine(engine.detect("podman", store))
+    assert podman.pull("sitonholy/tensorflow:2", None)[-1] == asked
+    for named in ("localhost/small:1", "host:5000/a", "ghcr.io/a/b"):
+        assert podman.pull(named, None)[-1] == named
+
+
 def inside(command: str, **more: Any) -> Any:
     return role(command, image=IMAGE, **more)
 
