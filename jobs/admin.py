@@ -137,8 +137,8 @@ class LogChunkAdmin(MachineWritten):
 class EndpointAdmin(MachineWritten):
     """Ports of live replicas."""
 
-    list_display = ("slug", "task", "label", "host", "port", "ready")
-    list_filter = ("ready",)
+    list_display = ("slug", "task", "label", "source", "host", "port", "ready", "why")
+    list_filter = ("ready", "source")
     list_select_related = ("task",)
     search_fields = ("slug__exact",)
 

@@ -6,6 +6,7 @@ different looks at the same attempt one wins, and the other looks again.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any, Final
@@ -120,7 +121,7 @@ def _tasks(job: Job, attempt: Attempt, seen: Observation) -> bool:
         Task.objects.bulk_update(changed, _COLUMNS, batch_size=200)
         _count(job, attempt, seen.run)
     _logs(attempt, seen)
-    return _endpoints(rows, seen) or bool(changed)
+    return _endpoints(attempt, rows, seen) or bool(changed)
 
 
 _COLUMNS: Final = (
@@ -208,34 +209,52 @@ def _logs(attempt: Attempt, seen: Observation) -> None:
     LogStream.objects.bulk_update(changed, ("live_path", "state"), batch_size=200)
 
 
-def _endpoints(rows: dict[tuple[str, int], Task], seen: Observation) -> bool:
+def _endpoints(attempt: Attempt, rows: dict[tuple[str, int], Task], seen: Observation) -> bool:
     """Make the endpoint rows of the run what was seen; whether anything changed."""
-    if not any(replica.endpoints for replica in seen.replicas):
-        return False
     known = {
         (row.task_id, row.label, row.ordinal): row
-        for row in Endpoint.objects.filter(task__in=[task.pk for task in rows.values()])
+        for row in Endpoint.objects.filter(task__attempt=attempt, task__run=seen.run)
     }
-    changed = False
+    changed, gone = False, set(known)
     for replica in seen.replicas:
         task = rows.get((replica.role, replica.index))
-        ordinals: dict[str, int] = {}
-        for port in replica.endpoints:
-            ordinal = ordinals.get(port.label, 0)
-            ordinals[port.label] = ordinal + 1
-            if task is not None:
-                row = known.get((task.pk, port.label, ordinal))
-                changed |= _endpoint(task, row, port, ordinal)
-    return changed
+        if task is None:
+            continue
+        for ordinal, port in _numbered(replica.endpoints):
+            key = (task.pk, port.label, ordinal)
+            changed |= _endpoint(task, known.get(key), port, ordinal)
+            gone.discard(key)
+        if replica.state is not TaskState.RUNNING:  # whoever has the link is to learn that it has ended
+            gone -= {key for key in gone if key[0] == task.pk}
+    if gone:
+        Endpoint.objects.filter(pk__in=[known[key].pk for key in gone]).delete()
+    return changed or bool(gone)
+
+
+def _numbered(ports: Iterable[EndpointSeen]) -> Iterator[tuple[int, EndpointSeen]]:
+    """Each with its number among those of its label."""
+    ordinals: dict[str, int] = {}
+    for port in ports:
+        ordinal = ordinals.get(port.label, 0)
+        ordinals[port.label] = ordinal + 1
+        yield ordinal, port
 
 
 def _endpoint(task: Task, row: Endpoint | None, port: EndpointSeen, ordinal: int) -> bool:
-    now = {"host": port.host, "port": port.port, "ready": port.ready}
+    now = {
+        "host": port.host,
+        "port": port.port,
+        "ready": port.ready,
+        "source": port.source.value,
+        "path": port.path,
+        "why": port.why.value if port.why else "",
+        "why_params": dict(port.params),
+    }
     if row is None:
         slug = get_random_string(16, ALPHABET)
         Endpoint.objects.create(task=task, label=port.label, ordinal=ordinal, slug=slug, **now)
         return True
-    if (row.host, row.port, row.ready) == (port.host, port.port, port.ready):
+    if all(getattr(row, name) == value for name, value in now.items()):
         return False
     Endpoint.objects.filter(pk=row.pk).update(**now)
     return True

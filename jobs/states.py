@@ -150,6 +150,31 @@ class ReasonCode(StrEnum):
 Params: TypeAlias = Mapping[str, str | int | None]
 
 
+class PortSource(StrEnum):
+    """How a port of a replica came to be known: the job file asked for it, the job announced it, or it was
+    found to listen.
+    """
+
+    ASKED = "asked"
+    ANNOUNCED = "announced"
+    FOUND = "found"
+
+
+class Unready(StrEnum):
+    """Why nothing can be had on a port.  OTHER_PORT and OTHER_ADDRESS say where the job does listen."""
+
+    WAITING = "waiting"
+    ENDED = "ended"
+    STARTING = "starting"
+    SILENT = "silent"
+    OTHER_PORT = "other_port"
+    OTHER_ADDRESS = "other_address"
+    TAKEN = "taken"
+    NO_ANSWER = "no_answer"
+    NO_HTTP = "no_http"
+    STATUS = "status"
+
+
 @dataclass(frozen=True, slots=True)
 class Reason:
     """A code and what fills its sentence."""

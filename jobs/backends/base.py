@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import NewType, Protocol
 
 from jobs.spec import JobSpec
-from jobs.states import Phase, Reason, State, TaskState
+from jobs.states import Params, Phase, PortSource, Reason, State, TaskState, Unready
 
 Handle = NewType("Handle", str)
 """The engine's own name for what it accepted; opaque to everybody else."""
@@ -108,12 +108,20 @@ class TaskRef:
 
 @dataclass(frozen=True, slots=True)
 class EndpointSeen:
-    """A labelled port of a replica, reachable from the worker side at host:port."""
+    """A labelled port of a replica, reachable from the worker side at host:port.
+
+    `path` is where its job says to begin; `why` and `params` say what keeps it from being ready, where that
+    is known.
+    """
 
     label: str
     host: str
     port: int
     ready: bool
+    source: PortSource = PortSource.ASKED
+    path: str = ""
+    why: Unready | None = None
+    params: Params = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,13 +6,22 @@ from django.db import models
 from django.utils.translation import gettext_lazy as _
 
 from jobs.models.tasks import Task
+from jobs.states import TASK_TERMINAL, PortSource, TaskState, Unready
 
 
 class Endpoint(models.Model):
     """A port of a replica, reached through the gateway as `<slug>.<apps domain>`.
 
-    `slug` is random: a name that can't be guessed, and a DNS label whatever the port label was.
+    `slug` is random: a name that can't be guessed, and a DNS label whatever the port label was.  `path` is
+    where the job says to begin.
     """
+
+    class Source(models.TextChoices):
+        """`jobs.states.PortSource`."""
+
+        ASKED = PortSource.ASKED.value, _("asked for")
+        ANNOUNCED = PortSource.ANNOUNCED.value, _("announced by the job")
+        FOUND = PortSource.FOUND.value, _("found listening")
 
     task = models.ForeignKey(Task, models.CASCADE, related_name="endpoints")
     label = models.CharField(_("label"), max_length=255)
@@ -21,6 +30,10 @@ class Endpoint(models.Model):
     host = models.CharField(_("host"), max_length=255)
     port = models.IntegerField(_("port"))
     ready = models.BooleanField(_("ready"), default=False)
+    source = models.CharField(_("known because"), max_length=16, choices=Source, default=Source.ASKED)
+    path = models.CharField(_("path"), max_length=500, blank=True)
+    why = models.CharField(_("why not"), max_length=16, blank=True)
+    why_params = models.JSONField(default=dict, blank=True)
 
     class Meta:
         verbose_name = _("endpoint")
@@ -30,3 +43,14 @@ class Endpoint(models.Model):
 
     def __str__(self) -> str:
         return self.slug
+
+    def lacks(self, task: Task) -> str:
+        """Why nothing can be had there, as a code of `jobs.states.Unready`; empty when it is ready.
+
+        `task` is its own, which the caller has at hand.
+        """
+        if TaskState(task.state) in TASK_TERMINAL:
+            return Unready.ENDED
+        if task.state != TaskState.RUNNING:
+            return Unready.WAITING
+        return "" if self.ready else self.why or Unready.SILENT

@@ -10,7 +10,8 @@ from django.utils.html import format_html
 from django.utils.translation import gettext as _
 
 from jobs import messages, waiting
-from jobs.models import Job, Task
+from jobs.messages.endpoints import endpoint_message
+from jobs.models import Endpoint, Job, Task
 from jobs.states import LIVE, State, TaskState
 
 register = template.Library()
@@ -94,6 +95,13 @@ def tells_why(job: Job) -> bool:
 def is_stoppable(job: Job) -> bool:
     """Whether there is anything to stop."""
     return State(job.state) in LIVE or job.state == State.QUEUED
+
+
+@register.filter
+def lacks(endpoint: Endpoint, task: Task) -> str:
+    """What keeps an endpoint of the replica from being ready, in one sentence; empty when it is."""
+    code = endpoint.lacks(task)
+    return endpoint_message(code, endpoint.why_params) if code else ""
 
 
 @register.filter

@@ -1,10 +1,12 @@
-"""The Connect tab: each SSH client's exact command for a replica, a key for this job, and who is inside."""
+"""The Connect tab: every way to what a job serves and into its replicas, a key for it, and who is inside."""
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
+from urllib.parse import quote
 
 from django.conf import settings
 from django.contrib import messages as notes
@@ -17,11 +19,12 @@ from django.utils.translation import gettext as _
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_POST
 
-from jobs import entries, sshhost, sshkeys
-from jobs.models import Endpoint, Entry, Job, SshKey, Task
+from jobs import entries, logs, sshhost, sshkeys
+from jobs.models import Endpoint, Entry, Job, LogStream, SshKey, Task
 from jobs.states import TaskState
 from jobs.views.access import find_job
 from jobs.views.http import SignedIn, signed_in
+from jobs.views.replicas import endpoints_of
 from quotas.access import Verb
 
 MOST_REPLICAS: Final = 200
@@ -59,15 +62,26 @@ class Host:
         at = f"{self.login}@{self.name}"
         there = f"{self.login}@[{self.name}]" if ":" in self.name else at
         shell = f"ssh {with_p}".strip()
-        forwards = f"ssh {with_p}-N -L {self.forwarded}:localhost:{self.forwarded} {at}"
         return [
             Command(_("A shell"), f"ssh {with_p}{at}"),
             Command(_("One command"), f"ssh {with_p}{at} nvidia-smi"),
+            Command(_("Follow a file that the job writes"), f"ssh {with_p}{at} tail -f FILE"),
             Command(_("Copy a file there"), f"scp -P {self.port} {identity}FILE {there}:"),
+            Command(_("Copy a file from there"), f"scp -P {self.port} {identity}{there}:FILE ."),
             Command(_("Files, one by one"), f"sftp -P {self.port} {identity}{there}"),
             Command(_("Keep a folder in step"), f"rsync -av -e '{shell}' FOLDER/ {there}:FOLDER/"),
-            Command(_("A port of the job on your machine"), forwards),
+            Command(_("A port of the job on your machine"), self.forward(self.forwarded)),
         ]
+
+    def forward(self, port: int) -> str:
+        """The command after which the port of the job is one of the person's own machine."""
+        identity = f"-i {self.key_file} " if self.key_file else ""
+        return f"ssh -p {self.port} {identity}-N -L {port}:localhost:{port} {self.login}@{self.name}"
+
+    @property
+    def vscode(self) -> str:
+        """The link that has VS Code open the host of the lines below."""
+        return f"vscode://vscode-remote/ssh-remote+{quote(self.login)}/"
 
     @property
     def config(self) -> str:
@@ -81,6 +95,66 @@ class Host:
         if self.key_file:
             lines += [f"  IdentityFile ~/.ssh/{self.key_file}", "  IdentitiesOnly yes"]
         return "\n".join([*lines, "  ServerAliveInterval 30", ""])
+
+
+@dataclass(frozen=True, slots=True)
+class Served:
+    """An endpoint of a replica, and every way to it; what there is not is empty.
+
+    `address` is where it listens inside the cluster's network, where the cluster shows that.
+    """
+
+    endpoint: Endpoint
+    task: Task
+    link: str
+    forward: str
+    curl: str
+    address: str
+
+    @property
+    def found(self) -> bool:
+        """Whether nobody said that it is served."""
+        return self.endpoint.source == Endpoint.Source.FOUND
+
+
+def served(request: SignedIn, job: Job, host: Host | None) -> list[Served]:
+    """What the job serves; `host` is where SSH leads to the replica whose commands are shown, if it does."""
+    rows = []
+    for endpoint in endpoints_of(job, found=True):
+        task = endpoint.task
+        mine = host is not None and host.login == entries.login_name(job, task)
+        address = f"{_bracketed(endpoint.host)}:{endpoint.port}" if job.cluster.shows_addresses else ""
+        rows.append(
+            Served(
+                endpoint,
+                task,
+                request.build_absolute_uri(reverse("endpoint_open", args=[endpoint.slug])),
+                host.forward(endpoint.port) if host is not None and mine else "",
+                f"curl http://{address or f'localhost:{endpoint.port}'}{endpoint.path or '/'}",
+                address,
+            )
+        )
+    return rows
+
+
+def _bracketed(host: str) -> str:
+    return f"[{host}]" if ":" in host else host
+
+
+def elsewhere(request: SignedIn, job: Job, task: Task) -> list[Command]:
+    """What needs neither SSH nor a browser: the API, and, for the console's admins, its machine itself."""
+    stream = reverse("api_job_stream", args=[job.public_id]) + f"?log={quote(task.role)}/{task.index}"
+    who = '-H "Authorization: Bearer $TOKEN"'
+    found = [
+        Command(_("Follow its output, with a token"), f"curl -N {who} '{request.build_absolute_uri(stream)}'")
+    ]
+    log = LogStream.objects.filter(
+        attempt__job=job, attempt__number=job.attempt_number, run=task.run, role=task.role, index=task.index
+    ).first()
+    if request.user.is_superuser and log is not None and log.live_path:
+        path = shlex.quote(str(logs.jobs_root() / log.live_path))
+        found.append(Command(_("Follow its output, on the console's machine"), f"tail -F {path}"))
+    return found
 
 
 def connect(request: SignedIn, job: Job) -> dict[str, Any]:
@@ -103,6 +177,8 @@ def connect(request: SignedIn, job: Job) -> dict[str, Any]:
         "tasks": tasks,
         "task": task,
         "entries": inside(job, Entry.Kind.SSH),
+        "served": served(request, job, host),
+        "elsewhere": elsewhere(request, job, task) if task is not None else [],
     }
 
 

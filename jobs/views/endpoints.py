@@ -32,12 +32,13 @@ def endpoint_open(request: SignedIn, slug: str) -> HttpResponseBase:
 
     First without `browser`: the endpoint's host marks the browser and sends it back here with the mark's
     digest; then with it: the ticket that this answer carries is of use to that browser only.  `next` is the
-    path to arrive at.  GET changes nothing that matters, and nothing at all in another person's favour: a
-    ticket that some other page made this browser fetch is of no use to that page.
+    path to arrive at, where it is not the one at which the job says to begin.  GET changes nothing that
+    matters, and nothing at all in another person's favour: a ticket that some other page made this browser
+    fetch is of no use to that page.
     """
     endpoint = _find(request, slug)
     origin = addresses.endpoint_origin(request, slug)
-    then = addresses.safe_path(request.GET.get("next"))
+    then = addresses.safe_path(request.GET.get("next") or endpoint.path)
     browser = request.GET.get("browser")
     if browser is None:
         return SeeOther(origin + addresses.own("start", next=then, console=request.get_host()))

@@ -9,6 +9,7 @@ from datetime import datetime, timedelta
 from typing import Final
 from urllib.parse import urlencode
 
+from django.db.models import QuerySet
 from django.http import QueryDict
 from django.utils.timezone import now
 
@@ -66,7 +67,7 @@ def listed(job: Job, query: QueryDict, size: int = PAGE) -> Replicas:
 def with_endpoints(tasks: Sequence[Task]) -> list[Row]:
     """Each replica with its endpoints; one query for all."""
     of_task: dict[int, list[Endpoint]] = defaultdict(list)
-    for endpoint in Endpoint.objects.filter(task__in=tasks).order_by("label", "ordinal"):
+    for endpoint in asked_or_announced(Endpoint.objects.filter(task__in=tasks)).order_by("label", "ordinal"):
         of_task[endpoint.task_id].append(endpoint)
     return [Row(task, of_task[task.pk]) for task in tasks]
 
@@ -95,11 +96,17 @@ def kept_of(task: Task) -> Kept | None:
     )
 
 
-def endpoints_of(job: Job) -> list[Endpoint]:
-    """The endpoints of a job's current run, the first replicas' first."""
+def asked_or_announced(rows: QuerySet[Endpoint]) -> QuerySet[Endpoint]:
+    """Those that somebody said are served; what was merely found is offered where all ways in are."""
+    return rows.exclude(source=Endpoint.Source.FOUND)
+
+
+def endpoints_of(job: Job, *, found: bool = False) -> list[Endpoint]:
+    """The endpoints of a job's current run, the first replicas' first; with those that were merely found."""
     rows = Endpoint.objects.filter(
         task__attempt__job=job, task__attempt__number=job.attempt_number, task__run=job.run_number
     )
+    rows = rows if found else asked_or_announced(rows)
     return list(rows.select_related("task").order_by("task__ordinal", "label", "ordinal")[:MOST_ENDPOINTS])
 
 

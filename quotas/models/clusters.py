@@ -25,6 +25,14 @@ class Cluster(models.Model):
         _("admission by"), max_length=16, choices=Admission, default=Admission.CONSOLE
     )
     enabled = models.BooleanField(_("takes jobs"), default=True)
+    shows_addresses = models.BooleanField(
+        _("shows addresses"),
+        default=False,
+        help_text=_(
+            "Whoever may enter a job is shown where its ports listen, as IP:port: "
+            "for people inside the cluster's network."
+        ),
+    )
     answered_at = models.DateTimeField(_("last answer"), null=True, blank=True, editable=False)
     trouble = models.TextField(_("last trouble"), blank=True, editable=False)
 

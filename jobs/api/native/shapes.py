@@ -8,8 +8,9 @@ from typing import Any, Final
 from rest_framework import serializers
 
 from jobs import dialects, messages, waiting
-from jobs.models import Event, Job, Task
-from jobs.states import TASK_TERMINAL, Params, ReasonCode, State, TaskState
+from jobs.messages.endpoints import endpoint_message
+from jobs.models import Endpoint, Event, Job, Task
+from jobs.states import TASK_TERMINAL, Params, PortSource, ReasonCode, State, TaskState
 
 MOST_TASKS: Final = 100
 """As many replicas stand in the job itself; the rest is paged."""
@@ -121,7 +122,7 @@ class ReasonShape(serializers.Serializer[Any]):
 class EndpointShape(serializers.Serializer[Any]):
     """A port of a replica; `url` opens it through the gateway, for whoever may enter and whose token may.
 
-    `host` and `port` are where it listens inside the cluster's network.
+    `host` and `port` are where it listens inside the cluster's network; `reason` is null once it is `ready`.
     """
 
     label = serializers.CharField()  # type: ignore[assignment]  # the field of that name
@@ -129,6 +130,11 @@ class EndpointShape(serializers.Serializer[Any]):
     host = serializers.CharField()
     port = serializers.IntegerField()
     ready = serializers.BooleanField()
+    reason = ReasonShape(allow_null=True)
+    origin = serializers.ChoiceField(
+        choices=list(PortSource), help_text="the file asked for it, the job announced it, or it was found"
+    )
+    path = serializers.CharField(allow_blank=True, help_text="where the job says to begin")
 
 
 class ServedShape(EndpointShape):
@@ -263,6 +269,11 @@ def job(row: Job) -> dict[str, Any]:
     }
 
 
+def _lack(endpoint: Endpoint, row: Task) -> dict[str, str] | None:
+    code = endpoint.lacks(row)
+    return {"code": code, "message": endpoint_message(code, endpoint.why_params)} if code else None
+
+
 def task(row: Task, attempt: int, opening: Callable[[str], str | None]) -> dict[str, Any]:
     """TaskShape of a row that came with its endpoints; `opening` makes a link of an endpoint's slug."""
     ended = TaskState(row.state) in TASK_TERMINAL
@@ -273,6 +284,9 @@ def task(row: Task, attempt: int, opening: Callable[[str], str | None]) -> dict[
             "host": endpoint.host,
             "port": endpoint.port,
             "ready": endpoint.ready and not ended,
+            "reason": _lack(endpoint, row),
+            "origin": endpoint.source,
+            "path": endpoint.path,
         }
         for endpoint in row.endpoints.all()
     ]

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from jobs.backends.local import pip
+from jobs.backends.local import announced, pip
 from jobs.backends.local.plan import Place, Plan, Role, Slot
 from jobs.backends.local.targets import WORK
 
@@ -33,6 +33,9 @@ FIXED: Final = ("CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER", "NVIDIA_VISIBLE_DEV
 
 PEERS_FILE: Final = "JOB_CONSOLE_PEERS_FILE"
 """Names the file that holds what did not fit: `NAME='value'` lines for a shell to source."""
+
+ENDPOINTS: Final = "JOB_CONSOLE_ENDPOINTS"
+"""Names the file in which the job announces ports (`jobs.backends.local.announced`)."""
 
 MOST_BYTES: Final = 512 * 1024
 LONGEST: Final = 96 * 1024
@@ -215,6 +218,7 @@ def _container(plan: Plan, place: Place, room: Room) -> dict[str, str]:
         "PAI_CONTAINER_HOST_PORT_LIST": "".join(f"{label}:{_list(p)};" for label, p in ports.items()),
         **{f"PAI_CONTAINER_HOST_{label}_PORT_LIST": _list(p) for label, p in ports.items()},
         "PAI_WORK_DIR": room.work,
+        ENDPOINTS: f"{room.work}/{announced.NAME}",
         "CUSTOM_PORTS": ";".join(str(port) for port in asked),
     }
 

@@ -1,47 +1,107 @@
-"""Whether somebody listens on a port: read from the kernel, as a connection would show in a server's log."""
+"""Who listens on which port: read from the kernel, as a connection would show in a server's log."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Collection, Iterable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv6Address, ip_address
 from pathlib import Path
 from typing import Final
 
 _LISTEN: Final = "0A"
 _TABLES: Final = ("/proc/net/tcp", "/proc/net/tcp6")
+_EPHEMERAL: Final = Path("/proc/sys/net/ipv4/ip_local_port_range")
+
+Address = IPv4Address | IPv6Address
 
 
-def listening(ports: Iterable[int], uid: int | None = None) -> frozenset[int]:
-    """Which of the ports somebody listens on (the user `uid`, when given)."""
-    wanted = {f"{port:04X}": port for port in ports}
-    found = ((fields[1].rpartition(":")[2], int(fields[7])) for fields in _listeners())
-    return frozenset(wanted[port] for port, owner in found if port in wanted and uid in (None, owner))
+@dataclass(frozen=True, slots=True)
+class Listener:
+    """A socket that listens: where, whose user's, and its inode number."""
+
+    address: Address
+    port: int
+    uid: int
+    inode: int
+
+
+def listeners() -> list[Listener]:
+    """Every one in this network namespace."""
+    return [
+        Listener(_address(fields[1]), int(fields[1].rpartition(":")[2], 16), int(fields[7]), int(fields[9]))
+        for fields in _lines()
+    ]
+
+
+def takers(found: Iterable[Listener], host: str, port: int) -> list[Listener]:
+    """Who would take a connection to `host`:`port`.
+
+    The kernel prefers whoever has the very address to whoever has all of them; several of the same rank
+    share it.
+    """
+    wanted = ip_address(host)
+    ranked = [
+        (rank, one) for one in found if one.port == port and (rank := _rank(one.address, wanted)) < _NOT
+    ]
+    best = min((rank for rank, _one in ranked), default=_NOT)
+    return [one for rank, one in ranked if rank == best]
+
+
+_NOT: Final = 3
+
+
+def _rank(address: Address, wanted: Address) -> int:
+    """How well a listening address fits; `_NOT` for not at all.  One for IPv6 takes IPv4 too, mostly."""
+    mapped = address.ipv4_mapped if isinstance(address, IPv6Address) else None
+    if wanted in (address, mapped):
+        return 0
+    if not address.is_unspecified and not (mapped and mapped.is_unspecified):
+        return _NOT
+    if address.version == wanted.version:
+        return 1
+    return 2 if address.version == 6 else _NOT
 
 
 def address_of(port: int, sockets: Collection[int]) -> str | None:
     """Where one of `sockets` (inode numbers) listens on `port`, as an address to connect to."""
-    suffix = f":{port:04X}"
-    for fields in _listeners():
-        if fields[1].endswith(suffix) and int(fields[9]) in sockets:
-            raw = bytes.fromhex(fields[1].partition(":")[0])
-            words = (
-                raw[at : at + 4][:: -1 if sys.byteorder == "little" else 1] for at in range(0, len(raw), 4)
-            )
-            found = ip_address(b"".join(words))
-            if found.is_unspecified:
-                return "127.0.0.1" if found.version == 4 else "::1"
-            return str(found)
-    return None
+    one = next((one for one in listeners() if one.port == port and one.inode in sockets), None)
+    if one is None:
+        return None
+    if one.address.is_unspecified:
+        return "127.0.0.1" if one.address.version == 4 else "::1"
+    return str(one.address)
 
 
-def _address(raw: bytes) -> IPv4Address | IPv6Address:
+def sockets_of(pids: Iterable[int]) -> frozenset[int]:
+    """The inode numbers of all sockets that the processes hold."""
+    links = (link for pid in pids for link in _links(pid))
+    return frozenset(int(link[8:-1]) for link in links if link.startswith("socket:["))
+
+
+def ephemeral() -> range:
+    """The ports that the kernel gives to whoever asks for any."""
+    first, last = map(int, _EPHEMERAL.read_text(encoding="ascii").split())
+    return range(first, last + 1)
+
+
+def _links(pid: int) -> Iterator[str]:
+    """What the process' descriptors lead to, as far as they are still there."""
+    with suppress(OSError):
+        for file in Path(f"/proc/{pid}/fd").iterdir():
+            with suppress(OSError):
+                yield str(file.readlink())
+
+
+def _address(field: str) -> Address:
     """The kernel prints each 32 bits in the machine's own order."""
+    raw = bytes.fromhex(field.partition(":")[0])
     step = -1 if sys.byteorder == "little" else 1
     return ip_address(b"".join(raw[at : at + 4][::step] for at in range(0, len(raw), 4)))
 
 
-def _listeners() -> Iterator[list[str]]:
+def _lines() -> Iterator[list[str]]:
     for table in _TABLES:
         try:
             with Path(table).open(encoding="utf-8") as file:

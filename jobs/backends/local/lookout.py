@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Final
 
 from jobs.backends.local.indexes import Indexes
-from jobs.backends.local.isolation import Isolation
-from jobs.backends.local.listening import listening
 from jobs.backends.local.plan import Plan
+from jobs.backends.local.serving import Serving
 from jobs.backends.local.timers import Timers
 from jobs.backends.local.watched import Watched
 
-PORTS_S: Final = (0.2, 1.0, 5.0)
+PORTS_S: Final = (0.2, 1.0, 2.0)
 """How often ports are looked at: shortly after a start, while some are silent, and once all answer."""
+
+SEARCH_S: Final = 6.0
+"""How often it is looked for ports of jobs that asked for none and announced none."""
 
 SHORTLY_S: Final = 20.0
 
@@ -25,18 +28,20 @@ LOGS_S: Final = (1.0, 5.0)
 class Lookout:
     """Looks when it is time to, by timers of its own."""
 
-    def __init__(self, plan: Plan, watched: Sequence[Watched], indexes: Indexes, timers: Timers) -> None:
+    def __init__(
+        self, path: Path, plan: Plan, watched: Sequence[Watched], indexes: Indexes, timers: Timers
+    ) -> None:
         self._watched, self._indexes, self._timers = watched, indexes, timers
-        persons = plan.house.isolation == Isolation.PERSONS and not plan.house.engine
-        self._uid = plan.uid if persons else None
-        self._offering = [one for one in watched if one.place.role.labels]
+        self._serving = Serving(path, plan, watched)
+        self._offering = any(one.place.role.labels for one in watched)
         self._soon_until = time.monotonic() + SHORTLY_S
+        self._searched = 0.0
         self._logs_s = LOGS_S[0]
 
     def expect(self) -> None:
         """A replica has started: its ports will answer soon."""
         self._soon_until = time.monotonic() + SHORTLY_S
-        self._timers.at("ports", 0.0 if self._offering else None)
+        self._timers.at("ports", 0.0)
 
     def look(self, now: float) -> bool:
         """Do what is due; whether anything changed that is worth telling."""
@@ -47,7 +52,8 @@ class Lookout:
     def last_look(self) -> None:
         """After the end: the logs as they will stay."""
         for one in self._watched:
-            one.ready = frozenset()
+            one.served = ()
+        self._serving.close()
         self._indexes.note(one.place.name for one in self._watched)
 
     def _look_at_logs(self, now: float) -> None:
@@ -56,19 +62,13 @@ class Lookout:
         self._timers.at("logs", now + self._logs_s)
 
     def _look_at_ports(self, now: float) -> bool:
-        wanted = {port: one for one in self._offering if one.running for port in _ports(one)}
-        heard = listening(wanted, self._uid) if wanted else frozenset()
-        changed = False
-        for one in self._offering:
-            ready = heard & _ports(one) if one.running else frozenset()
-            changed |= ready != one.ready
-            one.ready = ready
+        """What is announced is read each time; the kernel is asked where there is something to look for."""
         soon, silent, later = PORTS_S
-        pause = later if len(heard) == len(wanted) else soon if now < self._soon_until else silent
-        self._timers.at("ports", now + pause if self._offering else None)
+        changed, expects = False, self._serving.expects()
+        if expects or now - self._searched >= SEARCH_S:
+            self._searched = now
+            changed = self._serving.look()
+        missing = any(each.why for one in self._watched for each in one.served)
+        hurries = missing and self._offering and now < self._soon_until
+        self._timers.at("ports", now + (soon if hurries else silent if missing else later))
         return changed
-
-
-def _ports(one: Watched) -> frozenset[int]:
-    slots = one.place.slot.ports
-    return frozenset(port for label in one.place.role.labels for port in slots[label])

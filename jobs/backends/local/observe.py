@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -13,7 +13,7 @@ from jobs.backends.local import files, layout
 from jobs.backends.local.plan import Plan, UnknownFormat
 from jobs.backends.local.processes import Identity
 from jobs.backends.local.status import describe
-from jobs.states import TERMINAL, Phase, Reason, ReasonCode, State, TaskState
+from jobs.states import TERMINAL, Phase, PortSource, Reason, ReasonCode, State, TaskState, Unready
 
 _REMEMBERED: Final = 16_384
 
@@ -82,7 +82,6 @@ def _planned(attempt: Path) -> Sight | None:
 
 def _replica(value: Mapping[str, Any], where: Mapping[str, Any]) -> ReplicaSeen:
     state = TaskState(value["state"])
-    ready = value.get("ready", ())
     return ReplicaSeen(
         role=value["role"],
         index=value["index"],
@@ -96,9 +95,20 @@ def _replica(value: Mapping[str, Any], where: Mapping[str, Any]) -> ReplicaSeen:
         log_path=str(where["logs"] / f"{value['name']}.output"),
         image_used=value.get("image_used"),
         limits=value.get("limits", ""),
-        endpoints=tuple(
-            EndpointSeen(label, where["host"], port, ready=port in ready)
-            for label, ports in value["ports"].items()
-            for port in ports
-        ),
+        endpoints=tuple(_endpoints(value, where["host"])),
     )
+
+
+def _endpoints(value: Mapping[str, Any], host: str) -> Iterator[EndpointSeen]:
+    """What is served; before anything was looked at, or once it has ended, what was asked for."""
+    for each in value.get("served", ()):
+        why = Unready(each["why"]) if each["why"] else None
+        source = PortSource(each["source"])
+        yield EndpointSeen(
+            each["label"], host, each["port"], not why, source, each["path"], why, each["params"]
+        )
+    if not value.get("served"):
+        ready = value.get("ready", ())  # an earlier release's word
+        for label, ports in value["ports"].items():
+            for port in ports:
+                yield EndpointSeen(label, host, port, ready=port in ready)

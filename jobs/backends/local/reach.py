@@ -6,8 +6,6 @@ database, or somebody else's job.  A port is the replica's while one of its proc
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import suppress
 from ipaddress import ip_address
 from pathlib import Path
 
@@ -27,7 +25,7 @@ def address(attempt: Path, task: TaskRef, host: str, port: int) -> tuple[str, in
         raise NoEntry(Barrier.NOT_RUNNING, str(error)) from error
     if not _itself(replica, host):
         raise NoEntry(Barrier.NOT_ITS_OWN, host)
-    found = listening.address_of(port, _sockets(replica.pids()))
+    found = listening.address_of(port, listening.sockets_of(replica.pids()))
     if found is None:
         raise NoEntry(Barrier.NOT_ITS_OWN, f"{host}:{port}")
     return found, port
@@ -42,17 +40,3 @@ def _itself(replica: Replica, host: str) -> bool:
         return ip_address(host).is_loopback
     except ValueError:
         return False
-
-
-def _sockets(pids: list[int]) -> frozenset[int]:
-    """The inode numbers of all sockets that the processes hold."""
-    links = (link for pid in pids for link in _links(pid))
-    return frozenset(int(link[8:-1]) for link in links if link.startswith("socket:["))
-
-
-def _links(pid: int) -> Iterator[str]:
-    """What the process' descriptors lead to, as far as they are still there."""
-    with suppress(OSError):
-        for file in Path(f"/proc/{pid}/fd").iterdir():
-            with suppress(OSError):
-                yield str(file.readlink())

@@ -67,7 +67,7 @@ class Supervisor:
         self._ending = self._read_ending()
         self._crew = Crew(path, folder, plan, self._something_happened, ending=self._ending is not None)
         indexes = Indexes(folder.sub("logs"))
-        self._lookout = Lookout(plan, self._crew.watched, indexes, self._timers)
+        self._lookout = Lookout(path, plan, self._crew.watched, indexes, self._timers)
         self._undecided = True
         self._warned = False
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from jobs.backends.local import layout, processes, remains, turn
 from jobs.backends.local.decision import Ended
@@ -13,6 +13,9 @@ from jobs.backends.local.outcome import KILLED, Cause, Exit, now
 from jobs.backends.local.plan import Place, Plan
 from jobs.backends.local.processes import Identity
 from jobs.backends.local.wrapper import settle
+
+if TYPE_CHECKING:  # which looks at what is watched
+    from jobs.backends.local.serving import Served
 
 
 class Watched:
@@ -29,7 +32,7 @@ class Watched:
         self.step: dict[str, Any] | None = None
         self.hold: int | None = None
         self.tries = 0
-        self.ready: frozenset[int] = frozenset()
+        self.served: tuple[Served, ...] = ()
         self._replicas = replicas
         self._identity: Identity | None = None
 

@@ -190,6 +190,23 @@ def test_an_endpoint_is_told_with_the_link_that_opens_it(
     assert (served["role"], served["index"], served["url"]) == ("main", 0, task["endpoints"][0]["url"])
 
 
+def test_what_is_not_ready_says_why(people: People, job: Job, endpoint: Endpoint) -> None:
+    told = {
+        "ready": False,
+        "why": "silent",
+        "why_params": {"port": 8888},
+        "source": "announced",
+        "path": "/x",
+    }
+    Endpoint.objects.filter(pk=endpoint.pk).update(**told)
+    [served] = body_of(api(people.owner).get(f"jobs/{job.public_id}/endpoints"))
+    assert served["reason"] == {"code": "silent", "message": "Nothing listens on port 8888."}
+    assert (served["ready"], served["origin"], served["path"]) == (False, "announced", "/x")
+    Endpoint.objects.filter(pk=endpoint.pk).update(ready=True)
+    [served] = body_of(api(people.owner).get(f"jobs/{job.public_id}/endpoints"))
+    assert (served["ready"], served["reason"]) == (True, None)
+
+
 def test_what_an_ended_replica_served_is_closed(people: People, job: Job, endpoint: Endpoint) -> None:
     Task.objects.filter(pk=endpoint.task_id).update(state=TaskState.SUCCEEDED)
     [task] = body_of(api(people.owner).get(f"jobs/{job.public_id}/tasks"))["tasks"]

@@ -3,17 +3,18 @@
 import shlex
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
 from django.conf import LazySettings
 from django.test import Client
 from django.urls import reverse
 
-from jobs import sshhost
-from jobs.models import Entry, Job, SshKey
+from jobs import logs, sshhost
+from jobs.models import Entry, Job, LogStream, SshKey
 from jobs.states import State
-from quotas.models import Role
-from tests.factories import make_job, make_membership, make_user, task_of
+from quotas.models import Cluster, Role
+from tests.factories import make_endpoint, make_job, make_membership, make_user, task_of
 
 pytestmark = pytest.mark.django_db
 KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJ0bPJ8UqQJ0x1m5m6JYtSx4cyUoXqf1yTtO8Qm4k0aN me@laptop"
@@ -165,3 +166,59 @@ def test_the_config_lines_are_what_openssh_reads(client: Client, job: Job, tmp_p
     assert "hostname testserver\n" in said
     assert "port 2222\n" in said
     assert f"user {name}\n" in said
+
+
+# --- what it serves --------------------------------------------------------------------------------------
+
+
+def test_what_it_serves_is_there_with_the_commands_for_each_client(client: Client, job: Job) -> None:
+    endpoint = make_endpoint(task_of(job), port=8888, path="/lab", host="192.0.2.9")
+    page = _page(client, job)
+    login = f"{job.public_id}.main-0@testserver"
+    for copied in (
+        f"http://testserver/endpoints/{endpoint.slug}/open",
+        f"ssh -p 2222 -N -L 8888:localhost:8888 {login}",
+        "curl http://localhost:8888/lab",
+        f"ssh -p 2222 {login} tail -f FILE",
+        f"scp -P 2222 {login}:FILE .",
+    ):
+        assert f'data-copy="{copied}"' in page
+    assert f'href="/endpoints/{endpoint.slug}/open"' in page
+    assert f"vscode://vscode-remote/ssh-remote+{job.public_id}.main-0/" in page
+    assert f"/api/console/v1/jobs/{job.public_id}/stream?log=main/0" in page
+    assert "192.0.2.9" not in page
+
+
+def test_where_an_admin_allows_it_the_address_inside_the_network_is_shown(client: Client, job: Job) -> None:
+    make_endpoint(task_of(job), port=8888, host="192.0.2.9")
+    Cluster.objects.filter(pk=job.cluster_id).update(shows_addresses=True)
+    page = _page(client, job)
+    assert 'data-copy="192.0.2.9:8888"' in page
+    assert 'data-copy="curl http://192.0.2.9:8888/"' in page
+    member = make_user()
+    make_membership(member, job.workspace, Role.DEVELOPER)
+    Job.objects.filter(pk=job.pk).update(visibility="PUBLIC")
+    other = Client()
+    other.force_login(member)
+    assert "192.0.2.9" not in _page(other, job)
+
+
+def test_what_is_not_ready_says_why_and_what_was_found_is_offered(client: Client, job: Job) -> None:
+    lacking: dict[str, Any] = {"why": "other_port", "why_params": {"port": 8888, "other": 7860}}
+    make_endpoint(task_of(job), port=8888, ready=False, **lacking)
+    found = make_endpoint(task_of(job), label="7860", port=7860, source="found")
+    page = _page(client, job)
+    assert "Nothing listens on port 8888, but the job listens on port 7860" in page
+    assert "Port 7860 listens, though nobody asked for it" in page
+    assert f'href="/endpoints/{found.slug}/open"' in page
+    overview = client.get(reverse("job", args=[job.public_id])).content.decode()
+    assert "port 8888" in overview
+    assert found.slug not in overview
+
+
+def test_the_logs_place_on_the_machine_is_for_the_consoles_admins(client: Client, job: Job) -> None:
+    LogStream.objects.filter(attempt__job=job).update(live_path=f"{job.public_id}/1/logs/main-0.output")
+    assert "tail -F" not in _page(client, job)
+    root = Client()
+    root.force_login(make_user("root", admin=True))
+    assert f"tail -F {logs.jobs_root()}/{job.public_id}/1/logs/main-0.output" in _page(root, job)

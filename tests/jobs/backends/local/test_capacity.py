@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from jobs.backends.base import Gpu, NotSent, Observation, Refused, Unknown
-from jobs.backends.local import gpus, holdings, listening, ports
+from jobs.backends.local import gpus, holdings, ports
 from jobs.backends.local.config import LocalConfig
 from jobs.backends.local.isolation import Isolation
 from jobs.backends.local.layout import Layout, NotOurs, folder_name
@@ -157,18 +157,6 @@ time.sleep(60)
 
     assert not ready()
     wait_for(ready)
-
-
-def test_a_listener_of_another_user_is_none_of_the_jobs() -> None:
-    with socket.socket() as server:
-        server.bind(("127.0.0.1", 0))
-        server.listen()
-        port = server.getsockname()[1]
-        owner = Path("/proc/self").stat().st_uid
-        assert listening.listening([port]) == {port}
-        assert listening.listening([port], owner) == {port}
-        assert listening.listening([port], owner + 1) == frozenset()
-    assert listening.listening([port]) == frozenset()
 
 
 def test_a_range_without_a_free_port_is_told() -> None:
