@@ -88,8 +88,11 @@ def _times(name: str, mounts: Sequence[Mapping[str, object]]) -> int:
 
 
 def _empty(volume: Mapping[str, object], mount: Mapping[str, object]) -> dict[str, str] | None:
-    """The options of an empty folder of the pod's own; None for another volume, or one that says more."""
-    empty = volume.get("emptyDir")
+    """The options of an empty folder of the pod's own; None for another volume, or one that says more.
+
+    A volume that names nothing is one too (Kubernetes API), and an empty `emptyDir` names nothing.
+    """
+    empty = volume.get("emptyDir") if volume.keys() - {"name"} else {}
     if not isinstance(empty, dict) or empty.keys() - _EMPTY_OPTIONS or _within(mount):
         return None
     options = {str(key): value for key, value in empty.items()}
