@@ -151,6 +151,8 @@ class NodeAdmin(ModelAdmin[Node]):
         """Remember who decided, and when."""
         if {"state", "state_why", "empty_by"} & set(form.changed_data):
             obj.state_by, obj.state_at = acting(request), timezone.now()
+            new = {key: getattr(obj, key) for key in ("state", "state_why", "empty_by")}
+            inventory.told(Node.objects.select_related("cluster").get(pk=obj.pk), new)
         super().save_model(request, obj, form, change)
 
 
