@@ -86,12 +86,8 @@ def _address(text: str) -> str:
 
 
 def _is_refused(request: HttpRequest, response: HttpResponseBase) -> bool:
-    if response.status_code == 403:
-        return True
-    if response.status_code == 401:
-        return "Authorization" in request.headers
-    away = response.status_code == 302 and response.headers.get("Location", "").startswith("/admin/login")
-    return away and request.user.is_authenticated
+    """Whoever only has to sign in first was not refused anything; a token that does not work was."""
+    return response.status_code == 403 or (response.status_code == 401 and "Authorization" in request.headers)
 
 
 def _tell_refused(request: HttpRequest, response: HttpResponseBase, came: Origin) -> None:
@@ -100,6 +96,7 @@ def _tell_refused(request: HttpRequest, response: HttpResponseBase, came: Origin
         "method": request.method,
         "path": request.path,
         "status": response.status_code,
+        **({"next": request.GET["next"][:200]} if "next" in request.GET else {}),
         **{key: str(value) for key, value in (match.kwargs if match else {}).items()},
     }
     failed = response.status_code == 401

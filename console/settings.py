@@ -350,6 +350,7 @@ CELERY_BEAT_SCHEDULE: dict[str, dict[str, Any]] = {
     "logs": _every(TIDY_SECONDS, "sweep_logs", "logs"),
     "notices": _every(NOTICES_SECONDS, "notices", "notices"),
     "usage": _every(USAGE_SECONDS, "roll_up", "logs"),
+    "audit": _every(3600, "tidy_audit", "logs"),
 }
 
 # --- Endpoints of jobs ----------------------------------------------------------------------------

@@ -54,6 +54,7 @@ def pages(jobs: Mapping[str, str]) -> dict[str, str]:
         "notices": "/notices/",
         "nodes": "/nodes/",
         "quotas": "/quotas/",
+        "audit": "/audit/",
         "settings": "/settings",
         "not-found": "/nowhere",
         "admin": "/admin/",

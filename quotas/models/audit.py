@@ -175,3 +175,12 @@ class AuditEntry(models.Model):
     def came(self) -> str:
         """By which way, in words."""
         return str(Way(self.way).label) if self.way in Way.values else self.way
+
+    @property
+    def lines(self) -> list[str]:
+        """Each change as `field: before → after`."""
+        return [f"{field}: {_text(old)} → {_text(new)}" for field, (old, new) in self.changes.items()]
+
+
+def _text(value: Any) -> str:
+    return "–" if value in (None, "", [], {}) else str(value)
