@@ -1,4 +1,4 @@
-"""What people do: submit, stop, run again, share, delete, keep a draft.
+"""What people do: submit, stop, run again, share, delete.
 
 Each verb checks the right, writes its rows in one transaction and rings the doorbell once it has
 committed.  No verb talks to a backend.
@@ -7,7 +7,7 @@ committed.  No verb talks to a backend.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
@@ -21,7 +21,7 @@ from django.utils.timezone import is_naive, make_aware
 from jobs import dialects, queue, transitions
 from jobs.dialects.base import Note, Parsed, Problem, Refused
 from jobs.faults import fault
-from jobs.models import Attempt, Draft, Event, Job, JobFile, JobSecret, Visibility
+from jobs.models import Attempt, Event, Job, JobFile, JobSecret, Visibility
 from jobs.spec import Bid, Idle, JobSpec, Resources
 from jobs.states import END_REASON, LIVE, EndKind, Reason, ReasonCode, State
 from quotas import audit, gputypes, ledger, snapshot
@@ -426,20 +426,3 @@ def delete(user: User, job: Job) -> None:
 def _require(user: User, verb: Verb, job: Job) -> None:
     if not can(user, verb, job):
         raise Forbidden
-
-
-def save_draft(
-    user: User, draft: Draft | None, values: Mapping[str, str], origin: Job | None = None
-) -> Draft:
-    """Keep what was typed (`text`, `dialect`, `name`); nothing is refused.  Raises Forbidden."""
-    if draft is None:
-        draft = Draft(owner=user, origin=origin)
-    elif draft.owner_id != user.pk:
-        raise Forbidden
-    else:
-        draft.version += 1
-    draft.text = values.get("text", draft.text)
-    draft.dialect = values.get("dialect", draft.dialect)
-    draft.name = values.get("name", draft.name)[:256]
-    draft.save()
-    return draft

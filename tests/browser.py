@@ -32,13 +32,19 @@ document.addEventListener("securitypolicyviolation", (event) => {
 """
 
 
-@contextmanager
-def chromium() -> Iterator[Browser]:
-    """The machine's own Chromium, headless; skips the test where there is none."""
+def executable() -> str:
+    """The machine's own Chromium; skips the test where there is none."""
     path = next(filter(None, map(shutil.which, NAMES)), None)
     if path is None:
         say = pytest.fail if os.environ.get("REQUIRE_ALL") == "1" else pytest.skip
         say("no Chromium on this machine")
+    return str(path)
+
+
+@contextmanager
+def chromium() -> Iterator[Browser]:
+    """Chromium, headless."""
+    path = executable()
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=path, args=list(ARGUMENTS))
         yield browser

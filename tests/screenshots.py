@@ -52,6 +52,7 @@ def pages(jobs: Mapping[str, str]) -> dict[str, str]:
         "job-terminal": job["running"] + "?tab=terminal",
         "drafts": "/drafts/",
         "notices": "/notices/",
+        "draft-versions": "/drafts/1/versions",
         "nodes": "/nodes/",
         "quotas": "/quotas/",
         "audit": "/audit/",

@@ -98,6 +98,8 @@ ADDRESSES: dict[str, tuple[str, Audience]] = {
     "endpoint_open": ("get", C),
     "drafts": ("get", S),
     "draft_save": ("post", S),
+    "draft_versions": ("get", M),
+    "draft_file": ("get", M),
     "draft_delete": ("post", M),
     "notices": ("get", S),
     "notices_bell": ("get", S),
@@ -181,7 +183,7 @@ class World:
         ]
         if name == "endpoint_open":
             candidates = [{"slug": self.endpoint.slug}]
-        if name == "draft_delete":
+        if name in {"draft_versions", "draft_file", "draft_delete"}:
             candidates = [{"pk": Draft.objects.get_or_create(owner=owner)[0].pk}]
         if name == "ssh_key_remove":
             candidates = [{"pk": SshKey.objects.get_or_create(user=owner, fingerprint="SHA256:x")[0].pk}]

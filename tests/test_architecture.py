@@ -17,7 +17,17 @@ LAYERS = (
     {"models"},
     {"bus", "queue", "outage"},
     {"messages", "notices", "transitions", "logs", "logscan", "retries", "waiting"},
-    {"services", "engines", "observations", "admitting", "entries", "remedies", "sshhost", "sshkeys"},
+    {
+        "services",
+        "drafts",
+        "engines",
+        "observations",
+        "admitting",
+        "entries",
+        "remedies",
+        "sshhost",
+        "sshkeys",
+    },
     {"reconcile", "tidy", "live"},
     {"forms"},
     {
@@ -37,7 +47,7 @@ LAYERS = (
 """Inside `jobs`, a module imports only what stands further up, or beside it."""
 
 WORKER_SIDE = {"admitting", "engines", "observations", "reconcile", "tidy", "tasks", "retries", "shells"}
-WEB_SIDE = {"services", "forms", "views", "api", "gateway"}
+WEB_SIDE = {"services", "drafts", "forms", "views", "api", "gateway"}
 NO_DJANGO = {"spec", "states", "dialects", "backends", "faults"}
 
 

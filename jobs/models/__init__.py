@@ -2,7 +2,7 @@
 
 from jobs.models.attempts import Attempt, Run
 from jobs.models.channels import Channel, Rule
-from jobs.models.drafts import Draft
+from jobs.models.drafts import Draft, DraftVersion
 from jobs.models.endpoints import Endpoint
 from jobs.models.entries import Entry
 from jobs.models.events import Event
@@ -20,6 +20,7 @@ __all__ = [
     "Delivery",
     "DeliveryItem",
     "Draft",
+    "DraftVersion",
     "Endpoint",
     "EndpointVisit",
     "Entry",

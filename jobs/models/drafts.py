@@ -11,7 +11,10 @@ from quotas.models import Workspace
 
 
 class Draft(models.Model):
-    """A job file in the making; nothing is refused as a draft.  `version` counts its changes."""
+    """A job file in the making; nothing is refused as a draft.
+
+    `version` counts its changes; `window` is the rendering of the form that made the last one.
+    """
 
     owner = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="drafts")
     workspace = models.ForeignKey(Workspace, models.CASCADE, related_name="drafts", null=True, blank=True)
@@ -19,7 +22,9 @@ class Draft(models.Model):
     name = models.CharField(_("name"), max_length=256, blank=True)
     dialect = models.CharField(_("dialect"), max_length=32, blank=True)
     text = models.TextField(_("text"), blank=True)
+    place = models.CharField(_("where it runs"), max_length=255, blank=True)
     version = models.IntegerField(_("version"), default=1)
+    window = models.CharField(max_length=64, blank=True, editable=False)
     created_at = models.DateTimeField(_("made"), auto_now_add=True)
     updated_at = models.DateTimeField(_("changed"), auto_now=True)
 
@@ -30,3 +35,33 @@ class Draft(models.Model):
 
     def __str__(self) -> str:
         return self.name or str(self.pk)
+
+
+class DraftVersion(models.Model):
+    """What a draft once was; or, `beside` it, what a second window had while the first went on.
+
+    `number` is the draft's version with that text, or the one that the second window had begun with.
+    """
+
+    draft = models.ForeignKey(Draft, models.CASCADE, related_name="versions")
+    number = models.IntegerField(_("version"))
+    dialect = models.CharField(_("dialect"), max_length=32, blank=True)
+    text = models.TextField(_("text"), blank=True)
+    beside = models.BooleanField(_("from another window"), default=False)
+    window = models.CharField(max_length=64, blank=True, editable=False)
+    saved_at = models.DateTimeField(_("saved"))
+
+    class Meta:
+        verbose_name = _("version of a draft")
+        verbose_name_plural = _("versions of drafts")
+        ordering = ("-saved_at", "-pk")
+        constraints = (
+            models.UniqueConstraint(
+                fields=("draft", "window"),
+                condition=models.Q(beside=True),
+                name="one_version_beside_a_window",
+            ),
+        )
+
+    def __str__(self) -> str:
+        return f"{self.draft} · {self.number}"

@@ -2,28 +2,32 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
 from django.contrib import messages as notes
-from django.http import HttpResponseBase
+from django.db.models import Count
+from django.http import HttpResponse, HttpResponseBase, QueryDict
 from django.shortcuts import get_object_or_404, redirect
+from django.urls import reverse
+from django.utils.cache import patch_cache_control
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_POST, require_safe
+from django_htmx.http import replace_url
 
-from jobs import dialects, services
-from jobs.dialects.base import MAX_BYTES, Refused
-from jobs.models import Draft
+from jobs import dialects, drafts
+from jobs.drafts import Kept, Typed
+from jobs.models import Draft, Job
 from jobs.views.http import SignedIn, page, signed_in
-from quotas.models import User
 
 MOST: Final = 200
 
 
 @require_safe
 @signed_in
-def drafts(request: SignedIn) -> HttpResponseBase:
+def listed(request: SignedIn) -> HttpResponseBase:
     """The person's drafts, the last changed first."""
-    rows = Draft.objects.filter(owner=request.user).select_related("origin").order_by("-updated_at")[:MOST]
+    mine = Draft.objects.filter(owner=request.user).select_related("origin")
+    rows = mine.annotate(kept=Count("versions")).order_by("-updated_at")[:MOST]
     return page(request, "jobs/drafts.html", {"drafts": rows})
 
 
@@ -31,10 +35,32 @@ def drafts(request: SignedIn) -> HttpResponseBase:
 @signed_in
 def save_draft(request: SignedIn) -> HttpResponseBase:
     """Keep what stands in the form: the page does this by itself while somebody types."""
-    asked = request.POST.get("dialect", "")
-    dialect = asked if asked in dialects.NAMES else None
-    draft = keep(request.user, request.POST.get("draft", ""), request.POST.get("text", ""), dialect)
-    return page(request, "jobs/new/draft.html", {"draft": draft})
+    pk = request.POST.get("draft", "")
+    kept = drafts.keep(request.user, pk, typed(request.POST), origin(request))
+    response = page(request, "jobs/new/draft.html", told(kept))
+    if kept and str(kept.draft.pk) != pk:
+        # From now on a reload, or a browser that comes back after a crash, finds the draft by itself.
+        replace_url(response, address_of(kept.draft))
+    return response
+
+
+@require_safe
+@signed_in
+def versions(request: SignedIn, pk: int) -> HttpResponseBase:
+    """What a draft was, the latest first, and what other windows have beside it."""
+    draft = get_object_or_404(Draft, pk=pk, owner=request.user)
+    rows = draft.versions.order_by("-saved_at", "-pk")
+    return page(request, "jobs/drafts/versions.html", {"draft": draft, "versions": rows})
+
+
+@require_safe
+@signed_in
+def draft_file(request: SignedIn, pk: int) -> HttpResponseBase:
+    """The draft's text, for what is compared with it."""
+    draft = get_object_or_404(Draft, pk=pk, owner=request.user)
+    response = HttpResponse(draft.text, content_type="text/plain; charset=utf-8")
+    patch_cache_control(response, private=True, no_store=True)
+    return response
 
 
 @require_POST
@@ -46,30 +72,34 @@ def delete_draft(request: SignedIn, pk: int) -> HttpResponseBase:
     return redirect("drafts")
 
 
-def find(user: User, pk: str) -> Draft | None:
-    """The person's own draft of that number; None for anything else."""
-    if not (pk.isascii() and pk.isdigit() and len(pk) < 19):
-        return None
-    return Draft.objects.filter(owner=user, pk=int(pk)).first()
-
-
-def keep(user: User, pk: str, text: str, dialect: str | None = None) -> Draft | None:
-    """Save `text` into that draft, or into a new one.  Nothing is kept where nothing was ever typed.
-
-    `dialect` is the one that the person chose.
-    """
-    draft = find(user, pk)
-    if draft is None and not text.strip():
-        return None
-    kept = text[:MAX_BYTES].replace("\r\n", "\n").replace("\0", "")
-    return services.save_draft(
-        user, draft, {"text": kept, "name": _name(kept, dialect), "dialect": dialect or ""}
+def typed(sent: QueryDict, *, text: str | None = None) -> Typed:
+    """What a window sent with its form; `text` stands for an uploaded file."""
+    asked = sent.get("dialect", "")
+    version = sent.get("draft_version", "")
+    return Typed(
+        text=sent.get("text", "") if text is None else text,
+        dialect=asked if asked in dialects.NAMES else "",
+        place=sent.get("place", ""),
+        window=sent.get("key", "")[:64],
+        version=int(version) if version.isascii() and version.isdigit() and len(version) < 10 else None,
+        take="take" in sent,
     )
 
 
-def _name(text: str, dialect: str | None) -> str:
-    """The job's name in it, as soon as the text can be read."""
-    try:
-        return dialects.parse(text, dialect)[1].spec.name
-    except Refused:
-        return ""
+def told(kept: Kept | None) -> dict[str, Any]:
+    """What the form says of its draft."""
+    if kept is None:
+        return {"draft": None}
+    known = kept.beside.number if kept.beside else kept.draft.version
+    return {"draft": kept.draft, "draft_version": known, "beside": kept.beside}
+
+
+def address_of(draft: Draft) -> str:
+    """Where the draft is gone on with."""
+    return f"{reverse('job_new')}?draft={draft.pk}"
+
+
+def origin(request: SignedIn) -> Job | None:
+    """The job that the form came from, if the person can still see it."""
+    public_id = request.POST.get("origin", "") or "-"
+    return Job.objects.visible_to(request.user).filter(public_id=public_id).first()

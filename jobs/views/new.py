@@ -15,13 +15,13 @@ from django.urls import reverse
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_http_methods
 
-from jobs import dialects, outage, services
+from jobs import dialects, drafts, outage, services
 from jobs.dialects.base import Position, Refused
 from jobs.forms import SubmitForm, dialect_choices, new_key
-from jobs.models import Draft, Job
-from jobs.views import drafts
+from jobs.models import Draft, DraftVersion, Job
 from jobs.views.access import find_job
 from jobs.views.again import again
+from jobs.views.drafts import address_of, origin, told, typed
 from jobs.views.findings import Findings, examine, problems_of
 from jobs.views.http import SignedIn, page, signed_in
 from quotas.access import Verb, can
@@ -50,6 +50,8 @@ class Beginning:
     draft: Draft | None = None
     cursor: Position | None = None
     dialect: str = ""
+    place: str = ""
+    version: DraftVersion | None = None
 
 
 def _begun(request: SignedIn) -> HttpResponse:
@@ -60,19 +62,19 @@ def _begun(request: SignedIn) -> HttpResponse:
         "origin": start.origin,
         "draft": start.draft and start.draft.pk,
         "key": new_key(),
-        "place": request.GET.get("place", ""),
+        "place": start.place or request.GET.get("place", ""),
     }
     form = SubmitForm(request.user, initial=initial)
     findings = examine(start.text, start.dialect or None) if start.text.strip() else Findings()
-    return _page(request, form, start.text, findings, draft=start.draft, cursor=start.cursor)
+    kept = drafts.Kept(start.draft) if start.draft else None
+    return _page(request, form, start.text, findings, kept=kept, version=start.version, cursor=start.cursor)
 
 
 def _beginning(request: SignedIn) -> Beginning:
     """From a draft, from an earlier job (`like`), from an example, or from nothing."""
     draft = drafts.find(request.user, request.GET.get("draft", ""))
     if draft is not None:
-        origin = draft.origin.public_id if draft.origin else ""
-        return Beginning(draft.text, origin, draft, dialect=_pinned(draft.text, draft.dialect))
+        return _of_draft(draft, request.GET.get("version", ""))
     if like := request.GET.get("like"):
         job = find_job(request.user, like)
         copy = again(request.user, job)
@@ -83,6 +85,20 @@ def _beginning(request: SignedIn) -> Beginning:
     if (example := EXAMPLES.get(request.GET.get("example", ""))) is not None:
         return Beginning(example.read_text(encoding="utf-8"))
     return Beginning()
+
+
+def _of_draft(draft: Draft, version: str) -> Beginning:
+    """The draft as it is, or with the text that it had in an earlier version."""
+    row = draft.versions.filter(pk=int(version)).first() if version.isascii() and version.isdigit() else None
+    kept = row or draft
+    return Beginning(
+        kept.text,
+        draft.origin.public_id if draft.origin else "",
+        draft,
+        dialect=_pinned(kept.text, kept.dialect),
+        place=draft.place,
+        version=row,
+    )
 
 
 def _pinned(text: str, dialect: str) -> str:
@@ -136,42 +152,41 @@ def _submitted(request: SignedIn, form: SubmitForm, text: str) -> HttpResponseBa
             place=form.chosen_place(),
             idempotency_key=key,
             keep_original=form.cleaned_data["keep_original"],
-            origin=_origin(request, form),
+            origin=origin(request),
         )
     except Refused as refused:
         found = examine(text, form.chosen_dialect())
         problems = found.problems or problems_of(text, refused.problems)
         findings = Findings(found.dialect, problems, found.notes, found.mends)
-        draft = drafts.keep(user, form.data.get("draft", ""), text, form.chosen_dialect())
-        return _page(request, form, text, findings, draft=draft, status=422)
+        return _page(request, form, text, findings, kept=_kept(request, text), status=422)
     except services.Conflict:
         found = examine(text, form.chosen_dialect())
         _tell_of_the_first(request, key)
-        return _page(request, _rekeyed(request, form), text, found, status=409)
+        return _page(request, _rekeyed(request, form), text, found, kept=_kept(request, text), status=409)
     except Error as error:
         if not outage.is_outage(error):
             raise
         found = examine(text, form.chosen_dialect())
         notes.error(request, _("The database is busy or away, and nothing was submitted. Submit again."))
         return _page(request, form, text, found, status=503)
-    if draft := form.cleaned_data["draft"]:
-        Draft.objects.filter(owner=user, pk=draft).delete()
+    drafts.done(user, request.POST.get("draft", ""), typed(request.POST))
     if not submitted.replayed:
         notes.success(request, _("Submitted %(name)s.") % {"name": submitted.job.name})
     return redirect("job", submitted.job.public_id)
 
 
 def _saved(request: SignedIn, form: SubmitForm, text: str) -> HttpResponseBase:
-    draft = drafts.keep(request.user, form.data.get("draft", ""), text, form.chosen_dialect())
-    if draft is None:
-        return _page(request, form, text, Findings())
+    kept = _kept(request, text)
+    if kept is None or kept.beside:
+        return _page(request, form, text, examine(text, form.chosen_dialect()), kept=kept)
     notes.success(request, _("Saved as a draft."))
-    return redirect(f"{reverse('job_new')}?draft={draft.pk}")
+    return redirect(address_of(kept.draft))
 
 
-def _origin(request: SignedIn, form: SubmitForm) -> Job | None:
-    """The job that this one came from, if the person can still see it."""
-    return Job.objects.visible_to(request.user).filter(public_id=form.cleaned_data["origin"] or "-").first()
+def _kept(request: SignedIn, text: str) -> drafts.Kept | None:
+    """What was sent, as a draft."""
+    pk = request.POST.get("draft", "")
+    return drafts.keep(request.user, pk, typed(request.POST, text=text), origin(request))
 
 
 def _before_url(request: SignedIn, origin: str) -> str:
@@ -205,18 +220,24 @@ def _page(
     text: str,
     findings: Findings,
     *,
-    draft: Draft | None = None,
+    kept: drafts.Kept | None = None,
+    version: DraftVersion | None = None,
     cursor: Position | None = None,
     status: int = 200,
 ) -> HttpResponse:
+    if kept is None and (draft := drafts.find(request.user, str(form["draft"].value() or ""))):
+        kept = drafts.Kept(draft)
     context: dict[str, Any] = {
+        **told(kept),
+        "version": version,
         "form": form,
         "text": text,
         "findings": findings,
-        "draft": draft or drafts.find(request.user, str(form["draft"].value() or "")),
         "cursor": cursor,
         "origin": form["origin"].value(),
-        "before_url": _before_url(request, str(form["origin"].value() or "")),
+        "before_url": reverse("draft_file", args=[kept.draft.pk])
+        if kept and (version or kept.beside)
+        else _before_url(request, str(form["origin"].value() or "")),
         "dialects": dialect_choices(),
         "examples": sorted(EXAMPLES),
     }

@@ -37,8 +37,11 @@ function isLive(event) {
   return elt instanceof Element && elt.hasAttribute("data-live");
 }
 
-/** @param {XMLHttpRequest | undefined} xhr */
-function landedOnSignIn(xhr) {
+/**
+ * Whether the answer is the sign-in page instead of what was asked for.
+ * @param {XMLHttpRequest | undefined} xhr
+ */
+export function landedOnSignIn(xhr) {
   const login = document.body.dataset.loginUrl;
   if (!login || !xhr?.responseURL) return false;
   const here = new URL(login, location.href);

@@ -1,0 +1,142 @@
+"""Drafts: kept while somebody types, with what they were before, and safe from a second window.
+
+Every rendering of the form is a window with a name of its own.  A window that saves what it has gone on
+typing since its own last save changes the draft.  One that comes with an older version, because another
+window saved meanwhile, changes nothing: its text is kept beside the draft until the person chooses.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from typing import Final
+
+from django.db import transaction
+from django.db.models.functions import Now
+from django.utils import timezone
+
+from jobs import dialects
+from jobs.dialects.base import MAX_BYTES, Refused
+from jobs.models import Draft, DraftVersion, Job
+from quotas.models import User
+
+KEEP_EVERY: Final = timedelta(minutes=1)
+"""While somebody types, what the draft was is kept so often."""
+
+MOST_VERSIONS: Final = 100
+LONGEST_PLACE: Final = 255
+
+
+@dataclass(frozen=True, slots=True)
+class Typed:
+    """What stands in a window: `window` is its name, `version` the draft's when it last saved or began.
+
+    `place` is where it is to run, as the form says it.  With `take` this text becomes the draft's, whatever
+    another window has saved.
+    """
+
+    text: str
+    dialect: str = ""
+    place: str = ""
+    window: str = ""
+    version: int | None = None
+    take: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """The draft as it is now, and where the text is when another window's stands in the draft."""
+
+    draft: Draft
+    beside: DraftVersion | None = None
+
+
+def find(user: User, pk: str) -> Draft | None:
+    """The person's own draft of that number; None for anything else."""
+    if not (pk.isascii() and pk.isdigit() and len(pk) < 19):
+        return None
+    return Draft.objects.filter(owner=user, pk=int(pk)).first()
+
+
+def keep(user: User, pk: str, typed: Typed, origin: Job | None = None) -> Kept | None:
+    """Save what was typed into that draft, or into a new one; nothing is refused.
+
+    None where there is no such draft of the person's and nothing was ever typed.
+    """
+    text = typed.text[:MAX_BYTES].replace("\r\n", "\n").replace("\0", "")
+    typed = replace(typed, text=text, place=typed.place[:LONGEST_PLACE])
+    name = _name(typed)
+    with transaction.atomic():
+        found = find(user, pk)
+        draft = found and Draft.objects.select_for_update().filter(pk=found.pk).first()
+        if draft is None:
+            return Kept(_written(Draft(owner=user, origin=origin), typed, name)) if text.strip() else None
+        if _is_behind(draft, typed):
+            return Kept(draft, _beside(draft, typed))
+        _keep_version(draft, typed)
+        draft.version += 1
+        draft.versions.filter(beside=True, window=typed.window).delete()
+        return Kept(_written(draft, typed, name))
+
+
+def done(user: User, pk: str, typed: Typed) -> None:
+    """What was typed is submitted: its draft goes, unless the draft holds another window's text."""
+    draft = find(user, pk)
+    if draft is None:
+        return
+    if _is_behind(draft, typed):
+        draft.versions.filter(beside=True, window=typed.window).delete()
+    else:
+        draft.delete()
+
+
+def _written(draft: Draft, typed: Typed, name: str) -> Draft:
+    draft.text, draft.dialect, draft.place = typed.text, typed.dialect, typed.place
+    draft.name, draft.window = name, typed.window
+    draft.save()
+    return draft
+
+
+def _is_behind(draft: Draft, typed: Typed) -> bool:
+    """Whether another window has saved since this one knew the draft."""
+    if typed.take or typed.version is None or typed.window == draft.window:
+        return False
+    return typed.version != draft.version
+
+
+def _beside(draft: Draft, typed: Typed) -> DraftVersion:
+    values = {
+        "number": typed.version or 0,
+        "text": typed.text,
+        "dialect": typed.dialect,
+        "saved_at": timezone.now(),
+    }
+    row, _created = draft.versions.update_or_create(beside=True, window=typed.window, defaults=values)
+    return row
+
+
+def _keep_version(draft: Draft, typed: Typed) -> None:
+    """What the draft was, where it is another window's or a while has passed; the oldest ones go."""
+    if not draft.text.strip() or draft.text == typed.text:
+        return
+    kept = draft.versions.filter(beside=False)
+    recent = kept.filter(saved_at__gt=Now() - KEEP_EVERY).exists()
+    if recent and draft.window == typed.window:
+        return
+    draft.versions.create(
+        number=draft.version,
+        text=draft.text,
+        dialect=draft.dialect,
+        window=draft.window,
+        saved_at=draft.updated_at,
+    )
+    old = kept.order_by("-number").values_list("pk", flat=True)[MOST_VERSIONS:]
+    draft.versions.filter(pk__in=list(old)).delete()
+
+
+def _name(typed: Typed) -> str:
+    """The job's name in the text, as soon as that can be read."""
+    try:
+        return dialects.parse(typed.text, typed.dialect or None)[1].spec.name[:256]
+    except Refused:
+        return ""
