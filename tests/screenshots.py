@@ -55,7 +55,6 @@ def pages(jobs: Mapping[str, str]) -> dict[str, str]:
         "draft-versions": "/drafts/1/versions",
         "nodes": "/nodes/",
         "quotas": "/quotas/",
-        "audit": "/audit/",
         "settings": "/settings",
         "not-found": "/nowhere",
         "admin": "/admin/",

@@ -1,6 +1,5 @@
 """The rows of this application, one idea a module."""
 
-from quotas.models.audit import Action, AuditEntry, Way
 from quotas.models.clusters import Admission, Cluster, GpuType, Node, NodeState
 from quotas.models.limits import Period, Quota, Source
 from quotas.models.prices import SpotPrice
@@ -12,9 +11,7 @@ from quotas.models.workspaces import Membership, Role, Workspace
 
 __all__ = [
     "AccessToken",
-    "Action",
     "Admission",
-    "AuditEntry",
     "Cluster",
     "GpuType",
     "Membership",
@@ -30,6 +27,5 @@ __all__ = [
     "Standing",
     "UsageHour",
     "User",
-    "Way",
     "Workspace",
 ]

@@ -6,8 +6,6 @@ from django.conf import settings
 from django.db import models
 from django.utils.translation import gettext_lazy as _
 
-from quotas.models.audited import Audited
-
 
 class Admission(models.TextChoices):
     """Who schedules (DESIGN section 6)."""
@@ -16,7 +14,7 @@ class Admission(models.TextChoices):
     ENGINE = "engine", _("The engine")
 
 
-class Cluster(Audited):
+class Cluster(models.Model):
     """A place where jobs run: the name of a backend, and its settings."""
 
     slug = models.SlugField(_("short name"), max_length=63, unique=True)
@@ -47,7 +45,7 @@ class Cluster(Audited):
         return self.name
 
 
-class GpuType(Audited):
+class GpuType(models.Model):
     """A type of GPU under the one name that quotas, prices and pages use; `aliases` are its other names."""
 
     name = models.CharField(_("name"), max_length=64, unique=True)
