@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from django.conf import settings
 from django.http import HttpRequest
 from django.urls import NoReverseMatch, reverse
 from django.utils.functional import SimpleLazyObject
 from django.utils.translation import gettext as _
 
-from console import single
+from console.banners import notices
 from jobs.notices import reading
 from quotas.access import workspaces_of
 from quotas.models import User
@@ -21,7 +20,7 @@ MOST_WORKSPACES = 200
 def frame(request: HttpRequest) -> dict[str, Any]:
     """The navigation, the workspaces and what holds for the whole console, for templates/base.html."""
     return {
-        "notices": SimpleLazyObject(notices),
+        "notices": SimpleLazyObject(lambda: notices(request)),
         "nav": SimpleLazyObject(lambda: navigation(request)),
         "workspaces": SimpleLazyObject(lambda: workspaces(request)),
         "unread_notices": SimpleLazyObject(lambda: unread(request)),
@@ -31,14 +30,6 @@ def frame(request: HttpRequest) -> dict[str, Any]:
 def unread(request: HttpRequest) -> int:
     """How many notices the person has not read."""
     return reading.unread(request.user) if isinstance(request.user, User) else 0
-
-
-def notices() -> list[dict[str, str]]:
-    """What everybody has to know on every page."""
-    if not single.noted(settings.CONSOLE_HOME):
-        return []
-    text = _("Single-person mode: on this machine, jobs can read and change all that the console can.")
-    return [{"level": "warn", "text": text}]
 
 
 def navigation(request: HttpRequest) -> list[dict[str, Any]]:

@@ -24,6 +24,7 @@ urlpatterns = [
     path("language", people.set_language, name="set_language"),
     path("theme", people.set_theme, name="set_theme"),
     path("jsi18n", cache_control(max_age=3600)(JavaScriptCatalog.as_view()), name="jsi18n"),
+    path("banners/<int:pk>/dismiss", people.dismiss_banner, name="banner_dismiss"),
     path("search", search.search, name="search"),
     path("settings", settings.settings, name="settings"),
     path("settings/keys", ssh_keys.new_key, name="ssh_key_new"),

@@ -18,7 +18,7 @@ from quotas.models import Cluster, User
 
 MOST: Final = 4
 MOST_QUOTAS: Final = 8
-UNHELPED: Final = frozenset({Why.HELD, Why.NOT_YET, Why.OUTBID, Why.NO_NODES})
+UNHELPED: Final = frozenset({Why.HELD, Why.NOT_YET, Why.OUTBID, Why.NO_NODES, Why.FROZEN, Why.MAINTENANCE})
 """Nothing about the job's size would start these."""
 
 

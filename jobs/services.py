@@ -17,15 +17,17 @@ from django.db.models import QuerySet
 from django.db.models.functions import Now
 from django.utils.dateparse import parse_datetime
 from django.utils.timezone import is_naive, make_aware
+from django.utils.translation import gettext as _
 
 from jobs import dialects, queue, transitions
 from jobs.dialects.base import Note, Parsed, Problem, Refused
 from jobs.faults import fault
 from jobs.models import Attempt, Event, Job, JobFile, JobSecret, Visibility
 from jobs.spec import Bid, Idle, JobSpec, Resources
-from jobs.states import END_REASON, LIVE, EndKind, Reason, ReasonCode, State
+from jobs.states import END_REASON, LIVE, SETTLED, EndKind, Reason, ReasonCode, State
 from quotas import gputypes, ledger, snapshot
-from quotas.access import Verb, can, may_submit_in
+from quotas.access import Verb, administers, can, may_submit, may_submit_in
+from quotas.admission import Shape, Waiting
 from quotas.admission.ceilings import NONE, over
 from quotas.amounts import Amounts, total
 from quotas.models import Quota, Source, User
@@ -44,6 +46,14 @@ class Conflict(Exception):
 
 class NotWaiting(Exception):
     """Only what waits can be held, and only what is held released."""
+
+
+class NoRoomThere(Exception):
+    """The job can't be moved to that quota; `str` says why."""
+
+
+class NotLost(Exception):
+    """Only a job that was lost can be settled by hand."""
 
 
 class StillRunning(Exception):
@@ -325,6 +335,85 @@ def _hold(user: User, job: Job, change: Callable[[str], bool], kind: Event.Kind)
         transitions.record(job, kind, actor=user)
         transitions.tell(job)
         queue.kick_on_commit("drain", job.cluster_id)
+
+
+def prioritise(user: User, job: Job, priority: int, *, why: str = "") -> bool:
+    """Let a waiting job wait with another priority; whether that changed anything.  For the console's admins.
+
+    Raises Forbidden, NotWaiting.
+    """
+    _require_admin(user)
+    with transaction.atomic():
+        now = _waiting(job)
+        if not ledger.prioritise(transitions.key_of(now.public_id, now.attempt_number), priority):
+            return False
+        Job.objects.filter(pk=now.pk).update(priority=priority)
+        params = {"before": now.priority, "after": priority, "why": why}
+        transitions.record(now, Event.Kind.PRIORITISED, params=params, actor=user)
+        transitions.tell(now)
+        queue.kick_on_commit("drain", now.cluster_id)
+    return True
+
+
+def move(user: User, job: Job, quota: Quota, *, why: str = "") -> bool:
+    """Let a waiting job wait in another quota of its workspace and cluster; whether that changed anything.
+
+    Its owner needs the right to send jobs there, and the quota has to be able to hold it.  For the console's
+    admins.  Raises Forbidden, NotWaiting, NoRoomThere.
+    """
+    _require_admin(user)
+    with transaction.atomic():
+        now = _waiting(job)
+        _check_move(now, quota)
+        if not ledger.move(transitions.key_of(now.public_id, now.attempt_number), quota):
+            return False
+        before = now.quota.name
+        Job.objects.filter(pk=now.pk).update(quota=quota)
+        params = {"before": before, "after": quota.name, "why": why}
+        transitions.record(now, Event.Kind.MOVED, params=params, actor=user)
+        transitions.explain(now, Reason(ReasonCode.NEW))
+        transitions.tell(now)
+        queue.kick_on_commit("drain", now.cluster_id)
+    return True
+
+
+def _check_move(job: Job, quota: Quota) -> None:
+    if (quota.workspace_id, quota.cluster_id) != (job.workspace_id, job.cluster_id):
+        raise NoRoomThere(_("That quota is of another workspace or cluster."))
+    if not quota.accepts_jobs or not may_submit(job.owner, quota.workspace_id):
+        raise NoRoomThere(_("Its owner may not send jobs there."))
+    shape = Shape(tuple(parts_of(JobFile.objects.get(job=job).spec)))
+    request = Waiting("", quota.pk, shape, owner_id=job.owner_id)
+    if snapshot.books_of(quota.cluster).never(request) is not None:
+        raise NoRoomThere(_("It asks for more than that quota ever allows."))
+
+
+def _waiting(job: Job) -> Job:
+    """The job as it is now, locked.  Raises NotWaiting."""
+    now = transitions.locked(job.pk)
+    if State(now.state) is not State.QUEUED:
+        raise NotWaiting
+    return now
+
+
+def settle(user: User, job: Job, state: State, why: str) -> None:
+    """Say how a lost job ended; what it held is free again.  For the console's admins, who made sure of it.
+
+    Raises Forbidden, NotLost.
+    """
+    _require_admin(user)
+    with transaction.atomic():
+        now = transitions.locked(job.pk)
+        if State(now.state) is not State.LOST:
+            raise NotLost
+        attempt = Attempt.objects.get(job=now, number=now.attempt_number)
+        reason = Reason(SETTLED[state], {"by": user.get_username(), "because": why})
+        transitions.end(now, attempt, state, reason, actor=user)
+
+
+def _require_admin(user: User) -> None:
+    if not administers(user):
+        raise Forbidden
 
 
 def address_of(quota: Quota) -> str:

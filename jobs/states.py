@@ -110,6 +110,8 @@ class ReasonCode(StrEnum):
     ENGINE_FULL = "engine_full"
     HELD = "held"
     NOT_YET = "not_yet"
+    FROZEN = "frozen"
+    MAINTENANCE = "maintenance"
     EXCEEDS_QUOTA = "exceeds_quota"
     EXCEEDS_CLUSTER = "exceeds_cluster"
     NO_SUCH_GPU = "no_such_gpu"
@@ -143,6 +145,9 @@ class ReasonCode(StrEnum):
     MACHINE_RESTARTED = "machine_restarted"
     NODE_LOST = "node_lost"
     LOST = "lost"
+    SETTLED_SUCCEEDED = "settled_succeeded"
+    SETTLED_FAILED = "settled_failed"
+    SETTLED_STOPPED = "settled_stopped"
     # replicas only
     JOB_ENDED = "job_ended"
 
@@ -214,9 +219,21 @@ ENDINGS: Final[Mapping[ReasonCode, Ending]] = MappingProxyType(
         ReasonCode.MACHINE_RESTARTED: Ending(State.FAILED, Retry.COUNTED),
         ReasonCode.NODE_LOST: Ending(State.FAILED, Retry.TRANSIENT),
         ReasonCode.LOST: Ending(State.LOST, Retry.NEVER),
+        ReasonCode.SETTLED_SUCCEEDED: Ending(State.SUCCEEDED, Retry.NEVER),
+        ReasonCode.SETTLED_FAILED: Ending(State.FAILED, Retry.NEVER),
+        ReasonCode.SETTLED_STOPPED: Ending(State.STOPPED, Retry.NEVER),
     }
 )
 """The one table that decides final status and retryability from the reason."""
+
+SETTLED: Final[Mapping[State, ReasonCode]] = MappingProxyType(
+    {
+        State.SUCCEEDED: ReasonCode.SETTLED_SUCCEEDED,
+        State.FAILED: ReasonCode.SETTLED_FAILED,
+        State.STOPPED: ReasonCode.SETTLED_STOPPED,
+    }
+)
+"""What a LOST job's end is called that an admin settled by hand."""
 
 END_REASON: Final[Mapping[EndKind, ReasonCode]] = MappingProxyType(
     {

@@ -32,6 +32,8 @@ CODES: Final[Mapping[Why, ReasonCode]] = {
     Why.NO_NODES: ReasonCode.CLUSTER_AWAY,
     Why.HELD: ReasonCode.HELD,
     Why.NOT_YET: ReasonCode.NOT_YET,
+    Why.FROZEN: ReasonCode.FROZEN,
+    Why.MAINTENANCE: ReasonCode.MAINTENANCE,
 }
 
 

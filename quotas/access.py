@@ -50,6 +50,11 @@ def is_active(user: Visitor) -> bool:
     return bool(user.is_authenticated and user.is_active)
 
 
+def administers(user: Visitor) -> bool:
+    """Whether `user` runs the console: acts on everybody's jobs, on nodes and on the whole house."""
+    return isinstance(user, User) and is_active(user) and user.is_superuser
+
+
 def workspaces_of(user: Visitor) -> QuerySet[Workspace]:
     """The workspaces whose members see each other: all of them for a superuser."""
     if not isinstance(user, User) or not is_active(user):

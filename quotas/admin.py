@@ -17,8 +17,11 @@ from quotas.adminbase import MachineWritten, ModelAdmin, StackedInline, TabularI
 from quotas.forms import QuotaForm
 from quotas.models import (
     AccessToken,
+    Act,
+    Banner,
     Cluster,
     GpuType,
+    Maintenance,
     Membership,
     Node,
     NodeState,
@@ -270,3 +273,32 @@ class AccessTokenAdmin(MachineWritten):
     list_display = ("prefix", "name", "user", "scopes", "expires_at", "last_used_at", "revoked_at")
     list_select_related = ("user",)
     search_fields = ("prefix", "name", "user__username")
+
+
+@admin.register(Banner)
+class BannerAdmin(ModelAdmin[Banner]):
+    """What everybody, a workspace or a person is told on every page."""
+
+    list_display = ("text", "level", "workspace", "person", "from_at", "until_at")
+    list_filter = ("level",)
+    list_select_related = ("workspace", "person")
+    autocomplete_fields = ("workspace", "person")
+
+
+@admin.register(Maintenance)
+class MaintenanceAdmin(ModelAdmin[Maintenance]):
+    """When a cluster, or every one, is worked on."""
+
+    list_display = ("text", "cluster", "from_at", "until_at", "keeps_free", "lead_hours")
+    list_filter = ("cluster",)
+    list_select_related = ("cluster",)
+
+
+@admin.register(Act)
+class ActAdmin(MachineWritten):
+    """What admins did beyond the everyday; written once, by nobody's hand."""
+
+    list_display = ("at", "by", "address", "kind", "about", "why")
+    list_filter = ("kind",)
+    list_select_related = ("by",)
+    search_fields = ("by__username__exact", "about__startswith")

@@ -27,7 +27,9 @@ __all__ = [
     "close",
     "hold",
     "locked",
+    "move",
     "parts_of",
+    "prioritise",
     "put_back",
     "release",
     "reserve",
@@ -178,6 +180,20 @@ def release(holder: str) -> bool:
     return bool(
         Request.objects.filter(holder=holder, state=Request.State.WAITING, held=True).update(held=False)
     )
+
+
+def prioritise(holder: str, priority: int) -> bool:
+    """Give a waiting request another priority; whether it waited with a different one."""
+    waiting = Request.objects.filter(holder=holder, state=Request.State.WAITING)
+    return bool(waiting.exclude(priority=priority).update(priority=priority))
+
+
+def move(holder: str, quota: Quota) -> bool:
+    """Let a waiting request wait in another quota of its cluster, with its age; whether it waited there."""
+    waiting = Request.objects.filter(
+        holder=holder, state=Request.State.WAITING, cluster_id=quota.cluster_id
+    ).exclude(quota=quota)
+    return bool(waiting.update(quota=quota))
 
 
 def put_back(holder: str) -> None:

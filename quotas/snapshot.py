@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any
 
+from django.db.models import Q
 from django.db.models.functions import Now
 from django.utils import timezone
 
@@ -22,10 +23,22 @@ from quotas.admission import (
     Snapshot,
     Waiting,
     Why,
+    Window,
 )
 from quotas.admission.ceilings import Books
 from quotas.amounts import Amounts, Part
-from quotas.models import Admission, Cluster, Node, NodeState, Quota, Request, Reservation, Source, SpotPrice
+from quotas.models import (
+    Admission,
+    Cluster,
+    Maintenance,
+    Node,
+    NodeState,
+    Quota,
+    Request,
+    Reservation,
+    Source,
+    SpotPrice,
+)
 from quotas.reports import below
 
 
@@ -52,7 +65,18 @@ def take(cluster: Cluster, now: datetime | None = None) -> Snapshot:
         ),
         by_engine=cluster.admission == Admission.ENGINE,
         apart=apart,
+        frozen=cluster.frozen_why if cluster.frozen_at is not None else None,
+        windows=windows_of(cluster, now),
     )
+
+
+def windows_of(cluster: Cluster, now: datetime) -> list[Window]:
+    """The maintenance of the cluster that is to be free of jobs, the next first."""
+    mine = Q(cluster=cluster) | Q(cluster=None)
+    rows = Maintenance.objects.filter(mine, keeps_free=True, until_at__gt=now).order_by("from_at")
+    return [
+        Window(row.from_at.timestamp(), row.until_at.timestamp(), row.lead_hours * 3600.0) for row in rows
+    ]
 
 
 def restless() -> set[int]:
@@ -158,7 +182,7 @@ def accounts_of(cluster: Cluster, now: datetime) -> dict[int, Account]:
     """Every quota of the cluster with its ceilings, and whether its GPU-hours last."""
     quotas = list(Quota.objects.filter(cluster=cluster))
     used_up = _used_up(quotas, now)
-    return {quota.pk: _account(quota, hours_left=quota.pk not in used_up) for quota in quotas}
+    return {quota.pk: account_of(quota, hours_left=quota.pk not in used_up) for quota in quotas}
 
 
 def books_of(cluster: Cluster) -> Books:
@@ -178,7 +202,8 @@ def person_limits_of(quota: Quota) -> Limits:
     )
 
 
-def _account(quota: Quota, *, hours_left: bool) -> Account:
+def account_of(quota: Quota, *, hours_left: bool) -> Account:
+    """A quota as admission sees it."""
     return Account(
         id=quota.pk,
         name=quota.name,

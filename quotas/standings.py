@@ -45,7 +45,16 @@ class Queue:
         ]
 
 
-APART = frozenset({Why.HELD, Why.NOT_YET, Why.EXCEEDS_QUOTA, Why.EXCEEDS_CLUSTER, Why.NO_SUCH_GPU})
+APART = frozenset(
+    {
+        Why.HELD,
+        Why.NOT_YET,
+        Why.MAINTENANCE,
+        Why.EXCEEDS_QUOTA,
+        Why.EXCEEDS_CLUSTER,
+        Why.NO_SUCH_GPU,
+    }
+)
 """Who can't start whatever others do has no place in line."""
 
 IN_THE_WAY = frozenset({Why.CAPACITY, Why.TURN, Why.COMING, Why.IDLE})

@@ -63,6 +63,7 @@ ADDRESSES: dict[str, tuple[str, Audience]] = {
     "jsi18n": ("get", E),
     "set_language": ("post", E),
     "set_theme": ("post", S),
+    "banner_dismiss": ("post", S),
     "home": ("get", S),
     "search": ("get", S),
     "settings": ("get", S),
@@ -178,6 +179,8 @@ class World:
         ]
         if name == "endpoint_open":
             candidates = [{"slug": self.endpoint.slug}]
+        if name == "banner_dismiss":
+            candidates = [{"pk": 1}]
         if name in {"draft_versions", "draft_file", "draft_delete"}:
             candidates = [{"pk": Draft.objects.get_or_create(owner=owner)[0].pk}]
         if name == "ssh_key_remove":

@@ -24,6 +24,7 @@ LAYERS = (
         "observations",
         "admitting",
         "entries",
+        "house",
         "remedies",
         "sshhost",
         "sshkeys",

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
+from django.shortcuts import redirect
 from django.utils import translation
+from django.utils.http import url_has_allowed_host_and_scheme
 from django.views.decorators.http import require_POST
 from django.views.i18n import set_language as django_set_language
 
+from console import banners
 from jobs.views.http import SignedIn, signed_in
 from quotas.models import User
 
@@ -29,3 +32,12 @@ def set_theme(request: SignedIn) -> HttpResponseBase:
         return HttpResponse(status=400)
     User.objects.filter(pk=request.user.pk).update(theme=theme)
     return HttpResponse(status=204)
+
+
+@require_POST
+@signed_in
+def dismiss_banner(request: SignedIn, pk: int) -> HttpResponseBase:
+    """Show that banner no more, and go back to where it stood."""
+    banners.dismiss(request, pk)
+    back = request.POST.get("next", "")
+    return redirect(back if url_has_allowed_host_and_scheme(back, {request.get_host()}) else "home")

@@ -79,6 +79,18 @@ _SENTENCES: Final[Mapping[ReasonCode, tuple[str, ...]]] = {
         _("Waits because it asked not to start before %(moment)s."),
         _("Waits because it asked not to start yet."),
     ),
+    ReasonCode.FROZEN: (
+        _("Waits because an admin starts nothing on %(cluster)s for now: %(because)s"),
+        _("Waits because an admin starts nothing on %(cluster)s for now."),
+        _("Waits because an admin starts nothing on its cluster for now."),
+    ),
+    ReasonCode.MAINTENANCE: (
+        _(
+            "Waits because %(cluster)s is maintained from %(begin)s until %(moment)s and it could still run "
+            "then: a job with a shorter longest running time starts before, this one after it."
+        ),
+        _("Waits because its cluster is maintained and it could still run then."),
+    ),
     ReasonCode.WAITING_CAPACITY: (
         _("Waits for port %(port)s, which something else uses; any other port would start it."),
         _(
@@ -234,6 +246,18 @@ _SENTENCES: Final[Mapping[ReasonCode, tuple[str, ...]]] = {
         _("%(cluster)s no longer knows it and left no sign of how it ended; if it reappears it is taken up."),
         _("Its cluster no longer knows it and left no sign of how it ended; if it reappears it is taken up."),
     ),
+    ReasonCode.SETTLED_SUCCEEDED: (
+        _("It was lost; %(by)s settled it as succeeded: %(because)s"),
+        _("It was lost, and an admin settled it as succeeded."),
+    ),
+    ReasonCode.SETTLED_FAILED: (
+        _("It was lost; %(by)s settled it as failed: %(because)s"),
+        _("It was lost, and an admin settled it as failed."),
+    ),
+    ReasonCode.SETTLED_STOPPED: (
+        _("It was lost; %(by)s settled it as stopped: %(because)s"),
+        _("It was lost, and an admin settled it as stopped."),
+    ),
     ReasonCode.JOB_ENDED: (_("Ended with the job, whose outcome was decided."),),
 }
 
@@ -273,6 +297,7 @@ def _in_words(code: ReasonCode, params: Params) -> dict[str, object]:
     """The parameters that are amounts, tasks or ends, as they are read."""
     error, step = params.get("error") or params.get("detail"), params.get("step")
     words: dict[str, object] = {"error": error, f"{step}_about": params.get("about"), **_task(params)}
+    words |= _moments(params)
     if code in _AMOUNTS:
         words |= _amounts(params)
     ahead, limit_s, limit_mib = params.get("ahead"), params.get("limit_s"), params.get("limit_mib")
@@ -281,8 +306,6 @@ def _in_words(code: ReasonCode, params: Params) -> dict[str, object]:
     for name in ("price", "bid"):
         if isinstance(micro := params.get(name), int):
             words[f"{name}_money"] = amounts.money(micro)
-    if isinstance(until := params.get("until"), str):
-        words["moment"] = amounts.moment(until)
     if isinstance(ahead, int) and "position" not in params:
         words["ahead_jobs"] = amounts.quantity("jobs", ahead) if ahead else None
     if isinstance(limit_s, int):
@@ -323,6 +346,12 @@ def _amounts(params: Params) -> dict[str, object]:
     if isinstance(fits, int) and fits > 0:
         words["fitting_tasks"] = amounts.tasks(fits)
     return words
+
+
+def _moments(params: Params) -> dict[str, object]:
+    """`until`, and `begins`, as they are read."""
+    times = {"moment": params.get("until"), "begin": params.get("begins")}
+    return {name: amounts.moment(time) for name, time in times.items() if isinstance(time, str)}
 
 
 def _task(params: Params) -> dict[str, object]:

@@ -36,6 +36,9 @@ class Event(models.Model):
         LEFT = "left", _("left")
         HELD = "held", _("held back")
         RELEASED = "released", _("released")
+        PRIORITISED = "prioritised", _("priority changed")
+        MOVED = "moved", _("moved to another quota")
+        TOLD = "told", _("owner told")
 
     job = models.ForeignKey(Job, models.CASCADE, related_name="events")
     kind = models.CharField(_("what"), max_length=16, choices=Kind)

@@ -69,7 +69,21 @@ def _words(kind: Event.Kind, params: Mapping[str, Any]) -> tuple[str, str]:
         return (_("Shared with the workspace") if public else _("Made private")), ""
     if kind in {Event.Kind.ENTERED, Event.Kind.LEFT}:
         return _passage(kind, params)
+    if kind in {Event.Kind.PRIORITISED, Event.Kind.MOVED, Event.Kind.TOLD}:
+        return _by_admin(kind, params)
     return _plain(kind), _reason(params)
+
+
+def _by_admin(kind: Event.Kind, params: Mapping[str, Any]) -> tuple[str, str]:
+    """What an admin did about it, and why."""
+    words = {
+        Event.Kind.PRIORITISED: _("Priority changed from %(before)s to %(after)s"),
+        Event.Kind.MOVED: _("Moved from quota %(before)s to %(after)s"),
+        Event.Kind.TOLD: _("Its owner was told about node %(node)s"),
+    }
+    return words[kind] % {**dict.fromkeys(("before", "after", "node"), ""), **params}, str(
+        params.get("why") or ""
+    )
 
 
 def _passage(kind: Event.Kind, params: Mapping[str, Any]) -> tuple[str, str]:

@@ -19,6 +19,7 @@ from quotas.admission.values import (
     TakeBack,
     Waiting,
     Why,
+    Window,
     shape_of,
 )
 
@@ -36,6 +37,7 @@ __all__ = [
     "TakeBack",
     "Waiting",
     "Why",
+    "Window",
     "decide",
     "shape_of",
 ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from datetime import UTC, datetime
 
 from quotas.admission import bids
 from quotas.admission.ceilings import Books
@@ -72,11 +73,29 @@ class _Pass:
             requests, lambda request: self.accounts[request.quota_id].workspace_id, self.shares, self.now
         )
 
+    def _let_in(self) -> list[Waiting]:
+        """Those that may start at all; the others hear what keeps everybody, or them, from it."""
+        if self.snapshot.frozen is not None:
+            for request in self._line(self.snapshot.waiting):
+                self._wait(request, Why.FROZEN, {"because": self.snapshot.frozen or None})
+            return []
+        if not self.snapshot.windows:
+            return list(self.snapshot.waiting)
+        let_in = []
+        for request in self.snapshot.waiting:
+            window = next((w for w in self.snapshot.windows if w.stops(self.now, request.declared_s)), None)
+            if window is None:
+                let_in.append(request)
+                continue
+            times: Params = {"begins": _moment(window.begins), "until": _moment(window.ends)}
+            self._wait(request, Why.MAINTENANCE, times)
+        return let_in
+
     # --- the engine schedules ---
 
     def by_engine(self) -> Outcome:
         """Ceilings, a bound on what waits at the engine, and over it goes; the engine does the rest."""
-        for request in self._line(self.snapshot.waiting):
+        for request in self._line(self._let_in()):
             account = self.accounts[request.quota_id]
             pending = self.books.pending.get(request.quota_id, 0)
             blocked = self.books.never(request) or self.books.refuses(request)
@@ -95,7 +114,7 @@ class _Pass:
         self._lay_out()
         entitled: list[Waiting] = []
         others: list[Waiting] = []
-        for request in self.snapshot.waiting:
+        for request in self._let_in():
             idle = request.idle == FORCE or self.accounts[request.quota_id].preemptible
             (others if idle else entitled).append(request)
         others += [request for request in self._line(entitled) if not self._entitled(request)]
@@ -376,3 +395,7 @@ class _Pass:
         if gap is None:
             return Why.EXCEEDS_CLUSTER, {"kind": "one_node", "wanted": shape.parts[0].each.cpu_milli}
         return Why.EXCEEDS_CLUSTER, {"kind": gap[0], "wanted": gap[1], "most": gap[2]}
+
+
+def _moment(seconds: float) -> str:
+    return datetime.fromtimestamp(seconds, tz=UTC).isoformat(timespec="seconds")

@@ -33,6 +33,8 @@ class Why(StrEnum):
     NO_NODES = "no_nodes"
     HELD = "held"
     NOT_YET = "not_yet"
+    FROZEN = "frozen"
+    MAINTENANCE = "maintenance"
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,9 +186,28 @@ class Decision:
 
 
 @dataclass(frozen=True, slots=True)
+class Window:
+    """A time that is to be free: nothing starts that could still run at `begins`, and nothing until `ends`.
+
+    What declares no longest time is not started any more `lead_s` before.
+    """
+
+    begins: float
+    ends: float
+    lead_s: float = 0.0
+
+    def stops(self, now: float, declared_s: int | None) -> bool:
+        """Whether something that declares so long a time may not start now."""
+        if now >= self.ends:
+            return False
+        return now + (self.lead_s if declared_s is None else declared_s) > self.begins
+
+
+@dataclass(frozen=True, slots=True)
 class Snapshot:
     """A cluster at one moment.  `emptied` are nodes whose time to drain is over; `apart` are those
-    that stand in no line: held back by a person, or not to start yet.
+    that stand in no line: held back by a person, or not to start yet.  While it is `frozen` nothing starts;
+    it says why.
     """
 
     now: float
@@ -198,6 +219,8 @@ class Snapshot:
     emptied: frozenset[str] = frozenset()
     by_engine: bool = False
     apart: Sequence[Decision] = ()
+    frozen: str | None = None
+    windows: Sequence[Window] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,7 @@
 """The rows of this application, one idea a module."""
 
 from quotas.models.clusters import Admission, Cluster, GpuType, Node, NodeState
+from quotas.models.house import Act, Banner, Maintenance, ReadOnly
 from quotas.models.limits import Period, Quota, Source
 from quotas.models.prices import SpotPrice
 from quotas.models.requests import Request, Reservation
@@ -11,14 +12,18 @@ from quotas.models.workspaces import Membership, Role, Workspace
 
 __all__ = [
     "AccessToken",
+    "Act",
     "Admission",
+    "Banner",
     "Cluster",
     "GpuType",
+    "Maintenance",
     "Membership",
     "Node",
     "NodeState",
     "Period",
     "Quota",
+    "ReadOnly",
     "Request",
     "Reservation",
     "Role",

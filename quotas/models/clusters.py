@@ -33,6 +33,8 @@ class Cluster(models.Model):
             "for people inside the cluster's network."
         ),
     )
+    frozen_at = models.DateTimeField(_("admission frozen"), null=True, blank=True, editable=False)
+    frozen_why = models.CharField(_("frozen because"), max_length=500, blank=True, editable=False)
     answered_at = models.DateTimeField(_("last answer"), null=True, blank=True, editable=False)
     trouble = models.TextField(_("last trouble"), blank=True, editable=False)
 

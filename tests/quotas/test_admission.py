@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -21,6 +22,7 @@ from quotas.admission import (
     TakeBack,
     Waiting,
     Why,
+    Window,
     decide,
     shape_of,
 )
@@ -477,3 +479,56 @@ def test_a_second_pass_over_the_same_moment_starts_nothing_more(
     again = decide(Snapshot(NOW, accounts, nodes, holdings, rest))
     assert not any(each.admitted for each in again.decisions)
     assert again.taken_back == ()
+
+
+# --- what an admin keeps from starting --------------------------------------------------------------------
+
+
+def test_on_a_frozen_cluster_nothing_starts_and_everybody_hears_why() -> None:
+    many = [ask("a", gpus(1)), ask("b", gpus(1), idle="accept")]
+    outcome = passed(many, [machine(A100=4)], frozen="the switch burns")
+    assert verdicts(outcome) == {"a": Why.FROZEN, "b": Why.FROZEN}
+    assert {each.params["because"] for each in outcome.decisions} == {"the switch burns"}
+
+
+def test_a_frozen_cluster_is_handed_nothing_either_where_the_engine_schedules() -> None:
+    outcome = passed([ask("a", gpus(1))], [machine(A100=4)], frozen="", by_engine=True)
+    assert verdicts(outcome) == {"a": Why.FROZEN}
+    assert only(outcome).params == {"because": None}
+
+
+def test_a_frozen_cluster_still_empties_its_nodes() -> None:
+    outcome = passed(
+        [], [machine(A100=4)], holdings=[held("r", gpus(1))], frozen="x", emptied=frozenset({"n1"})
+    )
+    assert [each.holder for each in outcome.taken_back] == ["r"]
+
+
+WINDOW = Window(NOW + 3600, NOW + 7200, lead_s=1800)
+
+
+@pytest.mark.parametrize(
+    ("later", "declared_s", "why"),
+    [
+        (0, 3600, None),  # over in the very second in which it begins
+        (0, 3601, Why.MAINTENANCE),
+        (0, None, None),  # nobody knows its end, but it is long before
+        (1801, None, Why.MAINTENANCE),
+        (3600, 1, Why.MAINTENANCE),
+        (7199, 1, Why.MAINTENANCE),
+        (7200, 100_000, None),
+    ],
+)
+def test_nothing_starts_that_could_still_run_in_a_maintenance(
+    later: int, declared_s: int | None, why: Why | None
+) -> None:
+    account = {OPEN.id: OPEN}
+    request = ask("a", gpus(1), declared_s=declared_s)
+    now = Snapshot(NOW + later, account, [machine(A100=4)], (), [request], windows=[WINDOW])
+    assert verdicts(decide(now)) == {"a": why}
+
+
+def test_who_waits_for_a_maintenance_to_end_stands_in_nobodys_way() -> None:
+    long, short = ask("a", gpus(4), declared_s=9000), ask("b", gpus(4), declared_s=60)
+    outcome = passed([long, short], [machine(A100=4)], windows=[WINDOW])
+    assert verdicts(outcome) == {"a": Why.MAINTENANCE, "b": None}

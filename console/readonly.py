@@ -1,0 +1,96 @@
+"""While the console is read-only, nobody but its admins changes anything through a page or an API.
+
+Jobs run on, workers work on, entries into jobs stay open; people sign in and out and look.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from http import HTTPStatus
+from typing import Any, Final, cast
+
+from asgiref.sync import iscoroutinefunction, sync_to_async
+from django.http import HttpRequest, HttpResponse, HttpResponseBase, JsonResponse
+from django.shortcuts import render
+from django.urls import Resolver404, resolve
+from django.utils.decorators import sync_and_async_middleware
+from django.utils.translation import gettext as _
+
+from jobs.api.native.auth import bearer
+from jobs.api.native.problems import CONTENT_TYPE, details
+from quotas import tokens
+from quotas.access import administers
+from quotas.models import ReadOnly
+
+SAFE: Final = frozenset({"GET", "HEAD", "OPTIONS", "TRACE"})
+CHANGES_NOTHING: Final = frozenset(
+    {
+        *("login", "logout", "set_language", "set_theme", "banner_dismiss"),
+        *("job_check", "job_mend", "job_convert", "api_check", "api_convert"),
+    }
+)
+"""Addresses that are asked by POST and change nothing that others see."""
+RETRY_AFTER_S: Final = 300
+
+Answer = HttpResponseBase | Awaitable[HttpResponseBase]
+
+
+@sync_and_async_middleware
+def read_only(get_response: Callable[[HttpRequest], Answer]) -> Callable[[HttpRequest], Any]:
+    """Refuse changes while there is a row that says so; after AuthenticationMiddleware."""
+    if iscoroutinefunction(get_response):
+
+        async def asynchronous(request: HttpRequest) -> HttpResponseBase:
+            if request.method not in SAFE:
+                await request.auser()
+                if (refused := await sync_to_async(_refused)(request)) is not None:
+                    return refused
+            return await cast("Awaitable[HttpResponseBase]", get_response(request))
+
+        return asynchronous
+
+    def synchronous(request: HttpRequest) -> HttpResponseBase:
+        refused = _refused(request) if request.method not in SAFE else None
+        return refused if refused is not None else cast("HttpResponseBase", get_response(request))
+
+    return synchronous
+
+
+def _refused(request: HttpRequest) -> HttpResponse | None:
+    now = ReadOnly.objects.first()
+    if now is None or _goes_on(request):
+        return None
+    why = _("The console is read-only for now: %(why)s") % {"why": now.why}
+    if _wants_json(request):
+        body = details(HTTPStatus.SERVICE_UNAVAILABLE, why)
+        answer: HttpResponse = JsonResponse(body, status=503, content_type=CONTENT_TYPE)
+    else:
+        answer = render(request, "console/read_only.html", {"why": now.why}, status=503)
+    answer.headers["Retry-After"] = str(RETRY_AFTER_S)
+    return answer
+
+
+def _goes_on(request: HttpRequest) -> bool:
+    """Whether this changes nothing, is somebody who signs in, or an admin of the console."""
+    token = bearer(request)
+    if token:
+        row = tokens.verify(token)
+        if row is not None and administers(row.user):
+            return True
+    elif administers(request.user):
+        return True
+    try:
+        named = resolve(request.path_info)
+    except Resolver404:
+        return True  # there is nothing to change
+    signs_in = not request.user.is_authenticated and "Authorization" not in request.headers
+    of_accounts = (named.url_name or "").startswith(("account_", "mfa_", "socialaccount_"))
+    return named.url_name in CHANGES_NOTHING or of_accounts or (signs_in and not _wants_json(request))
+
+
+def _wants_json(request: HttpRequest) -> bool:
+    return (
+        request.path.startswith(("/api/", "/rest-server/"))
+        or "action" in request.GET
+        or request.get_preferred_type(["text/html", "application/json"]) == "application/json"
+    )

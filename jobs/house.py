@@ -1,0 +1,204 @@
+"""What an admin does to the whole house when something is wrong.  Each act is written down, once.
+
+Everybody who calls one of these has to be an admin of the console (`quotas.access.administers`); each says
+from where and why.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any, Final
+
+from django.contrib.sessions.models import Session
+from django.db import transaction
+from django.db.models import QuerySet
+from django.db.models.functions import Now
+from django.utils import timezone
+
+from jobs import entries, queue, services, transitions
+from jobs.models import Attempt, EndpointVisit, Event, Job, SshKey
+from jobs.states import FINAL, State
+from quotas import reports
+from quotas.access import administers
+from quotas.models import AccessToken, Act, Banner, Cluster, Node, ReadOnly, User
+
+TOLD_FOR: Final = timedelta(days=1)
+"""How long owners see what they were told about a node."""
+
+
+@dataclass(frozen=True, slots=True)
+class Actor:
+    """Who acts, from where, and why."""
+
+    user: User
+    address: str = ""
+    why: str = ""
+
+
+def write_down(actor: Actor, kind: Act.Kind, about: str, **params: Any) -> None:
+    """Keep what was done.  Raises Forbidden for whoever is no admin of the console."""
+    if not administers(actor.user):
+        raise services.Forbidden
+    Act.objects.create(
+        by=actor.user,
+        address=actor.address,
+        kind=kind,
+        about=about[:300],
+        why=actor.why[:500],
+        params=params,
+    )
+
+
+# --- admission ------------------------------------------------------------------------------------------
+
+
+@transaction.atomic
+def freeze(actor: Actor, cluster: Cluster) -> bool:
+    """Start nothing more on the cluster; whether it was not frozen before.  What runs goes on."""
+    write_down(actor, Act.Kind.FREEZE, cluster.name, cluster=cluster.slug)
+    frozen = Cluster.objects.filter(pk=cluster.pk, frozen_at=None)
+    changed = bool(frozen.update(frozen_at=Now(), frozen_why=actor.why[:500]))
+    queue.kick_on_commit("drain", cluster.pk)
+    return changed
+
+
+@transaction.atomic
+def unfreeze(actor: Actor, cluster: Cluster) -> bool:
+    """The inverse of `freeze`."""
+    write_down(actor, Act.Kind.UNFREEZE, cluster.name, cluster=cluster.slug)
+    frozen = Cluster.objects.filter(pk=cluster.pk, frozen_at__isnull=False)
+    changed = bool(frozen.update(frozen_at=None, frozen_why=""))
+    queue.kick_on_commit("drain", cluster.pk)
+    return changed
+
+
+# --- the console itself ---------------------------------------------------------------------------------
+
+
+@transaction.atomic
+def make_read_only(actor: Actor) -> None:
+    """Refuse every change by anybody but the console's admins; running jobs and workers go on."""
+    write_down(actor, Act.Kind.READ_ONLY, "")
+    ReadOnly.objects.update_or_create(one=True, defaults={"why": actor.why[:500], "by": actor.user})
+
+
+@transaction.atomic
+def make_writable(actor: Actor) -> None:
+    """The inverse of `make_read_only`."""
+    write_down(actor, Act.Kind.READ_WRITE, "")
+    ReadOnly.objects.all().delete()
+
+
+# --- one person -----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Presence:
+    """Everything of one person that can be ended."""
+
+    jobs: int
+    sessions: int
+    tokens: int
+    ssh_keys: int
+    entries: int
+    visits: int
+
+
+def presence_of(person: User) -> Presence:
+    """How much there is of each."""
+    return Presence(
+        jobs=_jobs_of(person).count(),
+        sessions=len(_sessions_of(person)),
+        tokens=_tokens_of(person).count(),
+        ssh_keys=SshKey.objects.filter(user=person).count(),
+        entries=entries.open_entries().filter(user=person).count(),
+        visits=EndpointVisit.objects.filter(user=person).count(),
+    )
+
+
+def end_everything(actor: Actor, person: User, *, disable: bool) -> Presence:
+    """End all that the person has here and, with `disable`, let them in no more; what was ended.
+
+    Ways in go first, so that nothing new begins meanwhile.  Repeating it ends what is left.
+    """
+    found = presence_of(person)
+    ended = {name: getattr(found, name) for name in found.__dataclass_fields__}
+    with transaction.atomic():
+        write_down(
+            actor,
+            Act.Kind.END_PERSON,
+            person.get_username(),
+            disabled=disable,
+            **ended,
+        )
+        if disable:
+            User.objects.filter(pk=person.pk).update(is_active=False)
+        Session.objects.filter(pk__in=_sessions_of(person)).delete()
+        _tokens_of(person).update(revoked_at=Now())
+        EndpointVisit.objects.filter(user=person).delete()
+        entries.ask_end(entries.open_entries().filter(user=person), actor.user)
+        SshKey.objects.filter(user=person).delete()
+    for job in _jobs_of(person).iterator():
+        services.stop(actor.user, job, why=actor.why)
+    return found
+
+
+def _jobs_of(person: User) -> QuerySet[Job]:
+    ended = [state.value for state in (*FINAL, State.LOST)]
+    return Job.objects.filter(owner=person, deleted_at=None).exclude(state__in=ended)
+
+
+def _tokens_of(person: User) -> QuerySet[AccessToken]:
+    return AccessToken.objects.filter(user=person, revoked_at=None, expires_at__gt=Now())
+
+
+def _sessions_of(person: User) -> list[str]:
+    """Their sign-ins: a session says whose it is only inside, so each that lasts is looked at."""
+    rows = Session.objects.filter(expire_date__gt=timezone.now()).iterator()
+    wanted = str(person.pk)
+    return [row.pk for row in rows if row.get_decoded().get("_auth_user_id") == wanted]
+
+
+# --- one node -------------------------------------------------------------------------------------------
+
+
+def jobs_on(node: Node) -> list[Job]:
+    """The jobs that hold something on the node, with their owners."""
+    uses = reports.nodes_of([node.cluster])
+    holders = {each.holder for use in uses if use.node.pk == node.pk for each in use.holdings}
+    ids = Attempt.objects.filter(key__in=holders).values_list("job_id", flat=True)
+    return list(Job.objects.filter(pk__in=list(ids)).select_related("owner").order_by("pk"))
+
+
+@transaction.atomic
+def tell_owners(actor: Actor, node: Node, text: str) -> Sequence[Job]:
+    """Let those who have a job on the node know; the jobs it was about."""
+    jobs = jobs_on(node)
+    owners = {job.owner for job in jobs}
+    write_down(actor, Act.Kind.TELL_OWNERS, node.name, text=text, owners=len(owners), jobs=len(jobs))
+    for job in jobs:
+        params = {"node": node.name, "why": text}
+        transitions.record(job, Event.Kind.TOLD, params=params, actor=actor.user)
+        transitions.tell(job)
+    tell_people(owners, f"{node.name}: {text}")
+    return jobs
+
+
+def tell_people(people: Iterable[User], text: str) -> None:
+    """Show each of them `text` on every page for a day."""
+    until = timezone.now() + TOLD_FOR
+    Banner.objects.bulk_create(
+        Banner(level=Banner.Level.WARN, person=person, text=text[:500], until_at=until) for person in people
+    )
+
+
+# --- one job --------------------------------------------------------------------------------------------
+
+
+@transaction.atomic
+def settle(actor: Actor, job: Job, state: State) -> None:
+    """Say how a lost job ended.  Raises NotLost."""
+    write_down(actor, Act.Kind.SETTLE, str(job), job=job.public_id, state=state.value)
+    services.settle(actor.user, job, state, actor.why)

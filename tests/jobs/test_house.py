@@ -1,0 +1,288 @@
+"""What an admin does to the whole house: who may, what follows, and what is written down."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import timedelta
+
+import pytest
+from django.contrib.sessions.models import Session
+from django.test import Client
+from django.utils import timezone
+
+from jobs import house, reconcile, services, waiting
+from jobs.house import Actor
+from jobs.models import EndpointVisit, Entry, Event, Job, SshKey
+from jobs.states import ReasonCode, State
+from quotas import ledger, tokens
+from quotas.amounts import Amounts
+from quotas.models import Act, Banner, Cluster, Maintenance, Quota, ReadOnly, Request, Reservation, Role, User
+from tests.factories import attempt_of, make_endpoint, make_job, make_membership, make_user, task_of
+from tests.jobs.conftest import Place, queued, spec
+from tests.jobs.engine import MemoryEngine
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def root(db: None) -> User:
+    return make_user("root", admin=True)
+
+
+def acting(user: User, why: str = "the switch burns") -> Actor:
+    return Actor(user, "192.0.2.7", why)
+
+
+def told(job: Job) -> str:
+    job.refresh_from_db()
+    waiting.tell([job])
+    return waiting.reason_of(job).code
+
+
+ACTS: dict[str, Callable[[Actor, Place], object]] = {
+    "freeze": lambda actor, place: house.freeze(actor, place.cluster),
+    "unfreeze": lambda actor, place: house.unfreeze(actor, place.cluster),
+    "read_only": lambda actor, _place: house.make_read_only(actor),
+    "read_write": lambda actor, _place: house.make_writable(actor),
+    "end_person": lambda actor, place: house.end_everything(actor, place.owner, disable=True),
+    "tell_owners": lambda actor, place: house.tell_owners(actor, place.node, "it reboots"),
+    "settle": lambda actor, place: house.settle(
+        actor, make_job(State.LOST, quota=place.quota, owner=place.owner), State.FAILED
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", ACTS)
+def test_each_act_is_written_down_with_who_when_from_where_and_why(
+    kind: str, place: Place, root: User
+) -> None:
+    ACTS[kind](acting(root), place)
+    row = Act.objects.get()
+    assert (row.kind, row.by, row.address, row.why) == (kind, root, "192.0.2.7", "the switch burns")
+    assert row.at <= timezone.now()
+
+
+@pytest.mark.parametrize("who", ["stranger", "member", "workspace admin", "staff", "disabled admin"])
+@pytest.mark.parametrize("kind", ACTS)
+def test_nobody_else_may(kind: str, who: str, place: Place) -> None:
+    user = make_user("someone", is_staff=who == "staff")
+    if who in {"member", "workspace admin"}:
+        make_membership(user, place.workspace, Role.ADMIN if "admin" in who else Role.DEVELOPER)
+    if who == "disabled admin":
+        user = make_user("gone", admin=True, is_active=False)
+    with pytest.raises(services.Forbidden):
+        ACTS[kind](acting(user), place)
+    place.owner.refresh_from_db()
+    assert place.owner.is_active
+    assert not Act.objects.exists()
+
+
+def test_what_was_done_stays_as_it_was_written(root: User, place: Place) -> None:
+    house.freeze(acting(root), place.cluster)
+    row = Act.objects.get()
+    for change in (row.save, row.delete, Act.objects.all().delete, lambda: Act.objects.update(why="")):
+        with pytest.raises(TypeError):
+            change()
+
+
+# --- admission ------------------------------------------------------------------------------------------
+
+
+def test_nothing_starts_on_a_frozen_cluster_until_it_is_let_go(
+    place: Place, root: User, engine: MemoryEngine
+) -> None:
+    running, job = queued(place), queued(place)
+    services.hold(place.owner, job)
+    reconcile.drain(place.cluster.pk)
+    running.refresh_from_db()
+    assert house.freeze(acting(root), place.cluster)
+    assert not house.freeze(acting(root), place.cluster)
+    services.release(place.owner, job)
+    reconcile.drain(place.cluster.pk)
+    assert told(job) == ReasonCode.FROZEN
+    assert waiting.reason_of(job).params["because"] == "the switch burns"
+    running.refresh_from_db()
+    assert running.state == State.PENDING
+    assert house.unfreeze(acting(root), Cluster.objects.get(pk=place.cluster.pk))
+    reconcile.drain(place.cluster.pk)
+    job.refresh_from_db()
+    assert job.state == State.PENDING
+
+
+@pytest.mark.parametrize("everywhere", [True, False])
+def test_a_maintenance_keeps_longer_jobs_from_starting(
+    everywhere: bool, place: Place, engine: MemoryEngine
+) -> None:
+    now = timezone.now()
+    Maintenance.objects.create(
+        cluster=None if everywhere else place.cluster,
+        text="new disks",
+        from_at=now + timedelta(hours=1),
+        until_at=now + timedelta(hours=2),
+    )
+    long, short = (queued(place, spec(time_limit_s=seconds)) for seconds in (7200, 600))
+    reconcile.drain(place.cluster.pk)
+    assert told(long) == ReasonCode.MAINTENANCE
+    short.refresh_from_db()
+    assert short.state == State.PENDING
+
+
+def test_a_maintenance_that_is_only_announced_keeps_nothing(place: Place, engine: MemoryEngine) -> None:
+    now = timezone.now()
+    Maintenance.objects.create(
+        text="x", from_at=now, until_at=now + timedelta(hours=2), keeps_free=False, cluster=place.cluster
+    )
+    job = queued(place)
+    reconcile.drain(place.cluster.pk)
+    job.refresh_from_db()
+    assert job.state == State.PENDING
+
+
+# --- a person -------------------------------------------------------------------------------------------
+
+
+def test_everything_of_one_person_ends_and_of_nobody_else(place: Place, root: User) -> None:
+    other = make_user("bob")
+    mine, his = (make_job(State.RUNNING, owner=user, quota=place.quota) for user in (place.owner, other))
+    waits = queued(place)
+    clients = {}
+    for user, job in ((place.owner, mine), (other, his)):
+        clients[user.username] = Client()
+        clients[user.username].force_login(user)
+        tokens.issue(user, scopes=["read"], lifetime=timedelta(days=1))
+        SshKey.objects.create(user=user, fingerprint=f"SHA256:{user}")
+        Entry.objects.create(user=user, task=task_of(job), kind="ssh")
+        endpoint = make_endpoint(task_of(job))
+        EndpointVisit.objects.create(user=user, endpoint=endpoint, secret=user.username)
+    before = house.presence_of(place.owner)
+    assert before == house.Presence(jobs=2, sessions=1, tokens=1, ssh_keys=1, entries=1, visits=1)
+    theirs = house.presence_of(other)
+    assert house.end_everything(acting(root), place.owner, disable=False) == before
+    waits.refresh_from_db()
+    assert waits.state == State.STOPPED
+    attempt = attempt_of(mine)
+    assert (attempt.end_kind, attempt.end_by, attempt.end_why) == ("admin_stop", root, "the switch burns")
+    left = house.presence_of(place.owner)
+    assert (left.sessions, left.tokens, left.ssh_keys, left.visits) == (0, 0, 0, 0)
+    assert Entry.objects.get(user=place.owner).end_asked_by == root
+    assert house.presence_of(other) == theirs
+    assert clients["alice"].get("/").status_code == 302
+    assert clients["bob"].get("/").status_code == 200
+    place.owner.refresh_from_db()
+    assert place.owner.is_active
+    assert Act.objects.get().params["jobs"] == 2
+
+
+def test_an_account_may_be_disabled_with_it(place: Place, root: User) -> None:
+    house.end_everything(acting(root), place.owner, disable=True)
+    place.owner.refresh_from_db()
+    assert not place.owner.is_active
+    assert Session.objects.count() == 0
+
+
+# --- a node ---------------------------------------------------------------------------------------------
+
+
+def test_owners_on_a_node_are_told_on_their_pages_and_in_their_jobs(place: Place, root: User) -> None:
+    job, elsewhere = queued(place), queued(place)
+    for each, node in ((job, place.node.name), (elsewhere, "another")):
+        request = Request.objects.get(holder=attempt_of(each).key)
+        ledger.reserve(request, [(node, Amounts(1000, 1024))])
+    assert house.tell_owners(acting(root), place.node, "it reboots at noon") == [job]
+    banner = Banner.objects.get()
+    assert (banner.person, banner.text) == (place.owner, "memory-1: it reboots at noon")
+    assert banner.until_at is not None
+    told = Event.objects.get(kind=Event.Kind.TOLD)
+    assert (told.job, told.actor, told.params["why"]) == (job, root, "it reboots at noon")
+
+
+# --- a lost job -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("state", [State.SUCCEEDED, State.FAILED, State.STOPPED])
+def test_a_lost_job_is_settled_by_hand_and_what_it_held_is_free(
+    state: State, place: Place, root: User
+) -> None:
+    job = make_job(State.LOST, owner=place.owner, quota=place.quota)
+    attempt = attempt_of(job)
+    request = ledger.ask(
+        attempt.key, quota=place.quota, owner=place.owner, parts=[], priority=1, declared_s=None
+    )
+    ledger.reserve(request, [("memory-1", Amounts(1000, 1024))])
+    house.settle(acting(root), job, state)
+    job.refresh_from_db()
+    attempt.refresh_from_db()
+    assert (job.state, attempt.live) == (state, False)
+    assert not Reservation.objects.filter(active=True).exists()
+    event = Event.objects.get(job=job, kind=Event.Kind.ENDED)
+    assert (event.actor, event.params["because"]) == (root, "the switch burns")
+    with pytest.raises(services.NotLost):
+        house.settle(acting(root), job, State.FAILED)
+    assert Act.objects.count() == 1, "an act that was refused was not done"
+
+
+def test_only_a_lost_job_is_settled(place: Place, root: User) -> None:
+    job = make_job(State.RUNNING, owner=place.owner, quota=place.quota)
+    with pytest.raises(services.NotLost):
+        house.settle(acting(root), job, State.FAILED)
+
+
+# --- the queue ------------------------------------------------------------------------------------------
+
+
+def test_priority_is_changed_where_the_job_waits(place: Place, root: User) -> None:
+    job = queued(place)
+    assert services.prioritise(root, job, 7, why="deadline")
+    assert not services.prioritise(root, job, 7)
+    job.refresh_from_db()
+    assert (job.priority, Request.objects.get().priority) == (7, 7)
+    event = Event.objects.get(kind=Event.Kind.PRIORITISED)
+    assert event.params == {"before": 1, "after": 7, "why": "deadline"}
+    with pytest.raises(services.NotWaiting):
+        services.prioritise(root, make_job(State.RUNNING, quota=place.quota), 7)
+    with pytest.raises(services.Forbidden):
+        services.prioritise(place.owner, job, 9)
+
+
+def beside(place: Place, **columns: object) -> Quota:
+    fields = {"workspace": place.workspace, "cluster": place.cluster, "slug": "other", "name": "Other"}
+    return Quota.objects.create(**{**fields, **columns})
+
+
+def test_a_waiting_job_is_moved_to_another_quota(place: Place, root: User) -> None:
+    job, there = queued(place), beside(place)
+    assert services.move(root, job, there)
+    assert not services.move(root, job, there)
+    job.refresh_from_db()
+    assert (job.quota, Request.objects.get().quota) == (there, there)
+    assert Event.objects.get(kind=Event.Kind.MOVED).params["after"] == "Other"
+    with pytest.raises(services.Forbidden):
+        services.move(place.owner, job, place.quota)
+    with pytest.raises(services.NotWaiting):
+        services.move(root, make_job(State.RUNNING, quota=place.quota), there)
+
+
+@pytest.mark.parametrize("wrong", ["workspace", "closed", "small", "not a member"])
+def test_a_job_is_not_moved_where_it_may_not_be_or_never_fits(wrong: str, place: Place, root: User) -> None:
+    job = queued(place)
+    columns: dict[str, dict[str, object]] = {
+        "workspace": {"workspace": make_job(State.RUNNING).workspace},
+        "closed": {"accepts_jobs": False},
+        "small": {"cpu_milli": 1},
+        "not a member": {},
+    }
+    there = beside(place, **columns[wrong])
+    if wrong == "not a member":
+        place.owner.memberships.all().delete()
+    with pytest.raises(services.NoRoomThere):
+        services.move(root, job, there)
+    job.refresh_from_db()
+    assert job.quota == place.quota
+
+
+def test_the_console_is_read_only_while_there_is_a_row(root: User) -> None:
+    house.make_read_only(acting(root, "the database moves"))
+    house.make_read_only(acting(root, "it still moves"))
+    assert ReadOnly.objects.get().why == "it still moves"
+    house.make_writable(acting(root))
+    assert not ReadOnly.objects.exists()
