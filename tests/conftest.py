@@ -4,10 +4,12 @@ import atexit
 import os
 import shutil
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import django
 import pytest
+from django.utils import translation
 from hypothesis import HealthCheck
 from hypothesis import settings as hypothesis_settings
 
@@ -41,6 +43,13 @@ def pytest_configure() -> None:
 
     settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
     settings.STORAGES["staticfiles"] = {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"}
+
+
+@pytest.fixture(autouse=True)
+def _in_english() -> Iterator[None]:
+    """A page asked for in another language leaves that language to the thread, and to the next test."""
+    yield
+    translation.deactivate()
 
 
 @pytest.hookimpl(optionalhook=True)
