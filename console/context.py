@@ -11,7 +11,7 @@ from django.utils.translation import gettext as _
 
 from console.banners import notices
 from jobs.notices import reading
-from quotas.access import workspaces_of
+from quotas.access import administered_by, workspaces_of
 from quotas.models import User
 
 MOST_WORKSPACES = 200
@@ -45,6 +45,8 @@ def navigation(request: HttpRequest) -> list[dict[str, Any]]:
         ("quotas", _("Quotas"), "chart-line", "g q"),
         ("settings", _("Settings"), "settings", "g s"),
     ]
+    if administered_by(request.user).exists():
+        listed.insert(-1, ("audit", _("Audit"), "history", "g u"))
     if request.user.is_staff:
         listed.append(("admin:index", _("Administration"), "shield-lock", "g a"))
     here = request.resolver_match.url_name if request.resolver_match else ""

@@ -65,6 +65,7 @@ REDIS_URL = config.REDIS_URL or private_redis(CONSOLE_HOME, KEYS.redis)
 # --- Django ---------------------------------------------------------------------------------------
 
 INSTALLED_APPS = [
+    "auditlog",  # before ours: its page in the admin makes way for our own
     "console",
     "jobs",
     "quotas",
@@ -94,6 +95,7 @@ MIDDLEWARE = [
     "django.middleware.csrf.CsrfViewMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
     "console.middleware.person_settings",
+    "console.middleware.whence",
     "console.readonly.read_only",
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
@@ -159,6 +161,23 @@ AXES_LOCKOUT_PARAMETERS = [["username", "ip_address"]]
 AXES_RESET_ON_SUCCESS = True
 AXES_VERBOSE = False
 AXES_LOCKOUT_TEMPLATE = "console/locked_out.html"
+AXES_HANDLER = "console.signins.Told"
+
+env.group("Audit")
+CONSOLE_AUDIT_DAYS = env.integer(
+    "CONSOLE_AUDIT_DAYS", 1095, "Changes stay in the audit trail so long; 0 keeps them for ever.", unit="days"
+)
+CONSOLE_AUDIT_REFUSED_DAYS = env.integer(
+    "CONSOLE_AUDIT_REFUSED_DAYS",
+    90,
+    "Refusals and failed sign-ins stay there so long; 0 keeps them for ever.",
+    unit="days",
+)
+AUDITLOG_LOGENTRY_MODEL = "quotas.AuditEntry"
+AUDITLOG_STORE_JSON_CHANGES = True
+AUDITLOG_USE_FK_STRING_REPRESENTATION = True
+# Its own table is not made: the one above stands in its place.
+MIGRATION_MODULES = {"auditlog": None}
 
 # --- The browser ----------------------------------------------------------------------------------
 
@@ -332,6 +351,7 @@ CELERY_BEAT_SCHEDULE: dict[str, dict[str, Any]] = {
     "logs": _every(TIDY_SECONDS, "sweep_logs", "logs"),
     "notices": _every(NOTICES_SECONDS, "notices", "notices"),
     "usage": _every(USAGE_SECONDS, "roll_up", "logs"),
+    "audit": _every(3600, "tidy_audit", "logs"),
 }
 
 # --- Endpoints of jobs ----------------------------------------------------------------------------

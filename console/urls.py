@@ -7,7 +7,7 @@ from django.views.decorators.cache import cache_control
 from django.views.i18n import JavaScriptCatalog
 
 from console import health, metrics
-from console.views import home, people, search, settings, ssh_keys, tokens
+from console.views import audit, home, people, search, settings, ssh_keys, tokens
 
 urlpatterns = [
     path("livez", health.livez, name="livez"),
@@ -25,6 +25,8 @@ urlpatterns = [
     path("theme", people.set_theme, name="set_theme"),
     path("jsi18n", cache_control(max_age=3600)(JavaScriptCatalog.as_view()), name="jsi18n"),
     path("banners/<int:pk>/dismiss", people.dismiss_banner, name="banner_dismiss"),
+    path("audit/", audit.audit_trail, name="audit"),
+    path("audit/export", audit.audit_export, name="audit_export"),
     path("search", search.search, name="search"),
     path("settings", settings.settings, name="settings"),
     path("settings/keys", ssh_keys.new_key, name="ssh_key_new"),

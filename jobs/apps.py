@@ -12,3 +12,10 @@ class JobsConfig(AppConfig):
     name = "jobs"
     verbose_name = _("Jobs")
     default_auto_field = "django.db.models.BigAutoField"
+
+    def ready(self) -> None:
+        from jobs.models import PersonalSecret, SshKey  # noqa: PLC0415  # there are models from here on
+        from quotas import audit  # noqa: PLC0415
+
+        audit.follow(PersonalSecret, masked=("ciphertext",))
+        audit.follow(SshKey, without=("last_used_at",))

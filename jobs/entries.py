@@ -19,8 +19,11 @@ from django.db.models.functions import Now
 
 from jobs.models import Entry, Event, Job, SshKey, Task
 from jobs.states import TERMINAL, State, TaskState
+from quotas import audit, origin
 from quotas.access import Verb, can, is_active
-from quotas.models import User
+from quotas.models import Action, User
+from quotas.models import Way as Came
+from quotas.origin import Origin
 from quotas.sessions import person_of
 
 STALE_SECONDS: Final = 180
@@ -110,7 +113,8 @@ def begin(user: User, task: Task, way: Way) -> Entry:
         raise Shut("full_person")
     if open_entries().count() >= settings.CONSOLE_ENTRIES:
         raise Shut("full")
-    with transaction.atomic():
+    came = Origin(Came.SSH if way.kind == Entry.Kind.SSH else Came.PAGE, address=way.address, user=user)
+    with origin.of(came), transaction.atomic():
         entry = Entry.objects.create(
             user=user,
             task=task,
@@ -120,6 +124,9 @@ def begin(user: User, task: Task, way: Way) -> Entry:
             session_key=way.session_key,
         )
         _tell(entry, Event.Kind.ENTERED, user, address=way.address)
+        job = task.attempt.job
+        details = {"role": task.role, "index": task.index, "way": way.kind}
+        audit.log(Action.ENTER, job, details=details, name=job.public_id)
     return entry
 
 

@@ -25,12 +25,12 @@ from jobs.faults import fault
 from jobs.models import Attempt, Event, Job, JobFile, JobSecret, Visibility
 from jobs.spec import Bid, Idle, JobSpec, Resources
 from jobs.states import END_REASON, LIVE, SETTLED, EndKind, Reason, ReasonCode, State
-from quotas import gputypes, ledger, snapshot
+from quotas import audit, gputypes, ledger, snapshot
 from quotas.access import Verb, administers, can, may_submit, may_submit_in
 from quotas.admission import Shape, Waiting
 from quotas.admission.ceilings import NONE, over
 from quotas.amounts import Amounts, total
-from quotas.models import Quota, Source, User
+from quotas.models import Action, Quota, Source, User
 
 STOP_TRIES: Final = 5
 """A stop that meets a worker's change of the same job looks again, at most this often."""
@@ -332,7 +332,8 @@ def _hold(user: User, job: Job, change: Callable[[str], bool], kind: Event.Kind)
             raise NotWaiting
         code = ReasonCode.HELD if kind is Event.Kind.HELD else ReasonCode.NEW
         transitions.explain(job, Reason(code))
-        transitions.record(job, kind, actor=user)
+        held = kind is Event.Kind.HELD
+        transitions.record(job, kind, actor=user, changes={"held": (not held, held)})
         transitions.tell(job)
         queue.kick_on_commit("drain", job.cluster_id)
 
@@ -486,7 +487,13 @@ def share(user: User, job: Job, visibility: Visibility) -> None:
     _require(user, Verb.CONTROL, job)
     with transaction.atomic():
         Job.objects.filter(pk=job.pk).update(visibility=visibility)
-        transitions.record(job, Event.Kind.SHARED, params={"visibility": visibility}, actor=user)
+        transitions.record(
+            job,
+            Event.Kind.SHARED,
+            params={"visibility": visibility},
+            actor=user,
+            changes={"visibility": (job.visibility, visibility)},
+        )
         transitions.tell(job)
 
 
@@ -501,6 +508,7 @@ def delete(user: User, job: Job) -> None:
             raise StillRunning
         for attempt in Attempt.objects.filter(job=job):
             ledger.close(attempt.key)
+        audit.log(Action.DELETE, job, details={"state": job.state}, actor=user, name=job.public_id)
         transitions.tell(job)
 
 

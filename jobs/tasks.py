@@ -6,7 +6,7 @@ from celery import shared_task
 
 from jobs import queue, reconcile, tidy
 from jobs.notices import routing
-from quotas import usage
+from quotas import trail, usage
 from quotas.models import Cluster
 
 
@@ -64,6 +64,12 @@ def sweep_inventories() -> None:
 def roll_up() -> None:
     """Write down what was held in each hour that is over."""
     usage.roll_up()
+
+
+@shared_task
+def tidy_audit() -> None:
+    """Remove what the audit trail has kept long enough."""
+    trail.tidy()
 
 
 @shared_task

@@ -28,12 +28,22 @@ from jobs.states import (
     State,
     sources_of,
 )
-from quotas import encryption, ledger
-from quotas.models import User
+from quotas import audit, encryption, ledger
+from quotas.models import Action, User
 
 EXPLAINED_AT_ONCE: Final = 500
 TOLD_BY_NAME: Final = 200
 """Watchers of single jobs hear of more than this many changes at once by the queue's own name."""
+
+
+_AUDITED: Final = {
+    Event.Kind.SUBMITTED: Action.SUBMIT,
+    Event.Kind.END_WANTED: Action.STOP,
+    Event.Kind.HELD: Action.HOLD,
+    Event.Kind.RELEASED: Action.RELEASE,
+    Event.Kind.SHARED: Action.SHARE,
+}
+"""What people do with jobs, as the audit trail calls it."""
 
 
 class Overtaken(Exception):
@@ -114,13 +124,23 @@ def explain_waiting(jobs: Sequence[Job], reason: Reason) -> None:
 
 
 def record(
-    job: Job, kind: Event.Kind, *, params: Mapping[str, Any] | None = None, actor: User | None = None
+    job: Job,
+    kind: Event.Kind,
+    *,
+    params: Mapping[str, Any] | None = None,
+    actor: User | None = None,
+    changes: Mapping[str, Any] | None = None,
 ) -> None:
-    """Write an event of the job's current attempt, and what it gives to tell people."""
+    """Write an event of the job's current attempt, and what it gives to tell people.
+
+    What a person did stands in the audit trail too.
+    """
     Event.objects.create(
         job=job, kind=kind, params=dict(params or {}), attempt=job.attempt_number, actor=actor
     )
     outbox.of_event(job, kind, params or {}, actor)
+    if actor is not None and kind in _AUDITED:
+        audit.log(_AUDITED[kind], job, details=params, changes=changes, actor=actor, name=job.public_id)
 
 
 def tell(job: Job) -> None:

@@ -12,3 +12,8 @@ class QuotasConfig(AppConfig):
     name = "quotas"
     verbose_name = _("Workspaces and quotas")
     default_auto_field = "django.db.models.BigAutoField"
+
+    def ready(self) -> None:
+        from quotas import followed  # noqa: PLC0415  # there are models from here on
+
+        followed.begin()

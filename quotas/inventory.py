@@ -11,9 +11,9 @@ from django.db import transaction
 from django.db.models import QuerySet
 from django.db.models.functions import Now
 
-from quotas import gputypes
+from quotas import audit, gputypes
 from quotas.amounts import Amounts
-from quotas.models import Cluster, Node, NodeState, Reservation, User
+from quotas.models import Action, Cluster, Node, NodeState, Reservation, User
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +74,20 @@ def decide(
 
     Cordoned and draining nodes start nothing; what runs on a draining one is moved elsewhere at `empty_by`.
     """
-    return nodes.update(state=state, state_why=why[:500], state_by=by, state_at=Now(), empty_by=empty_by)
+    new = {"state": str(state), "state_why": why[:500], "empty_by": empty_by}
+    with transaction.atomic():
+        before = list(nodes.select_for_update(of=("self",)).select_related("cluster"))
+        for node in before:
+            told(node, new, by=by)
+        Node.objects.filter(pk__in=[node.pk for node in before]).update(**new, state_by=by, state_at=Now())
+    return len(before)
+
+
+def told(node: Node, new: Mapping[str, Any], *, by: User | None = None) -> None:
+    """Tell the audit trail what is about to be decided about a node, where it is anything new."""
+    changes = {key: (getattr(node, key), value) for key, value in new.items() if getattr(node, key) != value}
+    if changes:
+        audit.log(Action.UPDATE, node, changes=changes, actor=by, name=f"{node.cluster.slug}/{node.name}")
 
 
 def raw_types(cluster_id: int) -> dict[str, str]:

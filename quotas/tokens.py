@@ -10,12 +10,14 @@ from datetime import timedelta
 from typing import Final
 
 from django.conf import settings
+from django.db import transaction
 from django.db.models import Q
 from django.db.models.functions import Now
 from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
-from quotas.models import AccessToken, User
+from quotas import audit
+from quotas.models import AccessToken, Action, User
 
 SCOPES: Final = {
     "read": _("read"),
@@ -75,4 +77,9 @@ def verify(token: str) -> AccessToken | None:
 
 def revoke(user: User, pk: int) -> bool:
     """End one of the person's own tokens; whether there was one."""
-    return bool(AccessToken.objects.filter(user=user, pk=pk, revoked_at=None).update(revoked_at=Now()))
+    with transaction.atomic():
+        token = AccessToken.objects.filter(user=user, pk=pk, revoked_at=None).first()
+        revoked = AccessToken.objects.filter(user=user, pk=pk, revoked_at=None).update(revoked_at=Now())
+        if token is not None and revoked:
+            audit.log(Action.UPDATE, token, changes={"revoked": (False, True)})
+    return bool(revoked)

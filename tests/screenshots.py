@@ -55,6 +55,7 @@ def pages(jobs: Mapping[str, str]) -> dict[str, str]:
         "draft-versions": "/drafts/1/versions",
         "nodes": "/nodes/",
         "quotas": "/quotas/",
+        "audit": "/audit/",
         "settings": "/settings",
         "not-found": "/nowhere",
         "admin": "/admin/",

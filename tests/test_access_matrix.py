@@ -41,6 +41,7 @@ class Audience(Enum):
     READERS = "the owner, the workspace's admins; members if the job is public"
     CONTROLLERS = "the owner and the workspace's admins"
     MINE = "the owner of the draft or token alone"
+    KEEPERS = "admins of a workspace"
     STAFF = "the console's admins"
 
 
@@ -52,6 +53,7 @@ E, S, L, R, C, M = (
     Audience.CONTROLLERS,
     Audience.MINE,
 )
+K = Audience.KEEPERS
 
 ADDRESSES: dict[str, tuple[str, Audience]] = {
     "livez": ("get", E),
@@ -66,6 +68,8 @@ ADDRESSES: dict[str, tuple[str, Audience]] = {
     "banner_dismiss": ("post", S),
     "home": ("get", S),
     "search": ("get", S),
+    "audit": ("get", K),
+    "audit_export": ("get", K),
     "settings": ("get", S),
     "ssh_key_new": ("post", S),
     "ssh_key_remove": ("post", M),
@@ -139,6 +143,7 @@ LET_IN: dict[Audience, frozenset[str]] = {
     Audience.READERS: frozenset({"owner", "manager", "admin"}),
     Audience.CONTROLLERS: frozenset({"owner", "manager", "admin"}),
     Audience.MINE: frozenset({"owner"}),
+    Audience.KEEPERS: frozenset({"manager", "admin"}),
 }
 
 
@@ -244,6 +249,8 @@ def expected(audience: Audience, who: str) -> str:
         return "in"
     if who == "anonymous":
         return "sign in"
+    if audience is Audience.KEEPERS:
+        return "refused"
     return "hidden" if who == "stranger" or audience is Audience.MINE else "refused"
 
 

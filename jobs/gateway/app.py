@@ -74,6 +74,8 @@ class Gateway:
         elif standing.door is Door.STRANGER and request.wants_page:
             await answer(scope, send, entry.to_console(request, request.target))
         else:
+            if standing.door is Door.FORBIDDEN:
+                await aside(visits.refused, request.slug, request.client, standing.person)
             await answer(scope, send, entry.say(SAYS[standing.door], request, standing))
 
     async def _pass(

@@ -43,9 +43,10 @@ def to_console(request: Asked, then: str | None, console: str | None = None) -> 
 
 
 async def _enter(request: Asked, ticket: str, then: str) -> Reply:
-    entered = await aside(visits.enter, request.slug, ticket, request.cookies.browsers)
+    entered = await aside(visits.enter, request.slug, ticket, request.cookies.browsers, request.client)
     if entered is None:
         log.info("endpoint_refused", endpoint=request.slug, client=request.client)
+        await aside(visits.refused, request.slug, request.client)
         return say(pages.STALE, request)
     return pages.redirect(_with_token(then, entered.token), cookies.set_visit(entered.secret))
 

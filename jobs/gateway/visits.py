@@ -15,14 +15,16 @@ from typing import Final
 
 import structlog
 from django.conf import settings
+from django.db import transaction
 from django.db.models.functions import Now
 
 from jobs.gateway.cookies import digest, new_secret
 from jobs.models import Endpoint, EndpointVisit, Task
 from jobs.states import TASK_TERMINAL, TERMINAL, State, TaskState
-from quotas import encryption
+from quotas import audit, encryption, origin
 from quotas.access import Verb, can
-from quotas.models import User
+from quotas.models import Action, User, Way
+from quotas.origin import Origin
 from quotas.sessions import person_of
 
 log = structlog.get_logger(__name__)
@@ -78,10 +80,10 @@ def give_ticket(user: User, session_key: str, endpoint: Endpoint, browser: str) 
     return ticket
 
 
-def enter(slug: str, ticket: str, browsers: Collection[str]) -> Entered | None:
+def enter(slug: str, ticket: str, browsers: Collection[str], client: str = "") -> Entered | None:
     """Take the ticket; None when it is used, too old, another endpoint's or another browser's.
 
-    `browsers` are the secrets that the browser holds.
+    `browsers` are the secrets that the browser holds, `client` is where it is.
     """
     visit = (
         EndpointVisit.objects.filter(
@@ -103,8 +105,18 @@ def enter(slug: str, ticket: str, browsers: Collection[str]) -> Entered | None:
     if not first or standing(slug, [secret]).door in {Door.STRANGER, Door.FORBIDDEN}:
         return None
     attempt = visit.endpoint.task.attempt
+    came = Origin(Way.ENDPOINT, address=client, user=visit.user)
+    with origin.of(came), transaction.atomic():
+        audit.log(Action.ENTER, attempt.job, details={"endpoint": slug}, name=attempt.job.public_id)
     log.info("endpoint_entered", job=attempt.job.public_id, endpoint=slug, person=visit.user.get_username())
     return Entered(secret, _token(attempt.endpoint_token))
+
+
+def refused(slug: str, client: str, person: int = 0) -> None:
+    """Tell the audit trail that somebody may not pass, or came with a ticket that is worth nothing."""
+    user = User.objects.filter(pk=person).first() if person else None
+    came = Origin(Way.ENDPOINT, name="", address=client, user=user)
+    audit.denied(slug, action=Action.ENTER, came=came)
 
 
 def _token(encrypted: str) -> str:

@@ -8,6 +8,7 @@ from django.utils.translation import gettext_lazy as _
 
 from jobs.models.jobs import Job
 from quotas import encryption
+from quotas.models.audited import Audited
 
 
 class Secret(models.Model):
@@ -43,7 +44,7 @@ class JobSecret(Secret):
         constraints = (models.UniqueConstraint(fields=("job", "name"), name="one_job_secret"),)
 
 
-class PersonalSecret(Secret):
+class PersonalSecret(Audited, Secret):
     """A secret that a person keeps to name in jobs (HF_TOKEN …)."""
 
     owner = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="secrets")

@@ -8,9 +8,10 @@ from django.db.models.functions import Now
 from django.utils.translation import gettext_lazy as _
 
 from jobs.models.jobs import Job
+from quotas.models.audited import Audited
 
 
-class SshKey(models.Model):
+class SshKey(Audited):
     """A key of one person: for every job they may enter, or with `job` for that one alone.
 
     `fingerprint` is SHA-256 of the key as OpenSSH writes it; no two people have the same key, so that it says

@@ -27,7 +27,10 @@ from jobs.shells.forward import Forwards
 from jobs.shells.guard import Guard
 from jobs.shells.house import House
 from jobs.shells.inside import Inside
-from quotas.models import User
+from quotas import audit
+from quotas.models import Action, User
+from quotas.models import Way as Came
+from quotas.origin import Origin
 
 log = structlog.get_logger(__name__)
 
@@ -71,6 +74,12 @@ def known(name: str, fingerprint: str) -> Known | None:
     return Known(key.user, key, task) if entries.may_enter(key.user, task) else None
 
 
+def refused(name: str, address: str, tries: int) -> None:
+    """Tell the audit trail that a connection ended without a key that opens anything.  Blocks."""
+    came = Origin(Came.SSH, name="", address=address)
+    audit.denied(name, action=Action.ENTER, details={"keys": tries}, came=came)
+
+
 class Door(asyncssh.SSHServer):
     """One connection."""
 
@@ -79,6 +88,7 @@ class Door(asyncssh.SSHServer):
         self._address = ""
         self._admitted = self._in = False
         self._tries = 0
+        self._name = ""
         self._forwards = Forwards()
         self._known: Known | None = None
         self._inside: asyncio.Future[Inside] = asyncio.get_running_loop().create_future()
@@ -94,6 +104,8 @@ class Door(asyncssh.SSHServer):
     def connection_lost(self, exc: Exception | None) -> None:
         if self._admitted:
             self._guard.gone(self._address, known=self._in)
+            if self._tries and not self._in:
+                _later(aside(refused, self._name, self._address, self._tries))
         if not self._inside.done():
             self._inside.cancel()
         elif not self._inside.cancelled() and self._inside.exception() is None:
@@ -107,6 +119,7 @@ class Door(asyncssh.SSHServer):
 
     async def validate_public_key(self, username: str, key: asyncssh.SSHKey) -> bool:
         self._known = None
+        self._name = username
         self._tries += 1
         if self._tries > MOST_TRIES:
             self._conn.disconnect(asyncssh.DISC_NO_MORE_AUTH_METHODS_AVAILABLE, "Too many keys")

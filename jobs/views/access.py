@@ -7,6 +7,7 @@ from django.http import Http404
 from django.utils.translation import gettext as _
 
 from jobs.models import Job
+from quotas import audit
 from quotas.access import Verb, can
 from quotas.models import User
 
@@ -19,8 +20,10 @@ def find_job(user: User, public_id: str, verb: Verb = Verb.READ) -> Job:
     rows = Job.objects.visible_to(user).select_related("owner", "workspace", "cluster", "quota")
     job = rows.filter(public_id=public_id).first()
     if job is None:
+        audit.denied(public_id, actor=user, details={"verb": verb})  # whether or not there is such a job
         raise Http404
     if verb is not Verb.LIST and not can(user, verb, job):  # whatever is visible may be listed
+        audit.denied(job.public_id, thing=job, actor=user, details={"verb": verb})
         raise PermissionDenied(refusal(verb, job))
     return job
 

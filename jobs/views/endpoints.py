@@ -13,7 +13,9 @@ from jobs.gateway import addresses, visits
 from jobs.models import Endpoint, Job
 from jobs.views.access import refusal
 from jobs.views.http import SignedIn, signed_in
+from quotas import audit
 from quotas.access import Verb, can
+from quotas.models import Action
 
 DIGEST = re.compile(r"[0-9a-f]{64}")
 
@@ -57,8 +59,10 @@ def _find(request: SignedIn, slug: str) -> Endpoint:
         .first()
     )
     if endpoint is None:
+        audit.denied(slug, action=Action.ENTER)  # whether or not there is such an endpoint
         raise Http404
     job = endpoint.task.attempt.job
     if not can(request.user, Verb.ENTER, job):
+        audit.denied(slug, action=Action.ENTER, thing=job)
         raise PermissionDenied(refusal(Verb.ENTER, job))
     return endpoint

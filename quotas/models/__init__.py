@@ -1,5 +1,6 @@
 """The rows of this application, one idea a module."""
 
+from quotas.models.audit import Action, AuditEntry, Way
 from quotas.models.clusters import Admission, Cluster, GpuType, Node, NodeState
 from quotas.models.house import Act, Banner, Maintenance, ReadOnly
 from quotas.models.limits import Period, Quota, Source
@@ -13,7 +14,9 @@ from quotas.models.workspaces import Membership, Role, Workspace
 __all__ = [
     "AccessToken",
     "Act",
+    "Action",
     "Admission",
+    "AuditEntry",
     "Banner",
     "Cluster",
     "GpuType",
@@ -32,5 +35,6 @@ __all__ = [
     "Standing",
     "UsageHour",
     "User",
+    "Way",
     "Workspace",
 ]

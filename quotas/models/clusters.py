@@ -6,6 +6,8 @@ from django.conf import settings
 from django.db import models
 from django.utils.translation import gettext_lazy as _
 
+from quotas.models.audited import Audited
+
 
 class Admission(models.TextChoices):
     """Who schedules (DESIGN section 6)."""
@@ -14,7 +16,7 @@ class Admission(models.TextChoices):
     ENGINE = "engine", _("The engine")
 
 
-class Cluster(models.Model):
+class Cluster(Audited):
     """A place where jobs run: the name of a backend, and its settings."""
 
     slug = models.SlugField(_("short name"), max_length=63, unique=True)
@@ -47,7 +49,7 @@ class Cluster(models.Model):
         return self.name
 
 
-class GpuType(models.Model):
+class GpuType(Audited):
     """A type of GPU under the one name that quotas, prices and pages use; `aliases` are its other names."""
 
     name = models.CharField(_("name"), max_length=64, unique=True)

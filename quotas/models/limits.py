@@ -9,6 +9,7 @@ from django.db import models
 from django.utils.translation import gettext_lazy as _
 
 from quotas.models import tree
+from quotas.models.audited import Audited
 from quotas.models.clusters import Cluster
 from quotas.models.workspaces import Workspace
 
@@ -33,7 +34,7 @@ class Period(models.TextChoices):
     MONTH = "month", _("Month")
 
 
-class Quota(models.Model):
+class Quota(Audited):
     """Ceilings; an empty field is no ceiling.  `gpus_by_type` bounds single types below `gpus`.
 
     What is held below a quota counts in it too: a job has to fit into its own quota and into everything

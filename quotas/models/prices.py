@@ -6,10 +6,11 @@ from django.core.validators import MaxValueValidator, MinValueValidator
 from django.db import models
 from django.utils.translation import gettext_lazy as _
 
+from quotas.models.audited import Audited
 from quotas.models.clusters import Cluster
 
 
-class SpotPrice(models.Model):
+class SpotPrice(Audited):
     """What preemptible resources cost on a cluster: at all times, or from one hour of the day to another.
 
     A row with hours goes before one without; hours are of the console's own time zone, `until_hour` is not

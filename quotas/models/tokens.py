@@ -6,8 +6,10 @@ from django.conf import settings
 from django.db import models
 from django.utils.translation import gettext_lazy as _
 
+from quotas.models.audited import Audited
 
-class AccessToken(models.Model):
+
+class AccessToken(Audited):
     """A token's digest; the token itself is shown once and kept nowhere.
 
     `prefix` finds the row, `digest` is an HMAC of the whole token under the console's key; `scopes` is

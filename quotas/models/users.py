@@ -8,8 +8,10 @@ from django.contrib.auth.models import AbstractUser
 from django.db import models
 from django.utils.translation import gettext_lazy as _
 
+from quotas.models.audited import Audited
 
-class User(AbstractUser):
+
+class User(Audited, AbstractUser):
     """Somebody who signs in.  Their primary key is their number at the engines and is never reused."""
 
     class Theme(models.TextChoices):

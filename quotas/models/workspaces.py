@@ -6,8 +6,10 @@ from django.conf import settings
 from django.db import models
 from django.utils.translation import gettext_lazy as _
 
+from quotas.models.audited import Audited
 
-class Workspace(models.Model):
+
+class Workspace(Audited):
     """People who work together; every job, quota and asset belongs to one."""
 
     slug = models.SlugField(_("short name"), max_length=63, unique=True)
@@ -33,7 +35,7 @@ class Role(models.TextChoices):
     ADMIN = "admin", _("Workspace admin")
 
 
-class Membership(models.Model):
+class Membership(Audited):
     """One person in one workspace, in one role."""
 
     workspace = models.ForeignKey(Workspace, models.CASCADE, related_name="memberships")

@@ -10,7 +10,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('quotas', '0003_cluster_addresses'),
+        ('quotas', '0004_audit_trail'),
     ]
 
     operations = [

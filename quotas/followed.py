@@ -1,0 +1,22 @@
+"""Which rows of this application the audit trail follows.
+
+Not those that only machines write: requests, reservations, what was held.  Nodes are seen anew every few
+seconds; what an admin decides about them is told by `quotas.inventory.decide`.
+"""
+
+from __future__ import annotations
+
+from quotas import audit
+from quotas.models import AccessToken, Cluster, GpuType, Membership, Quota, SpotPrice, User, Workspace
+
+
+def begin() -> None:
+    """Once, when the application is ready."""
+    audit.follow(Workspace)
+    audit.follow(Membership)
+    audit.follow(User, without=("last_login",), masked=("password",), links=("groups", "user_permissions"))
+    audit.follow(Cluster, without=("answered_at", "trouble"))
+    audit.follow(GpuType)
+    audit.follow(Quota)
+    audit.follow(SpotPrice)
+    audit.follow(AccessToken, without=("digest", "last_used_at"))

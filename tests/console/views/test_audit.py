@@ -1,0 +1,110 @@
+"""The page of the audit trail: whose, what is found, what is taken away."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from typing import Any
+
+import pytest
+
+from quotas import audit, origin
+from quotas.models import Action, AuditEntry, Role, Way
+from quotas.origin import Origin
+from tests.factories import make_membership, make_workspace
+from tests.jobs.views.conftest import People, browser, seen
+from tests.streams import taken
+
+
+@pytest.fixture
+def people(people: People) -> People:
+    """Bob has become an admin of another workspace, where the stranger is."""
+    elsewhere = make_workspace("lab", name="Laboratory")
+    make_membership(people.stranger, elsewhere, Role.ADMIN)
+    people.quota.gpus = 6
+    people.quota.save()
+    return people
+
+
+def test_an_admin_of_a_workspace_reads_that_workspaces(people: People) -> None:
+    text = seen(browser(people.manager).get("/audit/"))
+    assert "gpus: – → 6" in text
+    assert "Laboratory" not in text
+    other = seen(browser(people.stranger).get("/audit/"))
+    assert "Laboratory" in other
+    assert "gpus: – → 6" not in other
+
+
+def test_an_admin_of_the_console_reads_all_of_it(people: People) -> None:
+    text = seen(browser(people.admin).get("/audit/"))
+    assert "gpus: – → 6" in text
+    assert "Laboratory" in text
+
+
+@pytest.mark.parametrize("address", ["/audit/", "/audit/export"])
+def test_members_are_refused(people: People, address: str) -> None:
+    assert browser(people.member).get(address).status_code == 403
+    assert browser().get(address).status_code == 302
+
+
+def test_only_those_who_may_are_led_there(people: People) -> None:
+    assert 'href="/audit/"' in seen(browser(people.manager).get("/quotas/"))
+    assert 'href="/audit/"' not in seen(browser(people.member).get("/quotas/"))
+
+
+@pytest.mark.parametrize(
+    ("query", "found"),
+    [
+        ({"person": "alice"}, {"alice · Vision", "alice"}),
+        ({"thing": "Default"}, {"Default"}),
+        ({"workspace": "lab", "action": "create"}, {"Laboratory", "mallory · Laboratory"}),
+        ({"since": "2100-01-01"}, set()),
+        ({"until": "2000-01-01"}, set()),
+        ({"refused": "on"}, set()),
+        ({"person": "nobody"}, set()),
+    ],
+)
+def test_it_is_searched(people: People, query: dict[str, str], found: set[str]) -> None:
+    entries = browser(people.admin).get("/audit/", query).context["entries"]
+    assert {entry.object_repr for entry in entries} == found
+
+
+def test_nothing_is_escaped_wrongly(people: People) -> None:
+    with origin.of(Origin(Way.PAGE, user=people.owner)):
+        audit.log(Action.USE, people.quota, name="<script>alert(1)</script>")
+    assert "<script>alert" not in browser(people.admin).get("/audit/").content.decode()
+
+
+def test_pages_go_on(people: People) -> None:
+    for number in range(60):
+        audit.log(Action.USE, people.quota, name=f"thing {number}")
+    client = browser(people.manager)
+    first = client.get("/audit/")
+    assert len(first.context["entries"]) == 50
+    second = client.get(first.context["next_url"])
+    assert not {entry.pk for entry in first.context["entries"]} & {e.pk for e in second.context["entries"]}
+
+
+def test_queries_do_not_grow(people: People, django_assert_max_num_queries: Any) -> None:
+    for number in range(40):
+        audit.log(Action.USE, people.quota, name=f"thing {number}")
+    client = browser(people.manager)
+    client.get("/audit/")
+    with django_assert_max_num_queries(11) as asked:
+        client.get("/audit/")
+    assert not [each["sql"] for each in asked.captured_queries if "COUNT(" in each["sql"]]
+
+
+@pytest.mark.django_db(transaction=True)
+def test_it_is_exported_as_csv_and_as_json_lines_and_that_is_kept(people: People) -> None:
+    for number in range(3):
+        audit.log(Action.USE, people.quota, name=f"=HYPERLINK({number})")
+    client = browser(people.manager)
+    text = taken(client.get("/audit/export", {"action": "use"}))
+    rows = list(csv.DictReader(io.StringIO(text)))
+    assert [row["thing"] for row in rows] == [f"'=HYPERLINK({number})" for number in (2, 1, 0)]
+    assert {row["workspace"] for row in rows} == {"vision"}
+    lines = taken(client.get("/audit/export", {"as": "jsonl", "thing": "Default"})).splitlines()
+    assert json.loads(lines[0])["changes"] == {"gpus": [None, 6]}
+    assert AuditEntry.objects.filter(action="export", actor=people.manager).count() == 2
