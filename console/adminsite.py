@@ -11,9 +11,10 @@ from django.contrib.auth.views import redirect_to_login
 from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse
 from django.templatetags.static import static
-from django.urls import reverse
+from django.urls import URLPattern, path, reverse
+from django.utils.translation import gettext as _
 
-from quotas.access import is_active
+from quotas.access import administers, is_active
 from quotas.models import User
 
 if TYPE_CHECKING:  # unfold is published without types
@@ -39,6 +40,15 @@ class ConsoleAdminSite(Site):
         wanted = request.GET.get(REDIRECT_FIELD_NAME) or reverse("admin:index", current_app=self.name)
         return redirect_to_login(wanted)
 
+    def extra_urls(self) -> list[URLPattern]:
+        """Pages about the whole house, before those of single tables (unfold asks for them)."""
+        from console.administration import incidents  # noqa: PLC0415  # they need this site
+
+        return [
+            path("incidents/", self.admin_view(incidents.page), name="incidents"),
+            path("incidents/<slug:name>", self.admin_view(incidents.act), name="incident"),
+        ]
+
     def each_context(self, request: HttpRequest) -> dict[str, Any]:
         """Colours come from a style sheet of ours: unfold would write a style element into every page."""
         return {**super().each_context(request), "colors": {}, "border_radius": None}
@@ -62,3 +72,59 @@ def theme(request: HttpRequest) -> str | None:
     """Light or dark as the person chose; None follows the system."""
     chosen = request.user.theme if isinstance(request.user, User) else User.Theme.AUTO
     return chosen if chosen != User.Theme.AUTO else None
+
+
+def navigation(request: HttpRequest) -> list[dict[str, Any]]:
+    """What an admin works with, by what they do; every table is behind "All applications"."""
+    return [
+        _group(
+            request,
+            _("Today"),
+            (_("The day"), "dashboard", "index", ""),
+            (_("Incidents"), "emergency_home", "incidents", ""),
+            (_("Maintenance"), "construction", "quotas_maintenance_changelist", "quotas.view_maintenance"),
+            (_("Banners"), "campaign", "quotas_banner_changelist", "quotas.view_banner"),
+        ),
+        _group(
+            request,
+            _("Work"),
+            (_("Jobs"), "list_alt", "jobs_job_changelist", "jobs.view_job"),
+            (_("Requests"), "hourglass_top", "quotas_request_changelist", "quotas.view_request"),
+            (_("Reservations"), "lock_clock", "quotas_reservation_changelist", "quotas.view_reservation"),
+            (_("Nodes"), "dns", "quotas_node_changelist", "quotas.view_node"),
+            (_("Clusters"), "hub", "quotas_cluster_changelist", "quotas.view_cluster"),
+        ),
+        _group(
+            request,
+            _("Quotas and prices"),
+            (_("Resource quotas"), "pie_chart", "quotas_quota_changelist", "quotas.view_quota"),
+            (_("Use by hours"), "bar_chart", "quotas_usagehour_changelist", "quotas.view_usagehour"),
+            (_("GPU types"), "memory", "quotas_gputype_changelist", "quotas.view_gputype"),
+            (_("Prices"), "payments", "quotas_spotprice_changelist", "quotas.view_spotprice"),
+        ),
+        _group(
+            request,
+            _("People"),
+            (_("People"), "person", "quotas_user_changelist", "quotas.view_user"),
+            (_("Workspaces"), "groups", "quotas_workspace_changelist", "quotas.view_workspace"),
+            (_("Access tokens"), "key", "quotas_accesstoken_changelist", "quotas.view_accesstoken"),
+            (_("SSH keys"), "vpn_key", "jobs_sshkey_changelist", "jobs.view_sshkey"),
+            (_("Entries"), "login", "jobs_entry_changelist", "jobs.view_entry"),
+            (_("Admins' acts"), "gavel", "quotas_act_changelist", "quotas.view_act"),
+        ),
+    ]
+
+
+def _group(request: HttpRequest, title: str, *items: tuple[str, str, str, str]) -> dict[str, Any]:
+    """Those of the items that the person may open: (label, symbol, address, permission); "" is for admins."""
+    shown = [
+        {"title": label, "icon": icon, "link": reverse(f"admin:{name}")}
+        for label, icon, name, permission in items
+        if _may_open(request, permission)
+    ]
+    return {"title": title, "separator": True, "items": shown}
+
+
+def _may_open(request: HttpRequest, permission: str) -> bool:
+    user = request.user
+    return user.has_perm(permission) if permission else isinstance(user, User) and administers(user)

@@ -222,6 +222,7 @@ UNFOLD: dict[str, Any] = {
     "THEME": "console.adminsite.theme",
     "SHOW_VIEW_ON_SITE": False,
     "SHOW_LANGUAGES": True,
+    "SIDEBAR": {"navigation": "console.adminsite.navigation", "show_all_applications": True},
 }
 
 STATIC_URL = "/static/"

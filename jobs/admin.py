@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from django.contrib import admin
 from django.db.models import QuerySet
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponse
 from django.utils.translation import gettext_lazy as _
 from django.utils.translation import ngettext
 
-from jobs import entries
+from jobs import bulk_acts, entries
 from jobs.models import (
     Attempt,
     Draft,
@@ -28,6 +29,8 @@ from jobs.models import (
     SshKey,
     Task,
 )
+from quotas import acts, bulk
+from quotas.access import administers
 from quotas.adminbase import MachineWritten, TabularInline, acting
 
 
@@ -63,6 +66,47 @@ class JobAdmin(MachineWritten):
     list_select_related = ("owner", "workspace", "cluster")
     search_fields = ("public_id__startswith", "name__startswith", "owner__username__exact")
     inlines = (AttemptInline,)
+    actions = ("stop_jobs", "hold_jobs", "release_jobs", "prioritise_jobs", "move_jobs")
+
+    def has_administer_permission(self, request: HttpRequest) -> bool:
+        """Who acts on everybody's jobs."""
+        return administers(acting(request))
+
+    @admin.action(description=_("Stop"), permissions=["administer"])
+    def stop_jobs(self, request: HttpRequest, queryset: QuerySet[Job]) -> HttpResponse | None:
+        """Ask for their ends."""
+        return self._act(request, queryset, bulk_acts.STOP)
+
+    @admin.action(description=_("Hold back"), permissions=["administer"])
+    def hold_jobs(self, request: HttpRequest, queryset: QuerySet[Job]) -> HttpResponse | None:
+        """Keep those that wait from starting."""
+        return self._act(request, queryset, bulk_acts.HOLD)
+
+    @admin.action(description=_("Release"), permissions=["administer"])
+    def release_jobs(self, request: HttpRequest, queryset: QuerySet[Job]) -> HttpResponse | None:
+        """Let those that are held back start."""
+        return self._act(request, queryset, bulk_acts.RELEASE)
+
+    @admin.action(description=_("Change priority"), permissions=["administer"])
+    def prioritise_jobs(self, request: HttpRequest, queryset: QuerySet[Job]) -> HttpResponse | None:
+        """Of those that wait."""
+        return self._act(request, queryset, bulk_acts.PRIORITISE)
+
+    @admin.action(description=_("Move to another quota"), permissions=["administer"])
+    def move_jobs(self, request: HttpRequest, queryset: QuerySet[Job]) -> HttpResponse | None:
+        """Those that wait."""
+        return self._act(request, queryset, bulk_acts.MOVE)
+
+    def _act(
+        self, request: HttpRequest, queryset: QuerySet[Job], act: bulk_acts.JobsAct
+    ) -> HttpResponse | None:
+        jobs = queryset.select_related("owner", "workspace", "cluster", "quota")
+        rows, values, page = bulk.asked(self, request, jobs, act.question, partial(act.form, queryset))
+        if values is None:
+            return page
+        done, problems = act.carry_out(acts.actor_of(request, values.get("why", "")), rows, values)
+        bulk.tell(self, request, done, problems)
+        return None
 
 
 @admin.register(JobFile)

@@ -20,35 +20,20 @@ from django.utils import timezone
 from jobs import entries, queue, services, transitions
 from jobs.models import Attempt, EndpointVisit, Event, Job, SshKey
 from jobs.states import FINAL, State
-from quotas import reports
+from quotas import acts, reports
 from quotas.access import administers
+from quotas.acts import Actor
 from quotas.models import AccessToken, Act, Banner, Cluster, Node, ReadOnly, User
 
 TOLD_FOR: Final = timedelta(days=1)
 """How long owners see what they were told about a node."""
 
 
-@dataclass(frozen=True, slots=True)
-class Actor:
-    """Who acts, from where, and why."""
-
-    user: User
-    address: str = ""
-    why: str = ""
-
-
 def write_down(actor: Actor, kind: Act.Kind, about: str, **params: Any) -> None:
-    """Keep what was done.  Raises Forbidden for whoever is no admin of the console."""
+    """Keep what is done.  Raises Forbidden for whoever is no admin of the console."""
     if not administers(actor.user):
         raise services.Forbidden
-    Act.objects.create(
-        by=actor.user,
-        address=actor.address,
-        kind=kind,
-        about=about[:300],
-        why=actor.why[:500],
-        params=params,
-    )
+    acts.write_down(actor, kind, about, **params)
 
 
 # --- admission ------------------------------------------------------------------------------------------

@@ -37,6 +37,7 @@ LAYERS = (
         "gateway",
         "shells",
         "admin",
+        "bulk_acts",
         "tasks",
         "management",
         "urls",

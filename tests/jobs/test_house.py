@@ -11,10 +11,10 @@ from django.test import Client
 from django.utils import timezone
 
 from jobs import house, reconcile, services, waiting
-from jobs.house import Actor
 from jobs.models import EndpointVisit, Entry, Event, Job, SshKey
 from jobs.states import ReasonCode, State
 from quotas import ledger, tokens
+from quotas.acts import Actor
 from quotas.amounts import Amounts
 from quotas.models import Act, Banner, Cluster, Maintenance, Quota, ReadOnly, Request, Reservation, Role, User
 from tests.factories import attempt_of, make_endpoint, make_job, make_membership, make_user, task_of

@@ -135,7 +135,8 @@ def test_the_admin_says_who_took_a_node_and_why() -> None:
     node.refresh_from_db()
     assert (node.state, node.state_why, node.state_by) == (NodeState.DRAINING, "new disks", root)
     for action, state in (("uncordon", "schedulable"), ("cordon", "cordoned"), ("drain", "draining")):
-        admin.post("/admin/quotas/node/", {"action": action, "_selected_action": [node.pk]})
+        chosen = {"action": action, "_selected_action": [node.pk], "confirmed": "yes", "why": "new disks"}
+        admin.post("/admin/quotas/node/", chosen)
         node.refresh_from_db()
         assert (node.state, node.state_by) == (state, root)
 

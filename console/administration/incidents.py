@@ -1,0 +1,381 @@
+"""Incidents: what is so now, and a button for each thing an admin may have to do at once.
+
+Each asks first, on a page that says what follows, and is written down (`quotas.models.Act`).
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from http import HTTPStatus
+from typing import Any, Final
+
+from django import forms
+from django.contrib import admin, messages
+from django.core.exceptions import ValidationError
+from django.db.models import Count, Q
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import redirect
+from django.template.response import TemplateResponse
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy, ngettext
+from django.views.decorators.http import require_POST, require_safe
+
+from jobs import house, services
+from jobs.messages import state_label
+from jobs.models import Job
+from jobs.states import SETTLED, State
+from quotas import acts
+from quotas.acts import Actor
+from quotas.bulk import AdminForm, Question, WhyForm
+from quotas.models import Act, Cluster, Node, ReadOnly, User
+
+SHOWN_ACTS: Final = 20
+MOST_LOST: Final = 100
+MOST_NODES: Final = 2000
+
+
+class FreezeForm(WhyForm):
+    """A cluster that is not frozen."""
+
+    cluster = forms.ModelChoiceField(Cluster.objects.filter(frozen_at=None), label=gettext_lazy("Cluster"))
+    field_order = ("cluster", "why")
+
+
+class UnfreezeForm(WhyForm):
+    """A cluster that is frozen."""
+
+    cluster = forms.ModelChoiceField(
+        Cluster.objects.filter(frozen_at__isnull=False), label=gettext_lazy("Cluster")
+    )
+    field_order = ("cluster", "why")
+
+
+class PersonForm(WhyForm):
+    """Whose everything ends."""
+
+    person = forms.CharField(label=gettext_lazy("User name"), max_length=150)
+    disable = forms.BooleanField(
+        label=gettext_lazy("Disable the account"),
+        required=False,
+        help_text=gettext_lazy("They can't sign in again until an admin enables it."),
+    )
+    field_order = ("person", "disable", "why")
+
+    def clean_person(self) -> User:
+        """The account."""
+        person = User.objects.filter(username=self.cleaned_data["person"]).first()
+        if person is None:
+            raise ValidationError(_("There is no such person."))
+        return person
+
+
+class NodeForm(AdminForm):
+    """Which node, and what to say."""
+
+    node = forms.ModelChoiceField(Node.objects.select_related("cluster"), label=gettext_lazy("Node"))
+    why = forms.CharField(label=gettext_lazy("What they are told"), max_length=400)
+
+
+class SettleForm(WhyForm):
+    """Which lost job, and how it ended."""
+
+    job = forms.ModelChoiceField(
+        Job.objects.none(),
+        label=gettext_lazy("Lost job"),
+        to_field_name="public_id",
+    )
+    state = forms.ChoiceField(label=gettext_lazy("It has"), choices=())
+    sure = forms.BooleanField(
+        label=gettext_lazy("I made sure that nothing of it runs any more"),
+        help_text=gettext_lazy("What it held is given to others: if it still ran, both would use it."),
+    )
+    field_order = ("job", "state", "why", "sure")
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        job, state = self.fields["job"], self.fields["state"]
+        assert isinstance(job, forms.ModelChoiceField)
+        assert isinstance(state, forms.ChoiceField)
+        job.queryset = Job.objects.filter(state=State.LOST, deleted_at=None)
+        state.choices = [(each.value, state_label(each)) for each in SETTLED]
+
+
+class Incident(ABC):
+    """One button: a form, what would follow, and the deed."""
+
+    name: str
+    title: Any
+    button: Any
+    form: type[AdminForm]
+    danger = False
+
+    def possible(self) -> bool:
+        """Whether there is anything to do it to."""
+        return True
+
+    @abstractmethod
+    def effects(self, values: Mapping[str, Any]) -> list[str]:
+        """What would follow, in sentences."""
+
+    @abstractmethod
+    def do(self, actor: Actor, values: Mapping[str, Any]) -> str:
+        """Do it; what to tell."""
+
+
+class Freeze(Incident):
+    """Start nothing more on a cluster."""
+
+    name, form, danger = "freeze", FreezeForm, True
+    title = gettext_lazy("Freeze a cluster")
+    button = gettext_lazy("Freeze it")
+
+    def possible(self) -> bool:
+        return Cluster.objects.filter(frozen_at=None).exists()
+
+    def effects(self, values: Mapping[str, Any]) -> list[str]:
+        cluster = values["cluster"]
+        return [
+            _("Nothing more starts on %(cluster)s until it is let go.") % {"cluster": cluster},
+            _counted(cluster),
+            _("Those that wait read: %(why)s") % {"why": values["why"]},
+        ]
+
+    def do(self, actor: Actor, values: Mapping[str, Any]) -> str:
+        house.freeze(actor, values["cluster"])
+        return _("Nothing more starts on %(cluster)s.") % {"cluster": values["cluster"]}
+
+
+class Unfreeze(Incident):
+    """Let a cluster go on."""
+
+    name, form = "unfreeze", UnfreezeForm
+    title = gettext_lazy("Let a frozen cluster go on")
+    button = gettext_lazy("Let it go on")
+
+    def possible(self) -> bool:
+        return Cluster.objects.filter(frozen_at__isnull=False).exists()
+
+    def effects(self, values: Mapping[str, Any]) -> list[str]:
+        return [
+            _("Jobs start on %(cluster)s again, in the order of the queue.") % values,
+            _counted(values["cluster"]),
+        ]
+
+    def do(self, actor: Actor, values: Mapping[str, Any]) -> str:
+        house.unfreeze(actor, values["cluster"])
+        return _("%(cluster)s goes on.") % {"cluster": values["cluster"]}
+
+
+class MakeReadOnly(Incident):
+    """Nothing may be changed."""
+
+    name, form, danger = "read_only", WhyForm, True
+    title = gettext_lazy("Make the console read-only")
+    button = gettext_lazy("Make it read-only")
+
+    def possible(self) -> bool:
+        return not ReadOnly.objects.exists()
+
+    def effects(self, values: Mapping[str, Any]) -> list[str]:
+        return [
+            _("Pages and APIs refuse every change by anybody but the console's admins, with the reason."),
+            _("Jobs run on, and those that wait still start. People sign in and look."),
+            _("Every page says: %(why)s") % {"why": values["why"]},
+        ]
+
+    def do(self, actor: Actor, values: Mapping[str, Any]) -> str:
+        house.make_read_only(actor)
+        return _("The console is read-only.")
+
+
+class MakeWritable(Incident):
+    """Things may be changed again."""
+
+    name, form = "read_write", WhyForm
+    title = gettext_lazy("Let the console be changed again")
+    button = gettext_lazy("Let it be changed")
+
+    def possible(self) -> bool:
+        return ReadOnly.objects.exists()
+
+    def effects(self, values: Mapping[str, Any]) -> list[str]:
+        return [_("Everybody may change again what they have the right to change.")]
+
+    def do(self, actor: Actor, values: Mapping[str, Any]) -> str:
+        house.make_writable(actor)
+        return _("The console can be changed again.")
+
+
+class EndPerson(Incident):
+    """End everything of one person."""
+
+    name, form, danger = "end_person", PersonForm, True
+    title = gettext_lazy("End everything of one person")
+    button = gettext_lazy("End everything")
+
+    def effects(self, values: Mapping[str, Any]) -> list[str]:
+        person = values["person"]
+        found = house.presence_of(person)
+        names = {
+            "jobs": _("Jobs stopped: %(count)s"),
+            "sessions": _("Sign-ins ended: %(count)s"),
+            "tokens": _("Access tokens revoked: %(count)s"),
+            "ssh_keys": _("SSH keys taken away: %(count)s"),
+            "entries": _("SSH connections and terminals ended: %(count)s"),
+            "visits": _("Ways to what jobs serve closed: %(count)s"),
+        }
+        effects = [text % {"count": getattr(found, name)} for name, text in names.items()]
+        if values["disable"]:
+            effects.append(_("The account is disabled: %(person)s can't sign in.") % {"person": person})
+        else:
+            effects.append(_("The account stays: %(person)s can sign in again.") % {"person": person})
+        return effects
+
+    def do(self, actor: Actor, values: Mapping[str, Any]) -> str:
+        found = house.end_everything(actor, values["person"], disable=values["disable"])
+        text = ngettext(
+            "Everything of %(person)s is ended or being ended, %(count)d job among it.",
+            "Everything of %(person)s is ended or being ended, %(count)d jobs among it.",
+            found.jobs,
+        )
+        return text % {"person": values["person"], "count": found.jobs}
+
+
+class TellOwners(Incident):
+    """Tell the owners on a node."""
+
+    name, form = "tell_owners", NodeForm
+    title = gettext_lazy("Tell the owners on a node")
+    button = gettext_lazy("Tell them")
+
+    def possible(self) -> bool:
+        return Node.objects.exists()
+
+    def effects(self, values: Mapping[str, Any]) -> list[str]:
+        jobs = house.jobs_on(values["node"])
+        people = sorted({job.owner.get_username() for job in jobs})
+        if not people:
+            return [_("Nobody has a job on %(node)s: nobody is told.") % {"node": values["node"]}]
+        return [
+            _("Told: %(people)s") % {"people": ", ".join(people)},
+            _("It stands on their pages for a day, and in their jobs: %(text)s") % {"text": values["why"]},
+        ]
+
+    def do(self, actor: Actor, values: Mapping[str, Any]) -> str:
+        jobs = house.tell_owners(actor, values["node"], values["why"])
+        count = len({job.owner_id for job in jobs})
+        return ngettext("%(count)d person was told.", "%(count)d people were told.", count) % {"count": count}
+
+
+class Settle(Incident):
+    """Settle a lost job by hand."""
+
+    name, form, danger = "settle", SettleForm, True
+    title = gettext_lazy("Settle a lost job by hand")
+    button = gettext_lazy("Settle it")
+
+    def possible(self) -> bool:
+        return Job.objects.filter(state=State.LOST, deleted_at=None).exists()
+
+    def effects(self, values: Mapping[str, Any]) -> list[str]:
+        state = state_label(State(values["state"]))
+        return [
+            _("%(job)s is %(state)s from now on, for ever.") % {"job": values["job"], "state": state},
+            _("What it held is free for others. Should it reappear, it is not taken up again."),
+        ]
+
+    def do(self, actor: Actor, values: Mapping[str, Any]) -> str:
+        house.settle(actor, values["job"], State(values["state"]))
+        return _("%(job)s is settled.") % {"job": values["job"]}
+
+
+INCIDENTS: Final[Mapping[str, Incident]] = {
+    each.name: each
+    for each in (
+        Freeze(),
+        Unfreeze(),
+        MakeReadOnly(),
+        MakeWritable(),
+        EndPerson(),
+        TellOwners(),
+        Settle(),
+    )
+}
+
+
+def _counted(cluster: Cluster) -> str:
+    """How many run and wait there."""
+    rows = Job.objects.filter(cluster=cluster, deleted_at=None)
+    found = rows.aggregate(
+        runs=Count("pk", Q(state__in=[State.RUNNING, State.PENDING, State.SUBMITTING])),
+        waits=Count("pk", Q(state=State.QUEUED)),
+    )
+    return _("Run or are being started: %(runs)s. Wait: %(waits)s.") % found
+
+
+@require_safe
+def page(request: HttpRequest) -> HttpResponse:
+    """What is so now, every button, and what was done last."""
+    acts.actor_of(request)
+    return TemplateResponse(request, "administration/incidents.html", _context(request, {}))
+
+
+@require_POST
+def act(request: HttpRequest, name: str) -> HttpResponse:
+    """Ask, or do what was confirmed."""
+    actor = acts.actor_of(request)
+    incident = INCIDENTS.get(name)
+    if incident is None:
+        raise Http404
+    form = incident.form(request.POST)
+    if not form.is_valid():
+        context = _context(request, {name: form})
+        return TemplateResponse(
+            request, "administration/incidents.html", context, status=HTTPStatus.UNPROCESSABLE_ENTITY
+        )
+    values = form.cleaned_data
+    if "confirmed" not in request.POST:
+        return _ask(request, incident, form, values)
+    try:
+        told = incident.do(Actor(actor.user, actor.address, values["why"]), values)
+    except services.NotLost:
+        messages.error(request, _("That job is not lost any more."))
+    else:
+        messages.success(request, told)
+    return redirect("admin:incidents")
+
+
+def _ask(
+    request: HttpRequest, incident: Incident, form: AdminForm, values: Mapping[str, Any]
+) -> HttpResponse:
+    question = Question(
+        incident.name,
+        str(incident.title),
+        str(incident.button),
+        incident.effects(values),
+        danger=incident.danger,
+    )
+    context = {**admin.site.each_context(request), "title": question.title, "question": question}
+    context["sent"] = [(name, request.POST[name]) for name in form.fields if name in request.POST]
+    return TemplateResponse(request, "administration/incident.html", context)
+
+
+def _context(request: HttpRequest, forms_with_errors: Mapping[str, AdminForm]) -> dict[str, Any]:
+    incidents = [
+        (each, forms_with_errors.get(name) or each.form(auto_id=f"{name}-%s"))
+        for name, each in INCIDENTS.items()
+        if each.possible()
+    ]
+    return {
+        **admin.site.each_context(request),
+        "title": _("Incidents"),
+        "incidents": incidents,
+        "open": next(iter(forms_with_errors), request.GET.get("open", "")),
+        "read_only": ReadOnly.objects.select_related("by").first(),
+        "frozen": Cluster.objects.filter(frozen_at__isnull=False),
+        "lost": Job.objects.filter(state=State.LOST, deleted_at=None).select_related("owner", "cluster")[
+            :MOST_LOST
+        ],
+        "done": Act.objects.select_related("by")[:SHOWN_ACTS],
+    }

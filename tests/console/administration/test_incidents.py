@@ -1,0 +1,134 @@
+"""The incident buttons: who may, what is said before, what follows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from django.test import Client
+
+from jobs.models import Event, Job
+from jobs.states import State
+from quotas.models import Act, Banner, Cluster, Node, Quota, ReadOnly, User
+from tests.console.administration.conftest import OTHERS, client_of
+from tests.factories import make_job, make_user
+
+pytestmark = pytest.mark.django_db
+
+PAGE = "/admin/incidents/"
+
+
+def press(admin: Client, name: str, *, confirmed: bool = True, **values: object) -> str:
+    """What the page after the button says."""
+    data = {**values, "confirmed": "yes"} if confirmed else values
+    return admin.post(f"{PAGE}{name}", data, follow=True).content.decode()
+
+
+@pytest.mark.parametrize("who", OTHERS)
+def test_nobody_else_sees_the_page_or_presses_a_button(who: str, quota: Quota) -> None:
+    client = client_of(who, quota)
+    assert client.get(PAGE).status_code in {302, 403}
+    data = {"cluster": quota.cluster_id, "why": "x", "confirmed": "yes"}
+    assert client.post(f"{PAGE}freeze", data).status_code in {302, 403}
+    assert not Act.objects.exists()
+    assert Cluster.objects.get(pk=quota.cluster_id).frozen_at is None
+
+
+def test_the_page_says_what_is_so(admin: Client, quota: Quota, root: User) -> None:
+    text = admin.get(PAGE).content.decode()
+    assert "The console can be changed." in text
+    assert "No cluster is frozen." in text
+    assert "No job is lost." in text
+    make_job(State.LOST, quota=quota)
+    press(admin, "freeze", cluster=quota.cluster_id, why="the switch burns")
+    press(admin, "read_only", why="the database moves")
+    text = admin.get(PAGE).content.decode()
+    assert "North is frozen since" in text
+    assert "by root: the database moves" in text
+    assert "was lost on North" in text
+    assert text.count("<time ") >= 2
+
+
+def test_a_button_says_what_would_follow_before_anything_does(admin: Client, quota: Quota) -> None:
+    make_job(State.RUNNING, quota=quota)
+    make_job(State.QUEUED, quota=quota)
+    text = press(admin, "freeze", confirmed=False, cluster=quota.cluster_id, why="the switch burns")
+    assert "Nothing more starts on North" in text
+    assert "Run or are being started: 1. Wait: 1." in text
+    assert not Act.objects.exists()
+    assert Cluster.objects.get(pk=quota.cluster_id).frozen_at is None
+
+
+def test_a_cluster_is_frozen_and_let_go(admin: Client, quota: Quota, root: User) -> None:
+    assert "Nothing more starts on North." in press(admin, "freeze", cluster=quota.cluster_id, why="smoke")
+    assert Cluster.objects.get(pk=quota.cluster_id).frozen_why == "smoke"
+    assert "North goes on." in press(admin, "unfreeze", cluster=quota.cluster_id, why="no smoke")
+    assert Cluster.objects.get(pk=quota.cluster_id).frozen_at is None
+    assert list(Act.objects.values_list("kind", "by", "address", "why")) == [
+        ("unfreeze", root.pk, "127.0.0.1", "no smoke"),
+        ("freeze", root.pk, "127.0.0.1", "smoke"),
+    ]
+
+
+def test_without_a_reason_nothing_happens_and_the_field_says_so(admin: Client, quota: Quota) -> None:
+    answer = admin.post(f"{PAGE}freeze", {"cluster": quota.cluster_id, "why": " ", "confirmed": "yes"})
+    assert answer.status_code == 422
+    assert "This field is required" in answer.content.decode()
+    assert not Act.objects.exists()
+
+
+def test_the_console_is_made_read_only_and_writable(admin: Client) -> None:
+    press(admin, "read_only", why="the database moves")
+    assert ReadOnly.objects.exists()
+    press(admin, "read_write", why="it has moved")
+    assert not ReadOnly.objects.exists()
+
+
+def test_everything_of_a_person_is_counted_first_and_ended_then(admin: Client, quota: Quota) -> None:
+    owner = make_user("alice")
+    job = make_job(State.RUNNING, owner=owner, quota=quota)
+    values: dict[str, Any] = {"person": "alice", "why": "stolen laptop", "disable": "on"}
+    asked = press(admin, "end_person", confirmed=False, **values)
+    assert "Jobs stopped: 1" in asked
+    assert "can&#x27;t sign in" in asked
+    assert "1 job among it" in press(admin, "end_person", **values)
+    owner.refresh_from_db()
+    assert not owner.is_active
+    assert Event.objects.filter(job=job, kind=Event.Kind.END_WANTED).exists()
+    assert "There is no such person." in press(admin, "end_person", **{**values, "person": "nobody"})
+
+
+def test_owners_on_a_node_are_told(admin: Client, quota: Quota) -> None:
+    node = Node.objects.create(cluster=quota.cluster, name="n1")
+    text = press(admin, "tell_owners", confirmed=False, node=node.pk, why="it reboots")
+    assert "Nobody has a job on n1" in text
+    press(admin, "tell_owners", node=node.pk, why="it reboots")
+    assert not Banner.objects.exists()
+    assert Act.objects.get().params["owners"] == 0
+
+
+def test_a_lost_job_is_settled_by_whoever_made_sure(admin: Client, quota: Quota) -> None:
+    job = make_job(State.LOST, quota=quota)
+    values: dict[str, Any] = {"job": job.public_id, "state": "FAILED", "why": "the node was wiped"}
+    press(admin, "settle", **values)
+    job.refresh_from_db()
+    assert job.state == State.LOST, "nobody made sure"
+    press(admin, "settle", sure="on", **values)
+    job.refresh_from_db()
+    assert (job.state, job.reason_params["because"]) == (State.FAILED, "the node was wiped")
+    assert press(admin, "settle", sure="on", **values)
+    assert Act.objects.count() == 1
+
+
+def test_a_job_that_came_back_meanwhile_is_left_alone(admin: Client, quota: Quota) -> None:
+    job = make_job(State.LOST, quota=quota)
+    Job.objects.filter(pk=job.pk).update(state=State.RUNNING)
+    press(admin, "settle", job=job.public_id, state="FAILED", why="x", sure="on")
+    job.refresh_from_db()
+    assert job.state == State.RUNNING
+    assert not Act.objects.exists()
+
+
+def test_there_are_no_other_buttons(admin: Client) -> None:
+    assert admin.post(f"{PAGE}explode", {"why": "x"}).status_code == 404
+    assert admin.get(f"{PAGE}freeze").status_code == 405
