@@ -43,6 +43,7 @@ def navigation(request: HttpRequest) -> list[dict[str, Any]]:
         ("drafts", _("Drafts"), "file-pencil", "g d"),
         ("nodes", _("Nodes"), "server", "g n"),
         ("quotas", _("Quotas"), "chart-line", "g q"),
+        ("reports", _("Reports"), "activity", "g r"),
         ("settings", _("Settings"), "settings", "g s"),
     ]
     if administered_by(request.user).exists():

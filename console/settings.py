@@ -163,6 +163,10 @@ AXES_VERBOSE = False
 AXES_LOCKOUT_TEMPLATE = "console/locked_out.html"
 AXES_HANDLER = "console.signins.Told"
 
+CONSOLE_CURRENCY = env.text(
+    "CONSOLE_CURRENCY", "", "What prices are in, as reports name it: `CNY`, `EUR`, `credits` …"
+)
+
 env.group("Audit")
 CONSOLE_AUDIT_DAYS = env.integer(
     "CONSOLE_AUDIT_DAYS", 1095, "Changes stay in the audit trail so long; 0 keeps them for ever.", unit="days"

@@ -6,7 +6,7 @@ from celery import shared_task
 
 from jobs import queue, reconcile, tidy
 from jobs.notices import routing
-from quotas import trail, usage
+from quotas import books, trail, usage
 from quotas.models import Cluster
 
 
@@ -64,6 +64,7 @@ def sweep_inventories() -> None:
 def roll_up() -> None:
     """Write down what was held in each hour that is over."""
     usage.roll_up()
+    books.roll_up()
 
 
 @shared_task

@@ -73,6 +73,15 @@ def administered_by(user: Visitor) -> QuerySet[Workspace]:
     return Workspace.objects.filter(memberships__user=user, memberships__role=Role.ADMIN)
 
 
+def managed_by(user: Visitor) -> QuerySet[Workspace]:
+    """The workspaces in which the person may see everybody's use: all of them for a superuser."""
+    if not isinstance(user, User) or not is_active(user):
+        return Workspace.objects.none()
+    if user.is_superuser:
+        return Workspace.objects.all()
+    return Workspace.objects.filter(memberships__user=user, memberships__role__in=MANAGERS)
+
+
 def role_in(user: Visitor, workspace_id: int) -> Role | None:
     """The person's role there; a superuser is an admin everywhere; None for strangers."""
     if not isinstance(user, User) or not is_active(user):

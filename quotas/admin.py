@@ -39,7 +39,9 @@ from quotas.models import (
     Quota,
     Request,
     Reservation,
+    Spec,
     SpotPrice,
+    UsageDay,
     UsageHour,
     User,
     Workspace,
@@ -309,13 +311,49 @@ class GpuTypeAdmin(ModelAdmin[GpuType]):
     search_fields = ("name",)
 
 
+class PricedAdmin(ModelAdmin[Any]):
+    """Rows whose prices are remembered one by one, so that they are deleted one by one too."""
+
+    def delete_queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> None:
+        for row in queryset:
+            row.delete()
+
+
+@admin.register(Spec)
+class SpecAdmin(PricedAdmin):
+    """Ready-made sizes and what they cost."""
+
+    list_display = (
+        "name",
+        "cluster",
+        "workspace",
+        "gpus",
+        "cpu_milli",
+        "memory_mib",
+        "price_micro",
+        "offered",
+    )
+    list_filter = ("offered", "cluster", "workspace")
+    list_select_related = ("cluster", "workspace")
+    search_fields = ("name", "description")
+
+
 @admin.register(SpotPrice)
-class SpotPriceAdmin(ModelAdmin[SpotPrice]):
+class SpotPriceAdmin(PricedAdmin):
     """What preemptible resources cost, always or at some hours."""
 
     list_display = ("cluster", "gpu_type", "from_hour", "until_hour", "market_micro", "price_micro")
     list_filter = ("cluster",)
     list_select_related = ("cluster",)
+
+
+@admin.register(UsageDay)
+class UsageDayAdmin(MachineWritten):
+    """What each person held and what it cost, day by day."""
+
+    list_display = ("day", "quota", "person", "gpu_type", "spec", "gpu_seconds", "cost_micro")
+    list_select_related = ("quota", "person")
+    search_fields = ("person__username__exact",)
 
 
 @admin.register(UsageHour)

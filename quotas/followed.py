@@ -7,7 +7,7 @@ seconds; what an admin decides about them is told by `quotas.inventory.decide`.
 from __future__ import annotations
 
 from quotas import audit
-from quotas.models import AccessToken, Cluster, GpuType, Membership, Quota, SpotPrice, User, Workspace
+from quotas.models import AccessToken, Cluster, GpuType, Membership, Quota, Spec, SpotPrice, User, Workspace
 
 
 def begin() -> None:
@@ -18,5 +18,6 @@ def begin() -> None:
     audit.follow(Cluster, without=("answered_at", "trouble"))
     audit.follow(GpuType)
     audit.follow(Quota)
+    audit.follow(Spec)
     audit.follow(SpotPrice)
     audit.follow(AccessToken, without=("digest", "last_used_at"))

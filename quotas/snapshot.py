@@ -39,6 +39,7 @@ from quotas.models import (
     Source,
     SpotPrice,
 )
+from quotas.pricing import in_hours
 from quotas.reports import below
 
 
@@ -237,14 +238,6 @@ def prices_of(cluster: Cluster, now: datetime) -> dict[str, Price]:
     prices: dict[str, Price] = {}
     rows = list(SpotPrice.objects.filter(cluster=cluster))
     for row in sorted(rows, key=lambda row: row.from_hour is not None):
-        if _in_force(row, hour):
+        if in_hours(row.from_hour, row.until_hour, hour):
             prices[row.gpu_type] = Price(row.market_micro, row.price_micro)
     return prices
-
-
-def _in_force(row: SpotPrice, hour: int) -> bool:
-    if row.from_hour is None or row.until_hour is None:
-        return True
-    if row.from_hour < row.until_hour:
-        return row.from_hour <= hour < row.until_hour
-    return hour >= row.from_hour or hour < row.until_hour

@@ -56,6 +56,7 @@ def pages(jobs: Mapping[str, str]) -> dict[str, str]:
         "nodes": "/nodes/",
         "quotas": "/quotas/",
         "audit": "/audit/",
+        "reports": "/reports/",
         "settings": "/settings",
         "not-found": "/nowhere",
         "admin": "/admin/",

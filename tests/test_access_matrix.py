@@ -70,6 +70,8 @@ ADDRESSES: dict[str, tuple[str, Audience]] = {
     "search": ("get", S),
     "audit": ("get", K),
     "audit_export": ("get", K),
+    "reports": ("get", S),
+    "api_usage": ("get", S),
     "settings": ("get", S),
     "ssh_key_new": ("post", S),
     "ssh_key_remove": ("post", M),

@@ -6,7 +6,7 @@ from django.urls import path
 from drf_spectacular.views import SpectacularAPIView
 
 from jobs.api import schemas
-from jobs.api.native import check, convert, jobs, parts, streams
+from jobs.api.native import check, convert, jobs, parts, streams, usage
 
 V1 = "api/console/v1/"
 JOB = f"{V1}jobs/<slug:public_id>"
@@ -22,6 +22,7 @@ urlpatterns = [
     path(f"{JOB}/events", parts.Events.as_view(), name="api_job_events"),
     path(f"{JOB}/logs", parts.Logs.as_view(), name="api_job_logs"),
     path(f"{JOB}/stream", streams.stream, name="api_job_stream"),
+    path(f"{V1}usage", usage.Usage.as_view(), name="api_usage"),
     path(f"{V1}check", check.Check.as_view(), name="api_check"),
     path(f"{V1}convert", convert.Convert.as_view(), name="api_convert"),
     path("schemas/<slug:dialect>.json", schemas.Schema.as_view(), name="dialect_schema"),

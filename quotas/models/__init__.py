@@ -4,9 +4,9 @@ from quotas.models.audit import Action, AuditEntry, Way
 from quotas.models.clusters import Admission, Cluster, GpuType, Node, NodeState
 from quotas.models.house import Act, Banner, Maintenance, ReadOnly
 from quotas.models.limits import Period, Quota, Source
-from quotas.models.prices import SpotPrice
+from quotas.models.prices import PriceSpan, Spec, SpotPrice
 from quotas.models.requests import Request, Reservation
-from quotas.models.standings import Standing, UsageHour
+from quotas.models.standings import Standing, UsageDay, UsageHour, UsageMark
 from quotas.models.tokens import AccessToken
 from quotas.models.users import User
 from quotas.models.workspaces import Membership, Role, Workspace
@@ -25,15 +25,19 @@ __all__ = [
     "Node",
     "NodeState",
     "Period",
+    "PriceSpan",
     "Quota",
     "ReadOnly",
     "Request",
     "Reservation",
     "Role",
     "Source",
+    "Spec",
     "SpotPrice",
     "Standing",
+    "UsageDay",
     "UsageHour",
+    "UsageMark",
     "User",
     "Way",
     "Workspace",

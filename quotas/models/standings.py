@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from django.conf import settings
 from django.db import models
 from django.utils.translation import gettext_lazy as _
 
@@ -49,3 +50,50 @@ class UsageHour(models.Model):
 
     def __str__(self) -> str:
         return f"{self.quota_id} {self.hour:%Y-%m-%d %H} {self.gpu_type}"
+
+
+class UsageDay(models.Model):
+    """What one person held in a quota on one day of the console's time zone, and what it cost.
+
+    A row for each GPU type and each spec by which it was priced; "" is no GPU and no spec.  What is charged
+    is kept in `cost_micro`, so that a price that changes later changes nothing here.  Made hour by hour from
+    reservations by `quotas.books`, which adds and never counts anew.
+    """
+
+    day = models.DateField(_("day"))
+    quota = models.ForeignKey(Quota, models.CASCADE, related_name="usage_days")
+    person = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="+")
+    gpu_type = models.CharField(_("GPU type"), max_length=64, blank=True)
+    spec = models.CharField(_("spec"), max_length=100, blank=True)
+    gpu_seconds = models.BigIntegerField(_("GPU-seconds"), default=0)
+    core_milliseconds = models.BigIntegerField(_("core-milliseconds"), default=0)
+    borrowed_seconds = models.BigIntegerField(_("borrowed GPU-seconds"), default=0)
+    wait_seconds = models.BigIntegerField(_("seconds waited"), default=0)
+    starts = models.IntegerField(_("starts"), default=0)
+    cost_micro = models.BigIntegerField(_("cost (millionths)"), default=0)
+
+    class Meta:
+        verbose_name = _("use on a day")
+        verbose_name_plural = _("use by days")
+        ordering = ("-day",)
+        constraints = (
+            models.UniqueConstraint(
+                fields=("day", "quota", "person", "gpu_type", "spec"), name="one_usage_day"
+            ),
+        )
+        indexes = (
+            models.Index(fields=("person", "day"), name="usage_of_person"),
+            models.Index(fields=("quota", "day"), name="usage_of_quota"),
+        )
+
+    def __str__(self) -> str:
+        return f"{self.day} {self.quota_id} {self.person_id} {self.gpu_type} {self.spec}"
+
+
+class UsageMark(models.Model):
+    """Until when UsageDay is complete: one row, locked by whoever goes on from there."""
+
+    until = models.DateTimeField()
+
+    def __str__(self) -> str:
+        return f"{self.until:%Y-%m-%d %H:%M}"

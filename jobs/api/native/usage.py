@@ -1,0 +1,91 @@
+"""Use and cost, as the page of reports tells them."""
+
+from __future__ import annotations
+
+from datetime import date
+from typing import Any
+
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import OpenApiParameter, extend_schema
+from rest_framework import serializers
+from rest_framework.exceptions import ValidationError
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from jobs.api.native.base import REFUSED, NativeView
+from quotas import costs
+from quotas.costs import DIMENSIONS, Asked
+from quotas.models import Source
+
+
+class UsageQuery(serializers.Serializer[Any]):
+    """What may be asked; days are those of the console's time zone."""
+
+    since = serializers.DateField(required=False)
+    until = serializers.DateField(required=False)
+    by = serializers.ListField(child=serializers.ChoiceField(list(DIMENSIONS)), required=False)
+    workspace = serializers.CharField(required=False, default="")
+    person = serializers.CharField(required=False, default="")
+    source = serializers.ChoiceField(  # type: ignore[assignment]  # the field of that name
+        Source.choices, required=False, default=""
+    )
+
+
+class FiguresShape(serializers.Serializer[Any]):
+    """What was used in GPU-hours and core-hours, how long starts were waited for, what it cost."""
+
+    gpu_hours = serializers.FloatField()
+    core_hours = serializers.FloatField()
+    borrowed_gpu_hours = serializers.FloatField()
+    starts = serializers.IntegerField()
+    mean_wait_seconds = serializers.IntegerField()
+    cost = serializers.FloatField()
+
+
+class UsageShape(serializers.Serializer[Any]):
+    """`rows` have the figures of `total`, and a key for each name in `by`."""
+
+    since = serializers.DateField()
+    until = serializers.DateField()
+    by = serializers.ListField(child=serializers.CharField())
+    as_of = serializers.DateTimeField(help_text="complete until then")
+    rows = serializers.ListField(child=serializers.DictField())
+    total = FiguresShape()
+
+
+class Usage(NativeView):
+    """Reports of use and cost."""
+
+    @extend_schema(
+        parameters=[
+            OpenApiParameter("since", OpenApiTypes.DATE, description="first day; this month's by default"),
+            OpenApiParameter("until", OpenApiTypes.DATE, description="last day; today by default"),
+            OpenApiParameter(
+                "by", str, many=True, enum=list(DIMENSIONS), description="what divides the rows"
+            ),
+            OpenApiParameter("workspace", str),
+            OpenApiParameter("person", str),
+            OpenApiParameter("source", str, enum=[choice.value for choice in Source]),
+        ],
+        responses={200: UsageShape, **REFUSED},
+    )
+    def get(self, request: Request) -> Response:
+        """What was used and what it cost: the caller's own, and everybody's in workspaces that they manage.
+
+        With a token, what is not the caller's own needs the scope `admin` too.
+        """
+        asked = self._asked(request)
+        return Response(costs.report(self.person, asked, own=not self.allows("admin")).to_json())
+
+    @staticmethod
+    def _asked(request: Request) -> Asked:
+        given = {name: value for name, value in request.query_params.items() if name != "by" and value}
+        query = UsageQuery(data={**given, "by": request.query_params.getlist("by")})
+        query.is_valid(raise_exception=True)
+        data, today = query.validated_data, costs.today()
+        since: date = data.get("since", today.replace(day=1))
+        until: date = data.get("until", today)
+        if since > until:
+            raise ValidationError({"until": ["The last day comes before the first."]})
+        by = tuple(dict.fromkeys(data.get("by") or ["person"]))
+        return Asked(since, until, by, data["workspace"], data["person"], data["source"])
