@@ -42,9 +42,11 @@ class ConsoleAdminSite(Site):
 
     def extra_urls(self) -> list[URLPattern]:
         """Pages about the whole house, before those of single tables (unfold asks for them)."""
-        from console.administration import incidents  # noqa: PLC0415  # they need this site
+        from console.administration import incidents, quota_tree  # noqa: PLC0415  # they need this site
 
         return [
+            path("tree/", self.admin_view(quota_tree.index), name="quota_trees"),
+            path("tree/<slug:slug>/", self.admin_view(quota_tree.tree), name="quota_tree"),
             path("incidents/", self.admin_view(incidents.page), name="incidents"),
             path("incidents/<slug:name>", self.admin_view(incidents.act), name="incident"),
         ]
@@ -81,6 +83,7 @@ def navigation(request: HttpRequest) -> list[dict[str, Any]]:
             request,
             _("Today"),
             (_("The day"), "dashboard", "index", ""),
+            (_("Quota tree"), "account_tree", "quota_trees", ""),
             (_("Incidents"), "emergency_home", "incidents", ""),
             (_("Maintenance"), "construction", "quotas_maintenance_changelist", "quotas.view_maintenance"),
             (_("Banners"), "campaign", "quotas_banner_changelist", "quotas.view_banner"),

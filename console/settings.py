@@ -187,6 +187,8 @@ MIGRATION_MODULES = {"auditlog": None}
 
 # A job file of 1 MiB (jobs.dialects.base.MAX_BYTES) in a form: each of its bytes may take three there.
 DATA_UPLOAD_MAX_MEMORY_SIZE = 4 * 1024 * 1024
+# The quota tree of a large cluster is one form, with six fields a quota.
+DATA_UPLOAD_MAX_NUMBER_FIELDS = 6000
 
 ALLOWED_HOSTS = CONSOLE_HOSTS
 CSRF_TRUSTED_ORIGINS = [f"https://{host.removeprefix('.')}" for host in CONSOLE_HOSTS] if CONSOLE_TLS else []

@@ -87,6 +87,10 @@ class Books:
         if not running:
             self.pending[quota_id] = self.pending.get(quota_id, 0) + 1
 
+    def by_quota(self) -> Mapping[int, Used]:
+        """What is held under each quota, itself and below; those with nothing are absent."""
+        return self._quotas
+
     def _purse(self, quota_id: int, owner_id: int) -> tuple[int, int]:
         """Where a person's sum is kept: all public quotas share one."""
         account = self._accounts.get(quota_id)

@@ -141,7 +141,7 @@ class ReadOnly(models.Model):
         return self.why
 
 
-class AppendOnly(models.QuerySet["Act"]):
+class WrittenOnce(models.QuerySet["Act"]):
     """Rows that are written once."""
 
     def update(self, **kwargs: Any) -> NoReturn:
@@ -174,7 +174,7 @@ class Act(models.Model):
     why = models.CharField(_("why"), max_length=500, blank=True)
     params = models.JSONField(_("details"), default=dict)
 
-    objects = AppendOnly.as_manager()
+    objects = WrittenOnce.as_manager()
 
     class Meta:
         verbose_name = _("admin's act")

@@ -15,11 +15,14 @@ DIVIDED: Final = ("gpus", "cpu_milli", "memory_mib", "most_jobs", "gpu_hours")
 """The ceilings that the quotas below share."""
 
 
-def check(quota: Quota) -> None:
-    """Raises ValidationError where `quota`, as it is now, does not fit into its cluster's tree."""
+def check(quota: Quota, tree: Iterable[Quota] | None = None) -> None:
+    """Raises ValidationError where `quota`, as it is now, does not fit into its cluster's tree.
+
+    `tree` has all quotas of the cluster as they are to be; without it, they are as they are stored.
+    """
     _check_types(quota)
-    rows = type(quota).objects.filter(cluster_id=quota.cluster_id).exclude(pk=quota.pk)
-    family = {row.pk: row for row in rows}
+    rows = type(quota).objects.filter(cluster_id=quota.cluster_id) if tree is None else tree
+    family = {row.pk: row for row in rows if row.pk != quota.pk}
     _check_parent(quota, family)
     below: dict[int | None, list[Quota]] = {}
     for row in (*family.values(), quota):
