@@ -39,6 +39,7 @@ def navigation(request: HttpRequest) -> list[dict[str, Any]]:
     listed = [
         ("home", _("Home"), "home", "g h"),
         ("job_new", _("New job"), "plus", "n"),
+        ("start", _("Start"), "bolt", "g i"),
         ("jobs", _("Jobs"), "list-details", "g j"),
         ("drafts", _("Drafts"), "file-pencil", "g d"),
         ("nodes", _("Nodes"), "server", "g n"),
@@ -58,7 +59,7 @@ def navigation(request: HttpRequest) -> list[dict[str, Any]]:
     ]
 
 
-SECTIONS = {"job": "jobs", "token_new": "settings"}
+SECTIONS = {"job": "jobs", "job_opening": "jobs", "start_template": "start", "token_new": "settings"}
 """Pages that stand under another one in the navigation."""
 
 

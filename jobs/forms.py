@@ -1,4 +1,4 @@
-"""What people send: a job file and where it should run."""
+"""What people send: a job file, or the answers to a template's questions, and where it should run."""
 
 from __future__ import annotations
 
@@ -8,11 +8,14 @@ from typing import Any, Final
 from uuid import uuid4
 
 from django import forms
+from django.core.validators import RegexValidator
 from django.utils.translation import gettext_lazy as _
 
 from jobs import dialects, services
 from jobs.dialects.source import decode
+from jobs.jobtemplates import JobTemplate, Kind, Parameter
 from jobs.messages import dialect_label
+from jobs.messages.jobtemplates import question
 from quotas.models import Quota, User
 
 MOST_PLACES: Final = 200
@@ -89,3 +92,98 @@ def _place_choices(quotas: Sequence[Quota]) -> Choices:
             (workspace.name, [(services.address_of(row), f"{row.cluster.name} · {row.name}") for row in rows])
         )
     return choices
+
+
+# --- a template's questions ------------------------------------------------------------------------------
+
+
+class TemplateForm(forms.Form):
+    """The questions of a job template, with what `first` makes of their defaults; and where it runs.
+
+    `sources` are the person's jobs whose folders may be shown: id, and what each is called.
+    """
+
+    place = forms.ChoiceField(label=_("Where it runs"), required=False)
+    key = forms.CharField(max_length=64, widget=forms.HiddenInput)
+
+    def __init__(
+        self,
+        user: User,
+        template: JobTemplate,
+        *args: Any,
+        sources: Sequence[tuple[str, str]] = (),
+        gpu_types: Sequence[str] = (),
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(*args, **kwargs)
+        self.template = template
+        self.quotas = list(services.quotas_open_to(user)[:MOST_PLACES])
+        place = self.fields["place"]
+        assert isinstance(place, forms.ChoiceField)
+        place.choices = _place_choices(self.quotas)
+        for parameter in template.parameters:
+            self.fields[parameter.name] = _question(parameter, sources, gpu_types)
+        for name, field in self.fields.items():
+            if name != "key":
+                kind = "form-select" if isinstance(field, forms.ChoiceField) else "form-control"
+                field.widget.attrs.setdefault("class", kind)
+
+    def clean(self) -> dict[str, Any]:
+        """A type of GPU means nothing where none is asked for."""
+        cleaned = super().clean() or {}
+        if not cleaned.get("gpus"):
+            cleaned["gpu_type"] = ""
+        return cleaned
+
+    def chosen_place(self) -> services.Place:
+        """Where the person wants it; everything empty when the choice is left to the console."""
+        return services.place_at(str(self.cleaned_data.get("place", "")))
+
+    @property
+    def has_choice(self) -> bool:
+        """Whether there is more than one place to choose from."""
+        return len(self.quotas) > 1
+
+    @property
+    def questions(self) -> list[tuple[forms.BoundField, object]]:
+        """The template's own fields, each with its unit."""
+        return [
+            (self[parameter.name], UNITS.get(parameter.name, "")) for parameter in self.template.parameters
+        ]
+
+
+UNITS: Final = {"hours": _("hours"), "cpus": _("cores"), "memory": "GiB"}
+HELP: Final = {
+    "image": _("Without one, the job has what is installed on the node."),
+    "folder": _("One of the folders that the cluster lends to jobs, as in /data/project."),
+    "hours": _("Then it is stopped by itself."),
+}
+FOLDER: Final = RegexValidator(r"^/[^\0-\x1f\x7f:,]*\Z", _("This is no absolute path of a folder."))
+IMAGE: Final = RegexValidator(r"^[A-Za-z0-9][A-Za-z0-9._:/@#-]*\Z", _("This is no name of an image."))
+NAME: Final = RegexValidator(r"^[A-Za-z0-9][A-Za-z0-9_.-]*\Z", _("Letters, digits, “-”, “_” and “.” only."))
+
+
+def _question(
+    parameter: Parameter, sources: Sequence[tuple[str, str]], gpu_types: Sequence[str]
+) -> forms.Field:
+    about: dict[str, Any] = {
+        "label": question(parameter.name),
+        "required": parameter.required,
+        "initial": parameter.default,
+        "help_text": HELP.get(parameter.name, ""),
+    }
+    match parameter.kind:
+        case Kind.INTEGER:
+            return forms.IntegerField(
+                **{**about, "required": True}, min_value=parameter.least, max_value=parameter.most
+            )
+        case Kind.NAME:
+            return forms.CharField(**about, max_length=256, validators=[NAME])
+        case Kind.IMAGE:
+            return forms.CharField(**about, max_length=512, validators=[IMAGE])
+        case Kind.FOLDER:
+            return forms.CharField(**about, max_length=1024, validators=[FOLDER])
+        case Kind.GPU_TYPE:
+            return forms.ChoiceField(**about, choices=[("", _("Any")), *((each, each) for each in gpu_types)])
+    boxes = forms.CheckboxSelectMultiple(attrs={"class": "form-check-input"})
+    return forms.MultipleChoiceField(**{**about, "initial": []}, choices=list(sources), widget=boxes)

@@ -247,6 +247,7 @@ def _endpoint(task: Task, row: Endpoint | None, port: EndpointSeen, ordinal: int
         "ready": port.ready,
         "source": port.source.value,
         "path": port.path,
+        "token_name": port.token,
         "why": port.why.value if port.why else "",
         "why_params": dict(port.params),
     }
@@ -367,4 +368,5 @@ def node_report(node: NodeSeen) -> NodeReport:
         gpu_list=[{"index": g.index, "type": g.type, "memory_mib": g.memory_mib} for g in node.gpus],
         schedulable=node.schedulable,
         why=node.why,
+        programs=node.programs,
     )

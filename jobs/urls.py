@@ -18,7 +18,9 @@ from jobs.views import (
     new,
     nodes,
     notices,
+    opening,
     quotas,
+    start,
     terminal,
 )
 
@@ -41,10 +43,13 @@ urlpatterns = [
     path("jobs/<slug:public_id>/retry", actions.retry, name="job_retry"),
     path("jobs/<slug:public_id>/share", actions.share, name="job_share"),
     path("jobs/<slug:public_id>/delete", actions.delete, name="job_delete"),
+    path("jobs/<slug:public_id>/opening", opening.opening, name="job_opening"),
     path("jobs/<slug:public_id>/key", connect.job_key, name="job_key"),
     path("jobs/<slug:public_id>/terminals", terminal.new_terminal, name="terminal_new"),
     path("entries/<int:pk>/end", connect.end_entry, name="entry_end"),
     path("endpoints/<slug:slug>/open", endpoints.endpoint_open, name="endpoint_open"),
+    path("start/", start.start, name="start"),
+    path("start/<slug:template>", start.start_template, name="start_template"),
     path("drafts/", drafts.listed, name="drafts"),
     path("drafts/save", drafts.save_draft, name="draft_save"),
     path("drafts/<int:pk>/versions", drafts.versions, name="draft_versions"),

@@ -193,6 +193,7 @@ class NodeAdmin(ModelAdmin[Node]):
         "memory_mib",
         "gpus",
         "gpu_list",
+        "programs",
         "schedulable",
         "why",
         "state_by",

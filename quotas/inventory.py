@@ -18,13 +18,14 @@ from quotas.models import Action, Cluster, Node, NodeState, Reservation, User
 
 @dataclass(frozen=True, slots=True)
 class NodeReport:
-    """One node as its backend reports it; `gpu_list` is shown as it is."""
+    """One node as its backend reports it; `gpu_list` is shown as it is.  `programs` None: not known."""
 
     name: str
     amounts: Amounts
     gpu_list: Sequence[Mapping[str, Any]]
     schedulable: bool
     why: str
+    programs: Sequence[str] | None = None
 
 
 @transaction.atomic
@@ -46,6 +47,7 @@ def record(cluster: Cluster, reports: Sequence[NodeReport]) -> None:
                 "gpu_list": [dict(gpu) for gpu in report.gpu_list],
                 "schedulable": report.schedulable,
                 "why": report.why[:500],
+                "programs": None if report.programs is None else list(report.programs),
                 "seen_at": Now(),
             },
         )

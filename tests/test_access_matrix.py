@@ -99,6 +99,9 @@ ADDRESSES: dict[str, tuple[str, Audience]] = {
     "entry_end": ("post", C),
     "terminal_new": ("post", C),
     "endpoint_open": ("get", C),
+    "job_opening": ("get", C),
+    "start": ("get", S),
+    "start_template": ("get", S),
     "drafts": ("get", S),
     "draft_save": ("post", S),
     "draft_versions": ("get", M),
@@ -186,6 +189,8 @@ class World:
         ]
         if name == "endpoint_open":
             candidates = [{"slug": self.endpoint.slug}]
+        if name == "start_template":
+            candidates = [{"template": "jupyterlab"}]
         if name == "banner_dismiss":
             candidates = [{"pk": 1}]
         if name in {"draft_versions", "draft_file", "draft_delete"}:

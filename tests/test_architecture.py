@@ -13,6 +13,7 @@ ROOT = Path(__file__).parents[1]
 LAYERS = (
     {"spec", "states", "faults"},
     {"dialects"},
+    {"jobtemplates"},
     {"backends"},
     {"models"},
     {"bus", "queue", "outage"},
@@ -50,7 +51,7 @@ LAYERS = (
 
 WORKER_SIDE = {"admitting", "engines", "observations", "reconcile", "tidy", "tasks", "retries", "shells"}
 WEB_SIDE = {"services", "drafts", "forms", "views", "api", "gateway"}
-NO_DJANGO = {"spec", "states", "dialects", "backends", "faults"}
+NO_DJANGO = {"spec", "states", "dialects", "jobtemplates", "backends", "faults"}
 
 
 def modules(package: str) -> Iterator[tuple[str, str, Path]]:

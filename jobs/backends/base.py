@@ -11,10 +11,19 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum, StrEnum
 from pathlib import Path
-from typing import NewType, Protocol
+from typing import Final, NewType, Protocol
 
 from jobs.spec import JobSpec
 from jobs.states import Params, Phase, PortSource, Reason, State, TaskState, Unready
+
+PROGRAMS: Final = (
+    "code-server",
+    "jupyter-lab",
+    "jupyter-notebook",
+    "openvscode-server",
+    "tensorboard",
+)
+"""What people like to know of a node before they send a job there: whether it has these."""
 
 Handle = NewType("Handle", str)
 """The engine's own name for what it accepted; opaque to everybody else."""
@@ -110,8 +119,8 @@ class TaskRef:
 class EndpointSeen:
     """A labelled port of a replica, reachable from the worker side at host:port.
 
-    `path` is where its job says to begin; `why` and `params` say what keeps it from being ready, where that
-    is known.
+    `path` is where its job says to begin, `token` under which name in the query it wants its token; `why`
+    and `params` say what keeps it from being ready, where that is known.
     """
 
     label: str
@@ -120,6 +129,7 @@ class EndpointSeen:
     ready: bool
     source: PortSource = PortSource.ASKED
     path: str = ""
+    token: str = ""
     why: Unready | None = None
     params: Params = field(default_factory=dict)
 
@@ -174,7 +184,9 @@ class Gpu:
 
 @dataclass(frozen=True, slots=True)
 class NodeSeen:
-    """What a node has in all, and what is free of it."""
+    """What a node has in all, and what is free of it; `programs` are those of PROGRAMS that its jobs find
+    without an image, None where nobody knows.
+    """
 
     name: str
     cpu_milli: int
@@ -185,6 +197,7 @@ class NodeSeen:
     free_gpus: tuple[int, ...] = ()
     schedulable: bool = True
     why: str = ""
+    programs: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)

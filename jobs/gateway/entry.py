@@ -48,15 +48,17 @@ async def _enter(request: Asked, ticket: str, then: str) -> Reply:
         log.info("endpoint_refused", endpoint=request.slug, client=request.client)
         await aside(visits.refused, request.slug, request.client)
         return say(pages.STALE, request)
-    return pages.redirect(_with_token(then, entered.token), cookies.set_visit(entered.secret))
+    return pages.redirect(
+        _with_token(then, entered.token, entered.token_name), cookies.set_visit(entered.secret)
+    )
 
 
-def _with_token(path: str, token: str) -> str:
+def _with_token(path: str, token: str, name: str) -> str:
     """`path` with the token that what listens may ask for, unless it brings one of its own."""
     query = path.partition("?")[2]
-    if not token or "token" in parse_qs(query, keep_blank_values=True):
+    if not token or name in parse_qs(query, keep_blank_values=True):
         return path
-    return f"{path}{'&' if '?' in path else '?'}token={quote(token)}"
+    return f"{path}{'&' if '?' in path else '?'}{name}={quote(token)}"
 
 
 def say(said: Said, request: Asked, standing: Standing | None = None) -> Reply:

@@ -31,6 +31,9 @@ log = structlog.get_logger(__name__)
 
 TICKET_SECONDS: Final = 30
 
+TOKEN_NAME: Final = "token"  # noqa: S105 a name
+"""Jupyter's, under which the link's token goes where the job names no other."""
+
 
 class Door(StrEnum):
     """How an endpoint stands to whoever asks."""
@@ -59,10 +62,11 @@ class Standing:
 
 @dataclass(frozen=True, slots=True)
 class Entered:
-    """The cookie's value, and the token that what listens may ask for."""
+    """The cookie's value, and the token that what listens may ask for, under which name in the query."""
 
     secret: str
     token: str
+    token_name: str
 
 
 def give_ticket(user: User, session_key: str, endpoint: Endpoint, browser: str) -> str:
@@ -109,7 +113,7 @@ def enter(slug: str, ticket: str, browsers: Collection[str], client: str = "") -
     with origin.of(came), transaction.atomic():
         audit.log(Action.ENTER, attempt.job, details={"endpoint": slug}, name=attempt.job.public_id)
     log.info("endpoint_entered", job=attempt.job.public_id, endpoint=slug, person=visit.user.get_username())
-    return Entered(secret, _token(attempt.endpoint_token))
+    return Entered(secret, _token(attempt.endpoint_token), visit.endpoint.token_name or TOKEN_NAME)
 
 
 def refused(slug: str, client: str, person: int = 0) -> None:

@@ -38,6 +38,12 @@ _SENTENCES: Final = {
         _("Refused: %(place)s can't be used as a folder by the job's user: %(error)s"),
         _("Refused: %(place)s can't be used as a folder by the job's user."),
     ),
+    "mount_no_job": (
+        _(
+            "Refused: %(place)s is no replica of a job of yours on this machine; the folders of other "
+            "people's jobs can't be had this way."
+        ),
+    ),
     "mount_unknown": (
         _(
             "Refused: nobody has said which folder dataset %(id)s is here; an admin may do so in the "

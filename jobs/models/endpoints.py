@@ -13,7 +13,7 @@ class Endpoint(models.Model):
     """A port of a replica, reached through the gateway as `<slug>.<apps domain>`.
 
     `slug` is random: a name that can't be guessed, and a DNS label whatever the port label was.  `path` is
-    where the job says to begin.
+    where the job says to begin, `token_name` under which name it wants the link's token in the query.
     """
 
     class Source(models.TextChoices):
@@ -32,6 +32,7 @@ class Endpoint(models.Model):
     ready = models.BooleanField(_("ready"), default=False)
     source = models.CharField(_("known because"), max_length=16, choices=Source, default=Source.ASKED)
     path = models.CharField(_("path"), max_length=500, blank=True)
+    token_name = models.CharField(_("name of the token"), max_length=32, blank=True)
     why = models.CharField(_("why not"), max_length=16, blank=True)
     why_params = models.JSONField(default=dict, blank=True)
 

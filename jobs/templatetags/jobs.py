@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime, timedelta
 from typing import Any
 
 from django import template
@@ -10,6 +11,7 @@ from django.utils.html import format_html
 from django.utils.translation import gettext as _
 
 from jobs import messages, waiting
+from jobs.messages import amounts
 from jobs.messages.endpoints import endpoint_message
 from jobs.models import Endpoint, Job, Task
 from jobs.states import LIVE, State, TaskState
@@ -102,6 +104,20 @@ def lacks(endpoint: Endpoint, task: Task) -> str:
     """What keeps an endpoint of the replica from being ready, in one sentence; empty when it is."""
     code = endpoint.lacks(task)
     return endpoint_message(code, endpoint.why_params) if code else ""
+
+
+@register.filter
+def span(seconds: int) -> str:
+    """A span of time in words: 8 hours."""
+    return amounts.duration(seconds)
+
+
+@register.filter
+def ends_by(job: Job, limit_s: int | None) -> datetime | None:
+    """When the job's longest running time is over; None while that is not known, or once it has ended."""
+    if not limit_s or job.started_at is None or job.is_ended:
+        return None
+    return job.started_at + timedelta(seconds=limit_s)
 
 
 @register.filter

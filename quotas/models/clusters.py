@@ -79,8 +79,10 @@ class Node(models.Model):
     """One machine of a cluster, as its backend's inventory last told it.
 
     `gpus` counts by type; `gpu_list` names each GPU (index, type, memory) for the squares of the page.
-    `schedulable` and `why` are the engine's words; `state` and what belongs to it an admin's, except for
-    DOWN, which is a node that the engine no longer reports while something is still held on it.
+    `programs` are those that its jobs find without an image, as far as they were looked for; null where
+    that is not known.  `schedulable` and `why` are the engine's words; `state` and what belongs to it an
+    admin's, except for DOWN, which is a node that the engine no longer reports while something is still held
+    on it.
     """
 
     cluster = models.ForeignKey(Cluster, models.CASCADE, related_name="nodes")
@@ -89,6 +91,7 @@ class Node(models.Model):
     memory_mib = models.BigIntegerField(_("memory (MiB)"), default=0)
     gpus = models.JSONField(_("GPUs by type"), default=dict, blank=True)
     gpu_list = models.JSONField(_("GPUs"), default=list, blank=True)
+    programs = models.JSONField(_("programs"), null=True, blank=True, default=None)
     schedulable = models.BooleanField(_("schedulable"), default=True)
     why = models.CharField(_("why not"), max_length=500, blank=True)
     state = models.CharField(_("state"), max_length=16, choices=NodeState, default=NodeState.SCHEDULABLE)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import stat
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -23,17 +24,21 @@ MOST: Final = 16
 LONGEST_LABEL: Final = 64
 LONGEST_PATH: Final = 500
 MOST_BYTES: Final = 64 * 1024
+_TOKEN: Final = re.compile(r"[A-Za-z_-]{0,32}")
 _FLAGS: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 
 @dataclass(frozen=True, slots=True)
 class Announced:
-    """A port that is served; `path` is where to begin, `probe` what answers by HTTP once it is ready."""
+    """A port that is served; `path` is where to begin, `probe` what answers by HTTP once it is ready, and
+    `token` the name under which it wants the link's token in the query.
+    """
 
     label: str
     port: int
     path: str = ""
     probe: str = ""
+    token: str = ""
 
 
 class Board:
@@ -92,7 +97,9 @@ def _line(line: bytes) -> Announced | None:
     path, probe = value.get("path", ""), value.get("probe", "")
     if type(port) is not int or not 0 < port < 1 << 16 or not _is_label(label):
         return None
-    return Announced(label, port, path, probe) if _is_path(path) and _is_path(probe) else None
+    token = value.get("token", "")
+    understood = _is_path(path) and _is_path(probe) and isinstance(token, str) and _TOKEN.fullmatch(token)
+    return Announced(label, port, path, probe, token) if understood else None
 
 
 def _is_label(value: Any) -> bool:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from jobs.backends.base import (
+    PROGRAMS,
     Backend,
     Capability,
     Gone,
@@ -36,6 +37,7 @@ from jobs.backends.local import (
     layout,
     observe,
     processes,
+    programs,
     reach,
     readlog,
     session,
@@ -189,6 +191,7 @@ class LocalBackend:
             free_cpu_milli=max(0, total.cpu_milli - held.cpu_milli),
             free_memory_mib=max(0, total.memory_mib - held.memory_mib),
             free_gpus=tuple(gpu.index for gpu in total.gpus if gpu.index not in held.gpus),
+            programs=programs.found(PROGRAMS, self._config.path, self.isolation(), self._config.hide),
         )
         return Inventory((node,))
 

@@ -100,7 +100,7 @@ class LocalConfig:
     def places(self) -> Known:
         """What is said about places outside the job."""
         folders = Folders(self.folders, (str(self.hide),))
-        return Known(folders, self.datasets, self.file_system, self.prepare_s)
+        return Known(folders, self.datasets, self.file_system, self.prepare_s, self.root)
 
     def code(self) -> Rules:
         """What is said about code that is fetched."""

@@ -9,6 +9,7 @@ from pathlib import Path
 from jobs.backends.local import targets
 from jobs.backends.local.errand import Errand
 from jobs.backends.local.files import Folder
+from jobs.backends.local.isolation import Isolation
 from jobs.backends.local.opening import make_inner, open_bound
 from jobs.backends.local.provisions import Bound, Kind
 from jobs.backends.local.view import CannotLay, Laid
@@ -19,6 +20,10 @@ def opened(errand: Errand) -> list[Laid]:
     for bound in errand.plan.bounds:
         if bound.kind is Kind.INNER:
             _make_inner(errand, bound)
+    if errand.mode is Isolation.NONE and not errand.contained:
+        for bound in errand.plan.bounds:
+            if bound.kind is Kind.JOB:
+                _link(errand, bound)
     pairs = enumerate(errand.plan.bounds)
     return [_laid(errand, bound, index) for index, bound in pairs if bound.kind is not Kind.INNER]
 
@@ -52,6 +57,18 @@ def _make_inner(errand: Errand, bound: Bound) -> None:
     with Folder.open(errand.file("work")) as work:
         try:
             make_inner(work.fd, bound.path.removeprefix(targets.WORK), errand.owner)
+        except OSError as error:
+            raise CannotLay(f"{bound.path}: {error.strerror}") from error
+
+
+def _link(errand: Errand, bound: Bound) -> None:
+    """A link in the replica's own folder, where it has no view in which something could be laid."""
+    around, _, name = bound.path.removeprefix(targets.WORK).rpartition("/")
+    with Folder.open(errand.file("work")) as work:
+        try:
+            if around:
+                make_inner(work.fd, around, errand.owner)
+            os.symlink(bound.source, f"{around.strip('/')}/{name}".strip("/"), dir_fd=work.fd)
         except OSError as error:
             raise CannotLay(f"{bound.path}: {error.strerror}") from error
 

@@ -104,11 +104,12 @@ def _endpoints(value: Mapping[str, Any], host: str) -> Iterator[EndpointSeen]:
     for each in value.get("served", ()):
         why = Unready(each["why"]) if each["why"] else None
         source = PortSource(each["source"])
+        ready = why is None
         yield EndpointSeen(
-            each["label"], host, each["port"], not why, source, each["path"], why, each["params"]
+            each["label"], host, each["port"], ready, source, each["path"], each["token"], why, each["params"]
         )
     if not value.get("served"):
-        ready = value.get("ready", ())  # an earlier release's word
+        answering = value.get("ready", ())  # an earlier release's word
         for label, ports in value["ports"].items():
             for port in ports:
-                yield EndpointSeen(label, host, port, ready=port in ready)
+                yield EndpointSeen(label, host, port, ready=port in answering)

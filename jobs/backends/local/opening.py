@@ -35,6 +35,8 @@ def open_bound(bound: Bound, owner: Owner) -> int:
     """
     if bound.kind is Kind.STORE:
         return _open_store(bound, owner)
+    if bound.kind is Kind.JOB:
+        return _open_job(bound, owner)
     with rights_of(owner):
         return _walk(bound.source, make=bound.kind is Kind.OUTPUT)
 
@@ -100,6 +102,18 @@ def _open_store(bound: Bound, owner: Owner) -> int:
     fd = _step(fd, last, bound.source)
     if os.fstat(fd).st_uid == os.geteuid() != owner[0]:
         os.chown(f"/proc/self/fd/{fd}", *owner)
+    return _unmoved(fd, bound.source)
+
+
+def _open_job(bound: Bound, owner: Owner) -> int:
+    """Another job of the same user made what is in it; on the way there are only the console's folders."""
+    fd = _walk(bound.root, make=False)
+    if os.fstat(fd).st_uid != owner[0]:
+        os.close(fd)
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), bound.source)
+    with rights_of(owner):
+        for name in parts_of(bound.source)[len(parts_of(bound.root)) :]:
+            fd = _step(fd, name, bound.source)
     return _unmoved(fd, bound.source)
 
 

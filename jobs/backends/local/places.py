@@ -9,10 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any, Final, Self
 
 from jobs.backends.base import Refused
-from jobs.backends.local import targets
+from jobs.backends.local import others, targets
 from jobs.backends.local.environment import FILE_SYSTEM
 from jobs.backends.local.folders import Asker, Folders, Grant, parts_of
 from jobs.backends.local.isolation import Isolation
@@ -58,13 +59,14 @@ class Dataset:
 @dataclass(frozen=True, slots=True)
 class Known:
     """What the settings say about places.  `file_system` stands for OpenPAI's default one ('' for none);
-    filling a place takes at most `patience_s` seconds.
+    filling a place takes at most `patience_s` seconds.  `jobs` is where attempts live.
     """
 
     folders: Folders
     datasets: Mapping[str, Dataset]
     file_system: str = ""
     patience_s: int = 1800
+    jobs: Path = Path()
 
     def at(self, uri: str) -> Dataset | None:
         """The folder of a place elsewhere that the settings know by its URI, or that of one around it."""
@@ -158,6 +160,8 @@ class Layer:
             raise refused("mount_unknown", id=mount.id, setting="datasets")
         if uri.startswith(EMPTY_SCHEME):
             return self._empty(mount, path), ""
+        if uri.startswith(others.SCHEME):
+            return self._of_another_job(mount, path), ""
         place = local_path(uri)
         if place is not None and not path and mount.purpose is MountPurpose.CODE:
             return None, self._code_dir(place)
@@ -199,6 +203,20 @@ class Layer:
         read_only = mount.read_only or not granted.write
         return Bound(path or granted.path, kind, granted.path, read_only)
 
+    def _of_another_job(self, mount: Mount, path: str) -> Bound:
+        """To be read only.  Where nothing can be laid in, a link in the job's own folder leads there."""
+        if not path:
+            raise refused("mount_without_path", id=mount.uri)
+        found = others.find(self._known.jobs, mount.uri)
+        persons = self.ground.isolation is Isolation.PERSONS
+        if found is None or found.user != self.ground.asker.user:
+            raise refused("mount_no_job", place=mount.uri)
+        if persons and found.uid != self.ground.owner[0]:
+            raise refused("mount_no_job", place=mount.uri)
+        if self.ground.contained and not self.ground.staged:
+            raise refused("mount_unsteady", place=mount.uri, setting="folders")
+        return Bound(path, Kind.JOB, found.path, read_only=True, root=found.root)
+
     def _code_dir(self, place: str) -> str:
         """OpenPAI's codeDir: a copy in the job's working folder that is only to be read."""
         granted = self.grant(place)
@@ -231,7 +249,8 @@ class Layer:
         at_home = bound.at_its_own_place and targets.is_sayable(bound.path)
         if not (targets.is_free(bound.path) or at_home):
             raise refused("mount_over", path=bound.path)
-        if not (there_anyway or bound.kind is Kind.INNER or self.ground.can_bind):
+        linked = bound.kind is Kind.JOB and bound.path.startswith(f"{targets.WORK}/")
+        if not (there_anyway or linked or bound.kind is Kind.INNER or self.ground.can_bind):
             raise refused("mount_needs_view", path=bound.path)
         if (twice := targets.clash(one.path for one in (*self.bounds, bound))) is not None:
             raise refused("mount_twice", path=twice)

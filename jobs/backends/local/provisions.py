@@ -17,7 +17,8 @@ class Kind(StrEnum):
     FOLDER: a folder of this machine.  OUTPUT: likewise, and made with the person's rights where it is
     missing.  STORE: likewise, and made for the person by the console, below `Bound.root`.
     MEMORY: a file system in memory.  EMPTY: an empty folder that goes with the attempt.  INNER: likewise,
-    in the replica's own folder.
+    in the replica's own folder.  JOB: the own folder of a replica of another job of the same person, or a
+    folder in it; `Bound.root` is the replica's.
     """
 
     FOLDER = "folder"
@@ -26,6 +27,7 @@ class Kind(StrEnum):
     MEMORY = "memory"
     EMPTY = "empty"
     INNER = "inner"
+    JOB = "job"
 
 
 @dataclass(frozen=True, slots=True)

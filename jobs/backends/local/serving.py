@@ -44,6 +44,7 @@ class Served:
     port: int
     source: PortSource = PortSource.ASKED
     path: str = ""
+    token: str = ""
     why: str = ""
     params: Params = field(default_factory=dict)
 
@@ -164,7 +165,7 @@ class Serving:
 
 def _served(label: str, source: PortSource, begin: Announced, answer: Answer) -> Served:
     why, params = answer
-    return Served(label, begin.port, source, begin.path, why or "", params)
+    return Served(label, begin.port, source, begin.path, begin.token, why or "", params)
 
 
 class Owners:

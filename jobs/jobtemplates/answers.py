@@ -1,0 +1,59 @@
+"""From answers to a job file."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeAlias
+
+from jobs import dialects
+from jobs.jobtemplates.template import JobTemplate, Kind, Parameter
+from jobs.spec import JobSpec
+
+Answer: TypeAlias = str | int | Sequence[Mapping[str, str]]
+"""A text, a number, or (of `Kind.JOBS`) places: `uri`, and the `path` in the job."""
+
+Answers: TypeAlias = Mapping[str, Answer]
+
+
+def fill(template: JobTemplate, answers: Answers) -> str:
+    """The job file; what is not answered has its default.  Raises ValueError for what no JobSpec can hold."""
+    dialect = dialects.get(template.dialect)
+    parsed = dialect.parse(template.text)
+    return dialect.render(wanted(template, answers), parsed.extras, base=template.text).text
+
+
+def wanted(template: JobTemplate, answers: Answers) -> JobSpec:
+    """What the job file is to say."""
+    value: dict[str, Any] = json.loads(
+        dialects.get(template.dialect).parse(template.text).spec.model_dump_json()
+    )
+    if template.command:
+        value["roles"][0]["command"] = template.command
+    for parameter in template.parameters:
+        answer = answers.get(parameter.name, parameter.default)
+        for path in parameter.fills:
+            _put(value, path, parameter, answer)
+    return JobSpec.model_validate_json(json.dumps(value))
+
+
+def _put(value: dict[str, Any], path: str, parameter: Parameter, answer: Answer) -> None:
+    if path == "mounts":
+        value["mounts"] += _mounts(parameter, answer)
+        return
+    *way, last = path.split(".")
+    inner: Any = value
+    for step in way:
+        inner = inner[int(step)] if isinstance(inner, list) else inner[step]
+    if isinstance(answer, int):
+        inner[last] = answer * parameter.times
+    elif answer or last in inner:
+        inner[last] = answer
+    if way[:1] == ["env"] and not answer:
+        inner.pop(last, None)
+
+
+def _mounts(parameter: Parameter, answer: Answer) -> list[dict[str, Any]]:
+    if parameter.kind is Kind.JOBS and not isinstance(answer, str | int):
+        return [{"uri": one["uri"], "path": one["path"], "read_only": True} for one in answer]
+    return [{"uri": answer, "path": answer}] if answer else []

@@ -1,0 +1,16 @@
+"""The templates that come with the console."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+from jobs.jobtemplates.template import JobTemplate, load
+
+ORDER: Final = ("jupyterlab", "jupyter", "vscode", "tensorboard", "shell")
+
+SHIPPED: Final[Mapping[str, JobTemplate]] = {
+    name: load(Path(__file__).with_name(f"{name}.toml").read_text(encoding="utf-8")) for name in ORDER
+}
+"""By their ids, in the order in which they are offered."""

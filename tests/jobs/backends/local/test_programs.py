@@ -1,0 +1,51 @@
+"""Which programs jobs find: what they could not start is not told to be there."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from jobs.backends.base import PROGRAMS
+from jobs.backends.local import programs
+from jobs.backends.local.isolation import Isolation
+from tests.jobs.backends.benches import LocalBench
+
+
+@pytest.fixture
+def tools(place: Path) -> Path:
+    folder = place / "tools"
+    folder.mkdir()
+    folder.chmod(0o755)
+    for name, mode in (("jupyter-lab", 0o755), ("tensorboard", 0o644), ("code-server", 0o700)):
+        (folder / name).write_text("#!/bin/sh\n")
+        (folder / name).chmod(mode)
+    return folder
+
+
+def found(path: Path, mode: Isolation, home: Path = Path("/nowhere")) -> tuple[str, ...]:
+    return programs.found(PROGRAMS, f"relative:{path}:/not/there", mode, home)
+
+
+def test_a_program_that_the_jobs_user_may_not_start_is_not_there(tools: Path) -> None:
+    assert found(tools, Isolation.PERSONS) == ("jupyter-lab",)
+    assert found(tools, Isolation.NONE) == ("code-server", "jupyter-lab")
+
+
+def test_nor_one_in_a_folder_that_it_may_not_pass(tools: Path) -> None:
+    tools.chmod(0o700)
+    assert found(tools, Isolation.PERSONS) == ()
+
+
+def test_nor_one_in_what_is_hidden_from_jobs_also_by_a_link(tools: Path, place: Path) -> None:
+    (place / "links").mkdir()
+    (place / "links" / "jupyter-lab").symlink_to(tools / "jupyter-lab")
+    for mode in (Isolation.PERSONS, Isolation.NAMESPACES):
+        assert found(tools, mode, home=tools) == ()
+        assert found(place / "links", mode, home=tools) == ()
+
+
+def test_the_inventory_tells_it(local: LocalBench) -> None:
+    (node,) = local.backend.inventory().nodes
+    assert node.programs is not None
+    assert set(node.programs) <= set(PROGRAMS)
