@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections import Counter, deque
+from collections import deque
+from collections.abc import Callable
+from ipaddress import IPv6Address, IPv6Network, ip_address
 from typing import Final
 
 from django.conf import settings
@@ -16,13 +18,36 @@ WINDOW_SECONDS: Final = 600.0
 MOST_ADDRESSES: Final = 10_000
 
 
+class Knock:
+    """One connection that is listened to; `cut` ends it."""
+
+    def __init__(self, guard: Guard, origin: str, cut: Callable[[], None]) -> None:
+        self._guard, self._origin = guard, origin
+        self.cut = cut
+        self.is_known = False
+
+    def known(self) -> None:
+        """It has said who it is, and was believed."""
+        self.is_known = True
+        self._guard.forget(self._origin, self)
+
+    def gone(self) -> None:
+        """It is over; in vain, unless it was known."""
+        self._guard.left(self._origin, self, known=self.is_known)
+
+
 class Guard:
-    """Connections and failures of this process, by address.  Times are seconds on one clock."""
+    """Connections and failures of this process, by where they come from.  Times are seconds on one clock.
+
+    When too many strangers knock, a place is taken from whoever has most of them: somebody who holds many
+    connections open keeps out nobody who comes from elsewhere.
+    """
 
     def __init__(self, most: int, most_failures: int) -> None:
         self._most, self._most_failures = most, most_failures
         self._open = 0
-        self._strangers: Counter[str] = Counter()
+        self._strangers: dict[str, dict[Knock, None]] = {}
+        self._total = 0
         self._failures: dict[str, deque[float]] = {}
 
     @classmethod
@@ -30,37 +55,63 @@ class Guard:
         """As the admin wants it."""
         return cls(settings.CONSOLE_ENTRIES + MOST_STRANGERS, settings.CONSOLE_SSH_FAILURES)
 
-    def admit(self, address: str) -> bool:
-        """Whether one more connection from `address` is listened to; `known` and `gone` are to follow."""
-        full = self._open >= self._most or self._strangers.total() >= MOST_STRANGERS
-        if full or self._strangers[address] >= MOST_STRANGERS_EACH or self._is_paused(address):
-            return False
+    def admit(self, address: str, cut: Callable[[], None]) -> Knock | None:
+        """The connection from `address`, if it is listened to; `cut` may be called to end it."""
+        origin = origin_of(address)
+        mine = len(self._strangers.get(origin, ()))
+        if self._open >= self._most or mine >= MOST_STRANGERS_EACH or self._is_paused(origin):
+            return None
+        if self._total >= MOST_STRANGERS and not self._made_room(mine):
+            return None
+        knock = Knock(self, origin, cut)
         self._open += 1
-        self._strangers[address] += 1
+        self._total += 1
+        self._strangers.setdefault(origin, {})[knock] = None
+        return knock
+
+    def _made_room(self, mine: int) -> bool:
+        """Whether somebody who has more strangers here than `mine` had to give one up, the oldest."""
+        origin, theirs = max(self._strangers.items(), key=lambda each: len(each[1]))
+        if len(theirs) <= mine:
+            return False
+        oldest = next(iter(theirs))
+        self.forget(origin, oldest)
+        oldest.cut()
         return True
 
-    def known(self, address: str) -> None:
-        """It has said who it is, and was believed."""
-        self._strangers[address] -= 1
-        self._tidy(address)
+    def forget(self, origin: str, knock: Knock) -> None:
+        """It is a stranger no more."""
+        mine = self._strangers.get(origin, {})
+        if knock in mine:
+            del mine[knock]
+            self._total -= 1
+        if not mine:
+            self._strangers.pop(origin, None)
 
-    def gone(self, address: str, *, known: bool) -> None:
-        """It is over; in vain, unless it was `known`."""
+    def left(self, origin: str, knock: Knock, *, known: bool) -> None:
+        """It is over."""
         self._open -= 1
         if known:
             return
-        self._strangers[address] -= 1
-        self._tidy(address)
+        self.forget(origin, knock)
         if len(self._failures) >= MOST_ADDRESSES:
             self._failures.pop(next(iter(self._failures)))
-        self._failures.setdefault(address, deque(maxlen=self._most_failures)).append(time.monotonic())
+        self._failures.setdefault(origin, deque(maxlen=self._most_failures)).append(time.monotonic())
 
-    def _is_paused(self, address: str) -> bool:
-        failures = self._failures.get(address)
+    def _is_paused(self, origin: str) -> bool:
+        failures = self._failures.get(origin)
         if not failures or len(failures) < self._most_failures:
             return False
         return time.monotonic() - failures[0] < WINDOW_SECONDS
 
-    def _tidy(self, address: str) -> None:
-        if self._strangers[address] <= 0:
-            del self._strangers[address]
+
+def origin_of(address: str) -> str:
+    """Whose address it is, as far as it tells: of IPv6 the half that one customer is given."""
+    try:
+        found = ip_address(address.partition("%")[0])
+    except ValueError:
+        return address
+    if isinstance(found, IPv6Address):
+        mapped = found.ipv4_mapped
+        return str(mapped or IPv6Network((int(found), 64), strict=False))
+    return str(found)

@@ -24,7 +24,7 @@ from jobs.messages.ssh import entry_message
 from jobs.models import Entry, SshKey, Task
 from jobs.shells import channels
 from jobs.shells.forward import Forwards
-from jobs.shells.guard import Guard
+from jobs.shells.guard import Guard, Knock
 from jobs.shells.house import House
 from jobs.shells.inside import Inside
 from quotas import audit
@@ -86,7 +86,7 @@ class Door(asyncssh.SSHServer):
     def __init__(self, house: House, guard: Guard) -> None:
         self._house, self._guard = house, guard
         self._address = ""
-        self._admitted = self._in = False
+        self._knock: Knock | None = None
         self._tries = 0
         self._name = ""
         self._forwards = Forwards()
@@ -95,16 +95,16 @@ class Door(asyncssh.SSHServer):
 
     def connection_made(self, conn: asyncssh.SSHServerConnection) -> None:
         self._conn = conn
-        self._address = conn.get_extra_info("peername")[0]
-        self._admitted = self._guard.admit(self._address)
-        if not self._admitted:
+        self._address = (conn.get_extra_info("peername") or ("",))[0]
+        self._knock = self._guard.admit(self._address, conn.abort)
+        if self._knock is None:
             log.info("ssh_turned_away", client=self._address)
             conn.abort()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        if self._admitted:
-            self._guard.gone(self._address, known=self._in)
-            if self._tries and not self._in:
+        if self._knock is not None:
+            self._knock.gone()
+            if self._tries and not self._knock.is_known:
                 _later(aside(refused, self._name, self._address, self._tries))
         if not self._inside.done():
             self._inside.cancel()
@@ -132,9 +132,9 @@ class Door(asyncssh.SSHServer):
 
     async def auth_completed(self) -> None:
         """What was validated last is what was signed with."""
-        self._in = True
-        self._guard.known(self._address)
+        assert self._knock is not None
         assert self._known is not None
+        self._knock.known()
         came = self._known
         way = Way(Entry.Kind.SSH, self._address, came.key)
         try:

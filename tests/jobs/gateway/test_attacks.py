@@ -115,6 +115,23 @@ def test_the_gateways_own_paths_never_reach_the_job(
             assert job.seen == []
 
 
+def test_a_name_that_was_made_to_lead_here_gets_nothing_of_the_console(
+    browser: Browser, host: str, job: ServedJob, subtests: pytest.Subtests
+) -> None:
+    """DNS rebinding; even a browser that sent the person's cookies along would be refused."""
+    sent = {"Cookie": "; ".join(f"{n}={v}" for n, v in browser.cookies(CONSOLE).items())}
+    for name in ["rebound.example", "localhost.rebound.example", "127.0.0.1.nip.io", "xn--lcalhost-9gb"]:
+        for path in ["/", "/jobs/", "/sign-in", "/api/console/v1/jobs", "/admin/", "/metrics", "/live"]:
+            with subtests.test(name=name, path=path):
+                answer = browser.request("GET", name, path, sent)
+                assert answer.status_code == 400
+                assert "set-cookie" not in answer.headers
+        with subtests.test(name=name):
+            assert browser.request("POST", name, "/sign-in", sent).status_code == 400
+            assert browser.socket_status(name, "/socket", sent) != 101
+    assert job.seen == []
+
+
 # --- other origins ---------------------------------------------------------------------------------------
 
 

@@ -6,12 +6,13 @@ from typing import Any, NamedTuple
 
 import pytest
 from django.conf import settings
-from playwright.sync_api import BrowserContext, Page
+from playwright.sync_api import BrowserContext, Frame, Page
 
 from jobs.models import Attempt, Endpoint, EndpointVisit
 from tests.factories import make_endpoint
 from tests.jobs.gateway.chromium import in_chromium
 from tests.jobs.gateway.served import CONSOLE, Browser, Job, Served
+from tests.waiting import wait_for
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 
@@ -74,6 +75,13 @@ def set_scene(context: BrowserContext, served: Served, endpoint: Endpoint, neigh
     there = beside.evaluate("location.origin")
     beside.close()
     return Scene(context, notebook, console, there)
+
+
+def assert_refused(page: Page, frames: list[Frame]) -> None:
+    """Where each frame has got to is told a moment later than that it is loaded."""
+    wait_for(lambda: page.evaluate("true") and all(frame.url for frame in frames))
+    urls = [frame.url for frame in frames]
+    assert all("chrome-error" in url for url in urls), urls
 
 
 def test_a_notebook_does_nothing_at_the_console_in_the_persons_name(
@@ -155,8 +163,39 @@ def test_no_page_frames_an_endpoint_and_no_endpoint_frames_the_console(
         job.seen.clear()
         for url in (f"{scene.neighbour}/page", f"{scene.console}/jobs/"):
             assert scene.notebook.evaluate(FRAME, url) == "elsewhere"
-        frames = [frame.url for frame in scene.notebook.frames[2:]]
-        assert all("chrome-error" in url for url in frames), frames
+        assert_refused(scene.notebook, scene.notebook.frames[2:])
+
+    in_chromium(look, session_key=_session(browser))
+    assert job.seen == []
+
+
+def test_a_page_of_another_site_frames_neither_an_endpoint_nor_the_console(
+    browser: Browser, served: Served, endpoint: Endpoint, neighbour: Endpoint, job: Job
+) -> None:
+    def look(context: BrowserContext) -> None:
+        scene = set_scene(context, served, endpoint, neighbour)
+        elsewhere = context.new_page()
+        elsewhere.goto(f"http://127.0.0.1:{job.port}/notebook")
+        job.seen.clear()
+        for url in (f"http://{_own(scene)}/page", f"{scene.console}/jobs/", f"{scene.console}/sign-in"):
+            assert elsewhere.evaluate(FRAME, url) == "elsewhere"
+        assert len(elsewhere.frames) == 4
+        assert_refused(elsewhere, elsewhere.frames[1:])
+
+    in_chromium(look, session_key=_session(browser))
+    assert "/page" not in [target for _method, target, _headers in job.seen]
+
+
+def test_the_consoles_own_pages_frame_no_endpoint_either(
+    browser: Browser, served: Served, endpoint: Endpoint, neighbour: Endpoint, job: Job
+) -> None:
+    def look(context: BrowserContext) -> None:
+        scene = set_scene(context, served, endpoint, neighbour)
+        page = context.new_page()
+        page.goto(f"{scene.console}/jobs/")
+        job.seen.clear()
+        assert page.evaluate(FRAME, f"http://{_own(scene)}/page") == "elsewhere"
+        assert_refused(page, page.frames[1:])
 
     in_chromium(look, session_key=_session(browser))
     assert job.seen == []

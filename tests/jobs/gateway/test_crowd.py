@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+import psutil
 import pytest
 from pytest_django import Settings
 
@@ -26,6 +27,7 @@ CROWD = 10_000
 NEEDED = CROWD + 3_000
 PLACES = 400
 PLACES_OF_A_PERSON = 200
+MOST_BYTES_EACH = 48 * 1024
 
 
 def test_one_person_cannot_take_all_places(
@@ -54,6 +56,7 @@ def test_ten_thousand_connections_leave_the_console_answering(
     settings.CONSOLE_GATEWAY_CONNECTIONS_PER_PERSON = PLACES_OF_A_PERSON
     cookie = "; ".join(f"{name}={value}" for name, value in browser.cookies(host).items())
     where = [str(browser.port), f"{host}:{browser.port}", cookie, str(CROWD)]
+    before = psutil.Process().memory_info().rss
     with (
         many_descriptors(),
         subprocess.Popen(
@@ -63,6 +66,7 @@ def test_ten_thousand_connections_leave_the_console_answering(
         assert program.stdout is not None
         answered = json.loads(program.stdout.readline())
         taken = asgi._gateway.places.taken
+        grown = psutil.Process().memory_info().rss - before
         took = [time_of(browser, path) for path in ("/livez", "/jobs/") * 10]
         program.communicate()
     assert answered["held"] == CROWD / len(crowd.KINDS)
@@ -70,6 +74,7 @@ def test_ten_thousand_connections_leave_the_console_answering(
     assert answered["503"] > CROWD / len(crowd.KINDS)
     assert set(answered) <= {"101", "200", "401", "503", "held"}, answered
     assert sorted(took)[-2] < 1.0, took
+    assert grown / CROWD < MOST_BYTES_EACH
     assert wait_for(lambda: browser.request("GET", host, "/").status_code == 200)
 
 

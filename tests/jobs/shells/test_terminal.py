@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 import pytest
-from django.conf import LazySettings
+from django.conf import LazySettings, settings
 from django.test import Client
 from django.urls import reverse
 from websockets.exceptions import ConnectionClosed
@@ -160,6 +160,17 @@ def test_nobody_else_gets_at_a_terminal(
     assert owner.status("0" * 32) == 403
     owner.browser.jar[CONSOLE].clear()
     assert owner.status(key) == 403
+
+
+def test_a_terminal_is_not_had_by_another_name_for_the_console(
+    owner: Visitor, served: Served, place: Place
+) -> None:
+    key, name = owner.open(place), settings.SESSION_COOKIE_NAME
+    cookie = {"Cookie": f"{name}={owner.session}"}
+    for host in ("rebound.example", "x.apps.localhost", "localhost.rebound.example", "0.0.0.0"):
+        path = f"/terminals/{key}/socket"
+        assert owner.browser.socket_status(host, path, cookie) in {400, 401, 403, 404}, host
+    assert owner.status(key) == 101
 
 
 def test_a_terminal_is_not_opened_by_another_sites_form(owner: Visitor, place: Place) -> None:
