@@ -6,7 +6,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('quotas', '0005_admins_tool'),
+        ('quotas', '0006_specs_and_books'),
     ]
 
     operations = [
