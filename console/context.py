@@ -59,7 +59,13 @@ def navigation(request: HttpRequest) -> list[dict[str, Any]]:
     ]
 
 
-SECTIONS = {"job": "jobs", "job_opening": "jobs", "start_template": "start", "token_new": "settings"}
+SECTIONS = {
+    "job": "jobs",
+    "job_opening": "jobs",
+    "start_template": "start",
+    "token_new": "settings",
+    "sign_in_settings": "settings",
+}
 """Pages that stand under another one in the navigation."""
 
 

@@ -148,6 +148,19 @@ class Env:
         except (OSError, UnicodeDecodeError) as problem:
             raise EnvError(f"{file_name} names {in_file}, which cannot be read: {problem}.") from problem
 
+    def secrets(self, name: str, about: str) -> dict[str, str]:
+        """Secrets by name, as a JSON object of texts: from NAME, or from the file that NAME_FILE names."""
+        raw = self.secret(name, "", about)
+        if not raw:
+            return {}
+        try:
+            value = json.loads(raw)
+        except ValueError:
+            value = None
+        if not isinstance(value, dict) or not all(isinstance(each, str) for each in value.values()):
+            raise EnvError(f"{name} must be a JSON object of texts.")  # never with the value: it is a secret
+        return value
+
     def _read(
         self,
         name: str,

@@ -1,5 +1,6 @@
-"""What DATABASE_URL and REDIS_URL mean."""
+"""What DATABASE_URL, REDIS_URL and CONSOLE_MAIL mean."""
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl, quote, unquote, urlsplit
@@ -9,6 +10,7 @@ from console.env import EnvError
 SQLITE = "console.sqlite"
 _SQLITE_SECONDS_TO_WAIT = 20
 _SQLITE_INIT = "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; PRAGMA foreign_keys=ON;"
+_MAIL_PORTS = {"smtp": 587, "smtps": 465, "smtp+plain": 25}
 
 
 def database(url: str, home: Path, *, pool: int) -> dict[str, Any]:
@@ -85,4 +87,42 @@ def celery_broker(redis_url: str) -> str:
         return f"redis+socket://{parts.netloc}{parts.path}?virtual_host={number}"
     raise EnvError(
         "REDIS_URL must be redis://host:port/0, rediss://host:port/0 or unix:///path/to/socket?db=0."
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Mail:
+    """Django's settings of one e-mail server; of none, e-mail goes nowhere."""
+
+    backend: str = "django.core.mail.backends.dummy.EmailBackend"
+    host: str = ""
+    port: int = 0
+    user: str = ""
+    password: str = ""
+    starttls: bool = False
+    tls: bool = False
+
+
+def mail(url: str) -> Mail:
+    """What CONSOLE_MAIL means: `smtp://`, `smtps://` or `smtp+plain://`, user and password escaped.
+
+    Raises `EnvError`, without the URL: it holds a password.
+    """
+    if not url:
+        return Mail()
+    try:
+        parts = urlsplit(url)
+        port = parts.port
+    except ValueError as problem:
+        raise EnvError("CONSOLE_MAIL cannot be read.") from problem
+    if parts.scheme not in _MAIL_PORTS or not parts.hostname:
+        raise EnvError("CONSOLE_MAIL must be smtp://host:587, smtps://host:465 or smtp+plain://host:25.")
+    return Mail(
+        backend="django.core.mail.backends.smtp.EmailBackend",
+        host=parts.hostname,
+        port=port or _MAIL_PORTS[parts.scheme],
+        user=unquote(parts.username or ""),
+        password=unquote(parts.password or ""),
+        starttls=parts.scheme == "smtp",
+        tls=parts.scheme == "smtps",
     )

@@ -1,11 +1,10 @@
-"""Sign-ins and failed ones, told to the audit trail by the library that counts them."""
+"""Failed sign-ins, told to the audit trail by the library that counts them."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from axes.handlers.database import AxesDatabaseHandler
-from django.db import transaction
 from django.http import HttpRequest
 
 from quotas import audit, origin
@@ -32,8 +31,3 @@ class Told(AxesDatabaseHandler):  # type: ignore[misc]  # it is published withou
             details={"locked_out": locked, "known": whom is not None},
         )
         origin.current().told = True
-
-    def user_logged_in(self, sender: Any, request: HttpRequest, user: User, **kwargs: Any) -> None:
-        super().user_logged_in(sender, request, user, **kwargs)
-        with transaction.atomic():
-            audit.log(Action.SIGN_IN, user, actor=user)

@@ -42,7 +42,7 @@ def _local_clusters() -> list[Mapping[str, Any]]:
 
 def accounts() -> int:
     """How many people may sign in."""
-    return User.objects.filter(is_active=True).count()
+    return User.objects.filter(is_active=True, kind=User.Kind.PERSON).count()
 
 
 def write_down() -> None:

@@ -1,7 +1,6 @@
 """Which address leads where."""
 
 from django.contrib import admin
-from django.contrib.auth.views import LoginView, LogoutView
 from django.urls import include, path
 from django.views.decorators.cache import cache_control
 from django.views.i18n import JavaScriptCatalog
@@ -15,12 +14,7 @@ urlpatterns = [
     path("healthz", health.healthz, name="healthz"),
     path("metrics", metrics.metrics, name="metrics"),
     path("", home.home, name="home"),
-    path(
-        "sign-in",
-        LoginView.as_view(template_name="console/sign_in.html", redirect_authenticated_user=True),
-        name="login",
-    ),
-    path("sign-out", LogoutView.as_view(), name="logout"),
+    path("", include("console.accounts.urls")),
     path("language", people.set_language, name="set_language"),
     path("theme", people.set_theme, name="set_theme"),
     path("jsi18n", cache_control(max_age=3600)(JavaScriptCatalog.as_view()), name="jsi18n"),

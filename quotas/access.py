@@ -21,12 +21,16 @@ Visitor = User | AnonymousUser
 
 
 class Verb(StrEnum):
-    """What somebody may want to do with a thing that belongs to a person in a workspace."""
+    """What somebody may want to do with a thing that belongs to a person in a workspace, or with a workspace.
+
+    To MANAGE is to say who belongs to a workspace; nobody's own thing is managed.
+    """
 
     LIST = "list"
     READ = "read"
     CONTROL = "control"
     ENTER = "enter"
+    MANAGE = "manage"
 
 
 class Owned(Protocol):
@@ -105,8 +109,10 @@ def may_submit_in(user: User) -> list[int]:
     return [workspace_id for workspace_id, role in roles.items() if role in WRITERS]
 
 
-def can(user: Visitor, verb: Verb, thing: Owned) -> bool:
+def can(user: Visitor, verb: Verb, thing: Owned | Workspace) -> bool:
     """Whether `user` may do `verb` with `thing`; one query at most."""
+    if isinstance(thing, Workspace):
+        return _allows_workspace(role_in(user, thing.pk), verb)
     return _allows(role_in(user, thing.workspace_id), user, verb, thing)
 
 
@@ -134,8 +140,15 @@ def roles_in(user: Visitor, workspace_ids: Collection[int]) -> Mapping[int, Role
     return {workspace: Role(role) for workspace, role in rows.values_list("workspace_id", "role")}
 
 
-def _allows(role: Role | None, user: Visitor, verb: Verb, thing: Owned) -> bool:
+def _allows_workspace(role: Role | None, verb: Verb) -> bool:
+    """Members see who is there and what there is; who belongs to it is for those who keep it."""
     if role is None:
+        return False
+    return verb in {Verb.LIST, Verb.READ} or role in MANAGERS
+
+
+def _allows(role: Role | None, user: Visitor, verb: Verb, thing: Owned) -> bool:
+    if role is None or verb is Verb.MANAGE:
         return False
     if verb is Verb.LIST:
         return True

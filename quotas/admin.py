@@ -19,7 +19,7 @@ from django.utils.translation import gettext, ngettext
 from django.utils.translation import gettext_lazy as _
 from unfold.forms import AdminPasswordChangeForm, UserChangeForm, UserCreationForm
 
-from quotas import acts, bulk, inventory, ledger, reports, trail
+from quotas import acts, bulk, inventory, ledger, reports, resets, trail
 from quotas.access import administers
 from quotas.adminbase import MachineWritten, ModelAdmin, StackedInline, TabularInline, acting
 from quotas.bulk import AdminForm, Question, WhyForm
@@ -96,11 +96,26 @@ class UserAdmin(DjangoUserAdmin[User], ModelAdmin[User]):
     change_password_form = AdminPasswordChangeForm
 
     inlines = (MembershipInline,)
-    list_display = ("username", "email", "is_active", "is_staff", "is_superuser", "last_login")
+    list_display = ("username", "email", "kind", "is_active", "is_staff", "is_superuser", "last_login")
+    actions = ("make_reset_links",)
     fieldsets = (
         *(DjangoUserAdmin.fieldsets or ()),
+        (_("Signing in"), {"fields": ("break_glass", "directory_dn", "disabled_by")}),
         (_("Preferences"), {"fields": ("language", "time_zone", "theme")}),
     )
+    readonly_fields = ("disabled_by",)
+
+    @admin.action(description=_("Make a link by which each of them sets a password"), permissions=("reset",))
+    def make_reset_links(self, request: HttpRequest, users: Any) -> None:
+        """For when no e-mail reaches them: the links are shown here, and nowhere again."""
+        for user in users.filter(kind=User.Kind.PERSON):
+            path = resets.path_for(user)
+            link = request.build_absolute_uri(path)
+            self.message_user(request, f"{user}: {link}")
+
+    def has_reset_permission(self, request: HttpRequest) -> bool:
+        """Whoever sets a superuser's password is one."""
+        return bool(request.user.is_superuser)
 
 
 @admin.register(Workspace)

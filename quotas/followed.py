@@ -7,12 +7,28 @@ seconds; what an admin decides about them is told by `quotas.inventory.decide`.
 from __future__ import annotations
 
 from quotas import audit
-from quotas.models import AccessToken, Cluster, GpuType, Membership, Quota, Spec, SpotPrice, User, Workspace
+from quotas.models import (
+    AccessToken,
+    Cluster,
+    GpuType,
+    GroupMapping,
+    Invitation,
+    Membership,
+    Quota,
+    ServiceAccount,
+    Spec,
+    SpotPrice,
+    User,
+    Workspace,
+)
 
 
 def begin() -> None:
     """Once, when the application is ready."""
     audit.follow(Workspace)
+    audit.follow(GroupMapping)
+    audit.follow(Invitation, without=("digest",))
+    audit.follow(ServiceAccount)
     audit.follow(Membership)
     audit.follow(User, without=("last_login",), masked=("password",), links=("groups", "user_permissions"))
     audit.follow(Cluster, without=("answered_at", "trouble"))

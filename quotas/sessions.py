@@ -1,15 +1,39 @@
-"""Who a sign-in belongs to, asked by what outlives a request: streams, and the endpoints' gateway."""
+"""Who a sign-in belongs to, asked by what outlives a request; which sign-ins somebody has, and their end."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from datetime import timedelta
 from importlib import import_module
+from typing import Any
 
 from django.conf import settings
 from django.contrib.auth import get_user
+from django.db import transaction
+from django.db.models import QuerySet
+from django.db.models.functions import Now
 from django.http import HttpRequest
 
+from quotas import audit, origin
 from quotas.access import is_active
-from quotas.models import User
+from quotas.models import Action, SignIn, User
+
+
+@dataclass(frozen=True, slots=True)
+class Came:
+    """By which way somebody came: `how` is "password", "ldap", "passkey", "break-glass" or a provider's name.
+
+    The rest is what an OIDC provider calls them and this sign-in.
+    """
+
+    how: str
+    provider: str = ""
+    subject: str = ""
+    sid: str = ""
+
+
+def _store(session_key: str) -> Any:
+    return import_module(settings.SESSION_ENGINE).SessionStore(session_key)
 
 
 def person_of(session_key: str) -> User | None:
@@ -19,6 +43,55 @@ def person_of(session_key: str) -> User | None:
     that was disabled.
     """
     request = HttpRequest()
-    request.session = import_module(settings.SESSION_ENGINE).SessionStore(session_key)
+    request.session = _store(session_key)
     user = get_user(request)
     return user if isinstance(user, User) and is_active(user) else None
+
+
+def remember(request: HttpRequest, user: User, came: Came) -> None:
+    """`user` has just signed in with this request's session."""
+    mine = SignIn.objects.filter(user=user)
+    mine.filter(created_at__lt=Now() - timedelta(seconds=settings.SESSION_COOKIE_AGE)).delete()
+    SignIn.objects.update_or_create(
+        session_key=request.session.session_key or "",
+        defaults={
+            "user": user,
+            "how": came.how,
+            "provider": came.provider,
+            "subject": came.subject,
+            "sid": came.sid,
+            "address": origin.current().address,
+            "browser": request.headers.get("User-Agent", "")[:200],
+        },
+    )
+    with transaction.atomic():
+        audit.log(Action.SIGN_IN, user, actor=user, details={"by": came.how})
+
+
+def of(user: User) -> list[SignIn]:
+    """The person's sign-ins that last; those of sessions that are gone are forgotten."""
+    rows = list(SignIn.objects.filter(user=user))
+    lasting = [row for row in rows if _store(row.session_key).exists(row.session_key)]
+    SignIn.objects.filter(pk__in={row.pk for row in rows} - {row.pk for row in lasting}).delete()
+    return lasting
+
+
+def forget(session_key: str) -> None:
+    """The session has ended by itself, or its browser signed out."""
+    SignIn.objects.filter(session_key=session_key).delete()
+
+
+def end(sign_ins: QuerySet[SignIn], *, why: str) -> int:
+    """End the sign-ins now: their next request, and within a minute their streams and terminals; how many."""
+    rows = list(sign_ins.select_related("user"))
+    for row in rows:
+        with transaction.atomic():
+            _store(row.session_key).delete()
+            row.delete()
+            audit.log(Action.SIGN_IN_ENDED, row.user, details={"by": row.how, "why": why})
+    return len(rows)
+
+
+def end_all(user: User, *, why: str, but: str = "") -> int:
+    """End every sign-in of the person, except the one with the session key `but`."""
+    return end(SignIn.objects.filter(user=user).exclude(session_key=but), why=why)

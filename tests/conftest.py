@@ -52,6 +52,14 @@ def _in_english() -> Iterator[None]:
     translation.deactivate()
 
 
+@pytest.fixture(autouse=True)
+def _nothing_is_remembered() -> None:
+    """Rate limits, and what providers published, are each test's own."""
+    from django.core.cache import cache  # noqa: PLC0415  # there are settings from here on
+
+    cache.clear()
+
+
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_setupnodes() -> None:
     """Each process that runs tests makes a home of its own: pytest-django reads the settings that it finds

@@ -11,13 +11,15 @@ from enum import Enum
 from typing import Any
 
 import pytest
+from allauth.socialaccount.models import SocialAccount
+from django.contrib.sessions.backends.db import SessionStore
 from django.db import transaction
 from django.test import Client
 from django.urls import URLPattern, URLResolver, get_resolver, reverse
 
 from jobs.models import Draft, Endpoint, Entry, Job, SshKey, Visibility
 from jobs.states import State
-from quotas.models import AccessToken, Role, User
+from quotas.models import AccessToken, Role, SignIn, User
 from tests.factories import (
     make_cluster,
     make_endpoint,
@@ -73,6 +75,26 @@ ADDRESSES: dict[str, tuple[str, Audience]] = {
     "reports": ("get", S),
     "api_usage": ("get", S),
     "settings": ("get", S),
+    "account_login": ("get", E),
+    "account_logout": ("post", E),
+    "account_signup": ("get", E),
+    "account_inactive": ("get", E),
+    "account_reset_password": ("get", E),
+    "account_reset_password_done": ("get", E),
+    "account_reset_password_from_key_done": ("get", E),
+    "account_email_verification_sent": ("get", E),
+    "account_reauthenticate": ("get", S),
+    "account_change_password": ("get", S),
+    "account_set_password": ("get", S),
+    "account_email": ("get", S),
+    "socialaccount_login_cancelled": ("get", E),
+    "socialaccount_connections": ("get", S),
+    "sign_in_settings": ("get", S),
+    "sign_in_end": ("post", M),
+    "sign_ins_end": ("post", S),
+    "connection_remove": ("post", M),
+    "mfa_index": ("get", S),
+    "mfa_list_webauthn": ("get", S),
     "ssh_key_new": ("post", S),
     "ssh_key_remove": ("post", M),
     "token_new": ("post", S),
@@ -130,8 +152,32 @@ ADDRESSES: dict[str, tuple[str, Audience]] = {
 """Address name → method and audience.  Django admin's are generated below."""
 
 READ = [name for name, (_method, audience) in ADDRESSES.items() if audience is R]
-SIGN_OUT = {"logout"}
+SIGN_OUT = {"logout", "account_logout"}
 """Ends at the sign-in page whoever asks."""
+
+HALFWAY = {
+    "account_confirm_email",
+    "account_reset_password_from_key",
+    "break_glass",
+    "mfa_activate_totp",
+    "mfa_add_webauthn",
+    "mfa_authenticate",
+    "mfa_deactivate_totp",
+    "mfa_download_recovery_codes",
+    "mfa_edit_webauthn",
+    "mfa_generate_recovery_codes",
+    "mfa_login_webauthn",
+    "mfa_reauthenticate",
+    "mfa_reauthenticate_webauthn",
+    "mfa_remove_webauthn",
+    "mfa_view_recovery_codes",
+    "oidc_callback",
+    "oidc_ended",
+    "oidc_login",
+    "socialaccount_login_error",
+    "socialaccount_signup",
+}
+"""Steps on the way in, or with one's own second factor: tests/console/accounts goes through them."""
 
 WITH: dict[str, dict[str, Any]] = {
     "job_logs": {"role": "main", "index": 0},
@@ -200,15 +246,25 @@ class World:
         if name == "entry_end":
             task = task_of(self.job)
             candidates = [{"pk": Entry.objects.get_or_create(user=owner, task=task, kind="ssh")[0].pk}]
-        if name == "token_revoke":
-            columns = {"scopes": [], "expires_at": "2100-01-01T00:00:00Z", "user": owner}
-            candidates = [{"pk": AccessToken.objects.get_or_create(prefix="jc_x", defaults=columns)[0].pk}]
+        if name in {"sign_in_end", "connection_remove", "token_revoke"}:
+            candidates = [{"pk": _way_in(owner, name)}]
         for kwargs in candidates:
             try:
                 return reverse(name, kwargs=kwargs)
             except Exception:  # noqa: BLE001 the next shape of arguments
                 continue
         raise AssertionError(f"no arguments for {name}")
+
+
+def _way_in(owner: User, name: str) -> int:
+    if name == "connection_remove":
+        return SocialAccount.objects.get_or_create(user=owner, provider="x")[0].pk
+    if name == "token_revoke":
+        columns = {"scopes": [], "expires_at": "2100-01-01T00:00:00Z", "user": owner}
+        return AccessToken.objects.get_or_create(prefix="jc_x", defaults=columns)[0].pk
+    session = SessionStore()
+    session.create()
+    return SignIn.objects.create(user=owner, session_key=session.session_key or "").pk
 
 
 @pytest.fixture
@@ -240,7 +296,7 @@ def _told(response: Any) -> str:
 
 def test_every_address_has_an_audience() -> None:
     here = {name for name in ALL if not name.startswith("admin:")}
-    assert here == set(ADDRESSES)
+    assert here == set(ADDRESSES) | HALFWAY
 
 
 @pytest.mark.parametrize("name", [name for name in ADDRESSES if name not in SIGN_OUT])

@@ -2,10 +2,13 @@
 
 from quotas.models.audit import Action, AuditEntry, Way
 from quotas.models.clusters import Admission, Cluster, GpuType, Node, NodeState
+from quotas.models.groups import GroupMapping, PersonGroup
 from quotas.models.house import Act, Banner, Maintenance, ReadOnly
+from quotas.models.invitations import Invitation, ServiceAccount
 from quotas.models.limits import Period, Quota, Source
 from quotas.models.prices import PriceSpan, Spec, SpotPrice
 from quotas.models.requests import Request, Reservation
+from quotas.models.signins import Grant, SignIn
 from quotas.models.standings import Standing, UsageDay, UsageHour, UsageMark
 from quotas.models.tokens import AccessToken
 from quotas.models.users import User
@@ -20,17 +23,23 @@ __all__ = [
     "Banner",
     "Cluster",
     "GpuType",
+    "Grant",
+    "GroupMapping",
+    "Invitation",
     "Maintenance",
     "Membership",
     "Node",
     "NodeState",
     "Period",
+    "PersonGroup",
     "PriceSpan",
     "Quota",
     "ReadOnly",
     "Request",
     "Reservation",
     "Role",
+    "ServiceAccount",
+    "SignIn",
     "Source",
     "Spec",
     "SpotPrice",

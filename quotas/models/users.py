@@ -12,16 +12,41 @@ from quotas.models.audited import Audited
 
 
 class User(Audited, AbstractUser):
-    """Somebody who signs in.  Their primary key is their number at the engines and is never reused."""
+    """Somebody who signs in, or a script that does not.
+
+    Their primary key is their number at the engines and is never reused.  What a directory or a provider
+    gave (`admin_by_groups`) or took (`disabled_by`) it may take and give back; what an admin did by hand it
+    never touches.
+    """
 
     class Theme(models.TextChoices):
         AUTO = "auto", _("As the system")
         LIGHT = "light", _("Light")
         DARK = "dark", _("Dark")
 
+    class Kind(models.TextChoices):
+        PERSON = "person", _("Person")
+        SERVICE = "service", _("Service account")
+
     language = models.CharField(_("language"), max_length=16, blank=True)
     time_zone = models.CharField(_("time zone"), max_length=64, blank=True)
     theme = models.CharField(_("theme"), max_length=8, choices=Theme, default=Theme.AUTO)
+    kind = models.CharField(_("kind"), max_length=8, choices=Kind, default=Kind.PERSON, editable=False)
+    break_glass = models.BooleanField(
+        _("break-glass account"),
+        default=False,
+        help_text=_("Signs in with a password of the console even where everybody else has to come by SSO."),
+    )
+    directory_dn = models.CharField(
+        _("entry in the directory"),
+        max_length=500,
+        blank=True,
+        help_text=_(
+            "The distinguished name of the person in LDAP. Without it nobody comes to this account by LDAP."
+        ),
+    )
+    admin_by_groups = models.BooleanField(_("superuser by a group"), default=False, editable=False)
+    disabled_by = models.CharField(_("disabled by"), max_length=64, blank=True, editable=False)
 
     REQUIRED_FIELDS: ClassVar[list[str]] = []
 

@@ -58,7 +58,7 @@ def test_queries_do_not_grow(people: People, django_assert_max_num_queries: Quer
         make_job(State.FAILED, owner=people.owner, quota=quota)
     client = browser(people.owner)
     client.get("/")
-    with django_assert_max_num_queries(13):
+    with django_assert_max_num_queries(14):
         client.get("/")
 
 

@@ -1,0 +1,1 @@
+"""Signing in: by password, directory and provider, with a second factor; on django-allauth."""

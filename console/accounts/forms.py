@@ -1,0 +1,126 @@
+"""The forms of signing in: django-allauth's, in the console's dress and words."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from allauth.account.forms import (
+    AddEmailForm,
+    ChangePasswordForm,
+    LoginForm,
+    ReauthenticateForm,
+    ResetPasswordForm,
+    ResetPasswordKeyForm,
+    SignupForm,
+)
+from allauth.mfa.base.forms import AuthenticateForm
+from allauth.mfa.base.forms import ReauthenticateForm as CodeAgainForm
+from allauth.mfa.totp.forms import ActivateTOTPForm
+from allauth.mfa.webauthn.forms import AddWebAuthnForm, EditWebAuthnForm
+from django import forms
+from django.http import QueryDict
+from django.utils.translation import gettext_lazy as _
+
+if TYPE_CHECKING:  # what gettext_lazy gives has a name in the stubs only
+    from django.utils.functional import _StrPromise
+
+
+class Dressed:
+    """Looks like the console's other forms, and calls its fields by their `words`."""
+
+    words: dict[str, _StrPromise] = {}
+    helps: dict[str, _StrPromise] = {}
+    fields: dict[str, forms.Field]
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        for name, field in self.fields.items():
+            check = isinstance(field.widget, forms.CheckboxInput)
+            field.widget.attrs["class"] = "form-check-input" if check else "form-control"
+            field.widget.attrs.pop("placeholder", None)
+            field.label = self.words.get(name, field.label)
+            field.help_text = self.helps.get(name, "")
+
+
+class SignInForm(LoginForm):
+    """With the field called `username`, as scripts and password managers know it."""
+
+    def __init__(self, data: QueryDict | None = None, *args: Any, **kwargs: Any) -> None:
+        if data is not None and "username" in data:
+            data = data.copy()
+            data["login"] = data.get("username", "")
+        super().__init__(data, *args, **kwargs)
+
+
+class JoinForm(Dressed, SignupForm):
+    """A new account for somebody who was invited."""
+
+    words = {"username": _("User name"), "email": _("E-mail address"), "password1": _("Password")}
+    helps = {"password1": _("At least 8 characters, and not a common word.")}
+
+
+class ResetForm(Dressed, ResetPasswordForm):
+    """Asking for a link to set a new password."""
+
+    words = {"email": _("E-mail address")}
+
+
+class NewPasswordForm(Dressed, ResetPasswordKeyForm):
+    """A new password, by such a link."""
+
+    words = {"password1": _("New password"), "password2": _("The same again")}
+    helps = {"password1": _("At least 8 characters, and not a common word.")}
+
+
+class ChangeForm(Dressed, ChangePasswordForm):
+    """A new password for somebody who knows the old one."""
+
+    words = {
+        "oldpassword": _("Password until now"),
+        "password1": _("New password"),
+        "password2": _("The same again"),
+    }
+    helps = {"password1": _("At least 8 characters, and not a common word.")}
+
+
+class AddressForm(Dressed, AddEmailForm):
+    """One more e-mail address."""
+
+    words = {"email": _("E-mail address")}
+
+
+class AgainForm(Dressed, ReauthenticateForm):
+    """The password, before something that matters."""
+
+    words = {"password": _("Password")}
+
+
+class CodeForm(Dressed, AuthenticateForm):
+    """The second factor while signing in."""
+
+    words = {"code": _("Code")}
+
+
+class CodeAgain(Dressed, CodeAgainForm):
+    """The second factor, before something that matters."""
+
+    words = {"code": _("Code")}
+
+
+class AppForm(Dressed, ActivateTOTPForm):
+    """The first code of an app, which shows that it has the secret."""
+
+    words = {"code": _("Code that the app shows")}
+
+
+class KeyForm(Dressed, AddWebAuthnForm):
+    """A security key or passkey; the script fills in what it answered."""
+
+    words = {"name": _("Name"), "passwordless": _("Sign in by it alone, as a passkey")}
+    helps = {"passwordless": _("It then asks for a fingerprint, a face or a PIN each time.")}
+
+
+class KeyNameForm(Dressed, EditWebAuthnForm):
+    """Another name for a key."""
+
+    words = {"name": _("Name")}

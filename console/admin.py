@@ -1,0 +1,138 @@
+"""Django admin of the door: who signs in and by what, which groups give rights, what happened."""
+
+from __future__ import annotations
+
+from typing import Any
+
+# Its own admin is registered first, so that it can be taken back: secrets are not to be looked at there.
+import allauth.account.admin
+import allauth.mfa.admin
+import allauth.socialaccount.admin  # noqa: F401
+from allauth.account.models import EmailAddress
+from allauth.mfa.models import Authenticator
+from allauth.socialaccount.models import SocialAccount, SocialApp, SocialToken
+from django.contrib import admin
+from django.http import HttpRequest
+
+from quotas import groups
+from quotas.adminbase import MachineWritten, ModelAdmin
+from quotas.models import (
+    GroupMapping,
+    Invitation,
+    PersonGroup,
+    ServiceAccount,
+    SignIn,
+)
+
+for model in (EmailAddress, Authenticator, SocialAccount, SocialApp, SocialToken):
+    if admin.site.is_registered(model):
+        admin.site.unregister(model)
+
+
+@admin.register(GroupMapping)
+class GroupMappingAdmin(ModelAdmin[GroupMapping]):
+    """Which group gives which role where; a change holds at once, for everybody in the group."""
+
+    list_display = ("group", "source", "workspace", "role", "superuser")
+    list_filter = ("source", "workspace", "superuser")
+    list_select_related = ("workspace",)
+    search_fields = ("group", "workspace__name")
+
+    def save_model(self, request: HttpRequest, obj: GroupMapping, form: Any, change: bool) -> None:
+        super().save_model(request, obj, form, change)
+        groups.apply_to_all()
+
+    def delete_model(self, request: HttpRequest, obj: GroupMapping) -> None:
+        super().delete_model(request, obj)
+        groups.apply_to_all()
+
+    def delete_queryset(self, request: HttpRequest, queryset: Any) -> None:
+        super().delete_queryset(request, queryset)
+        groups.apply_to_all()
+
+
+class Deletable(MachineWritten):
+    """Written by the console; an admin may take a row away, which is how a lost phone is dealt with."""
+
+    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return bool(request.user.is_active and request.user.is_superuser)
+
+
+@admin.register(Authenticator)
+class AuthenticatorAdmin(Deletable):
+    """Second factors; what makes codes is not shown."""
+
+    list_display = ("user", "type", "created_at", "last_used_at")
+    list_filter = ("type",)
+    list_select_related = ("user",)
+    search_fields = ("user__username",)
+    fields = ("user", "type", "created_at", "last_used_at")
+
+
+@admin.register(SocialAccount)
+class SocialAccountAdmin(Deletable):
+    """Accounts at OIDC providers, and what these said last."""
+
+    list_display = ("user", "provider", "uid", "last_login", "date_joined")
+    list_filter = ("provider",)
+    list_select_related = ("user",)
+    search_fields = ("user__username", "uid")
+
+
+@admin.register(EmailAddress)
+class EmailAddressAdmin(Deletable):
+    """E-mail addresses of people."""
+
+    list_display = ("email", "user", "primary", "verified")
+    list_filter = ("verified",)
+    list_select_related = ("user",)
+    search_fields = ("email", "user__username")
+
+
+@admin.register(PersonGroup)
+class PersonGroupAdmin(MachineWritten):
+    """In which groups the directory and the providers last said people are."""
+
+    list_display = ("user", "source", "group")
+    list_filter = ("source",)
+    list_select_related = ("user",)
+    search_fields = ("user__username", "group")
+
+
+@admin.register(SignIn)
+class SignInAdmin(MachineWritten):
+    """Where people are signed in now."""
+
+    list_display = ("user", "how", "address", "browser", "created_at")
+    list_filter = ("how",)
+    list_select_related = ("user",)
+    search_fields = ("user__username", "address")
+    fields = ("user", "how", "address", "browser", "created_at")
+
+
+@admin.register(Invitation)
+class InvitationAdmin(MachineWritten):
+    """Who invited whom; workspaces' admins make and revoke them on the members' page."""
+
+    list_display = (
+        "workspace",
+        "role",
+        "email",
+        "invited_by",
+        "created_at",
+        "expires_at",
+        "accepted_by",
+        "revoked_at",
+    )
+    list_select_related = ("workspace", "invited_by", "accepted_by")
+    search_fields = ("email", "workspace__name", "invited_by__username")
+
+
+@admin.register(ServiceAccount)
+class ServiceAccountAdmin(MachineWritten):
+    """Service accounts; workspaces' admins make them on the members' page."""
+
+    list_display = ("user", "workspace", "contact", "about", "made_by", "created_at")
+    list_filter = ("workspace",)
+    list_select_related = ("user", "workspace", "made_by")
+    search_fields = ("user__username", "contact")

@@ -1,0 +1,72 @@
+"""Groups of a directory or a provider, and which rights they give."""
+
+from __future__ import annotations
+
+from django.conf import settings
+from django.db import models
+from django.utils.translation import gettext_lazy as _
+
+from quotas.models.audited import Audited
+from quotas.models.workspaces import Role, Workspace
+
+
+class GroupMapping(Audited):
+    """Whoever is in `group` of `source` has `role` in `workspace`; or, flagged so, is a superuser."""
+
+    source = models.CharField(
+        _("source"),
+        max_length=64,
+        help_text=_("“ldap”, or the name of an OIDC provider as CONSOLE_OIDC has it."),
+    )
+    group = models.CharField(
+        _("group"),
+        max_length=500,
+        help_text=_("As the provider sends it; of LDAP its common name or its distinguished name."),
+    )
+    workspace = models.ForeignKey(
+        Workspace, models.CASCADE, null=True, blank=True, related_name="group_mappings"
+    )
+    role = models.CharField(_("role"), max_length=16, choices=Role, default=Role.DEVELOPER)
+    superuser = models.BooleanField(
+        _("superuser"),
+        default=False,
+        help_text=_("Everybody in the group administers the whole console. Leave the workspace empty."),
+    )
+
+    class Meta:
+        verbose_name = _("group mapping")
+        verbose_name_plural = _("group mappings")
+        ordering = ("source", "group")
+        constraints = (
+            models.UniqueConstraint(fields=("source", "group", "workspace"), name="one_mapping"),
+            models.UniqueConstraint(
+                fields=("source", "group"),
+                condition=models.Q(workspace=None),
+                name="one_mapping_to_superuser",
+            ),
+            models.CheckConstraint(
+                condition=models.Q(superuser=True, workspace=None)
+                | models.Q(superuser=False, workspace__isnull=False),
+                name="workspace_or_superuser",
+                violation_error_message=_("Choose either a workspace or “superuser”."),
+            ),
+        )
+
+    def __str__(self) -> str:
+        return f"{self.source}: {self.group}"
+
+
+class PersonGroup(models.Model):
+    """A group in which a source last said somebody is.  Only groups that came from there are here."""
+
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="person_groups")
+    source = models.CharField(_("source"), max_length=64)
+    group = models.CharField(_("group"), max_length=500)
+
+    class Meta:
+        verbose_name = _("group of a person")
+        verbose_name_plural = _("groups of people")
+        constraints = (models.UniqueConstraint(fields=("user", "source", "group"), name="one_person_group"),)
+
+    def __str__(self) -> str:
+        return f"{self.user} · {self.source}: {self.group}"
