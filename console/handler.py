@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
+from io import BytesIO
 from typing import Any, cast
 
 from asgiref.sync import iscoroutinefunction
@@ -22,6 +23,8 @@ from django.core.handlers.base import BaseHandler
 from django.db import close_old_connections
 from django.http import HttpResponse, HttpResponseBase
 from django.urls import Resolver404, resolve, set_script_prefix
+
+from jobs.live import bodies
 
 
 class _Blocking(BaseHandler):
@@ -41,17 +44,21 @@ class Handler(ASGIHandler):
         self._threads = ThreadPoolExecutor(settings.CONSOLE_THREADS, thread_name_prefix="request")
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        if scope["type"] != "http" or _is_asynchronous(scope["path"]):
+        view = _view(scope["path"]) if scope["type"] == "http" else None
+        if scope["type"] != "http" or iscoroutinefunction(view):
             await super().__call__(scope, receive, send)
             return
         try:
-            body = await self.read_body(receive)
+            body = BytesIO() if bodies.is_taken(view, scope["method"]) else await self.read_body(receive)
         except RequestAborted:
             return
         loop = asyncio.get_running_loop()
         context = copy_context()  # the language and the time zone are the request's, not the thread's
         with body:
             response = await loop.run_in_executor(self._threads, context.run, self._respond, scope, body)
+            if isinstance(response, bodies.Awaiting):
+                await loop.create_task(self._take(response, receive, send), context=context)
+                return
             if not response.streaming:
                 await self.send_response(response, send)
                 return
@@ -72,6 +79,14 @@ class Handler(ASGIHandler):
             response.close()
         return response
 
+    async def _take(self, response: bodies.Awaiting, receive: Any, send: Any) -> None:
+        """Give the body to the view that wants it, as it comes, and send what it makes of it."""
+        made = await response.take(bodies.pieces(receive))
+        for name, value in response.headers.items():  # what the middleware has to say
+            if name not in ("Content-Type", "Content-Length"):
+                made.headers.setdefault(name, value)
+        await self.send_response(made, send)
+
     async def _stream(self, response: HttpResponseBase, receive: Any, send: Any) -> None:
         """Send until the end, or until nobody listens."""
         sending = asyncio.create_task(self.send_response(response, send))
@@ -86,8 +101,8 @@ class Handler(ASGIHandler):
             await asyncio.gather(sending, leaving, return_exceptions=True)
 
 
-def _is_asynchronous(path: str) -> bool:
+def _view(path: str) -> Any:
     try:
-        return iscoroutinefunction(resolve(path).func)
+        return resolve(path).func
     except Resolver404:
-        return False
+        return None

@@ -26,7 +26,7 @@ SAFE: Final = frozenset({"GET", "HEAD", "OPTIONS", "TRACE"})
 CHANGES_NOTHING: Final = frozenset(
     {
         *("login", "logout", "set_language", "set_theme", "banner_dismiss"),
-        *("job_check", "job_mend", "job_convert", "api_check", "api_convert"),
+        *("job_check", "job_mend", "job_convert", "api_check", "api_convert", "job_files_zip"),
     }
 )
 """Addresses that are asked by POST and change nothing that others see."""

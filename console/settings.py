@@ -543,6 +543,21 @@ CONSOLE_TERMINAL_KEEP_SECONDS = env.seconds(
     least=1,
 )
 
+env.group("Files of jobs")
+CONSOLE_TRANSFERS = env.integer(
+    "CONSOLE_TRANSFERS", 100, "Looks into jobs' folders, downloads and uploads under way at a time.", least=1
+)
+CONSOLE_TRANSFERS_PER_PERSON = env.integer(
+    "CONSOLE_TRANSFERS_PER_PERSON", 8, "The most of them that one person may have.", least=1
+)
+CONSOLE_UPLOAD_MIB = env.integer(
+    "CONSOLE_UPLOAD_MIB",
+    10240,
+    "The largest file that can be uploaded into a job's folder.",
+    unit="MiB",
+    least=1,
+)
+
 # --- Logs and metrics -----------------------------------------------------------------------------
 
 env.group("Logs and metrics")

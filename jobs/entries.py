@@ -32,6 +32,9 @@ STALE_SECONDS: Final = 180
 SOCKET: Final = Path("run", "shell.sock")
 """Where below the console's home `jobs.shells` serves terminals to the web server."""
 
+FOLDERS_SOCKET: Final = Path("run", "folders.sock")
+"""Where it serves what lies in jobs' folders."""
+
 _LOGIN: Final = re.compile(r"(?P<job>[a-z0-9]{6,16})(?:\.(?P<role>[a-z0-9-]*)-(?P<index>[0-9]{1,6}))?")
 _NOT_SAFE: Final = re.compile(r"[^a-z0-9]")
 

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
-from typing import Final
-
 import structlog
 from django.db.models.functions import Now
 from django.utils import timezone
@@ -13,12 +10,10 @@ from jobs import logs, transitions
 from jobs.backends.base import Handle, Unreachable
 from jobs.engines import backend_for
 from jobs.faults import fault
-from jobs.models import Attempt, Event, Job, JobFile, LogStream
+from jobs.folders.kept import kept_until
+from jobs.models import Attempt, Event, Job, LogStream
 
 log = structlog.get_logger(__name__)
-
-KEEP: Final = timedelta(hours=24)
-"""The folder of an ended attempt is kept this long, so that its files can still be looked at."""
 
 
 def seal(attempt_id: int) -> None:
@@ -49,9 +44,8 @@ def tidy() -> None:
 
 
 def _kept_long_enough(attempt: Attempt) -> bool:
-    spec = JobFile.objects.get(job_id=attempt.job_id).spec
-    keep = max(KEEP, timedelta(seconds=spec.keep_failed_s))
-    return attempt.ended_at is not None and attempt.ended_at + keep < timezone.now()
+    until = kept_until(attempt)
+    return until is not None and until < timezone.now()
 
 
 def _forget(attempt: Attempt) -> None:

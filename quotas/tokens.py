@@ -11,7 +11,7 @@ from typing import Final
 
 from django.conf import settings
 from django.db import transaction
-from django.db.models import Q
+from django.db.models import Q, QuerySet
 from django.db.models.functions import Now
 from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
@@ -61,11 +61,7 @@ def issue(user: User, *, name: str = "", scopes: Iterable[str], lifetime: timede
 def verify(token: str) -> AccessToken | None:
     """The row of a token that works now, with its user; None for any other text.  One query."""
     prefix = "_".join(token.split("_")[:2])
-    row = (
-        AccessToken.objects.select_related("user")
-        .filter(prefix=prefix, revoked_at=None, expires_at__gt=Now(), user__is_active=True)
-        .first()
-    )
+    row = _working().filter(prefix=prefix).first()
     if row is None or not hmac.compare_digest(row.digest, _digest(token)):
         return None
     if row.last_used_at is None or row.last_used_at < timezone.now() - USED_EVERY:
@@ -73,6 +69,17 @@ def verify(token: str) -> AccessToken | None:
             Q(last_used_at=None) | Q(last_used_at__lt=Now() - USED_EVERY)
         ).update(last_used_at=Now())
     return row
+
+
+def holder(pk: int) -> User | None:
+    """Whose token of that key it is, while it works; for what outlives the request that brought it."""
+    row = _working().filter(pk=pk).first()
+    return row.user if row is not None else None
+
+
+def _working() -> QuerySet[AccessToken]:
+    rows = AccessToken.objects.select_related("user")
+    return rows.filter(revoked_at=None, expires_at__gt=Now(), user__is_active=True)
 
 
 def revoke(user: User, pk: int) -> bool:

@@ -31,6 +31,14 @@ _TRAINING: Final = (
     'for epoch in $(seq 1 6); do echo "epoch $epoch  loss $(awk "BEGIN{print 2.4/$epoch}")"; sleep 0.2; done'
 )
 
+_WRITING: Final = (
+    "mkdir -p results checkpoints/epoch-3 .cache; "
+    "(echo epoch,loss,accuracy; for e in $(seq 1 40); do echo $e,$((240 / e)),0.$((50 + e)); done) "
+    "> results/metrics.csv; "
+    "head -c 3000000 /dev/zero > checkpoints/epoch-3/model.pt; echo 中文 > '训练 笔记.txt'; "
+    "ln -s results/metrics.csv latest.csv; mkfifo control; while true; do date; sleep 1; done"
+)
+
 SCENES: Final[dict[str, dict[str, Any]]] = {
     "succeeded": {"command": f"{_TRAINING}; echo saved to /output/model.pt"},
     "failed": {
@@ -48,6 +56,7 @@ SCENES: Final[dict[str, dict[str, Any]]] = {
         "command": "python3 -m http.server --bind 127.0.0.1 $PAI_CONTAINER_HOST_web_PORT_LIST",
         "portList": [{"label": "web", "beginAt": 0, "portNumber": 1}],
     },
+    "writing": {"command": _WRITING},
     "waiting": {"command": "nvidia-smi", "gpuNumber": 1, "gpuType": "P100"},
 }
 """By what becomes of it: what a job's role and file have beside the usual."""

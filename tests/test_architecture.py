@@ -11,7 +11,7 @@ import pytest
 ROOT = Path(__file__).parents[1]
 
 LAYERS = (
-    {"spec", "states", "faults"},
+    {"spec", "states", "faults", "frames"},
     {"dialects"},
     {"jobtemplates"},
     {"backends"},
@@ -30,7 +30,7 @@ LAYERS = (
         "sshhost",
         "sshkeys",
     },
-    {"reconcile", "tidy", "live"},
+    {"reconcile", "tidy", "live", "folders"},
     {"forms"},
     {
         "views",
@@ -50,8 +50,8 @@ LAYERS = (
 """Inside `jobs`, a module imports only what stands further up, or beside it."""
 
 WORKER_SIDE = {"admitting", "engines", "observations", "reconcile", "tidy", "tasks", "retries", "shells"}
-WEB_SIDE = {"services", "drafts", "forms", "views", "api", "gateway"}
-NO_DJANGO = {"spec", "states", "dialects", "jobtemplates", "backends", "faults"}
+WEB_SIDE = {"services", "drafts", "forms", "views", "api", "gateway", "folders"}
+NO_DJANGO = {"spec", "states", "dialects", "jobtemplates", "backends", "faults", "frames"}
 
 
 def modules(package: str) -> Iterator[tuple[str, str, Path]]:

@@ -6,7 +6,8 @@ from django.urls import path
 from drf_spectacular.views import SpectacularAPIView
 
 from jobs.api import schemas
-from jobs.api.native import check, convert, jobs, parts, streams, usage
+from jobs.api.native import check, convert, folders, jobs, parts, streams, usage
+from jobs.live.bodies import takes_body
 
 V1 = "api/console/v1/"
 JOB = f"{V1}jobs/<slug:public_id>"
@@ -21,6 +22,11 @@ urlpatterns = [
     path(f"{JOB}/release", jobs.Release.as_view(), name="api_job_release"),
     path(f"{JOB}/events", parts.Events.as_view(), name="api_job_events"),
     path(f"{JOB}/logs", parts.Logs.as_view(), name="api_job_logs"),
+    path(f"{JOB}/files", folders.Files.as_view(), name="api_job_files"),
+    path(f"{JOB}/files/content", takes_body("PUT")(folders.Content.as_view()), name="api_job_files_content"),
+    path(f"{JOB}/files/zip", folders.Zip.as_view(), name="api_job_files_zip"),
+    path(f"{JOB}/files/folder", folders.NewFolder.as_view(), name="api_job_files_folder"),
+    path(f"{JOB}/files/rename", folders.Rename.as_view(), name="api_job_files_rename"),
     path(f"{JOB}/stream", streams.stream, name="api_job_stream"),
     path(f"{V1}usage", usage.Usage.as_view(), name="api_usage"),
     path(f"{V1}check", check.Check.as_view(), name="api_check"),

@@ -21,6 +21,7 @@ class Kind(StrEnum):
     LINE = "line"
     PROGRAM = "program"
     FILES = "files"
+    FOLDERS = "folders"
 
 
 class Barrier(StrEnum):
@@ -30,6 +31,7 @@ class Barrier(StrEnum):
     NO_PROGRAM = "no_program"
     LIMITS = "limits"
     NOT_ITS_OWN = "not_its_own"
+    GONE = "gone"
     FAILED = "failed"
 
 
@@ -63,8 +65,10 @@ class Wanted:
     """What to run.
 
     SHELL: the job's own shell.  LINE: `line`, as one argument of that shell.  PROGRAM: `argv`, as it is.
-    FILES: SFTP version 3 on stdin and stdout.  `env` is added to the job's own environment, and never
-    changes which GPUs the job was given.  Without a terminal stdout and stderr are two streams.
+    FILES: SFTP version 3 on stdin and stdout.  FOLDERS: one request of `jobs.backends.filing`, likewise; also
+    of a replica that has ended, to be read, as long as its folders are kept.  `env` is added to the job's own
+    environment, and never changes which GPUs the job was given.  Without a terminal stdout and stderr are
+    two streams.
     """
 
     kind: Kind

@@ -85,7 +85,7 @@ class House:
 
 
 def _begin(user: User, task: Task, way: Way) -> tuple[Entry, Enterable]:
-    backend = _backend(task)
+    backend = backend_of(task)
     return entries.begin(user, task, way), backend
 
 
@@ -94,10 +94,10 @@ def _begun(key: str) -> tuple[Entry, Enterable]:
     entry = rows.filter(key=key, ended_at=None).first()
     if entry is None:
         raise Shut("ended")
-    return entry, _backend(entry.task)
+    return entry, backend_of(entry.task)
 
 
-def _backend(task: Task) -> Enterable:
+def backend_of(task: Task) -> Enterable:
     """The backend that can enter the replica.  Raises Shut."""
     try:
         backend = engines.backend_for(task.attempt.job.cluster)

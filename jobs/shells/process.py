@@ -13,7 +13,7 @@ from django.db import DatabaseError
 
 from jobs import entries, sshhost
 from jobs.live.threads import aside
-from jobs.shells import ssh, web
+from jobs.shells import folders, ssh, web
 from jobs.shells.house import House
 from jobs.shells.terminals import Terminals
 
@@ -30,12 +30,14 @@ async def run(told: asyncio.Event) -> None:
     house = House()
     works = [house.ask_after_all(), _end_lost(), _serve_ssh(house)]
     served = await web.serve(Terminals(house), settings.CONSOLE_HOME / entries.SOCKET)
+    browsed = await folders.serve(settings.CONSOLE_HOME / entries.FOLDERS_SOCKET)
     tasks = [asyncio.ensure_future(work) for work in works]
     waiting = asyncio.ensure_future(told.wait())
     done, _ = await asyncio.wait([waiting, *tasks], return_when=asyncio.FIRST_COMPLETED)
     for task in (waiting, *tasks):
         task.cancel()
     await asyncio.gather(waiting, *tasks, return_exceptions=True)
+    browsed.close()
     await house.close()
     await served.cleanup()
     for task in done - {waiting}:

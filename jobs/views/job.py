@@ -19,6 +19,7 @@ from jobs.views.access import find_job
 from jobs.views.connect import connect
 from jobs.views.files import file_name
 from jobs.views.findings import notes_of
+from jobs.views.folders import files
 from jobs.views.http import SignedIn, live, page, signed_in
 from jobs.views.notes import stored_notes
 from jobs.views.terminal import terminal
@@ -29,6 +30,8 @@ FRAGMENTS: Final = {
     "job-head": "jobs/job/head.html",
     "job-tab": "jobs/job/tab.html",
     "terminal-bar": "jobs/job/terminal_bar.html",
+    "files-list": "jobs/job/files_list.html",
+    "files-more": "jobs/job/files_piece.html",
 }
 MOST_EVENTS: Final = 200
 MOST_DESCENDANTS: Final = 10
@@ -153,7 +156,8 @@ TABS: Final[Mapping[str, Callable[[SignedIn, Job], dict[str, Any]]]] = {
     "file": _file,
     "connect": connect,
     "terminal": terminal,
+    "files": files,
 }
 
-INNER_TABS: Final = frozenset({"connect", "terminal"})
+INNER_TABS: Final = frozenset({"connect", "terminal", "files"})
 """For those who may enter the job."""

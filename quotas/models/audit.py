@@ -50,6 +50,12 @@ class Action(models.TextChoices):
     EXPORT = "export", _("exported")
     APPLY = "apply", _("applied")
     TIDY = "tidy", _("tidied")
+    FILE_READ = "file_read", _("read a file")
+    FILE_ZIP = "file_zip", _("downloaded as a zip file")
+    FILE_UPLOAD = "file_upload", _("uploaded a file")
+    FILE_FOLDER = "file_folder", _("made a folder")
+    FILE_RENAME = "file_rename", _("renamed a file")
+    FILE_DELETE = "file_delete", _("deleted files")
 
 
 class AppendOnly(models.QuerySet["AuditEntry"]):

@@ -16,6 +16,8 @@ from rest_framework.views import set_rollback
 
 from jobs import outage, services
 from jobs.dialects.base import Problem
+from jobs.folders import asking as folders
+from jobs.folders import serving
 from jobs.live import raw, seats
 from jobs.messages.findings import Finding
 from jobs.views.findings import problems_of
@@ -74,6 +76,8 @@ def told(error: Exception) -> Told:
     if outage.is_outage(error):
         log.warning("database_away", error=str(error))
         return 503, away(), {"Retry-After": str(outage.RETRY_AFTER_S)}, {}
+    if isinstance(error, folders.Shut):
+        return _of_folders(error)
     headers = {"Retry-After": str(seats.RETRY_AFTER_S)} if isinstance(error, seats.Full) else {}
     return *_of_ours(error), headers, {}
 
@@ -95,6 +99,12 @@ def _of_framework(error: exceptions.APIException) -> Told:
     if isinstance(error, exceptions.ValidationError):
         return error.status_code, _("The request can't be accepted."), headers, {"problems": _fields(error)}
     return error.status_code, str(error.detail), headers, {}
+
+
+def _of_folders(shut: folders.Shut) -> Told:
+    status = serving.status_of(shut)
+    headers = {"Retry-After": str(seats.RETRY_AFTER_S)} if status in {429, 503} else {}
+    return status, serving.sentence_of(shut), headers, {"code": shut.code}
 
 
 def _of_ours(error: Exception) -> tuple[int, str]:

@@ -28,8 +28,8 @@ class CannotStart(Exception):
 class Command:
     """What to run, as whom and where.  `owner` (uid, gid) None keeps the caller's.
 
-    With `instead` that function is called in place of a program: it has stdin, stdout and stderr, no other
-    file, and the process ends when it returns.
+    With `instead` that function is called in place of a program: it has stdin, stdout, stderr and `files`, no
+    other descriptor, and the process ends when it returns.
     """
 
     argv: Sequence[str]
@@ -37,6 +37,7 @@ class Command:
     folder: str
     owner: tuple[int, int] | None = None
     instead: Callable[[], None] | None = None
+    files: Sequence[int] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,13 +96,21 @@ def _become(
             os._exit(NOT_FOUND)
         os.chdir(command.folder)
         if command.instead is not None:
-            os.closerange(3, resource.getrlimit(resource.RLIMIT_NOFILE)[1])
+            _close_all_but(command.files)
             command.instead()
             os._exit(0)
         os.execve(command.argv[0], list(command.argv), dict(command.env))  # noqa: S606 the shell is argv[0]
     except BaseException as error:  # noqa: BLE001 whatever it is, nobody else would tell
         os.write(writer, f"{type(error).__name__}: {error}".encode()[:4000])
     os._exit(NOT_FOUND)
+
+
+def _close_all_but(files: Sequence[int]) -> None:
+    first = 3
+    for fd in sorted(files):
+        os.closerange(first, fd)
+        first = fd + 1
+    os.closerange(first, resource.getrlimit(resource.RLIMIT_NOFILE)[1])
 
 
 def _inherit(streams: Streams) -> None:

@@ -21,13 +21,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, NoReturn
 
-from jobs.backends.local import cgroups, inside, kernel, layout, leader, pip, processes
+from jobs.backends.filing.ways import Site
+from jobs.backends.local import browsing, cgroups, inside, kernel, layout, leader, pip, processes
 from jobs.backends.local.command import Command, own_shell
 from jobs.backends.local.files import Folder
 from jobs.backends.local.inside import Shut
 from jobs.backends.sftp.server import serve
 
 LONGEST_REQUEST: Final = 1 << 20
+FOLDERS: Final = "folders"
 _SPACES: Final = {
     "user": kernel.CLONE_NEWUSER,
     "mnt": kernel.CLONE_NEWNS,
@@ -47,7 +49,7 @@ def main(path: Path, talk: int) -> NoReturn:
     channel = socket.socket(fileno=talk)
     try:
         request = _request(channel)
-        entry = find(path, request["role"], request["index"])
+        entry = _way(path, request)
         entry.join()
         if os.fork() == 0:
             _lead(channel, entry, request)
@@ -59,6 +61,19 @@ def main(path: Path, talk: int) -> NoReturn:
     with contextlib.suppress(ChildProcessError):  # which says that it has ended: its status goes to nobody
         os.wait()
     os._exit(0)
+
+
+def _way(path: Path, request: Mapping[str, Any]) -> Entry:
+    """Into the replica; or, for its folders alone, to what is left of it.  Raises Shut, or OSError."""
+    role, index = request["role"], request["index"]
+    if request["kind"] != FOLDERS:
+        return find(path, role, index)
+    from jobs.backends.filing import server  # noqa: F401, PLC0415 for `command`, where nothing can be loaded
+
+    try:
+        return find(path, role, index)
+    except (Shut, FileNotFoundError):
+        return left(path, role, index)
 
 
 def _lead(channel: socket.socket, entry: Entry, request: Mapping[str, Any]) -> NoReturn:
@@ -99,6 +114,7 @@ class Entry:
     folder: str
     owner: tuple[int, int] | None
     list_: Path | None
+    site: Site
 
     def sign_in(self) -> None:
         """The caller leads a session."""
@@ -135,6 +151,11 @@ class Entry:
                 argv = list(request["argv"])
             case "files":
                 return Command((), env, self.folder, self.owner, serve)
+            case "folders":
+                from jobs.backends.filing.server import serve as browse  # noqa: PLC0415 only they need it
+
+                site = self.site
+                return Command((), env, self.folder, self.owner, lambda: browse(site), site.fds)
             case other:
                 raise ValueError(other)
         return Command([_found(argv[0], env), *argv[1:]], env, self.folder, self.owner)
@@ -163,7 +184,16 @@ def find(path: Path, role: str, index: int) -> Entry:
     owner = (errand.plan.uid, errand.plan.gid) if replica.alone else None
     flags = _foreign(pid) if replica.alone else 0
     list_ = None if replica.alone else errand.file("replicas") / layout.SESSIONS
-    return Entry(wrapper, target, flags, doors, env, room.work, owner, list_)
+    return Entry(wrapper, target, flags, doors, env, room.work, owner, list_, browsing.live(errand))
+
+
+def left(path: Path, role: str, index: int) -> Entry:
+    """The way to what is left of an ended replica, which is in no namespace any more and under no limits.
+
+    It is over when the helper is: nothing else that the replica had is there to end with.
+    """
+    site, owner = browsing.left(path, role, index)
+    return Entry(os.pidfd_open(os.getpid()), -1, 0, (), {}, "/", owner, None, site)
 
 
 def _approachable(wrapper: int, child: int) -> int:

@@ -43,6 +43,7 @@ _MOUNT_ATTR_NOSUID: Final = 0x2
 _MOUNT_ATTR_NODEV: Final = 0x4
 _RESOLVE_NO_MAGICLINKS: Final = 0x2
 _RESOLVE_IN_ROOT: Final = 0x10
+_RENAME_NOREPLACE: Final = 1
 _KEYCTL_JOIN_SESSION_KEYRING: Final = 1
 
 _SYSCALLS: Final = {
@@ -54,6 +55,7 @@ _SYSCALLS: Final = {
         "setgroups": 116,
         "setfsuid": 122,
         "setfsgid": 123,
+        "renameat2": 316,
     },
     "aarch64": {
         "pivot_root": 41,
@@ -63,6 +65,7 @@ _SYSCALLS: Final = {
         "setgroups": 159,
         "setfsuid": 151,
         "setfsgid": 152,
+        "renameat2": 276,
     },
 }
 
@@ -164,6 +167,12 @@ def open_in(root: int, path: str, flags: int) -> int:
         ctypes.byref(how),
         ctypes.c_size_t(ctypes.sizeof(how)),
     )
+
+
+def rename_new(folder: int, old: bytes, new: bytes) -> None:
+    """Rename in a folder, unless something is called so already (Linux 3.15; not every file system can)."""
+    number = ctypes.c_int(folder)
+    _syscall("renameat2", number, old, number, new, ctypes.c_uint(_RENAME_NOREPLACE))
 
 
 def set_file_rights(uid: int, gid: int, groups: Sequence[int]) -> None:

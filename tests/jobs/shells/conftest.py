@@ -9,6 +9,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -118,7 +119,13 @@ def begin_job(people: People) -> Iterator[Callable[..., Place]]:
     yield begin
     for place in begun:
         place.end()
-        shutil.rmtree(place.folder)
+        wait_for(partial(_is_removed, place.folder))
+
+
+def _is_removed(folder: Path) -> bool:
+    """What looks after the job may still write its last words there."""
+    shutil.rmtree(folder, ignore_errors=True)
+    return not folder.exists()
 
 
 @pytest.fixture

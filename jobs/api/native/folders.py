@@ -1,0 +1,290 @@
+"""What lies in a job's folders, over the native API: look, read, pack, upload, change.
+
+Reading needs the scope `read` and the right to enter the job, as files may hold anything that the job was
+given; writing needs `exec`, like everything that reaches into a running job.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from django.http import HttpResponse, HttpResponseBase, JsonResponse
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_schema
+from rest_framework import serializers
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from jobs.api.native import problems, shapes
+from jobs.api.native.base import ABSENT, LIMIT, REFUSED, NativeView
+from jobs.folders import asking, names, serving
+from jobs.folders.asking import Asker
+from jobs.folders.places import Place, find
+from jobs.folders.serving import Wanted
+from quotas.access import Verb
+from quotas.models import AccessToken
+
+PAGE: Final = 200
+MOST: Final = 1000
+
+WHERE: Final = (
+    OpenApiParameter("role", str, description="the first replica that runs when left out"),
+    OpenApiParameter("index", int),
+    OpenApiParameter("root", str, description="`work`, or another of `roots`"),
+    OpenApiParameter("path", str, description="below the root; names that are no UTF-8 as their bytes"),
+)
+_TROUBLE: Final = {**REFUSED, **ABSENT, **dict.fromkeys((409, 413, 429, 503), shapes.ProblemDetails)}
+
+
+class RootShape(serializers.Serializer[Any]):
+    """A folder that can be browsed, and what the job calls it."""
+
+    name = serializers.CharField()
+    label = serializers.CharField()  # type: ignore[assignment]  # the field of that name
+
+
+class FolderEntryShape(serializers.Serializer[Any]):
+    """An entry of a folder; `key` is its name as `path` and `name` take it."""
+
+    name = serializers.CharField(help_text="to be shown: what can't be is spelled out")
+    key = serializers.CharField(help_text="percent-encoded")
+    kind = serializers.ChoiceField(choices=["folder", "file", "link", "other"])
+    size = serializers.IntegerField(allow_null=True)
+    modified = serializers.DateTimeField(allow_null=True)
+    target = serializers.CharField(allow_blank=True, help_text="of a link, which is never followed")
+
+
+class PlaceShape(serializers.Serializer[Any]):
+    """A folder with a page of its entries, or a file without any."""
+
+    kind = serializers.ChoiceField(choices=["folder", "file"])
+    roots = RootShape(many=True)
+    writable = serializers.BooleanField(help_text="while the replica runs")
+    size = serializers.IntegerField(allow_null=True)
+    modified = serializers.DateTimeField(allow_null=True)
+    total = serializers.IntegerField(allow_null=True)
+    entries = FolderEntryShape(many=True)
+    next = serializers.CharField(allow_null=True)
+
+
+class SizeShape(serializers.Serializer[Any]):
+    """How many bytes arrived."""
+
+    size = serializers.IntegerField()
+
+
+class NewFolderShape(serializers.Serializer[Any]):
+    """A folder to make in the one at `path`."""
+
+    name = shapes.TextField(trim_whitespace=False)
+
+
+class RenameShape(serializers.Serializer[Any]):
+    """Another name for what lies at `path`."""
+
+    to = shapes.TextField(trim_whitespace=False)
+
+
+class FolderView(NativeView):
+    """Every view of this module."""
+
+    def place(self, public_id: str) -> Place:
+        """The place that the address names.  Raises what `job` does, or Shut."""
+        return find(self.job(public_id, Verb.ENTER), self.bytes_query)
+
+    @property
+    def bytes_query(self) -> dict[str, list[str]]:
+        """The parameters of the address, with the bytes of names."""
+        return names.query(self.request.META.get("QUERY_STRING", ""))
+
+    @property
+    def asker(self) -> Asker:
+        """Who asks."""
+        token = self.request.auth
+        if isinstance(token, AccessToken):
+            return Asker(self.person, token=token)
+        return Asker(self.person, session=self.request.session.session_key or "")
+
+
+class Files(FolderView):
+    """What lies at a place in a replica's folders."""
+
+    scopes = {"DELETE": "exec"}
+
+    @extend_schema(
+        operation_id="jobs_files",
+        parameters=[
+            *WHERE,
+            LIMIT,
+            OpenApiParameter("from", int, description="the entry to begin with, counted from 0"),
+            OpenApiParameter("sort", str, enum=["name", "size", "time"]),
+            OpenApiParameter("down", bool),
+        ],
+        responses={200: PlaceShape, **_TROUBLE},
+    )
+    def get(self, request: Request, public_id: str) -> Response:
+        """Folders first by name, unless `sort` says otherwise."""
+        place = self.place(public_id)
+        limit = max(1, self.number("limit", PAGE, MOST))
+        first = self.number("from", 0)
+        sort = request.query_params.get("sort", "name")
+        order = {"sort": sort, "down": request.query_params.get("down", "").lower() in {"1", "true"}}
+        # Of a file nothing but what it is: `last` before `first` is no byte at all.
+        asked = {**order, "offset": first, "limit": limit, "first": 0, "last": -1, "lenient": True}
+        told = asking.tell(self.asker, place.task, "look", place.root, list(place.names), **asked)
+        return Response(self._shown(told, first))
+
+    def _shown(self, told: Mapping[str, Any], first: int) -> dict[str, Any]:
+        rows = told.get("rows", [])
+        after = first + len(rows)
+        folder = told["kind"] == "folder"
+        return {
+            "kind": told["kind"],
+            "roots": told["roots"],
+            "writable": told["live"],
+            "size": told.get("size"),
+            "modified": serving.when(told.get("time")),
+            "total": told.get("total"),
+            "entries": [_entry(row) for row in rows],
+            "next": self._address_from(after) if folder and after < told["total"] else None,
+        }
+
+    def _address_from(self, first: int) -> str:
+        kept = [
+            f"{names.quoted(name)}={names.quoted(value)}"
+            for name, values in self.bytes_query.items()
+            if name != "from"
+            for value in values
+        ]
+        return self.request.build_absolute_uri(f"{self.request.path}?{'&'.join([*kept, f'from={first}'])}")
+
+    @extend_schema(
+        operation_id="jobs_files_delete",
+        parameters=[*WHERE],
+        request=None,
+        responses={204: None, **_TROUBLE},
+    )
+    def delete(self, request: Request, public_id: str) -> Response:
+        """Delete a file, a link, or a folder with all that is in it."""
+        place = self.place(public_id)
+        if not place.names:
+            raise asking.Shut("name")
+        serving.change(self.asker, place.folder, "remove", chosen=[place.name])
+        return Response(status=204)
+
+
+def _entry(row: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        "name": names.legible(row["name"]),
+        "key": names.quoted(row["name"]),
+        "kind": row["kind"],
+        "size": row["size"],
+        "modified": serving.when(row["time"]),
+        "target": names.legible(row["target"]),
+    }
+
+
+class Content(FolderView):
+    """The bytes of a file."""
+
+    scopes = {"PUT": "exec"}
+
+    @extend_schema(
+        operation_id="jobs_files_read",
+        parameters=[
+            *WHERE,
+            OpenApiParameter("Range", str, OpenApiParameter.HEADER, description="one range of bytes"),
+            OpenApiParameter("If-Range", str, OpenApiParameter.HEADER),
+        ],
+        responses={
+            (200, "application/octet-stream"): OpenApiResponse(OpenApiTypes.BINARY),
+            (206, "application/octet-stream"): OpenApiResponse(OpenApiTypes.BINARY),
+            **_TROUBLE,
+        },
+    )
+    def get(self, request: Request, public_id: str) -> HttpResponseBase:
+        """The file, or the range of it that is asked for."""
+        headers = request.headers
+        head = request.method == "HEAD"
+        wanted = Wanted(headers.get("Range", ""), headers.get("If-Range", ""), head)
+        return serving.content(self.asker, self.place(public_id), wanted)
+
+    @extend_schema(
+        operation_id="jobs_files_upload",
+        parameters=[*WHERE, OpenApiParameter("replace", bool, description="there may be such a file")],
+        request={"application/octet-stream": OpenApiTypes.BINARY},
+        responses={201: SizeShape, **_TROUBLE},
+    )
+    def put(self, request: Request, public_id: str) -> HttpResponseBase:
+        """The body becomes the file at `path`, whole or not at all; 409 when there is one already."""
+        length = request.headers.get("Content-Length", "")
+        replace = request.query_params.get("replace", "").lower() in {"1", "true"}
+        return serving.received(self.asker, self.place(public_id), length, replace=replace, say=_say)
+
+
+def _say(status: int, said: Mapping[str, Any]) -> HttpResponse:
+    if status == 201:
+        return JsonResponse(dict(said), status=status)
+    body = problems.details(status, said["detail"], code=said["code"])
+    return JsonResponse(body, status=status, content_type=problems.CONTENT_TYPE)
+
+
+class Zip(FolderView):
+    """A folder as a zip file."""
+
+    @extend_schema(
+        operation_id="jobs_files_zip",
+        parameters=[
+            *WHERE,
+            OpenApiParameter("name", str, many=True, description="only these entries of the folder"),
+        ],
+        responses={(200, "application/zip"): OpenApiResponse(OpenApiTypes.BINARY), **_TROUBLE},
+    )
+    def get(self, request: Request, public_id: str) -> HttpResponseBase:
+        """Written as it is read, in a settled order; links and special files are left out, and listed."""
+        chosen = self.bytes_query.get("name", [])
+        return serving.packed(self.asker, self.place(public_id), chosen)
+
+
+class NewFolder(FolderView):
+    """Making folders."""
+
+    scopes = {"POST": "exec"}
+
+    @extend_schema(
+        operation_id="jobs_files_folder",
+        parameters=[*WHERE],
+        request=NewFolderShape,
+        responses={204: None, **_TROUBLE},
+    )
+    def post(self, request: Request, public_id: str) -> Response:
+        """Make a folder in the one at `path`."""
+        place = self.place(public_id)
+        asked = NewFolderShape(data=request.data)
+        asked.is_valid(raise_exception=True)
+        serving.change(self.asker, place, "make", name=asked.validated_data["name"])
+        return Response(status=204)
+
+
+class Rename(FolderView):
+    """Renaming."""
+
+    scopes = {"POST": "exec"}
+
+    @extend_schema(
+        operation_id="jobs_files_rename",
+        parameters=[*WHERE],
+        request=RenameShape,
+        responses={204: None, **_TROUBLE},
+    )
+    def post(self, request: Request, public_id: str) -> Response:
+        """Give what lies at `path` another name, where nothing is called so yet."""
+        place = self.place(public_id)
+        asked = RenameShape(data=request.data)
+        asked.is_valid(raise_exception=True)
+        to = asked.validated_data["to"]
+        if not place.names:
+            raise asking.Shut("name")
+        serving.change(self.asker, place.folder, "rename", name=place.name, to=to)
+        return Response(status=204)

@@ -1,0 +1,186 @@
+"""From a root, by names alone, to a folder or a file: each step from the descriptor of the one before it."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import stat
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+PLACE: Final = os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC
+_FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_STEP: Final = PLACE | os.O_DIRECTORY
+_FILE: Final = os.O_RDONLY | os.O_NOCTTY | os.O_NONBLOCK | os.O_CLOEXEC
+LONGEST_NAME: Final = 255
+DEEPEST: Final = 200
+
+
+class Trouble(Exception):
+    """It can't be done; `code` is one of `jobs.messages.folders`, `name` what it is about."""
+
+    def __init__(self, code: str, name: str = "") -> None:
+        super().__init__(code, name)
+        self.code, self.name = code, name
+
+
+_CODES: Final = {
+    errno.ENOENT: "absent",
+    errno.ENOTDIR: "absent",
+    errno.ELOOP: "link",
+    errno.EACCES: "denied",
+    errno.EPERM: "denied",
+    errno.EROFS: "read_only",
+    errno.EEXIST: "exists",
+    errno.ENOTEMPTY: "exists",
+    errno.EISDIR: "exists",
+    errno.ENOSPC: "full",
+    errno.EDQUOT: "full",
+    errno.EFBIG: "full",
+    errno.EBUSY: "mounted",
+    errno.EXDEV: "mounted",
+    errno.ENAMETOOLONG: "name",
+    errno.EINVAL: "name",
+}
+
+
+def trouble_of(error: OSError) -> str:
+    """The code for what the system says."""
+    return _CODES.get(error.errno or 0, "failed")
+
+
+@dataclass(frozen=True, slots=True)
+class Root:
+    """A folder that may be browsed: `name` in requests, `label` as the job knows it.
+
+    Either opened beforehand (`fd`), or found in the job's view: `base` is the job's own folder or `/`, and
+    from there it is gone step by step like every other way.
+    """
+
+    name: str
+    label: str
+    fd: int = -1
+    base: str = ""
+    parts: Sequence[str] = ()
+
+    def open(self) -> int:
+        """The folder, to be read.  Raises Trouble."""
+        try:
+            if self.fd >= 0:
+                return os.open(".", _FOLDER, dir_fd=self.fd)
+            start = os.open(self.base, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+            return _down(start, [os.fsencode(part) for part in self.parts])
+        except (OSError, Trouble) as error:
+            raise Trouble("no_root", self.label) from error
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """What may be browsed, and whether it may be changed: only while the replica lives."""
+
+    roots: Sequence[Root] = field(default=())
+    live: bool = False
+
+    @property
+    def fds(self) -> tuple[int, ...]:
+        """What was opened beforehand."""
+        return tuple(root.fd for root in self.roots if root.fd >= 0)
+
+    def root(self, name: str) -> Root:
+        """The one of that name.  Raises Trouble."""
+        found = next((root for root in self.roots if root.name == name), None)
+        if found is None:
+            raise Trouble("no_root", name)
+        return found
+
+
+def shown(name: bytes) -> str:
+    """A name as it travels: bytes that are no UTF-8 are kept."""
+    return name.decode("utf-8", "surrogateescape")
+
+
+def checked(name: str) -> bytes:
+    """A name as the system takes it.  Raises Trouble for what is none: `..`, and everything with a slash."""
+    raw = name.encode("utf-8", "surrogateescape")
+    if raw in (b"", b".", b"..") or b"/" in raw or b"\0" in raw or len(raw) > LONGEST_NAME:
+        raise Trouble("name", name)
+    return raw
+
+
+@contextlib.contextmanager
+def folder(root: Root, names: Sequence[str]) -> Iterator[int]:
+    """The folder below a root, opened to be read.  Raises Trouble."""
+    parts = [checked(name) for name in names]
+    with told(names[-1] if names else root.label):
+        fd = root.open()
+        found = _down(fd, parts) if parts else fd
+    try:
+        yield found
+    finally:
+        os.close(found)
+
+
+def _down(fd: int, parts: Sequence[bytes]) -> int:
+    """From a folder, which is closed, by these names into one below it."""
+    for part in parts:
+        try:
+            if stat.S_ISLNK(os.stat(part, dir_fd=fd, follow_symlinks=False).st_mode):
+                raise Trouble("link", shown(part))
+            inner = os.open(part, _STEP, dir_fd=fd)
+        finally:
+            os.close(fd)
+        fd = inner
+    try:
+        return os.open(".", _FOLDER, dir_fd=fd)
+    finally:
+        os.close(fd)
+
+
+def enter(fd: int, name: bytes) -> int:
+    """A folder in a folder, to be read; OSError."""
+    return os.open(name, _FOLDER, dir_fd=fd)
+
+
+def open_file(around: int, name: bytes) -> tuple[int, os.stat_result]:
+    """An ordinary file in a folder, opened to be read.  Raises Trouble.
+
+    First only its place is taken, which does nothing to whatever lies there; what is then opened is what was
+    looked at, whoever changes the name meanwhile.
+    """
+    with told(shown(name)):
+        place = os.open(name, PLACE, dir_fd=around)
+        try:
+            seen = os.fstat(place)
+            allow(seen, shown(name))
+            return os.open(f"/proc/self/fd/{place}", _FILE), seen
+        finally:
+            os.close(place)
+
+
+def allow(seen: os.stat_result, name: str) -> None:
+    """Raises Trouble for what is no ordinary file, or a second name for somebody else's."""
+    if stat.S_ISLNK(seen.st_mode):
+        raise Trouble("link", name)
+    if stat.S_ISDIR(seen.st_mode):
+        raise Trouble("is_folder", name)
+    if not stat.S_ISREG(seen.st_mode):
+        raise Trouble("special", name)
+    if seen.st_nlink > 1 and seen.st_uid != os.geteuid():
+        raise Trouble("linked", name)
+
+
+def mount_of(fd: int) -> bytes:
+    """Which mount a descriptor is on; a folder of the same file system may be another one."""
+    with open(f"/proc/self/fdinfo/{fd}", "rb") as file:
+        return next((line for line in file if line.startswith(b"mnt_id:")), b"")
+
+
+@contextlib.contextmanager
+def told(name: str) -> Iterator[None]:
+    """What the system says, as Trouble with that name."""
+    try:
+        yield
+    except OSError as error:
+        raise Trouble(trouble_of(error), name) from error

@@ -1,0 +1,486 @@
+"""What lies in a job's folders, asked for as the file browser does: whole, as its user, and nothing else."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import shutil
+import subprocess
+import threading
+import zipfile
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from jobs import frames
+from jobs.backends.base import Handle, TaskRef
+from jobs.backends.local.backend import LocalBackend
+from jobs.backends.local.folders import Named
+from jobs.backends.local.isolation import Isolation
+from jobs.backends.sessions import Barrier, Kind, NoEntry, Wanted
+from jobs.spec import Mount, MountPurpose, Resources
+from tests.jobs.backends.benches import LocalBench, log_of, role, wait_until_over
+from tests.waiting import wait_for
+
+MODES: dict[str, dict[str, Any]] = {
+    "persons": {},
+    "namespaces": {"isolation": Isolation.NAMESPACES},
+    "none": {"isolation": Isolation.NONE},
+}
+TASK = TaskRef("worker", 0)
+
+
+@pytest.fixture(params=MODES)
+def bench(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[LocalBench]:
+    if os.geteuid() != 0 and request.param == "persons":
+        pytest.skip("user ids for every person need root")
+    made = LocalBench(tmp_path, MODES[request.param])
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def only(tmp_path: Path) -> Iterator[LocalBench]:
+    """The best isolation that there is here."""
+    made = LocalBench(tmp_path, {} if os.geteuid() == 0 else MODES["namespaces"])
+    yield made
+    made.close()
+
+
+@dataclass
+class Answer:
+    """Everything that was said: the first words, the bytes, and whether they were all."""
+
+    words: list[dict[str, Any]] = field(default_factory=list)
+    data: bytes = b""
+    whole: bool = False
+
+    @property
+    def told(self) -> dict[str, Any]:
+        return self.words[-1]
+
+    def names(self) -> list[str]:
+        return [row["name"] for row in self.told["rows"]]
+
+    def zip(self) -> zipfile.ZipFile:
+        assert self.whole
+        found = zipfile.ZipFile(io.BytesIO(self.data))
+        assert found.testzip() is None
+        return found
+
+
+def understood(said: bytes, words: int) -> Answer:
+    answer, at = Answer(), 0
+    while at < len(said):
+        length = int.from_bytes(said[at : at + 4], "big")
+        frame = said[at + 4 : at + 4 + length]
+        at += 4 + length
+        if len(answer.words) < words and not (answer.words and "trouble" in answer.words[0]):
+            answer.words.append(json.loads(frame))
+        elif frame:
+            answer.data += frame
+        else:
+            answer.whole = True
+    return answer
+
+
+@dataclass
+class Job:
+    """A running job whose folder can be asked about, and reached into from outside."""
+
+    bench: LocalBench
+    handle: Handle
+
+    @property
+    def work(self) -> Path:
+        (folder,) = (self.bench.home / "jobs").glob("*/1/work/worker-0")
+        return folder
+
+    def make(self, name: str) -> None:
+        """An empty file of the job's user."""
+        path = self.work / name
+        path.touch()
+        os.chown(path, self.work.stat().st_uid, self.work.stat().st_gid)
+
+    async def ask(
+        self, do: str, *names: str, body: Iterable[bytes] = (), words: int = 1, **more: Any
+    ) -> Answer:
+        session = await self.bench.backend.exec(self.handle, TASK, Wanted(Kind.FOLDERS))
+        try:
+            await session.write(frames.words({"do": do, "root": "work", "names": names, **more}))
+            with suppress(BrokenPipeError):  # it was refused before
+                for piece in body:
+                    await session.write(frames.framed(piece))
+            said = b""
+            while data := await session.read(65536):
+                said += data
+            assert await session.read_error(65536) == b""
+        finally:
+            await session.close()
+        return understood(said, words)
+
+    async def put(self, *names: str, body: Iterable[bytes], **more: Any) -> Answer:
+        *way, name = names
+        more = {"name": name, "most": 1 << 30, **more}
+        return await self.ask("put", *way, body=(*body, b""), words=2, **more)
+
+    async def trouble(self, do: str, *names: str, **more: Any) -> str:
+        answer = await self.ask(do, *names, **more)
+        assert not answer.data
+        return str(answer.told.get("trouble"))
+
+    def end(self) -> None:
+        self.bench.backend.stop(self.handle, grace_s=0, signal="KILL")
+        wait_until_over(self.bench.backend, self.handle)
+
+
+def start(bench: LocalBench, command: str = ":", **more: Any) -> Job:
+    line = f"{command}\necho up; exec sleep 600"
+    room = Resources(cpu_milli=1000, memory_mib=512)
+    handle = bench.backend.submit(bench.submission(role(line, resources=room), **more))
+    wait_for(lambda: log_of(bench.backend, handle).endswith("up\n"))
+    return Job(bench, handle)
+
+
+def fill(folder: Path, count: int) -> None:
+    """Files called 000001 and so on."""
+    for number in range(1, count + 1):
+        os.close(os.open(folder / f"{number:06}", os.O_CREAT, 0o644))
+
+
+# --- what it is for ---------------------------------------------------------------------------------------
+
+
+async def test_a_folder_is_listed_and_a_file_read_while_the_job_runs_and_after(bench: LocalBench) -> None:
+    job = start(bench, "mkdir sub; echo hello > sub/x; touch a B .dot; ln -s sub/x l")
+    for live in (True, False):
+        answer = await job.ask("look")
+        assert (answer.names(), answer.told["total"], answer.told["live"]) == (
+            ["sub", ".dot", "a", "B", "l"],
+            5,
+            live,
+        )
+        assert [row["kind"] for row in answer.told["rows"]] == ["folder", "file", "file", "file", "link"]
+        assert answer.told["rows"][-1]["target"] == "sub/x"
+        assert answer.told["roots"][0] == {"name": "work", "label": "/job"}
+        read = await job.ask("look", "sub", "x")
+        assert (read.data, read.whole, read.told["size"]) == (b"hello\n", True, 6)
+        if live:
+            job.end()
+
+
+async def test_it_reads_as_the_jobs_user(bench: LocalBench) -> None:
+    job = start(bench, "echo mine > mine; touch theirs closed; chmod 0 closed")
+    if os.geteuid() == 0:
+        (job.work / "theirs").chmod(0o600)
+        os.chown(job.work / "theirs", 0, 0)
+        expected = "denied" if MODES["persons"] == bench.settings else "None"
+        assert await job.trouble("look", "theirs") == expected
+    put = await job.put("new", body=[b"1", b"2"])
+    assert put.told["size"] == 2
+    assert (job.work / "new").stat().st_uid == job.work.stat().st_uid
+    job.end()
+    if os.geteuid() == 0 and not bench.settings:
+        assert await job.trouble("look", "theirs") == "denied"
+    assert await job.trouble("make", name="x") == "ended"
+    assert await job.trouble("remove", chosen=["mine"]) == "ended"
+    assert (job.work / "mine").exists()
+
+
+async def test_a_part_of_a_file_is_read_and_only_of_that_file(only: LocalBench) -> None:
+    job = start(only, "printf 0123456789 > d")
+    whole = await job.ask("read", "d")
+    tag = whole.told["tag"]
+
+    async def part(first: int, last: int | None = None, **more: Any) -> bytes:
+        return (await job.ask("read", "d", first=first, last=last, **more)).data
+
+    assert await part(2, 4) == b"234"
+    assert await part(-3) == b"789"
+    assert await part(8, 99, tag=tag) == b"89"
+    assert await part(2, 4, tag="another") == b"0123456789"
+    assert await job.trouble("read", "d", first=10) == "range"
+    assert (await job.ask("look", "d", first=10, lenient=True)).told["count"] == 0
+
+
+async def test_a_folder_of_100_000_files_is_paged(only: LocalBench) -> None:
+    job = start(only, "mkdir big; printf 1 > big/000007")
+    fill(job.work / "big", 100_000)
+    first = await job.ask("look", "big", limit=3)
+    assert (first.names(), first.told["total"]) == (["000001", "000002", "000003"], 100_000)
+    last = await job.ask("look", "big", limit=3, offset=99_998)
+    assert last.names() == ["099999", "100000"]
+    assert (await job.ask("look", "big", limit=1, sort="size", down=True)).names() == ["000007"]
+    assert (await job.ask("look", "big", limit=1, sort="name", down=True)).names() == ["100000"]
+
+
+async def test_an_upload_is_there_whole_or_not_at_all(only: LocalBench) -> None:
+    job = start(only, "mkdir sub; echo old > old; chmod 640 old; ln -s /etc/hosts link")
+    assert (await job.put("sub", "new", body=[b"a" * 70_000, b"b"])).told["size"] == 70_001
+    assert (job.work / "sub/new").read_bytes() == b"a" * 70_000 + b"b"
+    assert (await job.put("old", body=[b"x"])).told["trouble"] == "exists"
+    assert (await job.put("old", body=[b"new"], replace=True)).told["size"] == 3
+    assert ((job.work / "old").read_text(), (job.work / "old").stat().st_mode & 0o777) == ("new", 0o640)
+    assert (await job.put("link", body=[b"x"], replace=True)).told["size"] == 1
+    assert not (job.work / "link").is_symlink()
+    assert (await job.put("sub", body=[b"x"], replace=True)).told["trouble"] == "is_folder"
+    assert (await job.put("much", body=[b"x" * 11], most=10)).told["trouble"] == "too_large"
+    assert sorted(path.name for path in job.work.iterdir()) == ["link", "old", "sub"]
+
+
+async def test_an_upload_that_breaks_off_leaves_nothing(only: LocalBench) -> None:
+    job = start(only)
+    session = await only.backend.exec(job.handle, TASK, Wanted(Kind.FOLDERS))
+    asked = {"do": "put", "root": "work", "names": [], "name": "half", "most": 99}
+    await session.write(frames.words(asked) + frames.framed(b"half"))
+    wait_for(lambda: [path for path in job.work.glob(".half.upload-*") if path.stat().st_size])
+    await session.close()
+    assert list(job.work.iterdir()) == []
+
+
+async def test_folders_are_made_and_things_renamed_and_removed(only: LocalBench) -> None:
+    job = start(only, "mkdir -p a/b/c; touch a/b/x taken")
+    assert await job.trouble("make", "a", name="new") == "None"
+    assert await job.trouble("make", "a", name="b") == "exists"
+    assert await job.trouble("rename", "a", name="new", to="newer") == "None"
+    assert await job.trouble("rename", name="a", to="taken") == "exists"
+    assert await job.trouble("rename", name="taken", to="a") == "exists"
+    assert await job.trouble("remove", chosen=["a", "nothing"]) == "absent"
+    assert [path.name for path in job.work.iterdir()] == ["taken"]
+
+
+async def test_outputs_are_roots_and_what_was_lent_is_not_left(only: LocalBench, place: Path) -> None:
+    named = Named.from_settings(str(place / "out"), {"workspaces": ["*"], "write": True})
+    only.backend = LocalBackend(replace(only.config, folders=(named,)))
+    mounts = (
+        Mount(uri=f"file://{place}/out/mine", path="/out", purpose=MountPurpose.OUTPUT),
+        Mount(uri=f"file://{place}/out", path="/lent"),
+    )
+    job = start(only, "echo result > /out/model; ls /lent", mounts=mounts)
+    roots = (await job.ask("look")).told["roots"]
+    assert [root["label"] for root in roots] == ["/job", "/out", "/lent"]
+    assert (await job.ask("look", "model", root=roots[1]["name"])).data == b"result\n"
+    job.end()
+    left = (await job.ask("look")).told["roots"]
+    assert [root["label"] for root in left] == ["/job", "/out"]
+    assert (await job.ask("look", "model", root=left[1]["name"])).data == b"result\n"
+
+
+# --- zip --------------------------------------------------------------------------------------------------
+
+
+async def test_a_folder_comes_as_a_zip_in_a_settled_order(only: LocalBench) -> None:
+    job = start(
+        only, "mkdir -p b/c; echo 1 > b/x; echo 2 > a; head -c 700000 /dev/urandom > b/c/r.pt; ln -s a l"
+    )
+    answer = await job.ask("pack", said={"link": "a link", "note": "left out.txt"})
+    packed = answer.zip()
+    assert packed.namelist() == ["a", "b/", "b/c/", "b/c/r.pt", "b/x", "left out.txt"]
+    assert packed.read("b/c/r.pt") == (job.work / "b/c/r.pt").read_bytes()
+    assert packed.read("left out.txt") == b"l\ta link\n"
+    assert (await job.ask("pack")).data[:1000] == (await job.ask("pack")).data[:1000]
+    chosen = (await job.ask("pack", "b", chosen=["x"])).zip()
+    assert chosen.namelist() == ["x"]
+    assert await job.trouble("pack", chosen=["nowhere"]) == "absent"
+
+
+async def test_other_programs_unpack_it(only: LocalBench, tmp_path: Path) -> None:
+    if shutil.which("unzip") is None:
+        pytest.skip("there is no unzip (Debian: unzip)")
+    job = start(only, "mkdir '数据'; echo 中文 > '数据/文件 名.txt'")
+    (tmp_path / "x.zip").write_bytes((await job.ask("pack")).data)
+    unzip = ["unzip", "-q", "x.zip", "-d", "x"]
+    subprocess.run(unzip, cwd=tmp_path, check=True, env={"LC_ALL": "C.UTF-8"})  # noqa: ASYNC221 nothing else runs
+    assert (tmp_path / "x/数据/文件 名.txt").read_text() == "中文\n"
+
+
+async def test_a_zip_of_more_than_65_535_files_is_one(only: LocalBench) -> None:
+    job = start(only)
+    fill(job.work, 65_600)
+    assert len((await job.ask("pack")).zip().namelist()) == 65_600
+
+
+async def test_names_that_would_lead_out_where_it_is_unpacked_are_harmless(only: LocalBench) -> None:
+    job = start(only)
+    names = [rb"..\..\evil", b"C:evil", b"new\nline", b"bad\xff", "\u202egpj.exe".encode(), b"_", b"-rf"]
+    for name in names:
+        job.make(os.fsdecode(name))
+    found = (await job.ask("pack")).zip().namelist()
+    assert len(set(found)) == len(names)
+    assert not any(set("\\:\n\u202e") & set(name) or name.startswith("/") for name in found)
+    assert {"-rf", "new_line", "C_evil", ".._.._evil"} <= set(found)
+
+
+# --- attacks ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "names",
+    [("..",), ("sub", "..", ".."), (".",), ("",), ("/etc/passwd",), ("sub/x",), ("a\0b",), ("x" * 256,)],
+)
+async def test_what_is_no_name_is_refused(only: LocalBench, names: tuple[str, ...]) -> None:
+    job = start(only, "mkdir sub; echo x > sub/x")
+    for do in ("look", "read", "pack"):
+        assert await job.trouble(do, *names) == "name"
+    for name in names[-1:]:
+        assert (await job.put(name, body=[b"x"])).told["trouble"] == "name"
+        assert await job.trouble("make", name=name) == "name"
+        assert await job.trouble("rename", name="sub", to=name) == "name"
+        assert await job.trouble("remove", chosen=[name]) == "name"
+        assert await job.trouble("pack", chosen=[name]) == "name"
+    assert await job.trouble("look", root="/etc") == "no_root"
+
+
+async def test_no_link_is_followed(bench: LocalBench) -> None:
+    job = start(
+        bench, "mkdir sub; ln -s /etc etc; ln -s /etc/passwd pw; ln -s .. sub/up; ln -s /proc/self/root r"
+    )
+    key = bench.home / "key"
+    key.write_text("secret")
+    (job.work / "key").symlink_to(key)
+    for live in (True, False):
+        for names in (("pw",), ("key",), ("etc", "passwd"), ("sub", "up"), ("r", "etc", "passwd"), ("etc",)):
+            assert await job.trouble("look", *names) == "link", (live, names)
+            assert await job.trouble("read", *names) == "link", (live, names)
+        packed = (await job.ask("pack")).zip()
+        assert packed.namelist() == ["sub/", "left-out.txt"]
+        assert await job.trouble("pack", "etc") == "link"
+        if live:
+            assert (await job.put("etc", "new", body=[b"x"])).told["trouble"] == "link"
+            assert await job.trouble("make", "etc", name="new") == "link"
+            job.end()
+
+
+async def test_removing_takes_links_and_never_what_they_name(only: LocalBench) -> None:
+    job = start(only, "mkdir a; echo kept > kept; ln -s ../kept a/l; ln -s .. a/up")
+    assert await job.trouble("remove", chosen=["a"]) == "None"
+    assert [path.name for path in job.work.iterdir()] == ["kept"]
+
+
+async def test_a_second_name_of_somebody_elses_file_is_refused(tmp_path: Path) -> None:
+    if os.geteuid() != 0:
+        pytest.skip("somebody else's file needs root")
+    bench = LocalBench(tmp_path)
+    try:
+        job = start(bench, "echo own > own; ln own second")
+        theirs = bench.home / "theirs"
+        theirs.write_text("secret")
+        theirs.chmod(0o644)
+        os.link(theirs, job.work / "hard")
+        assert await job.trouble("look", "hard") == "linked"
+        assert await job.trouble("read", "hard") == "linked"
+        assert (await job.ask("read", "second")).data == b"own\n"
+        assert (await job.ask("pack")).zip().namelist() == ["own", "second", "left-out.txt"]
+    finally:
+        bench.close()
+
+
+async def test_what_is_no_ordinary_file_is_never_opened(only: LocalBench) -> None:
+    wait = "python3 -c \"import socket; s=socket.socket(socket.AF_UNIX); s.bind('sock')\""
+    job = start(only, f"mkfifo pipe; {wait}; echo written > pipe && echo opened > seen &")
+    names = ["pipe", "sock"]
+    if os.geteuid() == 0:
+        os.mknod(job.work / "null", 0o20666, os.makedev(1, 3))
+        names.append("null")
+    for name in names:
+        assert await job.trouble("look", name) == "special"
+        assert await job.trouble("read", name) == "special"
+    assert (await job.ask("pack")).zip().namelist() == ["left-out.txt"]
+    assert not (job.work / "seen").exists()
+
+
+async def test_a_folder_that_becomes_a_link_while_it_is_read_leads_nowhere(only: LocalBench) -> None:
+    job = start(only, "mkdir real; echo inside > real/x")
+    outside = only.judge / "outside"
+    outside.mkdir()
+    (outside / "x").write_text("outside")
+    (job.work / "swap").symlink_to(outside)
+    stop = threading.Event()
+
+    def swapping() -> None:
+        real, swap, spare = (job.work / name for name in ("real", "swap", "spare"))
+        while not stop.is_set():
+            real.rename(spare)
+            swap.rename(real)
+            real.rename(swap)
+            spare.rename(real)
+
+    racer = threading.Thread(target=swapping)
+    racer.start()
+    try:
+        for _ in range(15):
+            for do in ("read", "look"):
+                assert (await job.ask(do, "real", "x")).data in (b"", b"inside\n")
+            packed = (await job.ask("pack")).zip()
+            assert all(packed.read(name) != b"outside" for name in packed.namelist())
+    finally:
+        stop.set()
+        racer.join()
+
+
+async def test_a_file_that_shrinks_or_grows_while_it_is_packed_is_packed(only: LocalBench) -> None:
+    job = start(only, "head -c 60000000 /dev/zero > f.pt")
+    file = job.work / "f.pt"
+    answer = await _in_two(job, lambda: os.truncate(file, 30_000_000))
+    packed = answer.zip()
+    assert packed.getinfo("f.pt").file_size == 30_000_000
+    assert packed.read("left-out.txt") == b"f.pt\tchanged\n"
+    grown = await _in_two(job, lambda: os.truncate(file, 90_000_000))
+    assert grown.zip().getinfo("f.pt").file_size == 30_000_000
+
+
+async def _in_two(job: Job, meanwhile: Callable[[], None]) -> Answer:
+    """A zip of everything, of which nothing more is read until `meanwhile` has been done."""
+    session = await job.bench.backend.exec(job.handle, TASK, Wanted(Kind.FOLDERS))
+    try:
+        await session.write(frames.words({"do": "pack", "root": "work", "names": []}))
+        said = b""
+        while len(said) < 2000:  # more than words: the file is open
+            said += await session.read(2000)
+        meanwhile()
+        while data := await session.read(1 << 20):
+            said += data
+    finally:
+        await session.close()
+    return understood(said, 1)
+
+
+async def test_a_file_that_shrinks_while_it_is_read_is_not_taken_for_whole(only: LocalBench) -> None:
+    job = start(only, "head -c 60000000 /dev/zero > f")
+    session = await only.backend.exec(job.handle, TASK, Wanted(Kind.FOLDERS))
+    await session.write(frames.words({"do": "read", "root": "work", "names": ["f"]}))
+    said = b""
+    while len(said) < 2000:
+        said += await session.read(2000)
+    os.truncate(job.work / "f", 10_000_000)
+    while data := await session.read(1 << 20):
+        said += data
+    await session.close()
+    assert not understood(said, 1).whole
+
+
+async def test_names_keep_their_bytes(only: LocalBench) -> None:
+    job = start(
+        only, "printf x > \"$(printf 'bad\\377')\"; printf y > \"$(printf 'new\\nline')\"; printf z > 中文"
+    )
+    found = (await job.ask("look")).names()
+    assert found == ["bad\udcff", "new\nline", "中文"]
+    assert [(await job.ask("read", name)).data for name in found] == [b"x", b"y", b"z"]
+
+
+async def test_what_was_removed_and_what_has_not_begun_are_told_apart(only: LocalBench) -> None:
+    waiting = only.backend.submit(only.submission(role("exec sleep 600")))
+    job = start(only)
+    job.end()
+    only.backend.forget(job.handle)
+    with pytest.raises(NoEntry) as gone:
+        await job.ask("look")
+    assert gone.value.barrier is Barrier.GONE
+    with pytest.raises(NoEntry) as absent:
+        await only.backend.exec(waiting, TaskRef("worker", 9), Wanted(Kind.FOLDERS))
+    assert absent.value.barrier is Barrier.NOT_RUNNING
