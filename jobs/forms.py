@@ -124,7 +124,7 @@ class TemplateForm(forms.Form):
         for parameter in template.parameters:
             self.fields[parameter.name] = _question(parameter, sources, gpu_types)
         for name, field in self.fields.items():
-            if name != "key":
+            if name != "key" and not isinstance(field, forms.MultipleChoiceField):
                 kind = "form-select" if isinstance(field, forms.ChoiceField) else "form-control"
                 field.widget.attrs.setdefault("class", kind)
 
@@ -185,5 +185,5 @@ def _question(
             return forms.CharField(**about, max_length=1024, validators=[FOLDER])
         case Kind.GPU_TYPE:
             return forms.ChoiceField(**about, choices=[("", _("Any")), *((each, each) for each in gpu_types)])
-    boxes = forms.CheckboxSelectMultiple(attrs={"class": "form-check-input"})
+    boxes = forms.CheckboxSelectMultiple
     return forms.MultipleChoiceField(**{**about, "initial": []}, choices=list(sources), widget=boxes)

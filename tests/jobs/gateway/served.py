@@ -117,6 +117,7 @@ class Job:
         application.router.add_get("/not-modified", self._not_modified)
         application.router.add_get("/page", self._page)
         application.router.add_get("/notebook", self._notebook)
+        application.router.add_get("/_static/out/browser/worker.js", self._worker)
         application.router.add_get("/events", self._events)
         application.router.add_get("/bytes/{count}", self._bytes)
         application.router.add_get("/broken", self._broken)
@@ -163,6 +164,16 @@ class Job:
 
     async def _notebook(self, request: web.Request) -> web.StreamResponse:
         return web.Response(text="<!DOCTYPE html><title>notebook</title>", content_type="text/html")
+
+    async def _worker(self, request: web.Request) -> web.StreamResponse:
+        answers = "event.respondWith(new Response('by the worker'))"
+        script = f"onfetch = (event) => {{ if (event.request.url.endsWith('/worked')) {answers}; }};"
+        claims = "onactivate = (event) => event.waitUntil(clients.claim());"
+        return web.Response(
+            text=f"{script}\n{claims}",
+            content_type="text/javascript",
+            headers={"Service-Worker-Allowed": "/"},
+        )
 
     async def _events(self, request: web.Request) -> web.StreamResponse:
         response = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
