@@ -6,7 +6,7 @@ from django.views.decorators.cache import cache_control
 from django.views.i18n import JavaScriptCatalog
 
 from console import health, metrics
-from console.views import audit, home, people, reports, search, settings, ssh_keys, tokens
+from console.views import audit, home, people, reports, schemas, search, settings, ssh_keys, tokens
 
 urlpatterns = [
     path("livez", health.livez, name="livez"),
@@ -21,6 +21,7 @@ urlpatterns = [
     path("banners/<int:pk>/dismiss", people.dismiss_banner, name="banner_dismiss"),
     path("audit/", audit.audit_trail, name="audit"),
     path("audit/export", audit.audit_export, name="audit_export"),
+    path("schemas/site.json", schemas.site, name="site_schema"),
     path("reports/", reports.reports, name="reports"),
     path("search", search.search, name="search"),
     path("settings", settings.settings, name="settings"),

@@ -70,7 +70,12 @@ def _in_use(cluster: Cluster) -> set[str]:
 
 
 def decide(
-    nodes: QuerySet[Node], state: NodeState, *, by: User, why: str = "", empty_by: datetime | None = None
+    nodes: QuerySet[Node],
+    state: NodeState,
+    *,
+    by: User | None,
+    why: str = "",
+    empty_by: datetime | None = None,
 ) -> int:
     """An admin's word about nodes; answers how many there were.
 

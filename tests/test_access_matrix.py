@@ -73,6 +73,7 @@ ADDRESSES: dict[str, tuple[str, Audience]] = {
     "audit": ("get", K),
     "audit_export": ("get", K),
     "reports": ("get", S),
+    "site_schema": ("get", E),
     "api_usage": ("get", S),
     "settings": ("get", S),
     "account_login": ("get", E),

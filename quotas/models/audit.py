@@ -58,7 +58,7 @@ class Action(models.TextChoices):
     FILE_DELETE = "file_delete", _("deleted files")
 
 
-class AppendOnly(models.QuerySet["AuditEntry"]):
+class Entries(models.QuerySet["AuditEntry"]):
     """Rows that are written once.  What is too old is removed by `quotas.trail.tidy` alone."""
 
     def update(self, **kwargs: Any) -> NoReturn:
@@ -148,7 +148,7 @@ class AuditEntry(models.Model):
     changes = models.JSONField(_("before and after"), default=dict)
     details = models.JSONField(_("details"), default=dict)
 
-    objects = AppendOnly.as_manager()
+    objects = Entries.as_manager()
 
     class Meta:
         verbose_name = _("audit entry")

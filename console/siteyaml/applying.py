@@ -1,0 +1,421 @@
+"""Making things as site.yaml says, in one transaction, or saying what that would change.
+
+A difference is found by doing it and taking it back: so it is what would happen, with every check and lock
+that there is when it does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from django.core.exceptions import ValidationError
+from django.db import models, transaction
+from django.db.models import ProtectedError
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
+
+from console.siteyaml.exporting import MICRO, number
+from console.siteyaml.reading import Fault, Read, Wrong
+from console.siteyaml.shape import QuotaShape, SpecShape, SpotShape, WorkspaceShape
+from jobs import queue
+from jobs.dialects.spans import escape
+from quotas import audit, inventory, ledger, origin, reports, snapshot
+from quotas.admission import decide
+from quotas.models import (
+    Action,
+    Cluster,
+    GpuType,
+    Membership,
+    Node,
+    NodeState,
+    Quota,
+    Spec,
+    SpotPrice,
+    User,
+    Way,
+    Workspace,
+    tree,
+)
+from quotas.origin import Origin
+
+MARKS: Final = {"create": "+", "update": "~", "delete": "-"}
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One row that is made, changed or removed; `values` has (before, after)."""
+
+    action: str
+    pointer: str
+    values: Mapping[str, tuple[Any, Any]] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        told = "; ".join(f"{name} {_text(old)} → {_text(new)}" for name, (old, new) in self.values.items())
+        return f"{MARKS[self.action]} {self.pointer}" + (
+            f": {told}" if told and self.action == "update" else ""
+        )
+
+
+@dataclass(slots=True)
+class Applied:
+    """What changed, and what follows from it."""
+
+    changes: list[Change] = field(default_factory=list)
+    effects: list[str] = field(default_factory=list)
+
+
+def _text(value: Any) -> str:
+    return "–" if value in (None, "", {}, []) else str(value)
+
+
+def apply(read: Read, *, prune: bool = False, dry: bool = False, revision: str = "") -> Applied:
+    """Make things so, or with `dry` find out what would change.  Raises Wrong."""
+    name = f"site.yaml@{revision}" if revision else "site.yaml"
+    with origin.of(Origin(Way.COMMAND, name=name)), transaction.atomic(), ExitStack() as locks:
+        for cluster in Cluster.objects.order_by("pk"):
+            locks.enter_context(ledger.locked(cluster.pk))
+        applied = _Applying(read, prune=prune).run()
+        if dry:
+            transaction.set_rollback(True)
+        elif applied.changes:
+            audit.log(Action.APPLY, name=name, details={"changes": len(applied.changes), "prune": prune})
+    return applied
+
+
+class _Applying:
+    """The state of one run."""
+
+    def __init__(self, read: Read, *, prune: bool) -> None:
+        self._read, self._prune = read, prune
+        self._site = read.site
+        self._applied = Applied()
+        self._faults: list[Fault] = []
+        self._clusters = {row.slug: row for row in Cluster.objects.all()}
+        self._touched: dict[int, str] = {}
+        self._changed: set[int] = set()
+
+    def run(self) -> Applied:
+        before = {row.pk: _admission(row) for row in self._clusters.values()}
+        self._gpu_types()
+        self._workspaces()
+        self._nodes_and_prices()
+        self._specs()
+        self._check_trees()
+        if self._faults:
+            transaction.set_rollback(True)
+            raise Wrong(self._faults)
+        self._tell_effects(before)
+        for pk in self._changed:
+            queue.kick_on_commit("drain", pk)
+        return self._applied
+
+    # --- one row ---------------------------------------------------------------------------------------
+
+    def _fault(self, pointer: str, text: str) -> None:
+        self._faults.append(self._read.fault(pointer, text))
+
+    def _put(self, row: models.Model, pointer: str, values: Mapping[str, Any]) -> bool:
+        """Let `row` have `values`; saved and told only where it had not."""
+        new = row.pk is None
+        changes = {
+            name: (getattr(row, name), value)
+            for name, value in values.items()
+            if new or getattr(row, name) != value
+        }
+        if not changes:
+            return False
+        for name, value in values.items():
+            setattr(row, name, value)
+        try:
+            row.clean_fields()
+            if not isinstance(row, Quota):  # whose tree is checked once all of it is there
+                row.clean()
+            row.validate_constraints()
+        except ValidationError as error:
+            for text in error.messages:
+                self._fault(pointer, text)
+            return False
+        row.save()
+        self._applied.changes.append(Change("create" if new else "update", pointer, changes))
+        return True
+
+    def _remove(self, row: models.Model, pointer: str) -> None:
+        try:
+            with transaction.atomic():
+                row.delete()
+        except ProtectedError:
+            self._faults.append(
+                Fault(
+                    pointer, _("It has been used and can't be removed: let it take no jobs any more instead.")
+                )
+            )
+            return
+        self._applied.changes.append(Change("delete", pointer))
+
+    # --- the parts of the file -------------------------------------------------------------------------
+
+    def _gpu_types(self) -> None:
+        known = {row.name: row for row in GpuType.objects.all()}
+        for name, aliases in self._site.gpu_types.items():
+            self._put(
+                known.get(name) or GpuType(name=name), f"/gpu_types/{escape(name)}", {"aliases": aliases}
+            )
+        if self._prune and "gpu_types" in self._site.model_fields_set:
+            for name in known.keys() - self._site.gpu_types.keys():
+                self._remove(known[name], f"/gpu_types/{escape(name)}")
+
+    def _workspaces(self) -> None:
+        known = {row.slug: row for row in Workspace.objects.all()}
+        for slug, shape in self._site.workspaces.items():
+            pointer = f"/workspaces/{escape(slug)}"
+            row = known.get(slug) or Workspace(slug=slug)
+            self._put(row, pointer, {"name": shape.name or slug, "description": shape.description})
+            if row.pk is not None:
+                self._members(row, shape, pointer)
+                self._quotas(row, shape, pointer)
+
+    def _members(self, workspace: Workspace, shape: WorkspaceShape, pointer: str) -> None:
+        people = {row.username: row for row in User.objects.filter(username__in=shape.members)}
+        known = {
+            row.user.username: row
+            for row in Membership.objects.filter(workspace=workspace).select_related("user")
+        }
+        for name, role in shape.members.items():
+            at = f"{pointer}/members/{escape(name)}"
+            if name not in people:
+                self._fault(at, _("There is nobody of this name."))
+                continue
+            member = known.get(name) or Membership(workspace=workspace, user=people[name])
+            self._put(member, at, {"role": role})
+        if self._prune:
+            for name in known.keys() - shape.members.keys():
+                self._remove(known[name], f"{pointer}/members/{escape(name)}")
+
+    def _quotas(self, workspace: Workspace, shape: WorkspaceShape, pointer: str) -> None:
+        rows = Quota.objects.filter(workspace=workspace).select_related("cluster")
+        known = {(row.cluster.slug, row.slug): row for row in rows}
+        named: dict[tuple[str, str], str] = {}
+        for slug, quotas in shape.quotas.items():
+            cluster = self._clusters.get(slug)
+            at = f"{pointer}/quotas/{escape(slug)}"
+            if cluster is None:
+                self._fault(at, _("There is no cluster of this name."))
+                continue
+            for name, quota, parent, where in _flat(quotas, at):
+                if (slug, name) in named:
+                    self._fault(where, _("A quota of this name stands in the file twice."))
+                    continue
+                named[slug, name] = where
+                row = known.get((slug, name)) or Quota(workspace=workspace, cluster=cluster, slug=name)
+                known[slug, name] = row
+                above = known.get((slug, parent)) if parent else None
+                if parent and (above is None or above.pk is None):
+                    continue  # what is wrong with it has been told
+                foreign = row.parent if parent is None and row.pk is not None and _is_foreign(row) else None
+                values = {
+                    **_quota_values(name, quota),
+                    "parent_id": (above or foreign) and (above or foreign).pk,
+                }
+                if self._put(row, where, values):
+                    self._touched[row.pk] = where
+                    self._changed.add(cluster.pk)
+        if self._prune:
+            gone = [row for key, row in known.items() if key not in named and row.pk is not None]
+            for row in sorted(gone, key=_depth, reverse=True):
+                self._remove(row, f"{pointer}/quotas/{escape(row.cluster.slug)}/{escape(row.slug)}")
+
+    def _nodes_and_prices(self) -> None:
+        for slug, shape in self._site.clusters.items():
+            pointer = f"/clusters/{escape(slug)}"
+            cluster = self._clusters.get(slug)
+            if cluster is None:
+                self._fault(pointer, _("There is no cluster of this name."))
+                continue
+            nodes = {row.name: row for row in Node.objects.filter(cluster=cluster).select_related("cluster")}
+            for name, wanted in shape.nodes.items():
+                at = f"{pointer}/nodes/{escape(name)}"
+                node = nodes.get(name)
+                if node is None:
+                    self._fault(at, _("The cluster has no node of this name."))
+                elif (node.state, node.state_why) != (wanted.state, wanted.why):
+                    state = NodeState(wanted.state)
+                    values = {"state": (node.state, wanted.state), "why": (node.state_why, wanted.why)}
+                    changes = {key: pair for key, pair in values.items() if pair[0] != pair[1]}
+                    inventory.decide(Node.objects.filter(pk=node.pk), state, by=None, why=wanted.why)
+                    self._applied.changes.append(Change("update", at, changes))
+                    self._changed.add(cluster.pk)
+            if shape.spot_prices is not None:
+                self._spot_prices(cluster, shape.spot_prices, pointer)
+
+    def _spot_prices(self, cluster: Cluster, prices: Iterable[SpotShape], pointer: str) -> None:
+        known = {
+            (row.gpu_type, row.from_hour, row.until_hour): row
+            for row in SpotPrice.objects.filter(cluster=cluster)
+        }
+        named = set()
+        for number_, price in enumerate(prices):
+            at = f"{pointer}/spot_prices/{number_}"
+            key = (price.gpu_type, price.from_hour, price.until_hour)
+            if (price.from_hour is None) != (price.until_hour is None):
+                self._fault(at, _("Both hours belong together."))
+                continue
+            named.add(key)
+            kind, first, last = key
+            row = known.get(key) or SpotPrice(
+                cluster=cluster, gpu_type=kind, from_hour=first, until_hour=last
+            )
+            values = {"market_micro": round(price.market * MICRO), "price_micro": round(price.price * MICRO)}
+            if self._put(row, at, values):
+                self._changed.add(cluster.pk)
+        if self._prune:
+            for key in known.keys() - named:
+                self._remove(known[key], f"{pointer}/spot_prices/{key[0]}")
+
+    def _specs(self) -> None:
+        spaces = {row.slug: row for row in Workspace.objects.all()}
+        known = {(row.name, row.cluster_id, row.workspace_id): row for row in Spec.objects.all()}
+        named = set()
+        for number_, shape in enumerate(self._site.specs):
+            at = f"/specs/{number_}"
+            places = self._places(shape, at, spaces)
+            if places is None:
+                continue
+            key = (shape.name, *(place and place.pk for place in places))
+            named.add(key)
+            row = known.get(key) or Spec(name=shape.name, cluster=places[0], workspace=places[1])
+            values = {
+                "description": shape.description,
+                "cpu_milli": round(shape.cores * 1000),
+                "memory_mib": round(shape.memory_gib * 1024),
+                "gpus": dict(shape.gpus),
+                "price_micro": round(shape.price * MICRO),
+                "offered": shape.offered,
+            }
+            self._put(row, at, values)
+        if self._prune and "specs" in self._site.model_fields_set:
+            for key in known.keys() - named:
+                self._remove(known[key], f"/specs/{escape(key[0])}")
+
+    def _places(
+        self, shape: SpecShape, at: str, spaces: Mapping[str, Workspace]
+    ) -> tuple[Cluster | None, Workspace | None] | None:
+        cluster = self._clusters.get(shape.cluster) if shape.cluster else None
+        workspace = spaces.get(shape.workspace) if shape.workspace else None
+        if shape.cluster and cluster is None:
+            self._fault(f"{at}/cluster", _("There is no cluster of this name."))
+            return None
+        if shape.workspace and workspace is None:
+            self._fault(f"{at}/workspace", _("There is no workspace of this name."))
+            return None
+        return cluster, workspace
+
+    # --- the whole -------------------------------------------------------------------------------------
+
+    def _check_trees(self) -> None:
+        """Once everything is as it will be: halfway, a tree may promise more than it holds."""
+        for row in Quota.objects.filter(pk__in=self._touched):
+            try:
+                tree.check(row)
+            except ValidationError as error:
+                for text in error.messages:
+                    self._fault(self._touched[row.pk], text)
+
+    def _tell_effects(self, before: Mapping[int, tuple[int, int]]) -> None:
+        for row in Quota.objects.filter(pk__in=self._touched).order_by("pk"):
+            self._applied.effects += _drained(row, self._touched[row.pk])
+        for cluster in self._clusters.values():
+            if cluster.pk in self._changed and (now := _admission(cluster)) != before[cluster.pk]:
+                starts, taken = before[cluster.pk]
+                self._applied.effects.append(
+                    _(
+                        "%(cluster)s: of what waits, %(starts)s would start now instead of %(started)s, and "
+                        "%(taken)s would give back what they borrow instead of %(took)s."
+                    )
+                    % {
+                        "cluster": cluster.slug,
+                        "starts": now[0],
+                        "started": starts,
+                        "taken": now[1],
+                        "took": taken,
+                    }
+                )
+
+
+def _flat(
+    quotas: Mapping[str, QuotaShape], pointer: str, parent: str | None = None
+) -> Iterator[tuple[str, QuotaShape, str | None, str]]:
+    """(short name, quota, that of which it is part, where), each before those in it."""
+    for name, quota in quotas.items():
+        at = f"{pointer}/{escape(name)}"
+        yield name, quota, parent, at
+        yield from _flat(quota.quotas, f"{at}/quotas", name)
+
+
+def _is_foreign(row: Quota) -> bool:
+    """Whether it is part of another workspace's quota, which the file can't say and so leaves as it is."""
+    return row.parent is not None and row.parent.workspace_id != row.workspace_id
+
+
+def _depth(row: Quota) -> int:
+    depth, above = 0, row.parent
+    while above is not None:
+        depth, above = depth + 1, above.parent
+    return depth
+
+
+def _quota_values(slug: str, shape: QuotaShape) -> dict[str, Any]:
+    person = shape.person
+    return {
+        "name": shape.name or slug,
+        "source": shape.source,
+        "accepts_jobs": shape.accepts_jobs,
+        "gpus": shape.gpus,
+        "gpus_by_type": dict(shape.gpus_by_type),
+        "cpu_milli": _whole(shape.cores, 1000),
+        "memory_mib": _whole(shape.memory_gib, 1024),
+        "most_jobs": shape.jobs,
+        "gpu_hours": shape.gpu_hours,
+        "period": shape.period,
+        "person_gpus": person.gpus,
+        "person_cpu_milli": _whole(person.cores, 1000),
+        "person_memory_mib": _whole(person.memory_gib, 1024),
+        "person_jobs": person.jobs,
+        "may_borrow": shape.may_borrow,
+        "most_pending": shape.most_pending,
+    }
+
+
+def _whole(value: float | None, unit: int) -> int | None:
+    return None if value is None else round(value * unit)
+
+
+def _admission(cluster: Cluster) -> tuple[int, int]:
+    """How many of those that wait would start, and how many would give back, if it were decided now."""
+    outcome = decide(snapshot.take(cluster))
+    return sum(decision.admitted for decision in outcome.decisions), len(outcome.taken_back)
+
+
+def _drained(quota: Quota, pointer: str) -> list[str]:
+    """What follows where a ceiling is below what is in use."""
+    held, jobs = reports.held_in(quota)
+    pairs = [
+        (_("GPUs"), held.gpu_count, quota.gpus),
+        (_("cores"), number(held.cpu_milli, 1000), number(quota.cpu_milli, 1000)),
+        (_("GiB"), number(held.memory_mib, 1024), number(quota.memory_mib, 1024)),
+        *((kind, held.gpus.get(kind, 0), limit) for kind, limit in quota.gpus_by_type.items()),
+    ]
+    text = ngettext(
+        "%(where)s: %(jobs)s job holds %(used)s %(what)s, above %(limit)s. It goes on to its end, and "
+        "nothing more starts until less is in use.",
+        "%(where)s: %(jobs)s jobs hold %(used)s %(what)s, above %(limit)s. They go on to their end, and "
+        "nothing more starts until less is in use.",
+        jobs,
+    )
+    return [
+        text % {"where": pointer, "jobs": jobs, "used": used, "what": what, "limit": limit}
+        for what, used, limit in pairs
+        if limit is not None and used is not None and used > limit
+    ]

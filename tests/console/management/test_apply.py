@@ -1,0 +1,295 @@
+"""`manage.py apply` and `site_export`: all of it or nothing, twice the same, every problem with its place."""
+
+from __future__ import annotations
+
+import json
+from io import StringIO
+from pathlib import Path
+from typing import Any, get_args
+
+import pytest
+from django.core.management import CommandError, call_command
+from django.test import Client
+
+from console.siteyaml import shape
+from console.siteyaml.exporting import export
+from console.siteyaml.shape import Site, json_schema
+from quotas import ledger
+from quotas.amounts import Amounts, Part
+from quotas.models import (
+    AuditEntry,
+    GpuType,
+    Membership,
+    Node,
+    NodeState,
+    Period,
+    PriceSpan,
+    Quota,
+    Role,
+    Source,
+    Spec,
+    SpotPrice,
+    Workspace,
+)
+from tests.factories import make_cluster, make_membership, make_quota, make_user, make_workspace
+
+pytestmark = pytest.mark.django_db
+
+WHOLE = """\
+version: 1
+gpu_types:
+  A100: [NVIDIA-A100-SXM4-80GB]
+clusters:
+  local:
+    nodes:
+      n1: {state: draining, why: new disks}
+    spot_prices:
+      - {gpu_type: A100, market: 3, price: 1.25}
+      - {gpu_type: A100, market: 3, price: 0.5, from_hour: 22, until_hour: 6}
+specs:
+  - {name: ecs.g1, cores: 8, memory_gib: 64, gpus: {A100: 1}, price: 3.5}
+  - {name: ecs.g1, workspace: vision, cluster: local, cores: 7.5, memory_gib: 60, gpus: {A100: 1}, price: 3}
+workspaces:
+  vision:
+    name: Vision group
+    members:
+      alice: admin
+      bob: developer
+    quotas:
+      local:
+        all:
+          gpus: 8
+          cores: 64
+          accepts_jobs: false
+          quotas:
+            train: {gpus: 6, person: {gpus: 4}}
+            debug: {gpus: 2, gpus_by_type: {A100: 2}, memory_gib: 0.5}
+"""
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Any:
+    """A cluster with a node, two people, and a way to apply a text."""
+    Node.objects.create(cluster=make_cluster("local"), name="n1", gpus={"A100": 8})
+    make_user("alice")
+    make_user("bob")
+    path = tmp_path / "site.yaml"
+
+    def run(text: str, *options: str) -> str:
+        path.write_text(text)
+        out = StringIO()
+        call_command("apply", str(path), *options, stdout=out)
+        return out.getvalue()
+
+    return run
+
+
+def faults(site: Any, text: str) -> list[str]:
+    with pytest.raises(CommandError) as error:
+        site(text)
+    return [line.partition("site.yaml:")[2] for line in str(error.value).splitlines()]
+
+
+def test_things_become_as_the_file_says(site: Any) -> None:
+    told = site(WHOLE)
+    assert "+ /workspaces/vision/members/bob" in told
+    assert "changes were made." in told
+    vision = Workspace.objects.get(slug="vision")
+    assert vision.name == "Vision group"
+    members = {row.user.username: row.role for row in Membership.objects.filter(workspace=vision)}
+    assert members == {"alice": "admin", "bob": "developer"}
+    quotas = {row.slug: row for row in Quota.objects.select_related("parent")}
+    assert (quotas["all"].cpu_milli, quotas["all"].accepts_jobs) == (64_000, False)
+    assert (quotas["train"].parent, quotas["train"].person_gpus) == (quotas["all"], 4)
+    assert (quotas["debug"].memory_mib, quotas["debug"].gpus_by_type) == (512, {"A100": 2})
+    node = Node.objects.get()
+    assert (node.state, node.state_why) == (NodeState.DRAINING, "new disks")
+    assert set(SpotPrice.objects.values_list("price_micro", "from_hour")) == {
+        (1_250_000, None),
+        (500_000, 22),
+    }
+    assert set(Spec.objects.values_list("cpu_milli", "workspace__slug")) == {(8000, None), (7500, "vision")}
+    assert PriceSpan.objects.filter(ends=None).count() == 4
+    assert GpuType.objects.get().aliases == ["NVIDIA-A100-SXM4-80GB"]
+
+
+def test_again_changes_nothing(site: Any) -> None:
+    site(WHOLE)
+    before = AuditEntry.objects.count()
+    assert site(WHOLE) == "Everything is as the file says.\n"
+    assert AuditEntry.objects.count() == before
+
+
+def test_what_is_exported_is_what_there_is(site: Any) -> None:
+    site(WHOLE)
+    text = export()
+    assert site(text, "--diff", "--prune") == "Everything is as the file says.\n"
+    assert "cores: 7.5" in text
+
+
+def test_a_difference_is_told_and_not_made(site: Any) -> None:
+    site(WHOLE)
+    before = (list(Quota.objects.values()), AuditEntry.objects.count(), PriceSpan.objects.count())
+    with pytest.raises(SystemExit) as end:
+        site(WHOLE.replace("gpus: 6", "gpus: 5").replace("price: 3.5", "price: 4"), "--diff")
+    assert end.value.code == 2
+    assert (list(Quota.objects.values()), AuditEntry.objects.count(), PriceSpan.objects.count()) == before
+
+
+def test_each_change_is_a_line(site: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    site(WHOLE)
+    told = site(WHOLE.replace("gpus: 6", "gpus: 5").replace("alice: admin", "alice: viewer"))
+    assert told.splitlines() == [
+        "~ /workspaces/vision/members/alice: role admin → viewer",
+        "~ /workspaces/vision/quotas/local/all/quotas/train: gpus 6 → 5",
+        "2 changes were made.",
+    ]
+
+
+def test_what_is_not_named_stays_unless_it_is_pruned(site: Any) -> None:
+    site(WHOLE)
+    shorter = WHOLE.replace("      bob: developer\n", "").replace(
+        "            debug: {gpus: 2, gpus_by_type: {A100: 2}, memory_gib: 0.5}\n", ""
+    )
+    shorter = shorter.replace(
+        "  - {name: ecs.g1, cores: 8, memory_gib: 64, gpus: {A100: 1}, price: 3.5}\n", ""
+    )
+    assert site(shorter) == "Everything is as the file says.\n"
+    told = site(shorter, "--prune")
+    assert told.splitlines() == [
+        "- /workspaces/vision/members/bob",
+        "- /workspaces/vision/quotas/local/debug",
+        "- /specs/ecs.g1",
+        "3 changes were made.",
+    ]
+    assert Workspace.objects.filter(slug="vision").exists()
+
+
+def test_a_workspace_that_is_not_named_is_never_removed(site: Any) -> None:
+    make_membership(make_user("carol"), make_workspace("other"))
+    site(WHOLE, "--prune")
+    assert Membership.objects.filter(workspace__slug="other").exists()
+
+
+def test_what_was_used_is_not_removed(site: Any) -> None:
+    site(WHOLE)
+    quota = Quota.objects.get(slug="debug")
+    member = Membership.objects.get(user__username="bob").user
+    ledger.ask("h", quota=quota, owner=member, parts=[], priority=1, declared_s=None)
+    with pytest.raises(CommandError, match="let it take no jobs any more"):
+        site("version: 1\nworkspaces:\n  vision:\n    quotas: {}\n", "--prune")
+    assert Quota.objects.count() == 3
+
+
+def test_both_ends_of_a_tree_may_be_lowered_at_once(site: Any) -> None:
+    site(WHOLE)
+    site(WHOLE.replace("gpus: 8", "gpus: 4").replace("gpus: 6", "gpus: 3").replace("{gpus: 2,", "{gpus: 1,"))
+    assert dict(Quota.objects.values_list("slug", "gpus")) == {"all": 4, "train": 3, "debug": 1}
+
+
+def test_everything_that_is_wrong_is_said_at_once_with_its_place(site: Any) -> None:
+    text = (
+        WHOLE.replace("bob: developer", "bobby: developer").replace("n1:", "n9:").replace("train:", "local:")
+    )
+    text = text.replace("gpus: 8", "gpus: 7").replace(
+        "      local:\n        all", "      local:\n        all"
+    )
+    found = faults(site, text)
+    assert found == [
+        "7:7 /clusters/local/nodes/n9: The cluster has no node of this name.",
+        "19:7 /workspaces/vision/members/bobby: There is nobody of this name.",
+        *(line for line in found if "/quotas/local/" in line),
+    ]
+    assert any("holds 7" in line for line in found)
+    assert not Workspace.objects.filter(slug="vision").exists()
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "told"),
+    [
+        ("gpus: 8", "gpu: 8", "24:11 /workspaces/vision/quotas/local/all/gpu: There is no such key here."),
+        (
+            "gpus: 8",
+            "gpus: many",
+            "24:17 /workspaces/vision/quotas/local/all/gpus: This is of the wrong kind",
+        ),
+        ("gpus: 8", "gpus: -8", "24:17 /workspaces/vision/quotas/local/all/gpus: This is too small."),
+        ("alice: admin", "alice: king", "18:14 /workspaces/vision/members/alice: This must be one of"),
+        ("version: 1", "versions: 1", "/version: This is missing."),
+        ("version: 1", "version: [1", "2:1"),
+        ("  vision:\n    name", "  vi/sion:\n    name", "A short name has letters"),
+    ],
+)
+def test_what_has_not_the_shape_is_said_with_its_place(site: Any, old: str, new: str, told: str) -> None:
+    assert any(told in line for line in faults(site, WHOLE.replace(old, new)))
+
+
+def test_what_follows_for_what_runs_is_said(site: Any) -> None:
+    site(WHOLE)
+    quota = Quota.objects.get(slug="train")
+    each = Amounts(1000, 1024, {"A100": 5})
+    owner = Membership.objects.get(user__username="bob").user
+    request = ledger.ask("h", quota=quota, owner=owner, parts=[Part(1, each)], priority=1, declared_s=None)
+    ledger.reserve(request, [("n1", each)])
+    told = site(WHOLE.replace("gpus: 6", "gpus: 4"))
+    assert (
+        "! /workspaces/vision/quotas/local/all/quotas/train: 1 job holds 5 GPUs, above 4. It goes on"
+    ) in told
+
+
+def test_what_would_start_is_said(site: Any) -> None:
+    site(WHOLE.replace("state: draining, why: new disks", "state: schedulable"))
+    Node.objects.update(cpu_milli=64_000, memory_mib=100_000)
+    owner = Membership.objects.get(user__username="bob").user
+    each = Amounts(1000, 1024, {"A100": 6})
+    quota = Quota.objects.get(slug="train")
+    ledger.ask("h", quota=quota, owner=owner, parts=[Part(1, each)], priority=1, declared_s=None)
+    relaxed = WHOLE.replace("person: {gpus: 4}", "person: {gpus: 6}")
+    told = site(relaxed.replace("state: draining, why: new disks", "state: schedulable"))
+    assert "! local: of what waits, 1 would start now instead of 0" in told
+
+
+def test_the_trail_names_the_file_and_its_revision(site: Any) -> None:
+    site(WHOLE, "--revision", "4f2a91c")
+    assert {row.actor_name for row in AuditEntry.objects.filter(way="command")} == {"site.yaml@4f2a91c"}
+    assert AuditEntry.objects.get(action="apply").details["changes"] > 10
+    entry = AuditEntry.objects.get(content_type__model="node")
+    assert entry.changes["state"] == ["schedulable", "draining"]
+
+
+def test_a_quota_below_another_workspaces_stays_there(site: Any) -> None:
+    site(WHOLE)
+    top = Quota.objects.get(slug="all")
+    guests = make_workspace("guests")
+    guest = make_quota(guests, top.cluster, "guest", parent=top)
+    text = export()
+    assert site(text, "--diff", "--prune") == "Everything is as the file says.\n"
+    guest.refresh_from_db()
+    assert guest.parent == top
+
+
+def test_a_file_that_is_not_there_is_said(tmp_path: Path) -> None:
+    with pytest.raises(CommandError, match="No such file"):
+        call_command("apply", str(tmp_path / "none.yaml"))
+
+
+def test_the_schema_is_published_and_knows_the_names_of_the_rows(client: Client) -> None:
+    answer = client.get("/schemas/site.json")
+    assert answer.headers["Content-Type"] == "application/schema+json"
+    assert answer.json() == json.loads(json.dumps(json_schema()))
+    out = StringIO()
+    call_command("site_export", "--schema", stdout=out)
+    assert json.loads(out.getvalue()) == answer.json()
+    assert set(get_args(shape.RoleName)) == set(Role.values)
+    assert set(get_args(shape.SourceName)) == set(Source.values)
+    assert set(get_args(shape.PeriodName)) == set(Period.values)
+    assert set(get_args(shape.StateName)) == set(NodeState.values) - {"down"}
+    assert Site.model_validate({"version": 1})
+
+
+def test_export_has_no_secret() -> None:
+    make_cluster("remote", config={"access_key_secret": "c4n4ry"})
+    out = StringIO()
+    call_command("site_export", stdout=out)
+    assert "remote" in out.getvalue()
+    assert "c4n4ry" not in out.getvalue()
