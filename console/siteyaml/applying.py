@@ -211,14 +211,10 @@ class _Applying:
                 named[slug, name] = where
                 row = known.get((slug, name)) or Quota(workspace=workspace, cluster=cluster, slug=name)
                 known[slug, name] = row
-                above = known.get((slug, parent)) if parent else None
+                above = known.get((slug, parent)) if parent else _foreign(row)
                 if parent and (above is None or above.pk is None):
                     continue  # what is wrong with it has been told
-                foreign = row.parent if parent is None and row.pk is not None and _is_foreign(row) else None
-                values = {
-                    **_quota_values(name, quota),
-                    "parent_id": (above or foreign) and (above or foreign).pk,
-                }
+                values = {**_quota_values(name, quota), "parent_id": above.pk if above else None}
                 if self._put(row, where, values):
                     self._touched[row.pk] = where
                     self._changed.add(cluster.pk)
@@ -283,9 +279,10 @@ class _Applying:
             places = self._places(shape, at, spaces)
             if places is None:
                 continue
-            key = (shape.name, *(place and place.pk for place in places))
+            cluster, workspace = places
+            key = (shape.name, cluster.pk if cluster else None, workspace.pk if workspace else None)
             named.add(key)
-            row = known.get(key) or Spec(name=shape.name, cluster=places[0], workspace=places[1])
+            row = known.get(key) or Spec(name=shape.name, cluster=cluster, workspace=workspace)
             values = {
                 "description": shape.description,
                 "cpu_milli": round(shape.cores * 1000),
@@ -354,9 +351,10 @@ def _flat(
         yield from _flat(quota.quotas, f"{at}/quotas", name)
 
 
-def _is_foreign(row: Quota) -> bool:
-    """Whether it is part of another workspace's quota, which the file can't say and so leaves as it is."""
-    return row.parent is not None and row.parent.workspace_id != row.workspace_id
+def _foreign(row: Quota) -> Quota | None:
+    """The quota of another workspace that it is part of: the file can't say that, and so it is left."""
+    above = row.parent if row.parent_id else None
+    return above if above is not None and above.workspace_id != row.workspace_id else None
 
 
 def _depth(row: Quota) -> int:

@@ -107,7 +107,7 @@ def quota(row: Quota, family: list[Quota]) -> dict[str, Any]:
         "most_pending": row.most_pending,
         "quotas": {each.slug: quota(each, family) for each in family if each.parent_id == row.pk},
     }
-    usual = {
+    usual: dict[str, Any] = {
         "source": "quota",
         "accepts_jobs": True,
         "gpus_by_type": {},
