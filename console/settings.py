@@ -454,6 +454,9 @@ SWEEP_SECONDS = env.seconds(
 INVENTORY_SECONDS = env.seconds(
     "CONSOLE_INVENTORY_SECONDS", 30, "Every cluster is asked what it has so often.", least=1
 )
+CONSOLE_MEASURE_SECONDS = env.seconds(
+    "CONSOLE_MEASURE_SECONDS", 60, "What running jobs use is measured so often.", least=1
+)
 USAGE_SECONDS = env.seconds(
     "CONSOLE_USAGE_SECONDS", 300, "What was held in an hour is written down so soon after it.", least=1
 )
@@ -484,6 +487,7 @@ CELERY_BEAT_SCHEDULE: dict[str, dict[str, Any]] = {
     "notices": _every(NOTICES_SECONDS, "notices", "notices"),
     "usage": _every(USAGE_SECONDS, "roll_up", "logs"),
     "audit": _every(3600, "tidy_audit", "logs"),
+    "measures": _every(CONSOLE_MEASURE_SECONDS, "sweep_measures", "logs"),
 }
 
 # --- Endpoints of jobs ----------------------------------------------------------------------------

@@ -345,6 +345,8 @@ def intended(attempt: Attempt) -> Reason:
     """What an end is called that somebody wanted."""
     by = attempt.end_by.get_username() if attempt.end_by else None
     code = END_REASON.get(attempt.end_wanted or EndKind.USER_STOP, ReasonCode.USER_STOP)
+    if code is ReasonCode.IDLE:
+        return Reason(code, {"limit_s": int(attempt.end_why)})
     return Reason(code, {"by": by})
 
 

@@ -37,6 +37,16 @@ def answered(step: Step, cluster_id: int) -> None:
     _clear(_mark(step, cluster_id))
 
 
+def ring_measure(cluster_id: int) -> None:
+    """Ask for a look at what the cluster's jobs use, unless somebody just did."""
+    _ring(_mark("measure", cluster_id), "jobs.tasks.measure", [cluster_id], "logs")
+
+
+def measure_answered(cluster_id: int) -> None:
+    """It is looked at."""
+    _clear(_mark("measure", cluster_id))
+
+
 def ring_notices() -> None:
     """Ask the worker of notices to look, unless somebody just did."""
     _ring(NOTICES, "jobs.tasks.notices", [], "notices")

@@ -13,7 +13,7 @@ from datetime import datetime
 from typing import Final
 
 from django.db import IntegrityError, transaction
-from django.db.models import QuerySet
+from django.db.models import F, QuerySet
 from django.db.models.functions import Now
 from django.utils.dateparse import parse_datetime
 from django.utils.timezone import is_naive, make_aware
@@ -22,7 +22,7 @@ from django.utils.translation import gettext as _
 from jobs import dialects, queue, transitions
 from jobs.dialects.base import Note, Parsed, Problem, Refused
 from jobs.faults import fault
-from jobs.models import Attempt, Event, Job, JobFile, JobSecret, Visibility
+from jobs.models import Attempt, Event, Idleness, Job, JobFile, JobSecret, Visibility
 from jobs.spec import Bid, Idle, JobSpec, Resources
 from jobs.states import END_REASON, LIVE, SETTLED, EndKind, Reason, ReasonCode, State
 from quotas import audit, gputypes, ledger, snapshot
@@ -54,6 +54,10 @@ class NoRoomThere(Exception):
 
 class NotLost(Exception):
     """Only a job that was lost can be settled by hand."""
+
+
+class NotIdle(Exception):
+    """Only what its owner was warned of can be said to be needed, and only so often."""
 
 
 class StillRunning(Exception):
@@ -415,6 +419,27 @@ def settle(user: User, job: Job, state: State, why: str) -> None:
 def _require_admin(user: User) -> None:
     if not administers(user):
         raise Forbidden
+
+
+def keep(user: User, job: Job) -> None:
+    """Say that an idle job is still needed: its time begins anew.  Raises Forbidden, NotIdle."""
+    _require(user, Verb.CONTROL, job)
+    with transaction.atomic():
+        transitions.locked(job.pk)
+        job.refresh_from_db()
+        mine = Idleness.objects.filter(
+            attempt__job=job,
+            attempt__number=job.attempt_number,
+            attempt__end_kind="",
+            warned_at__isnull=False,
+            kept__lt=F("extensions"),
+        )
+        if not job.is_idle or not mine.update(
+            counts_from=Now(), warned_at=None, ends_at=None, kept=F("kept") + 1
+        ):
+            raise NotIdle
+        transitions.record(job, Event.Kind.STILL_NEEDED, actor=user)
+        transitions.tell(job)
 
 
 def address_of(quota: Quota) -> str:

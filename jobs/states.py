@@ -83,6 +83,7 @@ class EndKind(StrEnum):
     TIME_LIMIT = "time_limit"
     PREEMPTION = "preemption"
     DRAIN = "drain"
+    IDLE = "idle"
     COMPLETION = "completion"
 
 
@@ -134,6 +135,7 @@ class ReasonCode(StrEnum):
     ADMIN_STOP = "admin_stop"
     PREEMPTED = "preempted"
     DRAINED = "drained"
+    IDLE = "idle"
     REFUSED = "refused"
     START_FAILED = "start_failed"
     IMAGE_FAILED = "image_failed"
@@ -208,6 +210,7 @@ ENDINGS: Final[Mapping[ReasonCode, Ending]] = MappingProxyType(
         ReasonCode.ADMIN_STOP: Ending(State.STOPPED, Retry.NEVER),
         ReasonCode.PREEMPTED: Ending(State.STOPPED, Retry.TRANSIENT),
         ReasonCode.DRAINED: Ending(State.STOPPED, Retry.TRANSIENT),
+        ReasonCode.IDLE: Ending(State.STOPPED, Retry.NEVER),
         ReasonCode.REFUSED: Ending(State.FAILED, Retry.NEVER),
         ReasonCode.START_FAILED: Ending(State.FAILED, Retry.COUNTED),
         ReasonCode.IMAGE_FAILED: Ending(State.FAILED, Retry.COUNTED),
@@ -242,6 +245,7 @@ END_REASON: Final[Mapping[EndKind, ReasonCode]] = MappingProxyType(
         EndKind.TIME_LIMIT: ReasonCode.TIME_LIMIT,
         EndKind.PREEMPTION: ReasonCode.PREEMPTED,
         EndKind.DRAIN: ReasonCode.DRAINED,
+        EndKind.IDLE: ReasonCode.IDLE,
     }
 )
 """What an intended end is called once it is observed.  COMPLETION is absent: there the verdict speaks."""

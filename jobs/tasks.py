@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from celery import shared_task
 
-from jobs import queue, reconcile, tidy
+from jobs import idle, queue, reconcile, tidy
 from jobs.notices import routing
 from quotas import books, trail, usage
 from quotas.models import Cluster
@@ -30,6 +30,20 @@ def inventory(cluster_id: int) -> None:
     queue.answered("inventory", cluster_id)
     reconcile.take_inventory(cluster_id)
     queue.kick("drain", cluster_id)
+
+
+@shared_task
+def measure(cluster_id: int) -> None:
+    """Look at what the cluster's jobs use."""
+    queue.measure_answered(cluster_id)
+    idle.watch(cluster_id)
+
+
+@shared_task
+def sweep_measures() -> None:
+    """Ring for every cluster on which something runs."""
+    for cluster_id in idle.due_clusters():
+        queue.ring_measure(cluster_id)
 
 
 @shared_task

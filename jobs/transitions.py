@@ -214,6 +214,7 @@ def again(job: Job, attempt: Attempt, reason: Reason, *, delay: timedelta) -> At
             "attempt_number": number,
             "run_number": 1,
             "started_at": None,
+            "idle_since": None,
             "tasks_running": 0,
             "tasks_failed": 0,
         },

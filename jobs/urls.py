@@ -43,6 +43,7 @@ urlpatterns = [
     path("jobs/<slug:public_id>/stop", actions.stop, name="job_stop"),
     path("jobs/<slug:public_id>/hold", actions.hold, name="job_hold"),
     path("jobs/<slug:public_id>/release", actions.release, name="job_release"),
+    path("jobs/<slug:public_id>/keep", actions.keep, name="job_keep"),
     path("jobs/<slug:public_id>/instead", actions.instead, name="job_instead"),
     path("jobs/<slug:public_id>/retry", actions.retry, name="job_retry"),
     path("jobs/<slug:public_id>/share", actions.share, name="job_share"),

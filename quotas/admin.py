@@ -285,7 +285,7 @@ class QuotaAdmin(ModelAdmin[Quota]):
     list_filter = ("cluster", "workspace", "source")
     list_select_related = ("parent", "workspace", "cluster")
     search_fields = ("name", "slug", "workspace__name")
-    autocomplete_fields = ("parent",)
+    autocomplete_fields = ("parent", "idle_exempt_people")
     prepopulated_fields = {"slug": ("name",)}
     fieldsets = (
         (
@@ -311,6 +311,19 @@ class QuotaAdmin(ModelAdmin[Quota]):
             {"fields": ("person_gpus", "person_cpu_milli", "person_memory_mib", "person_jobs")},
         ),
         (_("Idle resources, and engines that schedule"), {"fields": ("may_borrow", "most_pending")}),
+        (
+            _("Jobs that don't use what they hold"),
+            {
+                "fields": (
+                    ("idle_warn_minutes", "idle_release_minutes"),
+                    ("idle_percent", "idle_extensions"),
+                    "idle_exempt",
+                    "idle_exempt_people",
+                    "idle_exempt_roles",
+                    "idle_exempt_labels",
+                )
+            },
+        ),
     )
 
     def save_model(self, request: HttpRequest, obj: Quota, form: Any, change: bool) -> None:

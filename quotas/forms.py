@@ -45,6 +45,14 @@ class QuotaForm(forms.ModelForm[Quota]):
             "person_jobs",
             "may_borrow",
             "most_pending",
+            "idle_warn_minutes",
+            "idle_release_minutes",
+            "idle_percent",
+            "idle_extensions",
+            "idle_exempt",
+            "idle_exempt_people",
+            "idle_exempt_roles",
+            "idle_exempt_labels",
         )
 
     def clean_gpus_by_type(self) -> Any:
@@ -54,6 +62,14 @@ class QuotaForm(forms.ModelForm[Quota]):
             return types or {}
         known = gputypes.names()
         return {gputypes.canonical(kind, known): count for kind, count in types.items()}
+
+    def clean_idle_exempt_roles(self) -> Any:
+        """An empty field is nobody."""
+        return self.cleaned_data["idle_exempt_roles"] or []
+
+    def clean_idle_exempt_labels(self) -> Any:
+        """An empty field is no label."""
+        return self.cleaned_data["idle_exempt_labels"] or {}
 
     def clean(self) -> dict[str, Any] | None:
         """Ask before draining."""

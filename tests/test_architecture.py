@@ -26,11 +26,12 @@ LAYERS = (
         "admitting",
         "entries",
         "house",
+        "activity",
         "remedies",
         "sshhost",
         "sshkeys",
     },
-    {"reconcile", "tidy", "live", "folders"},
+    {"reconcile", "tidy", "idle", "live", "folders"},
     {"forms"},
     {
         "views",
@@ -49,7 +50,17 @@ LAYERS = (
 )
 """Inside `jobs`, a module imports only what stands further up, or beside it."""
 
-WORKER_SIDE = {"admitting", "engines", "observations", "reconcile", "tidy", "tasks", "retries", "shells"}
+WORKER_SIDE = {
+    "admitting",
+    "engines",
+    "observations",
+    "reconcile",
+    "tidy",
+    "idle",
+    "tasks",
+    "retries",
+    "shells",
+}
 WEB_SIDE = {"services", "drafts", "forms", "views", "api", "gateway", "folders"}
 NO_DJANGO = {"spec", "states", "dialects", "jobtemplates", "backends", "faults", "frames"}
 

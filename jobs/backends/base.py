@@ -44,6 +44,7 @@ class Capability(StrEnum):
     DRY_RUN = "dry_run"
     WATCH = "watch"
     LIVE_FILES = "live_files"
+    MEASURES = "measures"  # `jobs.backends.measures`
     SHRINKS = "shrinks"  # what an ended replica held is free while the others run
 
 

@@ -17,6 +17,7 @@ import structlog
 from django.conf import settings
 from django.db import transaction
 from django.db.models.functions import Now
+from django.utils import timezone
 
 from jobs.gateway.cookies import digest, new_secret
 from jobs.models import Endpoint, EndpointVisit, Task
@@ -30,6 +31,7 @@ from quotas.sessions import person_of
 log = structlog.get_logger(__name__)
 
 TICKET_SECONDS: Final = 30
+USED_SECONDS: Final = 60
 
 TOKEN_NAME: Final = "token"  # noqa: S105 a name
 """Jupyter's, under which the link's token goes where the job names no other."""
@@ -145,9 +147,16 @@ def standing(slug: str, secrets: Collection[str]) -> Standing:
     for visit in visits:
         user = person_of(visit.session_key)
         if user is not None and user.pk == visit.user_id:
+            _used(visit)
             return _standing(user, visit.endpoint)
     exists = Endpoint.objects.filter(slug=slug, task__attempt__job__deleted_at=None).exists()
     return Standing(Door.STRANGER if exists else Door.NOWHERE)
+
+
+def _used(visit: EndpointVisit) -> None:
+    """Somebody uses the endpoint; written down once in a while."""
+    if visit.seen_at is None or visit.seen_at < timezone.now() - timedelta(seconds=USED_SECONDS):
+        EndpointVisit.objects.filter(pk=visit.pk).update(seen_at=Now())
 
 
 def _standing(user: User, endpoint: Endpoint) -> Standing:

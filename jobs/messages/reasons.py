@@ -207,6 +207,10 @@ _SENTENCES: Final[Mapping[ReasonCode, tuple[str, ...]]] = {
         _("Ended because its node %(node)s is being emptied."),
         _("Ended because its node is being emptied."),
     ),
+    ReasonCode.IDLE: (
+        _("Ended because it had not used what it held for %(time)s, after its owner had been warned."),
+        _("Ended because it did not use what it held, after its owner had been warned."),
+    ),
     ReasonCode.START_FAILED: (
         _("Task %(task)s could not be started: %(error)s"),
         _("Could not be started: %(error)s"),

@@ -12,6 +12,7 @@ from jobs.models.notices import Delivery, DeliveryItem, Notice, Occasion, QuotaL
 from jobs.models.secrets import JobSecret, PersonalSecret
 from jobs.models.ssh_keys import SshKey
 from jobs.models.tasks import Task
+from jobs.models.use import Idleness, MeasuredCluster, TaskUse
 from jobs.models.visits import EndpointVisit
 
 __all__ = [
@@ -25,11 +26,13 @@ __all__ = [
     "EndpointVisit",
     "Entry",
     "Event",
+    "Idleness",
     "Job",
     "JobFile",
     "JobSecret",
     "LogChunk",
     "LogStream",
+    "MeasuredCluster",
     "Notice",
     "Occasion",
     "PersonalSecret",
@@ -38,5 +41,6 @@ __all__ = [
     "Run",
     "SshKey",
     "Task",
+    "TaskUse",
     "Visibility",
 ]

@@ -39,6 +39,8 @@ class Event(models.Model):
         PRIORITISED = "prioritised", _("priority changed")
         MOVED = "moved", _("moved to another quota")
         TOLD = "told", _("owner told")
+        IDLE_WARNED = "idle_warned", _("warned that it is idle")
+        STILL_NEEDED = "still_needed", _("said to be still needed")
 
     job = models.ForeignKey(Job, models.CASCADE, related_name="events")
     kind = models.CharField(_("what"), max_length=16, choices=Kind)

@@ -81,6 +81,8 @@ class Job(models.Model):
     ended_at = models.DateTimeField(_("ended"), null=True, blank=True)
     deleted_at = models.DateTimeField(_("deleted"), null=True, blank=True)
 
+    idle_since = models.DateTimeField(_("idle since"), null=True, blank=True)
+
     origin = models.ForeignKey("self", models.SET_NULL, null=True, blank=True, related_name="descendants")
     idempotency_key = models.CharField(max_length=255, null=True, blank=True)  # noqa: DJ001 unique with null
     request_digest = models.CharField(max_length=64, blank=True)
@@ -101,6 +103,11 @@ class Job(models.Model):
             models.Index(fields=("owner", "-id"), name="jobs_of_owner"),
             models.Index(fields=("owner", "state", "-id"), name="jobs_of_owner_by_state"),
             models.Index(
+                fields=("quota", "idle_since"),
+                condition=models.Q(state="RUNNING", idle_since__isnull=False),
+                name="jobs_idle",
+            ),
+            models.Index(
                 fields=("cluster", "state"),
                 condition=~models.Q(state__in=["SUCCEEDED", "FAILED", "STOPPED"]),
                 name="jobs_unfinished",
@@ -119,6 +126,11 @@ class Job(models.Model):
     def is_ended(self) -> bool:
         """Whether nothing of it runs any more, as far as is known."""
         return State(self.state) in TERMINAL
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether it runs and is known not to use what it holds."""
+        return self.state == State.RUNNING and self.idle_since is not None
 
     @property
     def succeeded_with_failures(self) -> bool:

@@ -25,6 +25,7 @@ class EndpointVisit(models.Model):
     secret = models.CharField(max_length=64, unique=True, editable=False)
     created_at = models.DateTimeField(_("asked"), db_default=Now())
     entered_at = models.DateTimeField(_("entered"), null=True, blank=True)
+    seen_at = models.DateTimeField(_("last used"), null=True, blank=True)
 
     class Meta:
         verbose_name = _("visit")

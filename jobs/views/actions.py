@@ -84,6 +84,20 @@ def release(request: SignedIn, public_id: str) -> HttpResponseBase:
 
 @require_POST
 @signed_in
+def keep(request: SignedIn, public_id: str) -> HttpResponseBase:
+    """Say that an idle job is still needed."""
+    job = find_job(request.user, public_id, Verb.CONTROL)
+    try:
+        services.keep(request.user, job)
+    except services.NotIdle:
+        notes.error(request, _("It can't be kept: it is in use again, is ending, or was kept often enough."))
+    else:
+        notes.success(request, _("It is kept; its time begins anew."))
+    return redirect("job", public_id)
+
+
+@require_POST
+@signed_in
 def instead(request: SignedIn, public_id: str) -> HttpResponseBase:
     """Stop a waiting job and submit it with the one change that starts it."""
     job = find_job(request.user, public_id, Verb.CONTROL)

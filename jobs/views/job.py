@@ -12,9 +12,9 @@ from django.views.decorators.http import require_safe
 from jobs import bus
 from jobs.dialects.formats import FORMATS
 from jobs.forms import dialect_choices, new_key
-from jobs.models import Attempt, Event, Job, JobFile
+from jobs.models import Attempt, Event, Idleness, Job, JobFile
 from jobs.states import State
-from jobs.views import replicas, tail, waiting
+from jobs.views import metrics, replicas, tail, waiting
 from jobs.views.access import find_job
 from jobs.views.connect import connect
 from jobs.views.files import file_name
@@ -76,6 +76,9 @@ def _tab(asked: str, may: Collection[Verb]) -> str:
 def _head(job: Job, *, readable: bool) -> dict[str, Any]:
     """The state and, when replicas failed, the first of them with the end of its log."""
     context: dict[str, Any] = {"key": new_key()}
+    if job.is_idle:
+        rows = Idleness.objects.filter(attempt__job=job, attempt__number=job.attempt_number)
+        context["idle"] = rows.filter(warned_at__isnull=False).first()
     if readable and job.is_ended and (job.state == State.FAILED or job.tasks_failed):
         context |= _cause(job)
     return context
@@ -133,6 +136,10 @@ def _events(request: SignedIn, job: Job) -> dict[str, Any]:
     }
 
 
+def _metrics(request: SignedIn, job: Job) -> dict[str, Any]:
+    return {"metrics": metrics.shown(job)}
+
+
 def _file(request: SignedIn, job: Job) -> dict[str, Any]:
     return {
         "file": JobFile.objects.get(job=job),
@@ -153,6 +160,7 @@ TABS: Final[Mapping[str, Callable[[SignedIn, Job], dict[str, Any]]]] = {
     "replicas": _replicas,
     "logs": _logs,
     "events": _events,
+    "metrics": _metrics,
     "file": _file,
     "connect": connect,
     "terminal": terminal,

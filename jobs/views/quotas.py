@@ -17,6 +17,7 @@ from django.views.decorators.http import require_safe
 
 from jobs import bus, messages, services, waiting
 from jobs.models import Attempt, Job
+from jobs.states import State
 from jobs.views.http import SignedIn, live, page, signed_in
 from quotas import gputypes, reports, snapshot, standings
 from quotas.admission import Shape, Snapshot, Waiting, decide
@@ -27,6 +28,7 @@ FRAGMENTS: Final = {"quotas-list": "jobs/quotas/list.html", "what-if": "jobs/quo
 SHOWN_DAYS: Final = 14
 MOST_PEOPLE: Final = 5
 MOST_WAITING: Final = 5
+MOST_IDLE: Final = 5
 ASKING: Final = "?"
 """The holder under which a question stands in the queue."""
 
@@ -41,6 +43,7 @@ class QuotaShown:
     waiting: int = 0
     waiting_gpus: int = 0
     next: list[Job] = field(default_factory=list)
+    idle: list[Job] = field(default_factory=list)
     history: str = ""
 
 
@@ -115,6 +118,7 @@ def _shown(user: User) -> list[QuotaShown]:
             if row.waiting <= MOST_WAITING:
                 next_holders[verdict.holder] = verdict.quota_id
     _name(user, shown, next_holders)
+    _add_idle(user, shown)
     return _as_tree(shown)
 
 
@@ -125,6 +129,15 @@ def _name(user: User, shown: Mapping[int, QuotaShown], holders: Mapping[str, int
     for holder, quota_id in holders.items():
         if ids.get(holder) in jobs:
             shown[quota_id].next.append(jobs[ids[holder]])
+
+
+def _add_idle(user: User, shown: Mapping[int, QuotaShown]) -> None:
+    """The jobs directly in each quota that are known not to use what they hold, the longest first."""
+    rows = Job.objects.visible_to(user).filter(quota__in=list(shown), state=State.RUNNING)
+    for job in rows.exclude(idle_since=None).select_related("owner").order_by("idle_since", "pk"):
+        idle = shown[job.quota_id].idle
+        if len(idle) < MOST_IDLE:
+            idle.append(job)
 
 
 def _as_tree(shown: Mapping[int, QuotaShown]) -> list[QuotaShown]:

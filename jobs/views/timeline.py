@@ -60,7 +60,7 @@ def _words(kind: Event.Kind, params: Mapping[str, Any]) -> tuple[str, str]:
     if kind is Event.Kind.TASK_ENDED:
         return _task_ended(params)
     if kind is Event.Kind.END_WANTED:
-        return _end_wanted(params.get("kind", "")), str(params.get("why") or "")
+        return _end_wanted(params.get("kind", "")), _why(params)
     if kind is Event.Kind.ENDED:
         state = messages.state_label(State(params.get("state", State.STOPPED)))
         return _("Ended: %(state)s") % {"state": state}, _reason(params)
@@ -100,6 +100,13 @@ def _passage(kind: Event.Kind, params: Mapping[str, Any]) -> tuple[str, str]:
     } if address else ""
 
 
+def _why(params: Mapping[str, Any]) -> str:
+    why = str(params.get("why") or "")
+    if params.get("kind") == EndKind.IDLE:
+        return _("idle for %(time)s") % {"time": duration(int(why))}
+    return why
+
+
 def _plain(kind: Event.Kind) -> str:
     words = {
         Event.Kind.SUBMITTED: _("Submitted"),
@@ -112,6 +119,8 @@ def _plain(kind: Event.Kind) -> str:
         Event.Kind.FOUND_AGAIN: _("Found again"),
         Event.Kind.LOST: _("Lost sight of"),
         Event.Kind.LOGS_SEALED: _("Logs stored"),
+        Event.Kind.IDLE_WARNED: _("Its owner was told that it is idle"),
+        Event.Kind.STILL_NEEDED: _("Said to be still needed"),
     }
     return words.get(kind, str(kind.label))
 
@@ -129,6 +138,7 @@ def _end_wanted(kind: str) -> str:
         EndKind.TIME_LIMIT: _("Its time was up"),
         EndKind.PREEMPTION: _("Asked to make room for others"),
         EndKind.DRAIN: _("Its node is being emptied"),
+        EndKind.IDLE: _("Asked to end, because it does not use what it holds"),
         EndKind.COMPLETION: _("Its counts decided the end"),
     }
     return words[EndKind(kind)] if kind else _("Asked to stop")

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from typing import Final
 
-from django.core.validators import MinValueValidator
+from django.conf import settings
+from django.core.exceptions import ValidationError
+from django.core.validators import MaxValueValidator, MinValueValidator
 from django.db import models
+from django.utils.translation import gettext as _text
 from django.utils.translation import gettext_lazy as _
 
 from quotas.models import tree
 from quotas.models.audited import Audited
 from quotas.models.clusters import Cluster
-from quotas.models.workspaces import Workspace
+from quotas.models.workspaces import Role, Workspace
 
 PUBLIC_GPUS: Final = 2
 PUBLIC_CPU_MILLI: Final = 8000
@@ -93,6 +96,56 @@ class Quota(Audited):
         help_text=_("Where the engine schedules, at most so many are handed over that do not run yet."),
     )
 
+    idle_warn_minutes = models.IntegerField(
+        _("warn after (minutes idle)"),
+        null=True,
+        blank=True,
+        validators=[MinValueValidator(1)],
+        help_text=_(
+            "The owner is told that what the job holds is not used. Empty: as in the quota that this one is "
+            "part of."
+        ),
+    )
+    idle_release_minutes = models.IntegerField(
+        _("end after (minutes idle)"),
+        null=True,
+        blank=True,
+        validators=[MinValueValidator(1)],
+        help_text=_("Later than the warning. Empty: nothing is ended, its owner is only told."),
+    )
+    idle_percent = models.SmallIntegerField(
+        _("idle below (percent)"),
+        default=5,
+        validators=[MinValueValidator(1), MaxValueValidator(100)],
+        help_text=_("Of the time of every GPU; of one CPU core where a notebook or another page is served."),
+    )
+    idle_extensions = models.SmallIntegerField(
+        _("“I still need it”, times"),
+        default=2,
+        validators=[MinValueValidator(0)],
+        help_text=_("So often may the owner of a job begin the time anew."),
+    )
+    idle_exempt = models.BooleanField(
+        _("never idle"),
+        default=False,
+        help_text=_("Nobody is warned and nothing is ended here, whatever the quotas above say."),
+    )
+    idle_exempt_people = models.ManyToManyField(
+        settings.AUTH_USER_MODEL, blank=True, related_name="+", verbose_name=_("except for these people")
+    )
+    idle_exempt_roles = models.JSONField(
+        _("except for these roles"),
+        default=list,
+        blank=True,
+        help_text=_('Roles in the workspace, as in ["admin"].'),
+    )
+    idle_exempt_labels = models.JSONField(
+        _("except for jobs with one of these labels"),
+        default=dict,
+        blank=True,
+        help_text=_('Labels of the job file, as in {"keep": "yes"}; an empty value is any.'),
+    )
+
     class Meta:
         verbose_name = _("resource quota")
         verbose_name_plural = _("resource quotas")
@@ -105,8 +158,9 @@ class Quota(Audited):
         return self.name
 
     def clean(self) -> None:
-        """Refuse a tree in which somebody promises more than they hold."""
+        """Refuse a tree in which somebody promises more than they hold, and an end without a warning."""
         tree.check(self)
+        _check_idle(self)
 
     @property
     def most_gpus_of_one(self) -> int | None:
@@ -119,3 +173,20 @@ class Quota(Audited):
         """Milli-cores of one person, likewise."""
         public = PUBLIC_CPU_MILLI if self.source == Source.PUBLIC else None
         return public if self.person_cpu_milli is None else self.person_cpu_milli
+
+
+def _check_idle(quota: Quota) -> None:
+    problems: dict[str, str] = {}
+    warn, release = quota.idle_warn_minutes, quota.idle_release_minutes
+    if release is not None and (warn is None or release <= warn):
+        text = _text("Say how long before it its owner is warned: nothing is ended without a warning.")
+        problems["idle_warn_minutes" if warn is None else "idle_release_minutes"] = text
+    roles = quota.idle_exempt_roles
+    if not isinstance(roles, list) or any(role not in Role.values for role in roles):
+        text = _text("Write a list of these roles: %(roles)s.")
+        problems["idle_exempt_roles"] = text % {"roles": ", ".join(Role.values)}
+    labels = quota.idle_exempt_labels
+    if not isinstance(labels, dict) or not all(isinstance(value, str) for value in labels.values()):
+        problems["idle_exempt_labels"] = _text('Write a value for each label, as in {"keep": "yes"}.')
+    if problems:
+        raise ValidationError(problems)

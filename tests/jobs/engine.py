@@ -27,6 +27,7 @@ from jobs.backends.base import (
     Unknown,
     Unreachable,
 )
+from jobs.backends.measures import Use
 from jobs.spec import JobSpec
 from jobs.states import Phase, Reason, ReasonCode, State, TaskState
 
@@ -47,8 +48,9 @@ class MemoryEngine:
     lose_request: bool = False
     away: bool = False
     listings: int = 0
+    uses: dict[Handle, tuple[Use, ...]] = field(default_factory=dict)
 
-    capabilities = frozenset({Capability.GANG, Capability.INVENTORY})
+    capabilities = frozenset({Capability.GANG, Capability.INVENTORY, Capability.MEASURES})
 
     def find(self, keys: Sequence[str]) -> Mapping[str, Sequence[Handle]]:
         self._answer()
@@ -100,6 +102,10 @@ class MemoryEngine:
     def forget(self, handle: Handle) -> None:
         self._answer()
         self.forgotten.append(handle)
+
+    def measure(self, handles: Sequence[Handle]) -> Mapping[Handle, Sequence[Use]]:
+        self._answer()
+        return {handle: self.uses[handle] for handle in handles if handle in self.uses}
 
     def bell(self) -> Path | None:
         return None

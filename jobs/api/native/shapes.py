@@ -195,6 +195,9 @@ class JobShape(serializers.Serializer[Any]):
     created_at = serializers.DateTimeField()
     started_at = serializers.DateTimeField(allow_null=True)
     ended_at = serializers.DateTimeField(allow_null=True)
+    idle_since = serializers.DateTimeField(
+        allow_null=True, help_text="since when it is known not to use what it holds"
+    )
 
 
 class WholeJobShape(JobShape):
@@ -266,6 +269,7 @@ def job(row: Job) -> dict[str, Any]:
         "created_at": row.created_at,
         "started_at": row.started_at,
         "ended_at": row.ended_at,
+        "idle_since": row.idle_since if row.is_idle else None,
     }
 
 

@@ -32,9 +32,11 @@ from jobs.backends.local import (
     engine,
     files,
     forget,
+    gpus,
     holdings,
     launch,
     layout,
+    meters,
     observe,
     processes,
     programs,
@@ -48,6 +50,7 @@ from jobs.backends.local.isolation import Isolation
 from jobs.backends.local.layout import Layout, NotOurs
 from jobs.backends.local.places import Layer
 from jobs.backends.local.plan import UnknownFormat
+from jobs.backends.measures import Use
 from jobs.backends.sessions import Barrier, NoEntry, Session, Wanted
 from jobs.faults import fault
 
@@ -66,6 +69,7 @@ ALWAYS: Final = frozenset(
         Capability.WATCH,
         Capability.LIVE_FILES,
         Capability.EXEC,
+        Capability.MEASURES,
     }
 )
 
@@ -217,6 +221,15 @@ class LocalBackend:
         if task.run != 1:  # there is only the first
             raise NoEntry(Barrier.NOT_RUNNING)
         return self._layout.attempt(handle)
+
+    def measure(self, handles: Sequence[Handle]) -> Mapping[Handle, Sequence[Use]]:
+        """By the replicas' processes and the driver of the GPUs."""
+        paths = {self._layout.attempt(handle): handle for handle in handles}
+        try:
+            with gpus.reading() as reader:
+                return {paths[path]: uses for path, uses in meters.uses(list(paths), reader)}
+        except (OSError, UnknownFormat) as error:
+            raise Unreachable(repr(error)) from error
 
     def bell(self) -> Path | None:
         """Touched by supervisors, and by nobody else."""

@@ -3,14 +3,72 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from typing import Final
+import time
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final
 
 from jobs.backends.base import Gpu
 
 _BRACKETS: Final = re.compile(r"\(.*?\)")
 _MAKER: Final = re.compile(r"\b(NVIDIA|GEFORCE|TESLA|QUADRO|GRAPHICS DEVICE)\b", re.IGNORECASE)
 _MIB: Final = 1024 * 1024
+
+
+_RECENT_US: Final = 60_000_000
+"""How far back a GPU's own record of who used it is looked at."""
+
+
+class Reader:
+    """Reads how busy GPUs are, while NVML is open; without a driver it knows nothing."""
+
+    def __init__(self, nvml: Any) -> None:
+        self._nvml = nvml
+
+    def busy(self, index: int, pids: Collection[int]) -> int | None:
+        """Percent of the GPU's time that the processes `pids` took of late; None when that can't be told.
+
+        Where the driver does not tell whose use it was, or names a process that can't be seen from here,
+        all of it counts as theirs: what is not known is never idle.
+        """
+        if self._nvml is None:
+            return None
+        try:
+            device = self._nvml.nvmlDeviceGetHandleByIndex(index)
+            whole = int(self._nvml.nvmlDeviceGetUtilizationRates(device).gpu)
+        except self._nvml.NVMLError:
+            return None
+        samples = self._samples(device)
+        if any(pid not in pids and not Path(f"/proc/{pid}").exists() for pid, _percent in samples):
+            return max([whole, *(percent for _pid, percent in samples)])
+        mine = [percent for pid, percent in samples if pid in pids]
+        return max(mine, default=0) if samples else whole
+
+    def _samples(self, device: Any) -> list[tuple[int, int]]:
+        """(process, percent) as the driver has recorded it; nothing where it records nothing."""
+        since = time.time_ns() // 1000 - _RECENT_US
+        try:
+            samples = self._nvml.nvmlDeviceGetProcessUtilization(device, since)
+        except self._nvml.NVMLError:
+            return []
+        return [(sample.pid, sample.smUtil) for sample in samples if sample.timeStamp >= since]
+
+
+@contextmanager
+def reading() -> Iterator[Reader]:
+    """NVML, open; a reader that knows nothing where there is no driver."""
+    import pynvml  # noqa: PLC0415 a large module that only a look at the hardware needs
+
+    try:
+        pynvml.nvmlInit()
+    except pynvml.NVMLError:
+        yield Reader(None)
+        return
+    try:
+        yield Reader(pynvml)
+    finally:
+        pynvml.nvmlShutdown()
 
 
 def found() -> tuple[Gpu, ...]:

@@ -19,6 +19,7 @@ KILL: Final = signal.SIGKILL
 STOPPED: Final = "T"
 """The letter of a frozen process."""
 
+_TICKS: Final = os.sysconf("SC_CLK_TCK")
 _DEAD: Final = frozenset("ZXx")
 
 
@@ -133,6 +134,12 @@ def parents() -> dict[int, int]:
         if stat is not None and stat[0] not in _DEAD:
             found[pid] = int(stat[1])
     return found
+
+
+def cpu_seconds(pid: int) -> float:
+    """CPU time of the process and of its children that have ended; nothing once it has ended itself."""
+    stat = _stat(str(pid))
+    return 0.0 if stat is None else sum(map(int, stat[11:15])) / _TICKS
 
 
 def handles(pid: int, number: signal.Signals) -> bool:

@@ -19,10 +19,11 @@ _PAGE: Final = os.sysconf("SC_PAGE_SIZE")
 def over(pids: Iterable[int], limit: int) -> bool:
     """Whether the processes together use more than `limit` bytes."""
     pids = list(pids)
-    return sum(map(_resident, pids)) > limit and sum(map(_proportional, pids)) > limit
+    return sum(map(resident, pids)) > limit and sum(map(_proportional, pids)) > limit
 
 
-def _resident(pid: int) -> int:
+def resident(pid: int) -> int:
+    """What the process has in memory, in bytes; nothing once it has ended."""
     try:
         return int(Path(f"/proc/{pid}/statm").read_text(encoding="utf-8").split()[1]) * _PAGE
     except OSError:
@@ -34,5 +35,5 @@ def _proportional(pid: int) -> int:
     try:
         lines = Path(f"/proc/{pid}/smaps_rollup").read_text(encoding="utf-8").splitlines()
     except OSError:
-        return _resident(pid)
+        return resident(pid)
     return next((int(line.split()[1]) * 1024 for line in lines if line.startswith("Pss:")), 0)

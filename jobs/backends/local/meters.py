@@ -1,0 +1,52 @@
+"""What the replicas of an attempt use: CPU time and memory by /proc, GPUs by NVML."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Final
+
+from jobs.backends.local import files, gpus, inside, layout, processes, watchdog
+from jobs.backends.local.inside import Shut
+from jobs.backends.local.plan import Place, Plan
+from jobs.backends.measures import Use
+
+PATIENCE_S: Final = 20.0
+"""A look at all attempts of the machine ends so soon; what it did not come to is unknown."""
+
+
+def uses(attempts: Sequence[Path], reader: gpus.Reader) -> Iterator[tuple[Path, list[Use]]]:
+    """Each attempt and what its running replicas use; those that can't be looked at are left out."""
+    until = time.monotonic() + PATIENCE_S
+    for path in attempts:
+        found = files.read(path / layout.PLAN)
+        if found is None or time.monotonic() > until:
+            continue
+        plan = Plan.load(found)
+        yield path, list(_uses(path, plan, reader))
+
+
+def _uses(path: Path, plan: Plan, reader: gpus.Reader) -> Iterator[Use]:
+    for place in plan.replicas():
+        try:
+            pids = inside.find(path, place.role.name, place.index).pids()
+        except (Shut, OSError):  # it has ended meanwhile, or does not run yet
+            continue
+        yield Use(
+            role=place.role.name,
+            index=place.index,
+            cpu_s=sum(map(processes.cpu_seconds, pids)),
+            memory_mib=sum(map(watchdog.resident, pids)) >> 20,
+            gpu_percents=_busy(plan, place, pids, reader),
+        )
+
+
+def _busy(plan: Plan, place: Place, pids: Sequence[int], reader: gpus.Reader) -> tuple[int, ...] | None:
+    """How busy each of its GPUs is; None for those that only settings know of."""
+    if not place.slot.gpus:
+        return ()
+    if not plan.house.gpu_devices:
+        return None
+    found = [reader.busy(index, frozenset(pids)) for index in place.slot.gpus]
+    return None if None in found else tuple(each for each in found if each is not None)
