@@ -9,6 +9,8 @@ from django import forms
 from django.conf import settings
 from django.utils.translation import gettext_lazy as _
 
+from jobs import ownsecrets
+from jobs.spec import ENV_NAME
 from quotas.models import User
 
 LIFETIMES: Final = ((7, _("7 days")), (30, _("30 days")), (90, _("90 days")), (365, _("1 year")))
@@ -66,6 +68,34 @@ class SshKeyForm(forms.Form):
         required=False,
         help_text=_("Such as “at work”; otherwise what stands behind the key."),
         widget=forms.TextInput(attrs={"class": "form-control", "autocomplete": "off"}),
+    )
+
+
+class SecretForm(forms.Form):
+    """A secret to name in job files; saving one that is there replaces its value."""
+
+    name = forms.RegexField(
+        ENV_NAME,
+        label=_("Name"),
+        max_length=100,
+        help_text=_("Letters, digits and _, such as HF_TOKEN or WANDB_API_KEY."),
+        error_messages={"invalid": _("Letters, digits and _ only, and no digit first.")},
+        widget=forms.TextInput(attrs={"class": "form-control mono", "autocomplete": "off"}),
+    )
+    value = forms.CharField(
+        label=_("Value"),
+        max_length=ownsecrets.LONGEST,
+        strip=False,
+        help_text=_("It is encrypted, never shown again, and given only to jobs that name it."),
+        widget=forms.Textarea(
+            attrs={
+                "class": "form-control mono",
+                "rows": 2,
+                "autocomplete": "off",
+                "autocapitalize": "none",
+                "spellcheck": "false",
+            }
+        ),
     )
 
 

@@ -6,7 +6,18 @@ from django.views.decorators.cache import cache_control
 from django.views.i18n import JavaScriptCatalog
 
 from console import health, metrics
-from console.views import audit, home, people, reports, schemas, search, settings, ssh_keys, tokens
+from console.views import (
+    audit,
+    home,
+    own_secrets,
+    people,
+    reports,
+    schemas,
+    search,
+    settings,
+    ssh_keys,
+    tokens,
+)
 
 urlpatterns = [
     path("livez", health.livez, name="livez"),
@@ -25,6 +36,8 @@ urlpatterns = [
     path("reports/", reports.reports, name="reports"),
     path("search", search.search, name="search"),
     path("settings", settings.settings, name="settings"),
+    path("settings/secrets", own_secrets.keep_secret, name="secret_keep"),
+    path("settings/secrets/<int:pk>/remove", own_secrets.remove_secret, name="secret_remove"),
     path("settings/keys", ssh_keys.new_key, name="ssh_key_new"),
     path("settings/keys/<int:pk>/remove", ssh_keys.remove_key, name="ssh_key_remove"),
     path("settings/tokens", tokens.new_token, name="token_new"),

@@ -18,7 +18,7 @@ from django.db.models import Q
 from django.db.models.functions import Now
 from django.utils.crypto import get_random_string
 
-from jobs import admitting, observations, queue, retries, transitions
+from jobs import admitting, observations, ownsecrets, queue, retries, transitions
 from jobs.backends.base import (
     Backend,
     Capability,
@@ -136,15 +136,17 @@ def _known(backend: Backend, attempt: Attempt) -> Handle | None:
 
 def _submission(attempt: Attempt) -> Submission:
     job = attempt.job
+    spec = JobFile.objects.get(job=job).spec
+    came_along = {secret.name: secret.reveal() for secret in JobSecret.objects.filter(job=job)}
     return Submission(
         key=attempt.key,
         job_id=job.public_id,
         attempt=attempt.number,
-        spec=_as_the_engine_says(JobFile.objects.get(job=job).spec, job.cluster_id),
+        spec=_as_the_engine_says(spec, job.cluster_id),
         person=Person(job.owner.get_username(), job.owner_id),
         virtual_cluster=job.quota.slug,
         workspace=job.workspace.slug,
-        secrets={secret.name: secret.reveal() for secret in JobSecret.objects.filter(job=job)},
+        secrets={**ownsecrets.values_of(job.owner, spec), **came_along},
         endpoint_token=encryption.decrypt(attempt.endpoint_token),
     )
 

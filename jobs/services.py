@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Final
 
@@ -19,7 +19,7 @@ from django.utils.dateparse import parse_datetime
 from django.utils.timezone import is_naive, make_aware
 from django.utils.translation import gettext as _
 
-from jobs import dialects, queue, transitions
+from jobs import dialects, ownsecrets, queue, transitions
 from jobs.dialects.base import Note, Parsed, Problem, Refused
 from jobs.faults import fault
 from jobs.models import Attempt, Event, Idleness, Job, JobFile, JobSecret, Visibility
@@ -120,6 +120,9 @@ def submit(
     name, parsed = dialects.parse(text, dialect)
     if not keep_original:
         text, parsed = mended(text, parsed, name)
+    if wrong := ownsecrets.problems(user, text, name, parsed, origin):
+        raise Refused(wrong)
+    parsed = replace(parsed, secrets={**ownsecrets.inherited(user, parsed, origin), **parsed.secrets})
     quota = find_quota(user, place, parsed.spec)
     _refuse_beyond_public(quota, parsed.spec)
     try:

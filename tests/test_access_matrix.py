@@ -5,7 +5,7 @@ A new address has to be given an audience here before it can land.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any
@@ -17,7 +17,7 @@ from django.db import transaction
 from django.test import Client
 from django.urls import URLPattern, URLResolver, get_resolver, reverse
 
-from jobs.models import Draft, Endpoint, Entry, Job, SshKey, Visibility
+from jobs.models import Draft, Endpoint, Entry, Job, PersonalSecret, SshKey, Task, Visibility
 from jobs.states import State
 from quotas.models import AccessToken, Role, SignIn, User
 from tests.factories import (
@@ -97,6 +97,8 @@ ADDRESSES: dict[str, tuple[str, Audience]] = {
     "mfa_index": ("get", S),
     "mfa_list_webauthn": ("get", S),
     "ssh_key_new": ("post", S),
+    "secret_keep": ("post", S),
+    "secret_remove": ("post", M),
     "ssh_key_remove": ("post", M),
     "token_new": ("post", S),
     "token_revoke": ("post", M),
@@ -160,6 +162,9 @@ ADDRESSES: dict[str, tuple[str, Audience]] = {
     "dialect_schema": ("get", E),
 }
 """Address name → method and audience.  Django admin's are generated below."""
+
+DRAFTS = ("draft_versions", "draft_file", "draft_delete")
+WAYS_IN = ("sign_in_end", "connection_remove", "token_revoke")
 
 READ = [name for name, (_method, audience) in ADDRESSES.items() if audience is R]
 SIGN_OUT = {"logout", "account_logout"}
@@ -236,34 +241,44 @@ class World:
         return client
 
     def address(self, name: str) -> str:
-        owner = self.users["owner"]
         candidates: list[dict[str, Any]] = [
             {},
             {"public_id": self.job.public_id},
             {"job_id": self.job.public_id},
             {"dialect": "dlc"},
         ]
-        if name == "endpoint_open":
-            candidates = [{"slug": self.endpoint.slug}]
-        if name == "start_template":
-            candidates = [{"template": "jupyterlab"}]
-        if name == "banner_dismiss":
-            candidates = [{"pk": 1}]
-        if name in {"draft_versions", "draft_file", "draft_delete"}:
-            candidates = [{"pk": Draft.objects.get_or_create(owner=owner)[0].pk}]
-        if name == "ssh_key_remove":
-            candidates = [{"pk": SshKey.objects.get_or_create(user=owner, fingerprint="SHA256:x")[0].pk}]
-        if name == "entry_end":
-            task = task_of(self.job)
-            candidates = [{"pk": Entry.objects.get_or_create(user=owner, task=task, kind="ssh")[0].pk}]
-        if name in {"sign_in_end", "connection_remove", "token_revoke"}:
-            candidates = [{"pk": _way_in(owner, name)}]
+        if (own := self._own(name)) is not None:
+            candidates = [own]
         for kwargs in candidates:
             try:
                 return reverse(name, kwargs=kwargs)
             except Exception:  # noqa: BLE001 the next shape of arguments
                 continue
         raise AssertionError(f"no arguments for {name}")
+
+    def _own(self, name: str) -> dict[str, Any] | None:
+        """The arguments of an address that is about something of its own; None for the others."""
+        owner = self.users["owner"]
+        makers: dict[str, Callable[[], int]] = {
+            "banner_dismiss": lambda: 1,
+            **dict.fromkeys(DRAFTS, lambda: Draft.objects.get_or_create(owner=owner)[0].pk),
+            **dict.fromkeys(WAYS_IN, lambda: _way_in(owner, name)),
+            "secret_remove": lambda: PersonalSecret.objects.get_or_create(owner=owner, name="X")[0].pk,
+            "ssh_key_remove": lambda: _key(owner),
+            "entry_end": lambda: _entry(owner, task_of(self.job)),
+        }
+        if name in makers:
+            return {"pk": makers[name]()}
+        words = {"endpoint_open": {"slug": self.endpoint.slug}, "start_template": {"template": "jupyterlab"}}
+        return words.get(name)
+
+
+def _key(owner: User) -> int:
+    return SshKey.objects.get_or_create(user=owner, fingerprint="SHA256:x")[0].pk
+
+
+def _entry(owner: User, task: Task) -> int:
+    return Entry.objects.get_or_create(user=owner, task=task, kind="ssh")[0].pk
 
 
 def _way_in(owner: User, name: str) -> int:

@@ -17,7 +17,7 @@ LAYERS = (
     {"backends"},
     {"models"},
     {"bus", "queue", "outage"},
-    {"messages", "notices", "transitions", "logs", "logscan", "retries", "waiting"},
+    {"messages", "notices", "ownsecrets", "transitions", "logs", "logscan", "retries", "waiting"},
     {
         "services",
         "drafts",

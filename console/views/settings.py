@@ -1,4 +1,4 @@
-"""Settings: how the console looks and speaks to a person, their SSH keys, and their scripts' tokens."""
+"""Settings: how the console looks and speaks to a person, their secrets, SSH keys and tokens."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from django.shortcuts import redirect
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_http_methods
 
-from console.forms import SettingsForm, SshKeyForm, TokenForm
-from jobs.models import SshKey
+from console.forms import SecretForm, SettingsForm, SshKeyForm, TokenForm
+from jobs.models import PersonalSecret, SshKey
 from jobs.views.http import SignedIn, page, signed_in
 from quotas.models import AccessToken, User
 
@@ -34,6 +34,7 @@ def settings_page(
     form: SettingsForm | None = None,
     token_form: TokenForm | None = None,
     key_form: SshKeyForm | None = None,
+    secret_form: SecretForm | None = None,
     made: str = "",
     status: int = 200,
 ) -> HttpResponse:
@@ -44,6 +45,8 @@ def settings_page(
         "tokens": AccessToken.objects.filter(user=request.user, revoked_at=None),
         "made": made,
         "key_form": key_form or SshKeyForm(),
+        "secret_form": secret_form or SecretForm(),
+        "secrets": PersonalSecret.objects.filter(owner=request.user).order_by("name"),
         "ssh_keys": SshKey.objects.filter(user=request.user).select_related("job"),
     }
     return page(request, "console/settings.html", context, status=status)

@@ -50,6 +50,9 @@ _CONTENT: Final[Mapping[str, tuple[str, ...]]] = {
     "more_problems": (_("There are %(count)s more problems."),),
     "unknown_dialect": (_("This is no kind of job file that is known here. Known are: %(known)s."),),
     "ambiguous_dialect": (_("This may be %(candidates)s: choose which it is."),),
+    "no_own_secret": (
+        _("There is no value for $SECRET:%(name)s: save a secret %(name)s in Settings, or write the value."),
+    ),
     "no_such_place": (_("There is no %(place)s “%(name)s” that you may use."),),
     "over_public_ceiling": (
         _(

@@ -16,6 +16,7 @@ from jobs.dialects.base import Fix, Refused
 from jobs.dialects.formats import FORMATS
 from jobs.messages import dialect_label, why_message
 from jobs.views.conversion import conversion
+from jobs.views.drafts import origin
 from jobs.views.files import file_name
 from jobs.views.findings import examine, problems_of
 from jobs.views.http import SignedIn, signed_in
@@ -31,7 +32,7 @@ def check(request: SignedIn) -> HttpResponseBase:
     text, dialect = _text(request), _dialect(request)
     if dialect not in (None, *dialects.NAMES):
         return JsonResponse({"problems": []}, status=400)
-    found = examine(text, dialect)
+    found = examine(request.user, text, dialect, origin(request))
     candidates = [] if dialect else dialects.detect(text)
     why = next((each.why for each in candidates if each.name == found.dialect), "")
     ambiguous = any(problem.code == "ambiguous_dialect" for problem in found.problems)

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from jobs import dialects, services
+from jobs import dialects, ownsecrets, services
 from jobs.dialects.base import Note, Parsed, Problem, Refused
 from jobs.dialects.checking import check
 from jobs.messages.findings import Finding, of_note, of_problem
+from jobs.models import Job
 from jobs.spec import JobSpec
+from quotas.models import User
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,8 +34,8 @@ class Findings:
     spec: JobSpec | None = None
 
 
-def examine(text: str, dialect: str | None = None) -> Findings:
-    """Read `text` and say everything there is to say; never raises."""
+def examine(user: User, text: str, dialect: str | None = None, origin: Job | None = None) -> Findings:
+    """Read `text`, made from `origin`, and say everything there is to say to `user`; never raises."""
     found = check(text, dialect)
     if found.parsed is None or found.dialect is None:
         return Findings(found.dialect or "", problems=problems_of(text, found.problems))
@@ -41,8 +43,10 @@ def examine(text: str, dialect: str | None = None) -> Findings:
         mended = services.mended(text, found.parsed, found.dialect)[1]
     except Refused as refused:
         return Findings(found.dialect, problems=problems_of(text, refused.problems))
+    wrong = problems_of(text, ownsecrets.problems(user, text, found.dialect, found.parsed, origin))
     notes = tuple(of_note(note) for note in found.notes)
-    return Findings(found.dialect, notes=notes, mends=_mends(found.parsed, mended), spec=mended.spec)
+    spec = None if wrong else mended.spec
+    return Findings(found.dialect, wrong, notes, _mends(found.parsed, mended), spec)
 
 
 def problems_of(text: str, problems: Iterable[Problem]) -> tuple[Finding, ...]:

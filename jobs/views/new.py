@@ -65,7 +65,10 @@ def _begun(request: SignedIn) -> HttpResponse:
         "place": start.place or request.GET.get("place", ""),
     }
     form = SubmitForm(request.user, initial=initial)
-    findings = examine(start.text, start.dialect or None) if start.text.strip() else Findings()
+    findings = Findings()
+    if start.text.strip():
+        before = Job.objects.visible_to(request.user).filter(public_id=start.origin or "-").first()
+        findings = examine(request.user, start.text, start.dialect or None, before)
     kept = drafts.Kept(start.draft) if start.draft else None
     return _page(request, form, start.text, findings, kept=kept, version=start.version, cursor=start.cursor)
 
@@ -137,7 +140,7 @@ def _sent(request: SignedIn) -> HttpResponseBase:
     if wanted == "save":
         return _saved(request, form, text)
     if wanted == "check" or not valid:
-        findings = examine(text, form.chosen_dialect())
+        findings = examine(request.user, text, form.chosen_dialect(), origin(request))
         return _page(request, form, text, findings, status=200 if valid else 422)
     return _submitted(request, form, text)
 
@@ -155,18 +158,18 @@ def _submitted(request: SignedIn, form: SubmitForm, text: str) -> HttpResponseBa
             origin=origin(request),
         )
     except Refused as refused:
-        found = examine(text, form.chosen_dialect())
+        found = examine(request.user, text, form.chosen_dialect(), origin(request))
         problems = found.problems or problems_of(text, refused.problems)
         findings = Findings(found.dialect, problems, found.notes, found.mends)
         return _page(request, form, text, findings, kept=_kept(request, text), status=422)
     except services.Conflict:
-        found = examine(text, form.chosen_dialect())
+        found = examine(request.user, text, form.chosen_dialect(), origin(request))
         _tell_of_the_first(request, key)
         return _page(request, _rekeyed(request, form), text, found, kept=_kept(request, text), status=409)
     except Error as error:
         if not outage.is_outage(error):
             raise
-        found = examine(text, form.chosen_dialect())
+        found = examine(request.user, text, form.chosen_dialect(), origin(request))
         notes.error(request, _("The database is busy or away, and nothing was submitted. Submit again."))
         return _page(request, form, text, found, status=503)
     drafts.done(user, request.POST.get("draft", ""), typed(request.POST))
@@ -178,7 +181,13 @@ def _submitted(request: SignedIn, form: SubmitForm, text: str) -> HttpResponseBa
 def _saved(request: SignedIn, form: SubmitForm, text: str) -> HttpResponseBase:
     kept = _kept(request, text)
     if kept is None or kept.beside:
-        return _page(request, form, text, examine(text, form.chosen_dialect()), kept=kept)
+        return _page(
+            request,
+            form,
+            text,
+            examine(request.user, text, form.chosen_dialect(), origin(request)),
+            kept=kept,
+        )
     notes.success(request, _("Saved as a draft."))
     return redirect(address_of(kept.draft))
 

@@ -148,7 +148,7 @@ def _started(request: SignedIn, form: TemplateForm, text: str) -> HttpResponseBa
             keep_original=True,
         )
     except Refused as refused:
-        found = examine(text, form.template.dialect)
+        found = examine(request.user, text, form.template.dialect)
         problems = found.problems or problems_of(text, refused.problems)
         return _page(request, form, text, Findings(found.dialect, problems), status=422)
     except services.Conflict:

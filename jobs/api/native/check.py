@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import cast
+
 from drf_spectacular.utils import extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -9,6 +11,7 @@ from rest_framework.response import Response
 from jobs.api.native import shapes
 from jobs.api.native.base import REFUSED, NativeView
 from jobs.views.findings import examine
+from quotas.models import User
 
 
 class Check(NativeView):
@@ -23,7 +26,8 @@ class Check(NativeView):
         """Every problem and note, with its place and, where there is one, a fix."""
         shape = shapes.FileShape(data=request.data)
         shape.is_valid(raise_exception=True)
-        found = examine(shape.validated_data["file"], shape.validated_data["dialect"])
+        user = cast("User", request.user)
+        found = examine(user, shape.validated_data["file"], shape.validated_data["dialect"])
         return Response(
             {
                 "dialect": found.dialect or None,

@@ -1,0 +1,50 @@
+"""A person's own secrets: saved once, listed by name in the settings, thrown away."""
+
+from __future__ import annotations
+
+from django.contrib import messages as notes
+from django.http import Http404, HttpResponseBase
+from django.shortcuts import redirect
+from django.utils.translation import gettext as _
+from django.views.decorators.debug import sensitive_post_parameters
+from django.views.decorators.http import require_POST
+
+from console.forms import SecretForm
+from console.views.settings import settings_page
+from jobs import ownsecrets
+from jobs.views.http import SignedIn, signed_in
+
+
+@sensitive_post_parameters("value")
+@require_POST
+@signed_in
+def keep_secret(request: SignedIn) -> HttpResponseBase:
+    """Save a secret, in place of an earlier one of that name."""
+    form = SecretForm(request.POST)
+    if form.is_valid():
+        name, value = form.cleaned_data["name"], form.cleaned_data["value"].replace("\r\n", "\n")
+        try:
+            new = ownsecrets.keep(request.user, name, value)
+        except ownsecrets.TooMany:
+            form.add_error(
+                "name", _("You have %(most)s secrets; remove one first.") % {"most": ownsecrets.MOST}
+            )
+        else:
+            told = (
+                _("The secret %(name)s was saved.")
+                if new
+                else _("The secret %(name)s has its new value; jobs that start from now on get it.")
+            )
+            notes.success(request, told % {"name": name})
+            return redirect("settings")
+    return settings_page(request, secret_form=form, status=422)
+
+
+@require_POST
+@signed_in
+def remove_secret(request: SignedIn, pk: int) -> HttpResponseBase:
+    """Throw a secret away; jobs that have it already keep what they have."""
+    if not ownsecrets.remove(request.user, pk):
+        raise Http404
+    notes.success(request, _("The secret was removed; jobs that name it are refused from now on."))
+    return redirect("settings")
