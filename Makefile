@@ -5,13 +5,16 @@ BIN := .venv/bin
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help run demo test lint format bench fuzz screenshots messages lock clean
+.PHONY: help run ldap demo test lint format bench fuzz screenshots messages lock clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
 run: .venv/runtime ## Start the console at http://127.0.0.1:8000 (PORT=8001 for another port); Ctrl-C ends it
 	@exec $(BIN)/python -m console.run
+
+ldap: .venv/runtime ## Add what signing in by LDAP needs; takes a C compiler and the headers of OpenLDAP and SASL
+	@$(BIN)/python -m console.environment .venv requirements-ldap.lock
 
 demo: .venv/runtime ## Fill the console with workspaces, members, quotas and jobs in every state
 	@$(BIN)/python manage.py demo $(ARGS)
@@ -45,6 +48,7 @@ messages: .venv/dev ## Collect new strings for translators, and compile what the
 lock: .venv/dev ## Resolve pyproject.toml into the locked files (ARGS=--upgrade for newer versions)
 	@$(BIN)/uv pip compile $(LOCK) --group build --output-file requirements.lock $(ARGS)
 	@$(BIN)/uv pip compile $(LOCK) --group build --group dev --output-file requirements-dev.lock $(ARGS)
+	@$(BIN)/uv pip compile $(LOCK) --group build --extra ldap --output-file requirements-ldap.lock $(ARGS)
 
 COLLECT := --locale zh_Hans --locale ja --no-obsolete --no-location \
   --ignore '.venv/*' --ignore 'static/vendor/*' --ignore 'tests/*' --ignore 'var/*'

@@ -6,6 +6,7 @@
 import ipaddress
 import stat
 from collections.abc import Iterator, Sequence
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +17,12 @@ from django.core.checks import CheckMessage, Error, Warning, register  # noqa: A
 from django.db import DatabaseError
 
 from console import single
+from console.accounts import ldapconfig, providers
 from console.filesystem import network_filesystem
 from console.keys import INSTALLATION_LENGTH
 from console.run.broker import find_server
 from console.servers import SQLITE
+from quotas.models import User
 
 SHORTEST_SECRET = 50
 MOST_SQLITE_WRITERS = 4
@@ -138,6 +141,42 @@ def check_broker_answers(**kwargs: Any) -> list[CheckMessage]:
     except (OSError, redis.RedisError) as problem:
         return [Warning(f"Redis does not answer: {problem}", hint="Look at REDIS_URL.", id="console.W004")]
     return []
+
+
+@register("console")
+def check_signing_in(**kwargs: Any) -> list[CheckMessage]:
+    """Directory and providers are what the settings say, and somebody can always get in."""
+    hint = "docs/signing-in.md has examples."
+    found: list[CheckMessage] = [Error(fault, hint=hint, id="console.E011") for fault in providers.faults()]
+    if settings.CONSOLE_LDAP:
+        try:
+            ldapconfig.config()
+        except ldapconfig.BadDirectory as bad:
+            found.append(Error(str(bad), hint=hint, id="console.E012"))
+        if not (find_spec("ldap") and find_spec("django_auth_ldap")):
+            install = "`make ldap` installs it; docs/signing-in.md says what that takes."
+            found.append(
+                Error("CONSOLE_LDAP is set, but there is no LDAP library.", hint=install, id="console.E013")
+            )
+    local = settings.CONSOLE_LOCAL_SIGN_IN == "everybody"
+    if not local and not settings.CONSOLE_LDAP and not settings.CONSOLE_OIDC:
+        way = "Configure a provider or a directory, or unset CONSOLE_LOCAL_SIGN_IN."
+        found.append(Error("Nobody could sign in but break-glass accounts.", hint=way, id="console.E014"))
+    return found
+
+
+@register("console")
+def check_break_glass(*, databases: Sequence[str] | None = None, **kwargs: Any) -> list[CheckMessage]:
+    """Where passwords are not for everybody, somebody has one for the day when the provider is away."""
+    if not databases or settings.CONSOLE_LOCAL_SIGN_IN == "everybody":
+        return []
+    try:
+        if any(user.has_usable_password() for user in User.objects.filter(break_glass=True, is_active=True)):
+            return []
+    except DatabaseError:  # no tables yet
+        return []
+    hint = "Give a superuser a password and tick “break-glass account” in the admin."
+    return [Warning("There is no break-glass account.", hint=hint, id="console.W005")]
 
 
 def _open_to_others(path: Path) -> bool:

@@ -200,7 +200,7 @@ CONSOLE_SECOND_FACTOR = env.choice(
 AUTHENTICATION_BACKENDS = [
     "axes.backends.AxesStandaloneBackend",
     "console.accounts.backends.LocalBackend",
-    *(["console.accounts.ldap.Directory"] if CONSOLE_LDAP else []),
+    *(["console.accounts.directory.Directory"] if CONSOLE_LDAP else []),
 ]
 
 ACCOUNT_ADAPTER = "console.accounts.adapter.AccountAdapter"
@@ -471,10 +471,10 @@ NOTICES_SECONDS = env.seconds(
 )
 
 
-def _every(seconds: float, task: str, queue: str = "control") -> dict[str, Any]:
+def _every(seconds: float, task: str, queue: str = "control", *, of: str = "jobs") -> dict[str, Any]:
     """A beat entry; one that no worker took for a long while expires, so that a stalled queue stays short."""
     return {
-        "task": f"jobs.tasks.{task}",
+        "task": f"{of}.tasks.{task}",
         "schedule": seconds,
         "options": {"expires": max(30.0, 5 * seconds), "queue": queue},
     }
@@ -486,6 +486,16 @@ CELERY_BEAT_SCHEDULE: dict[str, dict[str, Any]] = {
     "logs": _every(TIDY_SECONDS, "sweep_logs", "logs"),
     "notices": _every(NOTICES_SECONDS, "notices", "notices"),
     "usage": _every(USAGE_SECONDS, "roll_up", "logs"),
+    **(
+        {"directory": _every(CONSOLE_LDAP_SECONDS, "ask_directory", "logs", of="console")}
+        if CONSOLE_LDAP
+        else {}
+    ),
+    **(
+        {"providers": _every(CONSOLE_OIDC_SECONDS, "ask_providers", "logs", of="console")}
+        if CONSOLE_OIDC
+        else {}
+    ),
     "audit": _every(3600, "tidy_audit", "logs"),
     "measures": _every(CONSOLE_MEASURE_SECONDS, "sweep_measures", "logs"),
 }
