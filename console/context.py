@@ -61,10 +61,17 @@ def navigation(request: HttpRequest) -> list[dict[str, Any]]:
 
 SECTIONS = {
     "job": "jobs",
+SECTIONS = {
+    "job": "jobs",
     "job_opening": "jobs",
     "start_template": "start",
     "token_new": "settings",
-    "sign_in_settings": "settings",
+    "channels": "settings",
+    "channel": "settings",
+    "channel_new": "settings",
+    "workspace_channels": "settings",
+    "workspace_channel_new": "settings",
+}
 }
 """Pages that stand under another one in the navigation."""
 

@@ -1,5 +1,6 @@
 """What DATABASE_URL, REDIS_URL and CONSOLE_MAIL mean."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -117,6 +118,8 @@ def mail(url: str) -> Mail:
         raise EnvError("CONSOLE_MAIL cannot be read.") from problem
     if parts.scheme not in _MAIL_PORTS or not parts.hostname:
         raise EnvError("CONSOLE_MAIL must be smtp://host:587, smtps://host:465 or smtp+plain://host:25.")
+    if parts.password and parts.scheme == "smtp+plain":
+        raise EnvError("CONSOLE_MAIL would send its password unencrypted: use smtp:// or smtps://.")
     return Mail(
         backend="django.core.mail.backends.smtp.EmailBackend",
         host=parts.hostname,
@@ -126,3 +129,9 @@ def mail(url: str) -> Mail:
         starttls=parts.scheme == "smtp",
         tls=parts.scheme == "smtps",
     )
+
+
+def address(hosts: Sequence[str], port: int, *, tls: bool) -> str:
+    """Where people find the console when nobody says so: the first of its names that is one."""
+    host = next((each for each in hosts if each != "*" and not each.startswith(".")), "localhost")
+    return f"https://{host}" if tls else f"http://{host}:{port}"

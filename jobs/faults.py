@@ -24,6 +24,8 @@ POINTS: Final = (
     "stop.after_engine",
     "observe.before_apply",
     "observe.before_commit",
+    "notice.before_send",
+    "notice.after_send",
     "seal.before_stream",
     "seal.after_stream",
     "local.before_lock",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from celery import shared_task
 
 from jobs import idle, queue, reconcile, tidy
-from jobs.notices import routing
+from jobs.notices import packing, routing, sending, watching
 from quotas import books, trail, usage
 from quotas.models import Cluster
 
@@ -57,6 +57,16 @@ def notices() -> None:
     """Tell people what there is to tell."""
     queue.notices_answered()
     routing.route()
+    packing.pack()
+    sending.send()
+
+
+@shared_task
+def watch_notices() -> None:
+    """Look for jobs that wait for long and quotas that are nearly used, and forget what is old."""
+    watching.waits()
+    watching.quotas()
+    sending.forget()
 
 
 @shared_task

@@ -6,6 +6,7 @@ from django.urls import path
 
 from jobs.views import (
     actions,
+    channels,
     check,
     connect,
     drafts,
@@ -23,6 +24,7 @@ from jobs.views import (
     quotas,
     start,
     terminal,
+    tickets,
 )
 
 urlpatterns = [
@@ -63,6 +65,24 @@ urlpatterns = [
     path("notices/", notices.notices, name="notices"),
     path("notices/bell", notices.bell, name="notices_bell"),
     path("notices/read", notices.mark_read, name="notices_read"),
+    path("notices/confirm/<str:ticket>", tickets.confirm, name="channel_confirm"),
+    path("notices/stop/<str:ticket>", tickets.unsubscribe, name="unsubscribe"),
+    path("settings/notifications", channels.channels, name="channels"),
+    path("settings/notifications/new/<slug:kind>", channels.new, name="channel_new"),
+    path("settings/notifications/<int:pk>", channels.channel, name="channel"),
+    path("settings/notifications/<int:pk>/test", channels.test, name="channel_test"),
+    path("settings/notifications/<int:pk>/switch", channels.switch, name="channel_switch"),
+    path("settings/notifications/<int:pk>/secret", channels.rotate, name="channel_rotate"),
+    path("settings/notifications/<int:pk>/remove", channels.remove, name="channel_remove"),
+    path("settings/notifications/<int:pk>/rules", channels.rule_new, name="rule_new"),
+    path("settings/notifications/rules/<int:pk>/remove", channels.rule_remove, name="rule_remove"),
+    path("settings/notifications/sent/<uuid:public_id>/again", channels.again, name="delivery_again"),
+    path("workspaces/<slug:slug>/notifications", channels.workspace_channels, name="workspace_channels"),
+    path(
+        "workspaces/<slug:slug>/notifications/new/<slug:kind>",
+        channels.workspace_new,
+        name="workspace_channel_new",
+    ),
     path("nodes/", nodes.nodes, name="nodes"),
     path("quotas/", quotas.quotas, name="quotas"),
 ]

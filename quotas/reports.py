@@ -7,7 +7,9 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from django.db.models import Count, Sum
+from django.utils import timezone
 
+from quotas import usage
 from quotas.access import Visitor, workspaces_of
 from quotas.amounts import Amounts, total
 from quotas.models import Cluster, Node, Quota, Reservation, UsageHour, User
@@ -126,7 +128,29 @@ def quotas_of(user: Visitor) -> list[QuotaUse]:
     """The quotas of the person's workspaces and what is held in each and below it; three queries."""
     rows = Quota.objects.filter(workspace__in=workspaces_of(user), cluster__enabled=True)
     rows = rows.select_related("workspace", "cluster").order_by("workspace__name", "name")
-    uses = {quota.pk: QuotaUse(quota) for quota in rows[:MOST_QUOTAS]}
+    return _uses(rows[:MOST_QUOTAS])
+
+
+def shares() -> Iterator[tuple[Quota, int, str]]:
+    """Of each quota with ceilings, how much of the fullest one is held, in percent, and of what it is one."""
+    rows = list(Quota.objects.filter(cluster__enabled=True).select_related("workspace", "cluster"))
+    now = timezone.now()
+    for use in _uses(rows):
+        quota = use.quota
+        found = [(bar.held, bar.limit, bar.kind) for bar in use.bars]
+        found.append((use.holders, quota.most_jobs, "jobs"))
+        if quota.gpu_hours:
+            start = usage.period_start(quota.period, now)
+            spent = sum(usage.gpu_seconds(below(rows, quota), start, now).values())
+            found.append((spent, 3600 * quota.gpu_hours, "gpu_hours"))
+        parts = [(100 * held // limit, kind) for held, limit, kind in found if limit]
+        if parts:
+            percent, kind = max(parts)
+            yield quota, percent, kind
+
+
+def _uses(rows: Iterable[Quota]) -> list[QuotaUse]:
+    uses = {quota.pk: QuotaUse(quota) for quota in rows}
     clusters = {use.quota.cluster_id for use in uses.values()}
     above = dict(Quota.objects.filter(cluster__in=clusters).values_list("pk", "parent_id"))
     held = Reservation.objects.filter(cluster__in=clusters, active=True)

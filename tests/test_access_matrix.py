@@ -17,8 +17,22 @@ from django.db import transaction
 from django.test import Client
 from django.urls import URLPattern, URLResolver, get_resolver, reverse
 
-from jobs.models import Draft, Endpoint, Entry, Job, PersonalSecret, SshKey, Task, Visibility
+from jobs.models import (
+    Channel,
+    Delivery,
+    Draft,
+    Endpoint,
+    Entry,
+    Job,
+    PersonalSecret,
+    Rule,
+    SshKey,
+    Task,
+    Visibility,
+)
+from jobs.notices import composing
 from jobs.states import State
+from quotas import encryption
 from quotas.models import AccessToken, Role, SignIn, User
 from tests.factories import (
     make_cluster,
@@ -44,6 +58,7 @@ class Audience(Enum):
     CONTROLLERS = "the owner and the workspace's admins"
     MINE = "the owner of the draft or token alone"
     KEEPERS = "admins of a workspace"
+    ITS_KEEPERS = "admins of that workspace"
     STAFF = "the console's admins"
 
 
@@ -55,7 +70,7 @@ E, S, L, R, C, M = (
     Audience.CONTROLLERS,
     Audience.MINE,
 )
-K = Audience.KEEPERS
+K, W = Audience.KEEPERS, Audience.ITS_KEEPERS
 
 ADDRESSES: dict[str, tuple[str, Audience]] = {
     "livez": ("get", E),
@@ -139,6 +154,20 @@ ADDRESSES: dict[str, tuple[str, Audience]] = {
     "notices": ("get", S),
     "notices_bell": ("get", S),
     "notices_read": ("post", S),
+    "channel_confirm": ("get", E),
+    "unsubscribe": ("get", E),
+    "channels": ("get", S),
+    "channel_new": ("get", S),
+    "channel": ("get", M),
+    "channel_test": ("post", M),
+    "channel_switch": ("post", M),
+    "channel_rotate": ("post", M),
+    "channel_remove": ("post", M),
+    "rule_new": ("post", M),
+    "rule_remove": ("post", M),
+    "delivery_again": ("post", M),
+    "workspace_channels": ("get", W),
+    "workspace_channel_new": ("get", W),
     "nodes": ("get", S),
     "quotas": ("get", S),
     "api_jobs": ("get", S),
@@ -210,6 +239,7 @@ LET_IN: dict[Audience, frozenset[str]] = {
     Audience.CONTROLLERS: frozenset({"owner", "manager", "admin"}),
     Audience.MINE: frozenset({"owner"}),
     Audience.KEEPERS: frozenset({"manager", "admin"}),
+    Audience.ITS_KEEPERS: frozenset({"manager", "admin"}),
 }
 
 
@@ -240,6 +270,27 @@ class World:
             client.force_login(self.users[who])
         return client
 
+    def channel(self) -> Channel:
+        address = encryption.encrypt('{"url": "https://example.com/hook", "secret": "x"}')
+        columns = {"ciphertext": address, "verified_at": "2026-01-01T00:00:00Z"}
+        return Channel.objects.get_or_create(person=self.users["owner"], kind="webhook", defaults=columns)[0]
+
+    def of_notices(self, name: str) -> list[dict[str, Any]]:
+        """The arguments of an address about notifications; none for any other."""
+        if name in {"channel_confirm", "unsubscribe"}:
+            purpose = "on" if name == "channel_confirm" else "off"
+            return [{"ticket": composing.ticket(self.channel(), purpose)}]
+        if name == "rule_remove":
+            return [{"pk": Rule.objects.get_or_create(channel=self.channel())[0].pk}]
+        if name == "delivery_again":
+            return [{"public_id": Delivery.objects.get_or_create(channel=self.channel())[0].public_id}]
+        if name.startswith("workspace_channel"):
+            slug = self.job.workspace.slug
+            return [{"slug": slug}, {"slug": slug, "kind": "webhook"}]
+        if name == "rule_new" or (name.startswith("channel") and name != "channels"):
+            return [{"pk": self.channel().pk}, {"kind": "webhook"}]
+        return []
+
     def address(self, name: str) -> str:
         candidates: list[dict[str, Any]] = [
             {},
@@ -249,6 +300,7 @@ class World:
         ]
         if (own := self._own(name)) is not None:
             candidates = [own]
+        candidates = self.of_notices(name) or candidates
         for kwargs in candidates:
             try:
                 return reverse(name, kwargs=kwargs)

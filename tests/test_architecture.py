@@ -16,8 +16,8 @@ LAYERS = (
     {"jobtemplates"},
     {"backends"},
     {"models"},
-    {"bus", "queue", "outage"},
-    {"messages", "notices", "ownsecrets", "transitions", "logs", "logscan", "retries", "waiting"},
+    {"bus", "queue", "outage", "egress"},
+    {"messages", "notices", "ownsecrets", "transitions", "logs", "logscan", "retries", "tail", "waiting"},
     {
         "services",
         "drafts",

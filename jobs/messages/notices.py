@@ -72,12 +72,13 @@ _TEXTS: Final[Mapping[str, tuple[str, ...]]] = {
 }
 
 _RESOURCES: Final[Mapping[str, str]] = {
-    "cpu": _("CPU cores"),
-    "memory": _("memory"),
+    "cpu_milli": _("CPU cores"),
+    "memory_mib": _("memory"),
     "gpu": _("GPUs"),
     "jobs": _("the number of jobs"),
     "gpu_hours": _("GPU-hours"),
 }
+_OF_TYPE: Final = _("%(type)s GPUs")
 
 
 def notice_told(kind: str, params: Params) -> Told:
@@ -110,6 +111,6 @@ def _in_words(params: Params) -> dict[str, object]:
         words["failed_tasks"], words["total"] = failed, amounts.tasks(total)
     if isinstance(until := params.get("until"), str) and until:
         words["moment"] = amounts.moment(until)
-    if (resource := params.get("resource")) in _RESOURCES:
-        words["resource_name"] = say((_RESOURCES[str(resource)],), {})
+    if resource := str(params.get("resource") or ""):
+        words["resource_name"] = say((_RESOURCES.get(resource, _OF_TYPE),), {"type": resource})
     return words

@@ -86,7 +86,9 @@ def page_rule(person: User) -> Rule:
 
 
 def _rules() -> Any:
-    ready = Rule.objects.filter(channel__off="", channel__verified_at__isnull=False)
+    """Those that are in force; for a channel that failed it is kept until somebody has mended it."""
+    kept = ("", Channel.Off.FAILED)
+    ready = Rule.objects.filter(channel__off__in=kept, channel__verified_at__isnull=False)
     return ready.select_related("channel__person").order_by("id")
 
 

@@ -9,12 +9,12 @@ from django.http import HttpResponseBase
 from django.urls import reverse
 from django.views.decorators.http import require_safe
 
-from jobs import bus
+from jobs import bus, tail
 from jobs.dialects.formats import FORMATS
 from jobs.forms import dialect_choices, new_key
 from jobs.models import Attempt, Event, Idleness, Job, JobFile
 from jobs.states import State
-from jobs.views import metrics, replicas, tail, waiting
+from jobs.views import metrics, replicas, waiting
 from jobs.views.access import find_job
 from jobs.views.connect import connect
 from jobs.views.files import file_name

@@ -6,9 +6,10 @@ import pytest
 import redis
 
 from console.env import EnvError
-from console.servers import celery_broker, database, private_redis
+from console.servers import Mail, address, celery_broker, database, mail, private_redis
 
 HOME = Path("/srv/console")
+SMTP = "django.core.mail.backends.smtp.EmailBackend"
 
 
 def test_postgresql_by_host_with_escaped_parts_and_options() -> None:
@@ -70,3 +71,39 @@ def test_the_private_server_is_found_under_any_path_and_password() -> None:
     url = private_redis(home, password)
     options = redis.ConnectionPool.from_url(url).connection_kwargs
     assert (options["path"], options["password"]) == ("/srv/a folder/run/redis.sock", password)
+
+
+@pytest.mark.parametrize(
+    ("url", "meant"),
+    [
+        ("", Mail()),
+        ("smtp://mail.example", Mail(SMTP, "mail.example", 587, starttls=True)),
+        ("smtps://me:p%40ss@mail.example:4465", Mail(SMTP, "mail.example", 4465, "me", "p@ss", tls=True)),
+        ("smtp+plain://127.0.0.1:2525", Mail(SMTP, "127.0.0.1", 2525)),
+    ],
+)
+def test_the_server_that_takes_mail(url: str, meant: Mail) -> None:
+    assert mail(url) == meant
+
+
+@pytest.mark.parametrize("url", ["mail.example", "http://mail.example", "smtp://", "smtp://a:b"])
+def test_other_mail_servers_are_refused(url: str) -> None:
+    with pytest.raises(EnvError, match="CONSOLE_MAIL"):
+        mail(url)
+
+
+def test_a_password_never_goes_over_a_plain_connection() -> None:
+    with pytest.raises(EnvError, match="unencrypted"):
+        mail("smtp+plain://me:secret@mail.example")
+
+
+@pytest.mark.parametrize(
+    ("hosts", "tls", "meant"),
+    [
+        (["localhost"], False, "http://localhost:8000"),
+        (["*", ".example.org", "console.example.org"], True, "https://console.example.org"),
+        (["*"], False, "http://localhost:8000"),
+    ],
+)
+def test_where_people_find_the_console(hosts: list[str], tls: bool, meant: str) -> None:
+    assert address(hosts, 8000, tls=tls) == meant

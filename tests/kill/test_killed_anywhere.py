@@ -31,12 +31,14 @@ STOPPED_JOBS = ("stop.", "local.stop_written", "supervisor.ordered")
 OTHER_JOBS = (
     "supervisor.warned",
     "supervisor.decided",
+    "notice.before_send",
+    "notice.after_send",
     "wrapper.copied",
     "wrapper.fetched",
     "wrapper.installed",
 )
 """Passed by jobs with a time limit, of several replicas, or with code and packages: the local backend's
-test_killed.py has them.
+test_killed.py has them; those of notices need a channel, and test_notices_killed.py has it.
 """
 
 TREE_ENDS = ("wrapper.claimed", "wrapper.running", "wrapper.ended")

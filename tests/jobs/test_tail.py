@@ -6,7 +6,7 @@ import pytest
 
 from jobs.models import LogStream
 from jobs.states import State
-from jobs.views.tail import LONGEST_LINE, last_lines, plain
+from jobs.tail import LONGEST_LINE, last_lines, plain
 from tests.factories import make_job
 from tests.jobs.views.conftest import write_log
 
