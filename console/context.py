@@ -61,8 +61,6 @@ def navigation(request: HttpRequest) -> list[dict[str, Any]]:
 
 SECTIONS = {
     "job": "jobs",
-SECTIONS = {
-    "job": "jobs",
     "job_opening": "jobs",
     "start_template": "start",
     "token_new": "settings",
@@ -71,7 +69,6 @@ SECTIONS = {
     "channel_new": "settings",
     "workspace_channels": "settings",
     "workspace_channel_new": "settings",
-}
 }
 """Pages that stand under another one in the navigation."""
 

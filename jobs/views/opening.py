@@ -13,10 +13,10 @@ from django.utils.translation import gettext as _
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_safe
 
-from jobs import bus, entries
+from jobs import bus, entries, tail
 from jobs.models import Attempt, Endpoint, Job, JobFile, Task
 from jobs.states import State, TaskState
-from jobs.views import replicas, tail, waiting
+from jobs.views import replicas, waiting
 from jobs.views.access import find_job
 from jobs.views.http import SignedIn, live, page, signed_in
 from quotas.access import Verb, can

@@ -19,7 +19,7 @@ from pytest_django import Settings
 
 from jobs import transitions
 from jobs.models import Channel, Delivery, Job, Rule
-from jobs.notices import channels, packing, routing, sending
+from jobs.notices import channels, composing, packing, routing, sending
 from jobs.notices.kinds import CHOICES
 from jobs.states import Reason, ReasonCode, State
 from tests.factories import attempt_of, make_job
@@ -203,14 +203,14 @@ def test_an_address_is_confirmed_before_it_hears_anything(people: People, post: 
 def test_a_link_that_was_made_up_or_is_for_something_else_is_no_good(inbox: Channel, name: str) -> None:
     path = {"channel_confirm": "/notices/confirm/", "unsubscribe": "/notices/stop/"}[name]
     other = {"channel_confirm": "off", "unsubscribe": "on"}[name]
-    for ticket in ("x", "a:b:c", channels.composing.ticket(inbox, other)):
+    for ticket in ("x", "a:b:c", composing.ticket(inbox, other)):
         for method in ("get", "post"):
             assert getattr(Client(), method)(path + ticket).status_code == 404
     assert Channel.objects.get(pk=inbox.pk).off == ""
 
 
 def test_a_link_is_good_for_the_address_it_was_sent_to_alone(inbox: Channel) -> None:
-    ticket = channels.composing.ticket(inbox, "off")
+    ticket = composing.ticket(inbox, "off")
     Channel.objects.filter(pk=inbox.pk).update(shown="somebody@else.example")
     assert Client().post(f"/notices/stop/{ticket}").status_code == 404
 

@@ -17,6 +17,7 @@ from pytest_django import Settings
 from jobs import transitions
 from jobs.models import Channel, Delivery, DeliveryItem, Job, JobSecret, Notice, Occasion, Rule
 from jobs.notices import Kind, channels, composing, packing, routing, sending, tell
+from jobs.notices.carriers.outcome import Outcome
 from jobs.notices.kinds import CHOICES
 from jobs.states import Reason, ReasonCode, State, TaskState
 from quotas.models import Membership
@@ -67,8 +68,8 @@ def due_now() -> None:
     Delivery.objects.update(due_at=timezone.now() - timedelta(seconds=1))
 
 
-def answering(status: int, _came: Came, **headers: str) -> tuple[int, dict[str, str], bytes]:
-    return status, headers, b""
+def answering(status: int, _came: Came) -> tuple[int, dict[str, str], bytes]:
+    return status, {}, b""
 
 
 def events(came: Came) -> list[dict[str, Any]]:
@@ -195,7 +196,7 @@ def test_trouble_over_there_is_tried_again_under_the_same_id(
 
 
 def test_a_pause_that_is_asked_for_is_kept(people: People, hook: Channel, receiver: Receiver) -> None:
-    receiver.reply = partial(answering, 429, **{"Retry-After": "600"})
+    receiver.reply = lambda _came: (429, {"Retry-After": "600"}, b"")
     fail(people)
     work()
     assert Delivery.objects.get().due_at - timezone.now() > timedelta(seconds=590)
@@ -293,7 +294,7 @@ def test_whose_lease_is_over_changes_nothing_any_more(
     assert late is not None
     Delivery.objects.update(lease_until=timezone.now() - timedelta(seconds=1))
     sending.send()
-    sending._apply(late, sending.Outcome(500, "trouble", again=True))
+    sending._apply(late, Outcome(500, "trouble", again=True))
     assert Delivery.objects.get().state == Delivery.State.SENT
 
 
