@@ -264,7 +264,7 @@ def test_apprises_services_reach_the_network_by_the_one_name_that_is_bound_here(
     """Read from their source: an update that finds another way out fails here."""
     other_ways = {"socket", "http", "urllib", "urllib3", "httpx", "smtplib", "ssl", "subprocess", "asyncio"}
     for module in further.MODULES:
-        assert isinstance(module.requests, further._Requests)  # type: ignore[attr-defined]
+        assert isinstance(module.requests, further._Requests)
         for node in ast.walk(ast.parse(inspect.getsource(module))):
             if isinstance(node, ast.Import):
                 assert not other_ways & {alias.name.split(".")[0] for alias in node.names}
