@@ -10,6 +10,7 @@ from django.contrib.auth import REDIRECT_FIELD_NAME
 from django.contrib.auth.views import redirect_to_login
 from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse
+from django.template.response import TemplateResponse
 from django.templatetags.static import static
 from django.urls import URLPattern, path, reverse
 from django.utils.translation import gettext as _
@@ -42,14 +43,23 @@ class ConsoleAdminSite(Site):
 
     def extra_urls(self) -> list[URLPattern]:
         """Pages about the whole house, before those of single tables (unfold asks for them)."""
-        from console.administration import incidents, quota_tree  # noqa: PLC0415  # they need this site
+        from console.administration import day, incidents, quota_tree  # noqa: PLC0415  # they need this site
 
         return [
+            path("health/", self.admin_view(day.health_parts), name="health_parts"),
             path("tree/", self.admin_view(quota_tree.index), name="quota_trees"),
             path("tree/<slug:slug>/", self.admin_view(quota_tree.tree), name="quota_tree"),
             path("incidents/", self.admin_view(incidents.page), name="incidents"),
             path("incidents/<slug:name>", self.admin_view(incidents.act), name="incident"),
         ]
+
+    def index(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> TemplateResponse:
+        """The day, for the console's admins; the tables that they may see, for other staff."""
+        from console.administration import day  # noqa: PLC0415  # it needs this site
+
+        if isinstance(request.user, User) and administers(request.user):
+            return day.page(request)
+        return super().index(request, extra_context)
 
     def each_context(self, request: HttpRequest) -> dict[str, Any]:
         """Colours come from a style sheet of ours: unfold would write a style element into every page."""

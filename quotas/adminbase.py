@@ -30,6 +30,7 @@ class Uncounted(ModelAdmin[Any]):
     """A table that may grow without end: its pages are turned without counting all of it."""
 
     show_full_result_count = False
+    list_max_show_all = 0
     paginator = UncountedPaginator
 
 

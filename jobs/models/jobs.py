@@ -112,6 +112,7 @@ class Job(models.Model):
                 condition=~models.Q(state__in=["SUCCEEDED", "FAILED", "STOPPED"]),
                 name="jobs_unfinished",
             ),
+            models.Index(fields=("ended_at",), condition=models.Q(state="FAILED"), name="jobs_failed"),
         ]
 
     def __str__(self) -> str:
