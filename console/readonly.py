@@ -25,6 +25,9 @@ from quotas.models import ReadOnly
 SAFE: Final = frozenset({"GET", "HEAD", "OPTIONS", "TRACE"})
 CHANGES_NOTHING: Final = frozenset(
     {
+        *("livez", "readyz", "healthz", "metrics"),
+        *("account_login", "account_logout", "account_reauthenticate"),
+        *("mfa_authenticate", "mfa_reauthenticate"),
         *("login", "logout", "set_language", "set_theme", "banner_dismiss"),
         *("job_check", "job_mend", "job_convert", "api_check", "api_convert", "job_files_zip"),
     }
@@ -41,16 +44,17 @@ def read_only(get_response: Callable[[HttpRequest], Answer]) -> Callable[[HttpRe
     if iscoroutinefunction(get_response):
 
         async def asynchronous(request: HttpRequest) -> HttpResponseBase:
-            if request.method not in SAFE:
-                await request.auser()
-                if (refused := await sync_to_async(_refused)(request)) is not None:
+            if request.method not in SAFE and not _changes_nothing(request):
+                refused = await sync_to_async(_refused)(request)
+                if refused is not None:
                     return refused
             return await cast("Awaitable[HttpResponseBase]", get_response(request))
 
         return asynchronous
 
     def synchronous(request: HttpRequest) -> HttpResponseBase:
-        refused = _refused(request) if request.method not in SAFE else None
+        asks = request.method in SAFE or _changes_nothing(request)
+        refused = None if asks else _refused(request)
         return refused if refused is not None else cast("HttpResponseBase", get_response(request))
 
     return synchronous
@@ -71,7 +75,7 @@ def _refused(request: HttpRequest) -> HttpResponse | None:
 
 
 def _goes_on(request: HttpRequest) -> bool:
-    """Whether this changes nothing, is somebody who signs in, or an admin of the console."""
+    """Whether this is an admin of the console, or somebody who signs in."""
     token = bearer(request)
     if token:
         row = tokens.verify(token)
@@ -79,13 +83,17 @@ def _goes_on(request: HttpRequest) -> bool:
             return True
     elif administers(request.user):
         return True
-    try:
-        named = resolve(request.path_info)
-    except Resolver404:
-        return True  # there is nothing to change
     signs_in = not request.user.is_authenticated and "Authorization" not in request.headers
-    of_accounts = (named.url_name or "").startswith(("account_", "mfa_", "socialaccount_"))
-    return named.url_name in CHANGES_NOTHING or of_accounts or (signs_in and not _wants_json(request))
+    return signs_in and not _wants_json(request)
+
+
+def _changes_nothing(request: HttpRequest) -> bool:
+    """Whether nothing that others see changes by it; signing in, by whichever way, is such a thing."""
+    try:
+        name = resolve(request.path_info).url_name or ""
+    except Resolver404:
+        return True
+    return name in CHANGES_NOTHING
 
 
 def _wants_json(request: HttpRequest) -> bool:

@@ -12,6 +12,7 @@ from django.utils.translation import gettext_lazy as _
 from django.utils.translation import ngettext
 
 from jobs import bulk_acts, entries
+from jobs.messages import state_label
 from jobs.models import (
     Attempt,
     Draft,
@@ -29,9 +30,11 @@ from jobs.models import (
     SshKey,
     Task,
 )
+from jobs.states import FINAL, State
 from quotas import acts, bulk
 from quotas.access import administers
 from quotas.adminbase import MachineWritten, TabularInline, acting
+from quotas.models import User
 
 
 class AttemptInline(TabularInline[Attempt, Job]):
@@ -48,6 +51,24 @@ class AttemptInline(TabularInline[Attempt, Job]):
         return False
 
 
+class StateFilter(admin.SimpleListFilter):
+    """By state; for what has not ended, by the index of that."""
+
+    title = _("state")
+    parameter_name = "state__exact"
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
+        return [(state.value, state_label(state)) for state in State]
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Job]) -> QuerySet[Job]:
+        chosen = self.value()
+        if chosen is None or chosen not in {state.value for state in State}:
+            return queryset
+        if State(chosen) not in FINAL:
+            queryset = queryset.exclude(state__in=["SUCCEEDED", "FAILED", "STOPPED"])
+        return queryset.filter(state=chosen)
+
+
 @admin.register(Job)
 class JobAdmin(MachineWritten):
     """Jobs of everybody; what people may do with them, they do on the job's page."""
@@ -62,11 +83,24 @@ class JobAdmin(MachineWritten):
         "reason_code",
         "created_at",
     )
-    list_filter = ("state", "cluster", "workspace", "dialect")
+    list_filter = (StateFilter, "cluster", "workspace")
     list_select_related = ("owner", "workspace", "cluster")
-    search_fields = ("public_id__startswith", "name__startswith", "owner__username__exact")
+    search_fields = ("public_id__exact", "owner__username__exact")
+    search_help_text = _("A job's id, or the user name of its owner; names are searched on the page Jobs.")
     inlines = (AttemptInline,)
     actions = ("stop_jobs", "hold_jobs", "release_jobs", "prioritise_jobs", "move_jobs")
+
+    def get_search_results(
+        self, request: HttpRequest, queryset: QuerySet[Job], search_term: str
+    ) -> tuple[QuerySet[Job], bool]:
+        """One index after the other: together they would read the whole table."""
+        term = search_term.strip()
+        if not term:
+            return queryset, False
+        if Job.objects.filter(public_id=term).exists():
+            return queryset.filter(public_id=term), False
+        owner = User.objects.filter(username=term).first()
+        return (queryset.filter(owner=owner) if owner else queryset.none()), False
 
     def has_administer_permission(self, request: HttpRequest) -> bool:
         """Who acts on everybody's jobs."""

@@ -67,6 +67,9 @@ def pages(jobs: Mapping[str, str]) -> dict[str, str]:
         "settings": "/settings",
         "not-found": "/nowhere",
         "admin": "/admin/",
+        "admin-tree": "/admin/tree/local/",
+        "admin-incidents": "/admin/incidents/?open=freeze",
+        "admin-jobs": "/admin/jobs/job/",
     }
 
 

@@ -31,7 +31,7 @@ def shown(user: User | None) -> str:
 def test_a_banner_for_everybody_is_on_every_page(member: User) -> None:
     Banner.objects.create(text="Cake at noon", level="warn")
     assert "Cake at noon" in shown(member)
-    assert "Cake at noon" in shown(None)
+    assert "Cake at noon" in shown(None), "also before signing in"
 
 
 def test_a_banner_of_a_workspace_is_for_its_members(member: User) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from playwright.sync_api import Page, Request
+from playwright.sync_api import Page, Request, expect
 
 from tests.stack import Stack
 
@@ -11,6 +11,8 @@ pytestmark = pytest.mark.browser
 
 LOOKED_AT = (
     "/admin/",
+    "/admin/tree/local/",
+    "/admin/incidents/",
     "/admin/quotas/quota/",
     "/admin/quotas/quota/add/",
     "/admin/quotas/user/1/change/",
@@ -36,7 +38,58 @@ def test_the_admin_keeps_to_its_policy_and_loads_nothing_from_elsewhere(
     assert elsewhere == []
 
 
-def test_the_admins_own_scripts_work_under_its_policy(page: Page, stack: Stack) -> None:
-    page.goto("/admin/quotas/quota/")
-    page.get_by_text("Filters").click()
-    page.get_by_role("heading", name="Filters").or_(page.get_by_text("By cluster")).first.wait_for()
+def test_the_day_says_that_every_part_answers(page: Page, scenes: dict[str, str]) -> None:
+    page.goto("/admin/")
+    expect(page.get_by_role("heading", name="This machine")).to_be_visible()
+    expect(page.get_by_text("worker-control answers.")).to_be_visible()
+    page.get_by_role("link", name="The quota tree").first.click()
+    expect(page).to_have_url("/admin/tree/local/")
+
+
+def test_a_ceiling_is_lowered_by_whoever_has_seen_what_follows(page: Page, scenes: dict[str, str]) -> None:
+    page.goto("/admin/tree/local/")
+    jobs = page.get_by_label("Default: Jobs at a time")
+    jobs.fill("1")
+    page.get_by_role("button", name="What would it do?").click()
+    expect(page.get_by_text("what runs goes on to its end")).to_be_visible()
+    expect(page.get_by_role("link", name="running-job")).to_be_visible()
+    page.get_by_role("button", name="Save", exact=True).click()
+    expect(page.get_by_label("Lower below what is in use")).to_be_visible()  # it asks again
+    page.get_by_label("Lower below what is in use").check()
+    page.get_by_role("button", name="Save", exact=True).click()
+    expect(page.get_by_text("1 quota was changed.")).to_be_visible()
+    expect(jobs).to_have_value("1")
+    jobs.fill("")
+    page.get_by_role("button", name="What would it do?").click()
+    page.get_by_role("button", name="Save", exact=True).click()
+    expect(page.get_by_text("1 quota was changed.")).to_be_visible()
+
+
+def test_a_frozen_cluster_tells_those_who_wait(page: Page, scenes: dict[str, str]) -> None:
+    page.goto("/admin/incidents/")
+    page.locator("#freeze summary").click()
+    page.locator("#freeze-cluster").select_option(label="This machine")
+    page.locator("#freeze-why").fill("The switch is being replaced.")
+    page.locator("#freeze").get_by_role("button", name="What would follow?").click()
+    expect(page.get_by_text("Nothing more starts on This machine until it is let go.")).to_be_visible()
+    page.get_by_role("button", name="Freeze it").click()
+    expect(page.get_by_text("is frozen since")).to_be_visible()
+    page.goto(f"/jobs/{scenes['waiting']}/")
+    expect(page.get_by_text("The switch is being replaced.").first).to_be_visible(timeout=20_000)
+    page.goto("/admin/incidents/?open=unfreeze")
+    page.locator("#unfreeze-cluster").select_option(label="This machine")
+    page.locator("#unfreeze-why").fill("It is new.")
+    page.locator("#unfreeze").get_by_role("button", name="What would follow?").click()
+    page.get_by_role("button", name="Let it go on").click()
+    expect(page.get_by_text("No cluster is frozen.")).to_be_visible()
+
+
+def test_jobs_are_held_from_the_list_and_released(page: Page, scenes: dict[str, str]) -> None:
+    page.goto(f"/admin/jobs/job/?q={scenes['waiting']}")
+    for action, button in (("Hold back", "Hold them back"), ("Release", "Release them")):
+        page.locator("input.action-select").first.check()
+        page.locator("select[name=action]").select_option(label=action)
+        page.get_by_role("button", name="Run").click()
+        expect(page.get_by_text("it concerns no others")).to_be_visible()
+        page.get_by_role("button", name=button).click()
+        expect(page.get_by_text("Done with 1 of them.")).to_be_visible()

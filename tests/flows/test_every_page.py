@@ -14,7 +14,7 @@ from tests.stack import Stack
 
 pytestmark = pytest.mark.browser
 
-DJANGOS_OWN = {"admin"}
+DJANGOS_OWN = {"admin", "admin-tree", "admin-incidents", "admin-jobs"}
 """What Django's admin looks like is not ours."""
 
 

@@ -1,0 +1,151 @@
+"""The day of each cluster, in one page and a fixed number of queries."""
+
+from __future__ import annotations
+
+import re
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.test import Client
+from django.utils import timezone
+
+from console.administration.day import days
+from jobs.models import Job
+from jobs.states import State
+from quotas import ledger
+from quotas.amounts import Amounts, Part
+from quotas.models import Cluster, Node, NodeState, Quota, Reservation, UsageHour
+from quotas.usage import roll_up
+from tests.console.administration.conftest import OTHERS, client_of
+from tests.factories import attempt_of, make_cluster, make_job, make_quota, make_user
+
+pytestmark = pytest.mark.django_db
+
+
+def holds(quota: Quota, gpus: int, owner: str = "", *, borrowed: bool = False) -> None:
+    job = make_job(State.RUNNING, quota=quota, owner=make_user(owner))
+    each = Amounts(1000, 1024, {"A100": gpus})
+    request = ledger.ask(
+        attempt_of(job).key,
+        quota=quota,
+        owner=job.owner,
+        parts=[Part(1, each)],
+        priority=1,
+        declared_s=None,
+    )
+    ledger.reserve(request, [("n1", each)], borrowed=borrowed)
+
+
+def text_of(client: Client) -> str:
+    return re.sub(r"\s+", " ", client.get("/admin/").content.decode())
+
+
+@pytest.mark.parametrize("who", OTHERS)
+def test_nobody_else_sees_the_day(who: str, quota: Quota) -> None:
+    client = client_of(who, quota)
+    answer = client.get("/admin/")
+    if who == "staff":
+        assert "North" not in answer.content.decode()
+    else:
+        assert answer.status_code == 302
+    assert client.get("/admin/health/").status_code in {302, 403}
+
+
+def test_what_is_in_use_free_and_borrowed(quota: Quota) -> None:
+    Node.objects.create(cluster=quota.cluster, name="n1", gpus={"A100": 8})
+    holds(quota, 4, "alice")
+    holds(quota, 1, "bob", borrowed=True)
+    (day,) = days(timezone.now())
+    assert (day.gpus, day.used, day.free, day.borrowed) == (8, 5, 3, 1)
+    assert day.running == 2
+    assert day.people == [("alice", 4, 1), ("bob", 1, 1)]
+
+
+def test_what_waits_longest_and_why(admin: Client, quota: Quota) -> None:
+    first = make_job(State.QUEUED, quota=quota, name="first")
+    make_job(State.QUEUED, quota=quota, name="second")
+    (day,) = days(timezone.now())
+    assert (day.waiting, day.oldest) == (2, first)
+    assert "Waits for its turn." in text_of(admin)
+
+
+def test_failures_of_the_last_day_and_lost_jobs(admin: Client, quota: Quota) -> None:
+    make_job(State.FAILED, quota=quota)
+    old = make_job(State.FAILED, quota=quota)
+    Job.objects.filter(pk=old.pk).update(ended_at=timezone.now() - timedelta(hours=25))
+    make_job(State.LOST, quota=quota)
+    (day,) = days(timezone.now())
+    assert (day.failed, day.lost) == (1, 1)
+    text = text_of(admin)
+    assert "1 job was lost." in text
+    assert "/admin/incidents/?open=settle" in text
+
+
+def test_nodes_that_take_nothing_are_named(admin: Client, quota: Quota) -> None:
+    Node.objects.create(cluster=quota.cluster, name="n1")
+    Node.objects.create(cluster=quota.cluster, name="n2", state=NodeState.DRAINING, state_why="new disks")
+    Node.objects.create(cluster=quota.cluster, name="n3", schedulable=False, why="kubelet is dead")
+    text = text_of(admin)
+    assert "2 nodes take nothing:" in text
+    assert "n2 (Draining, new disks)" in text
+    assert "kubelet is dead" in text
+
+
+def test_a_cluster_in_trouble_says_so(admin: Client, quota: Quota) -> None:
+    assert "It never answered." in text_of(admin)
+    Cluster.objects.update(answered_at=timezone.now() - timedelta(hours=2))
+    assert "No answer for 2 hours." in text_of(admin)
+    Cluster.objects.update(answered_at=timezone.now())
+    assert "No answer" not in text_of(admin)
+    Cluster.objects.update(trouble="connection refused", frozen_at=timezone.now(), frozen_why="smoke")
+    text = text_of(admin)
+    assert "Trouble: connection refused" in text
+    assert "Frozen: smoke" in text
+
+
+def test_quotas_that_are_nearly_used_with_what_is_held_below_them(quota: Quota) -> None:
+    leaf = make_quota(quota.workspace, quota.cluster, "leaf", parent=quota, most_jobs=10)
+    holds(leaf, 7)
+    (day,) = days(timezone.now())
+    assert day.near == []
+    holds(leaf, 1)
+    (day,) = days(timezone.now())
+    assert [(near.quota, near.percent) for near in day.near] == [(quota, 100)]
+
+
+def test_the_last_24_hours_are_those_that_were_written_down(quota: Quota) -> None:
+    Node.objects.create(cluster=quota.cluster, name="n1", gpus={"A100": 8})
+    holds(quota, 4)
+    now = timezone.now()
+    Reservation.objects.update(created_at=now - timedelta(hours=30))
+    assert roll_up(now) > 0
+    (day,) = days(now)
+    assert len(day.hours) == 24
+    assert {(hour.gpus, hour.used_part) for hour in day.hours} == {(4.0, 50)}
+    UsageHour.objects.all().delete()
+    (day,) = days(now)
+    assert {hour.gpus for hour in day.hours} == {0.0}
+
+
+def test_a_console_without_clusters_says_what_to_do(admin: Client) -> None:
+    assert "There is no cluster yet" in text_of(admin)
+
+
+def test_queries_do_not_grow(quota: Quota, django_assert_max_num_queries: Any) -> None:
+    for number in range(4):
+        cluster = make_cluster(f"c{number}")
+        Node.objects.create(cluster=cluster, name="n1", gpus={"A100": 8})
+        other = make_quota(quota.workspace, cluster, gpus=8)
+        for state in State:
+            make_job(state, quota=other)
+        holds(other, 8)
+    with django_assert_max_num_queries(12):
+        assert len(days(timezone.now())) == 5
+
+
+def test_every_part_is_asked_whether_it_answers(admin: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("console.health.parts", lambda: {"web": "ok", "broker": "no answer"})
+    text = admin.get("/admin/health/").content.decode()
+    assert "web answers." in text
+    assert "broker: no answer" in text
