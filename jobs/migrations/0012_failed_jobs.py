@@ -7,7 +7,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('jobs', '0010_endpoint_token_name'),
+        ('jobs', '0011_measured_use'),
         ('quotas', '0008_who_signs_in'),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]
