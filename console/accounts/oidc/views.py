@@ -7,7 +7,9 @@ from typing import Any
 
 from allauth.account.decorators import reauthentication_required
 from allauth.core.exceptions import ImmediateHttpResponse
+from allauth.socialaccount.helpers import render_authentication_error
 from allauth.socialaccount.models import SocialApp
+from allauth.socialaccount.providers.base.provider import ProviderException
 from allauth.socialaccount.providers.oauth2.views import OAuth2CallbackView, OAuth2LoginView
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase, HttpResponseRedirect
 from django.utils.crypto import constant_time_compare, salted_hmac
@@ -51,7 +53,11 @@ def login(request: HttpRequest, provider: str) -> HttpResponseBase:
 
 
 def _start(request: HttpRequest, provider: str) -> HttpResponseBase:
-    response: HttpResponseBase = OAuth2LoginView.adapter_view(OidcAdapter(request, provider))(request)
+    adapter = OidcAdapter(request, provider)
+    try:
+        response: HttpResponseBase = OAuth2LoginView.adapter_view(adapter)(request)
+    except ProviderException as problem:  # it does not even say where to go
+        response = render_authentication_error(request, adapter.get_provider(), exception=problem)
     return response
 
 

@@ -137,14 +137,24 @@ def refresh(provider: Provider, refresh_token: str) -> dict[str, Any]:
                 auth=auth or httpx.USE_CLIENT_DEFAULT,
                 headers={"Accept": "application/json"},
             )
-        said = answer.json()
-    except (httpx.HTTPError, KeyError, ValueError) as problem:
+    except (httpx.HTTPError, KeyError) as problem:
         raise ProviderAway(str(problem)) from problem
-    if answer.status_code == httpx.codes.OK and isinstance(said, dict) and "access_token" in said:
+    said = _object(answer)
+    if answer.status_code == httpx.codes.OK and "access_token" in said:
         return said
-    if isinstance(said, dict) and said.get("error") == "invalid_grant":
+    refused = answer.status_code in {httpx.codes.BAD_REQUEST, httpx.codes.FORBIDDEN}
+    if refused and said.get("error", "invalid_grant") == "invalid_grant":
         raise GrantRefused
     raise ProviderAway(f"It answers {answer.status_code} to a refresh token.")
+
+
+def _object(answer: httpx.Response) -> dict[str, Any]:
+    """The JSON object that was answered; an empty one for anything else."""
+    try:
+        said = answer.json()
+    except ValueError:
+        return {}
+    return said if isinstance(said, dict) else {}
 
 
 def by_basic(published: Mapping[str, Any]) -> bool:
