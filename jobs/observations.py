@@ -362,8 +362,11 @@ def _counted(spec: JobSpec, attempt: Attempt) -> int:
 def node_report(node: NodeSeen) -> NodeReport:
     """A node as the inventory keeps it."""
     counts: dict[str, int] = {}
+    taken: dict[str, int] = {}
     for gpu in node.gpus:
         counts[gpu.type] = counts.get(gpu.type, 0) + 1
+        if gpu.index not in node.free_gpus:
+            taken[gpu.type] = taken.get(gpu.type, 0) + 1
     return NodeReport(
         name=node.name,
         amounts=Amounts(node.cpu_milli, node.memory_mib, counts),
@@ -371,4 +374,9 @@ def node_report(node: NodeSeen) -> NodeReport:
         schedulable=node.schedulable,
         why=node.why,
         programs=node.programs,
+        used=Amounts(
+            max(0, node.cpu_milli - node.free_cpu_milli),
+            max(0, node.memory_mib - node.free_memory_mib),
+            taken,
+        ),
     )

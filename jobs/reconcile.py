@@ -311,12 +311,13 @@ def _warning(attempt: Attempt, spec: JobSpec) -> tuple[str, int]:
 def take_inventory(cluster_id: int) -> None:
     """Ask the cluster what it has, and remember it."""
     cluster = Cluster.objects.get(pk=cluster_id)
+    held = inventory.held_on(cluster)
     try:
         seen = backend_for(cluster).inventory()
     except Unreachable as error:
         trouble(cluster_id, str(error))
         return
-    inventory.record(cluster, [observations.node_report(node) for node in seen.nodes])
+    inventory.record(cluster, [observations.node_report(node) for node in seen.nodes], held)
 
 
 # --- sweep and tidy --------------------------------------------------------------------------------------

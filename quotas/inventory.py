@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, Final
 
 from django.db import transaction
 from django.db.models import QuerySet
@@ -14,6 +14,8 @@ from django.db.models.functions import Now
 from quotas import audit, gputypes
 from quotas.amounts import Amounts
 from quotas.models import Action, Cluster, Node, NodeState, Reservation, User
+
+NOTHING: Final = Amounts()
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,16 +28,23 @@ class NodeReport:
     schedulable: bool
     why: str
     programs: Sequence[str] | None = None
+    used: Amounts = NOTHING
 
 
 @transaction.atomic
-def record(cluster: Cluster, reports: Sequence[NodeReport]) -> None:
+def record(
+    cluster: Cluster, reports: Sequence[NodeReport], held: Mapping[str, Amounts] | None = None
+) -> None:
     """Make the cluster's nodes what was reported, GPUs under the names that quotas use.
 
     A node that is no longer reported is removed, or down while something is still held on it; one that is
     back takes jobs again.  What an admin decided about a node stays.
+
+    `held` is what `held_on` said before the engine was asked: what is used beyond that, and beyond what is
+    held now, was not started from here.
     """
     known = gputypes.names()
+    before, now = held or {}, held_on(cluster)
     for report in reports:
         Node.objects.update_or_create(
             cluster=cluster,
@@ -44,6 +53,11 @@ def record(cluster: Cluster, reports: Sequence[NodeReport]) -> None:
                 "cpu_milli": report.amounts.cpu_milli,
                 "memory_mib": report.amounts.memory_mib,
                 "gpus": dict(gputypes.renamed(report.amounts, known).gpus),
+                "others": _others(
+                    gputypes.renamed(report.used, known),
+                    before.get(report.name, Amounts()),
+                    now.get(report.name, Amounts()),
+                ),
                 "gpu_list": [dict(gpu) for gpu in report.gpu_list],
                 "schedulable": report.schedulable,
                 "why": report.why[:500],
@@ -62,6 +76,29 @@ def record(cluster: Cluster, reports: Sequence[NodeReport]) -> None:
     )
     missing.exclude(name__in=in_use).delete()
     Cluster.objects.filter(pk=cluster.pk).update(answered_at=Now(), trouble="")
+
+
+def held_on(cluster: Cluster) -> dict[str, Amounts]:
+    """What is held on each node of the cluster."""
+    found: dict[str, Amounts] = {}
+    rows = Reservation.objects.filter(cluster=cluster, active=True).values_list("placement", flat=True)
+    for placement in rows:
+        for node, amounts in placement:
+            found[node] = found.get(node, Amounts()) + Amounts.from_json(amounts)
+    return found
+
+
+def _others(used: Amounts, before: Amounts, now: Amounts) -> dict[str, Any]:
+    """What is used and held by nobody here, as stored; of two looks at what is held the larger counts."""
+    kinds = {*used.gpus, *before.gpus, *now.gpus}
+    return Amounts(
+        max(0, used.cpu_milli - max(before.cpu_milli, now.cpu_milli)),
+        max(0, used.memory_mib - max(before.memory_mib, now.memory_mib)),
+        {
+            kind: max(0, used.gpus.get(kind, 0) - max(before.gpus.get(kind, 0), now.gpus.get(kind, 0)))
+            for kind in kinds
+        },
+    ).to_json()
 
 
 def _in_use(cluster: Cluster) -> set[str]:

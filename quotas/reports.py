@@ -111,14 +111,24 @@ class NodeUse:
     holdings: list[Holding] = field(default_factory=list)
 
     @property
+    def others(self) -> Amounts:
+        """What is used there and was not started from here."""
+        return Amounts.from_json(self.node.others)
+
+    @property
+    def has_others(self) -> bool:
+        """Whether anything is."""
+        return self.others != Amounts()
+
+    @property
     def has(self) -> Amounts:
         """All of the node."""
         return Amounts(self.node.cpu_milli, self.node.memory_mib, dict(self.node.gpus))
 
     @property
     def held(self) -> Amounts:
-        """What is held of it."""
-        result = Amounts()
+        """What is held of it, from here and from elsewhere."""
+        result = self.others
         for holding in self.holdings:
             result = result + holding.amounts
         return result

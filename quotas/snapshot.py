@@ -53,7 +53,12 @@ def take(cluster: Cluster, now: datetime | None = None) -> Snapshot:
         now=now.timestamp(),
         accounts=accounts_of(cluster, now),
         machines=[
-            Machine(node.name, Amounts(node.cpu_milli, node.memory_mib, dict(node.gpus)), node.takes_jobs)
+            Machine(
+                node.name,
+                Amounts(node.cpu_milli, node.memory_mib, dict(node.gpus)),
+                node.takes_jobs,
+                Amounts.from_json(node.others),
+            )
             for node in nodes
         ],
         holdings=_holdings(cluster, shapes),

@@ -105,5 +105,6 @@ def _squares(use: reports.NodeUse, known: Mapping[str, Job]) -> list[Square]:
             for holding in use.holdings
             for _each in range(holding.amounts.gpus.get(kind, 0))
         ]
+        held += [Square(kind, held=True)] * use.others.gpus.get(kind, 0)
         squares += [*held[:count], *[Square(kind)] * (count - len(held))]
     return squares

@@ -126,6 +126,7 @@ class _Pass:
     def _lay_out(self) -> None:
         """The pools, and who has to give back whoever asks."""
         self.free = Pool.of(self.snapshot.machines)
+        self.free.give(((each.name, each.others) for each in self.snapshot.machines), -1)
         for holding in self.snapshot.holdings:
             self.free.give(holding.placement, -1)
         self.free_total = self.free.total()

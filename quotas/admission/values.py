@@ -40,12 +40,14 @@ class Why(StrEnum):
 @dataclass(frozen=True, slots=True)
 class Machine:
     """A node on which jobs may start: what it has in all.  `usable` is off for cordoned, draining and lost
-    ones: what is held there counts, and nothing starts there.
+    ones: what is held there counts, and nothing starts there.  `others` is used by what was not started from
+    here: it is never free, and nobody is asked to give it back.
     """
 
     name: str
     has: Amounts
     usable: bool = True
+    others: Amounts = NOTHING
 
 
 @dataclass(frozen=True, slots=True)

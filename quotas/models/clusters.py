@@ -79,6 +79,7 @@ class Node(models.Model):
     """One machine of a cluster, as its backend's inventory last told it.
 
     `gpus` counts by type; `gpu_list` names each GPU (index, type, memory) for the squares of the page.
+    `others` is what is used there and was not started from here (Amounts as JSON).
     `programs` are those that its jobs find without an image, as far as they were looked for; null where
     that is not known.  `schedulable` and `why` are the engine's words; `state` and what belongs to it an
     admin's, except for DOWN, which is a node that the engine no longer reports while something is still held
@@ -91,6 +92,7 @@ class Node(models.Model):
     memory_mib = models.BigIntegerField(_("memory (MiB)"), default=0)
     gpus = models.JSONField(_("GPUs by type"), default=dict, blank=True)
     gpu_list = models.JSONField(_("GPUs"), default=list, blank=True)
+    others = models.JSONField(_("used from elsewhere"), default=dict, blank=True)
     programs = models.JSONField(_("programs"), null=True, blank=True, default=None)
     schedulable = models.BooleanField(_("schedulable"), default=True)
     why = models.CharField(_("why not"), max_length=500, blank=True)

@@ -31,6 +31,8 @@ from jobs.backends.measures import Use
 from jobs.spec import JobSpec
 from jobs.states import Phase, Reason, ReasonCode, State, TaskState
 
+NODE = NodeSeen("memory-1", 64_000, 256 * 1024, free_cpu_milli=64_000, free_memory_mib=256 * 1024)
+
 
 @dataclass
 class MemoryEngine:
@@ -48,6 +50,7 @@ class MemoryEngine:
     lose_request: bool = False
     away: bool = False
     listings: int = 0
+    node: NodeSeen = NODE
     uses: dict[Handle, tuple[Use, ...]] = field(default_factory=dict)
 
     capabilities = frozenset({Capability.GANG, Capability.INVENTORY, Capability.MEASURES})
@@ -97,7 +100,7 @@ class MemoryEngine:
 
     def inventory(self) -> Inventory:
         self._answer()
-        return Inventory((NodeSeen("memory-1", 64_000, 256 * 1024),))
+        return Inventory((self.node,))
 
     def forget(self, handle: Handle) -> None:
         self._answer()
