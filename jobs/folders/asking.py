@@ -7,6 +7,8 @@ import socket
 from collections.abc import AsyncIterable, AsyncIterator, Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
+from functools import cache
+from threading import BoundedSemaphore
 from typing import Any, Final
 
 import structlog
@@ -21,6 +23,9 @@ log = structlog.get_logger(__name__)
 
 PATIENCE_SECONDS: Final = 40.0
 """A container engine may take its time to let somebody in."""
+
+TURN_SECONDS: Final = 5.0
+"""Whoever waits longer for others' first words is told to come again."""
 
 SMALL_BYTES: Final = 4 << 20
 
@@ -106,6 +111,11 @@ def ask(asker: Asker, task: Task, do: str, root: str, names: list[str], **more: 
         "task": task.pk,
         "ask": wanted,
     }
+    with _one_of_few():
+        return _asked(request)
+
+
+def _asked(request: Mapping[str, Any]) -> Answer:
     connection = socket.socket(socket.AF_UNIX)
     try:
         connection.settimeout(PATIENCE_SECONDS)
@@ -118,6 +128,22 @@ def ask(asker: Asker, task: Task, do: str, root: str, names: list[str], **more: 
         connection.close()
         raise
     return Answer(told, connection)
+
+
+@cache
+def _turns() -> BoundedSemaphore:
+    """Half of the threads for requests: folders that do not answer keep nobody from the other pages."""
+    return BoundedSemaphore(max(1, settings.CONSOLE_THREADS // 2))
+
+
+@contextmanager
+def _one_of_few() -> Iterator[None]:
+    if not _turns().acquire(timeout=TURN_SECONDS):
+        raise Shut("busy")
+    try:
+        yield
+    finally:
+        _turns().release()
 
 
 def tell(asker: Asker, task: Task, do: str, root: str, names: list[str], **more: Any) -> Mapping[str, Any]:

@@ -98,13 +98,36 @@ class _Right:
         return found is not None
 
 
-async def serve(path: Path) -> asyncio.Server:
-    """Listen on the socket at `path` (0600, the folder is the console's own)."""
-    transfers = Transfers()
+class Served:
+    """The socket, and whoever is being answered."""
 
-    async def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    def __init__(self) -> None:
+        self._transfers = Transfers()
+        self._server: asyncio.Server | None = None
+        self._answering: set[asyncio.Task[None]] = set()
+
+    async def listen(self, path: Path) -> None:
+        """On the socket at `path` (0600, the folder is the console's own)."""
+        await asyncio.to_thread(path.unlink, missing_ok=True)
+        self._server = await asyncio.start_unix_server(self._connected, str(path))
+        await asyncio.to_thread(path.chmod, 0o600)
+
+    async def close(self) -> None:
+        """Break everything off."""
+        if self._server is not None:
+            self._server.close()
+        for task in self._answering:
+            task.cancel()
+        await asyncio.gather(*self._answering, return_exceptions=True)
+
+    def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.ensure_future(self._answer(reader, writer))
+        self._answering.add(task)
+        task.add_done_callback(self._answering.discard)
+
+    async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
-            await _serve(reader, writer, transfers)
+            await _serve(reader, writer, self._transfers)
         except (Shut, DatabaseError) as error:
             code = error.code if isinstance(error, Shut) else "away"
             writer.write(frames.words({"shut": code}) + frames.END)
@@ -114,11 +137,6 @@ async def serve(path: Path) -> asyncio.Server:
             with suppress(OSError):
                 writer.close()
                 await writer.wait_closed()
-
-    await asyncio.to_thread(path.unlink, missing_ok=True)
-    server = await asyncio.start_unix_server(connected, str(path))
-    await asyncio.to_thread(path.chmod, 0o600)
-    return server
 
 
 async def _serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, transfers: Transfers) -> None:

@@ -30,14 +30,15 @@ async def run(told: asyncio.Event) -> None:
     house = House()
     works = [house.ask_after_all(), _end_lost(), _serve_ssh(house)]
     served = await web.serve(Terminals(house), settings.CONSOLE_HOME / entries.SOCKET)
-    browsed = await folders.serve(settings.CONSOLE_HOME / entries.FOLDERS_SOCKET)
+    browsed = folders.Served()
+    await browsed.listen(settings.CONSOLE_HOME / entries.FOLDERS_SOCKET)
     tasks = [asyncio.ensure_future(work) for work in works]
     waiting = asyncio.ensure_future(told.wait())
     done, _ = await asyncio.wait([waiting, *tasks], return_when=asyncio.FIRST_COMPLETED)
     for task in (waiting, *tasks):
         task.cancel()
     await asyncio.gather(waiting, *tasks, return_exceptions=True)
-    browsed.close()
+    await browsed.close()
     await house.close()
     await served.cleanup()
     for task in done - {waiting}:

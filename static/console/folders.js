@@ -115,7 +115,7 @@ class JobFiles extends HTMLElement {
     }
     this.#busy = false;
     if (!sent) return;
-    announce(fill(gettext("%(count)s of %(all)s files uploaded."), { count: sent, all: files.length }));
+    announce(fill(gettext("Uploaded: %(count)s of %(all)s."), { count: sent, all: files.length }));
     document.body.dispatchEvent(new CustomEvent("files:changed"));
   }
 

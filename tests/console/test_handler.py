@@ -17,6 +17,7 @@ from django.utils import translation
 from django.utils.decorators import sync_and_async_middleware
 
 from console.handler import Handler
+from jobs.live.bodies import Awaiting, Gone, takes_body
 
 seen: list[tuple[str, str]] = []
 """What ran, and in which thread."""
@@ -102,7 +103,24 @@ def stream(request: HttpRequest) -> HttpResponseBase:
     return StreamingHttpResponse(pieces())
 
 
+@takes_body("POST")
+def upload(request: HttpRequest) -> HttpResponse:
+    _note("view")
+    if "refused" in request.GET:
+        return HttpResponse(status=403)
+
+    async def take(body: AsyncIterator[bytes]) -> HttpResponse:
+        try:
+            got = [piece async for piece in body]
+        finally:
+            left.set()
+        return HttpResponse(b"|".join(got), status=201)
+
+    return Awaiting(take)
+
+
 urlpatterns = [
+    path("upload", upload),
     path("page", page),
     path("query", query),
     path("slow", slow),
@@ -201,6 +219,27 @@ async def test_a_stream_ends_when_nobody_listens(handler: Handler) -> None:
     assert (await asked.receive_output(10))["body"] == b"one "
     await asked.send_input({"type": "http.disconnect"})
     await asked.wait(10)
+    assert left.is_set()
+
+
+async def test_a_body_that_a_view_takes_comes_as_it_is_sent(handler: Handler) -> None:
+    assert await _answer(handler, "/upload", b"hello") == (201, b"hel|lo")
+    assert [what for what, _thread in seen] == ["before", "inner", "view", "after"]
+
+
+async def test_a_body_that_is_refused_is_not_waited_for(handler: Handler) -> None:
+    asked = _asked(handler, "/upload?refused=1", "POST")
+    assert (await asked.receive_output(10))["status"] == 403
+    await asked.receive_output(10)
+    await asked.wait(10)
+
+
+async def test_whoever_leaves_in_the_middle_of_a_body_is_missed(handler: Handler) -> None:
+    asked = _asked(handler, "/upload", "POST")
+    await asked.send_input({"type": "http.request", "body": b"hel", "more_body": True})
+    await asked.send_input({"type": "http.disconnect"})
+    with pytest.raises(Gone):
+        await asked.wait(10)
     assert left.is_set()
 
 

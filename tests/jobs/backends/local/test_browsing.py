@@ -271,6 +271,20 @@ async def test_outputs_are_roots_and_what_was_lent_is_not_left(only: LocalBench,
     assert (await job.ask("look", "model", root=left[1]["name"])).data == b"result\n"
 
 
+async def test_an_output_in_the_working_folder_is_a_root_too(bench: LocalBench) -> None:
+    output = Mount(uri="$PAI_DEFAULT_FS_URI/Output/alice/x", purpose=MountPurpose.OUTPUT)
+    job = start(bench, 'echo result > "$PAI_OUTPUT_DIR/model"', mounts=(output,))
+    for live in (True, False):
+        told = (await job.ask("look")).told
+        assert [root["label"] for root in told["roots"]] == ["/job", "/job/output"], live
+        assert (await job.ask("look", "model", root=told["roots"][1]["name"])).data == b"result\n"
+        if live:
+            job.end()
+    (job.work / "output").rename(job.work / "moved")
+    (job.work / "output").symlink_to("/etc")
+    assert [root["label"] for root in (await job.ask("look")).told["roots"]] == ["/job"]
+
+
 # --- zip --------------------------------------------------------------------------------------------------
 
 
