@@ -19,10 +19,11 @@ from django.utils.translation import gettext, ngettext
 from django.utils.translation import gettext_lazy as _
 from unfold.forms import AdminPasswordChangeForm, UserChangeForm, UserCreationForm
 
-from quotas import acts, bulk, inventory, ledger, reports, resets, trail
+from quotas import acts, bulk, exchange, inventory, ledger, reports, resets, trail
 from quotas.access import administers
 from quotas.adminbase import MachineWritten, ModelAdmin, StackedInline, TabularInline, acting
 from quotas.bulk import AdminForm, Question, WhyForm
+from quotas.exchange import Exchanged
 from quotas.forms import QuotaForm
 from quotas.models import (
     AccessToken,
@@ -118,6 +119,18 @@ class UserAdmin(DjangoUserAdmin[User], ModelAdmin[User]):
         return bool(request.user.is_superuser)
 
 
+@admin.register(Membership)
+class MembershipAdmin(ModelAdmin[Membership], Exchanged):
+    """Who belongs where, of all workspaces in one table."""
+
+    resource_classes = (exchange.MembershipResource,)
+    list_display = ("user", "workspace", "role", "created_at")
+    list_filter = ("role", "workspace")
+    list_select_related = ("user", "workspace")
+    search_fields = ("user__username", "workspace__slug")
+    autocomplete_fields = ("user", "workspace")
+
+
 @admin.register(Workspace)
 class WorkspaceAdmin(ModelAdmin[Workspace]):
     """Workspaces with their members and quotas on one page."""
@@ -194,8 +207,10 @@ def nodes_question(state: NodeState, nodes: Sequence[Node]) -> Question:
 
 
 @admin.register(Node)
-class NodeAdmin(ModelAdmin[Node]):
+class NodeAdmin(ModelAdmin[Node], Exchanged):
     """Nodes; an admin says whether they may be used, the inventory says what they have."""
+
+    resource_classes = (exchange.NodeResource,)
 
     list_display = ("name", "cluster", "state", "state_why", "state_by", "schedulable", "gpus", "seen_at")
     list_filter = ("cluster", "state", "schedulable")
@@ -267,8 +282,10 @@ class NodeAdmin(ModelAdmin[Node]):
 
 
 @admin.register(Quota)
-class QuotaAdmin(ModelAdmin[Quota]):
+class QuotaAdmin(ModelAdmin[Quota], Exchanged):
     """Quotas of all workspaces."""
+
+    resource_classes = (exchange.QuotaResource,)
 
     form = QuotaForm
     list_display = (
@@ -333,14 +350,16 @@ class QuotaAdmin(ModelAdmin[Quota]):
 
 
 @admin.register(GpuType)
-class GpuTypeAdmin(ModelAdmin[GpuType]):
+class GpuTypeAdmin(ModelAdmin[GpuType], Exchanged):
     """GPU types and their other names."""
+
+    resource_classes = (exchange.GpuTypeResource,)
 
     list_display = ("name", "aliases")
     search_fields = ("name",)
 
 
-class PricedAdmin(ModelAdmin[Any]):
+class PricedAdmin(ModelAdmin[Any], Exchanged):
     """Rows whose prices are remembered one by one, so that they are deleted one by one too."""
 
     def delete_queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> None:
@@ -351,6 +370,8 @@ class PricedAdmin(ModelAdmin[Any]):
 @admin.register(Spec)
 class SpecAdmin(PricedAdmin):
     """Ready-made sizes and what they cost."""
+
+    resource_classes = (exchange.SpecResource,)
 
     list_display = (
         "name",
@@ -370,6 +391,8 @@ class SpecAdmin(PricedAdmin):
 @admin.register(SpotPrice)
 class SpotPriceAdmin(PricedAdmin):
     """What preemptible resources cost, always or at some hours."""
+
+    resource_classes = (exchange.SpotPriceResource,)
 
     list_display = ("cluster", "gpu_type", "from_hour", "until_hour", "market_micro", "price_micro")
     list_filter = ("cluster",)

@@ -87,8 +87,18 @@ def log(
 
 
 def followed(action: str, thing: models.Model, changes: Mapping[str, Any] | None) -> AuditEntry:
-    """What django-auditlog saw."""
-    return _write(origin.current(), action, thing, changes=safe(changes or {}))
+    """What django-auditlog saw, without what is empty before and after, and without other rows' references."""
+    own = {field.name for field in (*thing._meta.concrete_fields, *thing._meta.many_to_many)}  # noqa: SLF001
+    told = {
+        name: change
+        for name, change in (changes or {}).items()
+        if name in own and not (_is_empty(change[0]) and _is_empty(change[1]))
+    }
+    return _write(origin.current(), action, thing, changes=safe(told))
+
+
+def _is_empty(value: Any) -> bool:
+    return value is None or value in ("", "None") or value == [] or value == {}
 
 
 def denied(

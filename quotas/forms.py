@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from django import forms
@@ -75,26 +76,26 @@ class QuotaForm(forms.ModelForm[Quota]):
         """Ask before draining."""
         cleaned = super().clean()
         if self.instance.pk and not self.cleaned_data.get("drain"):
-            for field, kind, used, limit in self._lowered():
+            for field, kind, used, limit in lowered(self.instance, self.cleaned_data):
                 if field in self.fields and field not in self.errors:
                     self.add_error(field, ValidationError(_drains(kind, used, limit), code="drains"))
         return cleaned
 
-    def _lowered(self) -> list[tuple[str, str, int, int]]:
-        """(field, GPU type, in use, new ceiling) where the new ceiling is below what is in use."""
-        held, jobs = reports.held_in(self.instance)
-        now = self.cleaned_data
-        pairs = [
-            ("gpus", "", held.gpu_count, now.get("gpus")),
-            ("cpu_milli", "", held.cpu_milli, now.get("cpu_milli")),
-            ("memory_mib", "", held.memory_mib, now.get("memory_mib")),
-            ("most_jobs", "", jobs, now.get("most_jobs")),
-        ]
-        types = now.get("gpus_by_type")
-        if isinstance(types, dict):
-            pairs += [("gpus_by_type", kind, held.gpus.get(kind, 0), limit) for kind, limit in types.items()]
-        bounded = [(field, kind, used, limit) for field, kind, used, limit in pairs if limit is not None]
-        return [each for each in bounded if each[3] < each[2]]
+
+def lowered(quota: Quota, now: Mapping[str, Any]) -> list[tuple[str, str, int, int]]:
+    """(field, GPU type, in use, new ceiling) where a ceiling of `now` is below what is in use."""
+    held, jobs = reports.held_in(quota)
+    pairs = [
+        ("gpus", "", held.gpu_count, now.get("gpus")),
+        ("cpu_milli", "", held.cpu_milli, now.get("cpu_milli")),
+        ("memory_mib", "", held.memory_mib, now.get("memory_mib")),
+        ("most_jobs", "", jobs, now.get("most_jobs")),
+    ]
+    types = now.get("gpus_by_type")
+    if isinstance(types, dict):
+        pairs += [("gpus_by_type", kind, held.gpus.get(kind, 0), limit) for kind, limit in types.items()]
+    bounded = [(field, kind, used, limit) for field, kind, used, limit in pairs if limit is not None]
+    return [each for each in bounded if each[3] < each[2]]
 
 
 def _drains(kind: str, used: int, limit: int) -> str:

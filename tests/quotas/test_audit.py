@@ -69,6 +69,8 @@ def test_a_change_has_before_and_after() -> None:
 def test_what_is_made_and_what_is_deleted_is_kept() -> None:
     user, workspace = make_user("alice"), make_workspace("vision")
     make_membership(user, workspace, Role.VIEWER)
+    made = last(content_type__model="workspace").changes
+    assert {name for name in made if name not in {"id", "created_at"}} == {"slug", "name"}
     assert last(content_type__model="membership").changes["role"] == [None, "viewer"]
     Membership.objects.all().delete()
     gone = last(content_type__model="membership")
