@@ -87,7 +87,7 @@ def log(
 
 
 def followed(action: str, thing: models.Model, changes: Mapping[str, Any] | None) -> AuditEntry:
-    """What django-auditlog saw, without what is empty before and after, and without other rows' references."""
+    """What django-auditlog saw, less what is empty before and after, and other rows' references."""
     own = {field.name for field in (*thing._meta.concrete_fields, *thing._meta.many_to_many)}  # noqa: SLF001
     told = {
         name: change
@@ -98,7 +98,7 @@ def followed(action: str, thing: models.Model, changes: Mapping[str, Any] | None
 
 
 def _is_empty(value: Any) -> bool:
-    return value is None or value in ("", "None") or value == [] or value == {}
+    return value in (None, "", "None", [], {})
 
 
 def denied(
