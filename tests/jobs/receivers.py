@@ -47,8 +47,8 @@ class Receiver:
 
 
 @contextmanager
-def receiving(context: ssl.SSLContext | None = None) -> Iterator[Receiver]:
-    """A server on a port of 127.0.0.1, with TLS when there is a `context`."""
+def receiving(context: ssl.SSLContext | None = None, *, port: int = 0) -> Iterator[Receiver]:
+    """A server on a port of 127.0.0.1, any if none is given, with TLS when there is a `context`."""
     receiver = Receiver(0)
 
     class Handler(BaseHTTPRequestHandler):
@@ -77,7 +77,7 @@ def receiving(context: ssl.SSLContext | None = None) -> Iterator[Receiver]:
         def handle_error(self, *args: Any) -> None:
             """A caller that left is what is tested."""
 
-    server = Server(("127.0.0.1", 0), Handler)
+    server = Server(("127.0.0.1", port), Handler)
     receiver.port = server.server_address[1]
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
     thread.start()

@@ -16,7 +16,7 @@ import psutil
 import pytest
 
 from jobs.faults import POINTS
-from tests.stack import Stack
+from tests.stack import Stack, free_port
 from tests.waiting import wait_for
 
 LINES = 400
@@ -25,12 +25,16 @@ LINES = 400
 
 @dataclass
 class Arena:
-    """A running console, the folder of its fault points, and the folder of the judge."""
+    """A running console, the folder of its fault points, and the folder of the judge.
+
+    Webhooks may lead to `hook_port` of this machine.
+    """
 
     stack: Stack
     faults: Path
     judge: Path
     token: str
+    hook_port: int
 
     def arm(self, point: str, what: str) -> None:
         """The next process that passes `point` is killed, or stopped."""
@@ -105,11 +109,18 @@ def arena() -> Iterator[Arena]:
     judge = Path(tempfile.mkdtemp(prefix="jc-judge-", dir="/var/tmp"))
     judge.chmod(0o777)
     local = {"engine": "none", "allow_plain": True, "cpu_milli": 64_000, "show": [str(judge)]}
-    stack = Stack({"CONSOLE_FAULTS": str(faults), "CONSOLE_LOCAL": json.dumps(local)})
+    hook_port = free_port()
+    environ = {
+        "CONSOLE_FAULTS": str(faults),
+        "CONSOLE_LOCAL": json.dumps(local),
+        "CONSOLE_EGRESS_HOSTS": f"http://127.0.0.1:{hook_port}",
+        "CONSOLE_NOTICE_GAP_SECONDS": "0",
+    }
+    stack = Stack(environ)
     try:
         stack.start()
         token = json.loads(stack.manage("issue_token", "admin"))["token"]
-        yield Arena(stack, faults, judge, token)
+        yield Arena(stack, faults, judge, token, hook_port)
     finally:
         stack.remove()
         shutil.rmtree(faults, ignore_errors=True)
