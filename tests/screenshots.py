@@ -41,6 +41,7 @@ def pages(jobs: Mapping[str, str]) -> dict[str, str]:
         "job-waiting": job["waiting"],
         "job-running": job["running"],
         "job-replicas": job["running"] + "?tab=replicas",
+        "job-metrics": job["running"] + "?tab=metrics",
         "job-log": job["running"] + "?tab=logs",
         "job-serving": job["serving"],
         "job-succeeded": job["succeeded"],
