@@ -203,6 +203,15 @@ HALFWAY = {
     "account_confirm_email",
     "account_reset_password_from_key",
     "break_glass",
+    "invitation",
+    "invitation_revoke",
+    "invite",
+    "member_change",
+    "members",
+    "service_change",
+    "service_new",
+    "service_token_new",
+    "service_token_revoke",
     "mfa_activate_totp",
     "mfa_add_webauthn",
     "mfa_authenticate",
@@ -221,7 +230,7 @@ HALFWAY = {
     "socialaccount_login_error",
     "socialaccount_signup",
 }
-"""Steps on the way in, or with one's own second factor: tests/console/accounts goes through them."""
+"""Steps on the way in, second factors, and members: tests/console/{accounts,views} go through them."""
 
 WITH: dict[str, dict[str, Any]] = {
     "job_logs": {"role": "main", "index": 0},

@@ -12,7 +12,7 @@ from django.urls import path, re_path
 
 from console.accounts.oidc import views as oidc
 from console.views import break_glass as glass
-from console.views import sign_in
+from console.views import members, sign_in
 
 urlpatterns = [
     path("sign-in", sign_in.sign_in, name="login"),
@@ -47,6 +47,27 @@ urlpatterns = [
     path("sign-in/with/<slug:provider>", oidc.login, name="oidc_login"),
     path("sign-in/with/<slug:provider>/back", oidc.callback, name="oidc_callback"),
     path("sign-in/with/<slug:provider>/ended", oidc.back_channel, name="oidc_ended"),
+    path("invitations/<str:secret>", members.invitation, name="invitation"),
+    path("workspaces/<slug:slug>/members", members.members_page, name="members"),
+    path("workspaces/<slug:slug>/members/<int:pk>", members.change_member, name="member_change"),
+    path("workspaces/<slug:slug>/invitations", members.invite, name="invite"),
+    path(
+        "workspaces/<slug:slug>/invitations/<int:pk>/revoke",
+        members.revoke_invitation,
+        name="invitation_revoke",
+    ),
+    path("workspaces/<slug:slug>/services", members.new_service, name="service_new"),
+    path("workspaces/<slug:slug>/services/<int:pk>", members.change_service, name="service_change"),
+    path(
+        "workspaces/<slug:slug>/services/<int:pk>/tokens",
+        members.new_service_token,
+        name="service_token_new",
+    ),
+    path(
+        "workspaces/<slug:slug>/services/<int:pk>/tokens/<int:token>/revoke",
+        members.revoke_service_token,
+        name="service_token_revoke",
+    ),
     path("settings/sign-in", sign_in.sign_in_settings, name="sign_in_settings"),
     path("settings/sign-in", sign_in.to_settings, name="socialaccount_connections"),
     path("settings/sign-in/end", sign_in.end_other_sign_ins, name="sign_ins_end"),

@@ -11,7 +11,10 @@ from django.views.decorators.http import require_http_methods
 from console.forms import SecretForm, SettingsForm, SshKeyForm, TokenForm
 from jobs.models import PersonalSecret, SshKey
 from jobs.views.http import SignedIn, page, signed_in
+from quotas.access import workspaces_of
 from quotas.models import AccessToken, User
+
+MOST_WORKSPACES = 50
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
@@ -47,6 +50,7 @@ def settings_page(
         "key_form": key_form or SshKeyForm(),
         "secret_form": secret_form or SecretForm(),
         "secrets": PersonalSecret.objects.filter(owner=request.user).order_by("name"),
+        "workspaces_of": workspaces_of(request.user).order_by("name")[:MOST_WORKSPACES],
         "ssh_keys": SshKey.objects.filter(user=request.user).select_related("job"),
     }
     return page(request, "console/settings.html", context, status=status)

@@ -1,0 +1,206 @@
+"""Members of a workspace: who sees and changes what, invitations, service accounts."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from django.conf import LazySettings
+from django.core import mail
+from django.test import Client
+
+from quotas import tokens
+from quotas.access import may_submit, role_in
+from quotas.models import Invitation, Membership, Role, ServiceAccount, User
+from tests.factories import PASSWORD, make_membership, make_user
+from tests.jobs.views.conftest import People, browser, seen
+
+HERE = "/workspaces/vision"
+
+
+def row(user: User) -> Membership:
+    return Membership.objects.get(user=user, workspace__slug="vision")
+
+
+def link_of(client: Client, role: str = "developer", email: str = "") -> str:
+    response = client.post(f"{HERE}/invitations", {"role": role, "email": email})
+    return str(response.context["made_link"]).removeprefix("http://testserver")
+
+
+@pytest.mark.parametrize(
+    ("who", "status", "forms"),
+    [("owner", 200, False), ("manager", 200, True), ("stranger", 404, False), ("admin", 200, True)],
+)
+def test_members_see_each_other_and_managers_change(
+    people: People, who: str, status: int, forms: bool
+) -> None:
+    response = browser(getattr(people, who)).get(f"{HERE}/members")
+    assert response.status_code == status
+    assert (b"/workspaces/vision/invitations" in response.content) is forms
+    assert Client().get(f"{HERE}/members").status_code == 302
+
+
+@pytest.mark.parametrize(
+    "path", ["/invitations", "/invitations/1/revoke", "/services", "/services/1", "/services/1/tokens"]
+)
+def test_what_managers_do_is_not_for_others(people: People, path: str) -> None:
+    assert browser(people.owner).post(HERE + path).status_code == 403
+    assert browser(people.stranger).post(HERE + path).status_code == 404
+    assert Client().post(HERE + path).status_code == 302
+
+
+def test_a_role_is_changed_and_holds_at_once(people: People) -> None:
+    address = f"{HERE}/members/{row(people.member).pk}"
+    assert browser(people.owner).post(address, {"role": "viewer"}).status_code == 403
+    browser(people.manager).post(address, {"role": "viewer"})
+    assert not may_submit(people.member, people.quota.workspace_id)
+
+
+def test_an_operator_makes_no_admin_and_touches_none(people: People) -> None:
+    make_membership(people.member, people.quota.workspace, Role.OPERATOR)
+    operator = browser(people.member)
+    address = f"{HERE}/members/{row(people.owner).pk}"
+    assert operator.post(address, {"role": "admin"}).status_code == 409
+    assert operator.post(f"{HERE}/members/{row(people.manager).pk}", {"role": "viewer"}).status_code == 409
+    assert operator.post(f"{HERE}/invitations", {"role": "admin"}).status_code == 422
+    assert operator.post(address, {"role": "operator"}).status_code == 302
+    assert role_in(people.owner, people.quota.workspace_id) is Role.OPERATOR
+
+
+def test_the_last_admin_leaves_only_when_they_mean_it(people: People) -> None:
+    mine = row(people.manager)
+    client = browser(people.manager)
+    response = client.post(f"{HERE}/members/{mine.pk}")
+    assert response.status_code == 409
+    assert "Nobody would be left" in seen(response)
+    assert client.post(f"{HERE}/members/{mine.pk}", {"sure": mine.pk})["Location"] == "/"
+    assert role_in(people.manager, people.quota.workspace_id) is None
+
+
+def test_a_member_may_leave(people: People) -> None:
+    browser(people.member).post(f"{HERE}/members/{row(people.member).pk}")
+    assert role_in(people.member, people.quota.workspace_id) is None
+
+
+def test_a_member_of_another_workspace_is_not_changed_from_here(people: People) -> None:
+    theirs = Membership.objects.get(user=people.stranger)
+    assert browser(people.manager).post(f"{HERE}/members/{theirs.pk}").status_code == 404
+
+
+def test_what_a_group_gave_is_not_changed_here(people: People) -> None:
+    Membership.objects.filter(user=people.member).update(by_groups=True)
+    client = browser(people.manager)
+    address = f"{HERE}/members/{row(people.member).pk}"
+    assert client.post(address, {"role": "viewer"}).status_code == 409
+    assert client.post(address).status_code == 409
+    assert browser(people.member).post(address).status_code == 409
+    assert "by a group" in seen(client.get(f"{HERE}/members"))
+
+
+# --- Invitations ------------------------------------------------------------------------------------------
+
+
+def test_a_link_lets_one_person_in_once(people: People) -> None:
+    link = link_of(browser(people.manager))
+    client = browser(people.stranger)
+    assert "Vision" in seen(client.get(link))
+    assert client.post(link)["Location"] == "/"
+    assert role_in(people.stranger, people.quota.workspace_id) is Role.DEVELOPER
+    assert browser(make_user("eve")).post(link).status_code == 404
+
+
+def test_somebody_new_makes_an_account_by_it(people: People) -> None:
+    link = link_of(browser(people.manager), "viewer")
+    client = Client()
+    assert client.get(link)["Location"] == "/sign-in"
+    assert "Vision" in seen(client.get("/sign-in"))
+    client.post("/join", {"username": "newcomer", "password1": "a quite long staple 9", "email": ""})
+    assert client.get("/").status_code == 200
+    assert role_in(User.objects.get(username="newcomer"), people.quota.workspace_id) is Role.VIEWER
+    second = {"username": "second", "password1": "a quite long staple 9", "email": ""}
+    assert "You need an invitation" in seen(Client().post("/join", second))
+
+
+def test_an_account_that_there_is_joins_by_signing_in(people: People) -> None:
+    link = link_of(browser(people.manager))
+    client = Client()
+    client.get(link)
+    client.post("/sign-in", {"username": "mallory", "password": PASSWORD})
+    assert role_in(people.stranger, people.quota.workspace_id) is Role.DEVELOPER
+
+
+def test_an_invitation_takes_nothing_away(people: People) -> None:
+    link = link_of(browser(people.admin), "viewer")
+    browser(people.manager).post(link)
+    assert role_in(people.manager, people.quota.workspace_id) is Role.ADMIN
+
+
+@pytest.mark.parametrize("how", ["revoked", "expired", "inviter_left", "inviter_disabled", "guessed"])
+def test_a_link_that_is_worth_nothing_lets_nobody_in(people: People, how: str) -> None:
+    manager = browser(people.manager)
+    link = link_of(manager)
+    if how == "revoked":
+        assert manager.post(f"{HERE}/invitations/{Invitation.objects.get().pk}/revoke").status_code == 302
+    elif how == "expired":
+        Invitation.objects.update(expires_at="2000-01-01T00:00:00Z")
+    elif how == "inviter_left":
+        row(people.manager).delete()
+    elif how == "inviter_disabled":
+        User.objects.filter(pk=people.manager.pk).update(is_active=False)
+    else:
+        link = link[:-1] + ("A" if link[-1] != "A" else "B")
+    assert browser(people.stranger).post(link).status_code == 404
+    assert role_in(people.stranger, people.quota.workspace_id) is None
+
+
+def test_an_invitation_by_e_mail_shows_the_link_to_nobody_else(
+    people: People, settings: LazySettings
+) -> None:
+    settings.CONSOLE_MAIL = "smtp://mail.example"
+    response = browser(people.manager).post(
+        f"{HERE}/invitations", {"role": "developer", "email": "new@example.org"}
+    )
+    assert response.status_code == 302
+    [sent] = mail.outbox
+    link = re.search(r"http://testserver(/invitations/\S+)", str(sent.body))
+    assert sent.to == ["new@example.org"]
+    assert link is not None
+    assert browser(people.stranger).post(link[1]).status_code == 302
+
+
+# --- Service accounts -------------------------------------------------------------------------------------
+
+
+def test_a_service_account_has_tokens_and_no_way_in(people: People) -> None:
+    client = browser(people.manager)
+    data = {"username": "nightly", "role": "developer", "contact": "Carol", "about": "nightly runs"}
+    assert client.post(f"{HERE}/services", data).status_code == 302
+    assert client.post(f"{HERE}/services", data).status_code == 422, "the name is taken"
+    account = ServiceAccount.objects.get()
+    address = f"{HERE}/services/{account.pk}"
+    assert client.post(f"{address}/tokens", {"scopes": ["admin"], "days": "30"}).status_code == 422
+    made = client.post(f"{address}/tokens", {"scopes": ["read", "submit"], "days": "30"}).context[
+        "made_token"
+    ]
+    found = tokens.verify(made)
+    assert found is not None
+    assert may_submit(found.user, people.quota.workspace_id)
+    assert not found.user.has_usable_password()
+    page = seen(client.get(f"{HERE}/members"))
+    assert "Carol" in page
+    client.post(address, {"do": "disable"})
+    assert tokens.verify(made) is None
+    client.post(address, {"do": "enable"})
+    assert tokens.verify(made) is not None
+    client.post(f"{address}/tokens/{found.pk}/revoke")
+    assert tokens.verify(made) is None
+    assert made not in seen(client.get(f"{HERE}/members"))
+
+
+def test_a_service_account_of_another_workspace_is_not_there(people: People) -> None:
+    make_membership(people.stranger, people.stranger.memberships.get().workspace, Role.ADMIN)
+    data = {"username": "nightly", "role": "developer", "contact": "Carol"}
+    browser(people.manager).post(f"{HERE}/services", data)
+    pk = ServiceAccount.objects.get().pk
+    elsewhere = f"/workspaces/elsewhere/services/{pk}"
+    assert browser(people.stranger).post(elsewhere, {"do": "disable"}).status_code == 404
