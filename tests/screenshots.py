@@ -1,6 +1,6 @@
 """`make screenshots`: every page, light, dark and on a phone, in three languages, into var/screenshots.
 
-`python -m tests.screenshots [PAGE …]` takes only those of these names.
+`python -m tests.screenshots [PAGE …]` takes only those of these names; with `--docs`, those that docs/ shows.
 """
 
 from __future__ import annotations
@@ -26,6 +26,14 @@ LOOKS: Final[Mapping[str, tuple[int, int, Literal["light", "dark"]]]] = {
     "phone": (390, 844, "light"),
 }
 SETTLED_MS: Final = 700
+
+DOCS: Final = CHECKOUT / "docs" / "images"
+IN_DOCS: Final[Mapping[str, tuple[str, str]]] = {
+    "connect": ("job-connect", "#content"),
+    "terminal": ("job-terminal", "#content"),
+    "settings-keys": ("settings", "#ssh-keys"),
+}
+"""The pictures of docs/images that are taken by `--docs`: of which page, and which part of it."""
 
 
 def pages(jobs: Mapping[str, str]) -> dict[str, str]:
@@ -94,6 +102,20 @@ def photograph(browser: Browser, stack: Stack, wanted: Mapping[str, str]) -> Non
             context.close()
 
 
+def illustrate(browser: Browser, stack: Stack, every: Mapping[str, str]) -> None:
+    """The parts of pages that docs/ shows, light and in English."""
+    context = browser.new_context(
+        viewport={"width": 1200, "height": 800}, color_scheme="light", locale="en", base_url=stack.base_url
+    )
+    page = context.new_page()
+    sign_in(page, stack)
+    for name, (of, part) in IN_DOCS.items():
+        page.goto(every[of])
+        page.wait_for_timeout(SETTLED_MS)
+        page.locator(part).screenshot(path=DOCS / f"{name}.png")
+    context.close()
+
+
 def sign_in(page: Page, stack: Stack) -> None:
     """As the admin."""
     page.goto("/sign-in")
@@ -113,12 +135,17 @@ def main() -> None:
     """Start a console, fill it, photograph it."""
     parser = argparse.ArgumentParser(prog="make screenshots", description=__doc__)
     parser.add_argument("pages", nargs="*", metavar="PAGE")
-    asked = parser.parse_args().pages
+    parser.add_argument("--docs", action="store_true", help="only the pictures in docs/images")
+    options = parser.parse_args()
+    asked = options.pages
     began = time.monotonic()
     with chromium() as browser, running(MACHINE) as stack:
         every = pages(fill(stack))
         if unknown := set(asked) - set(every):
             parser.error(f"there is no page {', '.join(sorted(unknown))}; there are {', '.join(every)}")
+        if options.docs:
+            illustrate(browser, stack, every)
+            return
         photograph(browser, stack, {name: at for name, at in every.items() if not asked or name in asked})
     print(f"{INTO}: {time.monotonic() - began:.0f} s")
 
