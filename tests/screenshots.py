@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import argparse
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final, Literal
 
-from playwright.sync_api import Browser, Page
+from playwright.sync_api import Browser, FloatRect, Page
 
 from console.home import CHECKOUT
 from tests.browser import chromium
@@ -28,12 +28,14 @@ LOOKS: Final[Mapping[str, tuple[int, int, Literal["light", "dark"]]]] = {
 SETTLED_MS: Final = 700
 
 DOCS: Final = CHECKOUT / "docs" / "images"
-IN_DOCS: Final[Mapping[str, tuple[str, str]]] = {
-    "connect": ("job-connect", "#content"),
-    "terminal": ("job-terminal", "#content"),
+IN_DOCS: Final[Mapping[str, tuple[str, ...]]] = {
+    "connect": ("job-connect", "[aria-labelledby=ssh-title]", "[aria-labelledby=keys-title]"),
+    "terminal": ("job-terminal",),
     "settings-keys": ("settings", "#ssh-keys"),
 }
-"""The pictures of docs/images that are taken by `--docs`: of which page, and which part of it."""
+"""The pictures of docs/images that are taken by `--docs`: of which page, and from where to where on it."""
+
+AS_DELIVERED: Final = {"CONSOLE_SSH_PORT": "2222", "CONSOLE_SSH_HOST": "console.example.com"}
 
 
 def pages(jobs: Mapping[str, str]) -> dict[str, str]:
@@ -109,11 +111,22 @@ def illustrate(browser: Browser, stack: Stack, every: Mapping[str, str]) -> None
     )
     page = context.new_page()
     sign_in(page, stack)
-    for name, (of, part) in IN_DOCS.items():
+    for name, (of, *parts) in IN_DOCS.items():
         page.goto(every[of])
         page.wait_for_timeout(SETTLED_MS)
-        page.locator(part).screenshot(path=DOCS / f"{name}.png")
+        boxes = [box for part in parts if (box := page.locator(part).bounding_box())]
+        page.screenshot(path=DOCS / f"{name}.png", full_page=bool(boxes), clip=_around(boxes))
     context.close()
+
+
+def _around(boxes: Sequence[FloatRect]) -> FloatRect | None:
+    """What encloses all of them, if there are any."""
+    if not boxes:
+        return None
+    left, top = min(box["x"] for box in boxes), min(box["y"] for box in boxes)
+    right = max(box["x"] + box["width"] for box in boxes)
+    bottom = max(box["y"] + box["height"] for box in boxes)
+    return {"x": left, "y": top, "width": right - left, "height": bottom - top}
 
 
 def sign_in(page: Page, stack: Stack) -> None:
@@ -139,7 +152,8 @@ def main() -> None:
     options = parser.parse_args()
     asked = options.pages
     began = time.monotonic()
-    with chromium() as browser, running(MACHINE) as stack:
+    settings = {**MACHINE, **AS_DELIVERED} if options.docs else MACHINE
+    with chromium() as browser, running(settings) as stack:
         every = pages(fill(stack))
         if unknown := set(asked) - set(every):
             parser.error(f"there is no page {', '.join(sorted(unknown))}; there are {', '.join(every)}")

@@ -11,6 +11,7 @@ import os
 import pwd
 import re
 import shutil
+import socket
 import subprocess
 import sys
 import tempfile
@@ -44,6 +45,7 @@ MANY: Final = 200
 BEGUN_AT_ONCE: Final = 8
 LARGE_SSH: Final = 64 << 20
 DIRECT: Final = "directly"
+RELAY: Final = "by a relay that does nothing else"
 SSHD: Final = "sshd"
 TYPED: Final = "stty raw -echo; printf ready; exec cat"
 STAYS: Final = "echo in; exec sleep 900"
@@ -140,19 +142,43 @@ def entered(there: Ways) -> str:
 def _http(there: Ways) -> list[Figure]:
     cookie = entered(there)
     with (
+        relay(there.port) as between,
         Wire(there.port, f"localhost:{there.port}") as direct,
+        Wire(between, f"localhost:{there.port}") as relayed,
         Wire(there.stack.port, there.host, cookie) as through,
     ):
-        both = (direct, through)
-        down = _in_turn([partial(each.get, f"/large/{LARGE}") for each in both], ROUNDS)
+        sides = (direct, relayed, through)
+        down = _in_turn([partial(each.get, f"/large/{LARGE}") for each in sides], ROUNDS)
         body = b"x" * LARGE
-        up = _in_turn([partial(each.post, "/taken", body) for each in both], ROUNDS)
-        short = _in_turn([partial(each.get, "/page") for each in both], TIMES)
+        up = _in_turn([partial(each.post, "/taken", body) for each in sides], ROUNDS)
+        short = _in_turn([partial(each.get, "/page") for each in (direct, through)], TIMES)
     return [
-        _rate("a large file from a job", down, "≥ 0.7×"),
-        _rate("a large file to a job", up, "≥ 0.7×"),
+        _rate("a large file from a job", [down[0], down[2]], "≥ 0.7×"),
+        _rate("the same", [down[1], down[2]], beside=RELAY),
+        _rate("a large file to a job", [up[0], up[2]], "≥ 0.7×"),
+        _rate("the same", [up[1], up[2]], beside=RELAY),
         *_delays("a page of 2 KiB", short, DIRECT, "≤ 5 ms"),
     ]
+
+
+@contextmanager
+def relay(there: int) -> Iterator[int]:
+    """The port of one that leads `there`."""
+    port = free_port()
+    with subprocess.Popen([sys.executable, "-m", "tests.bench.relay", str(port), str(there)]) as process:
+        try:
+            wait_for(lambda: _opens(port), 30)
+            yield port
+        finally:
+            process.terminate()
+
+
+def _opens(port: int) -> bool:
+    try:
+        socket.create_connection(("127.0.0.1", port)).close()
+    except OSError:
+        return False
+    return True
 
 
 def _websocket(there: Ways) -> list[Figure]:
@@ -208,6 +234,7 @@ def plain_sshd(key: Path) -> Iterator[int]:
             "PidFile": "none",
             "StrictModes": "no",
             "MaxStartups": "500",
+            "SetEnv": "SHLVL=2",  # a shell that is not the first leaves people's own settings unread
             "AuthorizedKeysFile": str(key.with_suffix(".pub")),
         }
         told = [word for name, value in options.items() for word in ("-o", f"{name}={value}")]
@@ -358,7 +385,8 @@ async def _one_session(there: Ways, port: int, user: str, stack: AsyncExitStack)
         )
     )
     process = await connection.create_process(STAYS, term_type="xterm")
-    assert "in" in await process.stdout.readline()
+    said = await process.stdout.readline()
+    assert said == "in\r\n", said
 
 
 async def _one_terminal(there: Ways, stack: AsyncExitStack) -> None:
@@ -367,12 +395,12 @@ async def _one_terminal(there: Ways, stack: AsyncExitStack) -> None:
     key = answer.json()["key"]
     address = f"ws://127.0.0.1:{there.stack.port}/terminals/{key}/socket?columns=80&rows=24"
     cookie = {"Cookie": f"session={there.client.cookies['session']}"}
-    socket = await stack.enter_async_context(
+    screen = await stack.enter_async_context(
         websockets.connect(
             address, origin=websockets.Origin(there.stack.base_url), additional_headers=cookie, proxy=None
         )
     )
-    while not isinstance(await socket.recv(), bytes):
+    while not isinstance(await screen.recv(), bytes):
         continue
 
 
