@@ -315,7 +315,7 @@ def _ssh_bytes(there: Ways, plain: int) -> list[Figure]:
         return time.perf_counter() - began
 
     sides = [partial(took, plain, me()), partial(took, there.stack.ssh_port, there.job)]
-    return [_rate("bytes over SSH", _in_turn(sides, 3), "", LARGE_SSH, SSHD)]
+    return [_rate("bytes over SSH, the connection's start included", _in_turn(sides, 3), "", LARGE_SSH, SSHD)]
 
 
 # --- memory ----------------------------------------------------------------------------------------------
