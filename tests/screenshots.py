@@ -70,6 +70,8 @@ def pages(jobs: Mapping[str, str]) -> dict[str, str]:
         "job-files-ended": job["succeeded"] + "?tab=files",
         "drafts": "/drafts/",
         "notices": "/notices/",
+        "notifications": "/settings/notifications",
+        "notifications-new": "/settings/notifications/new/dingtalk",
         "draft-versions": "/drafts/1/versions",
         "nodes": "/nodes/",
         "quotas": "/quotas/",
