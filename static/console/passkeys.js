@@ -35,7 +35,7 @@ async function credentialFor(form) {
 /** @param {HTMLFormElement} form @param {SubmitEvent} event */
 async function ask(form, event) {
   const field = form.elements.namedItem("credential");
-  if (!(field instanceof HTMLInputElement) || field.value) return;
+  if (!(field instanceof HTMLInputElement)) return;
   event.preventDefault();
   const fault = form.querySelector("[data-passkey-fault]");
   fault?.setAttribute("hidden", "");
