@@ -5,6 +5,7 @@ import uPlot from "../vendor/uplot-1.6.32/uplot.js";
 
 const COLOURS = ["--running", "--accent", "--queued", "--succeeded"];
 const HEIGHT_PX = 120;
+const HALF_A_DAY_S = 43_200;
 
 /**
  * A colour of the page as a canvas understands it.
@@ -33,20 +34,37 @@ export function rows(usage) {
   return [times, ...columns];
 }
 
+/**
+ * What is shown when there is one time alone; uPlot by itself would show years.
+ * @param {number} time
+ * @returns {[number, number]}
+ */
+export function around(time) {
+  return [time - HALF_A_DAY_S, time + HALF_A_DAY_S];
+}
+
 /** @param {HTMLElement} box */
 function draw(box) {
   if (box.childElementCount) return;
   const usage = JSON.parse(box.dataset.usage ?? "{}");
+  const drawn = rows(usage);
+  const isAlone = drawn[0]?.length === 1;
   const series = Object.keys(usage).map((label, index) => ({
     label,
     stroke: colour(COLOURS[index % COLOURS.length]),
     width: 1.5,
-    points: { show: false },
+    points: { show: isAlone },
   }));
   const axis = { stroke: colour("--text-muted"), grid: { stroke: colour("--line"), width: 1 } };
   new uPlot(
-    { width: Math.max(200, box.clientWidth), height: HEIGHT_PX, series: [{}, ...series], axes: [axis, { ...axis, size: 40 }] },
-    rows(usage),
+    {
+      width: Math.max(200, box.clientWidth),
+      height: HEIGHT_PX,
+      scales: isAlone ? { x: { range: around(drawn[0]?.[0] ?? 0) } } : {},
+      series: [{}, ...series],
+      axes: [axis, { ...axis, size: 40 }],
+    },
+    drawn,
     box,
   );
 }

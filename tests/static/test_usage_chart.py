@@ -33,3 +33,18 @@ def test_a_box_with_hours_becomes_a_chart_without_breaking_the_policy(page: Page
     )
     page.locator(".usage-chart canvas").wait_for()
     assert page.locator(".usage-chart .u-legend .u-label").all_inner_texts()[1:] == ["A100", "P100"]
+
+
+def test_a_single_day_is_shown_as_a_day(page: Page, site: Site) -> None:
+    page.goto("/")
+    shown = page.evaluate(
+        """async usage => {
+          const box = Object.assign(document.createElement("div"), { className: "usage-chart" });
+          box.dataset.usage = usage;
+          document.body.append(box);
+          return (await import("/static/console/usage-chart.js")).around(1700000000);
+        }""",
+        '{"admin": [[1700000000, 2]]}',
+    )
+    assert shown == [1700000000 - 43200, 1700000000 + 43200]
+    page.locator(".usage-chart canvas").wait_for()
