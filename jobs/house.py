@@ -12,7 +12,7 @@ from datetime import timedelta
 from typing import Any, Final
 
 from django.contrib.sessions.models import Session
-from django.db import transaction
+from django.db import models, transaction
 from django.db.models import QuerySet
 from django.db.models.functions import Now
 from django.utils import timezone
@@ -29,11 +29,20 @@ TOLD_FOR: Final = timedelta(days=1)
 """How long owners see what they were told about a node."""
 
 
-def write_down(actor: Actor, kind: Act.Kind, about: str, **params: Any) -> None:
+def write_down(
+    actor: Actor,
+    kind: Act.Kind,
+    about: str,
+    *,
+    to: models.Model | None = None,
+    name: str = "",
+    changes: acts.Changes | None = None,
+    **params: Any,
+) -> None:
     """Keep what is done.  Raises Forbidden for whoever is no admin of the console."""
     if not administers(actor.user):
         raise services.Forbidden
-    acts.write_down(actor, kind, about, **params)
+    acts.write_down(actor, kind, about, to=to, name=name, changes=changes, **params)
 
 
 # --- admission ------------------------------------------------------------------------------------------
@@ -42,7 +51,8 @@ def write_down(actor: Actor, kind: Act.Kind, about: str, **params: Any) -> None:
 @transaction.atomic
 def freeze(actor: Actor, cluster: Cluster) -> bool:
     """Start nothing more on the cluster; whether it was not frozen before.  What runs goes on."""
-    write_down(actor, Act.Kind.FREEZE, cluster.name, cluster=cluster.slug)
+    changes = {"frozen": (_is_frozen(cluster), True)}
+    write_down(actor, Act.Kind.FREEZE, cluster.name, to=cluster, changes=changes, cluster=cluster.slug)
     frozen = Cluster.objects.filter(pk=cluster.pk, frozen_at=None)
     changed = bool(frozen.update(frozen_at=Now(), frozen_why=actor.why[:500]))
     queue.kick_on_commit("drain", cluster.pk)
@@ -52,11 +62,16 @@ def freeze(actor: Actor, cluster: Cluster) -> bool:
 @transaction.atomic
 def unfreeze(actor: Actor, cluster: Cluster) -> bool:
     """The inverse of `freeze`."""
-    write_down(actor, Act.Kind.UNFREEZE, cluster.name, cluster=cluster.slug)
+    changes = {"frozen": (_is_frozen(cluster), False)}
+    write_down(actor, Act.Kind.UNFREEZE, cluster.name, to=cluster, changes=changes, cluster=cluster.slug)
     frozen = Cluster.objects.filter(pk=cluster.pk, frozen_at__isnull=False)
     changed = bool(frozen.update(frozen_at=None, frozen_why=""))
     queue.kick_on_commit("drain", cluster.pk)
     return changed
+
+
+def _is_frozen(cluster: Cluster) -> bool:
+    return Cluster.objects.filter(pk=cluster.pk, frozen_at__isnull=False).exists()
 
 
 # --- the console itself ---------------------------------------------------------------------------------
@@ -65,14 +80,16 @@ def unfreeze(actor: Actor, cluster: Cluster) -> bool:
 @transaction.atomic
 def make_read_only(actor: Actor) -> None:
     """Refuse every change by anybody but the console's admins; running jobs and workers go on."""
-    write_down(actor, Act.Kind.READ_ONLY, "")
+    changes = {"read_only": (ReadOnly.objects.exists(), True)}
+    write_down(actor, Act.Kind.READ_ONLY, "", changes=changes)
     ReadOnly.objects.update_or_create(one=True, defaults={"why": actor.why[:500], "by": actor.user})
 
 
 @transaction.atomic
 def make_writable(actor: Actor) -> None:
     """The inverse of `make_read_only`."""
-    write_down(actor, Act.Kind.READ_WRITE, "")
+    changes = {"read_only": (ReadOnly.objects.exists(), False)}
+    write_down(actor, Act.Kind.READ_WRITE, "", changes=changes)
     ReadOnly.objects.all().delete()
 
 
@@ -115,8 +132,10 @@ def end_everything(actor: Actor, person: User, *, disable: bool) -> Presence:
             actor,
             Act.Kind.END_PERSON,
             person.get_username(),
+            to=person,
+            changes={"is_active": (person.is_active, False)} if disable else None,
             disabled=disable,
-            **ended,
+            ended=[f"{name}: {count}" for name, count in ended.items()],
         )
         if disable:
             User.objects.filter(pk=person.pk).update(is_active=False)
@@ -162,7 +181,8 @@ def tell_owners(actor: Actor, node: Node, text: str) -> Sequence[Job]:
     """Let those who have a job on the node know; the jobs it was about."""
     jobs = jobs_on(node)
     owners = {job.owner for job in jobs}
-    write_down(actor, Act.Kind.TELL_OWNERS, node.name, text=text, owners=len(owners), jobs=len(jobs))
+    params: dict[str, Any] = {"text": text, "owners": len(owners), "jobs": len(jobs)}
+    write_down(actor, Act.Kind.TELL_OWNERS, f"{node.cluster.slug}/{node.name}", to=node, **params)
     for job in jobs:
         params = {"node": node.name, "why": text}
         transitions.record(job, Event.Kind.TOLD, params=params, actor=actor.user)
@@ -185,5 +205,7 @@ def tell_people(people: Iterable[User], text: str) -> None:
 @transaction.atomic
 def settle(actor: Actor, job: Job, state: State) -> None:
     """Say how a lost job ended.  Raises NotLost."""
-    write_down(actor, Act.Kind.SETTLE, str(job), job=job.public_id, state=state.value)
+    changes = {"state": (job.state, state.value)}
+    params = {"job": job.public_id, "state": state.value}
+    write_down(actor, Act.Kind.SETTLE, str(job), to=job, name=job.public_id, changes=changes, **params)
     services.settle(actor.user, job, state, actor.why)

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 from django.core.exceptions import PermissionDenied
+from django.db import models, transaction
 from django.http import HttpRequest
 
+from quotas import audit
 from quotas.access import administers
 from quotas.models import Act, User
+from quotas.models.audit import Action
+
+Changes: TypeAlias = Mapping[str, tuple[Any, Any]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,10 +34,28 @@ def actor_of(request: HttpRequest, why: str = "") -> Actor:
     return Actor(request.user, str(request.META.get("REMOTE_ADDR", ""))[:64], why)
 
 
-def write_down(actor: Actor, kind: Act.Kind, about: str, **params: Any) -> None:
-    """Keep what is being done.  Raises PermissionDenied for whoever is no admin of the console."""
+@transaction.atomic
+def write_down(
+    actor: Actor,
+    kind: Act.Kind,
+    about: str,
+    *,
+    to: models.Model | None = None,
+    name: str = "",
+    changes: Changes | None = None,
+    **params: Any,
+) -> None:
+    """Keep what is being done, and tell the audit trail.
+
+    `to` is the one row to which it is done, if it is one; `name` is what the trail calls it where that is
+    not `about`; `changes` has (before, after) for each field.  Raises PermissionDenied for whoever is no
+    admin of the console.
+    """
     if not administers(actor.user):
         raise PermissionDenied
     Act.objects.create(
         by=actor.user, address=actor.address, kind=kind, about=about[:300], why=actor.why[:500], params=params
     )
+    new = {field: (old, now) for field, (old, now) in (changes or {}).items() if old != now}
+    details = {**params, "kind": kind.value, "why": actor.why}
+    audit.log(Action.ACT, to, changes=new, details=details, actor=actor.user, name=name or about)

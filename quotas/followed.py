@@ -9,10 +9,12 @@ from __future__ import annotations
 from quotas import audit
 from quotas.models import (
     AccessToken,
+    Banner,
     Cluster,
     GpuType,
     GroupMapping,
     Invitation,
+    Maintenance,
     Membership,
     Quota,
     ServiceAccount,
@@ -30,6 +32,8 @@ def begin() -> None:
     audit.follow(Invitation, without=("digest",))
     audit.follow(ServiceAccount)
     audit.follow(Membership)
+    audit.follow(Banner)
+    audit.follow(Maintenance)
     audit.follow(User, without=("last_login",), masked=("password",), links=("groups", "user_permissions"))
     audit.follow(Cluster, without=("answered_at", "trouble"))
     audit.follow(GpuType)

@@ -87,7 +87,7 @@ def tree(request: HttpRequest, slug: str) -> HttpResponse:
         if form.digest() != request.POST.get("shown") or not accepted:
             return _page(request, form, shown=True)
         told = form.save()
-        acts.write_down(actor, Act.Kind.QUOTAS, cluster.name, changes=told)
+        acts.write_down(actor, Act.Kind.QUOTAS, cluster.name, to=cluster, told=told)
         queue.kick_on_commit("drain", cluster.pk)
     count = len(form.changed)
     text = ngettext("%(count)d quota was changed.", "%(count)d quotas were changed.", count)

@@ -50,6 +50,7 @@ class Action(models.TextChoices):
     EXPORT = "export", _("exported")
     APPLY = "apply", _("applied")
     TIDY = "tidy", _("tidied")
+    ACT = "act", _("acted as an admin")
     FILE_READ = "file_read", _("read a file")
     FILE_ZIP = "file_zip", _("downloaded as a zip file")
     FILE_UPLOAD = "file_upload", _("uploaded a file")

@@ -13,11 +13,12 @@ from django.db.models.functions import Now
 from django.utils.translation import get_language
 from django.utils.translation import gettext_lazy as _
 
+from quotas.models.audited import Audited
 from quotas.models.clusters import Cluster
 from quotas.models.workspaces import Workspace
 
 
-class Said(models.Model):
+class Said(Audited):
     """A text in the languages of the console; where one is missing, the English one is shown."""
 
     text = models.CharField(_("text"), max_length=500)

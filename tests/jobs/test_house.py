@@ -16,7 +16,19 @@ from jobs.states import ReasonCode, State
 from quotas import ledger, tokens
 from quotas.acts import Actor
 from quotas.amounts import Amounts
-from quotas.models import Act, Banner, Cluster, Maintenance, Quota, ReadOnly, Request, Reservation, Role, User
+from quotas.models import (
+    Act,
+    AuditEntry,
+    Banner,
+    Cluster,
+    Maintenance,
+    Quota,
+    ReadOnly,
+    Request,
+    Reservation,
+    Role,
+    User,
+)
 from tests.factories import attempt_of, make_endpoint, make_job, make_membership, make_user, task_of
 from tests.jobs.conftest import Place, queued, spec
 from tests.jobs.engine import MemoryEngine
@@ -52,6 +64,18 @@ ACTS: dict[str, Callable[[Actor, Place], object]] = {
 }
 
 
+TRAIL: dict[str, tuple[dict[str, list[object]], str]] = {
+    "freeze": ({"frozen": [False, True]}, "Memory"),
+    "unfreeze": ({}, "Memory"),
+    "read_only": ({"read_only": [False, True]}, ""),
+    "read_write": ({}, ""),
+    "end_person": ({"is_active": [True, False]}, "alice"),
+    "tell_owners": ({}, "memory/memory-1"),
+    "settle": ({"state": ["LOST", "FAILED"]}, ""),
+}
+"""What the trail has of each act: the changes, and the name; without one, that of the only job, if any."""
+
+
 @pytest.mark.parametrize("kind", ACTS)
 def test_each_act_is_written_down_with_who_when_from_where_and_why(
     kind: str, place: Place, root: User
@@ -75,6 +99,38 @@ def test_nobody_else_may(kind: str, who: str, place: Place) -> None:
     place.owner.refresh_from_db()
     assert place.owner.is_active
     assert not Act.objects.exists()
+
+
+@pytest.mark.parametrize("kind", ACTS)
+def test_each_act_is_told_to_the_trail_once_and_by_its_name(kind: str, place: Place, root: User) -> None:
+    ACTS[kind](acting(root), place)
+    entry = AuditEntry.objects.get(action="act")
+    assert (entry.actor, entry.details["kind"], entry.details["why"]) == (root, kind, "the switch burns")
+    changes, name = TRAIL[kind]
+    assert entry.changes == changes
+    jobs = Job.objects.values_list("public_id", flat=True)
+    assert entry.object_repr == (name or "".join(jobs))
+
+
+def test_what_an_act_did_not_change_is_no_change_in_the_trail(place: Place, root: User) -> None:
+    for _again in range(2):
+        house.freeze(acting(root), place.cluster)
+    house.unfreeze(acting(root), place.cluster)
+    told = [entry.changes for entry in AuditEntry.objects.filter(action="act").order_by("id")]
+    assert told == [{"frozen": [False, True]}, {}, {"frozen": [True, False]}]
+
+
+def test_an_act_that_is_refused_is_not_in_the_trail(place: Place, root: User) -> None:
+    job = make_job(State.RUNNING, owner=place.owner, quota=place.quota)
+    with pytest.raises(services.NotLost):
+        house.settle(acting(root), job, State.FAILED)
+    assert not AuditEntry.objects.filter(action="act").exists()
+
+
+def test_how_much_of_a_person_was_ended_is_not_hidden_as_a_secret(place: Place, root: User) -> None:
+    tokens.issue(place.owner, scopes=["read"], lifetime=timedelta(days=1))
+    house.end_everything(acting(root), place.owner, disable=False)
+    assert "tokens: 1" in AuditEntry.objects.get(action="act").details["ended"]
 
 
 def test_what_was_done_stays_as_it_was_written(root: User, place: Place) -> None:
@@ -170,7 +226,7 @@ def test_everything_of_one_person_ends_and_of_nobody_else(place: Place, root: Us
     assert clients["bob"].get("/").status_code == 200
     place.owner.refresh_from_db()
     assert place.owner.is_active
-    assert Act.objects.get().params["jobs"] == 2
+    assert "jobs: 2" in Act.objects.get().params["ended"]
 
 
 def test_an_account_may_be_disabled_with_it(place: Place, root: User) -> None:

@@ -97,7 +97,7 @@ def test_a_change_is_shown_before_it_is_saved(admin: Client, quota: Quota) -> No
     admin.post(PAGE, {**sent, "save": "yes", "shown": token, "drain": "yes"})
     quota.refresh_from_db()
     assert quota.gpus == 2
-    assert Act.objects.get().params["changes"] == ["default gpus: 8 → 2"]
+    assert Act.objects.get().params["told"] == ["default gpus: 8 → 2"]
 
 
 def test_only_what_was_shown_is_saved(admin: Client, quota: Quota) -> None:
