@@ -129,8 +129,11 @@ class TemplateForm(forms.Form):
                 field.widget.attrs.setdefault("class", kind)
 
     def clean(self) -> dict[str, Any]:
-        """A type of GPU means nothing where none is asked for."""
+        """A type of GPU means nothing where none is asked for; hours that are left empty are none."""
         cleaned = super().clean() or {}
+        for parameter in self.template.parameters:
+            if parameter.kind is Kind.HOURS and cleaned.get(parameter.name, "") is None:
+                cleaned[parameter.name] = ""
         if not cleaned.get("gpus"):
             cleaned["gpu_type"] = ""
         return cleaned
@@ -152,11 +155,12 @@ class TemplateForm(forms.Form):
         ]
 
 
-UNITS: Final = {"hours": _("hours"), "cpus": _("cores"), "memory": "GiB"}
+UNITS: Final = {"hours": _("hours"), "idle_hours": _("hours"), "cpus": _("cores"), "memory": "GiB"}
 HELP: Final = {
     "image": _("Without one, the job has what is installed on the node."),
     "folder": _("One of the folders that the cluster lends to jobs, as in /data/project."),
     "hours": _("Then it is stopped by itself."),
+    "idle_hours": _("You are warned before. Leave it empty and it stays until its time is over."),
 }
 FOLDER: Final = RegexValidator(r"^/[^\0-\x1f\x7f:,]*\Z", _("This is no absolute path of a folder."))
 IMAGE: Final = RegexValidator(r"^[A-Za-z0-9][A-Za-z0-9._:/@#-]*\Z", _("This is no name of an image."))
@@ -177,6 +181,8 @@ def _question(
             return forms.IntegerField(
                 **{**about, "required": True}, min_value=parameter.least, max_value=parameter.most
             )
+        case Kind.HOURS:
+            return forms.IntegerField(**about, min_value=parameter.least, max_value=parameter.most)
         case Kind.NAME:
             return forms.CharField(**about, max_length=256, validators=[NAME])
         case Kind.IMAGE:

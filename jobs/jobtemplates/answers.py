@@ -38,6 +38,8 @@ def wanted(template: JobTemplate, answers: Answers) -> JobSpec:
 
 
 def _put(value: dict[str, Any], path: str, parameter: Parameter, answer: Answer) -> None:
+    if parameter.kind is Kind.HOURS:
+        answer = f"{answer}h" if answer else ""
     if path == "mounts":
         value["mounts"] += _mounts(parameter, answer)
         return

@@ -18,11 +18,13 @@ PATHS: Final = r"name|time_limit_s|mounts|env\.[A-Z_]+|roles\.[0-9]\.(image|comm
 class Kind(StrEnum):
     """What kind of answer a parameter takes.
 
-    FOLDER: a folder of the cluster's, which is also mounted.  JOBS: the folders of earlier jobs, to be read.
+    HOURS: so many, or none at all; a job file has them as in 2h.  FOLDER: a folder of the cluster's, which is
+    also mounted.  JOBS: the folders of earlier jobs, to be read.
     """
 
     NAME = "name"
     INTEGER = "integer"
+    HOURS = "hours"
     GPU_TYPE = "gpu_type"
     IMAGE = "image"
     FOLDER = "folder"
@@ -44,7 +46,7 @@ class Parameter(Model):
     @model_validator(mode="after")
     def _default_is_an_answer(self) -> Parameter:
         number = isinstance(self.default, int)
-        if number != (self.kind is Kind.INTEGER):
+        if number != (self.kind in {Kind.INTEGER, Kind.HOURS}):
             raise ValueError("a default is a number where the answer is one")
         if isinstance(self.default, int) and not self.least <= self.default <= self.most:
             raise ValueError("the default is not within the limits")

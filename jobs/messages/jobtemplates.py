@@ -27,6 +27,7 @@ WORDS: Final = frozenset(
 QUESTIONS: Final = {
     "name": _("Name"),
     "hours": _("For how long"),
+    "idle_hours": _("End when nobody uses it for"),
     "gpus": _("GPUs"),
     "gpu_type": _("Type of GPU"),
     "cpus": _("CPU"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from hypothesis import strategies as st
 from jobs import dialects
 from jobs.backends.base import PROGRAMS
 from jobs.dialects.mend import mend_command
+from jobs.idle import OWN_LIMIT, own_limit
 from jobs.jobtemplates import SHIPPED, JobTemplate, fill, load
 from jobs.jobtemplates.answers import wanted
 from jobs.messages.jobtemplates import QUESTIONS, WORDS
@@ -50,6 +52,13 @@ def test_what_it_serves_listens_on_loopback_and_asks_for_a_token_where_it_can(te
     assert re.search(r"(--auth none|without-connection-token|token=\\W|password=)", command) is None
 
 
+@EVERY
+def test_it_ends_when_nobody_uses_it_for_two_hours_unless_told_otherwise(template: JobTemplate) -> None:
+    assert own_limit(wanted(template, {})) == timedelta(hours=2)
+    assert own_limit(wanted(template, {"idle_hours": 5})) == timedelta(hours=5)
+    assert OWN_LIMIT not in wanted(template, {"idle_hours": ""}).env
+
+
 HOSTILE = st.text(st.characters(exclude_categories=["Cs"]), max_size=40)
 
 
@@ -76,6 +85,7 @@ def test_what_the_file_says_is_what_was_answered(gpus: int, hours: int, memory: 
             "gpus": gpus,
             "gpu_type": kind,
             "hours": hours,
+            "idle_hours": hours,
             "memory": memory,
             "folder": "/data/it's \\",
         }

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
+from datetime import timedelta
 from typing import Any
 
 import pytest
 from django.test import Client
 from django.urls import reverse
 
+from jobs import idle
 from jobs.jobtemplates import SHIPPED
 from jobs.models import Draft, Endpoint, Job, JobFile, LogStream
 from jobs.states import State, TaskState
@@ -21,8 +23,8 @@ pytestmark = pytest.mark.django_db
 
 def answers(**changed: Any) -> dict[str, Any]:
     """What a browser sends for the form's first values."""
-    first = {"name": "lab", "hours": 8, "gpus": 0, "cpus": 2, "memory": 4, "key": "k1", "do": "start"}
-    return {**first, **changed}
+    first = {"name": "lab", "hours": 8, "idle_hours": 2, "gpus": 0, "cpus": 2, "memory": 4}
+    return {**first, "key": "k1", "do": "start", **changed}
 
 
 def post(client: Client, template: str = "jupyterlab", **changed: Any) -> Any:
@@ -57,6 +59,25 @@ def test_the_answers_become_a_job_of_ones_own_and_lead_to_its_progress(people: P
     assert post(browser(people.owner), gpus=1).status_code == 409
 
 
+@pytest.mark.parametrize(("answer", "wanted"), [(3, timedelta(hours=3)), ("", None)])
+def test_it_ends_by_itself_when_nobody_uses_it_for_so_long_or_never(
+    people: People, answer: Any, wanted: timedelta | None
+) -> None:
+    post(browser(people.owner), idle_hours=answer)
+    spec = JobFile.objects.get().spec
+    assert idle.own_limit(spec) == wanted
+    assert (idle.OWN_LIMIT in spec.env) is (wanted is not None)
+
+
+def test_what_is_left_empty_stays_empty_on_the_page(people: People) -> None:
+    page = browser(people.owner).get("/start/shell").content.decode()
+    assert re.search(r'name="idle_hours" value="2"', page)
+    again = post(browser(people.owner), "shell", idle_hours="", gpus=-1)
+    field = re.search(r'<input[^>]*name="idle_hours"[^>]*>', again.content.decode())
+    assert field is not None
+    assert "value=" not in field[0]
+
+
 def test_nobody_starts_anything_where_they_may_not(people: People) -> None:
     make_quota(people.quota.workspace, slug="second")
     answer = post(browser(people.stranger), place="vision/local/default")
@@ -75,6 +96,9 @@ def test_nobody_starts_anything_where_they_may_not(people: People) -> None:
         ("name", "x\ny"),
         ("hours", 0),
         ("hours", 169),
+        ("idle_hours", 0),
+        ("idle_hours", 169),
+        ("idle_hours", "soon"),
         ("gpus", -1),
         ("gpus", "many"),
         ("cpus", ""),
