@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Any
+from typing import Any, Final
 
-from django.contrib import admin
+from django.contrib import admin, messages
+from django.db import transaction
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.utils.translation import gettext_lazy as _
 from django.utils.translation import ngettext
 
-from jobs import bulk_acts, entries
+from jobs import bulk_acts, entries, house
 from jobs.messages import state_label
 from jobs.models import (
     Attempt,
@@ -33,8 +34,11 @@ from jobs.models import (
 from jobs.states import FINAL, State
 from quotas import acts, bulk
 from quotas.access import administers
-from quotas.adminbase import MachineWritten, TabularInline, acting
-from quotas.models import User
+from quotas.adminbase import MachineWritten, ModelAdmin, TabularInline, acting
+from quotas.models import Maintenance, User
+
+TOLD_OF_MAINTENANCE: Final = frozenset({"cluster", "from_at", "until_at", "text"})
+"""What of a maintenance window is news to people."""
 
 
 class AttemptInline(TabularInline[Attempt, Job]):
@@ -292,3 +296,21 @@ class PersonalSecretAdmin(MachineWritten):
     list_display = ("owner", "name", "created_at")
     list_select_related = ("owner",)
     fields = ("owner", "name", "created_at")
+
+
+@admin.register(Maintenance)
+class MaintenanceAdmin(ModelAdmin[Maintenance]):
+    """When a cluster, or every one, is worked on; whoever has a job there is told of it."""
+
+    list_display = ("text", "cluster", "from_at", "until_at", "keeps_free", "lead_hours")
+    list_filter = ("cluster",)
+    list_select_related = ("cluster",)
+
+    def save_model(self, request: HttpRequest, obj: Maintenance, form: Any, change: bool) -> None:
+        """Tell them once: saving what did not change tells nobody."""
+        with transaction.atomic():
+            super().save_model(request, obj, form, change)
+            told = house.announce(obj) if TOLD_OF_MAINTENANCE & set(form.changed_data) else 0
+        if told:
+            text = ngettext("%(count)d person was told.", "%(count)d people were told.", told)
+            messages.info(request, text % {"count": told})

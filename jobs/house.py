@@ -6,10 +6,9 @@ from where and why.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import timedelta
-from typing import Any, Final
+from typing import Any
 
 from django.contrib.sessions.models import Session
 from django.db import models, transaction
@@ -17,16 +16,13 @@ from django.db.models import QuerySet
 from django.db.models.functions import Now
 from django.utils import timezone
 
-from jobs import entries, queue, services, transitions
+from jobs import entries, notices, queue, services, transitions
 from jobs.models import Attempt, EndpointVisit, Event, Job, SshKey
 from jobs.states import FINAL, State
 from quotas import acts, reports
 from quotas.access import administers
 from quotas.acts import Actor
-from quotas.models import AccessToken, Act, Banner, Cluster, Node, ReadOnly, User
-
-TOLD_FOR: Final = timedelta(days=1)
-"""How long owners see what they were told about a node."""
+from quotas.models import AccessToken, Act, Cluster, Maintenance, Node, ReadOnly, User
 
 
 def write_down(
@@ -150,8 +146,12 @@ def end_everything(actor: Actor, person: User, *, disable: bool) -> Presence:
 
 
 def _jobs_of(person: User) -> QuerySet[Job]:
+    return _unended(Job.objects.filter(owner=person))
+
+
+def _unended(jobs: QuerySet[Job]) -> QuerySet[Job]:
     ended = [state.value for state in (*FINAL, State.LOST)]
-    return Job.objects.filter(owner=person, deleted_at=None).exclude(state__in=ended)
+    return jobs.filter(deleted_at=None).exclude(state__in=ended)
 
 
 def _tokens_of(person: User) -> QuerySet[AccessToken]:
@@ -187,16 +187,30 @@ def tell_owners(actor: Actor, node: Node, text: str) -> Sequence[Job]:
         params = {"node": node.name, "why": text}
         transitions.record(job, Event.Kind.TOLD, params=params, actor=actor.user)
         transitions.tell(job)
-    tell_people(owners, f"{node.name}: {text}")
+    by = actor.user.get_username()
+    notices.tell(owners, notices.Kind.MESSAGE, {"by": by, "node": node.name, "text": f"{node.name}: {text}"})
     return jobs
 
 
-def tell_people(people: Iterable[User], text: str) -> None:
-    """Show each of them `text` on every page for a day."""
-    until = timezone.now() + TOLD_FOR
-    Banner.objects.bulk_create(
-        Banner(level=Banner.Level.WARN, person=person, text=text[:500], until_at=until) for person in people
-    )
+# --- maintenance ----------------------------------------------------------------------------------------
+
+
+def announce(window: Maintenance) -> int:
+    """Tell whoever has a job that runs or waits where the maintenance will be; how many there are.
+
+    Call it in the transaction that makes or changes the window.  One that is over concerns nobody.
+    """
+    if window.until_at <= timezone.now():
+        return 0
+    jobs = _unended(Job.objects.all())
+    if window.cluster is not None:
+        jobs = jobs.filter(cluster=window.cluster)
+    people = list(User.objects.filter(pk__in=jobs.values("owner")))
+    params = {"until": window.from_at.isoformat(), "text": window.text}
+    if window.cluster is not None:
+        params["cluster"] = window.cluster.name
+    notices.tell(people, notices.Kind.MAINTENANCE, params)
+    return len(people)
 
 
 # --- one job --------------------------------------------------------------------------------------------

@@ -33,7 +33,6 @@ from quotas.models import (
     Banner,
     Cluster,
     GpuType,
-    Maintenance,
     Membership,
     Node,
     NodeState,
@@ -464,15 +463,6 @@ class BannerAdmin(ModelAdmin[Banner]):
     list_filter = ("level",)
     list_select_related = ("workspace", "person")
     autocomplete_fields = ("workspace", "person")
-
-
-@admin.register(Maintenance)
-class MaintenanceAdmin(ModelAdmin[Maintenance]):
-    """When a cluster, or every one, is worked on."""
-
-    list_display = ("text", "cluster", "from_at", "until_at", "keeps_free", "lead_hours")
-    list_filter = ("cluster",)
-    list_select_related = ("cluster",)
 
 
 @admin.register(Act)

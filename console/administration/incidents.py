@@ -259,7 +259,8 @@ class TellOwners(Incident):
             return [_("Nobody has a job on %(node)s: nobody is told.") % {"node": values["node"]}]
         return [
             _("Told: %(people)s") % {"people": ", ".join(people)},
-            _("It stands on their pages for a day, and in their jobs: %(text)s") % {"text": values["why"]},
+            _("They are notified, wherever they want to be, and it stands in their jobs: %(text)s")
+            % {"text": values["why"]},
         ]
 
     def do(self, actor: Actor, values: Mapping[str, Any]) -> str:

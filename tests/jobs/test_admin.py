@@ -8,9 +8,9 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
-from jobs.models import Attempt, Event, Job
+from jobs.models import Attempt, Event, Job, Occasion
 from jobs.states import State
-from quotas.models import Act, Node, NodeState, Quota, Request, User
+from quotas.models import Act, AuditEntry, Maintenance, Node, NodeState, Quota, Request, User
 from tests.console.administration.conftest import OTHERS, client_of
 from tests.factories import make_job, make_user
 from tests.jobs.conftest import Place, queued
@@ -167,3 +167,36 @@ def test_nodes_are_cordoned_drained_and_used_again(admin: Client, place: Place, 
     assert node.state == NodeState.SCHEDULABLE
     assert Node.objects.get().empty_by is None
     assert [row.params["state"] for row in Act.objects.all()] == ["schedulable", "draining", "cordoned"]
+
+
+# --- maintenance ----------------------------------------------------------------------------------------
+
+
+def save_window(admin: Client, place: Place, row: Maintenance | None = None, **changed: str) -> str:
+    """What the page after it says."""
+    values = {"text": "new disks", "cluster": str(place.cluster.pk), "keeps_free": "on", "lead_hours": "24"}
+    values |= {"from_at_0": "2099-01-02", "from_at_1": "10:00:00"}
+    values |= {"until_at_0": "2099-01-02", "until_at_1": "12:00:00", **changed}
+    way = f"{row.pk}/change/" if row else "add/"
+    answer = admin.post(f"/admin/quotas/maintenance/{way}", values, follow=True)
+    assert answer.redirect_chain, "it was saved"
+    return answer.content.decode()
+
+
+def announced() -> int:
+    return Occasion.objects.filter(kind="node.maintenance").count()
+
+
+def test_a_window_is_announced_when_it_is_made_and_when_it_moves_and_not_otherwise(
+    admin: Client, place: Place
+) -> None:
+    queued(place)
+    assert "1 person was told." in save_window(admin, place)
+    row = Maintenance.objects.get()
+    assert announced() == 1
+    assert "was told" not in save_window(admin, place, row)
+    save_window(admin, place, row, lead_hours="12")
+    assert announced() == 1, "nothing of that is news"
+    save_window(admin, place, row, from_at_1="09:00:00")
+    assert announced() == 2
+    assert AuditEntry.objects.filter(content_type__model="maintenance", action="create").count() == 1

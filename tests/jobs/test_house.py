@@ -10,8 +10,9 @@ from django.contrib.sessions.models import Session
 from django.test import Client
 from django.utils import timezone
 
-from jobs import house, reconcile, services, waiting
-from jobs.models import EndpointVisit, Entry, Event, Job, SshKey
+from jobs import house, notices, reconcile, services, waiting
+from jobs.messages.notices import notice_told
+from jobs.models import EndpointVisit, Entry, Event, Job, Occasion, SshKey
 from jobs.states import ReasonCode, State
 from quotas import ledger, tokens
 from quotas.acts import Actor
@@ -239,17 +240,55 @@ def test_an_account_may_be_disabled_with_it(place: Place, root: User) -> None:
 # --- a node ---------------------------------------------------------------------------------------------
 
 
-def test_owners_on_a_node_are_told_on_their_pages_and_in_their_jobs(place: Place, root: User) -> None:
+def test_owners_on_a_node_are_notified_once_and_told_in_their_jobs(place: Place, root: User) -> None:
     job, elsewhere = queued(place), queued(place)
     for each, node in ((job, place.node.name), (elsewhere, "another")):
         request = Request.objects.get(holder=attempt_of(each).key)
         ledger.reserve(request, [(node, Amounts(1000, 1024))])
     assert house.tell_owners(acting(root), place.node, "it reboots at noon") == [job]
-    banner = Banner.objects.get()
-    assert (banner.person, banner.text) == (place.owner, "memory-1: it reboots at noon")
-    assert banner.until_at is not None
+    occasion = Occasion.objects.get(kind=notices.Kind.MESSAGE)
+    assert occasion.people == [place.owner.pk]
+    message = notice_told(occasion.kind, occasion.params)
+    assert (message.title, message.text) == ("A message from root.", "memory-1: it reboots at noon")
+    assert not Banner.objects.exists(), "one way only"
     told = Event.objects.get(kind=Event.Kind.TOLD)
     assert (told.job, told.actor, told.params["why"]) == (job, root, "it reboots at noon")
+
+
+# --- maintenance ----------------------------------------------------------------------------------------
+
+
+def window(place: Place | None, begins: int = 1, **columns: object) -> Maintenance:
+    now = timezone.now()
+    times = {"from_at": now + timedelta(hours=begins), "until_at": now + timedelta(hours=begins + 1)}
+    cluster = place.cluster if place else None
+    return Maintenance.objects.create(text="new disks", cluster=cluster, **{**times, **columns})
+
+
+def test_whoever_has_a_job_where_maintenance_will_be_is_told_once(place: Place) -> None:
+    bob, carol, dave = (make_user(name) for name in ("bob", "carol", "dave"))
+    for state, owner in (
+        (State.RUNNING, place.owner),
+        (State.QUEUED, place.owner),
+        (State.QUEUED, bob),
+        (State.SUCCEEDED, carol),
+    ):
+        make_job(state, owner=owner, quota=place.quota)
+    make_job(State.RUNNING, owner=dave)
+    assert house.announce(window(place)) == 2
+    occasion = Occasion.objects.get(kind=notices.Kind.MAINTENANCE)
+    assert occasion.people == sorted([place.owner.pk, bob.pk])
+    said = notice_told(occasion.kind, occasion.params)
+    assert said.title.startswith("Maintenance of Memory begins at ")
+    assert said.text == "new disks"
+    assert house.announce(window(None)) == 3, "every cluster's"
+    assert notice_told(notices.Kind.MAINTENANCE, Occasion.objects.latest("id").params).text == "new disks"
+
+
+def test_a_maintenance_that_is_over_is_told_to_nobody(place: Place) -> None:
+    make_job(State.RUNNING, owner=place.owner, quota=place.quota)
+    assert house.announce(window(place, begins=-2)) == 0
+    assert not Occasion.objects.filter(kind=notices.Kind.MAINTENANCE).exists()
 
 
 # --- a lost job -----------------------------------------------------------------------------------------
