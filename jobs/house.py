@@ -19,10 +19,10 @@ from django.utils import timezone
 from jobs import entries, notices, queue, services, transitions
 from jobs.models import Attempt, EndpointVisit, Event, Job, SshKey
 from jobs.states import FINAL, State
-from quotas import acts, reports
+from quotas import acts, invitations, reports, sessions, tokens
 from quotas.access import administers
 from quotas.acts import Actor
-from quotas.models import AccessToken, Act, Cluster, Maintenance, Node, ReadOnly, User
+from quotas.models import AccessToken, Act, Cluster, Grant, Invitation, Maintenance, Node, ReadOnly, User
 
 
 def write_down(
@@ -94,11 +94,16 @@ def make_writable(actor: Actor) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Presence:
-    """Everything of one person that can be ended."""
+    """Everything of one person that can be ended.
+
+    `service_tokens` are those of service accounts that they made, each of which they may have kept a copy of.
+    """
 
     jobs: int
     sessions: int
     tokens: int
+    service_tokens: int
+    invitations: int
     ssh_keys: int
     entries: int
     visits: int
@@ -109,7 +114,9 @@ def presence_of(person: User) -> Presence:
     return Presence(
         jobs=_jobs_of(person).count(),
         sessions=len(_sessions_of(person)),
-        tokens=_tokens_of(person).count(),
+        tokens=_tokens(user=person).count(),
+        service_tokens=_tokens(user__service_account__made_by=person).count(),
+        invitations=_invitations_of(person).count(),
         ssh_keys=SshKey.objects.filter(user=person).count(),
         entries=entries.open_entries().filter(user=person).count(),
         visits=EndpointVisit.objects.filter(user=person).count(),
@@ -135,8 +142,13 @@ def end_everything(actor: Actor, person: User, *, disable: bool) -> Presence:
         )
         if disable:
             User.objects.filter(pk=person.pk).update(is_active=False)
+        sessions.end_all(person, why=actor.why)
         Session.objects.filter(pk__in=_sessions_of(person)).delete()
-        _tokens_of(person).update(revoked_at=Now())
+        Grant.objects.filter(user=person).delete()
+        for token in (*_tokens(user=person), *_tokens(user__service_account__made_by=person)):
+            tokens.revoke(token.user, token.pk)
+        for invitation in _invitations_of(person):
+            invitations.revoke(invitation.workspace, invitation.pk)
         EndpointVisit.objects.filter(user=person).delete()
         entries.ask_end(entries.open_entries().filter(user=person), actor.user)
         SshKey.objects.filter(user=person).delete()
@@ -154,12 +166,17 @@ def _unended(jobs: QuerySet[Job]) -> QuerySet[Job]:
     return jobs.filter(deleted_at=None).exclude(state__in=ended)
 
 
-def _tokens_of(person: User) -> QuerySet[AccessToken]:
-    return AccessToken.objects.filter(user=person, revoked_at=None, expires_at__gt=Now())
+def _tokens(**whose: User) -> QuerySet[AccessToken]:
+    rows = AccessToken.objects.filter(revoked_at=None, expires_at__gt=Now(), **whose)
+    return rows.select_related("user")
+
+
+def _invitations_of(person: User) -> QuerySet[Invitation]:
+    return invitations.waiting().filter(invited_by=person)
 
 
 def _sessions_of(person: User) -> list[str]:
-    """Their sign-ins: a session says whose it is only inside, so each that lasts is looked at."""
+    """Their sign-ins, listed or not: whose a session is stands only inside, so each that lasts is read."""
     rows = Session.objects.filter(expire_date__gt=timezone.now()).iterator()
     wanted = str(person.pk)
     return [row.pk for row in rows if row.get_decoded().get("_auth_user_id") == wanted]

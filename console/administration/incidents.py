@@ -221,11 +221,16 @@ class EndPerson(Incident):
             "jobs": _("Jobs stopped: %(count)s"),
             "sessions": _("Sign-ins ended: %(count)s"),
             "tokens": _("Access tokens revoked: %(count)s"),
+            "service_tokens": _(
+                "Tokens of service accounts that they made, revoked: %(count)s. Those scripts need new ones."
+            ),
+            "invitations": _("Invitations of theirs withdrawn: %(count)s"),
             "ssh_keys": _("SSH keys taken away: %(count)s"),
             "entries": _("SSH connections and terminals ended: %(count)s"),
             "visits": _("Ways to what jobs serve closed: %(count)s"),
         }
         effects = [text % {"count": getattr(found, name)} for name, text in names.items()]
+        effects.append(_("Transfers of files end with the sign-in or the token that they came by."))
         if values["disable"]:
             effects.append(_("The account is disabled: %(person)s can't sign in.") % {"person": person})
         else:

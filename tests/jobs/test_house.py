@@ -13,8 +13,10 @@ from django.utils import timezone
 from jobs import house, notices, reconcile, services, waiting
 from jobs.messages.notices import notice_told
 from jobs.models import EndpointVisit, Entry, Event, Job, Occasion, SshKey
+from jobs.shells.folders import Visitor
 from jobs.states import ReasonCode, State
-from quotas import ledger, tokens
+from quotas import invitations, ledger, tokens
+from quotas import services as service_accounts
 from quotas.acts import Actor
 from quotas.amounts import Amounts
 from quotas.models import (
@@ -22,12 +24,15 @@ from quotas.models import (
     AuditEntry,
     Banner,
     Cluster,
+    Grant,
     Maintenance,
+    Membership,
     Quota,
     ReadOnly,
     Request,
     Reservation,
     Role,
+    SignIn,
     User,
 )
 from tests.factories import attempt_of, make_endpoint, make_job, make_membership, make_user, task_of
@@ -212,7 +217,8 @@ def test_everything_of_one_person_ends_and_of_nobody_else(place: Place, root: Us
         endpoint = make_endpoint(task_of(job))
         EndpointVisit.objects.create(user=user, endpoint=endpoint, secret=user.username)
     before = house.presence_of(place.owner)
-    assert before == house.Presence(jobs=2, sessions=1, tokens=1, ssh_keys=1, entries=1, visits=1)
+    counts = {"jobs": 2, "sessions": 1, "tokens": 1, "service_tokens": 0, "invitations": 0}
+    assert before == house.Presence(**counts, ssh_keys=1, entries=1, visits=1)
     theirs = house.presence_of(other)
     assert house.end_everything(acting(root), place.owner, disable=False) == before
     waits.refresh_from_db()
@@ -228,6 +234,62 @@ def test_everything_of_one_person_ends_and_of_nobody_else(place: Place, root: Us
     place.owner.refresh_from_db()
     assert place.owner.is_active
     assert "jobs: 2" in Act.objects.get().params["ended"]
+
+
+@pytest.fixture
+def doors(place: Place) -> dict[str, User]:
+    """Alice and Bob, each with a listed sign-in, a grant, a service account with a token, an invitation."""
+    people = {"alice": place.owner, "bob": make_user("bob")}
+    for name, user in people.items():
+        Membership.objects.update_or_create(
+            user=user, workspace=place.workspace, defaults={"role": Role.ADMIN}
+        )
+        Grant.objects.create(user=user, provider="dex", refresh_token="r", checked_at=timezone.now())
+        account = service_accounts.make(
+            user, place.workspace, f"{name}-ci", role=Role.DEVELOPER, contact=name
+        )
+        tokens.issue(account.user, scopes=["read"], lifetime=timedelta(days=1))
+        invitations.invite(user, place.workspace, Role.DEVELOPER)
+    return people
+
+
+def signed_in(user: User) -> str:
+    """The key of a session that is listed."""
+    client = Client()
+    client.force_login(user)
+    key = str(client.session.session_key)
+    SignIn.objects.get_or_create(session_key=key, defaults={"user": user, "how": "password"})
+    return key
+
+
+def test_what_signing_in_left_ends_too_and_nobody_elses(
+    place: Place, root: User, doors: dict[str, User]
+) -> None:
+    for user in doors.values():
+        signed_in(user)
+    theirs = house.presence_of(doors["bob"])
+    found = house.end_everything(acting(root), doors["alice"], disable=False)
+    assert (found.sessions, found.service_tokens, found.invitations) == (1, 1, 1)
+    left = house.presence_of(doors["alice"])
+    assert (left.sessions, left.service_tokens, left.invitations) == (0, 0, 0)
+    assert [row.user for row in SignIn.objects.all()] == [doors["bob"]]
+    assert [row.user for row in Grant.objects.all()] == [doors["bob"]]
+    assert house.presence_of(doors["bob"]) == theirs
+    assert theirs.service_tokens == theirs.invitations == 1
+    assert AuditEntry.objects.filter(action="sign_in_ended", person=doors["alice"]).count() == 1
+    revoked = AuditEntry.objects.get(content_type__model="accesstoken", changes__has_key="revoked")
+    assert revoked.person is not None
+    assert revoked.person.username == "alice-ci"
+
+
+def test_transfers_of_files_end_with_what_they_came_by(place: Place, root: User) -> None:
+    key = signed_in(place.owner)
+    token = tokens.verify(tokens.issue(place.owner, scopes=["read"], lifetime=timedelta(days=1)))
+    assert token is not None
+    visitors = [Visitor(place.owner.pk, session=key), Visitor(place.owner.pk, token=token.pk)]
+    assert [visitor.person() for visitor in visitors] == [place.owner, place.owner]
+    house.end_everything(acting(root), place.owner, disable=False)
+    assert [visitor.person() for visitor in visitors] == [None, None]
 
 
 def test_an_account_may_be_disabled_with_it(place: Place, root: User) -> None:

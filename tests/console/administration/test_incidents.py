@@ -90,6 +90,8 @@ def test_everything_of_a_person_is_counted_first_and_ended_then(admin: Client, q
     values: dict[str, Any] = {"person": "alice", "why": "stolen laptop", "disable": "on"}
     asked = press(admin, "end_person", confirmed=False, **values)
     assert "Jobs stopped: 1" in asked
+    assert "Tokens of service accounts that they made, revoked: 0" in asked
+    assert "Invitations of theirs withdrawn: 0" in asked
     assert "can&#x27;t sign in" in asked
     assert "1 job among it" in press(admin, "end_person", **values)
     owner.refresh_from_db()
