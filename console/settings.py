@@ -363,6 +363,9 @@ UNFOLD: dict[str, Any] = {
 STATIC_URL = "/static/"
 STATIC_ROOT = CONSOLE_HOME / "static"
 STATICFILES_DIRS = [CHECKOUT / "static"]
+# gzip alone, whatever else happens to be installed: brotli takes six times as long, and the first start waits.
+SERVESTATIC_USE_BROTLI = False
+SERVESTATIC_USE_ZSTD = False
 STORAGES: dict[str, dict[str, Any]] = {
     "default": {
         "BACKEND": "django.core.files.storage.FileSystemStorage",

@@ -167,7 +167,7 @@ def test_of_two_dialects_one_is_chosen_and_kept(page: Page) -> None:
     written(page, BOTH)
     choices = page.locator(".problem-choices button")
     expect(choices).to_have_count(2)
-    draft = page.locator("#draft-state input")
+    draft = page.locator("#draft-state input[name=draft]")
     expect(draft).to_be_attached()
     page.get_by_role("button", name="OpenPAI / SCM JSON").click()
     expect(page.locator("#id_dialect")).to_have_value("openpai-v1")
