@@ -363,7 +363,7 @@ UNFOLD: dict[str, Any] = {
 STATIC_URL = "/static/"
 STATIC_ROOT = CONSOLE_HOME / "static"
 STATICFILES_DIRS = [CHECKOUT / "static"]
-# gzip alone, whatever else happens to be installed: brotli takes six times as long, and the first start waits.
+# gzip alone, whatever else is installed: brotli takes six times as long, and the first start waits for it.
 SERVESTATIC_USE_BROTLI = False
 SERVESTATIC_USE_ZSTD = False
 STORAGES: dict[str, dict[str, Any]] = {
