@@ -134,9 +134,7 @@ def test_nothing_in_its_folder_is_for_others(stack: Stack) -> None:
 
 
 def test_no_secret_is_in_an_argument_or_a_log(stack: Stack) -> None:
-    kept = [
-        path for path in (stack.home / "keys").iterdir() if not path.name.startswith(".")
-    ]  # being written
+    whole = (path for path in (stack.home / "keys").iterdir() if not path.name.startswith("."))
     secrets = [stack.password, *(path.read_text().strip() for path in whole)]
     seen = [" ".join(process.cmdline()) for process in programs_of(stack)]
     seen += [path.read_text(errors="replace") for path in (stack.home / "run").glob("*.log")]
