@@ -28,6 +28,8 @@ class Autosave {
     this.element = element;
     this.textarea = textarea;
     textarea.addEventListener("input", () => this.#within(LATEST_MS));
+    // What was typed before this module was there counts too.
+    if (textarea.value !== textarea.defaultValue) this.#within(LATEST_MS);
     for (const id of (element.dataset.autosaveFields ?? "").split(" ")) {
       document.getElementById(id)?.addEventListener("change", () => this.#within(0));
     }
