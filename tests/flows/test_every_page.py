@@ -9,7 +9,7 @@ from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page
 
 from tests.browser import watched
-from tests.screenshots import LOOKS, pages, sign_in
+from tests.screenshots import LOOKS, pages, show_again, sign_in
 from tests.stack import Stack
 
 pytestmark = pytest.mark.browser
@@ -26,6 +26,7 @@ def screen(request: pytest.FixtureRequest, browser: Browser, stack: Stack) -> It
     )
     with watched(context) as page:
         sign_in(page, stack)
+        show_again(page, stack)
         yield page
     context.close()
 
