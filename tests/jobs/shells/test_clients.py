@@ -194,6 +194,7 @@ uname -rsv; uname -m; command -v bash
 cat > bin/server.py <<'END'
 {SERVE.replace("; ", chr(10))}
 END
+rm -f .log
 nohup python3 bin/server.py > .log 2>&1 < /dev/null &
 echo $! > .pid
 for _ in $(seq 400); do test -s .log && break; sleep 0.05; done

@@ -75,8 +75,8 @@ def test_ten_thousand_who_never_say_who_they_are_keep_nobody_out(
         before = gateway.memory_info().rss
         with knocking(port) as told:
             assert told["knocked"] == CROWD, told
-            # Some stand in the queue of the socket itself, and were not looked at yet.
-            assert told["standing"] <= 2 * MOST_STRANGERS
+            # Beside those who are let stand, some are still in the queue of the socket itself.
+            assert told["standing"] < CROWD / 20
             assert enters(client, place)
             assert gateway.num_fds() < 3 * MOST_STRANGERS
             grown = gateway.memory_info().rss - before
