@@ -156,7 +156,7 @@ class WorkspaceAdmin(ModelAdmin[Workspace]):
 class ClusterAdmin(ModelAdmin[Cluster]):
     """Clusters, and whether they answer."""
 
-    list_display = ("name", "slug", "backend", "admission", "enabled", "answered_at", "trouble")
+    list_display = ("name", "slug", "region", "backend", "admission", "enabled", "answered_at", "trouble")
     list_filter = ("backend", "admission", "enabled")
     search_fields = ("name", "slug")
     readonly_fields = ("answered_at", "trouble")
@@ -293,12 +293,13 @@ class QuotaAdmin(ModelAdmin[Quota], Exchanged):
         "workspace",
         "cluster",
         "source",
+        "kind",
         "gpus",
         "cpu_milli",
         "memory_mib",
         "most_jobs",
     )
-    list_filter = ("cluster", "workspace", "source")
+    list_filter = ("cluster", "workspace", "source", "kind")
     list_select_related = ("parent", "workspace", "cluster")
     search_fields = ("name", "slug", "workspace__name")
     autocomplete_fields = ("parent", "idle_exempt_people")
@@ -306,7 +307,13 @@ class QuotaAdmin(ModelAdmin[Quota], Exchanged):
     fieldsets = (
         (
             None,
-            {"fields": (("name", "slug"), ("workspace", "cluster", "parent"), ("source", "accepts_jobs"))},
+            {
+                "fields": (
+                    ("name", "slug"),
+                    ("workspace", "cluster", "parent"),
+                    ("source", "kind", "accepts_jobs"),
+                )
+            },
         ),
         (
             _("Ceilings"),

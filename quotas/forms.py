@@ -32,6 +32,7 @@ class QuotaForm(forms.ModelForm[Quota]):
             "slug",
             "name",
             "source",
+            "kind",
             "accepts_jobs",
             "gpus",
             "gpus_by_type",

@@ -230,6 +230,8 @@ class _Applying:
             if cluster is None:
                 self._fault(pointer, _("There is no cluster of this name."))
                 continue
+            if shape.region is not None:
+                self._put(cluster, pointer, {"region": shape.region})
             nodes = {row.name: row for row in Node.objects.filter(cluster=cluster).select_related("cluster")}
             for name, wanted in shape.nodes.items():
                 at = f"{pointer}/nodes/{escape(name)}"
@@ -369,6 +371,7 @@ def _quota_values(slug: str, shape: QuotaShape) -> dict[str, Any]:
     return {
         "name": shape.name or slug,
         "source": shape.source,
+        "kind": shape.kind,
         "accepts_jobs": shape.accepts_jobs,
         "gpus": shape.gpus,
         "gpus_by_type": dict(shape.gpus_by_type),

@@ -33,7 +33,8 @@ def _cluster(cluster: Cluster) -> dict[str, Any]:
     prices = [
         spot(row) for row in SpotPrice.objects.filter(cluster=cluster).order_by("gpu_type", "from_hour")
     ]
-    return _lean({"nodes": nodes, "spot_prices": prices}, {"nodes": {}, "spot_prices": []})
+    values = {"region": cluster.region, "nodes": nodes, "spot_prices": prices}
+    return _lean(values, {"region": "", "nodes": {}, "spot_prices": []})
 
 
 def spot(row: SpotPrice) -> dict[str, Any]:
@@ -94,6 +95,7 @@ def quota(row: Quota, family: list[Quota]) -> dict[str, Any]:
     values = {
         "name": row.name,
         "source": str(row.source),
+        "kind": str(row.kind),
         "accepts_jobs": row.accepts_jobs,
         "gpus": row.gpus,
         "gpus_by_type": dict(row.gpus_by_type),
@@ -109,6 +111,7 @@ def quota(row: Quota, family: list[Quota]) -> dict[str, Any]:
     }
     usual: dict[str, Any] = {
         "source": "quota",
+        "kind": "general",
         "accepts_jobs": True,
         "gpus_by_type": {},
         "period": "month",

@@ -18,6 +18,7 @@ Hour = Annotated[int, Field(ge=0, le=24)]
 RoleName = Literal["viewer", "developer", "operator", "admin"]
 StateName = Literal["schedulable", "cordoned", "draining"]
 SourceName = Literal["quota", "public", "preemptible"]
+KindName = Literal["general", "lingjun"]
 PeriodName = Literal["day", "week", "month"]
 
 
@@ -43,8 +44,9 @@ class SpotShape(_Part):
 
 
 class ClusterShape(_Part):
-    """A cluster that is there already."""
+    """A cluster that is there already; without a `region`, it keeps the one it has."""
 
+    region: Annotated[str, Field(max_length=100)] | None = None
     nodes: dict[str, NodeShape] = {}
     spot_prices: list[SpotShape] | None = None
 
@@ -80,6 +82,7 @@ class QuotaShape(_Part):
 
     name: Annotated[str, Field(max_length=200)] = ""
     source: SourceName = "quota"
+    kind: KindName = "general"
     accepts_jobs: bool = True
     gpus: Count | None = None
     gpus_by_type: dict[str, Count] = {}

@@ -5,7 +5,7 @@ from quotas.models.clusters import Admission, Cluster, GpuType, Node, NodeState
 from quotas.models.groups import GroupMapping, PersonGroup
 from quotas.models.house import Act, Banner, Maintenance, ReadOnly
 from quotas.models.invitations import Invitation, ServiceAccount
-from quotas.models.limits import Period, Quota, Source
+from quotas.models.limits import Kind, Period, Quota, Source
 from quotas.models.prices import PriceSpan, Spec, SpotPrice
 from quotas.models.requests import Request, Reservation
 from quotas.models.signins import Grant, SignIn
@@ -26,6 +26,7 @@ __all__ = [
     "Grant",
     "GroupMapping",
     "Invitation",
+    "Kind",
     "Maintenance",
     "Membership",
     "Node",

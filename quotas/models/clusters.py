@@ -21,6 +21,12 @@ class Cluster(Audited):
 
     slug = models.SlugField(_("short name"), max_length=63, unique=True)
     name = models.CharField(_("name"), max_length=200)
+    region = models.CharField(
+        _("region"),
+        max_length=100,
+        blank=True,
+        help_text=_("Where it stands, as people name it: cn-wulanchabu, building 3."),
+    )
     backend = models.CharField(_("backend"), max_length=32, default="local")
     config = models.JSONField(_("settings"), default=dict, blank=True)
     admission = models.CharField(

@@ -29,6 +29,13 @@ class Source(models.TextChoices):
     PREEMPTIBLE = "preemptible", _("Preemptible resources")
 
 
+class Kind(models.TextChoices):
+    """What kind of machines stand behind it (DLC page, resource type)."""
+
+    GENERAL = "general", _("General computing")
+    LINGJUN = "lingjun", _("Lingjun intelligent computing")
+
+
 class Period(models.TextChoices):
     """How long GPU-hours last."""
 
@@ -52,6 +59,13 @@ class Quota(Audited):
     slug = models.SlugField(_("short name"), max_length=63)
     name = models.CharField(_("name"), max_length=200)
     source = models.CharField(_("source"), max_length=16, choices=Source, default=Source.QUOTA)
+    kind = models.CharField(
+        _("resource type"),
+        max_length=16,
+        choices=Kind,
+        default=Kind.GENERAL,
+        help_text=_("The form of a new job offers here what PAI-DLC offers on such machines."),
+    )
     accepts_jobs = models.BooleanField(
         _("takes jobs"), default=True, help_text=_("Without it, it only divides what it holds.")
     )

@@ -197,3 +197,18 @@ def test_what_is_wrong_is_told_without_the_insides_of_the_console(admin: Client)
     page = shown(admin, "spec", "colour\nred\n").content.decode()
     assert "import_id_fields" in page
     assert "Traceback" not in page
+
+
+def test_a_quotas_kind_comes_and_goes_in_tables_and_is_in_the_trail(admin: Client) -> None:
+    text = "workspace,cluster,slug,name,kind\nvision,local,all,All,lingjun\n"
+    assert confirmed(admin, "quota", shown(admin, "quota", text)).status_code == 302
+    assert Quota.objects.get(slug="all").kind == "lingjun"
+    assert AuditEntry.objects.filter(action="update").latest("pk").changes["kind"] == ["general", "lingjun"]
+    rows = list(csv.DictReader(io.StringIO(taken(admin, "quota"))))
+    assert [row["kind"] for row in rows] == ["lingjun"]
+
+
+def test_a_kind_that_there_is_not_is_refused(admin: Client) -> None:
+    answer = shown(admin, "quota", "workspace,cluster,slug,name,kind\nvision,local,all,All,quantum\n")
+    assert "quantum" in answer.content.decode()
+    assert Quota.objects.get(slug="all").kind == "general"

@@ -19,6 +19,7 @@ from quotas.amounts import Amounts, Part
 from quotas.models import (
     AuditEntry,
     GpuType,
+    Kind,
     Membership,
     Node,
     NodeState,
@@ -282,6 +283,7 @@ def test_the_schema_is_published_and_knows_the_names_of_the_rows(client: Client)
     assert json.loads(out.getvalue()) == answer.json()
     assert set(get_args(shape.RoleName)) == set(Role.values)
     assert set(get_args(shape.SourceName)) == set(Source.values)
+    assert set(get_args(shape.KindName)) == set(Kind.values)
     assert set(get_args(shape.PeriodName)) == set(Period.values)
     assert set(get_args(shape.StateName)) == set(NodeState.values) - {"down"}
     assert Site.model_validate({"version": 1}).workspaces == {}
@@ -293,3 +295,18 @@ def test_export_has_no_secret() -> None:
     call_command("site_export", stdout=out)
     assert "remote" in out.getvalue()
     assert "c4n4ry" not in out.getvalue()
+
+
+def test_a_cluster_whose_region_is_left_out_keeps_it(site: Any) -> None:
+    site("version: 1\nclusters:\n  local: {region: cn-wulanchabu}\n")
+    site("version: 1\nclusters:\n  local: {nodes: {n1: {state: cordoned}}}\n")
+    assert Node.objects.get().cluster.region == "cn-wulanchabu"
+    assert "region: cn-wulanchabu" in export()
+
+
+def test_a_quotas_kind_is_its_own_and_not_that_of_what_is_above(site: Any) -> None:
+    text = WHOLE.replace("          gpus: 8\n", "          gpus: 8\n          kind: lingjun\n")
+    site(text)
+    assert dict(Quota.objects.values_list("slug", "kind"))["all"] == Kind.LINGJUN
+    assert dict(Quota.objects.values_list("slug", "kind"))["train"] == Kind.GENERAL
+    assert site(export()) == "Everything is as the file says.\n"
