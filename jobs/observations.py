@@ -18,6 +18,7 @@ from django.db.models.functions import Now
 from django.utils.crypto import get_random_string
 
 from jobs import logs, queue, retries, transitions
+from jobs.asked import asked
 from jobs.backends.base import EndpointSeen, NodeSeen, Observation, ReplicaSeen
 from jobs.faults import fault
 from jobs.models import Attempt, Endpoint, Event, Job, JobFile, LogStream, Run, Task
@@ -270,9 +271,10 @@ def give_back(attempt: Attempt, seen: Observation) -> None:
     if not 0 < len(going) < len(seen.replicas) or not all(replica.node for replica in going):
         return
     spec, known = JobFile.objects.get(job_id=attempt.job_id).spec, gputypes.names()
+    asks = {ask.role: ask for ask in asked(spec)}
     left: dict[str, Amounts] = {}
     for replica in going:
-        each = gputypes.renamed(amounts_of(spec.role(replica.role).resources), known)
+        each = gputypes.renamed(amounts_of(asks[replica.role]), known)
         left[replica.node] = left.get(replica.node, Amounts()) + each
     with suppress(ValueError):  # it runs elsewhere than it was placed: all of it stays held
         ledger.shrink(attempt.key, list(left.items()))

@@ -8,13 +8,14 @@ from typing import Final
 
 from jobs import services
 from jobs.models import Job, JobFile
+from jobs.preview import Preview
 from jobs.spec import JobSpec
 from jobs.waiting import verdict_in
 from quotas import snapshot, standings
 from quotas.admission import Shape, Waiting, Why
 from quotas.admission.rooms import Pool, Room
 from quotas.amounts import Amounts
-from quotas.models import Cluster, User
+from quotas.models import Cluster, Quota, User
 
 MOST: Final = 4
 MOST_QUOTAS: Final = 8
@@ -75,16 +76,27 @@ def remedies(user: User, job: Job) -> list[Remedy]:
     verdict = verdict_in({job.cluster_id: queue}, job)
     if verdict is None or verdict.why in UNHELPED:
         return []
-    spec = JobFile.objects.get(job=job).spec
-    here = _Trial(job.cluster, queue.room, user)
-    found = [*here.smaller(job.quota_id, spec), *here.of_other_types(job.quota_id, spec)]
-    found += _elsewhere(user, job, spec, here)
+    return _found(user, job.quota, JobFile.objects.get(job=job).spec, queue.room)
+
+
+def of_preview(user: User, asked: Preview) -> list[Remedy]:
+    """What would start a job now that is not submitted yet; at most MOST."""
+    verdict = asked.trial.verdict
+    if verdict is None or verdict.why in UNHELPED or asked.by_engine:
+        return []
+    return _found(user, asked.quota, asked.spec, asked.trial.room)
+
+
+def _found(user: User, quota: Quota, spec: JobSpec, room: Sequence[tuple[str, Amounts]]) -> list[Remedy]:
+    here = _Trial(quota.cluster, room, user)
+    found = [*here.smaller(quota.pk, spec), *here.of_other_types(quota.pk, spec)]
+    found += _elsewhere(user, quota, spec, here)
     return found[:MOST]
 
 
-def _elsewhere(user: User, job: Job, spec: JobSpec, here: _Trial) -> Iterator[Remedy]:
-    trials = {job.cluster_id: here}
-    for quota in services.quotas_open_to(user).exclude(pk=job.quota_id)[:MOST_QUOTAS]:
+def _elsewhere(user: User, here_now: Quota, spec: JobSpec, here: _Trial) -> Iterator[Remedy]:
+    trials = {here_now.cluster_id: here}
+    for quota in services.quotas_open_to(user).exclude(pk=here_now.pk)[:MOST_QUOTAS]:
         trial = trials.get(quota.cluster_id)
         if trial is None:
             queue = standings.queue_of(quota.cluster_id)

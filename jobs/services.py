@@ -20,10 +20,11 @@ from django.utils.timezone import is_naive, make_aware
 from django.utils.translation import gettext as _
 
 from jobs import dialects, ownsecrets, queue, transitions
+from jobs.asked import Ask, asked
 from jobs.dialects.base import Note, Parsed, Problem, Refused
 from jobs.faults import fault
 from jobs.models import Attempt, Event, Idleness, Job, JobFile, JobSecret, Visibility
-from jobs.spec import Bid, Idle, JobSpec, Resources
+from jobs.spec import Bid, Idle, JobSpec
 from jobs.states import END_REASON, LIVE, SETTLED, EndKind, Reason, ReasonCode, State
 from quotas import audit, gputypes, ledger, snapshot
 from quotas.access import Verb, administers, can, may_submit, may_submit_in
@@ -124,7 +125,7 @@ def submit(
         raise Refused(wrong)
     parsed = replace(parsed, secrets={**ownsecrets.inherited(user, parsed, origin), **parsed.secrets})
     quota = find_quota(user, place, parsed.spec)
-    _refuse_beyond_public(quota, parsed.spec)
+    refuse_beyond_public(quota, parsed.spec)
     try:
         job = store(user, name, parsed, quota, idempotency_key=idempotency_key, digest=digest, origin=origin)
     except IntegrityError:
@@ -171,8 +172,11 @@ def find_quota(user: User, place: Place, spec: JobSpec) -> Quota:
     return (named or found)[0]
 
 
-def _refuse_beyond_public(quota: Quota, spec: JobSpec) -> None:
-    """A job above what one person may hold of public resources is refused; more jobs than that wait."""
+def refuse_beyond_public(quota: Quota, spec: JobSpec) -> None:
+    """A job above what one person may hold of public resources is refused; more jobs than that wait.
+
+    Raises Refused.
+    """
     if quota.source != Source.PUBLIC:
         return
     wanted = total(part.each.times(part.count) for part in parts_of(spec))
@@ -252,17 +256,14 @@ def store(
 
 
 def parts_of(spec: JobSpec) -> list[ledger.Part]:
-    """What the job asks of the ledger: one part a role, GPUs under the names that quotas use."""
+    """What the job asks of the ledger: `asked` of it, with GPUs under the names that quotas use."""
     known = gputypes.names()
-    return [
-        ledger.Part(role.replicas, gputypes.renamed(amounts_of(role.resources), known)) for role in spec.roles
-    ]
+    return [ledger.Part(ask.replicas, gputypes.renamed(amounts_of(ask), known)) for ask in asked(spec)]
 
 
-def amounts_of(resources: Resources) -> Amounts:
-    """One replica's resources as the ledger counts them."""
-    gpus = {resources.gpu_type: resources.gpus} if resources.gpus else {}
-    return Amounts(resources.cpu_milli, resources.memory_mib, gpus)
+def amounts_of(ask: Ask) -> Amounts:
+    """What one replica asks for, as the ledger counts it."""
+    return Amounts(ask.cpu_milli, ask.memory_mib, ask.by_type)
 
 
 def terms_of(spec: JobSpec) -> ledger.Terms:

@@ -9,12 +9,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Final
 
+from django.utils.translation import gettext as _
+
+from jobs import messages
 from jobs.models import Job
 from jobs.states import Reason, ReasonCode, State
 from jobs.transitions import key_of
 from quotas import standings
 from quotas.admission import Why
 from quotas.standings import Queue, Verdict
+from quotas.whatif import Trial
 
 CODES: Final[Mapping[Why, ReasonCode]] = {
     Why.QUOTA: ReasonCode.WAITING_QUOTA,
@@ -47,6 +51,16 @@ def of_now(cluster_name: str, verdict: Verdict) -> Reason:
     """A verdict with all its numbers."""
     place = {"position": verdict.position} if verdict.position else {}
     return Reason(CODES[verdict.why], {"cluster": cluster_name, **verdict.params, **place})
+
+
+def outlook(cluster_name: str, trial: Trial) -> str:
+    """What would become of a job that is not submitted yet, in one sentence."""
+    if trial.verdict is None:
+        nodes = ", ".join(node for node, _amounts in trial.decision.placement)
+        text = _("It would start now on %(nodes)s.") if nodes else _("It would be handed to %(cluster)s now.")
+        return text % {"nodes": nodes, "cluster": cluster_name}
+    why = of_now(cluster_name, trial.verdict)
+    return messages.reason_message(why.code, why.params)
 
 
 def tell(jobs: Iterable[Job]) -> None:

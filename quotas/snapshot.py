@@ -137,12 +137,9 @@ def _waiting(cluster: Cluster, now: datetime, shapes: Shapes) -> tuple[list[Wait
     )
     line, apart = [], []
     for holder, quota_id, owner_id, parts, priority, since, declared_s, idle, bids, held, not_before in rows:
-        if held:
-            apart.append(Decision(holder, why=Why.HELD, quota_id=quota_id))
-            continue
-        if not_before is not None and not_before > now:
-            until = not_before.isoformat(timespec="seconds")
-            apart.append(Decision(holder, why=Why.NOT_YET, params={"until": until}, quota_id=quota_id))
+        aside = apart_of(holder, quota_id, held=held, not_before=not_before, now=now.timestamp())
+        if aside is not None:
+            apart.append(aside)
             continue
         line.append(
             Waiting(
@@ -158,6 +155,18 @@ def _waiting(cluster: Cluster, now: datetime, shapes: Shapes) -> tuple[list[Wait
             )
         )
     return line, apart
+
+
+def apart_of(
+    holder: str, quota_id: int, *, held: bool, not_before: datetime | None, now: float
+) -> Decision | None:
+    """What keeps a request from standing in line: a person, or a time that has not come."""
+    if held:
+        return Decision(holder, why=Why.HELD, quota_id=quota_id)
+    if not_before is not None and not_before.timestamp() > now:
+        until = not_before.isoformat(timespec="seconds")
+        return Decision(holder, why=Why.NOT_YET, params={"until": until}, quota_id=quota_id)
+    return None
 
 
 def _holdings(cluster: Cluster, shapes: Shapes) -> list[Holding]:

@@ -11,7 +11,7 @@ import pytest
 ROOT = Path(__file__).parents[1]
 
 LAYERS = (
-    {"spec", "states", "faults", "frames"},
+    {"spec", "states", "asked", "faults", "frames"},
     {"dialects"},
     {"jobtemplates"},
     {"backends"},
@@ -27,6 +27,7 @@ LAYERS = (
         "entries",
         "house",
         "activity",
+        "preview",
         "remedies",
         "sshhost",
         "sshkeys",
@@ -61,8 +62,8 @@ WORKER_SIDE = {
     "retries",
     "shells",
 }
-WEB_SIDE = {"services", "drafts", "forms", "views", "api", "gateway", "folders"}
-NO_DJANGO = {"spec", "states", "dialects", "jobtemplates", "backends", "faults", "frames"}
+WEB_SIDE = {"services", "preview", "drafts", "forms", "views", "api", "gateway", "folders"}
+NO_DJANGO = {"spec", "states", "asked", "dialects", "jobtemplates", "backends", "faults", "frames"}
 
 
 def modules(package: str) -> Iterator[tuple[str, str, Path]]:

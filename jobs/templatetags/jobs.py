@@ -151,7 +151,7 @@ def memory(mib: int) -> str:
 @register.filter
 def resource_name(kind: str) -> str:
     """What a bar is about: a type of GPU is its own name."""
-    names = {"gpu": _("GPUs"), "cpu_milli": "CPU", "memory_mib": _("Memory")}
+    names = {"gpu": _("GPUs"), "cpu_milli": "CPU", "memory_mib": _("Memory"), "jobs": _("Jobs")}
     return names.get(kind, kind)
 
 
@@ -161,6 +161,13 @@ def of_kind(number: int, kind: str) -> str:
     if kind == "memory_mib":
         return memory(number)
     return cores(number) if kind == "cpu_milli" else number_format(number, use_l10n=True)
+
+
+@register.filter
+def money(micro: int) -> str:
+    """An amount of money in millionths, with at least two decimals; consoles have one currency."""
+    cents = micro % 10_000
+    return number_format(micro / 1_000_000, decimal_pos=4 if cents else 2, use_l10n=True, force_grouping=True)
 
 
 @register.filter

@@ -11,16 +11,15 @@ from typing import Any, Final
 from django import forms
 from django.http import HttpResponseBase
 from django.utils import timezone
-from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 from django.views.decorators.http import require_safe
 
-from jobs import bus, messages, services, waiting
+from jobs import bus, services, waiting
 from jobs.models import Attempt, Job
 from jobs.states import State
 from jobs.views.http import SignedIn, live, page, signed_in
-from quotas import gputypes, reports, snapshot, standings
-from quotas.admission import Shape, Snapshot, Waiting, decide
+from quotas import gputypes, reports, snapshot, standings, whatif
+from quotas.admission import Shape, Waiting
 from quotas.amounts import Amounts, Part
 from quotas.models import Quota, User
 
@@ -29,8 +28,6 @@ SHOWN_DAYS: Final = 14
 MOST_PEOPLE: Final = 5
 MOST_WAITING: Final = 5
 MOST_IDLE: Final = 5
-ASKING: Final = "?"
-"""The holder under which a question stands in the queue."""
 
 
 @dataclass(slots=True)
@@ -179,7 +176,7 @@ def answer(user: User, form: WhatIf) -> Answer:
     )
     now = snapshot.take(quota.cluster)
     question = Waiting(
-        ASKING,
+        whatif.ASKING,
         quota.pk,
         Shape((Part(asked["replicas"], each),)),
         asked["priority"],
@@ -187,45 +184,5 @@ def answer(user: User, form: WhatIf) -> Answer:
         user.pk,
         asked["hours"] and asked["hours"] * 3600,
     )
-    return _told(quota, _with(now, question))
-
-
-def _with(now: Snapshot, question: Waiting) -> Snapshot:
-    return Snapshot(
-        now.now,
-        now.accounts,
-        now.machines,
-        now.holdings,
-        [*now.waiting, question],
-        now.prices,
-        now.emptied,
-        now.by_engine,
-    )
-
-
-def _told(quota: Quota, now: Snapshot) -> Answer:
-    position = 0
-    for decision in decide(now).decisions:
-        position += not decision.admitted
-        if decision.holder != ASKING:
-            continue
-        if decision.admitted:
-            nodes = ", ".join(node for node, _amounts in decision.placement)
-            text = (
-                _("It would start now on %(nodes)s.")
-                if nodes
-                else _("It would be handed to %(cluster)s now.")
-            )
-            return Answer(starts=True, text=text % {"nodes": nodes, "cluster": quota.cluster.name})
-        assert decision.why is not None
-        verdict = standings.Verdict(
-            ASKING,
-            quota.pk,
-            decision.gpus,
-            decision.why,
-            decision.params,
-            None if decision.why in standings.APART else position,
-        )
-        why = waiting.of_now(quota.cluster.name, verdict)
-        return Answer(starts=False, text=messages.reason_message(why.code, why.params))
-    raise AssertionError("every request is decided")
+    trial = whatif.would(now, question)
+    return Answer(starts=trial.starts, text=waiting.outlook(quota.cluster.name, trial))

@@ -46,7 +46,7 @@ def context(user: User, job: Job, *, controllable: bool) -> dict[str, Any]:
         "ahead": known,
         "ahead_others": len(ahead) - len(known),
         "expected": expected(job, why),
-        "offered": [_offered(each) for each in remedies.remedies(user, job)] if controllable else [],
+        "offered": [offered(each) for each in remedies.remedies(user, job)] if controllable else [],
     }
 
 
@@ -57,7 +57,8 @@ def _known(user: User, holders: Sequence[str]) -> list[Job]:
     return [jobs[ids[holder]] for holder in holders if ids.get(holder) in jobs]
 
 
-def _offered(remedy: Remedy) -> Offered:
+def offered(remedy: Remedy) -> Offered:
+    """A remedy with the words for it."""
     words = {
         "replicas": _("Start it now with %(replicas)s"),
         "gpus": _("Start it now with %(gpus)s"),

@@ -20,18 +20,21 @@ def outbid(shape: Shape | None, bids: Sequence[Bid], prices: Mapping[str, Price]
         return None
     for index, part in enumerate(shape.parts):
         bid = bids[index] if index < len(bids) else ANY
-        market, now = _cost(part.each, prices)
-        most = market
-        if bid.percent is not None:
-            most = market * bid.percent // 100
-        elif bid.micro is not None:
-            most = bid.micro
+        market, now = cost(part.each, prices)
+        most = most_of(bid, market)
         if now > most:
             return {"price": now, "bid": most}
     return None
 
 
-def _cost(each: Amounts, prices: Mapping[str, Price]) -> tuple[int, int]:
+def most_of(bid: Bid, market: int) -> int:
+    """The most that a replica may cost in an hour, where the market's price is `market`."""
+    if bid.percent is not None:
+        return market * bid.percent // 100
+    return market if bid.micro is None else bid.micro
+
+
+def cost(each: Amounts, prices: Mapping[str, Price]) -> tuple[int, int]:
     """(the market's, now) of one replica for an hour; a GPU of any type costs what the dearest one does."""
     if not each.gpu_count:
         core = prices.get("", FREE)

@@ -91,6 +91,10 @@ class Books:
         """What is held under each quota, itself and below; those with nothing are absent."""
         return self._quotas
 
+    def of_person(self, quota_id: int, owner_id: int) -> Used:
+        """What a person holds in the quota; in public ones, in all of them."""
+        return self._people.get(self._purse(quota_id, owner_id), NONE)
+
     def _purse(self, quota_id: int, owner_id: int) -> tuple[int, int]:
         """Where a person's sum is kept: all public quotas share one."""
         account = self._accounts.get(quota_id)
