@@ -104,8 +104,8 @@ def browser() -> bool:
 
 
 def kill() -> bool:
-    """Every fault point of a whole console."""
-    return _pytest("-m", "kill", environ={"DATABASE_URL": ""})
+    """Every fault point of a whole console: of two, since what is killed is mostly waited for."""
+    return _pytest("-m", "kill", "-n", "2", "--dist", "worksteal", environ={"DATABASE_URL": ""})
 
 
 def _no_gettext() -> str:
