@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 import pytest
@@ -60,6 +61,12 @@ def dlc(limit_minutes: int = 0, kept_minutes: int = 0, **settings: Any) -> str:
 def ask(user: User, text: str, **fields: str) -> str:
     sent = {"text": text, **fields}
     return seen(browser(user).post("/jobs/form/panel", sent, headers=fragment("job-panel")))
+
+
+def told(text: str) -> dict[str, str]:
+    """The lines about the price."""
+    pairs = re.findall(r"<dt>(.*?)</dt>\s*<dd[^>]*>(.*?)</dd>", text)
+    return {name.strip(): value.strip() for name, value in pairs}
 
 
 def hold(quota: Quota, owner: User, gpus: int, holder: str = "a") -> None:
@@ -126,7 +133,7 @@ def test_a_subscription_is_paid_for_and_still_counted(people: People) -> None:
     price(people.quota)
     text = ask(people.owner, dlc())
     assert "Default is paid for by subscription: nothing more is to pay." in text
-    assert 'Counted in reports, per hour</dt> <dd class="num">5.00' in text
+    assert told(text)["Counted in reports, per hour"] == "5.00"
 
 
 def test_public_resources_are_paid_for_as_they_are_used(people: People) -> None:
@@ -137,9 +144,9 @@ def test_public_resources_are_paid_for_as_they_are_used(people: People) -> None:
     price(people.quota)
     text = ask(people.owner, dlc(limit_minutes=90, kept_minutes=60))
     assert "Pay as you go" in text
-    assert 'Per hour</dt> <dd class="num">5.00' in text
-    assert 'If it runs as long as it may, 1 h 30 min</dt> <dd class="num">7.50' in text
-    assert 'Kept for 1 h after its end, at most</dt> <dd class="num">5.00' in text
+    assert told(text)["Per hour"] == "5.00"
+    assert told(text)["If it runs as long as it may, 1 h 30 min"] == "7.50"
+    assert told(text)["Kept for 1 h after its end, at most"] == "5.00"
     assert "priced as gpu.large" in text
 
 
@@ -159,8 +166,8 @@ def test_preemptible_resources_cost_the_price_of_now_and_at_most_the_bid(people:
     )
     text = ask(people.owner, job(gpus=2))
     assert "preemptible: it may be taken back" in text
-    assert 'Per hour</dt> <dd class="num">1.00' in text
-    assert 'Per hour, at the most that it bids</dt> <dd class="num">4.00' in text
+    assert told(text)["Per hour"] == "1.00"
+    assert told(text)["Per hour, at the most that it bids"] == "4.00"
 
 
 def test_fault_tolerance_is_told_and_nothing_is_charged_for_it(people: People) -> None:
