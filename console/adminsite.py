@@ -117,6 +117,15 @@ def navigation(request: HttpRequest) -> list[dict[str, Any]]:
         ),
         _group(
             request,
+            _("Assets"),
+            (_("Images"), "deployed_code", "jobs_image_changelist", "jobs.view_image"),
+            (_("Datasets"), "database", "jobs_dataset_changelist", "jobs.view_dataset"),
+            (_("Code sources"), "code", "jobs_codesource_changelist", "jobs.view_codesource"),
+            (_("VPCs"), "lan", "jobs_vpc_changelist", "jobs.view_vpc"),
+            (_("RAM roles"), "badge", "jobs_ramrole_changelist", "jobs.view_ramrole"),
+        ),
+        _group(
+            request,
             _("People"),
             (_("People"), "person", "quotas_user_changelist", "quotas.view_user"),
             (_("Workspaces"), "groups", "quotas_workspace_changelist", "quotas.view_workspace"),

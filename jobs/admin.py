@@ -12,7 +12,12 @@ from django.http import HttpRequest, HttpResponse
 from django.utils.translation import gettext_lazy as _
 from django.utils.translation import ngettext
 
-from jobs import bulk_acts, entries, house
+from jobs import (
+    assetsadmin,  # noqa: F401 registers its own
+    bulk_acts,
+    entries,
+    house,
+)
 from jobs.messages import state_label
 from jobs.models import (
     Attempt,

@@ -14,8 +14,21 @@ class JobsConfig(AppConfig):
     default_auto_field = "django.db.models.BigAutoField"
 
     def ready(self) -> None:
-        from jobs.models import PersonalSecret, SshKey  # noqa: PLC0415  # there are models from here on
+        from jobs.models import (  # noqa: PLC0415  # there are models from here on
+            ASSETS,
+            DatasetVersion,
+            Guarded,
+            PersonalSecret,
+            SshKey,
+        )
         from quotas import audit  # noqa: PLC0415
 
         audit.follow(PersonalSecret, masked=("ciphertext",))
         audit.follow(SshKey, without=("last_used_at",))
+        for model in ASSETS.values():
+            audit.follow(
+                model,
+                without=("updated_at",),
+                masked=("ciphertext",) if issubclass(model, Guarded) else (),
+            )
+        audit.follow(DatasetVersion)

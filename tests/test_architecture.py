@@ -17,7 +17,18 @@ LAYERS = (
     {"backends"},
     {"models"},
     {"bus", "queue", "outage", "egress"},
-    {"messages", "notices", "ownsecrets", "transitions", "logs", "logscan", "retries", "tail", "waiting"},
+    {
+        "assets",
+        "messages",
+        "notices",
+        "ownsecrets",
+        "transitions",
+        "logs",
+        "logscan",
+        "retries",
+        "tail",
+        "waiting",
+    },
     {
         "services",
         "drafts",
@@ -33,13 +44,14 @@ LAYERS = (
         "sshkeys",
     },
     {"reconcile", "tidy", "idle", "live", "folders"},
-    {"forms"},
+    {"forms", "assetforms"},
     {
         "views",
         "api",
         "gateway",
         "shells",
         "admin",
+        "assetsadmin",
         "bulk_acts",
         "tasks",
         "management",
@@ -62,7 +74,18 @@ WORKER_SIDE = {
     "retries",
     "shells",
 }
-WEB_SIDE = {"services", "preview", "drafts", "forms", "views", "api", "gateway", "folders"}
+WEB_SIDE = {
+    "assets",
+    "assetforms",
+    "services",
+    "preview",
+    "drafts",
+    "forms",
+    "views",
+    "api",
+    "gateway",
+    "folders",
+}
 NO_DJANGO = {"spec", "states", "asked", "dialects", "jobtemplates", "backends", "faults", "frames"}
 
 

@@ -1,5 +1,19 @@
 """The rows of this application, one idea a module."""
 
+from jobs.models.assets import (
+    ASSETS,
+    Asset,
+    AssetKind,
+    AssetTrial,
+    AssetUse,
+    CodeSource,
+    Dataset,
+    DatasetVersion,
+    Guarded,
+    Image,
+    RamRole,
+    Vpc,
+)
 from jobs.models.attempts import Attempt, Run
 from jobs.models.channels import Channel, Rule
 from jobs.models.drafts import Draft, DraftVersion
@@ -16,8 +30,16 @@ from jobs.models.use import Idleness, MeasuredCluster, TaskUse
 from jobs.models.visits import EndpointVisit
 
 __all__ = [
+    "ASSETS",
+    "Asset",
+    "AssetKind",
+    "AssetTrial",
+    "AssetUse",
     "Attempt",
     "Channel",
+    "CodeSource",
+    "Dataset",
+    "DatasetVersion",
     "Delivery",
     "DeliveryItem",
     "Draft",
@@ -26,7 +48,9 @@ __all__ = [
     "EndpointVisit",
     "Entry",
     "Event",
+    "Guarded",
     "Idleness",
+    "Image",
     "Job",
     "JobFile",
     "JobSecret",
@@ -37,10 +61,12 @@ __all__ = [
     "Occasion",
     "PersonalSecret",
     "QuotaLevel",
+    "RamRole",
     "Rule",
     "Run",
     "SshKey",
     "Task",
     "TaskUse",
     "Visibility",
+    "Vpc",
 ]

@@ -1,0 +1,317 @@
+"""What is entered about assets: on the console's pages, in Django admin, and over the native API."""
+
+from __future__ import annotations
+
+import re
+from typing import Any, ClassVar, Final
+from urllib.parse import urlsplit
+
+from django import forms
+from django.utils.translation import gettext as _now
+from django.utils.translation import gettext_lazy as _
+
+from jobs.assets import keeping, sight
+from jobs.assets.addresses import Wrong, check_git, check_place
+from jobs.messages.assets import asset_message
+from jobs.models import Asset, AssetKind, CodeSource, Dataset, DatasetVersion, Guarded, Image, RamRole, Vpc
+from quotas.access import administers
+from quotas.models import User, Workspace
+
+COMMIT: Final = re.compile(r"[0-9a-fA-F]{7,64}")
+TIED: Final = ("address", "repo", "endpoint", "source", "username")
+"""To what a kept password belongs."""
+
+LOGIN: Final = ("username", "password", "own_secret")
+
+
+class NamesField(forms.JSONField):
+    """A list of names: words as people write them, or JSON as programs do."""
+
+    def to_python(self, value: Any) -> Any:
+        if isinstance(value, str) and not value.lstrip().startswith("["):
+            return [word for word in re.split(r"[\s,]+", value) if word]
+        return super().to_python(value)
+
+    def prepare_value(self, value: Any) -> Any:
+        return ", ".join(map(str, value)) if isinstance(value, list) else value
+
+
+class AssetForm(forms.ModelForm[Any]):
+    """Any asset.  `keeper` is whoever enters it: they choose among what they keep."""
+
+    def __init__(self, keeper: User, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.keeper = keeper
+        field = self.fields["workspace"]
+        assert isinstance(field, forms.ModelChoiceField)
+        field.queryset = sight.keepable(keeper)
+        field.required = not administers(keeper)
+        if not field.required:
+            field.empty_label = _now("Everybody")
+        if not field.required and self.instance.pk is None:
+            field.help_text = _("Without one it is for everybody.")
+        for each in self.fields.values():
+            _dress(each)
+
+    def clean_workspace(self) -> Workspace | None:
+        """One that the person keeps."""
+        workspace: Workspace | None = self.cleaned_data["workspace"]
+        if not sight.may_keep_in(self.keeper, workspace):
+            raise forms.ValidationError(_("Only the console's admins keep what is for everybody."))
+        return workspace
+
+    def save(self, commit: bool = True) -> Any:
+        """The row, with its kept password."""
+        asset = super().save(commit=False)
+        if asset.pk is None:
+            asset.created_by = self.keeper
+        self.put_password(asset)
+        if commit:
+            asset.save()
+        return asset
+
+    def put_password(self, asset: Asset) -> None:
+        """Keep the password that was entered, if one was."""
+        if isinstance(asset, Guarded) and self.cleaned_data.get("password"):
+            asset.put(self.cleaned_data["password"])
+
+
+class GuardedForm(AssetForm):
+    """An asset behind a login."""
+
+    password = forms.CharField(
+        label=_("Password or token"),
+        required=False,
+        max_length=10_000,
+        strip=False,
+        widget=forms.PasswordInput(attrs={"autocomplete": "new-password"}),
+        help_text=_("Stored encrypted and not shown again. Left empty, what is kept stays."),
+    )
+    forget = forms.BooleanField(label=_("Forget the password that is kept"), required=False)
+
+    def __init__(self, keeper: User, *args: Any, **kwargs: Any) -> None:
+        super().__init__(keeper, *args, **kwargs)
+        if not self.instance.ciphertext:
+            del self.fields["forget"]
+
+    def clean(self) -> dict[str, Any] | None:
+        """A kept password or each person's own, never both."""
+        values = super().clean() or self.cleaned_data
+        if values.get("password") and values.get("own_secret"):
+            self.add_error("own_secret", _("Either a password is kept here, or it is each person's own."))
+        if self._is_elsewhere(values):
+            self.add_error("password", asset_message("password_again"))
+        if values.get("forget") or (values.get("own_secret") and not values.get("password")):
+            self.instance.ciphertext = ""
+        return values
+
+    def _is_elsewhere(self, values: dict[str, Any]) -> bool:
+        """Whether a kept password would be sent elsewhere than whoever entered it knew."""
+        if not self.instance.ciphertext or values.get("password") or values.get("forget"):
+            return False
+        return any(name in self.changed_data for name in TIED) and not values.get("own_secret")
+
+
+class ImageForm(GuardedForm):
+    """An image."""
+
+    class Meta:
+        model = Image
+        fields = (
+            *("name", "address", "workspace", "description", "framework", "version", "python"),
+            *("accelerator", "accelerated", *LOGIN[:1], "own_secret"),
+        )
+        widgets: ClassVar = {"description": forms.Textarea(attrs={"rows": 3})}
+
+    def clean_address(self) -> str:
+        """As engines take it."""
+        address: str = self.cleaned_data["address"].strip()
+        if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._:/@+-]*", address):
+            raise forms.ValidationError(_("An image's address has no blanks, no quotes and no login in it."))
+        return address
+
+    def save(self, commit: bool = True) -> Any:
+        """What the console's admins keep for everybody is official."""
+        self.instance.official = self.cleaned_data["workspace"] is None
+        return super().save(commit)
+
+
+class DatasetForm(GuardedForm):
+    """A dataset; a new one with its first version."""
+
+    uri = forms.CharField(
+        label=_("Place"),
+        max_length=1000,
+        help_text=_("oss://bucket/folder/, /data/sets/imagenet, https://…"),
+    )
+
+    class Meta:
+        model = Dataset
+        fields = (
+            *("name", "source", "workspace", "description", "mount_path", "read_only"),
+            *("endpoint", "region", "vpc", "options", "username", "own_secret"),
+        )
+        widgets: ClassVar = {
+            "description": forms.Textarea(attrs={"rows": 3}),
+            "options": forms.Textarea(attrs={"rows": 2}),
+        }
+
+    def __init__(self, keeper: User, *args: Any, **kwargs: Any) -> None:
+        super().__init__(keeper, *args, **kwargs)
+        vpcs = self.fields["vpc"]
+        assert isinstance(vpcs, forms.ModelChoiceField)
+        vpcs.queryset = sight.choices(keeper, None, AssetKind.VPC)
+        self.fields["username"].label = _("Access key id or user name")
+        self.fields["password"].label = _("Access key secret or password")
+        if self.instance.pk is not None:
+            del self.fields["uri"]
+
+    def clean_mount_path(self) -> str:
+        """Where a job finds it."""
+        return _path(self.cleaned_data["mount_path"])
+
+    def clean(self) -> dict[str, Any] | None:
+        """A place that fits where it is stored."""
+        values = super().clean() or self.cleaned_data
+        if "uri" in values and "source" in values:
+            try:
+                check_place(values["uri"], values["source"])
+            except Wrong as wrong:
+                self.add_error("uri", asset_message(wrong.code, wrong.detail))
+        if values.get("workspace") is None and "workspace" in values:
+            values["read_only"] = True
+        return values
+
+    def save(self, commit: bool = True) -> Any:
+        """With its first version."""
+        new = self.instance.pk is None
+        dataset = super().save(commit)
+        if new and commit:
+            keeping.add_version(dataset, self.cleaned_data["uri"], by=self.keeper)
+        return dataset
+
+
+class VersionForm(forms.ModelForm[DatasetVersion]):
+    """One more version of a dataset."""
+
+    class Meta:
+        model = DatasetVersion
+        fields = ("uri", "description")
+
+    def __init__(self, dataset: Dataset, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._dataset = dataset
+        for each in self.fields.values():
+            _dress(each)
+
+    def clean_uri(self) -> str:
+        """A place that fits where the dataset is stored."""
+        uri: str = self.cleaned_data["uri"]
+        try:
+            check_place(uri, self._dataset.source)
+        except Wrong as wrong:
+            raise forms.ValidationError(asset_message(wrong.code, wrong.detail)) from wrong
+        if self._dataset.source == Dataset.Source.HTTP and self._dataset.ciphertext:
+            self._check_host(urlsplit(uri).netloc)
+        return uri
+
+    def _check_host(self, host: str) -> None:
+        """A kept password is not sent to a host that it does not belong to."""
+        known = [urlsplit(row.uri).netloc for row in self._dataset.versions.all()]
+        if known and host not in known:
+            raise forms.ValidationError(asset_message("other_host", known[0]))
+
+
+class CodeForm(GuardedForm):
+    """A code source."""
+
+    class Meta:
+        model = CodeSource
+        fields = (
+            *("name", "repo", "workspace", "description", "branch", "commit", "mount_path", "submodules"),
+            *("username", "own_secret"),
+        )
+        widgets: ClassVar = {"description": forms.Textarea(attrs={"rows": 3})}
+
+    def clean_repo(self) -> str:
+        """An address that git and the console read alike."""
+        repo: str = self.cleaned_data["repo"].strip()
+        try:
+            check_git(repo)
+        except Wrong as wrong:
+            raise forms.ValidationError(asset_message(wrong.code, wrong.detail)) from wrong
+        return repo
+
+    def clean_commit(self) -> str:
+        """A commit's name, whole or short."""
+        commit: str = self.cleaned_data["commit"].strip().lower()
+        if commit and not COMMIT.fullmatch(commit):
+            raise forms.ValidationError(_("A commit is 7 to 64 hexadecimal digits."))
+        return commit
+
+    def clean_mount_path(self) -> str:
+        """Where a job finds it."""
+        return _path(self.cleaned_data["mount_path"])
+
+
+class VpcForm(AssetForm):
+    """A virtual network."""
+
+    switches = NamesField(label=_("Switches"), required=False, help_text=_("With commas: vsw-1, vsw-2"))
+    security_groups = NamesField(
+        label=_("Security groups"), required=False, help_text=_("With commas: sg-1, sg-2")
+    )
+
+    class Meta:
+        model = Vpc
+        fields = (
+            *("name", "vpc_id", "workspace", "description", "region", "cidr", "switches"),
+            "security_groups",
+        )
+        widgets: ClassVar = {"description": forms.Textarea(attrs={"rows": 3})}
+
+    def clean_switches(self) -> list[str]:
+        """Nothing is an empty list."""
+        return self.cleaned_data["switches"] or []
+
+    def clean_security_groups(self) -> list[str]:
+        """Nothing is an empty list."""
+        return self.cleaned_data["security_groups"] or []
+
+
+class RoleForm(AssetForm):
+    """A role."""
+
+    class Meta:
+        model = RamRole
+        fields = ("name", "arn", "workspace", "description")
+        widgets: ClassVar = {"description": forms.Textarea(attrs={"rows": 3})}
+
+
+FORMS: Final[dict[AssetKind, type[AssetForm]]] = {
+    AssetKind.IMAGE: ImageForm,
+    AssetKind.DATASET: DatasetForm,
+    AssetKind.CODE: CodeForm,
+    AssetKind.VPC: VpcForm,
+    AssetKind.ROLE: RoleForm,
+}
+
+
+def _path(text: str) -> str:
+    path = text.strip()
+    if not path.startswith("/") or ".." in path.split("/") or not path.isprintable() or set(path) & set(":,"):
+        raise forms.ValidationError(_("This has to be an absolute path, without “..”, colons and commas."))
+    return path
+
+
+def _dress(field: forms.Field) -> None:
+    """The class that its widget has on the console's pages."""
+    widget = field.widget
+    if isinstance(widget, forms.CheckboxInput):
+        name = "form-check-input"
+    elif isinstance(widget, forms.Select):
+        name = "form-select"
+    else:
+        name = "form-control"
+        widget.attrs.setdefault("autocomplete", "off")
+    widget.attrs["class"] = name

@@ -1,0 +1,33 @@
+"""What is wrong with an asset, and how a trial of one ended, in sentences."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from jobs.messages.sentences import mark as _
+from jobs.messages.sentences import say
+
+_SENTENCES: Final = {
+    "git_scheme": (_("The address of a repository begins with https:// or ssh://."),),
+    "http_scheme": (_("The address begins with https://, or http:// for a host that an admin allows."),),
+    "scheme": (_("The address begins with %(detail)s."),),
+    "login_in_address": (_("A login has no place in the address: enter it in its own fields."),),
+    "password_again": (_("What the password belongs to has changed: enter the password again."),),
+    "other_host": (_("The kept password belongs to %(detail)s: data of another host is another dataset."),),
+    "chained": (_("Addresses that name another one inside (“::”) are not taken."),),
+    "address": (_("This address can't be read: it may have no blanks, no “..” and nothing after the path."),),
+    "folder": (_("This has to be an absolute path of the machine, or an address like nas://… or cpfs://…."),),
+    "no_cluster": (_("There is no cluster in its workspace on which it could be tried."),),
+    "no_trial_here": (_("What can be tried on this cluster are jobs alone."),),
+    "refused": (_("The cluster refused to try it: %(detail)s"),),
+    "no_room": (_("The cluster has no room for a trial now: %(detail)s"),),
+    "worked": (_("It could be read."),),
+    "failed": (_("It could not be read."),),
+    "lost": (_("What became of the trial is not known."),),
+    "no_secret": (_("You have saved no secret %(detail)s, which it asks everybody for."),),
+}
+
+
+def asset_message(code: str, detail: str = "") -> str:
+    """The sentence for a code, in the language of the moment."""
+    return say(_SENTENCES[code], {"detail": detail})

@@ -1,0 +1,398 @@
+"""What jobs are made of and name by an id: images, datasets, code sources, virtual networks, roles.
+
+Each belongs to a workspace, or to nobody and then to everybody.  What jobs have used is retired, not
+deleted: it is offered no more, and what the jobs were made of can still be read.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Any, ClassVar, Final
+
+from django.conf import settings
+from django.core.exceptions import ValidationError
+from django.core.validators import RegexValidator
+from django.db import models
+from django.db.models.functions import Now
+from django.utils.crypto import get_random_string
+from django.utils.translation import gettext_lazy as _
+
+from jobs.models.jobs import Job
+from jobs.spec import ENV_NAME
+from quotas import encryption
+from quotas.models import Cluster, Workspace
+from quotas.models.audited import Audited
+
+KEY_LENGTH: Final = 12
+KEY_LETTERS: Final = "0123456789abcdefghijklmnopqrstuvwxyz"
+
+_KEY = RegexValidator(
+    r"^[A-Za-z0-9][A-Za-z0-9_-]{0,62}$", _("An id has letters, digits, - and _ alone, 63 of them at most.")
+)
+_VARIABLE = RegexValidator(ENV_NAME, _("A secret is called like a variable: letters, digits and _."))
+
+
+class AssetKind(StrEnum):
+    """The tables, by the words of addresses and of the API."""
+
+    IMAGE = "images"
+    DATASET = "datasets"
+    CODE = "code"
+    VPC = "vpcs"
+    ROLE = "roles"
+
+
+class Asset(Audited):
+    """What all of them have.  `key` is the id by which job files and addresses call it.
+
+    Whoever may submit in `workspace` may name it in a job; without one everybody may.
+    """
+
+    KIND: ClassVar[AssetKind]
+    PREFIX: ClassVar[str]
+
+    key = models.CharField(_("id"), max_length=63, unique=True, validators=[_KEY])
+    name = models.CharField(_("name"), max_length=200)
+    description = models.TextField(_("description"), blank=True)
+    workspace = models.ForeignKey(
+        Workspace,
+        models.CASCADE,
+        null=True,
+        blank=True,
+        related_name="+",
+        verbose_name=_("workspace"),
+        help_text=_("Without one it is for everybody."),
+    )
+    retired_at = models.DateTimeField(_("retired"), null=True, blank=True, editable=False)
+    created_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL, models.SET_NULL, null=True, blank=True, editable=False, related_name="+"
+    )
+    created_at = models.DateTimeField(_("added"), db_default=Now(), editable=False)
+    updated_at = models.DateTimeField(_("changed"), auto_now=True)
+
+    class Meta:
+        abstract = True
+        ordering = ("name", "id")
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        if self.pk is None and not self.key:
+            self.key = f"{self.PREFIX}-{get_random_string(KEY_LENGTH, KEY_LETTERS)}"
+
+    def __str__(self) -> str:
+        return self.name
+
+    @property
+    def is_public(self) -> bool:
+        """Whether it is for everybody."""
+        return self.workspace_id is None
+
+    @property
+    def is_retired(self) -> bool:
+        """Whether it is offered no more."""
+        return self.retired_at is not None
+
+
+class Guarded(Asset):
+    """An asset behind a login: a user name, and a password that is kept here or is each person's own secret.
+
+    The kept one is never shown again, and reaches what fetches for a job, never the job itself.
+    """
+
+    username = models.CharField(_("user name"), max_length=200, blank=True)
+    ciphertext = models.TextField(editable=False, blank=True)
+    own_secret = models.CharField(
+        _("or each person's own secret"),
+        max_length=200,
+        blank=True,
+        validators=[_VARIABLE],
+        help_text=_("The name of a secret that everybody who uses it has saved in Settings."),
+    )
+
+    class Meta:
+        abstract = True
+
+    def clean(self) -> None:
+        """One password is enough."""
+        super().clean()
+        if self.ciphertext and self.own_secret:
+            raise ValidationError(
+                {"own_secret": _("Either a password is kept here, or it is each person's own.")}
+            )
+
+    def put(self, password: str) -> None:
+        """Encrypt the password into this row (not saved); '' takes it away."""
+        self.ciphertext = encryption.encrypt(password) if password else ""
+
+    def reveal(self) -> str:
+        """The password, for the engine alone."""
+        return encryption.decrypt(self.ciphertext)
+
+    @property
+    def has_login(self) -> bool:
+        """Whether a password belongs to it, wherever it is."""
+        return bool(self.ciphertext or self.own_secret)
+
+
+class Image(Guarded):
+    """A container image, or what stands for one on a cluster: an address that a role's image may be."""
+
+    KIND = AssetKind.IMAGE
+    PREFIX = "image"
+
+    address = models.CharField(
+        _("address"), max_length=500, help_text=_("As engines pull it: registry.example.org/group/name:tag.")
+    )
+    official = models.BooleanField(
+        _("official"), default=False, help_text=_("Kept by whoever runs the console; others are custom.")
+    )
+    framework = models.CharField(_("framework"), max_length=100, blank=True)
+    version = models.CharField(_("framework version"), max_length=100, blank=True)
+    python = models.CharField(_("Python version"), max_length=32, blank=True)
+    accelerator = models.CharField(
+        _("chip"), max_length=100, blank=True, help_text=_("CPU, GPU, or the kind of GPU that it is for.")
+    )
+    accelerated = models.BooleanField(
+        _("image acceleration"), default=False, help_text=_("Told to targets that load images on demand.")
+    )
+
+    class Meta(Asset.Meta):
+        verbose_name = _("image")
+        verbose_name_plural = _("images")
+
+
+class Dataset(Guarded):
+    """Data under an id; where it lies is said by its versions."""
+
+    KIND = AssetKind.DATASET
+    PREFIX = "d"
+
+    class Source(models.TextChoices):
+        """Where it is stored, as the vendors' pages call it."""
+
+        OSS = "oss", _("OSS")
+        S3 = "s3", _("S3")
+        BOS = "bos", _("BOS")
+        NAS = "nas", _("NAS")
+        NAS_EXTREME = "extreme_nas", _("Extreme NAS")
+        CPFS = "cpfs", _("CPFS")
+        BMCPFS = "bmcpfs", _("BMCPFS")
+        PFS = "pfs", _("PFS")
+        HOST = "host", _("host path")
+        HTTP = "http", _("HTTP")
+
+    source = models.CharField(_("stored in"), max_length=16, choices=Source, default=Source.OSS)
+    mount_path = models.CharField(_("mounted at"), max_length=500, default="/mnt/data")
+    read_only = models.BooleanField(
+        _("read-only"), default=True, help_text=_("Datasets for everybody are always only read.")
+    )
+    endpoint = models.CharField(
+        _("endpoint"),
+        max_length=300,
+        blank=True,
+        help_text=_("Of an object store other than the usual one: https://minio.example.org:9000."),
+    )
+    region = models.CharField(_("region"), max_length=64, blank=True)
+    vpc = models.ForeignKey(
+        "jobs.Vpc",
+        models.SET_NULL,
+        null=True,
+        blank=True,
+        related_name="datasets",
+        verbose_name=_("VPC"),
+        help_text=_("Of a CPFS: jobs that mount it have to be in the same one."),
+    )
+    options = models.JSONField(
+        _("mount options"), default=dict, blank=True, help_text=_('As in {"mountType": "ossfs"}.')
+    )
+
+    class Meta(Asset.Meta):
+        verbose_name = _("dataset")
+        verbose_name_plural = _("datasets")
+
+    def clean(self) -> None:
+        """Options are texts by names."""
+        super().clean()
+        options = self.options
+        if not isinstance(options, dict) or not all(isinstance(each, str) for each in options.values()):
+            raise ValidationError({"options": _('Write texts by names, as in {"mountType": "ossfs"}.')})
+
+    def version_called(self, number: str) -> DatasetVersion | None:
+        """The version with the number, written as 2 or v2; the default one for ''."""
+        rows = self.versions.all()
+        if not number:
+            return rows.filter(is_default=True).first()
+        digits = number.removeprefix("v")
+        if not (digits.isascii() and digits.isdigit() and len(digits) < 9):
+            return None
+        return rows.filter(number=int(digits)).first()
+
+
+class DatasetVersion(Audited):
+    """Where one version of a dataset lies; numbers count from 1, and one is taken when a job names none."""
+
+    dataset = models.ForeignKey(Dataset, models.CASCADE, related_name="versions")
+    number = models.PositiveIntegerField(_("version"))
+    uri = models.CharField(
+        _("place"), max_length=1000, help_text=_("oss://bucket/folder/, /data/sets/imagenet, https://…")
+    )
+    description = models.CharField(_("description"), max_length=500, blank=True)
+    is_default = models.BooleanField(_("default"), default=False)
+    created_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL, models.SET_NULL, null=True, blank=True, editable=False, related_name="+"
+    )
+    created_at = models.DateTimeField(_("added"), db_default=Now(), editable=False)
+
+    class Meta:
+        verbose_name = _("dataset version")
+        verbose_name_plural = _("dataset versions")
+        ordering = ("-number",)
+        constraints = (
+            models.UniqueConstraint(fields=("dataset", "number"), name="one_dataset_version"),
+            models.UniqueConstraint(
+                fields=("dataset",), condition=models.Q(is_default=True), name="one_default_dataset_version"
+            ),
+        )
+
+    def __str__(self) -> str:
+        return f"{self.dataset} v{self.number}"
+
+
+class CodeSource(Guarded):
+    """A git repository under an id."""
+
+    KIND = AssetKind.CODE
+    PREFIX = "code"
+
+    repo = models.CharField(
+        _("repository"), max_length=500, help_text=_("https://git.example.org/group/name.git, or ssh://…")
+    )
+    branch = models.CharField(_("branch"), max_length=200, blank=True)
+    commit = models.CharField(_("commit"), max_length=64, blank=True)
+    mount_path = models.CharField(_("mounted at"), max_length=500, default="/root/code")
+    submodules = models.BooleanField(
+        _("with submodules"),
+        default=False,
+        help_text=_("They are fetched from hosts from which code may be fetched, and from no others."),
+    )
+
+    class Meta(Asset.Meta):
+        verbose_name = _("code source")
+        verbose_name_plural = _("code sources")
+
+
+class Vpc(Asset):
+    """A virtual network of a cloud; carried to the vendors' targets."""
+
+    KIND = AssetKind.VPC
+    PREFIX = "net"
+
+    vpc_id = models.CharField(_("VPC id"), max_length=100, help_text="vpc-…")
+    region = models.CharField(_("region"), max_length=64, blank=True)
+    cidr = models.CharField(_("CIDR block"), max_length=64, blank=True)
+    switches = models.JSONField(
+        _("switches"), default=list, blank=True, help_text=_('A list, as in ["vsw-1", "vsw-2"].')
+    )
+    security_groups = models.JSONField(
+        _("security groups"), default=list, blank=True, help_text=_('A list, as in ["sg-1"].')
+    )
+
+    class Meta(Asset.Meta):
+        verbose_name = _("VPC")
+        verbose_name_plural = _("VPCs")
+
+    def clean(self) -> None:
+        """Lists of names."""
+        super().clean()
+        for field in ("switches", "security_groups"):
+            names = getattr(self, field)
+            if not isinstance(names, list) or not all(isinstance(each, str) and each for each in names):
+                raise ValidationError({field: _('Write a list of names, as in ["vsw-1"].')})
+
+
+class RamRole(Asset):
+    """A role that a vendor gives to the instances of a job; carried to the vendors' targets."""
+
+    KIND = AssetKind.ROLE
+    PREFIX = "role"
+
+    arn = models.CharField(_("ARN"), max_length=300, help_text="acs:ram::1234567890123456:role/name")
+
+    class Meta(Asset.Meta):
+        verbose_name = _("RAM role")
+        verbose_name_plural = _("RAM roles")
+
+
+class AssetUse(models.Model):
+    """That a job was made of an asset, as it was called then.
+
+    `kind` and `key` outlive the asset.  `secret` is the name under which the job's engine is handed the
+    asset's kept password; nobody can guess it, so no job file can name it.
+    """
+
+    job = models.ForeignKey(Job, models.CASCADE, related_name="asset_uses")
+    kind = models.CharField(max_length=16)
+    key = models.CharField(max_length=63)
+    version = models.PositiveIntegerField(null=True)
+    secret = models.CharField(max_length=64, blank=True)
+
+    class Meta:
+        verbose_name = _("use of an asset")
+        verbose_name_plural = _("uses of assets")
+        ordering = ("-id",)
+        constraints = (
+            models.UniqueConstraint(fields=("job", "kind", "key", "version"), name="one_use_of_asset"),
+        )
+        indexes = (models.Index(fields=("kind", "key", "-job"), name="asset_users"),)
+
+    def __str__(self) -> str:
+        return f"{self.key} v{self.version}" if self.version else self.key
+
+
+class AssetTrial(models.Model):
+    """Somebody asks whether an asset can be pulled, read or cloned; a worker answers.
+
+    `code` is one of `jobs.messages.assets`, `said` the words of the tool that tried.
+    """
+
+    class State(models.TextChoices):
+        WAITING = "waiting", _("waits for a worker")
+        TRYING = "trying", _("being tried")
+        WORKS = "works", _("works")
+        FAILED = "failed", _("does not work")
+
+    asker = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="+")
+    cluster = models.ForeignKey(Cluster, models.CASCADE, related_name="+")
+    workspace = models.ForeignKey(Workspace, models.CASCADE, related_name="+")
+    kind = models.CharField(max_length=16)
+    key = models.CharField(max_length=63)
+    version = models.PositiveIntegerField(null=True)
+    public_id = models.CharField(max_length=12, unique=True)
+    state = models.CharField(max_length=8, choices=State, default=State.WAITING)
+    code = models.CharField(max_length=32, blank=True)
+    said = models.TextField(blank=True)
+    created_at = models.DateTimeField(db_default=Now())
+    begun_at = models.DateTimeField(null=True)
+    ended_at = models.DateTimeField(null=True)
+
+    class Meta:
+        verbose_name = _("trial of an asset")
+        verbose_name_plural = _("trials of assets")
+        ordering = ("-id",)
+        indexes = (
+            models.Index(fields=("kind", "key", "-id"), name="asset_trials"),
+            models.Index(fields=("cluster",), condition=models.Q(ended_at=None), name="asset_trials_open"),
+        )
+
+    def __str__(self) -> str:
+        return f"{self.key} {self.get_state_display()}"
+
+    @property
+    def is_over(self) -> bool:
+        """Whether it was answered."""
+        return self.ended_at is not None
+
+
+ASSETS: Final[dict[AssetKind, type[Asset]]] = {
+    model.KIND: model for model in (Image, Dataset, CodeSource, Vpc, RamRole)
+}
