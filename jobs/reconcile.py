@@ -19,6 +19,7 @@ from django.db.models.functions import Now
 from django.utils.crypto import get_random_string
 
 from jobs import admitting, observations, ownsecrets, queue, retries, transitions
+from jobs.assets import resolving
 from jobs.backends.base import (
     Backend,
     Capability,
@@ -146,7 +147,7 @@ def _submission(attempt: Attempt) -> Submission:
         person=Person(job.owner.get_username(), job.owner_id),
         virtual_cluster=job.quota.slug,
         workspace=job.workspace.slug,
-        secrets={**ownsecrets.values_of(job.owner, spec), **came_along},
+        secrets={**ownsecrets.values_of(job.owner, spec), **came_along, **resolving.secrets_of(job)},
         endpoint_token=encryption.decrypt(attempt.endpoint_token),
     )
 

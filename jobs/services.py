@@ -7,7 +7,7 @@ committed.  No verb talks to a backend.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Final
@@ -21,6 +21,7 @@ from django.utils.translation import gettext as _
 
 from jobs import dialects, ownsecrets, queue, transitions
 from jobs.asked import Ask, asked
+from jobs.assets import resolving
 from jobs.dialects.base import Note, Parsed, Problem, Refused
 from jobs.faults import fault
 from jobs.models import Attempt, Event, Idleness, Job, JobFile, JobSecret, Visibility
@@ -75,6 +76,16 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True)
+class Request:
+    """How a job was asked for: under which key, with which content, after which job, made of what assets."""
+
+    idempotency_key: str | None = None
+    digest: str = ""
+    origin: Job | None = None
+    made_of: Sequence[resolving.Use] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Submitted:
     """The job, what there was to tell about its file, and whether the same request came before."""
 
@@ -126,8 +137,13 @@ def submit(
     parsed = replace(parsed, secrets={**ownsecrets.inherited(user, parsed, origin), **parsed.secrets})
     quota = find_quota(user, place, parsed.spec)
     refuse_beyond_public(quota, parsed.spec)
+    made_of = resolving.resolve(user, text, name, parsed, quota.workspace)
+    if made_of.problems:
+        raise Refused(made_of.problems)
+    parsed = replace(parsed, spec=made_of.spec, notes=(*parsed.notes, *made_of.notes))
+    request = Request(idempotency_key, digest, origin, made_of.uses)
     try:
-        job = store(user, name, parsed, quota, idempotency_key=idempotency_key, digest=digest, origin=origin)
+        job = store(user, name, parsed, quota, request)
     except IntegrityError:
         if not idempotency_key:
             raise
@@ -204,10 +220,7 @@ def store(
     dialect: str,
     parsed: Parsed,
     quota: Quota,
-    *,
-    idempotency_key: str | None = None,
-    digest: str = "",
-    origin: Job | None = None,
+    request: Request = Request(),
 ) -> Job:
     """Write a job that was understood, its first attempt and its request, and ring the doorbell."""
     spec = parsed.spec
@@ -223,10 +236,11 @@ def store(
         tasks_total=spec.replicas,
         gpus=sum(role.replicas * role.resources.gpus for role in spec.roles),
         gpu_type=next((kind for part in parts for kind in part.each.gpus if kind), ""),
-        origin=origin,
-        idempotency_key=idempotency_key,
-        request_digest=digest,
+        origin=request.origin,
+        idempotency_key=request.idempotency_key,
+        request_digest=request.digest,
     )
+    resolving.write_down(job, request.made_of)
     JobFile.objects.create(
         job=job,
         text=parsed.text,

@@ -57,6 +57,17 @@ _SENTENCES: Final[Mapping[str, tuple[str, ...]]] = {
     "secret_wanted": (
         _("The secret %(name)s is not in the file; it is taken from your secrets, which must have it."),
     ),
+    "asset_unknown": (
+        _("%(id)s is not registered here; whether it is known is for the cluster that it goes to."),
+    ),
+    "asset_takes_secret": (
+        _("%(name)s is fetched with your own secret %(secret)s, which is sent to %(host)s."),
+        _("%(name)s is fetched with your own secret %(secret)s."),
+    ),
+    "dataset_of_vpc": (
+        _("The dataset %(name)s is in the VPC %(vpc)s: a job that mounts it has to be in the same one."),
+    ),
+    "not_of_vpc": (_("%(id)s is not among what %(vpc)s is said to have."),),
     "env_name_unusable": (
         _(
             "The variable %(name)s was left out: a shell can't use a variable of this name. It stays in the "

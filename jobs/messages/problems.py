@@ -61,6 +61,17 @@ _CONTENT: Final[Mapping[str, tuple[str, ...]]] = {
         ),
         _("The job asks for more than one person may hold of public resources."),
     ),
+    "asset_not_yours": (_("There is nothing of the id %(id)s that jobs of %(workspace)s may be made of."),),
+    "asset_retired": (
+        _("%(name)s (%(id)s) was retired: new jobs can't be made of it any more; choose another."),
+    ),
+    "no_dataset_version": (_("The dataset %(name)s has no version %(version)s."),),
+    "two_image_logins": (
+        _(
+            "The images %(name)s and %(other)s ask for different logins, and a job has one: give it in the "
+            "job file, or take images of one registry."
+        ),
+    ),
     "no_place": (_("No workspace that you may submit to has a quota yet: ask an admin for one."),),
 }
 
