@@ -179,6 +179,20 @@ def check_break_glass(*, databases: Sequence[str] | None = None, **kwargs: Any) 
     return [Warning("There is no break-glass account.", hint=hint, id="console.W005")]
 
 
+@register("console")
+def check_uploads(**kwargs: Any) -> list[CheckMessage]:
+    """The limits of uploaded code can all be reached."""
+    file, tree, person = (
+        settings.CONSOLE_CODE_FILE_MIB,
+        settings.CONSOLE_CODE_MIB,
+        settings.CONSOLE_CODE_PERSON_MIB,
+    )
+    if file <= tree <= person:
+        return []
+    hint = "Raise CONSOLE_CODE_MIB to at least CONSOLE_CODE_FILE_MIB, and CONSOLE_CODE_PERSON_MIB to both."
+    return [Error("The limits of uploaded code exclude each other.", hint=hint, id="console.E015")]
+
+
 def _open_to_others(path: Path) -> bool:
     return bool(stat.S_IMODE(path.stat().st_mode) & 0o077)
 

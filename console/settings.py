@@ -375,6 +375,14 @@ STORAGES: dict[str, dict[str, Any]] = {
         "BACKEND": "django.core.files.storage.FileSystemStorage",
         "OPTIONS": {"location": CONSOLE_HOME / "logs", "file_permissions_mode": 0o600},
     },
+    "uploads": {
+        "BACKEND": "django.core.files.storage.FileSystemStorage",
+        "OPTIONS": {
+            "location": CONSOLE_HOME / "uploads",
+            "file_permissions_mode": 0o600,
+            "directory_permissions_mode": 0o700,
+        },
+    },
     "staticfiles": {
         "BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"
         if DEBUG
@@ -512,6 +520,7 @@ CELERY_BEAT_SCHEDULE: dict[str, dict[str, Any]] = {
     ),
     "audit": _every(3600, "tidy_audit", "logs"),
     "measures": _every(CONSOLE_MEASURE_SECONDS, "sweep_measures", "logs"),
+    "uploads": _every(600, "tidy_uploads", "logs"),
 }
 
 # --- Endpoints of jobs ----------------------------------------------------------------------------
@@ -583,6 +592,33 @@ CONSOLE_UPLOAD_MIB = env.integer(
     10240,
     "The largest file that can be uploaded into a job's folder.",
     unit="MiB",
+    least=1,
+)
+
+# --- Code that people send along ------------------------------------------------------------------
+
+env.group("Uploaded code")
+CONSOLE_CODE_FILE_MIB = env.integer(
+    "CONSOLE_CODE_FILE_MIB", 1024, "The largest file of uploaded code.", unit="MiB", least=1
+)
+CONSOLE_CODE_MIB = env.integer(
+    "CONSOLE_CODE_MIB", 2048, "What one uploaded folder of code may have in it.", unit="MiB", least=1
+)
+CONSOLE_CODE_FILES = env.integer(
+    "CONSOLE_CODE_FILES", 150_000, "So many files, links and folders may be in it.", least=1
+)
+CONSOLE_CODE_PERSON_MIB = env.integer(
+    "CONSOLE_CODE_PERSON_MIB",
+    20_480,
+    "What one person may have uploaded at a time, equal files counted once.",
+    unit="MiB",
+    least=1,
+)
+CONSOLE_CODE_DAYS = env.integer(
+    "CONSOLE_CODE_DAYS",
+    30,
+    "Uploaded code that no job and no draft uses is kept so long after it was last asked for.",
+    unit="days",
     least=1,
 )
 

@@ -27,6 +27,7 @@ from jobs.faults import fault
 from jobs.models import Attempt, Event, Idleness, Job, JobFile, JobSecret, Visibility
 from jobs.spec import Bid, Idle, JobSpec
 from jobs.states import END_REASON, LIVE, SETTLED, EndKind, Reason, ReasonCode, State
+from jobs.uploads import holding
 from quotas import audit, gputypes, ledger, snapshot
 from quotas.access import Verb, administers, can, may_submit, may_submit_in
 from quotas.admission import Shape, Waiting
@@ -133,6 +134,8 @@ def submit(
     if not keep_original:
         text, parsed = mended(text, parsed, name)
     if wrong := ownsecrets.problems(user, text, name, parsed, origin):
+        raise Refused(wrong)
+    if wrong := holding.problems(user, text, name, parsed):
         raise Refused(wrong)
     parsed = replace(parsed, secrets={**ownsecrets.inherited(user, parsed, origin), **parsed.secrets})
     quota = find_quota(user, place, parsed.spec)
@@ -248,6 +251,7 @@ def store(
         extras=dict(parsed.extras),
         notes=[{"code": n.code, "pointer": n.pointer, "params": dict(n.params)} for n in parsed.notes],
     )
+    holding.use(user, job, parsed.spec)
     for name, value in parsed.secrets.items():
         secret = JobSecret(job=job, name=name)
         secret.put(value)

@@ -6,6 +6,7 @@ from celery import shared_task
 
 from jobs import idle, queue, reconcile, tidy
 from jobs.notices import packing, routing, sending, watching
+from jobs.uploads import expiry
 from quotas import books, trail, usage
 from quotas.models import Cluster
 
@@ -95,6 +96,12 @@ def roll_up() -> None:
 def tidy_audit() -> None:
     """Remove what the audit trail has kept long enough."""
     trail.tidy()
+
+
+@shared_task
+def tidy_uploads() -> None:
+    """Remove uploaded code that nothing uses any more."""
+    expiry.tidy()
 
 
 @shared_task

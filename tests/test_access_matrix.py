@@ -32,6 +32,8 @@ from jobs.models import (
 )
 from jobs.notices import composing
 from jobs.states import State
+from jobs.trees import Tree
+from jobs.uploads import holding
 from quotas import encryption
 from quotas.models import AccessToken, Role, SignIn, User
 from tests.factories import (
@@ -186,6 +188,11 @@ ADDRESSES: dict[str, tuple[str, Audience]] = {
     "api_job_files_zip": ("get", C),
     "api_job_files_folder": ("post", C),
     "api_job_files_rename": ("post", C),
+    "api_uploads_missing": ("post", S),
+    "api_uploads_blob": ("get", S),
+    "api_uploads_pack": ("post", S),
+    "api_uploads_trees": ("post", S),
+    "api_uploads_tree": ("get", M),
     "api_check": ("post", S),
     "api_convert": ("post", S),
     "api_schema": ("get", E),
@@ -331,7 +338,13 @@ class World:
         }
         if name in makers:
             return {"pk": makers[name]()}
-        words = {"endpoint_open": {"slug": self.endpoint.slug}, "start_template": {"template": "jupyterlab"}}
+        words = {
+            "endpoint_open": {"slug": self.endpoint.slug},
+            "start_template": {"template": "jupyterlab"},
+            "api_uploads_blob": {"sha256": "0" * 64},
+        }
+        if name == "api_uploads_tree":
+            return {"sha256": holding.make(owner, Tree(())).sha256}
         return words.get(name)
 
 

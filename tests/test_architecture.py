@@ -11,7 +11,7 @@ import pytest
 ROOT = Path(__file__).parents[1]
 
 LAYERS = (
-    {"spec", "states", "asked", "faults", "frames"},
+    {"spec", "states", "asked", "faults", "frames", "trees"},
     {"dialects"},
     {"jobtemplates"},
     {"backends"},
@@ -27,6 +27,7 @@ LAYERS = (
         "logscan",
         "retries",
         "tail",
+        "uploads",
         "waiting",
     },
     {
@@ -74,6 +75,7 @@ WORKER_SIDE = {
     "retries",
     "shells",
 }
+<<<<<<< HEAD
 WEB_SIDE = {
     "assets",
     "assetforms",
@@ -87,6 +89,10 @@ WEB_SIDE = {
     "folders",
 }
 NO_DJANGO = {"spec", "states", "asked", "dialects", "jobtemplates", "backends", "faults", "frames"}
+=======
+WEB_SIDE = {"services", "drafts", "forms", "views", "api", "gateway", "folders"}
+NO_DJANGO = {"spec", "states", "dialects", "jobtemplates", "backends", "faults", "frames", "trees"}
+>>>>>>> 995a9c2 (Uploaded code: content that people send is kept once, trees of it are named by jobs, and nobody learns what others have)
 
 
 def modules(package: str) -> Iterator[tuple[str, str, Path]]:

@@ -6,7 +6,7 @@ from django.urls import path
 from drf_spectacular.views import SpectacularAPIView
 
 from jobs.api import schemas
-from jobs.api.native import check, convert, folders, jobs, parts, streams, usage
+from jobs.api.native import check, convert, folders, jobs, parts, streams, uploads, usage
 from jobs.live.bodies import takes_body
 
 V1 = "api/console/v1/"
@@ -28,6 +28,15 @@ urlpatterns = [
     path(f"{JOB}/files/folder", folders.NewFolder.as_view(), name="api_job_files_folder"),
     path(f"{JOB}/files/rename", folders.Rename.as_view(), name="api_job_files_rename"),
     path(f"{JOB}/stream", streams.stream, name="api_job_stream"),
+    path(f"{V1}uploads/missing", uploads.Missing.as_view(), name="api_uploads_missing"),
+    path(
+        f"{V1}uploads/blobs/<slug:sha256>",
+        takes_body("PUT")(uploads.OneBlob.as_view()),
+        name="api_uploads_blob",
+    ),
+    path(f"{V1}uploads/packs", takes_body("POST")(uploads.Packs.as_view()), name="api_uploads_pack"),
+    path(f"{V1}uploads/trees", uploads.Trees.as_view(), name="api_uploads_trees"),
+    path(f"{V1}uploads/trees/<slug:sha256>", uploads.OneTree.as_view(), name="api_uploads_tree"),
     path(f"{V1}usage", usage.Usage.as_view(), name="api_usage"),
     path(f"{V1}check", check.Check.as_view(), name="api_check"),
     path(f"{V1}convert", convert.Convert.as_view(), name="api_convert"),

@@ -53,6 +53,9 @@ _CONTENT: Final[Mapping[str, tuple[str, ...]]] = {
     "no_own_secret": (
         _("There is no value for $SECRET:%(name)s: save a secret %(name)s in Settings, or write the value."),
     ),
+    "no_such_upload": (
+        _("There is no such upload, or it is not yours to use: send the files, and name what is answered."),
+    ),
     "no_such_place": (_("There is no %(place)s “%(name)s” that you may use."),),
     "over_public_ceiling": (
         _(

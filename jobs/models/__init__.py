@@ -26,6 +26,7 @@ from jobs.models.notices import Delivery, DeliveryItem, Notice, Occasion, QuotaL
 from jobs.models.secrets import JobSecret, PersonalSecret
 from jobs.models.ssh_keys import SshKey
 from jobs.models.tasks import Task
+from jobs.models.uploads import Blob, HeldBlob, HeldTree, StoredObject, TreeUse, UploadedTree
 from jobs.models.use import Idleness, MeasuredCluster, TaskUse
 from jobs.models.visits import EndpointVisit
 
@@ -36,6 +37,7 @@ __all__ = [
     "AssetTrial",
     "AssetUse",
     "Attempt",
+    "Blob",
     "Channel",
     "CodeSource",
     "Dataset",
@@ -49,6 +51,8 @@ __all__ = [
     "Entry",
     "Event",
     "Guarded",
+    "HeldBlob",
+    "HeldTree",
     "Idleness",
     "Image",
     "Job",
@@ -65,8 +69,11 @@ __all__ = [
     "Rule",
     "Run",
     "SshKey",
+    "StoredObject",
     "Task",
     "TaskUse",
+    "TreeUse",
+    "UploadedTree",
     "Visibility",
     "Vpc",
 ]

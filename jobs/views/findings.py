@@ -11,6 +11,7 @@ from jobs.dialects.checking import check
 from jobs.messages.findings import Finding, of_note, of_problem
 from jobs.models import Job
 from jobs.spec import JobSpec
+from jobs.uploads import holding
 from quotas.models import User
 
 
@@ -43,7 +44,11 @@ def examine(user: User, text: str, dialect: str | None = None, origin: Job | Non
         mended = services.mended(text, found.parsed, found.dialect)[1]
     except Refused as refused:
         return Findings(found.dialect, problems=problems_of(text, refused.problems))
-    wrong = problems_of(text, ownsecrets.problems(user, text, found.dialect, found.parsed, origin))
+    lacking = (
+        *ownsecrets.problems(user, text, found.dialect, found.parsed, origin),
+        *holding.problems(user, text, found.dialect, found.parsed),
+    )
+    wrong = problems_of(text, lacking)
     notes = tuple(of_note(note) for note in found.notes)
     spec = None if wrong else mended.spec
     return Findings(found.dialect, wrong, notes, _mends(found.parsed, mended), spec)

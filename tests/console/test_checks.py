@@ -35,6 +35,12 @@ def test_a_new_installation_has_nothing_to_complain_about() -> None:
     assert found() == []
 
 
+@pytest.mark.parametrize("limit", ["CONSOLE_CODE_MIB", "CONSOLE_CODE_PERSON_MIB"])
+def test_limits_of_uploaded_code_that_exclude_each_other(settings: Settings, limit: str) -> None:
+    setattr(settings, limit, 1)
+    assert found() == ["console.E015"]
+
+
 def test_a_network_file_system(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(checks, "network_filesystem", lambda _: "nfs4")
     assert found() == ["console.E001"]

@@ -11,7 +11,7 @@ from drf_spectacular.utils import OpenApiParameter
 from rest_framework.authentication import BaseAuthentication, SessionAuthentication
 from rest_framework.exceptions import ParseError, ValidationError
 from rest_framework.negotiation import BaseContentNegotiation
-from rest_framework.parsers import JSONParser
+from rest_framework.parsers import BaseParser, JSONParser
 from rest_framework.permissions import BasePermission
 from rest_framework.renderers import BaseRenderer
 from rest_framework.request import Request
@@ -41,13 +41,31 @@ class BoundedJSON(JSONParser):
     def parse(
         self, stream: Any, media_type: str | None = None, parser_context: Mapping[str, Any] | None = None
     ) -> Any:
-        body = stream.read(MAX_BYTES + 1)
-        if len(body) > MAX_BYTES:
-            raise problems.TooLarge
-        try:
-            return json.loads(body)
-        except (ValueError, RecursionError) as error:
-            raise ParseError(f"This is no JSON: {error}") from error
+        return _json_of(stream, MAX_BYTES)
+
+
+class LargeJSON(BaseParser):
+    """JSON of at most 32 MiB: the list of an uploaded folder's files, and nothing else.
+
+    It is no JSONParser, which Django REST framework hands a body that Django has limited for forms.
+    """
+
+    media_type = "application/json"
+
+    def parse(
+        self, stream: Any, media_type: str | None = None, parser_context: Mapping[str, Any] | None = None
+    ) -> Any:
+        return _json_of(stream, 32 * MAX_BYTES)
+
+
+def _json_of(stream: Any, most: int) -> Any:
+    body = stream.read(most + 1)
+    if len(body) > most:
+        raise problems.TooLarge(most)
+    try:
+        return json.loads(body)
+    except (ValueError, RecursionError) as error:
+        raise ParseError(f"This is no JSON: {error}") from error
 
 
 class AlwaysJSON(BaseContentNegotiation):
@@ -70,7 +88,7 @@ class NativeView(APIView):
         SessionAuthentication,
     )
     permission_classes: Sequence[type[BasePermission]] = (Scope,)
-    parser_classes = (BoundedJSON,)
+    parser_classes: Sequence[type[BaseParser]] = (BoundedJSON,)
     content_negotiation_class = AlwaysJSON
     scopes: ClassVar[dict[str, str]] = {}
 

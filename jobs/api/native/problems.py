@@ -20,11 +20,16 @@ from jobs.folders import asking as folders
 from jobs.folders import serving
 from jobs.live import raw, seats
 from jobs.messages.findings import Finding
+from jobs.messages.uploads import upload_message
+from jobs.trees import BadTree
+from jobs.uploads.holding import Missing
+from jobs.uploads.store import NotTaken
 from jobs.views.findings import problems_of
 
 log = structlog.get_logger(__name__)
 
 CONTENT_TYPE: Final = "application/problem+json"
+_UPLOAD_STATUS: Final = {"hash": 422, "busy": 409, "offset": 409, "range": 400}
 REALM: Final = 'Bearer realm="job-console"'
 
 
@@ -33,8 +38,8 @@ class TooLarge(exceptions.APIException):
 
     status_code = 413
 
-    def __init__(self) -> None:
-        super().__init__(_("The request is larger than 1 MiB."))
+    def __init__(self, most: int) -> None:
+        super().__init__(_("The request is larger than %(most)s MiB.") % {"most": most >> 20})
 
 
 def details(status: int, detail: str, **more: Any) -> dict[str, Any]:
@@ -78,6 +83,8 @@ def told(error: Exception) -> Told:
         return 503, away(), {"Retry-After": str(outage.RETRY_AFTER_S)}, {}
     if isinstance(error, folders.Shut):
         return _of_folders(error)
+    if isinstance(error, NotTaken | BadTree | Missing):
+        return _of_uploads(error)
     headers = {"Retry-After": str(seats.RETRY_AFTER_S)} if isinstance(error, seats.Full) else {}
     return *_of_ours(error), headers, {}
 
@@ -105,6 +112,19 @@ def _of_folders(shut: folders.Shut) -> Told:
     status = serving.status_of(shut)
     headers = {"Retry-After": str(seats.RETRY_AFTER_S)} if status in {429, 503} else {}
     return status, serving.sentence_of(shut), headers, {"code": shut.code}
+
+
+def _of_uploads(error: NotTaken | BadTree | Missing) -> Told:
+    """What was sent of uploaded code, or is missing of it."""
+    if isinstance(error, Missing):
+        more = {"code": "missing", "missing": sorted(error.digests)}
+        return 409, upload_message("missing", {}), {}, more
+    if isinstance(error, BadTree):
+        sentence = upload_message(error.code, {"path": error.path})
+        return 400, sentence, {}, {"code": error.code, "path": error.path}
+    params = {"most": error.most, "received": error.received}
+    status = _UPLOAD_STATUS.get(error.code, 413 if error.most else 400)
+    return status, upload_message(error.code, params), {}, {"code": error.code, "received": error.received}
 
 
 def _of_ours(error: Exception) -> tuple[int, str]:

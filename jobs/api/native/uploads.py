@@ -1,0 +1,282 @@
+"""Uploaded code over the native API: what is missing, files and packs of files, trees.
+
+Sending needs the scope `submit`, as it is the first part of submitting.  Nothing here tells what other people
+have sent: content that somebody else has is as missing as any other until one has sent it oneself.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any, Final
+
+from django.http import Http404, HttpResponse, HttpResponseBase, JsonResponse
+from django.utils import translation
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import OpenApiParameter, extend_schema
+from rest_framework import serializers
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from jobs.api.native import problems, shapes
+from jobs.api.native.base import ABSENT, REFUSED, LargeJSON, NativeView
+from jobs.live import bodies
+from jobs.live.bodies import Awaiting
+from jobs.live.threads import aside
+from jobs.models import UploadedTree
+from jobs.trees import DIGEST, Tree, address
+from jobs.uploads import arriving, holding
+from jobs.uploads.arriving import Arrival, Pack, Range
+from jobs.uploads.store import MIB, NotTaken
+
+_RANGE: Final = re.compile(r"bytes (\d{1,18})-(\d{1,18})/(\d{1,18})")
+_TROUBLE: Final = {**REFUSED, **dict.fromkeys((409, 413, 422), shapes.ProblemDetails)}
+
+
+class DigestField(serializers.RegexField):
+    """A SHA-256, 64 lower-case hexadecimal digits."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(DIGEST.pattern + r"\Z", **options)
+
+
+class AskedShape(serializers.Serializer[Any]):
+    """Contents that somebody is about to send: SHA-256 → bytes; with the `tree` that they make."""
+
+    tree = DigestField(allow_null=True, default=None)
+    blobs = serializers.DictField(child=serializers.IntegerField(min_value=0))
+
+
+class LackingShape(serializers.Serializer[Any]):
+    """What has to be sent; `received` bytes of it are there, from which a PUT may go on."""
+
+    sha256 = serializers.CharField()
+    size = serializers.IntegerField()
+    received = serializers.IntegerField()
+
+
+class MissingShape(serializers.Serializer[Any]):
+    """`tree` is the address to name in a job file when all of it is there already; else null."""
+
+    tree = serializers.CharField(allow_null=True)
+    missing = LackingShape(many=True)
+
+
+class ArrivedShape(serializers.Serializer[Any]):
+    """How many bytes of a file are there, and whether that is all of it."""
+
+    sha256 = serializers.CharField()
+    received = serializers.IntegerField()
+    complete = serializers.BooleanField()
+
+
+class PackedShape(serializers.Serializer[Any]):
+    """How many files were in the pack."""
+
+    files = serializers.IntegerField()
+
+
+class TreeShape(serializers.Serializer[Any]):
+    """A tree; `entries` are [path, kind, …] as `docs/api.md` says."""
+
+    format = serializers.IntegerField()
+    entries = serializers.ListField(child=serializers.ListField())
+
+
+class KeptTreeShape(serializers.Serializer[Any]):
+    """A tree that is there; `uri` is its address in job files."""
+
+    id = serializers.CharField()
+    uri = serializers.CharField()
+    files = serializers.IntegerField()
+    size = serializers.IntegerField()
+
+
+class WholeTreeShape(KeptTreeShape):
+    """With all of its entries."""
+
+    entries = serializers.ListField(child=serializers.ListField())
+
+
+class Missing(NativeView):
+    """What has to be sent before a tree can be made."""
+
+    scopes = {"POST": "submit"}
+    parser_classes = (LargeJSON,)
+
+    @extend_schema(
+        operation_id="uploads_missing", request=AskedShape, responses={200: MissingShape, **_TROUBLE}
+    )
+    def post(self, request: Request) -> Response:
+        """Of the contents, those that the caller has not sent yet; none when the tree is known."""
+        tree, blobs = _asked(request.data)
+        if tree and holding.knows(self.person, tree):
+            return Response({"tree": address(tree), "missing": []})
+        there = arriving.on_the_way(self.person)
+        lacking = holding.missing(self.person, blobs)
+        rows = [{"sha256": one, "size": blobs[one], "received": there.get(one, 0)} for one in lacking]
+        return Response({"tree": None, "missing": rows})
+
+
+def _asked(data: Any) -> tuple[str, dict[str, int]]:
+    """A tree's id and contents.  By hand: a serializer takes seconds for as many as there may be."""
+    tree, blobs = (data.get("tree") or "", data.get("blobs")) if isinstance(data, dict) else ("", None)
+    if not isinstance(blobs, dict) or not isinstance(tree, str) or (tree and not DIGEST.fullmatch(tree)):
+        raise NotTaken("format")
+    if not all(DIGEST.fullmatch(one) and type(size) is int and size >= 0 for one, size in blobs.items()):
+        raise NotTaken("digest")
+    return tree, blobs
+
+
+class OneBlob(NativeView):
+    """One file, by what is in it."""
+
+    scopes = {"GET": "submit", "PUT": "submit"}
+
+    @extend_schema(operation_id="uploads_blob", responses={200: ArrivedShape, **_TROUBLE})
+    def get(self, request: Request, sha256: str) -> Response:
+        """How much of it the caller has sent."""
+        _check(sha256)
+        if size := _whole(self, sha256):
+            return Response(size)
+        received = arriving.received(self.person, sha256)
+        return Response({"sha256": sha256, "received": received, "complete": False})
+
+    @extend_schema(
+        operation_id="uploads_blob_send",
+        parameters=[
+            OpenApiParameter(
+                "Content-Range",
+                str,
+                OpenApiParameter.HEADER,
+                description="`bytes FIRST-LAST/SIZE` for a part; all of it when left out",
+            )
+        ],
+        request={"application/octet-stream": OpenApiTypes.BINARY},
+        responses={201: ArrivedShape, 202: ArrivedShape, **_TROUBLE},
+    )
+    def put(self, request: Request, sha256: str) -> HttpResponseBase:
+        """The body, or as much of it as arrives, is kept; 201 once all is there and is what was said."""
+        _check(sha256)
+        part = _part(request)
+        if _whole(self, sha256):
+            return _say(200, {"sha256": sha256, "received": part.size, "complete": True})
+        arrival = Arrival(self.person, sha256, part)
+
+        def done() -> HttpResponse:
+            whole = arrival.finish()
+            body = {"sha256": sha256, "received": arrival.received, "complete": whole}
+            return _say(201 if whole else 202, body)
+
+        return _taking(arrival, done)
+
+
+def _check(sha256: str) -> None:
+    if not DIGEST.fullmatch(sha256):
+        raise NotTaken("digest")
+
+
+def _whole(view: NativeView, sha256: str) -> dict[str, Any] | None:
+    size = holding.size_of(view.person, sha256)
+    return None if size is None else {"sha256": sha256, "received": size, "complete": True}
+
+
+def _part(request: Request) -> Range:
+    length = request.headers.get("Content-Length", "")
+    said = request.headers.get("Content-Range", "")
+    if not said:
+        if not length.isdecimal():
+            raise NotTaken("length")
+        return Range(0, int(length))
+    found = _RANGE.fullmatch(said.strip())
+    if found is None or not int(found[1]) <= int(found[2]) < int(found[3]):
+        raise NotTaken("range")
+    return Range(int(found[1]), int(found[3]))
+
+
+class Packs(NativeView):
+    """Many small files in one request."""
+
+    scopes = {"POST": "submit"}
+
+    @extend_schema(
+        operation_id="uploads_pack",
+        request={"application/octet-stream": OpenApiTypes.BINARY},
+        responses={201: PackedShape, **_TROUBLE},
+    )
+    def post(self, request: Request) -> HttpResponseBase:
+        """Each file as its SHA-256 (32 bytes), its length (8 bytes, the highest first), and its content."""
+        length = request.headers.get("Content-Length", "")
+        if not length.isdecimal():
+            raise NotTaken("length")
+        pack = Pack(self.person, int(length))
+        return _taking(pack, lambda: _say(201, {"files": pack.finish()}))
+
+
+def _taking(arrival: Arrival | Pack, done: Callable[[], HttpResponse]) -> Awaiting:
+    """Let the body in, some of it at a time, in threads that may wait for the disk."""
+    language = translation.get_language()
+
+    async def take(body: Any) -> HttpResponse:
+        with translation.override(language):
+            try:
+                await _let_in(body, arrival)
+                return await aside(done)
+            except NotTaken as error:
+                return problems.answer(error)
+            except bodies.Gone:
+                return _say(499, {})
+            finally:
+                await aside(arrival.close)
+
+    return Awaiting(take)
+
+
+async def _let_in(body: Any, arrival: Arrival | Pack) -> None:
+    held: list[bytes] = []
+    size = 0
+    try:
+        async for piece in body:
+            held.append(piece)
+            size += len(piece)
+            if size >= MIB:
+                await aside(arrival.write, b"".join(held))
+                held, size = [], 0
+    finally:  # also of what broke off: whoever comes back goes on from there
+        if held:
+            await aside(arrival.write, b"".join(held))
+
+
+def _say(status: int, said: dict[str, Any]) -> HttpResponse:
+    return JsonResponse(said, status=status)
+
+
+class Trees(NativeView):
+    """Making a tree of what was sent."""
+
+    scopes = {"POST": "submit"}
+    parser_classes = (LargeJSON,)
+
+    @extend_schema(
+        operation_id="uploads_trees", request=TreeShape, responses={201: KeptTreeShape, **_TROUBLE}
+    )
+    def post(self, request: Request) -> Response:
+        """The tree's address; 409 with what is `missing` while something is."""
+        return Response(_told(holding.make(self.person, Tree.load(request.data))), status=201)
+
+
+class OneTree(NativeView):
+    """A tree."""
+
+    @extend_schema(operation_id="uploads_tree", responses={200: WholeTreeShape, **ABSENT})
+    def get(self, request: Request, sha256: str) -> Response:
+        """What is in it, for whoever sent it or may read a job that has it."""
+        row = holding.usable(self.person, sha256)
+        if row is None:
+            raise Http404
+        entries = [entry.to_json() for entry in holding.load(row).entries]
+        return Response({**_told(row), "entries": entries})
+
+
+def _told(row: UploadedTree) -> dict[str, Any]:
+    return {"id": row.sha256, "uri": address(row.sha256), "files": row.files, "size": row.size}

@@ -1,0 +1,57 @@
+"""`POST uploads/packs`: many small files in one request."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+from jobs.models import Blob, HeldBlob, StoredObject
+from jobs.uploads import arriving, store
+from tests.jobs.uploads.conftest import UPLOADS, People, Sender, digest, packed
+
+FILES = [b"", b"one\n", b"two\n" * 1000, os.urandom(5000)]
+
+
+def test_every_file_of_a_pack_is_there_by_its_content(sender: Sender, people: People) -> None:
+    answer = sender(people.owner).post(f"{UPLOADS}/packs", content=packed(*FILES, FILES[1]))
+    assert (answer.status_code, answer.json()) == (201, {"files": 5})
+    [stored] = StoredObject.objects.all()
+    whole = store.read(stored.name)
+    found = {blob.sha256: whole[blob.offset : blob.offset + blob.size] for blob in Blob.objects.all()}
+    assert found == {digest(each): each for each in FILES}
+    assert HeldBlob.objects.filter(person=people.owner).count() == len(FILES)
+    assert not list(arriving.folder(people.owner).iterdir())
+
+
+def test_what_is_there_already_is_not_stored_again(sender: Sender, people: People) -> None:
+    sender(people.owner).post(f"{UPLOADS}/packs", content=packed(*FILES))
+    sender(people.member).post(f"{UPLOADS}/packs", content=packed(*FILES))
+    assert (StoredObject.objects.count(), HeldBlob.objects.count()) == (1, 2 * len(FILES))
+
+
+@pytest.mark.parametrize(
+    ("body", "code"),
+    [
+        (packed(b"one")[:-1], "pack_cut"),
+        (packed(b"one")[:20], "pack_cut"),
+        (packed(b"one")[:-1] + b"x", "hash"),
+        (packed(b"good") + packed(b"one")[:-1] + b"x", "hash"),
+        (arriving.HEAD.pack(b"x" * 32, 1 << 60), "pack_large"),
+        (b"x" * (arriving.PACK_BYTES + 1), "pack_large"),
+    ],
+)
+def test_of_a_pack_that_is_none_nothing_is_kept(
+    sender: Sender, people: People, body: bytes, code: str
+) -> None:
+    answer = sender(people.owner).post(f"{UPLOADS}/packs", content=body)
+    assert answer.json()["code"] == code
+    assert answer.status_code == {"hash": 422, "pack_large": 413}.get(code, 400)
+    assert not Blob.objects.exists()
+    assert not arriving.folder(people.owner).exists() or not list(arriving.folder(people.owner).iterdir())
+
+
+def test_it_takes_the_scope_submit(sender: Sender, people: People) -> None:
+    answer = sender(people.owner, {"read"}).post(f"{UPLOADS}/packs", content=packed(b"x"))
+    assert answer.status_code == 403
+    assert not Blob.objects.exists()
