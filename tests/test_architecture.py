@@ -75,7 +75,6 @@ WORKER_SIDE = {
     "retries",
     "shells",
 }
-<<<<<<< HEAD
 WEB_SIDE = {
     "assets",
     "assetforms",
@@ -88,11 +87,7 @@ WEB_SIDE = {
     "gateway",
     "folders",
 }
-NO_DJANGO = {"spec", "states", "asked", "dialects", "jobtemplates", "backends", "faults", "frames"}
-=======
-WEB_SIDE = {"services", "drafts", "forms", "views", "api", "gateway", "folders"}
-NO_DJANGO = {"spec", "states", "dialects", "jobtemplates", "backends", "faults", "frames", "trees"}
->>>>>>> 995a9c2 (Uploaded code: content that people send is kept once, trees of it are named by jobs, and nobody learns what others have)
+NO_DJANGO = {"spec", "states", "asked", "dialects", "jobtemplates", "backends", "faults", "frames", "trees"}
 
 
 def modules(package: str) -> Iterator[tuple[str, str, Path]]:
