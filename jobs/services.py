@@ -24,6 +24,8 @@ from jobs.asked import Ask, asked
 from jobs.assets import resolving
 from jobs.dialects.base import Note, Parsed, Problem, Refused
 from jobs.faults import fault
+from jobs.forming import rules
+from jobs.forming.ground import ground_of
 from jobs.models import Attempt, Event, Idleness, Job, JobFile, JobSecret, Visibility
 from jobs.spec import Bid, Idle, JobSpec
 from jobs.states import END_REASON, LIVE, SETTLED, EndKind, Reason, ReasonCode, State
@@ -144,6 +146,7 @@ def submit(
     if made_of.problems:
         raise Refused(made_of.problems)
     parsed = replace(parsed, spec=made_of.spec, notes=(*parsed.notes, *made_of.notes))
+    parsed = _with_notes(parsed, parsed.notes + rules.notes(parsed.spec, ground_of(quota), name))
     request = Request(idempotency_key, digest, origin, made_of.uses)
     try:
         job = store(user, name, parsed, quota, request)

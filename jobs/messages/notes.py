@@ -8,7 +8,7 @@ from typing import Final
 from django.utils.translation import gettext
 
 from jobs.dialects.base import Note
-from jobs.messages import manifests, requests, scripts
+from jobs.messages import manifests, requests, rules, scripts
 from jobs.messages.dialects import dialect_label
 from jobs.messages.sentences import mark as _
 from jobs.messages.sentences import say
@@ -103,6 +103,7 @@ _SENTENCES: Final[Mapping[str, tuple[str, ...]]] = {
     **requests.NOTES,
     **scripts.NOTES,
     **manifests.NOTES,
+    **rules.NOTES,
 }
 
 _MENDED: Final = _("Jupyter would have been open to others (%(findings)s). %(mended)s")
@@ -123,6 +124,8 @@ def note_message(note: Note) -> str:
     """The note in a sentence."""
     if note.code == "command_mended":
         return _mended(str(note.params.get("findings", "")))
+    if note.code in rules.NOTES:
+        return rules.rule_message(note.code, note.params)
     templates = _SENTENCES.get(note.code)
     if not templates:
         return note.code

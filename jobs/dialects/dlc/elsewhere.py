@@ -6,24 +6,22 @@ import json
 from collections.abc import Mapping
 from typing import Final
 
-from jobs.dialects.dlc import keys, limits
+from jobs.dialects.dlc import conditions, keys, limits
 from jobs.dialects.dlc import settings_keys as names
 from jobs.dialects.fields import Limit
 from jobs.dialects.findings import Findings
-from jobs.spec import Framework, JobSpec
+from jobs.spec import JobSpec
 
 DLC: Final = "DLC"
 
 
 def remark(spec: JobSpec, value: Mapping[str, object], findings: Findings) -> None:
     """Note every limit of DLC's that the request goes beyond."""
-    count = len(spec.env) + len(spec.secret_env)
-    _over(findings, keys.ENVS.key, count, limits.MOST_VARIABLES)
+    _over(findings, keys.ENVS.key, conditions.variables(spec), limits.MOST_VARIABLES)
     size = len(json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode())
     _over(findings, "", size, limits.MOST_BYTES)
     if not spec.quota:
-        gpus = sum(role.replicas * role.resources.gpus for role in spec.roles)
-        cores = sum(role.replicas * role.resources.cpu_milli for role in spec.roles) // 1000
+        gpus, cores = conditions.gpus_and_cores(spec)
         _over_public(findings, "GPU", gpus, limits.PUBLIC_GPUS)
         _over_public(findings, "CPU", cores, limits.PUBLIC_CPUS)
     if spec.time_limit_s is None and keys.MAX_RUNNING.key not in value:
@@ -56,15 +54,7 @@ def _sanity_check(spec: JobSpec, findings: Findings) -> None:
     """SanityCheck is for PyTorch with GPUs on a Lingjun quota."""
     if not spec.sanity_check.enabled:
         return
-    lacking = [
-        what
-        for what, there in (
-            ("PyTorchJob", spec.framework is Framework.PYTORCH),
-            ("ResourceId", bool(spec.quota)),
-            ("GPU", any(role.resources.gpus for role in spec.roles)),
-        )
-        if not there
-    ]
+    lacking = conditions.lacks_for_sanity_check(spec, quota=bool(spec.quota))
     if lacking:
         pointer = f"/{names.SETTINGS.key}/{names.SANITY_CHECK.key}"
         findings.note(

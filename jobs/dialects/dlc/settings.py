@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
 from jobs.dialects import pairs
-from jobs.dialects.dlc import keys, limits
+from jobs.dialects.dlc import conditions, keys
 from jobs.dialects.dlc import settings_keys as names
 from jobs.dialects.dlc.limits import PAGE
 from jobs.dialects.fields import Bag
@@ -18,7 +17,6 @@ from jobs.dialects.variables import as_text
 from jobs.spec import Check, Idle, Reservation
 
 DEFAULT_GRACE_S: Final = 30
-_PORT_RANGE: Final = re.compile(r"(?P<first>\d{1,5})(?:-(?P<last>\d{1,5}))?", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,37 +80,17 @@ def _advanced(settings: Request, job_type: str) -> dict[str, str]:
     """`AdvancedSettings`, with a word on what DLC would not take."""
     options = texts(settings, names.ADVANCED)
     where = settings.at(names.ADVANCED.key)
-    for rule in names.ADVANCED_RULES:
-        if rule.key in options and job_type and rule.job_type != job_type:
-            at = f"{where}/{rule.key}"
-            settings.findings.note("option_elsewhere", at, key=rule.key, needs=rule.job_type)
-    if "customPortList" in options and "customPortNumPerWorker" in options:
+    for key in options:
+        needed = conditions.needs_job_type(key)
+        if needed and job_type and needed != job_type:
+            settings.findings.note("option_elsewhere", f"{where}/{key}", key=key, needs=needed)
+    if conditions.both_ways_of_ports(options):
         settings.findings.note(
-            "exclusive_options", where, key="customPortNumPerWorker", other="customPortList", source=PAGE
+            "exclusive_options", where, key=conditions.PORT_NUMBER, other=conditions.PORT_LIST, source=PAGE
         )
-    for code, key in _faults(options):
+    for code, key in conditions.port_faults(options):
         settings.findings.note(code, f"{where}/{key}", key=key, value=options[key][:60], source=PAGE)
     return options
-
-
-def _faults(options: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-    """Ports that DLC's page does not allow, as (code, option)."""
-    listed = options.get("customPortList")
-    if listed is not None:
-        ranges = [_PORT_RANGE.fullmatch(part.strip()) for part in listed.split(";") if part.strip()]
-        if not ranges or not all(ranges):
-            yield "not_a_port_list", "customPortList"
-        elif any(
-            int(match["first"]) <= limits.MASTER_PORT <= int(match["last"] or match["first"])
-            for match in ranges
-            if match
-        ):
-            yield "master_port_listed", "customPortList"
-    number = options.get("customPortNumPerWorker")
-    if number is not None:
-        digits = number.isascii() and number.isdigit() and len(number) < 9
-        if not digits or int(number) > limits.MOST_CUSTOM_PORTS.value:
-            yield "not_a_port_number", "customPortNumPerWorker"
 
 
 def instance_role(job: Request) -> str:
