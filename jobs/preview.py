@@ -13,8 +13,9 @@ from typing import Any, Final
 from django.db.models import Q
 
 from jobs import dialects, services, waiting
-from jobs.dialects.base import Parsed, Problem, Refused
+from jobs.dialects.base import Problem, Refused
 from jobs.messages import problem_message
+from jobs.models import Job
 from jobs.spec import JobSpec
 from quotas import estimates, snapshot, whatif
 from quotas.admission import Bid, Shape, Waiting
@@ -136,27 +137,31 @@ class Preview:
         return {"code": code, "message": self.sentence}
 
 
-def read(text: str, dialect: str | None, *, keep_original: bool = False) -> tuple[str, Parsed]:
-    """The job that would be submitted: the offered fixes are made, as `services.submit` does.
+def of_text(
+    user: User,
+    text: str,
+    dialect: str | None,
+    place: services.Place,
+    origin: Job | None = None,
+    *,
+    keep_original: bool = False,
+) -> Preview:
+    """What would become of the text: it is read, mended and placed as `services.submit` does it.
 
-    Raises Unreadable.
+    Raises Unreadable when it would not get so far.
     """
     try:
         name, parsed = dialects.parse(text, dialect)
-        return name, parsed if keep_original else services.mended(text, parsed, name)[1]
+        if not keep_original:
+            text, parsed = services.mended(text, parsed, name)
+        made = services.ready(user, text, name, parsed, place, origin)
     except Refused as refused:
         raise Unreadable(refused.problems) from refused
+    return preview(user, name, made.parsed.spec, made.quota)
 
 
-def preview(user: User, dialect: str, spec: JobSpec, place: services.Place) -> Preview:
-    """What would become of the job; a fixed number of queries.
-
-    Raises Unreadable when there is no such place, or none at all, for the person.
-    """
-    try:
-        quota = services.find_quota(user, place, spec)
-    except Refused as refused:
-        raise Unreadable(refused.problems) from refused
+def preview(user: User, dialect: str, spec: JobSpec, quota: Quota) -> Preview:
+    """What would become of the job in that quota; a fixed number of queries."""
     parts = tuple(services.parts_of(spec))
     terms = services.terms_of(spec)
     now = snapshot.take(quota.cluster)

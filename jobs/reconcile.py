@@ -8,7 +8,7 @@ database says what is due, and an attempt's key says what the engine already has
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Final
 
@@ -18,7 +18,7 @@ from django.db.models import Q
 from django.db.models.functions import Now
 from django.utils.crypto import get_random_string
 
-from jobs import admitting, observations, ownsecrets, queue, retries, transitions
+from jobs import admitting, observations, ownsecrets, queue, retries, sending, services, transitions
 from jobs.assets import resolving
 from jobs.backends.base import (
     Backend,
@@ -26,7 +26,6 @@ from jobs.backends.base import (
     Gone,
     Handle,
     NotSent,
-    Person,
     Refused,
     Submission,
     Unknown,
@@ -37,7 +36,7 @@ from jobs.faults import fault
 from jobs.models import Attempt, Event, Job, JobFile, JobSecret
 from jobs.spec import JobSpec
 from jobs.states import EndKind, Phase, Reason, ReasonCode, State
-from quotas import encryption, gputypes, inventory, ledger, snapshot
+from quotas import encryption, inventory, ledger, snapshot
 from quotas.models import Cluster, Node, Request
 
 log = structlog.get_logger(__name__)
@@ -103,9 +102,9 @@ def submit_one(attempt_id: int) -> bool:
     lease = take_lease(attempt_id)
     if lease is None:
         return False
-    attempt = Attempt.objects.select_related(
-        "job__cluster", "job__owner", "job__quota", "job__workspace"
-    ).get(pk=attempt_id)
+    attempt = Attempt.objects.select_related("job__cluster", "job__owner", "job__quota__workspace").get(
+        pk=attempt_id
+    )
     structlog.contextvars.bind_contextvars(job=attempt.job.public_id, attempt=attempt.number)
     fault("submit.leased")
     try:
@@ -136,34 +135,27 @@ def _known(backend: Backend, attempt: Attempt) -> Handle | None:
 
 
 def _submission(attempt: Attempt) -> Submission:
+    """Everything the engine needs.  Raises NotSent when that is not what was reserved."""
     job = attempt.job
     spec = JobFile.objects.get(job=job).spec
+    _check_reserved(attempt, spec)
     came_along = {secret.name: secret.reveal() for secret in JobSecret.objects.filter(job=job)}
-    return Submission(
-        key=attempt.key,
-        job_id=job.public_id,
-        attempt=attempt.number,
-        spec=_as_the_engine_says(spec, job.cluster_id),
-        person=Person(job.owner.get_username(), job.owner_id),
-        virtual_cluster=job.quota.slug,
-        workspace=job.workspace.slug,
+    return replace(
+        sending.submission(job.owner, job.quota, spec, attempt.key, job.public_id, attempt.number),
         secrets={**ownsecrets.values_of(job.owner, spec), **came_along, **resolving.secrets_of(job)},
         endpoint_token=encryption.decrypt(attempt.endpoint_token),
     )
 
 
-def _as_the_engine_says(spec: JobSpec, cluster_id: int) -> JobSpec:
-    """The job with its GPU types under the names that its engine has for them."""
-    if not any(role.resources.gpu_type for role in spec.roles):
-        return spec
-    known, raw = gputypes.names(), inventory.raw_types(cluster_id)
-    roles = []
-    for role in spec.roles:
-        wanted = role.resources.gpu_type
-        meant = raw.get(gputypes.canonical(wanted, known), wanted)
-        resources = role.resources.model_copy(update={"gpu_type": meant})
-        roles.append(role if meant == wanted else role.model_copy(update={"resources": resources}))
-    return spec.model_copy(update={"roles": tuple(roles)})
+def _check_reserved(attempt: Attempt, spec: JobSpec) -> None:
+    """What is sent is what was reserved; else nothing is, and it waits with what its file asks for now.
+
+    The two come apart when somebody gives a type of GPU another name, or changes the row by hand.
+    Raises NotSent.
+    """
+    if ledger.correct(attempt.key, services.parts_of(spec)):
+        log.warning("reserved_something_else", attempt=attempt.key)
+        raise NotSent(Reason(ReasonCode.NEW))
 
 
 @transaction.atomic

@@ -135,19 +135,10 @@ def submit(
     name, parsed = dialects.parse(text, dialect)
     if not keep_original:
         text, parsed = mended(text, parsed, name)
-    if wrong := ownsecrets.problems(user, text, name, parsed, origin):
-        raise Refused(wrong)
-    if wrong := holding.problems(user, text, name, parsed):
-        raise Refused(wrong)
-    parsed = replace(parsed, secrets={**ownsecrets.inherited(user, parsed, origin), **parsed.secrets})
-    quota = find_quota(user, place, parsed.spec)
+    made = ready(user, text, name, parsed, place, origin)
+    parsed, quota = made.parsed, made.quota
     refuse_beyond_public(quota, parsed.spec)
-    made_of = resolving.resolve(user, text, name, parsed, quota.workspace)
-    if made_of.problems:
-        raise Refused(made_of.problems)
-    parsed = replace(parsed, spec=made_of.spec, notes=(*parsed.notes, *made_of.notes))
-    parsed = _with_notes(parsed, parsed.notes + rules.notes(parsed.spec, ground_of(quota), name))
-    request = Request(idempotency_key, digest, origin, made_of.uses)
+    request = Request(idempotency_key, digest, origin, made.uses)
     try:
         job = store(user, name, parsed, quota, request)
     except IntegrityError:
@@ -156,6 +147,36 @@ def submit(
         return _replay(Job.objects.get(owner=user, idempotency_key=idempotency_key), digest)
     fault("accept.after_commit")
     return Submitted(job, parsed.notes)
+
+
+@dataclass(frozen=True, slots=True)
+class Ready:
+    """A job as it would be stored, in which quota, and the assets that it is made of."""
+
+    parsed: Parsed
+    quota: Quota
+    uses: Sequence[resolving.Use]
+
+
+def ready(
+    user: User, text: str, dialect: str, parsed: Parsed, place: Place, origin: Job | None = None
+) -> Ready:
+    """What would be stored of a text that was read: with its secrets, its place and its assets found.
+
+    Raises Refused.
+    """
+    if wrong := ownsecrets.problems(user, text, dialect, parsed, origin):
+        raise Refused(wrong)
+    if wrong := holding.problems(user, text, dialect, parsed):
+        raise Refused(wrong)
+    parsed = replace(parsed, secrets={**ownsecrets.inherited(user, parsed, origin), **parsed.secrets})
+    quota = find_quota(user, place, parsed.spec)
+    made_of = resolving.resolve(user, text, dialect, parsed, quota.workspace)
+    if made_of.problems:
+        raise Refused(made_of.problems)
+    told = (*parsed.notes, *made_of.notes, *rules.notes(made_of.spec, ground_of(quota), dialect))
+    parsed = replace(parsed, spec=made_of.spec, notes=told)
+    return Ready(parsed, quota, made_of.uses)
 
 
 def _digest(text: str, dialect: str | None, place: Place, keep_original: bool) -> str:

@@ -36,6 +36,7 @@ urlpatterns = [
     path("jobs/convert", check.convert, name="job_convert"),
     path("jobs/mend", check.mend, name="job_mend"),
     path("jobs/form/panel", panel.panel, name="job_form_panel"),
+    path("jobs/form/sent", panel.sent, name="job_form_sent"),
     path("jobs/stop", actions.stop_many, name="jobs_stop"),
     path("jobs/<slug:public_id>/", job.job, name="job"),
     path("jobs/<slug:public_id>/logs", logs.logs, name="job_logs"),

@@ -112,6 +112,15 @@ def parts_of(request: Request) -> list[Part]:
     return [Part(count, Amounts.from_json(each)) for count, each in request.parts]
 
 
+def correct(holder: str, parts: Sequence[Part]) -> bool:
+    """Have the request ask for `parts`; whether it had asked for anything else."""
+    asked = [[part.count, part.each.to_json()] for part in parts]
+    row = Request.objects.filter(holder=holder).first()
+    if row is None or row.parts == asked:
+        return False
+    return bool(Request.objects.filter(pk=row.pk).update(parts=asked))
+
+
 def reserve(request: Request, placement: Sequence[tuple[str, Amounts]], *, borrowed: bool = False) -> None:
     """Turn a waiting request into a reservation; under `locked` only."""
     amounts = total(here for _node, here in placement)

@@ -125,6 +125,7 @@ ADDRESSES: dict[str, tuple[str, Audience]] = {
     "job_check": ("post", S),
     "job_mend": ("post", S),
     "job_form_panel": ("post", S),
+    "job_form_sent": ("post", S),
     "job_convert": ("post", S),
     "jobs_stop": ("post", S),
     "job": ("get", L),

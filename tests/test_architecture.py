@@ -42,6 +42,7 @@ LAYERS = (
         "preview",
         "forming",
         "remedies",
+        "sending",
         "sshhost",
         "sshkeys",
     },

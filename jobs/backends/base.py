@@ -42,6 +42,7 @@ class Capability(StrEnum):
     MOUNTS = "mounts"
     IMAGES = "images"
     DRY_RUN = "dry_run"
+    RENDER = "render"
     WATCH = "watch"
     LIVE_FILES = "live_files"
     MEASURES = "measures"  # `jobs.backends.measures`
@@ -227,6 +228,43 @@ class LogSlice:
     state: LogState
 
 
+MASK: Final = "***"
+"""Stands where a secret's value would, in whatever is shown of what will be sent."""
+
+
+@dataclass(frozen=True, slots=True)
+class RoleSent:
+    """One role as it will be handed over: what each of its replicas is given, finds and runs.
+
+    `env` has the variables with their values, None where one is only known at the start or differs between
+    replicas; a secret's value is MASK.  `mounts` are (place in the job, what is there, read-only), `ports`
+    (label, first port or 0 for any, how many).  `script` is what a replica runs.
+    """
+
+    role: str
+    replicas: int
+    cpu_milli: int
+    memory_mib: int
+    gpus: int
+    gpu_type: str
+    shm_mib: int
+    image: str
+    contained: bool
+    env: Mapping[str, str | None]
+    mounts: tuple[tuple[str, str, bool], ...]
+    ports: tuple[tuple[str, int, int], ...]
+    script: str
+
+
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """What will be sent of a job: nothing secret is in it."""
+
+    roles: tuple[RoleSent, ...]
+    time_limit_s: int | None = None
+    grace_s: int = 0
+
+
 class Backend(Protocol):
     """A place where jobs run.  See DESIGN section 4 for the contract in words."""
 
@@ -262,3 +300,9 @@ class Backend(Protocol):
 
     def bell(self) -> Path | None:
         """With WATCH: a file whose time moves whenever a job changes.  A hint; polling stays the floor."""
+
+    def render(self, submission: Submission) -> Sent:
+        """With RENDER: what `submit` would hand over, without asking anybody; raises Refused like it.
+
+        The submission's secrets have MASK for a value.
+        """

@@ -5,24 +5,28 @@ Asked anew after each change of the text or the place; works from the text alone
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any, Final
 
-from django.http import HttpResponseBase
+from django.http import HttpResponse, HttpResponseBase
+from django.utils.cache import patch_cache_control
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 from django.views.decorators.http import require_POST
 
-from jobs import dialects, preview, remedies, services
+from jobs import dialects, preview, remedies, sending, services
 from jobs.messages import problem_message
 from jobs.preview import Preview, Unreadable
+from jobs.views.drafts import origin
 from jobs.views.http import SignedIn, page, signed_in
 from jobs.views.waiting import Offered, offered
 from quotas.models import User
 
 COST: Final = "cost"
-TABS: Final = (COST,)
+SENT: Final = "sent"
+TABS: Final = (COST, SENT)
 FRAGMENTS: Final = {"job-panel": "jobs/new/panel_answer.html"}
 
 
@@ -44,14 +48,49 @@ class Said:
 def panel(request: SignedIn) -> HttpResponseBase:
     """`text`, `dialect`, `place`, `panel_tab` → what would become of it; nothing is stored."""
     tab = request.POST.get("panel_tab", "")
+    tab = tab if tab in TABS else COST
     shown = asked(request.user, request.POST.get("text", ""), _dialect(request), _place(request), request)
     said: Said = shown["said"]
     context = {
         **shown,
-        "tab": tab if tab in TABS else COST,
+        "tab": tab,
         "said_again": request.POST.get("panel_said") == said.digest,
     }
+    if tab == SENT and "preview" in shown:
+        context |= _what_is_sent(request.user, shown["preview"])
     return page(request, "jobs/new/panel_page.html", context, fragments=FRAGMENTS)
+
+
+@require_POST
+@signed_in
+def sent(request: SignedIn) -> HttpResponseBase:
+    """The same fields, and `sent_role` → what a replica of that role runs, to keep."""
+    found = asked(request.user, request.POST.get("text", ""), _dialect(request), _place(request), request)
+    roles = _what_is_sent(request.user, found["preview"]).get("sent") if "preview" in found else None
+    wanted = request.POST.get("sent_role", "")
+    role = next((each for each in roles.roles if each.role == wanted), None) if roles else None
+    if role is None:
+        text = _("Nothing can be sent of this role: the job file was changed, or has problems.")
+        return HttpResponse(text, status=422, content_type="text/plain; charset=utf-8")
+    response = HttpResponse(role.script, content_type="text/plain; charset=utf-8")
+    response["Content-Disposition"] = f'attachment; filename="{file_name(role.role)}"'
+    patch_cache_control(response, private=True, no_store=True)
+    return response
+
+
+def file_name(role: str) -> str:
+    """What the script of a role is called."""
+    return f"{re.sub(r'[^A-Za-z0-9._-]', '_', role)}.sh"
+
+
+def _what_is_sent(user: User, found: Preview) -> dict[str, Any]:
+    """`sent`, or `unsent` with what there is to say instead."""
+    try:
+        return {"sent": sending.rendered(user, found.quota, found.spec)}
+    except sending.NotRendered as none:
+        cluster = found.quota.cluster.name
+        text = str(none) or _("What %(cluster)s is sent can't be shown.") % {"cluster": cluster}
+        return {"unsent": Said("bad" if none.refused else "info", text)}
 
 
 def _dialect(request: SignedIn) -> str | None:
@@ -71,8 +110,8 @@ def asked(
     if not text.strip():
         return {"said": Said("info", _("What the job costs, and whether it would start now, appears here."))}
     try:
-        name, parsed = preview.read(text, dialect, keep_original="keep_original" in request.POST)
-        found = preview.preview(user, name, parsed.spec, place)
+        keep = "keep_original" in request.POST
+        found = preview.of_text(user, text, dialect, place, origin(request), keep_original=keep)
     except Unreadable as unreadable:
         return {"said": Said("warn", _not_yet(unreadable))}
     return {"said": said(found), "preview": found, "offered": _offered(user, found)}

@@ -6,6 +6,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from jobs.asked import Ask, asked
 from jobs.backends.base import Gpu, NotSent, Refused, Submission
 from jobs.backends.local import authfile, coding, confided, gpus, isolation, processes, stage
 from jobs.backends.local.config import LocalConfig
@@ -49,7 +50,7 @@ def refuse_impossible(submission: Submission, config: LocalConfig, means: Means)
         raise Refused(Reason(ReasonCode.REFUSED, {"why": "no_image_engine", "image": images[0]}))
     total = config.total()
     for resource, most in (("cpu_milli", total.cpu_milli), ("memory_mib", total.memory_mib)):
-        wanted = sum(getattr(role.resources, resource) * role.replicas for role in spec.roles)
+        wanted = sum(getattr(ask, resource) * ask.replicas for ask in asked(spec))
         if wanted > most:
             params: Params = {"why": "exceeds_cluster", "resource": resource, "wanted": wanted, "total": most}
             raise Refused(Reason(ReasonCode.REFUSED, params))
@@ -63,10 +64,18 @@ def plan(submission: Submission, config: LocalConfig, means: Means, laid: Layer,
     free_gpus = [gpu for gpu in total.gpus if gpu.index not in held.gpus]
     picker = Picker(config.ports, held.ports)
     roles = []
-    for role in spec.roles:
-        cards = [_cards(role, total, free_gpus) for _ in range(role.replicas)]
+    for role, ask in zip(spec.roles, asked(spec), strict=True):
+        cards = [_cards(ask, total, free_gpus) for _ in range(ask.replicas)]
         slots = (Slot(mine, _ports(role, index, picker)) for index, mine in enumerate(cards))
-        roles.append(_role(role, tuple(slots), laid.shm_mib))
+        roles.append(role_of(role, ask, tuple(slots), laid.shm_mib))
+    return planned(submission, config, means, laid, roles)
+
+
+def planned(
+    submission: Submission, config: LocalConfig, means: Means, laid: Layer, roles: Sequence[Role]
+) -> Plan:
+    """The attempt's plan, once every role has its slots."""
+    spec = submission.spec
     uid = config.uid_of(submission.person.number, means.isolation)
     return Plan(
         key=submission.key,
@@ -145,14 +154,14 @@ def _check_room(spec: JobSpec, total: Total, held: Held) -> None:
         ("cpu_milli", total.cpu_milli - held.cpu_milli),
         ("memory_mib", total.memory_mib - held.memory_mib),
     ):
-        wanted = sum(getattr(role.resources, resource) * role.replicas for role in spec.roles)
+        wanted = sum(getattr(ask, resource) * ask.replicas for ask in asked(spec))
         if wanted > free:
             raise _no_room(resource, wanted, free)
 
 
-def _cards(role: TaskRole, total: Total, free: list[Gpu]) -> tuple[int, ...]:
+def _cards(ask: Ask, total: Total, free: list[Gpu]) -> tuple[int, ...]:
     """GPUs for one replica, taken from `free`."""
-    wanted, kind = role.resources.gpus, role.resources.gpu_type
+    wanted, kind = ask.gpus, ask.gpu_type
     if not wanted:
         return ()
     if not any(gpus.matches(gpu.type, kind) for gpu in total.gpus):
@@ -187,15 +196,16 @@ def _no_room(resource: str, wanted: int, free: int) -> NotSent:
     return NotSent(Reason(ReasonCode.WAITING_CAPACITY, params))
 
 
-def _role(role: TaskRole, slots: Sequence[Slot], shm_mib: int) -> Role:
+def role_of(role: TaskRole, ask: Ask, slots: Sequence[Slot], shm_mib: int) -> Role:
+    """A role of the plan, with the amounts that were asked for."""
     return Role(
         name=role.name,
         command=role.command,
         image=role.image,
-        cpu_milli=role.resources.cpu_milli,
-        memory_mib=role.resources.memory_mib,
+        cpu_milli=ask.cpu_milli,
+        memory_mib=ask.memory_mib,
         shm_mib=shm_mib or role.resources.shm_mib,
-        gpus=role.resources.gpus,
+        gpus=ask.gpus,
         env=role.env,
         completion=Counts(role.completion.min_failed, role.completion.min_succeeded),
         labels=tuple(port.label for port in role.ports),

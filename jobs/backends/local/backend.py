@@ -20,6 +20,7 @@ from jobs.backends.base import (
     LogState,
     NodeSeen,
     Observation,
+    Sent,
     Submission,
     TaskRef,
     Unknown,
@@ -42,6 +43,7 @@ from jobs.backends.local import (
     programs,
     reach,
     readlog,
+    sending,
     session,
 )
 from jobs.backends.local.config import LocalConfig
@@ -70,6 +72,7 @@ ALWAYS: Final = frozenset(
         Capability.LIVE_FILES,
         Capability.EXEC,
         Capability.MEASURES,
+        Capability.RENDER,
     }
 )
 
@@ -99,8 +102,7 @@ class LocalBackend:
 
     def submit(self, submission: Submission) -> Handle:
         """Plan the attempt under the lock, unless it is planned already, and start its supervisor."""
-        contained = any(role.image for role in submission.spec.roles)
-        means = accept.Means(self.isolation(), self._engine() if contained else ())
+        means = self._means(submission)
         attempt = self._layout.attempt(submission.key)
         if not (attempt / layout.PLAN).exists():
             laid = accept.refuse_impossible(submission, self._config, means)
@@ -109,6 +111,15 @@ class LocalBackend:
             launch.launch(attempt, self._config.python)
         fault("local.launched")
         return Handle(submission.key)
+
+    def render(self, submission: Submission) -> Sent:
+        """The plan as it would be made, with what is chosen at the start left open."""
+        attempt = self._layout.attempt(submission.key)
+        return sending.rendered(submission, self._config, self._means(submission), attempt)
+
+    def _means(self, submission: Submission) -> accept.Means:
+        contained = any(role.image for role in submission.spec.roles)
+        return accept.Means(self.isolation(), self._engine() if contained else ())
 
     def _accept_once(self, submission: Submission, attempt: Path, means: accept.Means, laid: Layer) -> None:
         fault("local.before_lock")

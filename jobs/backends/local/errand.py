@@ -41,7 +41,7 @@ class Errand:
     @property
     def contained(self) -> bool:
         """Whether the replica runs in a container."""
-        return bool(self.place.role.image and self.plan.house.engine)
+        return is_contained(self.plan, self.place)
 
     @property
     def mode(self) -> Isolation:
@@ -55,12 +55,7 @@ class Errand:
 
     def room(self) -> Room:
         """Where the replica finds itself, by the names that it knows."""
-        peers = self.path / layout.PEERS
-        if self.mode is Isolation.NONE and not self.contained:
-            told = str(peers) if peers.exists() else ""
-            return Room(str(self.file("work")), str(self.file("tmp")), told)
-        told = f"{view.HOUSE}/{layout.PEERS}" if peers.exists() else ""
-        return Room(view.WORK, "" if self.contained else view.TMP, told)
+        return room_of(self.plan, self.place, self.path)
 
     def environment(self, room: Room) -> dict[str, str]:
         """The replica's whole environment."""
@@ -105,6 +100,21 @@ class Errand:
         """How the supervisor has decided that the attempt ends."""
         found = self.folder.read(layout.ENDING)
         return Ending.load(found) if found else None
+
+
+def is_contained(plan: Plan, place: Place) -> bool:
+    """Whether a replica runs in a container."""
+    return bool(place.role.image and plan.house.engine)
+
+
+def room_of(plan: Plan, place: Place, path: Path) -> Room:
+    """Where a replica of the attempt at `path` finds itself, by the names that it knows."""
+    peers, contained = path / layout.PEERS, is_contained(plan, place)
+    if not contained and Isolation(plan.house.isolation) is Isolation.NONE:
+        told = str(peers) if peers.exists() else ""
+        return Room(str(path / "work" / place.name), str(path / "tmp" / place.name), told)
+    told = f"{view.HOUSE}/{layout.PEERS}" if peers.exists() else ""
+    return Room(view.WORK, "" if contained else view.TMP, told)
 
 
 def group_name(plan: Plan, place: Place) -> str:

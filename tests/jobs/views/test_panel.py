@@ -8,10 +8,21 @@ from typing import Any
 
 import pytest
 
-from jobs.models import Attempt, Draft, Job
+from jobs.models import Attempt, Draft, Job, PersonalSecret
 from quotas import ledger
 from quotas.amounts import Amounts, Part
-from quotas.models import Maintenance, Node, Quota, Request, Reservation, Source, Spec, SpotPrice, User
+from quotas.models import (
+    Cluster,
+    Maintenance,
+    Node,
+    Quota,
+    Request,
+    Reservation,
+    Source,
+    Spec,
+    SpotPrice,
+    User,
+)
 from tests.factories import make_quota
 from tests.jobs.views.conftest import People, browser, fragment, seen
 
@@ -24,6 +35,8 @@ def people(people: People) -> People:
     Node.objects.create(
         cluster=people.quota.cluster, name="n1", cpu_milli=64_000, memory_mib=262_144, gpus={"A100": 8}
     )
+    has = {"cpu_milli": 64_000, "memory_mib": 262_144, "gpus": {"A100": 8}}
+    Cluster.objects.update(config=has)
     people.quota.gpus = 6
     people.quota.save()
     return people
@@ -241,5 +254,54 @@ def test_queries_do_not_grow(people: People, django_assert_num_queries: Any) -> 
     client.post("/jobs/form/panel", {"text": job()}, headers=fragment("job-panel"))
     for number in range(6):
         hold(make_quota(people.quota.workspace, people.quota.cluster), people.owner, 0, f"h{number}")
-    with django_assert_num_queries(13):
+    with django_assert_num_queries(15):
         client.post("/jobs/form/panel", {"text": job()}, headers=fragment("job-panel"))
+
+
+# --- what will be sent -----------------------------------------------------------------------------------
+
+
+def test_what_will_be_sent_is_there_role_by_role(people: People) -> None:
+    text = ask(people.owner, job(replicas=2, gpus=0), panel_tab="sent")
+    assert "Script of w" in text
+    assert "exec /bin/bash -c true" in text
+    assert "set at the start" in text
+    assert "Price" not in text
+
+
+def test_secrets_are_masked(people: People) -> None:
+    secret = "canary-77aa5c1e"
+    header = f"#!/bin/bash\n#SBATCH --export=NONE,API_TOKEN={secret}\n"
+    PersonalSecret.objects.create(owner=people.owner, name="HF_TOKEN", ciphertext="x")
+    env = {"envs": {"API_TOKEN": secret, "HF_TOKEN": "$SECRET:HF_TOKEN"}}
+    for file in (
+        header + "true\n",
+        dlc().replace('"Settings"', f'"Envs": {json.dumps(env["envs"])}, "Settings"'),
+    ):
+        text = ask(people.owner, file, panel_tab="sent")
+        assert secret not in text
+        assert "API_TOKEN" in text
+        assert "***" in text
+
+
+def test_the_script_can_be_kept(people: People) -> None:
+    client = browser(people.owner)
+    response = client.post("/jobs/form/sent", {"text": job(gpus=0), "sent_role": "w"})
+    assert response.headers["Content-Disposition"] == 'attachment; filename="w.sh"'
+    assert response.content.startswith(b"#!/bin/bash\n")
+    assert client.post("/jobs/form/sent", {"text": job(gpus=0), "sent_role": "x"}).status_code == 422
+    assert client.post("/jobs/form/sent", {"text": "{", "sent_role": "w"}).status_code == 422
+
+
+def test_what_would_be_refused_is_told_instead(people: People) -> None:
+    file = job(gpus=0).replace('"memoryMB": 8192', '"memoryMB": 819200000')
+    text = ask(people.owner, file, panel_tab="sent")
+    assert "notice-bad" in text
+    assert "Script of" not in text
+
+
+def test_a_cluster_that_can_not_be_asked_says_so(people: People) -> None:
+    Cluster.objects.update(config={"gpu": {}})
+    assert "make no sense" in ask(people.owner, job(), panel_tab="sent")
+    Cluster.objects.update(config={}, backend="elsewhere")
+    assert "What This machine is sent can't be shown." in ask(people.owner, job(), panel_tab="sent")
