@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from django.utils import timezone
 
-from jobs.spec import Resources
+from jobs.assets import sight
+from jobs.models import AssetKind
+from jobs.spec import JobSpec, Mount, Resources
 from quotas import gputypes, snapshot
 from quotas.admission import Price
 from quotas.amounts import Amounts
-from quotas.models import Kind, Quota, Source
+from quotas.models import Kind, Quota, Source, User
 
 EMPTY: Final[Mapping[str, str]] = {}
 
@@ -87,3 +89,21 @@ def kinds_beside(quota: Quota) -> frozenset[Kind]:
     """The resource types that its workspace may choose among."""
     rows = Quota.objects.filter(workspace=quota.workspace_id, accepts_jobs=True, cluster__enabled=True)
     return frozenset(Kind(kind) for kind in rows.order_by().values_list("kind", flat=True).distinct())
+
+
+def with_data(ground: Ground, user: User, spec: JobSpec) -> Ground:
+    """The same with what the assets tell of the datasets that the job mounts by their ids."""
+    keys = {key_of(mount) for mount in spec.mounts} - {""}
+    if not keys:
+        return ground
+    rows = list(sight.visible_to(user, AssetKind.DATASET).filter(key__in=keys).select_related("vpc"))
+    return replace(
+        ground,
+        vpc_of={**ground.vpc_of, **{row.key: row.vpc.vpc_id for row in rows if row.vpc is not None}},
+        public_data=ground.public_data | {row.key for row in rows if row.is_public},
+    )
+
+
+def key_of(mount: Mount) -> str:
+    """The id of the dataset that is mounted, without the version that may follow it; "" for none."""
+    return mount.id.partition("@")[0]

@@ -7,10 +7,14 @@ import sys
 from pathlib import Path
 from typing import Final
 
-from tests.dialect_pages import conversions, fields
+from tests.dialect_pages import backends, conversions, fields
 
 FOLDER: Final = Path(__file__).parents[2] / "docs" / "dialects"
-PAGES: Final = {"fields.md": fields.page, "conversions.md": conversions.page}
+PAGES: Final = {
+    "fields.md": fields.page,
+    "conversions.md": conversions.page,
+    "../backends-fields.md": backends.page,
+}
 
 
 def stale() -> list[str]:

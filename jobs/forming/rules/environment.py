@@ -9,7 +9,7 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from jobs.dialects.dlc import conditions, limits
-from jobs.forming.ground import Ground
+from jobs.forming.ground import Ground, key_of
 from jobs.forming.rules.base import BOTH, Page, Rule, Said, Section, bound, hide, off, tell
 from jobs.spec import JobSpec, Mount
 
@@ -56,7 +56,7 @@ def _rdma_by_hand(spec: JobSpec, ground: Ground) -> Iterator[Said]:
 
 
 def _public_data(spec: JobSpec, ground: Ground) -> Iterator[Said]:
-    public = tuple(at for at, mount in enumerate(spec.mounts) if mount.id in ground.public_data)
+    public = tuple(at for at, mount in enumerate(spec.mounts) if key_of(mount) in ground.public_data)
     written = tuple(at for at in public if not spec.mounts[at].read_only)
     if public:
         yield off("mounts[].read_only", broken=bool(written), at=written or public)
@@ -68,21 +68,27 @@ def _storage_grant(spec: JobSpec, _ground: Ground) -> Iterator[Said]:
         yield tell("mounts[].uri", at=at)
 
 
-def _cpfs(spec: JobSpec) -> tuple[int, ...]:
-    return tuple(at for at, mount in enumerate(spec.mounts) if is_cpfs(mount))
+def _network_of(mount: Mount, ground: Ground) -> str:
+    return ground.vpc_of.get(key_of(mount)) or ground.vpc_of.get(mount.uri) or ""
 
 
-def _cpfs_needs_vpc(spec: JobSpec, _ground: Ground) -> Iterator[Said]:
-    if (at := _cpfs(spec)) and not spec.network.vpc:
-        yield tell("network.vpc", broken=True, place=spec.mounts[at[0]].uri)
+def _cpfs(spec: JobSpec, ground: Ground) -> tuple[int, ...]:
+    """The mounts that lie in a network of their own."""
+    return tuple(at for at, mount in enumerate(spec.mounts) if is_cpfs(mount) or _network_of(mount, ground))
+
+
+def _cpfs_needs_vpc(spec: JobSpec, ground: Ground) -> Iterator[Said]:
+    if (at := _cpfs(spec, ground)) and not spec.network.vpc:
+        mount = spec.mounts[at[0]]
+        yield tell("network.vpc", broken=True, place=mount.uri or mount.id)
 
 
 def _cpfs_other_vpc(spec: JobSpec, ground: Ground) -> Iterator[Said]:
-    for at in _cpfs(spec):
+    for at in _cpfs(spec, ground):
         mount = spec.mounts[at]
-        its = ground.vpc_of.get(mount.id) or ground.vpc_of.get(mount.uri)
+        its = _network_of(mount, ground)
         if its and spec.network.vpc and its != spec.network.vpc:
-            yield tell("network.vpc", broken=True, place=mount.uri, its=its, vpc=spec.network.vpc)
+            yield tell("network.vpc", broken=True, place=mount.uri or mount.id, its=its, vpc=spec.network.vpc)
 
 
 def _bmcpfs(spec: JobSpec, ground: Ground) -> Iterator[Said]:

@@ -8,11 +8,13 @@ from typing import Any
 import pytest
 
 from jobs import services
-from jobs.forming.ground import Ground, ground_of, kinds_beside
-from jobs.models import JobFile
+from jobs.forming import rules
+from jobs.forming.ground import Ground, ground_of, kinds_beside, with_data
+from jobs.models import Dataset, JobFile, Vpc
+from jobs.spec import Mount
 from quotas.admission import Price
 from quotas.models import Cluster, GpuType, Kind, Quota, Role, Source, SpotPrice, User
-from tests.factories import make_cluster, make_quota, make_user, make_workspace
+from tests.factories import make_cluster, make_quota, make_spec, make_user, make_workspace
 
 pytestmark = pytest.mark.django_db
 
@@ -95,3 +97,16 @@ def test_automatic_fault_tolerance_holds_nothing_here_and_says_so(alice: User, c
 
 def test_an_empty_ground_is_a_general_quota() -> None:
     assert (Ground().is_quota, Ground().lingjun) == (True, False)
+
+
+def test_what_the_assets_tell_of_mounted_data(alice: User, cluster: Cluster) -> None:
+    there = quota(alice, cluster)
+    vpc = Vpc.objects.create(key="v-1", name="V", vpc_id="vpc-7", workspace=there.workspace)
+    Dataset.objects.create(key="d-1", name="Own", workspace=there.workspace, source="cpfs", vpc=vpc)
+    Dataset.objects.create(key="d-2", name="Open")
+    Dataset.objects.create(key="d-3", name="Others", workspace=make_workspace(), vpc=vpc)
+    mounts = (Mount(id="d-1@v2"), Mount(id="d-2"), Mount(id="d-3"), Mount(uri="oss://b/"))
+    found = with_data(Ground(), alice, make_spec(mounts=mounts))
+    assert (dict(found.vpc_of), set(found.public_data)) == ({"d-1": "vpc-7"}, {"d-2"})
+    codes = {ruling.code for ruling in rules.rulings(make_spec(mounts=mounts), found) if ruling.said.broken}
+    assert codes == {"cpfs_needs_vpc", "public_data_read_only"}

@@ -1,0 +1,50 @@
+"""What becomes of a job's fields on a backend, in sentences."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from django.utils.translation import gettext
+
+from jobs.messages.sentences import mark as _
+
+FATES: Final[Mapping[str, str]] = {
+    "honoured": _("Applied"),
+    "console": _("Applied by the console"),
+    "approximated": _("Applied differently here"),
+    "refused": _("Not taken here"),
+    "kept": _("Kept for export, not applied here"),
+}
+
+WHY: Final[Mapping[str, str]] = {
+    "clouds_own": _("It belongs to the vendor's cloud, and goes back there with the file."),
+    "cpu_by_groups": _("Where the machine lets the console limit CPU time; elsewhere it only counts."),
+    "disk_unlimited": _("The job uses the disk of its machine, without a limit of its own."),
+    "for_people": _("It is for whoever reads the file."),
+    "framework_by_variables": _(
+        "Each framework finds its peers by the variables it knows; a Slurm job has one node."
+    ),
+    "image_by_engine": _("Where podman or Docker is installed; elsewhere the cluster's settings decide."),
+    "nobody_watches": _("Nothing watches over the job here; use its retries instead."),
+    "no_labels": _("The nodes here have no labels."),
+    "not_here": _("This cluster has nothing like it."),
+    "not_kept_here": _("A job gives its resources back when it has ended."),
+    "one_machine": _("All replicas are on one machine and need no such network."),
+    "options_of_memory": _("Only the size of a memory mount counts."),
+    "own_tensorboard": _("Start TensorBoard in the job: it is found and can be opened from the job's page."),
+    "place_by_settings": _("Which places there are, the cluster's settings say."),
+    "place_chosen": _("Where the job runs is chosen here and not by the file."),
+    "quota_by_name": _("A quota of that short name is taken where none is chosen."),
+    "size_as_amounts": _("It is taken as the amounts that it is known to hold."),
+}
+
+
+def fate_label(fate: str) -> str:
+    """What becomes of a field, in a few words."""
+    return gettext(FATES[fate])
+
+
+def why_message(why: str) -> str:
+    """More about it; "" where there is nothing to add."""
+    return gettext(WHY[why]) if why else ""
