@@ -20,6 +20,7 @@ class JobsConfig(AppConfig):
             Guarded,
             PersonalSecret,
             SshKey,
+            Template,
         )
         from quotas import audit  # noqa: PLC0415
 
@@ -32,3 +33,4 @@ class JobsConfig(AppConfig):
                 masked=("ciphertext",) if issubclass(model, Guarded) else (),
             )
         audit.follow(DatasetVersion)
+        audit.follow(Template)

@@ -25,19 +25,21 @@ KEEP_EVERY: Final = timedelta(minutes=1)
 
 MOST_VERSIONS: Final = 100
 LONGEST_PLACE: Final = 255
+LONGEST_TEMPLATE: Final = 80
 
 
 @dataclass(frozen=True, slots=True)
 class Typed:
     """What stands in a window: `window` is its name, `version` the draft's when it last saved or began.
 
-    `place` is where it is to run, as the form says it.  With `take` this text becomes the draft's, whatever
-    another window has saved.
+    `place` is where it is to run, and `template` what it was made from, as the form says it.  With `take`
+    this text becomes the draft's, whatever another window has saved.
     """
 
     text: str
     dialect: str = ""
     place: str = ""
+    template: str = ""
     window: str = ""
     version: int | None = None
     take: bool = False
@@ -64,7 +66,9 @@ def keep(user: User, pk: str, typed: Typed, origin: Job | None = None) -> Kept |
     None where there is no such draft of the person's and nothing was ever typed.
     """
     text = typed.text[:MAX_BYTES].replace("\r\n", "\n").replace("\0", "")
-    typed = replace(typed, text=text, place=typed.place[:LONGEST_PLACE])
+    typed = replace(
+        typed, text=text, place=typed.place[:LONGEST_PLACE], template=typed.template[:LONGEST_TEMPLATE]
+    )
     name = _name(typed)
     with transaction.atomic():
         found = find(user, pk)
@@ -92,7 +96,7 @@ def done(user: User, pk: str, typed: Typed) -> None:
 
 def _written(draft: Draft, typed: Typed, name: str) -> Draft:
     draft.text, draft.dialect, draft.place = typed.text, typed.dialect, typed.place
-    draft.name, draft.window = name, typed.window
+    draft.name, draft.window, draft.template = name, typed.window, typed.template
     draft.save()
     return draft
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from itertools import groupby
 from typing import Any, Final
 from uuid import uuid4
@@ -36,6 +37,7 @@ class SubmitForm(forms.Form):
     keep_original = forms.BooleanField(label=_("Keep the original command"), required=False)
     key = forms.CharField(max_length=64, widget=forms.HiddenInput)
     origin = forms.CharField(max_length=16, required=False, widget=forms.HiddenInput)
+    template = forms.CharField(max_length=80, required=False, widget=forms.HiddenInput)
     draft = forms.IntegerField(min_value=1, required=False, widget=forms.HiddenInput)
 
     def __init__(self, user: User, *args: Any, **kwargs: Any) -> None:
@@ -98,10 +100,7 @@ def _place_choices(quotas: Sequence[Quota]) -> Choices:
 
 
 class TemplateForm(forms.Form):
-    """The questions of a job template, with what `first` makes of their defaults; and where it runs.
-
-    `sources` are the person's jobs whose folders may be shown: id, and what each is called.
-    """
+    """The questions of a job template, with what `first` makes of their defaults; and where it runs."""
 
     place = forms.ChoiceField(label=_("Where it runs"), required=False)
     key = forms.CharField(max_length=64, widget=forms.HiddenInput)
@@ -111,8 +110,7 @@ class TemplateForm(forms.Form):
         user: User,
         template: JobTemplate,
         *args: Any,
-        sources: Sequence[tuple[str, str]] = (),
-        gpu_types: Sequence[str] = (),
+        offered: Offered | None = None,
         **kwargs: Any,
     ) -> None:
         super().__init__(*args, **kwargs)
@@ -122,7 +120,7 @@ class TemplateForm(forms.Form):
         assert isinstance(place, forms.ChoiceField)
         place.choices = _place_choices(self.quotas)
         for parameter in template.parameters:
-            self.fields[parameter.name] = _question(parameter, sources, gpu_types)
+            self.fields[parameter.name] = _question(parameter, offered or Offered())
         for name, field in self.fields.items():
             if name != "key" and not isinstance(field, forms.MultipleChoiceField):
                 kind = "form-select" if isinstance(field, forms.ChoiceField) else "form-control"
@@ -134,7 +132,7 @@ class TemplateForm(forms.Form):
         for parameter in self.template.parameters:
             if parameter.kind is Kind.HOURS and cleaned.get(parameter.name, "") is None:
                 cleaned[parameter.name] = ""
-        if not cleaned.get("gpus"):
+        if "gpus" in self.fields and "gpu_type" in self.fields and not cleaned.get("gpus"):
             cleaned["gpu_type"] = ""
         return cleaned
 
@@ -150,46 +148,86 @@ class TemplateForm(forms.Form):
     @property
     def questions(self) -> list[tuple[forms.BoundField, object]]:
         """The template's own fields, each with its unit."""
-        return [
-            (self[parameter.name], UNITS.get(parameter.name, "")) for parameter in self.template.parameters
-        ]
+        return [(self[parameter.name], _unit(parameter)) for parameter in self.template.parameters]
 
 
-UNITS: Final = {"hours": _("hours"), "idle_hours": _("hours"), "cpus": _("cores"), "memory": "GiB"}
+UNITS: Final[Mapping[object, object]] = {
+    "hours": _("hours"),
+    ("time_limit_s", 3600): _("hours"),
+    ("time_limit_s", 1): _("seconds"),
+    ("cpu_milli", 1000): _("cores"),
+    ("cpu_milli", 1): _("thousandths of a core"),
+    ("memory_mib", 1024): "GiB",
+    ("memory_mib", 1): "MiB",
+}
 HELP: Final = {
     "image": _("Without one, the job has what is installed on the node."),
     "folder": _("One of the folders that the cluster lends to jobs, as in /data/project."),
     "hours": _("Then it is stopped by itself."),
+    "secret": _("One of your own secrets, by its name; they are saved once in Settings."),
     "idle_hours": _("You are warned before. Leave it empty and it stays until its time is over."),
 }
 FOLDER: Final = RegexValidator(r"^/[^\0-\x1f\x7f:,]*\Z", _("This is no absolute path of a folder."))
 IMAGE: Final = RegexValidator(r"^[A-Za-z0-9][A-Za-z0-9._:/@#-]*\Z", _("This is no name of an image."))
+NUMBER: Final = RegexValidator(
+    r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?\Z", _("This is no number.")
+)
+LONGEST_TEXT: Final = 20_000
 NAME: Final = RegexValidator(r"^[A-Za-z0-9][A-Za-z0-9_.-]*\Z", _("Letters, digits, “-”, “_” and “.” only."))
+WORDS: Final = {
+    Kind.NAME: (256, NAME),
+    Kind.IMAGE: (512, IMAGE),
+    Kind.FOLDER: (1024, FOLDER),
+    Kind.NUMBER: (64, NUMBER),
+}
+"""The answers of one line: how long they may be, and what they look like."""
 
 
-def _question(
-    parameter: Parameter, sources: Sequence[tuple[str, str]], gpu_types: Sequence[str]
-) -> forms.Field:
+@dataclass(frozen=True, slots=True)
+class Offered:
+    """What this person may choose from: jobs of their own (id and label), types of GPU, names of secrets."""
+
+    sources: Sequence[tuple[str, str]] = ()
+    gpu_types: Sequence[str] = ()
+    secrets: Sequence[str] = ()
+
+
+def _question(parameter: Parameter, offered: Offered) -> forms.Field:
     about: dict[str, Any] = {
-        "label": question(parameter.name),
+        "label": parameter.label or question(parameter.name),
         "required": parameter.required,
         "initial": parameter.default,
-        "help_text": HELP.get(parameter.name, ""),
+        "help_text": parameter.help or HELP.get(parameter.name, HELP.get(parameter.kind, "")),
     }
     match parameter.kind:
-        case Kind.INTEGER:
-            return forms.IntegerField(
-                **{**about, "required": True}, min_value=parameter.least, max_value=parameter.most
-            )
-        case Kind.HOURS:
+        case Kind.INTEGER | Kind.HOURS:
+            about["required"] = about["required"] or parameter.kind is Kind.INTEGER
             return forms.IntegerField(**about, min_value=parameter.least, max_value=parameter.most)
-        case Kind.NAME:
-            return forms.CharField(**about, max_length=256, validators=[NAME])
-        case Kind.IMAGE:
-            return forms.CharField(**about, max_length=512, validators=[IMAGE])
-        case Kind.FOLDER:
-            return forms.CharField(**about, max_length=1024, validators=[FOLDER])
-        case Kind.GPU_TYPE:
-            return forms.ChoiceField(**about, choices=[("", _("Any")), *((each, each) for each in gpu_types)])
-    boxes = forms.CheckboxSelectMultiple
-    return forms.MultipleChoiceField(**{**about, "initial": []}, choices=list(sources), widget=boxes)
+        case Kind.CHOICE | Kind.SECRET | Kind.GPU_TYPE:
+            return forms.ChoiceField(**about, choices=_choices(parameter, offered))
+        case Kind.JOBS:
+            boxes = forms.CheckboxSelectMultiple
+            return forms.MultipleChoiceField(
+                **{**about, "initial": []}, choices=list(offered.sources), widget=boxes
+            )
+        case Kind.TEXT:
+            lines = any(path.endswith((".command", "description")) for path in parameter.fills)
+            widget = forms.Textarea({"rows": 4, "class": "form-control mono"}) if lines else forms.TextInput
+            return forms.CharField(**about, max_length=LONGEST_TEXT, strip=False, widget=widget)
+    longest, validator = WORDS[parameter.kind]
+    return forms.CharField(**about, max_length=longest, validators=[validator])
+
+
+def _choices(parameter: Parameter, offered: Offered) -> Choices:
+    values = {Kind.SECRET: offered.secrets, Kind.GPU_TYPE: offered.gpu_types}.get(
+        parameter.kind, parameter.choices
+    )
+    none = _("Any") if parameter.kind is Kind.GPU_TYPE else _("None")
+    needed = parameter.kind is Kind.CHOICE and parameter.required
+    return [*([] if needed else [("", none)]), *((each, each) for each in values)]
+
+
+def _unit(parameter: Parameter) -> object:
+    """What the parameter's numbers count, where that is not plain from its name."""
+    field = parameter.fills[0].rpartition(".")[2]
+    return UNITS.get((field, parameter.times)) or (UNITS["hours"] if parameter.kind is Kind.HOURS else "")

@@ -19,7 +19,7 @@ from django.utils.dateparse import parse_datetime
 from django.utils.timezone import is_naive, make_aware
 from django.utils.translation import gettext as _
 
-from jobs import dialects, ownsecrets, queue, transitions
+from jobs import dialects, ownsecrets, queue, templates, transitions
 from jobs.asked import Ask, asked
 from jobs.assets import resolving
 from jobs.dialects.base import Note, Parsed, Problem, Refused
@@ -80,12 +80,16 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """How a job was asked for: under which key, with which content, after which job, made of what assets."""
+    """How a job was asked for: under which key, with which content, after which job, made of what assets.
+
+    `template` is the version of a template that it came from.
+    """
 
     idempotency_key: str | None = None
     digest: str = ""
     origin: Job | None = None
     made_of: Sequence[resolving.Use] = ()
+    template: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,13 +125,15 @@ def submit(
     idempotency_key: str | None = None,
     keep_original: bool = False,
     origin: Job | None = None,
+    template: str = "",
 ) -> Submitted:
     """Accept a job file.
 
     Raises Refused (problems), Forbidden (no such right there), Conflict (same key, other request).
-    With `keep_original` the fixes that the notes offer are not applied.
+    With `keep_original` the fixes that the notes offer are not applied.  One that says that it comes from a
+    version of a template is held to that one's locks.
     """
-    digest = _digest(text, dialect, place, keep_original)
+    digest = _digest(text, dialect, place, keep_original, template)
     if idempotency_key:
         before = Job.objects.filter(owner=user, idempotency_key=idempotency_key).first()
         if before is not None:
@@ -135,10 +141,12 @@ def submit(
     name, parsed = dialects.parse(text, dialect)
     if not keep_original:
         text, parsed = mended(text, parsed, name)
+    if wrong := wrong_with(user, text, name, parsed, origin, template):
+        raise Refused(wrong)
     made = ready(user, text, name, parsed, place, origin)
     parsed, quota = made.parsed, made.quota
     refuse_beyond_public(quota, parsed.spec)
-    request = Request(idempotency_key, digest, origin, made.uses)
+    request = Request(idempotency_key, digest, origin, made.uses, template)
     try:
         job = store(user, name, parsed, quota, request)
     except IntegrityError:
@@ -179,8 +187,22 @@ def ready(
     return Ready(parsed, quota, made_of.uses)
 
 
-def _digest(text: str, dialect: str | None, place: Place, keep_original: bool) -> str:
-    parts = (text, dialect or "", place.workspace, place.cluster, place.quota, str(keep_original))
+def wrong_with(
+    user: User, text: str, dialect: str, parsed: Parsed, origin: Job | None = None, template: str = ""
+) -> tuple[Problem, ...]:
+    """What keeps a job file that was understood from being this person's: its secrets, its locks."""
+    missing = ownsecrets.problems(user, text, dialect, parsed, origin)
+    if not template:
+        return missing
+    chosen = templates.find(user, template)
+    if chosen is None:
+        return (Problem("no_such_template", ""), *missing)
+    return (*templates.problems(chosen, text, dialect, parsed), *missing)
+
+
+def _digest(text: str, dialect: str | None, place: Place, keep_original: bool, template: str) -> str:
+    parts = [text, dialect or "", place.workspace, place.cluster, place.quota, str(keep_original)]
+    parts += [template] if template else []
     return hashlib.sha256("\0".join(parts).encode("utf-8", "surrogatepass")).hexdigest()
 
 
@@ -276,6 +298,8 @@ def store(
         notes=[{"code": n.code, "pointer": n.pointer, "params": dict(n.params)} for n in parsed.notes],
     )
     holding.use(user, job, parsed.spec)
+    if chosen := request.template and templates.find(user, request.template):
+        templates.note_use(job, chosen)
     for name, value in parsed.secrets.items():
         secret = JobSecret(job=job, name=name)
         secret.put(value)
@@ -518,7 +542,14 @@ def instead(user: User, job: Job, spec: JobSpec, place: Place | None = None) -> 
             place=place or Place(job.workspace.slug, job.cluster.slug, job.quota.slug),
             keep_original=True,
             origin=job,
+            template=template_of(user, job),
         )
+
+
+def template_of(user: User, job: Job | None) -> str:
+    """What the job came from, where the person may start from it too; "" else."""
+    chosen = templates.of_job(user, job)
+    return chosen.ref if chosen else ""
 
 
 def retry(user: User, job: Job, *, idempotency_key: str | None = None) -> Submitted:
@@ -538,6 +569,7 @@ def retry(user: User, job: Job, *, idempotency_key: str | None = None) -> Submit
         idempotency_key=idempotency_key,
         keep_original=True,
         origin=job,
+        template=template_of(user, job),
     )
 
 

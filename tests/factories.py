@@ -10,7 +10,8 @@ from typing import Any, Final
 
 from django.utils.timezone import now
 
-from jobs.models import Attempt, Endpoint, Job, JobFile, LogStream, Run, Task
+from jobs import templates
+from jobs.models import Attempt, Endpoint, Job, JobFile, LogStream, Run, Task, Template
 from jobs.spec import JobSpec, Port, TaskRole
 from jobs.states import LIVE, TASK_TERMINAL, TERMINAL, Phase, Reason, ReasonCode, State, TaskState
 from jobs.transitions import new_attempt
@@ -199,3 +200,24 @@ def make_endpoint(
         task = task_of(make_job(State.RUNNING, spec=spec))
     defaults = {"host": "127.0.0.1", "ready": True, "slug": f"endpoint-{next(_numbers)}"}
     return Endpoint.objects.create(task=task, port=port, label=label, **{**defaults, **columns})
+
+
+TEMPLATE_FILE: Final = """{
+  "DisplayName": "train",
+  "JobType": "PyTorchJob",
+  "JobSpecs": [
+    {"Type": "Worker", "PodCount": 1, "Image": "torch:1", "ResourceConfig": {"CPU": "2", "Memory": "4Gi"}}
+  ],
+  "Envs": {"LR": "0.1"},
+  "UserCommand": "python train.py --lr $LR"
+}
+"""
+"""A job file of PAI-DLC's that a template may have."""
+
+
+def make_template(
+    owner: User | None = None, workspace: Workspace | None = None, name: str = "Training", **content: Any
+) -> Template:
+    """A template with one version that has `TEMPLATE_FILE`; the owner has to be one who may keep it."""
+    said = templates.Content(**{"dialect": "dlc", "text": TEMPLATE_FILE, **content})
+    return templates.create(owner or make_user(), templates.About(name), said, workspace)

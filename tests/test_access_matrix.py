@@ -28,6 +28,7 @@ from jobs.models import (
     Rule,
     SshKey,
     Task,
+    Template,
     Visibility,
 )
 from jobs.notices import composing
@@ -42,6 +43,7 @@ from tests.factories import (
     make_job,
     make_membership,
     make_quota,
+    make_template,
     make_user,
     make_workspace,
     task_of,
@@ -150,6 +152,12 @@ ADDRESSES: dict[str, tuple[str, Audience]] = {
     "job_opening": ("get", C),
     "start": ("get", S),
     "start_template": ("get", S),
+    "templates": ("get", S),
+    "template_new": ("get", S),
+    "template": ("get", M),
+    "template_file": ("get", M),
+    "template_edit": ("get", M),
+    "template_change": ("post", M),
     "drafts": ("get", S),
     "draft_save": ("post", S),
     "draft_versions": ("get", M),
@@ -201,6 +209,7 @@ ADDRESSES: dict[str, tuple[str, Audience]] = {
 }
 """Address name → method and audience.  Django admin's are generated below."""
 
+OF_TEMPLATES = ("template", "template_file", "template_edit", "template_change")
 DRAFTS = ("draft_versions", "draft_file", "draft_delete")
 WAYS_IN = ("sign_in_end", "connection_remove", "token_revoke")
 
@@ -242,6 +251,7 @@ HALFWAY = {
 """Steps on the way in, second factors, and members: tests/console/{accounts,views} go through them."""
 
 WITH: dict[str, dict[str, Any]] = {
+    "template_change": {"do": "retire"},
     "job_logs": {"role": "main", "index": 0},
     "api_job_logs": {"role": "main", "index": 0},
 }
@@ -346,6 +356,8 @@ class World:
         }
         if name == "api_uploads_tree":
             return {"sha256": holding.make(owner, Tree(())).sha256}
+        if name in OF_TEMPLATES:
+            return {"template": (Template.objects.first() or make_template(owner)).public_id}
         return words.get(name)
 
 

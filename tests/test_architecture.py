@@ -19,9 +19,11 @@ LAYERS = (
     {"bus", "queue", "outage", "egress"},
     {
         "assets",
+        "changes",
         "messages",
         "notices",
         "ownsecrets",
+        "templates",
         "transitions",
         "logs",
         "logscan",
@@ -89,6 +91,7 @@ WEB_SIDE = {
     "api",
     "gateway",
     "folders",
+    "templates",
 }
 NO_DJANGO = {"spec", "states", "asked", "dialects", "jobtemplates", "backends", "faults", "frames", "trees"}
 

@@ -10,7 +10,8 @@ from jobs.dialects.spans import escape
 from jobs.spec import JobSpec
 
 _SHOWN: Final = 60
-_ABSENT: Final = object()
+ABSENT: Final = object()
+"""What stands where nothing does."""
 
 
 def losses(wanted: JobSpec, said: JobSpec, dialect: str) -> tuple[Note, ...]:
@@ -19,8 +20,8 @@ def losses(wanted: JobSpec, said: JobSpec, dialect: str) -> tuple[Note, ...]:
     `lost` is what `dialect` can't say at all, `approximated` what it says differently, `added` what it
     brings along by itself.  The pointer is a path of the JobSpec.
     """
-    differences = _differences(wanted.model_dump(mode="json"), said.model_dump(mode="json"), "")
-    return tuple(_note(pointer, before, after, dialect) for pointer, before, after in differences)
+    found = differences(wanted.model_dump(mode="json"), said.model_dump(mode="json"), "")
+    return tuple(_note(pointer, before, after, dialect) for pointer, before, after in found)
 
 
 def _note(pointer: str, before: object, after: object, dialect: str) -> Note:
@@ -30,9 +31,9 @@ def _note(pointer: str, before: object, after: object, dialect: str) -> Note:
     return Note("lost" if _is_nothing(after) else "approximated", pointer, params)
 
 
-def _differences(before: object, after: object, pointer: str) -> Iterator[tuple[str, object, object]]:
+def differences(before: object, after: object, pointer: str) -> Iterator[tuple[str, object, object]]:
     """Each innermost path at which the two differ, with what stands there in both."""
-    missing = before is _ABSENT or after is _ABSENT
+    missing = before is ABSENT or after is ABSENT
     if before == after or (missing and _is_nothing(before) and _is_nothing(after)):
         return
     if isinstance(before, dict) and (isinstance(after, dict) or _is_nothing(after)):
@@ -50,7 +51,7 @@ def _of_objects(
 ) -> Iterator[tuple[str, object, object]]:
     for key in dict.fromkeys((*before, *after)):
         inner = f"{pointer}/{escape(key)}"
-        yield from _differences(before.get(key, _ABSENT), after.get(key, _ABSENT), inner)
+        yield from differences(before.get(key, ABSENT), after.get(key, ABSENT), inner)
 
 
 def _of_lists(
@@ -64,10 +65,10 @@ def _of_lists(
             rest.remove(element)
         else:
             missing.append((index, element))
-    missing += [(index, _ABSENT) for index in range(len(before), len(before) + len(rest) - len(missing))]
+    missing += [(index, ABSENT) for index in range(len(before), len(before) + len(rest) - len(missing))]
     for place, (index, element) in enumerate(missing):
-        other = rest[place] if place < len(rest) else _ABSENT
-        yield from _differences(element, other, f"{pointer}/{index}")
+        other = rest[place] if place < len(rest) else ABSENT
+        yield from differences(element, other, f"{pointer}/{index}")
 
 
 def _is_nothing(value: object) -> bool:
@@ -75,11 +76,11 @@ def _is_nothing(value: object) -> bool:
 
     Two of these may still differ: retrying without end (None) is not never retrying (0).
     """
-    return value is _ABSENT or value is None or value in ("", 0, False)
+    return value is ABSENT or value is None or value in ("", 0, False)
 
 
 def _short(value: object) -> str | None:
-    if value is _ABSENT or value is None:
+    if value is ABSENT or value is None:
         return None
     text = str(value)
     return text if len(text) <= _SHOWN else text[: _SHOWN - 1] + "…"

@@ -6,7 +6,8 @@ written back by its dialect, so that no answer can become anything but the value
 """
 
 from jobs.jobtemplates.answers import Answers, fill
+from jobs.jobtemplates.constraints import Constraint
 from jobs.jobtemplates.shipped import SHIPPED
 from jobs.jobtemplates.template import JobTemplate, Kind, Parameter, load
 
-__all__ = ["SHIPPED", "Answers", "JobTemplate", "Kind", "Parameter", "fill", "load"]
+__all__ = ["SHIPPED", "Answers", "Constraint", "JobTemplate", "Kind", "Parameter", "fill", "load"]

@@ -46,13 +46,19 @@ def _put(value: dict[str, Any], path: str, parameter: Parameter, answer: Answer)
     *way, last = path.split(".")
     inner: Any = value
     for step in way:
+        if isinstance(inner, dict) and inner[step] is None:
+            inner[step] = {}
         inner = inner[int(step)] if isinstance(inner, list) else inner[step]
     if isinstance(answer, int):
         inner[last] = answer * parameter.times
+    elif parameter.kind is Kind.SECRET:
+        inner[last] = {"name": answer}
     elif answer or last in inner:
         inner[last] = answer
-    if way[:1] == ["env"] and not answer:
+    if way[-1:] in (["env"], ["secret_env"]) and not answer:
         inner.pop(last, None)
+    if way == ["code"] and not any(inner.values()):
+        value["code"] = None
 
 
 def _mounts(parameter: Parameter, answer: Answer) -> list[dict[str, Any]]:

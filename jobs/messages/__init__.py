@@ -7,6 +7,7 @@ shorter one is chosen.
 from jobs.messages.capabilities import capability_label
 from jobs.messages.dialects import dialect_label, why_message
 from jobs.messages.exits import exit_message, signal_name
+from jobs.messages.fieldnames import field_name
 from jobs.messages.labels import phase_label, state_label, task_state_label
 from jobs.messages.notes import note_message
 from jobs.messages.problems import problem_message
@@ -16,6 +17,7 @@ __all__ = [
     "capability_label",
     "dialect_label",
     "exit_message",
+    "field_name",
     "note_message",
     "phase_label",
     "problem_message",

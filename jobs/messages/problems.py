@@ -9,6 +9,7 @@ from django.utils.translation import gettext
 
 from jobs.dialects.base import Problem
 from jobs.messages import amounts, manifests, requests, scripts
+from jobs.messages.fieldnames import field_name
 from jobs.messages.sentences import mark as _
 from jobs.messages.sentences import say
 from jobs.messages.syntax import SYNTAX
@@ -55,6 +56,15 @@ _CONTENT: Final[Mapping[str, tuple[str, ...]]] = {
     ),
     "no_such_upload": (
         _("There is no such upload, or it is not yours to use: send the files, and name what is answered."),
+    ),
+    "locked_by_template": (
+        _("%(what)s is locked by the template “%(template)s” v%(version)s: leave it as it is there."),
+    ),
+    "required_by_template": (
+        _("%(what)s is required by the template “%(template)s” v%(version)s: give it a value."),
+    ),
+    "no_such_template": (
+        _("The template that this was made from is not there any more, or not open to you."),
     ),
     "no_such_place": (_("There is no %(place)s “%(name)s” that you may use."),),
     "over_public_ceiling": (
@@ -117,6 +127,9 @@ def _in_words(problem: Problem) -> dict[str, str]:
     kind = problem.params.get("kind")
     if isinstance(kind, str):
         words["place"] = gettext(_PLACES.get(kind, kind))
+    field = problem.params.get("field")
+    if isinstance(field, str):
+        words["what"] = field_name(field)
     if problem.code == "over_public_ceiling":
         words |= {name: amounts.quantity(kind, problem.params.get(name)) for name in ("wanted", "limit")}
     return words

@@ -26,6 +26,7 @@ from jobs.models.notices import Delivery, DeliveryItem, Notice, Occasion, QuotaL
 from jobs.models.secrets import JobSecret, PersonalSecret
 from jobs.models.ssh_keys import SshKey
 from jobs.models.tasks import Task
+from jobs.models.templates import Template, TemplateUse, TemplateVersion
 from jobs.models.uploads import Blob, HeldBlob, HeldTree, StoredObject, TreeUse, UploadedTree
 from jobs.models.use import Idleness, MeasuredCluster, TaskUse
 from jobs.models.visits import EndpointVisit
@@ -72,6 +73,9 @@ __all__ = [
     "StoredObject",
     "Task",
     "TaskUse",
+    "Template",
+    "TemplateUse",
+    "TemplateVersion",
     "TreeUse",
     "UploadedTree",
     "Visibility",

@@ -13,6 +13,7 @@ from quotas.models import Workspace
 class Draft(models.Model):
     """A job file in the making; nothing is refused as a draft.
 
+    `template` names a version of one, ID@NUMBER (`jobs.templates`).
     `version` counts its changes; `window` is the rendering of the form that made the last one.
     """
 
@@ -23,6 +24,7 @@ class Draft(models.Model):
     dialect = models.CharField(_("dialect"), max_length=32, blank=True)
     text = models.TextField(_("text"), blank=True)
     place = models.CharField(_("where it runs"), max_length=255, blank=True)
+    template = models.CharField(_("made from the template"), max_length=80, blank=True)
     version = models.IntegerField(_("version"), default=1)
     window = models.CharField(max_length=64, blank=True, editable=False)
     created_at = models.DateTimeField(_("made"), auto_now_add=True)

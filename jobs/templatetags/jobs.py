@@ -11,8 +11,10 @@ from django.utils.html import format_html
 from django.utils.translation import gettext as _
 
 from jobs import messages, waiting
+from jobs.jobtemplates import Constraint, JobTemplate, Parameter
 from jobs.messages import amounts
 from jobs.messages.endpoints import endpoint_message
+from jobs.messages.jobtemplates import question
 from jobs.models import Endpoint, Job, Task
 from jobs.states import LIVE, State, TaskState
 
@@ -179,3 +181,31 @@ def percent(used: int, limit: int) -> int:
 def _short(value: float) -> str:
     """At most one decimal, and none where it would be 0."""
     return number_format(round(value, 1), decimal_pos=0 if round(value, 1).is_integer() else 1, use_l10n=True)
+
+
+@register.filter
+def locked_fields(template: JobTemplate) -> list[str]:
+    """The fields of a template that stay as they are, by their names."""
+    return _held(template, Constraint.LOCKED)
+
+
+@register.filter
+def required_fields(template: JobTemplate) -> list[str]:
+    """The fields of a template that must not stay empty, by their names."""
+    return _held(template, Constraint.REQUIRED)
+
+
+def _held(template: JobTemplate, rule: Constraint) -> list[str]:
+    return [messages.field_name(path) for path, word in template.constraints.items() if word is rule]
+
+
+@register.filter
+def field_name(pointer: str) -> str:
+    """What a field of the job is called."""
+    return messages.field_name(pointer)
+
+
+@register.filter
+def question_label(parameter: Parameter) -> str:
+    """What a template's question is called."""
+    return parameter.label or question(parameter.name)

@@ -32,7 +32,7 @@ def check(request: SignedIn) -> HttpResponseBase:
     text, dialect = _text(request), _dialect(request)
     if dialect not in (None, *dialects.NAMES):
         return JsonResponse({"problems": []}, status=400)
-    found = examine(request.user, text, dialect, origin(request))
+    found = examine(request.user, text, dialect, origin(request), request.POST.get("template", ""))
     candidates = [] if dialect else dialects.detect(text)
     why = next((each.why for each in candidates if each.name == found.dialect), "")
     ambiguous = any(problem.code == "ambiguous_dialect" for problem in found.problems)

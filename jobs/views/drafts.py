@@ -80,6 +80,7 @@ def typed(sent: QueryDict, *, text: str | None = None) -> Typed:
         text=sent.get("text", "") if text is None else text,
         dialect=asked if asked in dialects.NAMES else "",
         place=sent.get("place", ""),
+        template=sent.get("template", ""),
         window=sent.get("key", "")[:64],
         version=int(version) if version.isascii() and version.isdigit() and len(version) < 10 else None,
         take="take" in sent,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from jobs import dialects, ownsecrets, services
+from jobs import dialects, services
 from jobs.dialects.base import Note, Parsed, Problem, Refused
 from jobs.dialects.checking import check
 from jobs.messages.findings import Finding, of_note, of_problem
@@ -35,8 +35,13 @@ class Findings:
     spec: JobSpec | None = None
 
 
-def examine(user: User, text: str, dialect: str | None = None, origin: Job | None = None) -> Findings:
-    """Read `text`, made from `origin`, and say everything there is to say to `user`; never raises."""
+def examine(
+    user: User, text: str, dialect: str | None = None, origin: Job | None = None, template: str = ""
+) -> Findings:
+    """Read `text`, made from `origin` or a version of a template, and say all there is to say to `user`.
+
+    Never raises.
+    """
     found = check(text, dialect)
     if found.parsed is None or found.dialect is None:
         return Findings(found.dialect or "", problems=problems_of(text, found.problems))
@@ -45,7 +50,7 @@ def examine(user: User, text: str, dialect: str | None = None, origin: Job | Non
     except Refused as refused:
         return Findings(found.dialect, problems=problems_of(text, refused.problems))
     lacking = (
-        *ownsecrets.problems(user, text, found.dialect, found.parsed, origin),
+        *services.wrong_with(user, text, found.dialect, found.parsed, origin, template),
         *holding.problems(user, text, found.dialect, found.parsed),
     )
     wrong = problems_of(text, lacking)

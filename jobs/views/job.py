@@ -7,12 +7,13 @@ from typing import Any, Final
 
 from django.http import HttpResponseBase
 from django.urls import reverse
+from django.utils.translation import gettext as _
 from django.views.decorators.http import require_safe
 
-from jobs import bus, tail
+from jobs import bus, tail, templates
 from jobs.dialects.formats import FORMATS
 from jobs.forms import dialect_choices, new_key
-from jobs.models import Attempt, Event, Idleness, Job, JobFile
+from jobs.models import Attempt, Event, Idleness, Job, JobFile, TemplateUse
 from jobs.states import State
 from jobs.views import metrics, replicas, waiting
 from jobs.views.access import find_job
@@ -100,6 +101,7 @@ def _cause(job: Job) -> dict[str, Any]:
 def _overview(request: SignedIn, job: Job) -> dict[str, Any]:
     file = JobFile.objects.get(job=job)
     return {
+        **_template(request, job),
         "spec": file.spec,
         "notes": notes_of(file.text, stored_notes(file), job.dialect),
         "attempts": Attempt.objects.filter(job=job).order_by("-number"),
@@ -109,6 +111,18 @@ def _overview(request: SignedIn, job: Job) -> dict[str, Any]:
         .order_by("-pk")[:MOST_DESCENDANTS],
         "endpoints": replicas.endpoints_of(job),
     }
+
+
+def _template(request: SignedIn, job: Job) -> dict[str, Any]:
+    """Which version of which template it came from, as far as the person may know of it."""
+    use = TemplateUse.objects.filter(job=job).select_related("version__template").first()
+    if use is None:
+        return {}
+    chosen = templates.of_job(request.user, job)
+    name = chosen.name if chosen else use.shipped or _("somebody's own")
+    kept = reverse("template", args=[chosen.template.id]) if chosen and chosen.row else ""
+    url = kept or (reverse("start_template", args=[chosen.template.id]) if chosen else "")
+    return {"template_use": use, "template_name": name, "template_url": url}
 
 
 def _visible(request: SignedIn, pk: int | None) -> Job | None:

@@ -15,15 +15,17 @@ from django.urls import reverse
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_http_methods
 
-from jobs import dialects, drafts, outage, services
+from jobs import dialects, drafts, outage, services, templates
 from jobs.dialects.base import Position, Refused
 from jobs.forms import SubmitForm, dialect_choices, new_key
 from jobs.models import Draft, DraftVersion, Job
 from jobs.views.access import find_job
 from jobs.views.again import again
+from jobs.views.answers import filled, linked
 from jobs.views.drafts import address_of, origin, told, typed
 from jobs.views.findings import Findings, examine, problems_of
 from jobs.views.http import SignedIn, page, signed_in
+from jobs.views.start import BESIDES, find, tell
 from quotas.access import Verb, can
 
 EXAMPLES: Final = {path.stem: path for path in (Path(__file__).parent / "examples").glob("*.json")}
@@ -52,6 +54,7 @@ class Beginning:
     dialect: str = ""
     place: str = ""
     version: DraftVersion | None = None
+    template: str = ""
 
 
 def _begun(request: SignedIn) -> HttpResponse:
@@ -63,12 +66,13 @@ def _begun(request: SignedIn) -> HttpResponse:
         "draft": start.draft and start.draft.pk,
         "key": new_key(),
         "place": start.place or request.GET.get("place", ""),
+        "template": start.template,
     }
     form = SubmitForm(request.user, initial=initial)
     findings = Findings()
     if start.text.strip():
         before = Job.objects.visible_to(request.user).filter(public_id=start.origin or "-").first()
-        findings = examine(request.user, start.text, start.dialect or None, before)
+        findings = examine(request.user, start.text, start.dialect or None, before, start.template)
     kept = drafts.Kept(start.draft) if start.draft else None
     return _page(request, form, start.text, findings, kept=kept, version=start.version, cursor=start.cursor)
 
@@ -82,12 +86,25 @@ def _beginning(request: SignedIn) -> Beginning:
         job = find_job(request.user, like)
         copy = again(request.user, job)
         dialect = _pinned(copy.text, job.dialect)
-        return Beginning(copy.text, job.public_id, cursor=copy.cursor, dialect=dialect)
+        template = services.template_of(request.user, job)
+        return Beginning(copy.text, job.public_id, cursor=copy.cursor, dialect=dialect, template=template)
+    if asked := request.GET.get("template"):
+        return _of_template(request, asked)
     if (gpus := request.GET.get("gpus", "")).isdecimal() and len(gpus) < LONGEST_NUMBER:
         return Beginning(_wanting(int(gpus), request.GET.get("gpu_type", "")[:64]))
     if (example := EXAMPLES.get(request.GET.get("example", ""))) is not None:
         return Beginning(example.read_text(encoding="utf-8"))
     return Beginning()
+
+
+def _of_template(request: SignedIn, asked: str) -> Beginning:
+    """The file that a template makes of a link's answers; nothing is kept, and nothing submitted."""
+    chosen = find(request.user, asked, request.GET.get("version", ""))
+    said = linked(request.user, chosen.template, request.GET, BESIDES)
+    tell(request, said)
+    text = filled(request.user, chosen.template, said.answers)
+    dialect = _pinned(text, chosen.template.dialect)
+    return Beginning(text, dialect=dialect, template=chosen.ref)
 
 
 def _of_draft(draft: Draft, version: str) -> Beginning:
@@ -101,6 +118,7 @@ def _of_draft(draft: Draft, version: str) -> Beginning:
         dialect=_pinned(kept.text, kept.dialect),
         place=draft.place,
         version=row,
+        template=draft.template,
     )
 
 
@@ -140,9 +158,14 @@ def _sent(request: SignedIn) -> HttpResponseBase:
     if wanted == "save":
         return _saved(request, form, text)
     if wanted == "check" or not valid:
-        findings = examine(request.user, text, form.chosen_dialect(), origin(request))
+        findings = _examined(request, form, text)
         return _page(request, form, text, findings, status=200 if valid else 422)
     return _submitted(request, form, text)
+
+
+def _examined(request: SignedIn, form: SubmitForm, text: str) -> Findings:
+    template = str(form.cleaned_data.get("template", ""))
+    return examine(request.user, text, form.chosen_dialect(), origin(request), template)
 
 
 def _submitted(request: SignedIn, form: SubmitForm, text: str) -> HttpResponseBase:
@@ -156,20 +179,21 @@ def _submitted(request: SignedIn, form: SubmitForm, text: str) -> HttpResponseBa
             idempotency_key=key,
             keep_original=form.cleaned_data["keep_original"],
             origin=origin(request),
+            template=form.cleaned_data["template"],
         )
     except Refused as refused:
-        found = examine(request.user, text, form.chosen_dialect(), origin(request))
+        found = _examined(request, form, text)
         problems = found.problems or problems_of(text, refused.problems)
         findings = Findings(found.dialect, problems, found.notes, found.mends)
         return _page(request, form, text, findings, kept=_kept(request, text), status=422)
     except services.Conflict:
-        found = examine(request.user, text, form.chosen_dialect(), origin(request))
+        found = _examined(request, form, text)
         _tell_of_the_first(request, key)
         return _page(request, _rekeyed(request, form), text, found, kept=_kept(request, text), status=409)
     except Error as error:
         if not outage.is_outage(error):
             raise
-        found = examine(request.user, text, form.chosen_dialect(), origin(request))
+        found = _examined(request, form, text)
         notes.error(request, _("The database is busy or away, and nothing was submitted. Submit again."))
         return _page(request, form, text, found, status=503)
     drafts.done(user, request.POST.get("draft", ""), typed(request.POST))
@@ -185,7 +209,7 @@ def _saved(request: SignedIn, form: SubmitForm, text: str) -> HttpResponseBase:
             request,
             form,
             text,
-            examine(request.user, text, form.chosen_dialect(), origin(request)),
+            _examined(request, form, text),
             kept=kept,
         )
     notes.success(request, _("Saved as a draft."))
@@ -244,6 +268,7 @@ def _page(
         "findings": findings,
         "cursor": cursor,
         "origin": form["origin"].value(),
+        "chosen": templates.find(request.user, str(form["template"].value() or "")),
         "before_url": reverse("draft_file", args=[kept.draft.pk])
         if kept and (version or kept.beside)
         else _before_url(request, str(form["origin"].value() or "")),

@@ -1,0 +1,295 @@
+"""Templates that people keep: who sees and changes which, their versions, and jobs that come from them.
+
+A version never changes.  Whoever starts from one is held to its locks.  What a link or a form sends is a
+`ref`, ID@VERSION, and means nothing until it was found here.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from django.db import transaction
+from django.utils import timezone
+
+from jobs import dialects
+from jobs.dialects.base import MAX_BYTES, Params, Parsed, Problem
+from jobs.dialects.places import Places
+from jobs.jobtemplates import SHIPPED, JobTemplate
+from jobs.jobtemplates.constraints import Broken, Constraint, broken
+from jobs.messages.jobtemplates import template_words
+from jobs.models import Job, Template, TemplateUse, TemplateVersion
+from quotas.access import Verb, can
+from quotas.models import User, Workspace
+
+REF: Final = re.compile(r"(?P<id>[a-z][a-z0-9-]{0,62})(?:@(?P<number>[1-9]\d{0,5}))?")
+MOST: Final = 500
+"""Of one person, or of one workspace."""
+
+MOST_VERSIONS: Final = 500
+
+
+class Forbidden(Exception):
+    """Only who keeps a template changes it."""
+
+
+class TooMany(Exception):
+    """There are `MOST` of them already, or `MOST_VERSIONS`."""
+
+
+class Retired(Exception):
+    """Nothing is started from it any more."""
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """A version of a template; `row` is None for a shipped one."""
+
+    template: JobTemplate
+    row: TemplateVersion | None = None
+
+    @property
+    def ref(self) -> str:
+        """What forms and drafts say for it."""
+        return self.template.ref
+
+    @property
+    def name(self) -> str:
+        """What it is called, in the reader's language where that is ours to say."""
+        return self.template.title if self.row else template_words(self.template.title)
+
+
+@dataclass(frozen=True, slots=True)
+class Content:
+    """What a version is to say."""
+
+    dialect: str
+    text: str
+    parameters: Sequence[Mapping[str, Any]] = ()
+    constraints: Mapping[str, str] | None = None
+    metadata: Mapping[str, Any] | None = None
+    notes: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class About:
+    """What people see of a template before they open it."""
+
+    name: str
+    description: str = ""
+    icon: str = "bolt"
+
+
+# --- finding ---------------------------------------------------------------------------------------------
+
+
+def find(user: User, ref: str) -> Chosen | None:
+    """The version that `ref` names, or the default one; None where there is none that the person may see."""
+    match = REF.fullmatch(ref)
+    if match is None:
+        return None
+    number = int(match["number"]) if match["number"] else None
+    if (shipped := SHIPPED.get(match["id"])) is not None:
+        return Chosen(shipped) if number in (None, shipped.version) else None
+    template = Template.objects.visible_to(user).filter(public_id=match["id"]).first()
+    if template is None:
+        return None
+    rows = template.versions.select_related("template")
+    row = rows.filter(number=template.default_number if number is None else number).first()
+    return chosen(row) if row else None
+
+
+def chosen(row: TemplateVersion) -> Chosen:
+    """A kept version as a template that can be filled."""
+    template = row.template
+    values = {
+        "id": template.public_id,
+        "title": template.name,
+        "about": template.description,
+        "icon": template.icon,
+        "version": row.number,
+        "dialect": row.dialect,
+        "text": row.content,
+        "parameters": row.parameters,
+        "constraints": row.constraints,
+        "opens": row.metadata.get("opens", ""),
+        "interactive": bool(row.metadata.get("interactive", False)),
+    }
+    return Chosen(JobTemplate.model_validate(values, strict=False), row)
+
+
+def of_job(user: User, job: Job | None) -> Chosen | None:
+    """What the job came from, where the person may start from it too."""
+    use = job and TemplateUse.objects.filter(job=job).select_related("version__template").first()
+    if not use:
+        return None
+    if use.version is None:
+        return find(user, f"{use.shipped}@{use.number}")
+    return find(user, f"{use.version.template.public_id}@{use.version.number}")
+
+
+def keeps(user: User, template: Template) -> bool:
+    """Whether the person may change it: their own, or one of a workspace that they keep."""
+    if template.workspace is None:
+        return template.owner_id == user.pk
+    return can(user, Verb.MANAGE, template.workspace)
+
+
+# --- keeping ---------------------------------------------------------------------------------------------
+
+
+@transaction.atomic
+def create(user: User, about: About, content: Content, workspace: Workspace | None = None) -> Template:
+    """A new template of the person's, or of a workspace that they keep, with its first version.
+
+    Raises Forbidden, TooMany, ValueError, `dialects.base.Refused`.
+    """
+    template = Template(owner=user, workspace=workspace, **_columns(about))
+    if not keeps(user, template):
+        raise Forbidden
+    beside = Template.objects.filter(workspace=workspace, **({} if workspace else {"owner": user}))
+    if beside.count() >= MOST:
+        raise TooMany
+    template.save()
+    _add(user, template, content)
+    return template
+
+
+@transaction.atomic
+def change(
+    user: User, template: Template, about: About, content: Content | None, *, as_default: bool = True
+) -> Template:
+    """Say it differently, and with `content` add a version.
+
+    Raises Forbidden, TooMany, ValueError, `dialects.base.Refused`.
+    """
+    now = Template.objects.select_for_update(of=("self",)).get(pk=template.pk)
+    if not keeps(user, now):
+        raise Forbidden
+    for name, value in _columns(about).items():
+        setattr(now, name, value)
+    now.save()
+    if content is not None:
+        _add(user, now, content, as_default=as_default)
+    return now
+
+
+def _columns(about: About) -> dict[str, str]:
+    return {"name": about.name, "description": about.description, "icon": about.icon}
+
+
+def _add(user: User, template: Template, content: Content, *, as_default: bool = True) -> None:
+    """The next version.  What it says is read first: nothing that could not be started is kept."""
+    if template.latest_number >= MOST_VERSIONS:
+        raise TooMany
+    if len(content.text.encode()) > MAX_BYTES:
+        raise ValueError("the job file is too large")
+    parsed = dialects.get(content.dialect).parse(content.text)
+    row = TemplateVersion(
+        template=template,
+        number=template.latest_number + 1,
+        dialect=content.dialect,
+        content=parsed.text,
+        parameters=list(content.parameters),
+        constraints=dict(content.constraints or {}),
+        metadata=dict(content.metadata or {}),
+        notes=content.notes,
+        made_by=user,
+    )
+    chosen(row)
+    row.save()
+    template.latest_number = row.number
+    if as_default:
+        template.default_number = row.number
+    template.save()
+
+
+def make_default(user: User, template: Template, number: int) -> bool:
+    """Let that version be what one gets; whether there is one of that number.  Raises Forbidden."""
+    _require(user, template)
+    if not template.versions.filter(number=number).exists():
+        return False
+    template.default_number = number
+    template.save(update_fields=["default_number", "updated_at"])
+    return True
+
+
+def retire(user: User, template: Template, *, back: bool = False) -> None:
+    """Let nothing be started from it any more, or again.  Raises Forbidden."""
+    _require(user, template)
+    template.retired_at = None if back else timezone.now()
+    template.save(update_fields=["retired_at", "updated_at"])
+
+
+def propose(user: User, template: Template, workspace: Workspace | None) -> None:
+    """Offer one's own to those who keep a workspace, or take the offer back (None).  Raises Forbidden."""
+    _require(user, template)
+    if template.workspace is not None or (workspace and not can(user, Verb.READ, workspace)):
+        raise Forbidden
+    template.proposed_to = workspace
+    template.save(update_fields=["proposed_to", "updated_at"])
+
+
+@transaction.atomic
+def adopt(user: User, template: Template) -> Template:
+    """A copy of the proposed template's default version, kept by the workspace from now on.
+
+    Raises Forbidden, TooMany.
+    """
+    workspace = _proposed_to(user, template)
+    row = template.versions.get(number=template.default_number)
+    content = Content(row.dialect, row.content, row.parameters, row.constraints, row.metadata, row.notes)
+    made = create(user, About(template.name, template.description, template.icon), content, workspace)
+    decline(user, template)
+    return made
+
+
+def decline(user: User, template: Template) -> None:
+    """Leave it with whoever proposed it.  Raises Forbidden."""
+    _proposed_to(user, template)
+    template.proposed_to = None
+    template.save(update_fields=["proposed_to", "updated_at"])
+
+
+def _proposed_to(user: User, template: Template) -> Workspace:
+    if template.proposed_to is None or not can(user, Verb.MANAGE, template.proposed_to):
+        raise Forbidden
+    return template.proposed_to
+
+
+def _require(user: User, template: Template) -> None:
+    if not keeps(user, template):
+        raise Forbidden
+
+
+# --- jobs that come from one -----------------------------------------------------------------------------
+
+
+def problems(chosen: Chosen, text: str, dialect: str, parsed: Parsed) -> tuple[Problem, ...]:
+    """Where the job file is not as its template wants it, each with its place."""
+    template = chosen.template
+    if not template.constraints:
+        return ()
+    theirs = dialects.get(template.dialect).parse(template.text)
+    wrong = broken(template.constraints, template.dialect, theirs, parsed, dialect)
+    places = Places(text, dialects.get(dialect), parsed.spec, dialects.fields(dialect)) if wrong else None
+    return tuple(_problem(each, chosen, text, dialect, places) for each in wrong if places)
+
+
+def _problem(each: Broken, chosen: Chosen, text: str, dialect: str, places: Places) -> Problem:
+    code = "locked_by_template" if each.constraint is Constraint.LOCKED else "required_by_template"
+    here = dialects.get(dialect).locate(text, each.pointer) if each.extra else places.of_field(each.pointer)
+    line, column = here or (None, None)
+    params: Params = {"template": chosen.name, "version": chosen.template.version, "field": each.pointer}
+    return Problem(code, pointer=each.pointer, line=line, column=column, params=params)
+
+
+def note_use(job: Job, chosen: Chosen) -> None:
+    """Write down what a job came from."""
+    number = chosen.template.version
+    if chosen.row is not None:
+        TemplateUse.objects.create(job=job, version=chosen.row, number=number)
+    else:
+        TemplateUse.objects.create(job=job, shipped=chosen.template.id, number=number)
