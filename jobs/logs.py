@@ -1,7 +1,8 @@
 """The log store: raw bytes by offset.
 
 A live log is read where it lies; an ended one is sealed into chunks of the storage called `logs`.  Reading
-where it lies means: beneath the jobs folder, through no symbolic link, a regular file.
+where it lies means: beneath the jobs folder, through no symbolic link, a regular file.  The job's own secrets
+are masked in either (`jobs.redaction`).
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from django.core.files.base import ContentFile
 from django.core.files.storage import Storage, storages
 from django.db import transaction
 
+from jobs import redaction
 from jobs.models import Attempt, LogChunk, LogStream
 
 CHUNK: Final = 8 * 1024 * 1024
@@ -110,15 +112,22 @@ def read(stream: LogStream, offset: int, limit: int) -> Slice:
         return Slice(b"", 0, 0, 0, stream.state)
     try:
         with opened(stream.live_path) as file:
-            size = os.fstat(file).st_size
+            size = live_size(stream, file)
             start = _start(file, offset, size)
-            data = os.pread(file, limit, start)
+            data = redaction.of_stream(stream).pread(file, min(limit, size - start), start)
     except FileNotFoundError:
         fresh = LogStream.objects.filter(pk=stream.pk, sealed=True).first()
         if fresh is not None:
             return _read_sealed(fresh, offset, limit)
         return Slice(b"", 0, 0, 0, LogStream.State.OPEN if stream.state == "open" else "gone")
     return Slice(data, start, start + len(data), size, stream.state)
+
+
+def live_size(stream: LogStream, file: int) -> int:
+    """How much of a log that lies in `file` may be told now."""
+    size = os.fstat(file).st_size
+    growing = stream.state == LogStream.State.OPEN
+    return redaction.of_stream(stream).visible(file, size) if growing else size
 
 
 def _start(file: int, offset: int, size: int) -> int:
@@ -199,6 +208,7 @@ def _cut(size: int) -> tuple[int, int] | None:
 
 def _store(stream: LogStream, file: int, size: int, cut: tuple[int, int] | None) -> None:
     done = dict(stream.chunks.values_list("offset", "length"))
+    redactor = redaction.of_stream(stream)
     for offset in range(0, size, CHUNK):
         if cut and cut[0] <= offset < cut[1]:
             continue
@@ -208,16 +218,16 @@ def _store(stream: LogStream, file: int, size: int, cut: tuple[int, int] | None)
         name = f"{stream.pk}/{offset}"
         if _storage().exists(name):
             _storage().delete(name)
-        stored = _storage().save(name, ContentFile(_pread_all(file, length, offset)))
+        stored = _storage().save(name, ContentFile(_pread_all(file, length, offset, redactor)))
         LogChunk.objects.update_or_create(
             stream=stream, offset=offset, defaults={"length": length, "storage_name": stored}
         )
 
 
-def _pread_all(file: int, length: int, offset: int) -> bytes:
+def _pread_all(file: int, length: int, offset: int, redactor: redaction.Redactor) -> bytes:
     pieces = []
     while length:
-        piece = os.pread(file, min(length, COPY), offset)
+        piece = redactor.pread(file, min(length, COPY), offset)
         if not piece:
             break
         pieces.append(piece)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -10,7 +9,7 @@ from typing import Final
 
 from django.core.files.storage import storages
 
-from jobs import logs
+from jobs import logs, redaction
 from jobs.models import LogStream
 
 PIECE: Final = 256 * 1024
@@ -39,15 +38,15 @@ def pieces(stream: LogStream, start: int = 0) -> Iterator[tuple[int, bytes]]:
     if not stream.sealed and stream.live_path:
         try:
             with logs.opened(stream.live_path) as file:
-                yield from _of_file(file, start, os.fstat(file).st_size)
+                yield from _of_file(file, start, logs.live_size(stream, file), redaction.of_stream(stream))
             return
         except FileNotFoundError:
             stream = LogStream.objects.get(pk=stream.pk)
     yield from _of_chunks(stream, start)
 
 
-def _of_file(file: int, start: int, size: int) -> Iterator[tuple[int, bytes]]:
-    while start < size and (data := os.pread(file, min(PIECE, size - start), start)):
+def _of_file(file: int, start: int, size: int, redactor: redaction.Redactor) -> Iterator[tuple[int, bytes]]:
+    while start < size and (data := redactor.pread(file, min(PIECE, size - start), start)):
         yield start, data
         start += len(data)
 

@@ -18,7 +18,17 @@ from django.db.models import Q
 from django.db.models.functions import Now
 from django.utils.crypto import get_random_string
 
-from jobs import admitting, observations, ownsecrets, queue, retries, sending, services, transitions
+from jobs import (
+    admitting,
+    observations,
+    ownsecrets,
+    queue,
+    redaction,
+    retries,
+    sending,
+    services,
+    transitions,
+)
 from jobs.assets import resolving
 from jobs.backends.base import (
     Backend,
@@ -140,10 +150,13 @@ def _submission(attempt: Attempt) -> Submission:
     spec = JobFile.objects.get(job=job).spec
     _check_reserved(attempt, spec)
     came_along = {secret.name: secret.reveal() for secret in JobSecret.objects.filter(job=job)}
+    secrets = {**ownsecrets.values_of(job.owner, spec), **came_along, **resolving.secrets_of(job)}
+    token = encryption.decrypt(attempt.endpoint_token)
+    redaction.remember(attempt, [*secrets.values(), token])
     return replace(
         sending.submission(job.owner, job.quota, spec, attempt.key, job.public_id, attempt.number),
-        secrets={**ownsecrets.values_of(job.owner, spec), **came_along, **resolving.secrets_of(job)},
-        endpoint_token=encryption.decrypt(attempt.endpoint_token),
+        secrets=secrets,
+        endpoint_token=token,
     )
 
 

@@ -25,6 +25,7 @@ LAYERS = (
         "ownsecrets",
         "templates",
         "transitions",
+        "redaction",
         "logs",
         "logscan",
         "retries",

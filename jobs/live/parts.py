@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import Final
 
-from jobs import logs
+from jobs import logs, redaction
 from jobs.live.tail import SLICE, Frame, Place, Tail, decode, log_event
 from jobs.live.threads import aside
 from jobs.models import LogStream
@@ -67,7 +67,7 @@ def open_part(row: LogStream, attempt: int) -> Part | None:
     if not row.sealed and row.live_path:
         try:
             with logs.opened(row.live_path) as file:
-                return Part(row, Tail(place, os.dup(file)))
+                return Part(row, Tail(place, os.dup(file), redaction.of_stream(row)))
         except FileNotFoundError:
             pass  # it was sealed and removed since the row was read, or is not there yet
     if row.state == LogStream.State.OPEN:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 from jobs.live import sse
+from jobs.redaction import NOTHING, Redactor
 
 SLICE: Final = 32 * 1024
 """The most bytes of a log in one event."""
@@ -70,14 +71,15 @@ class Tail:
     has set `ended`, the file is whole, and `done` follows when all of it was seen.
     """
 
-    def __init__(self, place: Place, file: int) -> None:
+    def __init__(self, place: Place, file: int, redactor: Redactor = NOTHING) -> None:
         self.place = place
+        self._redactor = redactor
         self.ended = False
         self.done = False
         self._file = file
         self._frames: deque[Frame] = deque()
         self._kept = 0
-        self.head = self._whole_characters(os.fstat(file).st_size)
+        self.head = self._whole_characters(redactor.visible(file, os.fstat(file).st_size))
 
     def _whole_characters(self, size: int) -> int:
         """`size` without the beginning of a character at the end."""
@@ -99,6 +101,8 @@ class Tail:
         """Read what was written since; whether anything was, or the log has turned out to be whole."""
         ended = self.ended  # asked before the size: what is written before the end is then seen
         size = os.fstat(self._file).st_size
+        if not ended:
+            size = self._redactor.visible(self._file, size)
         if size - self.head > HURRY:
             self._forget_frames()
             self.head = self._whole_characters(size - SLICE)
@@ -111,7 +115,7 @@ class Tail:
         return grown or self.done
 
     def _frame(self, start: int, end: int, *, last: bool) -> Frame | None:
-        data = os.pread(self._file, min(SLICE, end - start), start)
+        data = self._redactor.pread(self._file, min(SLICE, end - start), start)
         text, used = codecs.utf_8_decode(data, "replace", last and start + len(data) >= end)
         if not used:
             return None
@@ -147,7 +151,7 @@ class Tail:
         return Frame(offset, frames[0].end, b"".join(frame.event for frame in reversed(frames)))
 
     def _frame_behind(self, offset: int) -> Frame | None:
-        data = os.pread(self._file, min(SLICE, self.head - offset), offset)
+        data = self._redactor.pread(self._file, min(SLICE, self.head - offset), offset)
         text, used = decode(data, last=False)
         if not used:
             return None

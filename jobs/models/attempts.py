@@ -17,7 +17,8 @@ class Attempt(models.Model):
     Intent and fact have different columns and different writers: `end_*` say that somebody wants the
     end (first writer wins), `ended_at` that it was observed.  `lease_*` belong to whoever is
     submitting; `live` marks what `observe` must look at.  `endpoint_token` is encrypted; what listens on
-    the attempt's ports may ask for it, and the console's links carry it.
+    the attempt's ports may ask for it, and the console's links carry it.  `confided` has, encrypted, the
+    secrets that the attempt was sent with: they are masked in its logs.
     """
 
     job = models.ForeignKey(Job, models.CASCADE, related_name="attempts")
@@ -27,6 +28,7 @@ class Attempt(models.Model):
     live = models.BooleanField(_("live"), default=False)
 
     endpoint_token = models.CharField(max_length=300, blank=True, editable=False)
+    confided = models.TextField(blank=True, default="", editable=False)
 
     end_kind = models.CharField(
         _("end wanted"), max_length=16, blank=True, choices=[(k.value, k.value) for k in EndKind]
