@@ -164,6 +164,8 @@ HELP: Final = {
     "image": _("Without one, the job has what is installed on the node."),
     "folder": _("One of the folders that the cluster lends to jobs, as in /data/project."),
     "hours": _("Then it is stopped by itself."),
+    "train": _("As in train.py --epochs 10; without one, an example runs."),
+    "program": _("As in ./simulate input.dat; without one, an example runs."),
     "secret": _("One of your own secrets, by its name; they are saved once in Settings."),
     "idle_hours": _("You are warned before. Leave it empty and it stays until its time is over."),
 }

@@ -29,7 +29,8 @@ def wanted(template: JobTemplate, answers: Answers) -> JobSpec:
         dialects.get(template.dialect).parse(template.text).spec.model_dump_json()
     )
     if template.command:
-        value["roles"][0]["command"] = template.command
+        for role in value["roles"]:
+            role["command"] = template.command
     for parameter in template.parameters:
         answer = answers.get(parameter.name, parameter.default)
         for path in parameter.fills:

@@ -100,7 +100,7 @@ _WHOLE: Final = re.compile(
 
 
 class JobTemplate(Model):
-    """`command` is put into the first role of `text`, where it can be written as it is.
+    """`command` is what every role of `text` runs, where it can be written as it is.
 
     `opens` is the label of the endpoint that the job announces; empty for a terminal beside it.  Of
     `programs` the job needs one.  `constraints` say of fields, by pointers into the JobSpec or JSONPaths into

@@ -27,7 +27,16 @@ def test_a_shipped_one_is_a_job_file_without_a_problem(template: JobTemplate) ->
     spec = dialects.parse(fill(template, {}))[1].spec
     assert spec == wanted(template, {})
     assert (spec.name, spec.time_limit_s is not None) == (template.id, True)
-    assert spec.roles[0].command == template.command
+    assert not template.command or {role.command for role in spec.roles} == {template.command}
+
+
+STARTERS = {"helloworld", "pytorch-ddp", "tensorflow-ps", "mpi", "ray", "sweep"}
+
+
+@EVERY
+def test_what_one_works_in_leads_there_and_jobs_that_run_by_themselves_do_not(template: JobTemplate) -> None:
+    assert template.interactive is (template.id not in STARTERS)
+    assert not template.opens or template.interactive
 
 
 @EVERY
@@ -54,6 +63,9 @@ def test_what_it_serves_listens_on_loopback_and_asks_for_a_token_where_it_can(te
 
 @EVERY
 def test_it_ends_when_nobody_uses_it_for_two_hours_unless_told_otherwise(template: JobTemplate) -> None:
+    if not template.interactive:
+        assert own_limit(wanted(template, {})) is None
+        return
     assert own_limit(wanted(template, {})) == timedelta(hours=2)
     assert own_limit(wanted(template, {"idle_hours": 5})) == timedelta(hours=5)
     assert OWN_LIMIT not in wanted(template, {"idle_hours": ""}).env
@@ -69,11 +81,14 @@ def test_an_answer_is_a_value_and_nothing_else(
     for template in SHIPPED.values():
         answers: dict[str, Any] = {"folder": folder, "name": name, "image": image, "gpus": gpus}
         answers["jobs"] = [{"uri": "job://a/main/0", "path": f"/job/outputs/{path}"}]
+        answers |= {"train": path, "program": path}
         spec = wanted(template, answers)
         plain = wanted(template, {})
-        assert (spec.name, spec.roles[0].image, spec.roles[0].resources.gpus) == (name, image, gpus)
-        assert spec.roles[0].command == plain.roles[0].command
-        assert len(spec.roles) == 1
+        (asked,) = (each for each in template.parameters if each.name == "gpus")
+        for place in {int(path.split(".")[1]) for path in asked.fills}:
+            role = spec.roles[place]
+            assert (spec.name, role.image, role.resources.gpus) == (name, image, gpus)
+        assert [role.command for role in spec.roles] == [role.command for role in plain.roles]
         assert len(spec.mounts) <= 1
 
 

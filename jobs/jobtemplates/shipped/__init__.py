@@ -8,7 +8,19 @@ from typing import Final
 
 from jobs.jobtemplates.template import JobTemplate, load
 
-ORDER: Final = ("jupyterlab", "jupyter", "vscode", "tensorboard", "shell")
+ORDER: Final = (
+    "helloworld",
+    "jupyterlab",
+    "jupyter",
+    "vscode",
+    "tensorboard",
+    "shell",
+    "pytorch-ddp",
+    "tensorflow-ps",
+    "mpi",
+    "ray",
+    "sweep",
+)
 
 SHIPPED: Final[Mapping[str, JobTemplate]] = {
     name: load(Path(__file__).with_name(f"{name}.toml").read_text(encoding="utf-8")) for name in ORDER
