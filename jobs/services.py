@@ -324,7 +324,10 @@ def store(
 def parts_of(spec: JobSpec) -> list[ledger.Part]:
     """What the job asks of the ledger: `asked` of it, with GPUs under the names that quotas use."""
     known = gputypes.names()
-    return [ledger.Part(ask.replicas, gputypes.renamed(amounts_of(ask), known)) for ask in asked(spec)]
+    return [
+        ledger.Part(ask.replicas, gputypes.renamed(amounts_of(ask), known), role.nodes.only, role.nodes.never)
+        for ask, role in zip(asked(spec), spec.roles, strict=True)
+    ]
 
 
 def amounts_of(ask: Ask) -> Amounts:

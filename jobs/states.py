@@ -116,6 +116,7 @@ class ReasonCode(StrEnum):
     EXCEEDS_QUOTA = "exceeds_quota"
     EXCEEDS_CLUSTER = "exceeds_cluster"
     NO_SUCH_GPU = "no_such_gpu"
+    NO_SUCH_NODE = "no_such_node"
     CLUSTER_AWAY = "cluster_away"
     NOT_SENT = "not_sent"
     RETRYING = "retrying"

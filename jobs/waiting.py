@@ -27,6 +27,7 @@ CODES: Final[Mapping[Why, ReasonCode]] = {
     Why.EXCEEDS_QUOTA: ReasonCode.EXCEEDS_QUOTA,
     Why.EXCEEDS_CLUSTER: ReasonCode.EXCEEDS_CLUSTER,
     Why.NO_SUCH_GPU: ReasonCode.NO_SUCH_GPU,
+    Why.NO_SUCH_NODE: ReasonCode.NO_SUCH_NODE,
     Why.CAPACITY: ReasonCode.WAITING_CAPACITY,
     Why.TURN: ReasonCode.WAITING_TURN,
     Why.COMING: ReasonCode.WAITING_COMING,

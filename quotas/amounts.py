@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Self
 
@@ -57,10 +57,35 @@ class Amounts:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """`count` equal replicas."""
+    """`count` equal replicas: on the nodes `only` alone, where any are named, and on none of `never`."""
 
     count: int
     each: Amounts
+    only: tuple[str, ...] = ()
+    never: tuple[str, ...] = ()
+
+    def may_use(self, node: str) -> bool:
+        """Whether a replica may be on a node."""
+        return node not in self.never and (not self.only or node in self.only)
+
+    @property
+    def is_choosy(self) -> bool:
+        """Whether not every node will do."""
+        return bool(self.only or self.never)
+
+    def to_json(self) -> list[Any]:
+        """As stored in a JSON column: short, as long as any node will do."""
+        names = {"only": list(self.only), "never": list(self.never)}
+        where = [{key: named for key, named in names.items() if named}] if self.is_choosy else []
+        return [self.count, self.each.to_json(), *where]
+
+    @classmethod
+    def from_json(cls, value: Sequence[Any]) -> Self:
+        """The inverse of `to_json`."""
+        count, each, *where = value
+        named = where[0] if where else {}
+        only, never = tuple(named.get("only", ())), tuple(named.get("never", ()))
+        return cls(count, Amounts.from_json(each), only, never)
 
 
 def total(parts: Iterable[Amounts]) -> Amounts:

@@ -18,7 +18,7 @@ from django.db import transaction
 from django.db.models import Min, Q
 from django.utils import timezone
 
-from quotas.amounts import Amounts, total
+from quotas.amounts import Amounts, Part, total
 from quotas.models import Reservation, Source, UsageDay, UsageMark
 from quotas.pricing import Charged, Prices
 
@@ -224,7 +224,8 @@ def _charged(row: Mapping[str, Any], piece: _Piece, each: Amounts, prices: Price
 def _parts(row: Mapping[str, Any]) -> Sequence[tuple[int, Amounts]]:
     """The replicas as asked for, each of one GPU type; what is left as a whole where some were given back."""
     held = Amounts.from_json(row["amounts"])
-    asked = [(count, Amounts.from_json(each)) for count, each in row["request__parts"]]
+    parts = [Part.from_json(part) for part in row["request__parts"]]
+    asked = [(part.count, part.each) for part in parts]
     if total(each.times(count) for count, each in asked).to_json() != held.to_json():
         asked = [(1, held)]
     return [(count, part) for count, each in asked for part in _by_type(each)]

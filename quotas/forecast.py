@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from quotas.amounts import Part
 from quotas.models import Request, Reservation
 
 LOOKED_AT: Final = 200
@@ -64,7 +65,7 @@ def _within(before: Sequence[float], wait: float) -> bool:
 
 def earlier_waits(request: Request) -> list[float]:
     """How long the last requests of the same quota and about the same size had waited; one query."""
-    gpus = sum(count * sum(each.get("gpus", {}).values()) for count, each in request.parts)
+    gpus = sum(part.count * part.each.gpu_count for part in map(Part.from_json, request.parts))
     least = 1 << (gpus.bit_length() - 1) if gpus else 0
     rows = Reservation.objects.filter(quota_id=request.quota_id, gpus__gte=least, gpus__lt=2 * least or 1)
     pairs = rows.order_by("-id").values_list("created_at", "request__since")[:LOOKED_AT]

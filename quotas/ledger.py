@@ -75,7 +75,7 @@ def ask(
         cluster_id=quota.cluster_id,
         quota=quota,
         owner=owner,
-        parts=[[part.count, part.each.to_json()] for part in parts],
+        parts=[part.to_json() for part in parts],
         priority=priority,
         declared_s=declared_s,
         not_before=terms.not_before,
@@ -109,12 +109,12 @@ def ask_again(holder: str, successor: str, *, delay: timedelta) -> None:
 
 def parts_of(request: Request) -> list[Part]:
     """The request's parts, as asked."""
-    return [Part(count, Amounts.from_json(each)) for count, each in request.parts]
+    return [Part.from_json(part) for part in request.parts]
 
 
 def correct(holder: str, parts: Sequence[Part]) -> bool:
     """Have the request ask for `parts`; whether it had asked for anything else."""
-    asked = [[part.count, part.each.to_json()] for part in parts]
+    asked = [part.to_json() for part in parts]
     row = Request.objects.filter(holder=holder).first()
     if row is None or row.parts == asked:
         return False

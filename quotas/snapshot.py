@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -102,7 +102,7 @@ class Shapes:
     def __init__(self) -> None:
         self._made: dict[tuple[Any, ...], Shape] = {}
 
-    def of(self, parts: Iterable[tuple[int, Mapping[str, Any]]]) -> Shape:
+    def of(self, parts: Iterable[Sequence[Any]]) -> Shape:
         """The shape of a request's stored parts."""
         rows = list(parts)
         key = tuple(
@@ -111,12 +111,13 @@ class Shapes:
                 each.get("cpu_milli", 0),
                 each.get("memory_mib", 0),
                 *sorted(each.get("gpus", {}).items()),
+                *((key, tuple(names)) for named in where for key, names in sorted(named.items())),
             )
-            for count, each in rows
+            for count, each, *where in rows
         )
         shape = self._made.get(key)
         if shape is None:
-            shape = Shape(tuple(Part(count, Amounts.from_json(each)) for count, each in rows))
+            shape = Shape(tuple(Part.from_json(row) for row in rows))
             self._made[key] = shape
         return shape
 

@@ -53,6 +53,7 @@ APART = frozenset(
         Why.EXCEEDS_QUOTA,
         Why.EXCEEDS_CLUSTER,
         Why.NO_SUCH_GPU,
+        Why.NO_SUCH_NODE,
     }
 )
 """Who can't start whatever others do has no place in line."""

@@ -12,7 +12,7 @@ from quotas.admission.ceilings import Books, Used
 from quotas.amounts import Amounts
 from quotas.models import Cluster, Quota
 
-NEVER = frozenset({Why.EXCEEDS_QUOTA, Why.EXCEEDS_CLUSTER, Why.NO_SUCH_GPU})
+NEVER = frozenset({Why.EXCEEDS_QUOTA, Why.EXCEEDS_CLUSTER, Why.NO_SUCH_GPU, Why.NO_SUCH_NODE})
 
 ASKING = "?"
 """The holder under which a question stands in the queue; no request is called so."""

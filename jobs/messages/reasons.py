@@ -139,6 +139,24 @@ _SENTENCES: Final[Mapping[ReasonCode, tuple[str, ...]]] = {
         ),
         _("Waits because the cluster has no GPU of the type it asks for."),
     ),
+    ReasonCode.NO_SUCH_NODE: (
+        _(
+            "Waits because %(cluster)s has no node called %(missing)s: it would start with other nodes, "
+            "or without naming any."
+        ),
+        _(
+            "Waits because the nodes to which it is bound (%(nodes)s) can't hold it, even when nothing "
+            "else runs: it would start with less, or on other nodes too."
+        ),
+        _(
+            "Waits because only nodes that it keeps away from (%(shunned)s) could hold it: it would "
+            "start with less, or if it might use them."
+        ),
+        _(
+            "Waits because no node on which it may run can hold it: it would start with less, or on "
+            "other nodes."
+        ),
+    ),
     ReasonCode.CLUSTER_AWAY: (
         _("Waits for %(cluster)s, which does not answer or has no node ready; it is asked again by itself."),
         _("Waits for its cluster, which does not answer or has no node ready; it is asked again by itself."),

@@ -25,6 +25,9 @@ from quotas.admission.values import (
 from quotas.amounts import Amounts, total
 
 FORCE, ACCEPT = "force", "accept"
+NAMED = 5
+"""So many nodes are told by name."""
+
 PRICE, NODE, OWNER = "price", "node", "owner"
 """Why something is taken back: its bid, its node, or somebody who has a right to it."""
 
@@ -361,11 +364,12 @@ class _Pass:
             return {}
         part = shape.parts[0]
         if part.count > 1:
-            fits = self.open.fits(part.each)
+            fits = self.open.fits(part)
             return {"fits_now": fits} if fits else {}
         kind, wanted = next(iter(part.each.gpus.items()), ("", 0))
         rest = Amounts(part.each.cpu_milli, part.each.memory_mib)
-        most = max((room.gpus_of(kind) for room in self.open.rooms.values() if room.fits(rest)), default=0)
+        there = (each for each in self.open.rooms.values() if part.may_use(each.name) and each.fits(rest))
+        most = max((room.gpus_of(kind) for room in there), default=0)
         return {"gpus_now": most} if 0 < most < wanted else {}
 
     def _ever(self, request: Waiting) -> tuple[Why, Params] | None:
@@ -390,12 +394,32 @@ class _Pass:
         empty = Pool.of(self.snapshot.machines)
         if empty.place(shape) is not None:
             return None
-        if Pool.of_all(self.snapshot.machines).place(shape) is not None:
+        everywhere = Pool.of_all(self.snapshot.machines)
+        if everywhere.copy().place(shape) is not None:
             return Why.NO_NODES, {}
+        if shape.is_choosy and everywhere.place(shape.anywhere) is not None:
+            return Why.NO_SUCH_NODE, self._no_node_for(shape)
         gap = largest_gap(shape.amounts, self.everything)
         if gap is None:
             return Why.EXCEEDS_CLUSTER, {"kind": "one_node", "wanted": shape.parts[0].each.cpu_milli}
         return Why.EXCEEDS_CLUSTER, {"kind": gap[0], "wanted": gap[1], "most": gap[2]}
+
+    def _no_node_for(self, shape: Shape) -> Params:
+        """Which nodes are none, can't hold it, or are those that it keeps away from."""
+        there = {machine.name for machine in self.snapshot.machines}
+        bound = list(dict.fromkeys(name for part in shape.parts for name in part.only))
+        missing = [part.only for part in shape.parts if part.only and not there.intersection(part.only)]
+        if missing:
+            return {"missing": _names(missing[0])}
+        if bound:
+            return {"nodes": _names(bound)}
+        return {"shunned": _names(dict.fromkeys(name for part in shape.parts for name in part.never))}
+
+
+def _names(nodes: Iterable[str]) -> str:
+    """Some names, and that there are more."""
+    names = list(nodes)
+    return ", ".join(names[:NAMED]) + (" …" if len(names) > NAMED else "")
 
 
 def _moment(seconds: float) -> str:

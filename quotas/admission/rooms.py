@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from quotas.admission.values import Machine, Shape
-from quotas.amounts import Amounts
+from quotas.amounts import Amounts, Part
 
 Placement = tuple[tuple[str, Amounts], ...]
 
@@ -129,7 +129,7 @@ class Pool:
         placed: dict[str, Amounts] = {}
         for part in shape.ordered:
             left = part.count
-            for room in self.rooms.values():
+            for room in self._for(part, shape):
                 fits = min(left, room.fits(part.each))
                 if fits:
                     here = room.take(part.each, fits)
@@ -141,6 +141,13 @@ class Pool:
                 self.give(placed.items())
                 return None
         return tuple(placed.items())
+
+    def _for(self, part: Part, shape: Shape) -> Iterable[Room]:
+        """The machines that a part may be on; first those to which nothing else of the shape is bound."""
+        if not shape.is_choosy:
+            return self.rooms.values()
+        there = [room for room in self.rooms.values() if part.may_use(room.name)]
+        return sorted(there, key=lambda room: shape.bound_to(room.name))
 
     def give(self, placement: Iterable[tuple[str, Amounts]], sign: int = 1) -> None:
         """Give back what a placement took, or with `sign` -1 take it; what is nowhere is passed over."""
@@ -159,7 +166,7 @@ class Pool:
         for room in self.rooms.values():
             for part in shape.ordered:
                 count = min(part.count, _holds(room.has, part.each))
-                if count:
+                if count and part.may_use(room.name):
                     anything |= room.withhold(part.each, count)
         return anything
 
@@ -183,9 +190,9 @@ class Pool:
                 gpus[kind] = gpus.get(kind, 0) + max(0, count)
         return Amounts(cpu, memory, gpus)
 
-    def fits(self, each: Amounts) -> int:
-        """How many replicas of `each` there is room for."""
-        return sum(room.fits(each) for room in self.rooms.values())
+    def fits(self, part: Part) -> int:
+        """How many such replicas there is room for."""
+        return sum(room.fits(part.each) for room in self.rooms.values() if part.may_use(room.name))
 
 
 def _holds(has: Amounts, each: Amounts) -> int:

@@ -12,6 +12,9 @@ from quotas.amounts import Amounts, Part, total
 
 NOTHING: Final = Amounts()
 
+UNBOUND: Final = 1_000_000
+"""More nodes than anybody names."""
+
 Params: TypeAlias = dict[str, str | int | None]
 
 
@@ -24,6 +27,7 @@ class Why(StrEnum):
     EXCEEDS_QUOTA = "exceeds_quota"
     EXCEEDS_CLUSTER = "exceeds_cluster"
     NO_SUCH_GPU = "no_such_gpu"
+    NO_SUCH_NODE = "no_such_node"
     CAPACITY = "capacity"
     TURN = "turn"
     COMING = "coming"
@@ -119,12 +123,27 @@ class Shape:
 
     @cached_property
     def ordered(self) -> tuple[Part, ...]:
-        """The parts, the largest first, as they are placed."""
+        """The parts as they are placed: those with the fewest nodes to be on first, then the largest."""
         return tuple(sorted(self.parts, key=_size, reverse=True))
 
+    @cached_property
+    def is_choosy(self) -> bool:
+        """Whether not every node will do."""
+        return any(part.is_choosy for part in self.parts)
 
-def _size(part: Part) -> tuple[int, int, int]:
-    return (part.each.gpu_count, part.each.memory_mib, part.each.cpu_milli)
+    @cached_property
+    def anywhere(self) -> Shape:
+        """The same, if every node would do."""
+        return Shape(tuple(Part(part.count, part.each) for part in self.parts))
+
+    def bound_to(self, node: str) -> int:
+        """How many of the parts name the node as one of theirs."""
+        return sum(node in part.only for part in self.parts)
+
+
+def _size(part: Part) -> tuple[int, int, int, int]:
+    bound = -len(part.only) if part.only else -UNBOUND + len(part.never)
+    return (bound, part.each.gpu_count, part.each.memory_mib, part.each.cpu_milli)
 
 
 def shape_of(*parts: Part) -> Shape:

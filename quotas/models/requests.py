@@ -18,9 +18,10 @@ class Request(models.Model):
     """Somebody waits for all of `parts` at once (a gang).
 
     `parts` is a list of [count, amounts]: equal replicas are kept together so that a request of 2,000
-    replicas stays one short row.  `idle` says whether it may run on what others leave idle (accept), only
-    there (force), or not ("").  `bids` has one entry a part: {} (any price), {"percent": of the market price}
-    or {"micro": millionths an hour}.  `since` is when it began to wait, less what earlier attempts waited.
+    replicas stays one short row.  Where not every node will do, {"only": names, "never": names} follows.
+    `idle` says whether it may run on what others leave idle (accept), only there (force), or not ("").
+    `bids` has one entry a part: {} (any price), {"percent": of the market price} or {"micro": millionths an
+    hour}.  `since` is when it began to wait, less what earlier attempts waited.
     """
 
     class State(models.TextChoices):

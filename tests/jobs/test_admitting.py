@@ -12,7 +12,7 @@ from jobs import admitting, reconcile, services, waiting
 from jobs.backends.base import Capability, Handle
 from jobs.dialects.base import Parsed, Refused
 from jobs.models import Attempt, Event, Job
-from jobs.spec import Bid, EndSignal, Idle, JobSpec, Resources, RetryPolicy, TaskRole
+from jobs.spec import Bid, EndSignal, Idle, JobSpec, NodeChoice, Resources, RetryPolicy, TaskRole
 from jobs.states import EndKind, ReasonCode, State, TaskState
 from quotas import inventory
 from quotas.models import (
@@ -342,3 +342,18 @@ def test_place_and_numbers_are_those_of_the_last_pass_and_the_jobs_row_stays(
     reconcile.observe(place.cluster.pk)
     assert drained(place, *jobs) == [State.PENDING] * 3
     assert not any("position" in params for params in versions)
+
+
+def test_a_job_for_a_node_that_there_is_not_waits_and_says_so(place: Place, engine: MemoryEngine) -> None:
+    """It is not handed over to be refused: the node may come."""
+    role = TaskRole(name="w", command="true", nodes=NodeChoice(only=("far-away",)))
+    job = sent(place, place.quota, spec("job", roles=(role,)))
+    assert drained(place, job) == [State.QUEUED]
+    job.refresh_from_db()
+    assert (job.reason_code, job.reason_params["missing"]) == (ReasonCode.NO_SUCH_NODE, "far-away")
+    node = Node.objects.get()
+    Node.objects.create(
+        cluster=place.cluster, name="far-away", cpu_milli=node.cpu_milli, memory_mib=node.memory_mib
+    )
+    assert drained(place, job) == [State.PENDING]
+    assert [name for name, _amounts in Reservation.objects.get().placement] == ["far-away"]

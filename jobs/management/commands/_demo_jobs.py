@@ -218,7 +218,7 @@ def _request(made: Made) -> Request:
         cluster_id=job.cluster_id,
         quota_id=job.quota_id,
         owner_id=job.owner_id,
-        parts=[[part.count, part.each.to_json()] for part in parts_of(made.file.spec)],
+        parts=[part.to_json() for part in parts_of(made.file.spec)],
         priority=job.priority,
         not_before=NEVER,
     )

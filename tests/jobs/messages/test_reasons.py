@@ -22,6 +22,22 @@ WAITING = [
         ),
     ),
     (
+        ReasonCode.NO_SUCH_NODE,
+        {"cluster": "local", "missing": "n9"},
+        (
+            "Waits because local has no node called n9: it would start with other nodes, or without naming "
+            "any."
+        ),
+    ),
+    (
+        ReasonCode.NO_SUCH_NODE,
+        {"cluster": "local", "nodes": "n1, n2"},
+        (
+            "Waits because the nodes to which it is bound (n1, n2) can't hold it, even when nothing else "
+            "runs: it would start with less, or on other nodes too."
+        ),
+    ),
+    (
         ReasonCode.WAITING_CAPACITY,
         {"cluster": "local", "kind": "gpu", "wanted": 16, "free": 9, "ahead": 0, "gpus_now": 8},
         "Waits for 16 GPUs: 9 GPUs free on local now; asking for 8 GPUs it would start now.",
