@@ -20,6 +20,7 @@ from jobs.spec import JobSpec
 SCHEME: Final = "upload://"
 FORMAT: Final = 1
 DIGEST: Final = re.compile(r"[0-9a-f]{64}")
+_ADDRESS: Final = re.compile(re.escape(SCHEME) + DIGEST.pattern)
 LONGEST_PATH: Final = 2048
 LONGEST_NAME: Final = 255
 """Bytes, as file systems count them."""
@@ -142,6 +143,11 @@ class Tree:
 def address(tree: str) -> str:
     """How job files name the tree with that id."""
     return f"{SCHEME}{tree}"
+
+
+def mentioned(text: str) -> Iterator[str]:
+    """Every address of a tree that stands in a text."""
+    return (match[0] for match in _ADDRESS.finditer(text))
 
 
 def named(place: str) -> str | None:

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from django.conf import settings
 from django.db import models
 from django.utils.translation import gettext_lazy as _
 
 from jobs.models.jobs import Job
+from jobs.models.sealed import SealedTextField
+from jobs.trees import mentioned
 from quotas.models import Workspace
 
 
@@ -14,7 +18,8 @@ class Draft(models.Model):
     """A job file in the making; nothing is refused as a draft.
 
     `template` names a version of one, ID@NUMBER (`jobs.templates`).
-    `version` counts its changes; `window` is the rendering of the form that made the last one.
+    `version` counts its changes; `window` is the rendering of the form that made the last one.  What somebody
+    types may hold secrets, so `text` is encrypted; `trees` has the uploaded trees that it names.
     """
 
     owner = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="drafts")
@@ -22,7 +27,8 @@ class Draft(models.Model):
     origin = models.ForeignKey(Job, models.SET_NULL, null=True, blank=True, related_name="+")
     name = models.CharField(_("name"), max_length=256, blank=True)
     dialect = models.CharField(_("dialect"), max_length=32, blank=True)
-    text = models.TextField(_("text"), blank=True)
+    text = SealedTextField(_("text"), blank=True)
+    trees = models.TextField(blank=True, default="", editable=False)
     place = models.CharField(_("where it runs"), max_length=255, blank=True)
     template = models.CharField(_("made from the template"), max_length=80, blank=True)
     version = models.IntegerField(_("version"), default=1)
@@ -38,6 +44,11 @@ class Draft(models.Model):
     def __str__(self) -> str:
         return self.name or str(self.pk)
 
+    def save(self, *args: Any, **kwargs: Any) -> None:
+        """With the trees that it names now."""
+        self.trees = " ".join(sorted(set(mentioned(self.text))))
+        super().save(*args, **kwargs)
+
 
 class DraftVersion(models.Model):
     """What a draft once was; or, `beside` it, what a second window had while the first went on.
@@ -48,7 +59,7 @@ class DraftVersion(models.Model):
     draft = models.ForeignKey(Draft, models.CASCADE, related_name="versions")
     number = models.IntegerField(_("version"))
     dialect = models.CharField(_("dialect"), max_length=32, blank=True)
-    text = models.TextField(_("text"), blank=True)
+    text = SealedTextField(_("text"), blank=True)
     beside = models.BooleanField(_("from another window"), default=False)
     window = models.CharField(max_length=64, blank=True, editable=False)
     saved_at = models.DateTimeField(_("saved"))

@@ -35,7 +35,7 @@ def tidy() -> None:
 def _is_used(row: UploadedTree) -> bool:
     return (
         TreeUse.objects.filter(tree=row).exists()
-        or Draft.objects.filter(text__contains=address(row.sha256)).exists()
+        or Draft.objects.filter(trees__contains=address(row.sha256)).exists()
     )
 
 
