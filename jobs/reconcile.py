@@ -46,6 +46,7 @@ from jobs.faults import fault
 from jobs.models import Attempt, Event, Job, JobFile, JobSecret
 from jobs.spec import JobSpec
 from jobs.states import EndKind, Phase, Reason, ReasonCode, State
+from jobs.uploads import supply
 from quotas import encryption, inventory, ledger, snapshot
 from quotas.models import Cluster, Node, Request
 
@@ -157,6 +158,7 @@ def _submission(attempt: Attempt) -> Submission:
         sending.submission(job.owner, job.quota, spec, attempt.key, job.public_id, attempt.number),
         secrets=secrets,
         endpoint_token=token,
+        uploads=supply.supplied(job),
     )
 
 

@@ -13,9 +13,10 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from jobs.spec import JobSpec
+if TYPE_CHECKING:  # what prepares a job starts without pydantic
+    from jobs.spec import JobSpec
 
 SCHEME: Final = "upload://"
 FORMAT: Final = 1

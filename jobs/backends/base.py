@@ -15,6 +15,7 @@ from typing import Final, NewType, Protocol
 
 from jobs.spec import JobSpec
 from jobs.states import Params, Phase, PortSource, Reason, State, TaskState, Unready
+from jobs.trees import Tree
 
 PROGRAMS: Final = (
     "code-server",
@@ -88,13 +89,24 @@ class Person:
 
 
 @dataclass(frozen=True, slots=True)
+class Supplied:
+    """An uploaded tree for a job, and where on this machine each of its contents lies: SHA-256 → the file and
+    the offset in it.
+    """
+
+    tree: Tree
+    where: Mapping[str, tuple[str, int]]
+
+
+@dataclass(frozen=True, slots=True)
 class Submission:
     """Everything a backend needs to start one attempt.
 
     `key` is `<installation>-<public id>-<attempt>`, a DNS label that the engine carries in its name
     field.  `workspace` is its workspace's slug.  `secrets` maps SecretRef names to values; they reach the
     job by a 0600 file, never by argv.  `endpoint_token` reaches it the same way, as
-    JOB_CONSOLE_ENDPOINT_TOKEN: a notebook asks for it, and the console's link carries it.
+    JOB_CONSOLE_ENDPOINT_TOKEN: a notebook asks for it, and the console's link carries it.  `uploads` are
+    the trees that the job's places name (`jobs.trees.places`), by their ids.
     """
 
     key: str
@@ -106,6 +118,7 @@ class Submission:
     workspace: str = ""
     secrets: Mapping[str, str] = field(default_factory=dict, repr=False)
     endpoint_token: str = field(default="", repr=False)
+    uploads: Mapping[str, Supplied] = field(default_factory=dict, repr=False)
 
 
 @dataclass(frozen=True, slots=True)

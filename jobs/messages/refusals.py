@@ -103,6 +103,7 @@ _SENTENCES: Final = {
     ),
     "code_address": (_("Refused: %(place)s is no address of a repository."),),
     "code_ref": (_("Refused: %(name)s can't be the name of a branch, a tag or a commit."),),
+    "code_no_upload": (_("Refused: what %(place)s names was not uploaded, or has been removed."),),
     "code_no_git": (_("Refused: there is no git here to fetch %(place)s with; an admin may install it."),),
     "mount_unsteady": (
         _(

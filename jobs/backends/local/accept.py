@@ -116,7 +116,7 @@ def _lay_in(submission: Submission, config: LocalConfig, means: Means) -> Layer:
         plain=not all(contained),
         staged=stage.works_for(means.engine),
     )
-    layer = Layer(config.places(), ground)
+    layer = Layer(config.places(), ground, submission.uploads)
     for mount in spec.mounts:
         layer.lay(mount)
     if spec.registry_auth and spec.registry_auth.file_uri and ground.contained:

@@ -45,6 +45,7 @@ from jobs.backends.local import (
     readlog,
     sending,
     session,
+    unpacking,
 )
 from jobs.backends.local.config import LocalConfig
 from jobs.backends.local.files import Folder
@@ -142,6 +143,8 @@ class LocalBackend:
         attempt.mkdir(mode=0o700, parents=True, exist_ok=True)
         with Folder.open(attempt) as folder:
             folder.write(layout.SECRETS, confided.secrets_of(submission, self._config, laid))
+            if used := {code.tree for code in made.codes if code.tree}:
+                unpacking.write_notes(attempt, {tree: submission.uploads[tree] for tree in used})
             holdings.hold(self._layout, key, accept.holding_of(made))
             fault("local.claimed")
             folder.publish(layout.PLAN, made.dump())

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 from urllib.parse import SplitResult, urlsplit
 
+from jobs import trees
 from jobs.backends.local import targets
 from jobs.backends.local.places import Layer, local_path, refused
 from jobs.backends.local.provisions import Code
@@ -50,6 +51,8 @@ class Rules:
 
 def told(source: CodeSource, rules: Rules) -> CodeSource:
     """The source with what is registered of it; Refused for an id that nobody registered."""
+    if trees.named(source.id) is not None and not source.uri:
+        return replace_in(source, uri=source.id, id="")
     known = (rules.registered or {}).get(source.id)
     if known is None:
         if source.id and not source.uri:
@@ -66,6 +69,9 @@ def replace_in(source: CodeSource, **values: str) -> CodeSource:
 
 def lay_in(source: CodeSource, rules: Rules, layer: Layer) -> None:
     """Have the code (as `told`) fetched into the job; raises Refused."""
+    if trees.named(source.uri) is not None:
+        layer.lay_tree(source.uri, source.path, rules.most_bytes)
+        return
     for name, pattern in ((source.branch, _REF), (source.commit, _COMMIT)):
         if name and not pattern.fullmatch(name):
             raise refused("code_ref", name=name)

@@ -100,7 +100,8 @@ class LocalConfig:
     def places(self) -> Known:
         """What is said about places outside the job."""
         folders = Folders(self.folders, (str(self.hide),))
-        return Known(folders, self.datasets, self.file_system, self.prepare_s, self.root)
+        code_bytes = self.code_mib << 20
+        return Known(folders, self.datasets, self.file_system, self.prepare_s, self.root, code_bytes)
 
     def code(self) -> Rules:
         """What is said about code that is fetched."""

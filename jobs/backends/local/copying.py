@@ -1,17 +1,20 @@
-"""Copying a folder of this machine into one of the job's own: by the job's user, not more than allowed."""
+"""Filling folders of the job's own with one of this machine, or with what was uploaded: by the job's user,
+not more than allowed.
+"""
 
 from __future__ import annotations
 
 import os
 from typing import Final
 
-from jobs.backends.local import laying, measure
+from jobs.backends.local import laying, measure, unpacking
 from jobs.backends.local.command import Command
 from jobs.backends.local.errand import Errand
 from jobs.backends.local.opening import Owner, open_bound, rights_of
 from jobs.backends.local.outcome import Cause, Exit, now
-from jobs.backends.local.provisions import Bound, Code, Kind
+from jobs.backends.local.provisions import IN_WORK, Bound, Code, Kind
 from jobs.backends.local.steps import Step, Steps
+from jobs.backends.local.unpacking import Handover
 from jobs.faults import fault
 
 _CLOSE: Final = ("/bin/chmod", "-R", "a-w", "--")
@@ -22,7 +25,7 @@ def copy_all(errand: Errand, steps: Steps) -> Exit | None:
     """Fill every place whose code is copied; called before the replica's own view of files is taken."""
     for code in errand.plan.codes:
         if not code.git:
-            trouble = _copy(errand, code, steps)
+            trouble = (_unpack if code.tree else _copy)(errand, code, steps)
             fault("wrapper.copied")
             if trouble is not None:
                 return trouble
@@ -44,6 +47,32 @@ def _copy(errand: Errand, code: Code, steps: Steps) -> Exit | None:
         return now(Cause.CODE, detail=f"{code.folder}: larger than {code.most_bytes:,} bytes")
 
 
+def _unpack(errand: Errand, code: Code, steps: Steps) -> Exit | None:
+    """Uploaded code, into its place or the working folder itself."""
+    in_work = code.bound == IN_WORK
+    folder = errand.file("work") if in_work else laying.own_folder(errand, code.bound)
+    target = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+    handover = Handover(unpacking.note(errand.path, code.tree), target)
+    patience = measure.Patience(code.patience_s, str(folder), code.most_bytes)
+    command = Command((), errand.marked(), "/", errand.owner, handover.unpack, (target, handover.place))
+    try:
+        trouble = steps.run(Step(Cause.CODE, command, code.name, handover.inside, patience))
+        return trouble or (None if in_work else _closed(errand, code, steps))
+    finally:
+        handover.close()
+        os.close(target)
+
+
+def _closed(errand: Errand, code: Code, steps: Steps) -> Exit | None:
+    """Keep a place that is only to be read so, where nothing else does."""
+    bound = errand.plan.bounds[code.bound]
+    if not (bound.read_only and bound.kind is Kind.INNER):
+        return None
+    folder = str(laying.own_folder(errand, code.bound))
+    command = Command([*_CLOSE, folder], {"LC_ALL": "C.UTF-8", **errand.marked()}, "/", errand.owner)
+    return steps.run(Step(Cause.CODE, command, code.name))
+
+
 def _check_size(source: int, code: Code, owner: Owner) -> None:
     with rights_of(owner):
         readable = os.open(".", os.O_RDONLY | os.O_DIRECTORY, dir_fd=source)
@@ -54,7 +83,7 @@ def _check_size(source: int, code: Code, owner: Owner) -> None:
 
 
 def _copied(errand: Errand, code: Code, source: int, steps: Steps) -> Exit | None:
-    bound, folder = errand.plan.bounds[code.bound], laying.own_folder(errand, code.bound)
+    folder = laying.own_folder(errand, code.bound)
     target = os.open(folder, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW)
     patience = measure.Patience(code.patience_s, str(folder), code.most_bytes)
 
@@ -67,9 +96,6 @@ def _copied(errand: Errand, code: Code, source: int, steps: Steps) -> Exit | Non
     command = Command([*_COPY, *folders], env, "/", errand.owner)
     try:
         trouble = steps.run(Step(Cause.CODE, command, code.name, inside, patience))
-        if trouble is None and bound.read_only and bound.kind is Kind.INNER:  # nothing else keeps it so
-            closed = Command([*_CLOSE, str(folder)], env, "/", errand.owner)
-            trouble = steps.run(Step(Cause.CODE, closed, code.name))
-        return trouble
+        return trouble or _closed(errand, code, steps)
     finally:
         os.close(target)

@@ -5,6 +5,7 @@
 <root>/.forgotten/<month>/<key> keys that must never start again
 <root>/<job id>/<attempt>/
     plan.json                   what to run and what it was given; exists = accepted
+    trees/<id>                  what an uploaded tree holds, and where that lies
     secrets.json                values for the environment, until the end
     supervisor.{json,lock,log}  who looks after it now
     status.json                 what `observe` reads, rewritten at every change
@@ -39,7 +40,11 @@ FORMAT: Final = 1
 FORMAT_WITH_PROVISIONS: Final = 2
 """Of a plan that says what is laid into its replicas: a release that does not know that leaves it alone."""
 
+FORMAT_WITH_TREES: Final = 3
+"""Of a plan with uploaded code in it, likewise."""
+
 PLAN: Final = "plan.json"
+TREES: Final = "trees"
 SECRETS: Final = "secrets.json"
 SUPERVISOR: Final = "supervisor.json"
 LOCK: Final = "supervisor.lock"

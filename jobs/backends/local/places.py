@@ -10,16 +10,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Final, Self
 
-from jobs.backends.base import Refused
+from jobs import trees
+from jobs.backends.base import Refused, Supplied
 from jobs.backends.local import others, targets
 from jobs.backends.local.environment import FILE_SYSTEM
 from jobs.backends.local.folders import Asker, Folders, Grant, parts_of
 from jobs.backends.local.isolation import Isolation
 from jobs.backends.local.measure import TooLarge
 from jobs.backends.local.opening import Owner, check_folder
-from jobs.backends.local.provisions import Bound, Code, Kind
+from jobs.backends.local.provisions import IN_WORK, Bound, Code, Kind
 from jobs.dialects import amounts
 from jobs.dialects.fields import Quantity
 from jobs.spec import Mount, MountPurpose
@@ -59,7 +61,8 @@ class Dataset:
 @dataclass(frozen=True, slots=True)
 class Known:
     """What the settings say about places.  `file_system` stands for OpenPAI's default one ('' for none);
-    filling a place takes at most `patience_s` seconds.  `jobs` is where attempts live.
+    filling a place takes at most `patience_s` seconds, with at most `code_bytes` of uploaded code.  `jobs` is
+    where attempts live.
     """
 
     folders: Folders
@@ -67,6 +70,7 @@ class Known:
     file_system: str = ""
     patience_s: int = 1800
     jobs: Path = Path()
+    code_bytes: int = 2 << 30
 
     def at(self, uri: str) -> Dataset | None:
         """The folder of a place elsewhere that the settings know by its URI, or that of one around it."""
@@ -112,8 +116,10 @@ class Layer:
     lies in a file.  Each method raises Refused.
     """
 
-    def __init__(self, known: Known, ground: Ground) -> None:
-        self._known, self.ground = known, ground
+    def __init__(
+        self, known: Known, ground: Ground, uploads: Mapping[str, Supplied] = MappingProxyType({})
+    ) -> None:
+        self._known, self.ground, self.uploads = known, ground, uploads
         self.bounds: list[Bound] = []
         self.codes: list[Code] = []
         self.shm_mib = 0
@@ -129,6 +135,25 @@ class Layer:
             self._add(bound, there_anyway=bound.at_its_own_place and not mount.read_only)
         if told:
             self.locations.setdefault(mount.purpose.value, told)
+
+    def lay_tree(self, uri: str, path: str, most: int, *, read_only: bool = False) -> str:
+        """An uploaded tree at `path`, by itself below the working folder, which it fills when there is none;
+        answers where it will be.
+        """
+        tree = trees.named(uri) or ""
+        if tree not in self.uploads:
+            raise refused("code_no_upload", place=uri)
+        if self.uploads[tree].tree.size > most:
+            raise refused("code_too_large", place=uri, most_mb=most // 10**6)
+        path = targets.tidy(path if path.startswith("/") else f"{targets.WORK}/{path}")
+        if path == targets.WORK:
+            if any(code.bound == IN_WORK for code in self.codes):
+                raise refused("mount_twice", path=path)
+            place = IN_WORK
+        else:
+            place = self.own(path, read_only=read_only)
+        self.codes.append(Code(place, uri=uri, most_bytes=most, patience_s=self._known.patience_s))
+        return path
 
     def own(self, path: str, *, read_only: bool = False) -> int:
         """A folder of the replica's own at `path` in the job; answers its number among the bounds."""
@@ -151,6 +176,16 @@ class Layer:
     def _bound(self, mount: Mount) -> tuple[Bound | None, str]:
         """What is laid in, if anything, and what PAI_DATA_DIR and its kin say."""
         uri, path = self.resolved(mount.uri), mount.path and targets.tidy(mount.path)
+        upload = next((one for one in (uri, mount.id) if trees.named(one) is not None), None)
+        return self._uploaded(mount, upload, path) if upload else self._elsewhere(mount, uri, path)
+
+    def _uploaded(self, mount: Mount, upload: str, path: str) -> tuple[None, str]:
+        if not path and mount.purpose is not MountPurpose.CODE:
+            raise refused("mount_without_path", id=upload)
+        most = self._known.code_bytes
+        return None, self.lay_tree(upload, path, most, read_only=mount.read_only)
+
+    def _elsewhere(self, mount: Mount, uri: str, path: str) -> tuple[Bound | None, str]:
         dataset = self._known.datasets.get(mount.id) or self._known.at(uri)
         if dataset is not None:
             uri, path = dataset.folder, path or dataset.path

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Final, Self
 
-from jobs.backends.local.layout import FORMAT, FORMAT_WITH_PROVISIONS, folder_name
+from jobs.backends.local.layout import FORMAT, FORMAT_WITH_PROVISIONS, FORMAT_WITH_TREES, folder_name
 from jobs.backends.local.provisions import Bound, Code, Packages
 
 PROVISIONS: Final = ("bounds", "codes", "packages")
@@ -139,7 +139,7 @@ class Plan:
     def load(cls, value: Mapping[str, Any]) -> Self:
         """From JSON; raises UnknownFormat."""
         rest = dict(value)
-        if rest.pop("format", None) not in (FORMAT, FORMAT_WITH_PROVISIONS):
+        if rest.pop("format", None) not in (FORMAT, FORMAT_WITH_PROVISIONS, FORMAT_WITH_TREES):
             raise UnknownFormat(value.get("format"))
         rest["house"] = House.load(rest["house"])
         rest["roles"] = tuple(Role.load(role) for role in rest["roles"])
@@ -154,7 +154,10 @@ class Plan:
         value = asdict(self)
         more = {name: value.pop(name) for name in PROVISIONS}
         wanted = {name: said for name, said in more.items() if said}
-        return {"format": FORMAT_WITH_PROVISIONS if wanted else FORMAT, **value, **wanted}
+        number = FORMAT_WITH_PROVISIONS if wanted else FORMAT
+        if any(code.tree for code in self.codes):
+            number = FORMAT_WITH_TREES
+        return {"format": number, **value, **wanted}
 
     def replicas(self) -> list[Place]:
         """Every replica, roles in their order."""

@@ -8,7 +8,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any, Self
+from typing import Any, Final, Self
+
+from jobs import trees
+
+IN_WORK: Final = -1
+"""In place of a bound's number."""
 
 
 class Kind(StrEnum):
@@ -80,6 +85,9 @@ class Code:
     It is copied from `folder`, or fetched by the program `git` from the repository at `uri`, or at `folder`:
     the branch or tag `ref`, or the `commit`.  At most `most_bytes`, in `patience_s` seconds.  No secret is
     in here.
+
+    An uploaded tree has its address as `uri` and needs no program; its place may be the working folder
+    itself, which is none of the bounds (IN_WORK).
     """
 
     bound: int
@@ -90,6 +98,11 @@ class Code:
     commit: str = ""
     most_bytes: int = 0
     patience_s: int = 0
+
+    @property
+    def tree(self) -> str:
+        """The id of the uploaded tree that it is; '' for any other code."""
+        return "" if self.git else trees.named(self.uri) or ""
 
     @property
     def name(self) -> str:

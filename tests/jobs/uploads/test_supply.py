@@ -1,0 +1,40 @@
+"""Where a job's uploaded content lies on this machine, whatever storage it is in."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from django.conf import settings
+from django.core.files.storage import InMemoryStorage
+
+from jobs.trees import Tree
+from jobs.uploads import store, supply
+from tests.jobs.uploads.conftest import People, tree_of
+from tests.jobs.uploads.test_in_jobs import sent, submit
+
+FILES = {"a.py": b"one", "b/c.py": b"three", "again.py": b"one"}
+
+
+def contents(tree: Tree, where: dict[str, tuple[str, int]]) -> dict[str, bytes]:
+    found = {}
+    for entry in tree.entries:
+        path, offset = where[entry.sha256]
+        found[entry.path] = Path(path).read_bytes()[offset : offset + entry.size]
+    return found
+
+
+@pytest.mark.parametrize("remote", [False, True])
+def test_all_of_it_is_found_here(people: People, monkeypatch: pytest.MonkeyPatch, *, remote: bool) -> None:
+    if remote:
+        elsewhere = InMemoryStorage()
+        monkeypatch.setattr(store, "storage", lambda: elsewhere)
+    job = submit(people.owner, sent(people.owner, FILES))
+    for _again in range(2):
+        [(tree, supplied)] = supply.supplied(job).items()
+        assert tree == tree_of(FILES).id
+        assert contents(supplied.tree, dict(supplied.where)) == FILES
+        in_cache = Path(next(iter(supplied.where.values()))[0]).is_relative_to(
+            settings.CONSOLE_HOME / "cache"
+        )
+        assert in_cache is remote
