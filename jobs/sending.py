@@ -6,6 +6,7 @@ read for it.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Final
 
 from jobs.backends.base import Capability, Person, Refused, RoleSent, Sent, Submission, Unreachable
@@ -14,6 +15,7 @@ from jobs.messages import reason_message
 from jobs.spec import JobSpec
 from jobs.states import Reason
 from jobs.transitions import key_of
+from jobs.uploads import supply
 from quotas import gputypes, inventory
 from quotas.models import Quota, User
 
@@ -54,8 +56,9 @@ def rendered(owner: User, quota: Quota, spec: JobSpec) -> Sent:
         raise NotRendered(str(error)) from error
     if Capability.RENDER not in backend.capabilities:
         raise NotRendered
+    sent = submission(owner, quota, spec, key_of(NEW, 1), NEW, 1)
     try:
-        return backend.render(submission(owner, quota, spec, key_of(NEW, 1), NEW, 1))
+        return backend.render(replace(sent, uploads=supply.promised(owner, spec)))
     except Refused as refused:
         raise NotRendered(_sentence(refused.reason), refused=True) from refused
 

@@ -90,12 +90,13 @@ class Person:
 
 @dataclass(frozen=True, slots=True)
 class Supplied:
-    """An uploaded tree for a job, and where on this machine each of its contents lies: SHA-256 → the file and
-    the offset in it.
+    """An uploaded tree of `size` bytes for a job, and where on this machine each of its contents lies:
+    SHA-256 → the file and the offset in it.  Whoever only looks at what would be sent has the size alone.
     """
 
-    tree: Tree
-    where: Mapping[str, tuple[str, int]]
+    size: int
+    tree: Tree = field(default_factory=lambda: Tree(()))
+    where: Mapping[str, tuple[str, int]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,10 @@ from django.conf import settings
 
 from jobs.backends.base import Supplied
 from jobs.models import Blob, Job
+from jobs.spec import JobSpec
+from jobs.trees import places
 from jobs.uploads import holding, store
+from quotas.models import User
 
 
 def supplied(job: Job) -> dict[str, Supplied]:
@@ -31,8 +34,14 @@ def supplied(job: Job) -> dict[str, Supplied]:
                 if name not in here:
                     here[name] = _path(name)
                 where[sha256] = (here[name], offset)
-        found[row.sha256] = Supplied(tree, where)
+        found[row.sha256] = Supplied(row.size, tree, where)
     return found
+
+
+def promised(person: User, spec: JobSpec) -> dict[str, Supplied]:
+    """What would be supplied of a job that the person has not submitted yet: how much."""
+    rows = [holding.usable(person, tree) for _where, tree in places(spec)]
+    return {row.sha256: Supplied(row.size) for row in rows if row is not None}
 
 
 def _path(name: str) -> str:

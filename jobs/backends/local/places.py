@@ -143,7 +143,7 @@ class Layer:
         tree = trees.named(uri) or ""
         if tree not in self.uploads:
             raise refused("code_no_upload", place=uri)
-        if self.uploads[tree].tree.size > most:
+        if self.uploads[tree].size > most:
             raise refused("code_too_large", place=uri, most_mb=most // 10**6)
         path = targets.tidy(path if path.startswith("/") else f"{targets.WORK}/{path}")
         if path == targets.WORK:

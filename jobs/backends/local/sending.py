@@ -20,7 +20,8 @@ from jobs.backends.local.environment import IMPLICIT_PORTS
 from jobs.backends.local.errand import is_contained, room_of
 from jobs.backends.local.places import Layer
 from jobs.backends.local.plan import Place, Plan, Role, Slot
-from jobs.backends.local.provisions import Bound
+from jobs.backends.local.provisions import IN_WORK, Bound
+from jobs.backends.local.targets import WORK
 from jobs.spec import TaskRole
 
 MOST_PEERS: Final = 16
@@ -91,7 +92,10 @@ def _role(
         image=made.image,
         contained=is_contained(plan, place),
         env=env,
-        mounts=tuple(_mount(bound, index, plan) for index, bound in enumerate(plan.bounds)),
+        mounts=(
+            *((WORK, code.name, False) for code in plan.codes if code.bound == IN_WORK),
+            *(_mount(bound, index, plan) for index, bound in enumerate(plan.bounds)),
+        ),
         ports=tuple((port.label, port.begin_at, port.count) for port in role.ports),
         script="",
     )

@@ -43,7 +43,8 @@ def supply(bench: LocalBench, entries: list[Entry], contents: Mapping[str, bytes
             where[hashlib.sha256(data).hexdigest()] = (str(store), file.tell())
             file.write(data)
     store.chmod(0o600)
-    return Supplied(Tree(tuple(entries)), where)
+    tree = Tree(tuple(entries))
+    return Supplied(tree.size, tree, where)
 
 
 def files(contents: Mapping[str, bytes]) -> list[Entry]:
@@ -166,10 +167,23 @@ def test_the_job_sees_neither_the_store_nor_the_note(local: LocalBench) -> None:
 
 
 def test_what_is_larger_than_code_may_be_is_refused(bench: LocalBench) -> None:
-    large = Supplied(Tree.of([Entry("x", Kind.FILE, "a" * 64, 3 << 30)]), {"a" * 64: ("/nowhere", 0)})
+    large = Supplied(3 << 30)
     with pytest.raises(Refused) as refused:
         run(bench, "true", large)
     assert refused.value.reason.params["why"] == "code_too_large"
+
+
+def test_what_would_be_sent_is_shown_without_the_files(bench: LocalBench) -> None:
+    supplied = Supplied(5)
+    uploads = {supplied.tree.id: supplied}
+    mount = Mount(uri=address(supplied.tree.id), purpose=MountPurpose.CODE, path="/src")
+    if bench.config.isolation is not Isolation.NONE:
+        sent = bench.backend.render(bench.submission(role("true"), uploads=uploads, mounts=(mount,)))
+        assert "/src" in [place for place, _source, _read_only in sent.roles[0].mounts]
+    sent = bench.backend.render(
+        bench.submission(role("true"), uploads=uploads, code=CodeSource(uri=address(supplied.tree.id)))
+    )
+    assert ("/job", address(supplied.tree.id), False) in sent.roles[0].mounts
 
 
 def test_what_was_not_supplied_is_refused(bench: LocalBench) -> None:
