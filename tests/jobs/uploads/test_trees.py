@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-
 import pytest
 from django.conf import LazySettings
 
@@ -81,10 +79,8 @@ def test_a_hundred_thousand_files(sender: Sender, people: People) -> None:
     client.post(f"{UPLOADS}/packs", content=packed(data))
     entries = [Entry(f"{n % 100}/{n}.txt", Kind.FILE, digest(data), len(data)) for n in range(100_000)]
     body = tree_of({}, *entries).dump()
-    began = time.monotonic()
     answer = client.post(f"{UPLOADS}/trees", content=body)
     assert (answer.status_code, answer.json()["files"]) == (201, 100_000)
-    assert time.monotonic() - began < 20
 
 
 def test_it_takes_the_scope_submit(sender: Sender, people: People) -> None:
