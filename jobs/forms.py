@@ -75,6 +75,12 @@ class SubmitForm(forms.Form):
         """Whether there is more than one place to choose from."""
         return len(self.quotas) > 1
 
+    @property
+    def only_place(self) -> str:
+        """Where everything goes, when there is one place."""
+        only = self.quotas[0] if len(self.quotas) == 1 else None
+        return f"{only.workspace.name} · {_place_label(only)}" if only else ""
+
 
 def new_key() -> str:
     """An idempotency key for one rendering of a form."""
@@ -86,13 +92,18 @@ def dialect_choices() -> list[tuple[str, str]]:
     return [(name, dialect_label(name)) for name in dialects.NAMES]
 
 
+def _place_label(quota: Quota) -> str:
+    """A quota under the name of its cluster, and where that is."""
+    cluster = quota.cluster
+    where = f"{cluster.name} ({cluster.region})" if cluster.region else cluster.name
+    return f"{where} · {quota.name}"
+
+
 def _place_choices(quotas: Sequence[Quota]) -> Choices:
     """Quotas by workspace, after "as the file says"."""
     choices: Choices = [("", _("As the file says, or the first that is open to me"))]
     for workspace, rows in groupby(quotas, key=lambda quota: quota.workspace):
-        choices.append(
-            (workspace.name, [(services.address_of(row), f"{row.cluster.name} · {row.name}") for row in rows])
-        )
+        choices.append((workspace.name, [(services.address_of(row), _place_label(row)) for row in rows]))
     return choices
 
 

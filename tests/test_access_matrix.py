@@ -129,6 +129,8 @@ ADDRESSES: dict[str, tuple[str, Audience]] = {
     "job_form_panel": ("post", S),
     "job_form_sent": ("post", S),
     "job_convert": ("post", S),
+    "job_form_change": ("post", S),
+    "job_form_read": ("post", S),
     "jobs_stop": ("post", S),
     "job": ("get", L),
     "job_logs": ("get", R),

@@ -15,11 +15,13 @@ from jobs.dialects import checking
 from jobs.dialects.base import Fix, Refused
 from jobs.dialects.formats import FORMATS
 from jobs.messages import dialect_label, why_message
+from jobs.models import Job
 from jobs.views.conversion import conversion
 from jobs.views.drafts import origin
 from jobs.views.files import file_name
 from jobs.views.findings import examine, problems_of
 from jobs.views.http import SignedIn, signed_in
+from quotas.models import User
 
 ALL: Final = "all"
 """Instead of one fix: every one that is offered, and what they uncover."""
@@ -32,21 +34,27 @@ def check(request: SignedIn) -> HttpResponseBase:
     text, dialect = _text(request), _dialect(request)
     if dialect not in (None, *dialects.NAMES):
         return JsonResponse({"problems": []}, status=400)
-    found = examine(request.user, text, dialect, origin(request), request.POST.get("template", ""))
+    template = request.POST.get("template", "")
+    return JsonResponse(checked(request.user, text, dialect, origin(request), template))
+
+
+def checked(
+    user: User, text: str, dialect: str | None, origin: Job | None, template: str = ""
+) -> dict[str, Any]:
+    """What there is to say to the editor about `text`."""
+    found = examine(user, text, dialect, origin, template)
     candidates = [] if dialect else dialects.detect(text)
     why = next((each.why for each in candidates if each.name == found.dialect), "")
     ambiguous = any(problem.code == "ambiguous_dialect" for problem in found.problems)
-    return JsonResponse(
-        {
-            "dialect": found.dialect or None,
-            "syntax": FORMATS[found.dialect].syntax if found.dialect else None,
-            "label": dialect_label(found.dialect) if found.dialect else None,
-            "why": why_message(why),
-            "candidates": [_candidate(each) for each in candidates] if ambiguous else [],
-            "problems": [each.to_json() for each in found.problems],
-            "notes": [each.to_json() for each in found.notes],
-        }
-    )
+    return {
+        "dialect": found.dialect or None,
+        "syntax": FORMATS[found.dialect].syntax if found.dialect else None,
+        "label": dialect_label(found.dialect) if found.dialect else None,
+        "why": why_message(why),
+        "candidates": [_candidate(each) for each in candidates] if ambiguous else [],
+        "problems": [each.to_json() for each in found.problems],
+        "notes": [each.to_json() for each in found.notes],
+    }
 
 
 def _candidate(found: dialects.Detected) -> dict[str, str]:

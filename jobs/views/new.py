@@ -17,19 +17,27 @@ from django.views.decorators.http import require_http_methods
 
 from jobs import dialects, drafts, outage, services, templates
 from jobs.dialects.base import Position, Refused
+from jobs.forming.reading import Applied, read
+from jobs.forming.saying import GOES_ON_AS
 from jobs.forms import SubmitForm, dialect_choices, new_key
 from jobs.models import Draft, DraftVersion, Job
+from jobs.spec import Framework, JobSpec, Resources, TaskRole
 from jobs.views.access import find_job
-from jobs.views.again import again
+from jobs.views.again import again, free_name
 from jobs.views.answers import filled, linked
 from jobs.views.drafts import address_of, origin, told, typed
 from jobs.views.findings import Findings, examine, problems_of
+from jobs.views.forming.form import ADD, GO_ON, REMOVE, draw, is_posted, posted
+from jobs.views.forming.sections import SECTIONS
+from jobs.views.forming.variables import VARIABLES
 from jobs.views.http import SignedIn, page, signed_in
 from jobs.views.start import BESIDES, find, tell
 from quotas.access import Verb, can
+from quotas.models import User
 
 EXAMPLES: Final = {path.stem: path for path in (Path(__file__).parent / "examples").glob("*.json")}
 LONGEST_NUMBER: Final = 5
+NEW_NAME: Final = "job"
 FRAGMENTS: Final = {"mends": "jobs/new/mends.html"}
 
 
@@ -45,7 +53,7 @@ def new(request: SignedIn) -> HttpResponseBase:
 
 @dataclass(frozen=True, slots=True)
 class Beginning:
-    """What the form starts with."""
+    """What the form starts with.  `fresh`: nobody has written the text yet; a paste may replace it."""
 
     text: str = ""
     origin: str = ""
@@ -55,6 +63,7 @@ class Beginning:
     place: str = ""
     version: DraftVersion | None = None
     template: str = ""
+    fresh: bool = False
 
 
 def _begun(request: SignedIn) -> HttpResponse:
@@ -74,7 +83,7 @@ def _begun(request: SignedIn) -> HttpResponse:
         before = Job.objects.visible_to(request.user).filter(public_id=start.origin or "-").first()
         findings = examine(request.user, start.text, start.dialect or None, before, start.template)
     kept = drafts.Kept(start.draft) if start.draft else None
-    return _page(request, form, start.text, findings, kept=kept, version=start.version, cursor=start.cursor)
+    return _page(request, form, start.text, findings, kept=kept, start=start)
 
 
 def _beginning(request: SignedIn) -> Beginning:
@@ -94,7 +103,19 @@ def _beginning(request: SignedIn) -> Beginning:
         return Beginning(_wanting(int(gpus), request.GET.get("gpu_type", "")[:64]))
     if (example := EXAMPLES.get(request.GET.get("example", ""))) is not None:
         return Beginning(example.read_text(encoding="utf-8"))
-    return Beginning()
+    return Beginning(_nothing_yet(request.user), fresh=True)
+
+
+def _nothing_yet(user: User) -> str:
+    """A job file that can be filled in by the form."""
+    name = free_name(user, NEW_NAME) if Job.objects.filter(owner=user, name=NEW_NAME).exists() else NEW_NAME
+    role = TaskRole(
+        name="Worker",
+        command='echo "Hello World"',
+        resources=Resources(cpu_milli=1000, memory_mib=2048),
+    )
+    spec = JobSpec(name=name, framework=Framework.PYTORCH, roles=(role,))
+    return dialects.get(GOES_ON_AS).render(spec, {}).text
 
 
 def _of_template(request: SignedIn, asked: str) -> Beginning:
@@ -154,13 +175,38 @@ def _sent(request: SignedIn) -> HttpResponseBase:
         text = form.chosen_text()
     except Refused as refused:
         return _page(request, form, typed, Findings(problems=problems_of("", refused.problems)), status=422)
-    wanted = request.POST.get("do", "submit")
+    applied = None
+    if is_posted(request.POST) and valid and not form.cleaned_data.get("upload"):
+        applied = posted(request.user, request.POST, text, form.chosen_dialect())
+        form, text = _repinned(request, form, applied), applied.reading.text
+    wanted = _wanted(request)
     if wanted == "save":
-        return _saved(request, form, text)
+        return _saved(request, form, text, applied)
     if wanted == "check" or not valid:
         findings = _examined(request, form, text)
-        return _page(request, form, text, findings, status=200 if valid else 422)
+        return _page(request, form, text, findings, applied=applied, status=200 if valid else 422)
+    if applied is not None and applied.problems:
+        findings = _examined(request, form, text)
+        kept = _kept(request, text)
+        return _page(request, form, text, findings, applied=applied, kept=kept, status=422)
     return _submitted(request, form, text)
+
+
+def _wanted(request: SignedIn) -> str:
+    """What was pressed; a button beside a field asks for the page anew."""
+    pressed = any(name in request.POST for name in (ADD, REMOVE, GO_ON))
+    return "check" if pressed else request.POST.get("do", "submit")
+
+
+def _repinned(request: SignedIn, form: SubmitForm, applied: Applied) -> SubmitForm:
+    """The form with the dialect left to the text, where that has become another."""
+    if form.chosen_dialect() in (None, applied.reading.dialect):
+        return form
+    data = request.POST.copy()
+    data["dialect"] = ""
+    again = SubmitForm(request.user, data, request.FILES)
+    again.is_valid()
+    return again
 
 
 def _examined(request: SignedIn, form: SubmitForm, text: str) -> Findings:
@@ -202,15 +248,16 @@ def _submitted(request: SignedIn, form: SubmitForm, text: str) -> HttpResponseBa
     return redirect("job", submitted.job.public_id)
 
 
-def _saved(request: SignedIn, form: SubmitForm, text: str) -> HttpResponseBase:
+def _saved(request: SignedIn, form: SubmitForm, text: str, applied: Applied | None) -> HttpResponseBase:
     kept = _kept(request, text)
-    if kept is None or kept.beside:
+    if kept is None or kept.beside or (applied is not None and applied.problems):
         return _page(
             request,
             form,
             text,
             _examined(request, form, text),
             kept=kept,
+            applied=applied,
         )
     notes.success(request, _("Saved as a draft."))
     return redirect(address_of(kept.draft))
@@ -254,19 +301,21 @@ def _page(
     findings: Findings,
     *,
     kept: drafts.Kept | None = None,
-    version: DraftVersion | None = None,
-    cursor: Position | None = None,
+    start: Beginning | None = None,
+    applied: Applied | None = None,
     status: int = 200,
 ) -> HttpResponse:
     if kept is None and (draft := drafts.find(request.user, str(form["draft"].value() or ""))):
         kept = drafts.Kept(draft)
+    start = start or Beginning()
+    version = start.version
     context: dict[str, Any] = {
         **told(kept),
         "version": version,
         "form": form,
         "text": text,
         "findings": findings,
-        "cursor": cursor,
+        "cursor": start.cursor,
         "origin": form["origin"].value(),
         "chosen": templates.find(request.user, str(form["template"].value() or "")),
         "before_url": reverse("draft_file", args=[kept.draft.pk])
@@ -274,5 +323,12 @@ def _page(
         else _before_url(request, str(form["origin"].value() or "")),
         "dialects": dialect_choices(),
         "examples": sorted(EXAMPLES),
+        "fresh": start.fresh,
+        "sections": SECTIONS,
+        "variables": VARIABLES,
     }
+    if not (request.htmx and request.htmx.target in FRAGMENTS):
+        asked = str(form["dialect"].value() or "")
+        dialect = asked if asked in dialects.NAMES else None
+        context["fields"] = draw(request.user, applied or Applied(read(text, dialect)))
     return page(request, "jobs/new.html", context, fragments=FRAGMENTS, status=status)

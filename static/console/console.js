@@ -27,6 +27,7 @@ function enliven(root) {
   if (root.matches("[data-editor]") || root.querySelector("[data-editor]")) {
     void import("./editor.js").then(({ mountEditors }) => mountEditors());
   }
+  if (root.querySelector("[data-form-of]")) void import("./form.js").then(({ startForms }) => startForms(root));
   if (root.querySelector("[data-autosave]")) void import("./autosave.js").then(({ startAutosave }) => startAutosave(root));
 }
 

@@ -59,6 +59,12 @@ export class EditorCheck {
     this.#request?.abort();
   }
 
+  /** What somebody else has asked about the text as it is now. @param {Checked} checked */
+  take(checked) {
+    this.stop();
+    this.#show(checked);
+  }
+
   #soon() {
     clearTimeout(this.#timer);
     this.#timer = window.setTimeout(() => void this.#now(), QUIET_MS);
@@ -68,15 +74,14 @@ export class EditorCheck {
     this.stop();
     const { editor } = this;
     const { text } = editor;
-    if (!text.trim()) {
-      this.#show({ dialect: null, problems: [], notes: [] });
-      return;
-    }
+    if (!text.trim()) this.#show({ dialect: null, problems: [], notes: [] });
+    // A form beside the text hears of it even so.
+    if (!text.trim() && editor.textarea.dataset.checkEmpty === undefined) return;
     this.#request = new AbortController();
     const { signal } = this.#request;
     try {
       const checked = await postForm(editor.textarea.dataset.checkUrl ?? "", { ...this.included(), text }, signal);
-      if (!signal.aborted) this.#show(checked);
+      if (!signal.aborted) this.#show(text.trim() ? checked : { ...checked, problems: [] });
     } catch {
       if (!signal.aborted) this.#sayState(gettext("The check did not answer; submitting checks again."));
     }

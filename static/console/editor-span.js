@@ -29,3 +29,18 @@ export function spanAt(doc, line, column) {
   const length = /^(?:"(?:[^"\\]|\\.)*"|[\w.+-]+|\S)/.exec(rest)?.[0].length ?? rest.length;
   return { from, to: from + length };
 }
+
+/**
+ * The one change that makes `after` of `before`: what stands between where both begin and end alike.
+ * @param {string} before
+ * @param {string} after
+ */
+export function changeTo(before, after) {
+  if (before === after) return null;
+  const shorter = Math.min(before.length, after.length);
+  let from = 0;
+  while (from < shorter && before[from] === after[from]) from += 1;
+  let same = 0;
+  while (same < shorter - from && before.at(-1 - same) === after.at(-1 - same)) same += 1;
+  return { from, to: before.length - same, insert: after.slice(from, after.length - same) };
+}

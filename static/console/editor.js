@@ -44,12 +44,14 @@ import { help } from "./editor-help.js";
 import { languages, syntaxCalled, syntaxOf } from "./editor-languages.js";
 import { look, phrases } from "./editor-look.js";
 import { schemaFrom } from "./editor-schema.js";
-import { positionIn } from "./editor-span.js";
+import { changeTo, positionIn } from "./editor-span.js";
 import { typingOver } from "./editor-typing.js";
+import { variables } from "./editor-variables.js";
 import { language as pageLanguage } from "./i18n.js";
 import { submitPrimary } from "./keys.js";
 
 /**
+ * @import { Checked } from "./editor-check.js"
  * @import { Syntax } from "./editor-place.js"
  */
 
@@ -88,15 +90,18 @@ class JobEditor {
     const { line, column } = textarea.dataset;
     if (line) this.goTo(Number(line), Number(column ?? 1));
     else if (textarea.autofocus) this.view.focus();
+    // A text that nobody has written yet is replaced by what is pasted.
+    if (textarea.dataset.whole !== undefined) this.view.dispatch({ selection: { anchor: 0, head: this.view.state.doc.length } });
   }
 
   #extensions() {
     const { textarea } = this;
     const editable = !(textarea.readOnly || textarea.disabled);
+    // A field of a form is small, and its text is no file with lines to speak of.
+    const isFile = textarea.dataset.editorLater === undefined;
     return [
-      editable ? lintGutter() : [],
-      lineNumbers(),
-      foldGutter(),
+      editable && isFile ? lintGutter() : [],
+      isFile ? [lineNumbers(), foldGutter()] : [],
       highlightSpecialChars(),
       drawSelection(),
       search({ top: true }),
@@ -106,6 +111,7 @@ class JobEditor {
       EditorState.phrases.of(phrases),
       this.#language.of([]),
       textarea.dataset.schemaUrl ? help(this) : [],
+      textarea.dataset.variables ? variables(textarea.dataset.variables) : [],
       EditorView.contentAttributes.of({ "aria-label": labelOf(textarea), spellcheck: "false", tabindex: "0" }),
       EditorState.readOnly.of(!editable),
       editable ? this.#editing() : [],
@@ -150,6 +156,17 @@ class JobEditor {
     const changes = { from: 0, to: this.view.state.doc.length, insert: text };
     // One step of its own, however soon it follows what was typed.
     this.view.dispatch({ changes, annotations: isolateHistory.of("full") });
+  }
+
+  /**
+   * Change what differs to `text`, so that the cursor stays where it is, and take what is known of it already.
+   * @param {string} text
+   * @param {Checked} checked
+   */
+  patch(text, checked) {
+    const change = changeTo(this.text, text);
+    if (change) this.view.dispatch({ changes: change, annotations: isolateHistory.of("full") });
+    this.check?.take(checked);
   }
 
   /**
@@ -275,5 +292,15 @@ document.addEventListener("click", (event) => {
 document.addEventListener("editor:set", (event) => {
   const editor = editorOf(event.target);
   if (editor) editor.text = /** @type {CustomEvent} */ (event).detail.text;
+});
+document.addEventListener("editor:patch", (event) => {
+  const { text, checked } = /** @type {CustomEvent} */ (event).detail;
+  editorOf(event.target)?.patch(text, checked);
+});
+document.addEventListener("editor:focus", (event) => {
+  const editor = editorOf(event.target);
+  if (!(event.target instanceof HTMLTextAreaElement) || !editor) return;
+  editor.view.dispatch({ selection: { anchor: Math.min(event.target.selectionStart, editor.view.state.doc.length) } });
+  editor.view.focus();
 });
 document.addEventListener("htmx:beforeCleanupElement", (event) => editorOf(event.target)?.destroy());

@@ -1,0 +1,208 @@
+"""How a value of a JobSpec is written in a form's field, and read from it.
+
+For every measure `read(show(value)) == value`; what people write for it may be looser.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from decimal import ROUND_HALF_UP, Decimal, InvalidOperation
+from enum import Enum
+from typing import Any, Final, Protocol
+
+Params = Mapping[str, str | int]
+
+ON: Final = "on"
+MOST_DIGITS: Final = 9
+GREATEST: Final = Decimal(10) ** 15
+_PAIR: Final = re.compile(r"\s*([^=\s][^=]*?)\s*=(.*)", re.DOTALL)
+
+
+class Wrong(Exception):
+    """What was typed can't be a value; `code` is a sentence of `jobs.messages.forming`."""
+
+    def __init__(self, code: str, **params: str | int) -> None:
+        super().__init__(code)
+        self.code = code
+        self.params: Params = params
+
+
+class Measure(Protocol):
+    """A way of writing values in a field."""
+
+    def show(self, value: Any) -> str:
+        """The value as the field shows it; "" for none."""
+
+    def read(self, text: str) -> Any:
+        """The value that was typed.  Raises Wrong."""
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """Words.  `fits` is what they must look like, `wrong` the code of what is said otherwise.
+
+    `none` stands for an empty field.
+    """
+
+    fits: str = ""
+    wrong: str = "bad_text"
+    longest: int = 0
+    required: bool = False
+    strip: bool = True
+    none: Any = ""
+
+    def show(self, value: Any) -> str:
+        """See `Measure`."""
+        return "" if value is None else str(value)
+
+    def read(self, text: str) -> Any:
+        """See `Measure`."""
+        text = text.strip() if self.strip else text
+        if not text.strip():
+            if self.required:
+                raise Wrong("needed")
+            return text or self.none
+        if self.longest and len(text) > self.longest:
+            raise Wrong("too_long", most=self.longest)
+        if self.fits and not re.fullmatch(self.fits, text):
+            raise Wrong(self.wrong, value=text)
+        return text
+
+
+@dataclass(frozen=True, slots=True)
+class Number:
+    """A number in the form's unit, `scale` of which are one of the JobSpec's: 1000 milli-CPU are a core.
+
+    The bounds are the JobSpec's.  `none` stands for an empty field; without it one is needed.
+    """
+
+    scale: int = 1
+    least: int = 0
+    most: int | None = None
+    none: int | None = None
+    optional: bool = False
+
+    def show(self, value: Any) -> str:
+        """As few digits as it takes to read the value again."""
+        if value is None or (self.optional and value == self.none):
+            return ""
+        shown = Decimal(0)
+        for digits in range(MOST_DIGITS):
+            shown = (Decimal(value) / self.scale).quantize(Decimal(1).scaleb(-digits), ROUND_HALF_UP)
+            if self._whole(shown) == value:
+                break
+        return f"{shown.normalize():f}" if shown else "0"
+
+    def read(self, text: str) -> Any:
+        """See `Measure`."""
+        text = text.strip()
+        if not text:
+            if self.optional:
+                return self.none
+            raise Wrong("needed")
+        try:
+            number = Decimal(text.replace(",", ".") if self.scale > 1 else text)
+        except InvalidOperation:
+            raise Wrong("no_number", value=text) from None
+        if not number.is_finite() or abs(number) > GREATEST:
+            raise Wrong("no_number", value=text)
+        if self.scale == 1 and number != number.to_integral_value():
+            raise Wrong("not_whole", value=text)
+        value = self._whole(number)
+        if value < self.least:
+            raise Wrong("too_small", least=self.show(self.least))
+        if self.most is not None and value > self.most:
+            raise Wrong("too_great", most=self.show(self.most))
+        return value
+
+    def _whole(self, number: Decimal) -> int:
+        return int((number * self.scale).to_integral_value(ROUND_HALF_UP))
+
+
+@dataclass(frozen=True, slots=True)
+class Flag:
+    """Yes or no."""
+
+    def show(self, value: Any) -> str:
+        """See `Measure`."""
+        return ON if value else ""
+
+    def read(self, text: str) -> Any:
+        """See `Measure`."""
+        return bool(text)
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """One of `options` (what is posted → the value)."""
+
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+    def show(self, value: Any) -> str:
+        """See `Measure`."""
+        for posted, meant in self.options.items():
+            if meant == value:
+                return posted
+        return str(value.value if isinstance(value, Enum) else value)
+
+    def read(self, text: str) -> Any:
+        """See `Measure`."""
+        if text not in self.options:
+            raise Wrong("no_option", value=text)
+        return self.options[text]
+
+
+@dataclass(frozen=True, slots=True)
+class Lines:
+    """A list: one element a line; `loosely` commas part them too."""
+
+    loosely: bool = False
+
+    def show(self, value: Any) -> str:
+        """See `Measure`."""
+        return "\n".join(value)
+
+    def read(self, text: str) -> Any:
+        """See `Measure`."""
+        parts = re.split(r"[\n,]" if self.loosely else r"\n", text.replace("\r\n", "\n"))
+        return tuple(part.strip() for part in parts if part.strip())
+
+
+@dataclass(frozen=True, slots=True)
+class Pairs:
+    """Names and values: `name=value`, one a line, parted by commas, or a JSON object."""
+
+    def show(self, value: Any) -> str:
+        """One a line, or JSON where a value would not survive that."""
+        lines = "\n".join(f"{name}={text}" for name, text in value.items())
+        try:
+            survives = list(self.read(lines).items()) == list(value.items())
+        except Wrong:
+            survives = False
+        return lines if survives else json.dumps(value, ensure_ascii=False)
+
+    def read(self, text: str) -> Any:
+        """See `Measure`."""
+        text = text.replace("\r\n", "\n").strip()
+        if text.startswith("{"):
+            return self._object(text)
+        parts = text.split("\n") if "\n" in text or text.count("=") < 2 else text.split(",")
+        found: dict[str, str] = {}
+        for part in filter(str.strip, parts):
+            pair = _PAIR.fullmatch(part)
+            if pair is None:
+                raise Wrong("no_pair", value=part.strip())
+            found[pair[1]] = pair[2].strip()
+        return found
+
+    def _object(self, text: str) -> dict[str, str]:
+        try:
+            value = json.loads(text)
+        except ValueError:
+            raise Wrong("no_json") from None
+        if not isinstance(value, dict):
+            raise Wrong("no_json")
+        return {name: each if isinstance(each, str) else json.dumps(each) for name, each in value.items()}

@@ -1,0 +1,56 @@
+"""The form in step with the job file: a changed field is said in the text, a changed text shown in the form.
+
+Nothing is stored, but for a password that was typed: it goes to the person's secrets, and never comes back.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.http import HttpResponseBase, JsonResponse
+from django.template.loader import render_to_string
+from django.views.decorators.http import require_POST
+
+from jobs import dialects
+from jobs.forming.reading import Applied, read
+from jobs.forms import SubmitForm
+from jobs.views.check import checked
+from jobs.views.drafts import origin
+from jobs.views.forming.form import draw, posted
+from jobs.views.http import SignedIn, signed_in
+
+
+@require_POST
+@signed_in
+def change(request: SignedIn) -> HttpResponseBase:
+    """`text` and the form's fields → `{"text", "pinned", "form"}`, and what `job_check` answers."""
+    return _answer(request, changed=True)
+
+
+@require_POST
+@signed_in
+def read_anew(request: SignedIn) -> HttpResponseBase:
+    """`text` → the same, with the text as it came: the form is made anew from it."""
+    return _answer(request, changed=False)
+
+
+def _answer(request: SignedIn, *, changed: bool) -> HttpResponseBase:
+    text = request.POST.get("text", "").replace("\r\n", "\n")
+    dialect = request.POST.get("dialect") or None
+    if dialect not in (None, *dialects.NAMES):
+        return JsonResponse({"problems": []}, status=400)
+    applied = posted(request.user, request.POST, text, dialect) if changed else Applied(read(text, dialect))
+    now = applied.reading
+    pinned = dialect if dialect == now.dialect else None
+    template = request.POST.get("template", "")
+    answer: dict[str, Any] = checked(request.user, now.text, pinned, origin(request), template)
+    context = {
+        "fields": draw(request.user, applied),
+        "form": SubmitForm(request.user, initial={"place": request.POST.get("place", "")}),
+    }
+    answer |= {
+        "text": now.text,
+        "pinned": pinned or "",
+        "form": render_to_string("jobs/new/form.html", context, request),
+    }
+    return JsonResponse(answer)

@@ -1,0 +1,217 @@
+"""Fields, rows and groups of the form as its templates draw them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+
+from django.utils.translation import gettext as _
+
+from jobs.forming.changes import FieldProblem
+from jobs.forming.fields import FIELDS, MOST_ROWS, ROWS, Field, Kind, Rows, Words
+from jobs.forming.saying import unsayable
+from jobs.forming.values import Values, named, values_of
+from jobs.messages.forming import field_message, off_message
+from jobs.spec import JobSpec, TaskRole
+
+Options = Sequence[tuple[str, Words]]
+
+
+@cache
+def defaults() -> Mapping[str, str]:
+    """What the form of a job says that nobody has said anything of."""
+    return values_of(JobSpec(name="-", roles=(TaskRole(name="-", command="-"),)))
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """One field.  `off` says why it can't be filled in, `hint` something that is worth knowing.
+
+    `offered` is a value that one press takes.
+    """
+
+    field: Field
+    name: str
+    value: str
+    problem: str = ""
+    off: str = ""
+    options: Options = ()
+    hint: str = ""
+    offered: str = ""
+
+    @property
+    def id(self) -> str:
+        """The id of the input."""
+        return f"f-{self.name}"
+
+    @property
+    def described_by(self) -> str:
+        """The ids of what is said about it."""
+        said = (("problem", self.problem), ("off", self.off), ("help", self.field.help), ("hint", self.hint))
+        return " ".join(f"{self.id}_{part}" for part, words in said if words)
+
+    @property
+    def is_set(self) -> bool:
+        """Whether it says something of its own."""
+        return self.field.kind != Kind.SECRET and self.value != defaults().get(named(self.field.key, 0), "")
+
+
+@dataclass(frozen=True, slots=True)
+class ShownRow:
+    """A row; `name` is what a press on its Remove says."""
+
+    name: str
+    cells: tuple[Shown, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ShownRows:
+    """A list of rows, and an empty one to go on with."""
+
+    rows: Rows
+    name: str
+    elements: tuple[ShownRow, ...]
+    blank: ShownRow | None
+    off: str = ""
+
+    @property
+    def is_set(self) -> int:
+        """How many there are."""
+        return len(self.elements)
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Fields that are folded together, with how many of them are set."""
+
+    id: str
+    label: Words
+    fields: tuple[Shown, ...] = ()
+    rows: tuple[ShownRows, ...] = ()
+    template: str = ""
+
+    @property
+    def count(self) -> int:
+        """How many of its fields say something of their own."""
+        return sum(each.is_set for each in self.fields) + sum(each.is_set for each in self.rows)
+
+    @property
+    def wrong(self) -> bool:
+        """Whether one of its fields has a problem, so that it is opened."""
+        cells = (cell for rows in self.rows for row in _all(rows) for cell in row.cells)
+        return any(each.problem for each in (*self.fields, *cells))
+
+
+def _all(rows: ShownRows) -> Iterable[ShownRow]:
+    return (*rows.elements, *([rows.blank] if rows.blank else ()))
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """What is asked of one task role in a section."""
+
+    role: int
+    title: str
+    fields: tuple[Shown, ...] = ()
+    rows: tuple[ShownRows, ...] = ()
+    groups: tuple[Group, ...] = ()
+    removable: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Drawing:
+    """What a section's view-model draws from.
+
+    `secrets` are the names of the person's own; `roles` the names of the job's.
+    """
+
+    dialect: str
+    values: Values
+    problems: Mapping[str, FieldProblem] = field(default_factory=dict)
+    kept: Values = field(default_factory=dict)
+    secrets: Sequence[str] = ()
+    roles: Sequence[str] = ("",)
+
+    def one(
+        self, key: str, role: int = 0, *, options: Options = (), hint: str = "", offered: str = ""
+    ) -> Shown:
+        """The field of that key."""
+        each = FIELDS[key]
+        name = named(key, role)
+        return Shown(
+            each,
+            name,
+            self._value(name),
+            self._problem(name),
+            self._off(each),
+            self._options(each, self._value(name)),
+            hint,
+            offered,
+        )
+
+    def several(self, *keys: str, role: int = 0) -> tuple[Shown, ...]:
+        """The fields of those keys."""
+        return tuple(self.one(key, role) for key in keys)
+
+    def rows(self, key: str, role: int = 0) -> ShownRows:
+        """The rows of that key, and an empty one."""
+        rows, name = ROWS[key], named(key, role)
+        source = self.kept if any(each.startswith(f"{name}-") for each in self.kept) else self.values
+        wrong = self._indexes(source, name)
+        known = self._indexes(self.values, name)
+        last = max(known, default=-1)
+        there = [index for index in wrong if index <= last or self._is_filled(source, rows, name, index)]
+        blank = max(there, default=-1) + 1
+        return ShownRows(
+            rows,
+            name,
+            tuple(self._row(rows, name, index, source) for index in there),
+            self._row(rows, name, blank, {}) if blank < MOST_ROWS else None,
+            self._off(rows),
+        )
+
+    @staticmethod
+    def _indexes(source: Values, name: str) -> list[int]:
+        found = {
+            int(number)
+            for each in source
+            if each.startswith(f"{name}-") and (number := each[len(name) + 1 :].partition("-")[0]).isdecimal()
+        }
+        return sorted(found)[:MOST_ROWS]
+
+    @staticmethod
+    def _is_filled(source: Values, rows: Rows, name: str, index: int) -> bool:
+        return any(
+            source.get(f"{name}-{index}-{cell.key}", "")
+            not in ("", cell.options[0][0] if cell.options else "")
+            for cell in rows.cells
+        )
+
+    def _row(self, rows: Rows, name: str, index: int, source: Values) -> ShownRow:
+        cells = []
+        for cell in rows.cells:
+            full = f"{name}-{index}-{cell.key}"
+            value = source.get(full, "")
+            cells.append(Shown(cell, full, value, self._problem(full), "", self._options(cell, value)))
+        return ShownRow(f"{name}-{index}", tuple(cells))
+
+    def _value(self, name: str) -> str:
+        return self.kept.get(name, self.values.get(name, ""))
+
+    def _problem(self, name: str) -> str:
+        found = self.problems.get(name)
+        return field_message(found.code, found.params, found.because) if found else ""
+
+    def _off(self, each: Field | Rows) -> str:
+        if not self.dialect or each.key not in unsayable(self.dialect):
+            return ""
+        return off_message(self.dialect, each.path.replace("*", "0"))
+
+    def _options(self, each: Field, value: str) -> Options:
+        if each.key not in ("secret", "registry-secret"):
+            return each.options
+        known = [("", _("None")), *((name, name) for name in self.secrets)]
+        if value and value not in self.secrets:
+            known.append((value, _("%(name)s, as the file has it") % {"name": value}))
+        return known
