@@ -24,6 +24,8 @@ from urllib.parse import SplitResult, urlsplit
 
 from django.conf import settings
 
+from jobs.backends.local.carrier.guard import is_public, may_be_inside
+
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
@@ -35,26 +37,6 @@ TRIED: Final = 3
 """So many of a name's addresses are tried."""
 
 PORTS: Final = {"https": 443, "http": 80}
-
-_NEVER: Final = tuple(
-    ipaddress.ip_network(text)
-    for text in (
-        "168.63.129.16/32",  # the metadata service of a large cloud, in public space
-        "192.0.0.0/24",  # protocols' own, and another cloud's metadata
-        "192.88.99.0/24",  # 6to4 relays
-        "::/96",  # IPv4 in IPv6, the old way
-        "64:ff9b::/96",  # NAT64
-        "64:ff9b:1::/48",
-        "2001::/32",  # Teredo
-        "2002::/16",  # 6to4
-        "fec0::/10",  # site-local
-        "5f00::/16",  # segment routing
-    )
-)
-"""What `is_global` lets through and still leads inside, or may."""
-
-_LOCAL: Final = tuple(ipaddress.ip_network(text) for text in ("169.254.0.0/16", "fe80::/10", "0.0.0.0/8"))
-"""Not even a host that an admin allows by name may lie here: metadata services do."""
 
 _LABEL: Final = r"[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?"
 _NAME: Final = re.compile(rf"(?=.{{1,253}}\Z){_LABEL}(?:\.{_LABEL})*")
@@ -203,19 +185,10 @@ def _network(entry: str) -> Network | None:
 
 
 def _require(address: Address, *, inside: bool) -> None:
-    if inside and not any(address in network for network in _LOCAL):
+    if inside and may_be_inside(address):
         return
     if not is_public(address):
         raise Refused("address", str(address))
-
-
-def is_public(address: Address) -> bool:
-    """Whether the address is of the internet at large: not of this machine, this network or a tunnel."""
-    if isinstance(address, ipaddress.IPv6Address) and (address.ipv4_mapped or address.scope_id):
-        return False
-    if any(address in network for network in _NEVER):
-        return False
-    return address.is_global and not address.is_multicast and not address.is_reserved
 
 
 def _resolve(target: Target, deadline: float) -> Sequence[Address]:

@@ -6,9 +6,18 @@ engine, and marks it so; an admin may take that back in the cluster's settings.
 
 from __future__ import annotations
 
+from typing import Final
+
 from django.db import transaction
 
 from quotas.models import Cluster, Membership, Quota, Role, User, Workspace
+
+FIRST_CLUSTER: Final = {
+    "allow_plain": True,
+    "code_from": ["https://*", "ssh://*"],
+    "data_from": ["https://*", "s3://*", "oss://*", "bos://*"],
+}
+"""The settings of the first cluster: hosts of the internet at large may be fetched from, none inside."""
 
 
 @transaction.atomic
@@ -18,7 +27,7 @@ def ensure_defaults(admin: User) -> None:
         return
     workspace = Workspace.objects.create(slug="default", name="Default")
     cluster = Cluster.objects.create(
-        slug="local", name="This machine", backend="local", config={"allow_plain": True}
+        slug="local", name="This machine", backend="local", config=dict(FIRST_CLUSTER)
     )
     Quota.objects.create(workspace=workspace, cluster=cluster, slug="default", name="Default")
     Membership.objects.create(workspace=workspace, user=admin, role=Role.ADMIN)

@@ -17,7 +17,7 @@ from django.utils.crypto import get_random_string
 from jobs import dialects
 from jobs.assets.addresses import FILES
 from jobs.dialects.base import Note, Parsed, Problem
-from jobs.dialects.placeholders import placeholder
+from jobs.dialects.placeholders import KEPT, placeholder
 from jobs.dialects.places import Places
 from jobs.models import (
     ASSETS,
@@ -298,7 +298,7 @@ class _Work:
         if not asset.ciphertext:
             self._use(asset, version)
             return ""
-        secret = f"asset.{get_random_string(32)}"
+        secret = f"{KEPT}{get_random_string(32)}"
         self._use(asset, version, secret)
         return secret
 

@@ -107,7 +107,8 @@ class Submission:
     field.  `workspace` is its workspace's slug.  `secrets` maps SecretRef names to values; they reach the
     job by a 0600 file, never by argv.  `endpoint_token` reaches it the same way, as
     JOB_CONSOLE_ENDPOINT_TOKEN: a notebook asks for it, and the console's link carries it.  `uploads` are
-    the trees that the job's places name (`jobs.trees.places`), by their ids.
+    the trees that the job's places name (`jobs.trees.places`), by their ids.  A `trial`
+    only finds out whether the job's data can be had: it is looked at, and not brought.
     """
 
     key: str
@@ -120,6 +121,7 @@ class Submission:
     secrets: Mapping[str, str] = field(default_factory=dict, repr=False)
     endpoint_token: str = field(default="", repr=False)
     uploads: Mapping[str, Supplied] = field(default_factory=dict, repr=False)
+    trial: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,9 @@ from typing import Final
 
 MARK: Final = "$SECRET:"
 
+KEPT: Final = "asset."
+"""So begin the names of passwords that belong to an asset, and not to the person who submits."""
+
 _REFERENCE: Final = re.compile(r"\$SECRET:(?P<name>[A-Za-z0-9_.\-]{1,200})")
 _SECRETIVE: Final = re.compile(
     r"(?:^|_)(?:TOKEN|PASSWORD|PASSWD|PASSPHRASE|PWD|SECRET|SECRET_KEY|API_?KEY|ACCESS_KEY|ACCESS_?KEY_SECRET"

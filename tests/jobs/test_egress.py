@@ -18,6 +18,7 @@ import pytest
 from pytest_django import Settings
 
 from jobs import egress
+from jobs.backends.local.carrier import guard
 from tests.jobs.receivers import Came, Receiver, authority, receiving
 
 
@@ -364,7 +365,7 @@ def test_through_the_admins_proxy_the_address_that_was_looked_at_is_asked_for(
 
 @pytest.mark.parametrize("address", ["8.8.8.8", "1.1.1.1", "2606:4700::1111"])
 def test_public_addresses_are_public(address: str) -> None:
-    assert egress.is_public(ipaddress.ip_address(address))
+    assert guard.is_public(ipaddress.ip_address(address))
 
 
 def test_what_came_is_remembered_whole(receiver: Receiver, settings: Settings) -> None:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from jobs.asked import Ask, asked
 from jobs.backends.base import Gpu, NotSent, Refused, Submission
-from jobs.backends.local import authfile, coding, confided, gpus, isolation, processes, stage
+from jobs.backends.local import authfile, carrying, coding, confided, gpus, isolation, processes, stage
 from jobs.backends.local.config import LocalConfig
 from jobs.backends.local.environment import IMPLICIT_PORTS
 from jobs.backends.local.folders import Asker
@@ -18,7 +18,7 @@ from jobs.backends.local.machine import Total
 from jobs.backends.local.places import Ground, Layer
 from jobs.backends.local.plan import Counts, House, Plan, Role, Slot, Warned
 from jobs.backends.local.ports import NoneFree, Picker
-from jobs.backends.local.provisions import Packages
+from jobs.backends.local.provisions import Data, Packages
 from jobs.spec import Framework, JobSpec, Port, TaskRole
 from jobs.states import Params, Reason, ReasonCode
 
@@ -100,6 +100,9 @@ def planned(
         bounds=tuple(laid.bounds),
         codes=tuple(laid.codes),
         packages=_packages(spec, config),
+        datas=_datas(submission, laid),
+        tools=carrying.tools() if laid.datas or any(code.shut for code in laid.codes) else None,
+        cache=_cache(submission, config, laid),
     )
 
 
@@ -217,7 +220,20 @@ def _packages(spec: JobSpec, config: LocalConfig) -> Packages | None:
     asked = spec.requirements
     if not (asked.packages or asked.directory):
         return None
-    return Packages(asked.packages, asked.directory, config.prepare_s)
+    return Packages(asked.packages, asked.directory, config.prepare_s, config.cache_mib << 20)
+
+
+def _datas(submission: Submission, laid: Layer) -> tuple[Data, ...]:
+    """What is fetched; a trial has it looked at, and no more."""
+    if not submission.trial:
+        return tuple(laid.datas)
+    return tuple(replace(data, look=True, back=False) for data in laid.datas)
+
+
+def _cache(submission: Submission, config: LocalConfig, laid: Layer) -> str:
+    asked = submission.spec.requirements
+    wanted = laid.datas or asked.packages or asked.directory
+    return config.cache_of(submission.person.number) if wanted else ""
 
 
 def _house(config: LocalConfig, means: Means) -> House:

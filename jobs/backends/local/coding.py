@@ -13,6 +13,7 @@ from jobs import trees
 from jobs.backends.local import targets
 from jobs.backends.local.places import Layer, local_path, refused
 from jobs.backends.local.provisions import Code
+from jobs.dialects import placeholders
 from jobs.spec import CodeSource
 
 SCHEMES: Final = ("https", "ssh", "http", "git")
@@ -80,8 +81,9 @@ def lay_in(source: CodeSource, rules: Rules, layer: Layer) -> None:
     folder = local_path(source.uri)
     if folder is None:
         uri = without_login(source.uri)
-        _check_address(uri, rules)
-        code = replace(code, uri=uri)
+        inside = _check_address(uri, rules)
+        kept = any(name.startswith(placeholders.KEPT) for name in placeholders.referenced(source.uri))
+        code = replace(code, uri=uri, inside=inside, alone=kept, shut=True)
     else:
         code = replace(code, folder=layer.grant(folder).path)
         layer.check_there(code.folder)
@@ -112,6 +114,12 @@ def login_of(uri: str) -> str:
     return parts.netloc.rpartition("@")[0] if parts and parts.scheme != "ssh" else ""
 
 
+def key_of(uri: str) -> str:
+    """The private key that stands in the place of an ssh address's password; '' when there is none."""
+    parts = _split(uri)
+    return parts.netloc.rpartition("@")[0].partition(":")[2] if parts and parts.scheme == "ssh" else ""
+
+
 def _split(uri: str) -> SplitResult | None:
     short = _SHORT_SSH.fullmatch(uri)
     if short:
@@ -124,14 +132,16 @@ def _split(uri: str) -> SplitResult | None:
     return parts if parts.scheme and parts.netloc else None
 
 
-def _check_address(uri: str, rules: Rules) -> None:
-    """An address that means the same to us and to git, and that the settings name."""
+def _check_address(uri: str, rules: Rules) -> bool:
+    """An address that means the same to us and to git, and that the settings name; whether by its host."""
     parts = _split(uri)
     plain = parts and _HOST.fullmatch(parts.hostname or "") and _SAFE.fullmatch(parts.path)
     if parts is None or not plain or parts.query or parts.fragment or ".." in parts.path.split("/"):
         raise refused("code_address", place=uri)
-    if parts.scheme not in SCHEMES or not any(_covers(named, parts) for named in rules.from_):
+    covering = [named for named in rules.from_ if _covers(named, parts)]
+    if parts.scheme not in SCHEMES or not covering:
         raise refused("code_not_allowed", place=uri, setting="code_from")
+    return any(known.hostname != "*" for known in map(_split, covering) if known)
 
 
 def _covers(named: str, parts: SplitResult) -> bool:

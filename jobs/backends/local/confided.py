@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from jobs.backends.base import Submission
-from jobs.backends.local import coding
+from jobs.backends.local import coding, remotes
 from jobs.backends.local.config import LocalConfig
 from jobs.backends.local.environment import LOCATION_VARIABLES
 from jobs.backends.local.places import Layer
@@ -36,7 +36,7 @@ def secrets_of(submission: Submission, config: LocalConfig, laid: Layer) -> dict
     env = {
         LOCATION_VARIABLES[mount.purpose]: placeholders.fill(mount.uri, values)
         for mount in spec.mounts
-        if placeholders.referenced(mount.uri)
+        if placeholders.referenced(mount.uri) and not mount.path
     }
     env |= {name: values[ref.name] for name, ref in spec.secret_env.items()}
     if submission.endpoint_token:
@@ -44,6 +44,10 @@ def secrets_of(submission: Submission, config: LocalConfig, laid: Layer) -> dict
     found: dict[str, Any] = {"env": env}
     if code := coding.login_of(_code_uri(spec, config)):
         found["code"] = placeholders.fill(code, values)
+    if key := coding.key_of(_code_uri(spec, config)):
+        found["code_key"] = placeholders.fill(key, values)
+    if laid.datas:
+        found["data"] = [_login(uri, spec, values) for uri in laid.data_uris]
     if laid.login:
         found["registry"] = laid.login
     login = spec.registry_auth
@@ -51,6 +55,16 @@ def secrets_of(submission: Submission, config: LocalConfig, laid: Layer) -> dict
         password = values[login.password.name]
         found["registry"] = {"registry": login.registry, "username": login.username, "password": password}
     return found
+
+
+def _login(uri: str, spec: JobSpec, values: Mapping[str, str]) -> dict[str, str]:
+    """Who fetches data: as the address says, or else as the job's own variables do."""
+    user, password = remotes.login_of(uri)
+    if not password:
+        env = {**spec.env, **{name: values[ref.name] for name, ref in spec.secret_env.items()}}
+        names = remotes.KEYS.get(uri.partition(":")[0])
+        user, password = (env.get(name, "") for name in names) if names else ("", "")
+    return {"user": user, "password": placeholders.fill(password, values)}
 
 
 def _code_uri(spec: JobSpec, config: LocalConfig) -> str:

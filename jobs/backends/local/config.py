@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from jobs.backends.local import machine
+from jobs.backends.local import machine, remotes
 from jobs.backends.local.coding import Registered, Rules
 from jobs.backends.local.folders import Folders, Named
 from jobs.backends.local.isolation import Isolation
@@ -35,6 +35,8 @@ class LocalConfig:
     and `file_system` is the folder that stands for OpenPAI's default file system.  `code_from` are the
     addresses from which code may be fetched, `code_sources` the ids by which job files call code,
     `code_mib` its largest size, `prepare_s` the longest time that a step before the command may take.
+    `data_from` are the addresses from which data may be fetched, at most `data_mib` at a place, and
+    `data_inside` the hosts in this network that may be spoken to for it; `cache_mib` are kept for a person.
 
     `isolation` None takes the best that works; `limits` is `auto` or `watchdog`; `engine` is `auto`,
     `podman`, `docker` or `none`, and `engine_options` go before its subcommands.
@@ -64,6 +66,10 @@ class LocalConfig:
     code_from: tuple[str, ...] = ()
     code_sources: Mapping[str, Registered] = field(default_factory=dict)
     code_mib: int = 2048
+    data_from: tuple[str, ...] = ()
+    data_inside: tuple[str, ...] = ()
+    data_mib: int = 51_200
+    cache_mib: int = 20_480
     prepare_s: int = 1800
     python: str = sys.executable
 
@@ -84,9 +90,10 @@ class LocalConfig:
         values["datasets"] = {name: Dataset.from_settings(said) for name, said in datasets.items()}
         sources: Mapping[str, Any] = values.get("code_sources", {})
         values["code_sources"] = {name: Registered(**said) for name, said in sources.items()}
-        if isinstance(values.get("code_from"), str):
-            raise TypeError("code_from is a list of addresses")
-        values["code_from"] = tuple(values.get("code_from", ()))
+        for name in ("code_from", "data_from", "data_inside"):
+            if isinstance(values.get(name), str):
+                raise TypeError(f"{name} is a list of addresses")
+            values[name] = tuple(values.get(name, ()))
         if values.get("file_system"):
             values["file_system"] = os.path.realpath(values["file_system"])
         if values.get("isolation"):
@@ -101,7 +108,13 @@ class LocalConfig:
         """What is said about places outside the job."""
         folders = Folders(self.folders, (str(self.hide),))
         code_bytes = self.code_mib << 20
-        return Known(folders, self.datasets, self.file_system, self.prepare_s, self.root, code_bytes)
+        inside = (*self.data_inside, *remotes.named_hosts(self.data_from))
+        data = remotes.Rules(self.data_from, inside, self.data_mib << 20, self.cache_mib << 20)
+        return Known(folders, self.datasets, self.file_system, self.prepare_s, self.root, code_bytes, data)
+
+    def cache_of(self, number: int) -> str:
+        """The folder for what the person's jobs have fetched; '' where nothing is kept."""
+        return str(self.root.parent / "cache" / str(number)) if self.cache_mib else ""
 
     def code(self) -> Rules:
         """What is said about code that is fetched."""

@@ -7,9 +7,11 @@ import resource
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import Final
 
 from jobs.backends.local import (
+    carrying,
     cgroups,
     command,
     copying,
@@ -30,7 +32,7 @@ from jobs.backends.local.housing import limits, own_folders
 from jobs.backends.local.isolation import Isolation
 from jobs.backends.local.keeper import Keeper
 from jobs.backends.local.outcome import Cause, Exit
-from jobs.backends.local.provisions import Bound, Code, Kind
+from jobs.backends.local.provisions import Bound, Code, Data, Kind
 from jobs.backends.local.steps import Step, Steps
 from jobs.backends.local.trees import Tree
 from jobs.faults import fault
@@ -63,7 +65,44 @@ class Container:
         laying.close(laying.opened(self._errand))
         steps = Steps(self._errand, self._output, keeper, self.group)
         trouble = copying.copy_all(self._errand, steps) or self._fetch(steps)
+        trouble = trouble or carrying.bring(self._errand, self._site(), steps)
         return trouble or self._pull(steps) or self._install(steps)
+
+    def take_back(self, keeper: Keeper) -> Exit | None:
+        """On this machine, in a view like a plain process's: the container is gone."""
+        steps = Steps(self._errand, self._output, keeper, self.group)
+        return carrying.take_back(self._errand, self._site(), steps)
+
+    def _site(self) -> carrying.Site:
+        """Where data is brought from: this machine, into the folders that the container will have."""
+        errand, mode = self._errand, Isolation(self._errand.plan.house.isolation)
+        tmp = str(errand.file("tmp"))
+
+        def seen(data: Data) -> str:
+            return str(laying.own_folder(errand, data.bound))
+
+        if mode is Isolation.NONE:
+            return carrying.Site(tmp, tmp, False, seen, seen, self._enter_group)
+
+        def take() -> None:
+            folders = [
+                view.Laid(
+                    errand.plan.bounds[data.bound].path,
+                    os.open(seen(data), os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW),
+                )
+                for data in errand.plan.datas
+                if errand.plan.bounds[data.bound].kind is not Kind.INNER
+            ]
+            laid = (*folders, *carrying.laid(errand), *carrying.laid_cache(errand))
+            view.take(housing.view_of(errand, mode, laid))
+
+        def wrap(program: command.Command) -> command.Command:
+            return replace(program, argv=(), owner=None, instead=lambda: lodge.run(mode, take, program))
+
+        def folder(data: Data) -> str:
+            return errand.plan.bounds[data.bound].path
+
+        return carrying.Site(view.TMP, tmp, True, folder, seen, self._enter_group, wrap)
 
     def _pull(self, steps: Steps) -> Exit | None:
         """Fetch the image unless it is here; what the engine says meanwhile is in the replica's log."""
@@ -95,19 +134,27 @@ class Container:
         if packages is None:
             return None
         self._current = setup_name(self._errand.plan, self._errand.place)
-        arguments = tuple(pip.arguments(packages, view.WORK))
-        program = self._run(self._current, arguments, pip.configuration())
+        cache = carrying.environments(self._errand, viewed=True)
+        arguments = tuple(pip.arguments(packages, view.WORK, cache))
+        folders = {carrying.CACHE: carrying.cache(self._errand)} if cache else {}
+        program = self._run(self._current, arguments, pip.configuration(), folders)
         trouble = steps.run(Step.of_packages(packages, program, self.enter))
         self._engine.remove(self._current)
         self._current = self._name
         fault("wrapper.installed")
         return trouble
 
-    def _run(self, name: str, arguments: tuple[str, ...], more: Mapping[str, str]) -> command.Command:
-        """A container of the job; with `arguments` for a shell instead of its command."""
+    def _run(
+        self,
+        name: str,
+        arguments: tuple[str, ...],
+        more: Mapping[str, str],
+        besides: Mapping[str, str] = MappingProxyType({}),
+    ) -> command.Command:
+        """A container of the job; with `arguments` for a shell, not its command, and folders `besides`."""
         errand, role = self._errand, self._errand.place.role
         room = errand.room()
-        folders = {view.WORK: str(errand.file("work")), **self._mounts()}
+        folders = {view.WORK: str(errand.file("work")), **self._mounts(), **besides}
         if room.peers:
             folders[f"{room.peers}:ro"] = str(errand.path / layout.PEERS)
         env = {**more, **errand.environment(room)}
@@ -192,18 +239,25 @@ def _fetch_one(
         return str(laying.own_folder(errand, code.bound))
 
     if mode is Isolation.NONE:
-        site = fetching.Site(tmp, str(errand.path), path, seen, seen, enter)
+        site = fetching.Site(
+            *(tmp, str(errand.path), path, seen, seen, enter),
+            guard=lambda code: carrying.guard(errand, code, viewed=False),
+        )
         return fetching.fetch(errand, index, code.uri or code.folder, site, steps)
 
     def take() -> None:
         folder = os.open(seen(code), os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW)
-        laid = (view.Laid(bound.path, folder), *fetching.sources(errand))
+        tools = carrying.laid(errand, with_site=False)
+        laid = (view.Laid(bound.path, folder), *fetching.sources(errand), *tools)
         view.take(housing.view_of(errand, mode, laid))
 
     def wrap(program: command.Command) -> command.Command:
         return replace(program, argv=(), owner=None, instead=lambda: lodge.run(mode, take, program))
 
-    site = fetching.Site(view.TMP, view.HOUSE, path, lambda _: bound.path, seen, enter, wrap)
+    site = fetching.Site(
+        *(view.TMP, view.HOUSE, path, lambda _: bound.path, seen, enter, wrap),
+        guard=lambda code: carrying.guard(errand, code, viewed=True),
+    )
     return fetching.fetch(errand, index, code.uri or fetching.source_place(index), site, steps)
 
 

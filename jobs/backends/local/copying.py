@@ -32,6 +32,12 @@ def copy_all(errand: Errand, steps: Steps) -> Exit | None:
     return None
 
 
+def close(errand: Errand, folder: str, steps: Steps) -> Exit | None:
+    """Let nothing in the folder be written to, as far as its owner keeps to that."""
+    env = {"LC_ALL": "C.UTF-8", **errand.marked()}
+    return steps.run(Step(Cause.CODE, Command([*_CLOSE, folder], env, "/", errand.owner), folder))
+
+
 def _copy(errand: Errand, code: Code, steps: Steps) -> Exit | None:
     bound = errand.plan.bounds[code.bound]
     try:
@@ -69,8 +75,7 @@ def _closed(errand: Errand, code: Code, steps: Steps) -> Exit | None:
     if not (bound.read_only and bound.kind is Kind.INNER):
         return None
     folder = str(laying.own_folder(errand, code.bound))
-    command = Command([*_CLOSE, folder], {"LC_ALL": "C.UTF-8", **errand.marked()}, "/", errand.owner)
-    return steps.run(Step(Cause.CODE, command, code.name))
+    return close(errand, folder, steps)
 
 
 def _check_size(source: int, code: Code, owner: Owner) -> None:

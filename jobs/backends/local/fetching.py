@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -26,7 +26,7 @@ _KEY: Final = ".git-key"
 class Site:
     """Where git runs: `tmp` and `house` are the replica's temporary folder and the console's files as git
     finds them, `path` is the PATH, `folder` is where it puts code and `seen` where this process finds that,
-    `wrap` makes of a command one that runs there.
+    `wrap` makes of a command one that runs there; `guard` goes before git where it speaks with others.
     """
 
     tmp: str
@@ -36,6 +36,7 @@ class Site:
     seen: Callable[[Code], str]
     inside: Callable[[], None]
     wrap: Callable[[Command], Command] = lambda command: command
+    guard: Callable[[Code], Sequence[str]] = lambda _: ()
 
 
 def source_place(index: int) -> str:
@@ -66,10 +67,12 @@ def fetch(errand: Errand, index: int, source: str, site: Site, steps: Steps) -> 
     patience = Patience(code.patience_s, site.seen(code), code.most_bytes)
     with _key(errand) as key:
         env = _environment(errand, code, site, key)
+        guard = site.guard(code) if code.shut and not _by_proxy(env) else ()
         trouble = None
         for commands in git.commands(code, source, folder):
             for argv in commands:
-                command = site.wrap(Command(argv, env, "/", errand.owner))
+                before = guard if "fetch" in argv else ()
+                command = site.wrap(Command([*before, *argv], env, "/", errand.owner))
                 trouble = steps.run(Step(Cause.CODE, command, code.name, site.inside, patience))
                 if trouble is not None:
                     break
@@ -79,17 +82,23 @@ def fetch(errand: Errand, index: int, source: str, site: Site, steps: Steps) -> 
 
 
 def _environment(errand: Errand, code: Code, site: Site, key: str) -> dict[str, str]:
-    said = {**errand.plan.env, **errand.place.role.env}
+    said = {} if code.alone else {**errand.plan.env, **errand.place.role.env}
     login = str(errand.secrets.get("code") or "")
     found = git.environment(code.uri, said, f"{site.house}/{git.CONFIG}", login, key and f"{site.tmp}/{key}")
     own = {"HOME": site.tmp, "TMPDIR": site.tmp, "PATH": site.path, "LANG": "C.UTF-8", **errand.marked()}
     return {**found, **own}
 
 
+def _by_proxy(env: Mapping[str, str]) -> bool:
+    """Whether a proxy that the job names looks for the host, and not this machine."""
+    return any("proxy" in name.lower() and not name.lower().startswith("no_") for name in env)
+
+
 @contextlib.contextmanager
 def _key(errand: Errand) -> Iterator[str]:
     """The name of the file with the job's key, in the replica's temporary folder, meanwhile; '' without."""
-    text = str(errand.secrets.get("env", {}).get(git.KEY_SECRET) or "")
+    own = errand.secrets.get("env", {}).get(git.KEY_SECRET)
+    text = str(errand.secrets.get("code_key") or own or "")
     if not text:
         yield ""
         return

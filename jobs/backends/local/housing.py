@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Protocol
 
 from jobs.backends.local import (
+    carrying,
     cgroups,
     clearing,
     command,
@@ -27,7 +29,7 @@ from jobs.backends.local.errand import Errand, group_name
 from jobs.backends.local.isolation import Isolation
 from jobs.backends.local.keeper import Keeper
 from jobs.backends.local.outcome import Exit
-from jobs.backends.local.provisions import Code
+from jobs.backends.local.provisions import Code, Data
 from jobs.backends.local.steps import Step, Steps
 from jobs.backends.local.trees import Tree
 from jobs.faults import fault, keep_reach
@@ -51,6 +53,9 @@ class Housing(Protocol):
 
     def out_of_memory(self) -> bool:
         """What only the housing knows of the end."""
+
+    def take_back(self, keeper: Keeper) -> Exit | None:
+        """Once nothing of it runs: what is new in its places goes to where they are."""
 
     def clean(self, *, failed: bool) -> None:
         """After the end."""
@@ -91,10 +96,14 @@ class Plain:
             laying.close(mounts)
         else:
             keep_reach()
-            view.take(view_of(errand, self._mode, (*mounts, *fetching.sources(errand))))
+            tools = (*carrying.laid(errand), *carrying.laid_cache(errand))
+            view.take(view_of(errand, self._mode, (*mounts, *fetching.sources(errand), *tools)))
             kernel.hide_from_peers()
         steps.watched = self.group is None
-        return trouble or self._fetch(steps) or self._install(steps)
+        trouble = trouble or self._fetch(steps) or self._bring(steps) or self._install(steps)
+        if trouble is None and self._mode is not Isolation.NONE:
+            carrying.put_away(errand)
+        return trouble
 
     def _fetch(self, steps: Steps) -> Exit | None:
         """Everything that git fetches, as the job's user, where the command will run."""
@@ -105,7 +114,10 @@ class Plain:
         def folder(code: Code) -> str:
             return room.inside(errand.plan.bounds[code.bound].path)
 
-        site = fetching.Site(room.tmp, house, errand.plan.house.path, folder, folder, self.enter)
+        site = fetching.Site(
+            *(room.tmp, house, errand.plan.house.path, folder, folder, self.enter),
+            guard=lambda code: carrying.guard(errand, code, viewed=alone),
+        )
         for index, code in enumerate(errand.plan.codes):
             if code.git:
                 source = code.uri or (fetching.source_place(index) if alone else code.folder)
@@ -115,6 +127,31 @@ class Plain:
                     return trouble
         return None
 
+    def _bring(self, steps: Steps) -> Exit | None:
+        """The data that is fetched; what is only to be read is closed afterwards."""
+        trouble = carrying.bring(self._errand, self._site(), steps)
+        if trouble is None and self._mode is not Isolation.NONE:
+            for bound in laying.filled_and_shut(self._errand.plan):
+                kernel.make_read_only(bound.path)
+        elif trouble is None:
+            for bound in laying.filled_and_shut(self._errand.plan):
+                trouble = trouble or copying.close(self._errand, self._room.inside(bound.path), steps)
+        return trouble
+
+    def _site(self) -> carrying.Site:
+        def folder(data: Data) -> str:
+            return self._room.inside(self._errand.plan.bounds[data.bound].path)
+
+        tmp, viewed = self._room.tmp, self._mode is not Isolation.NONE
+        return carrying.Site(tmp, tmp, viewed, folder, folder, self.enter)
+
+    def take_back(self, keeper: Keeper) -> Exit | None:
+        """By the job's user, in the view that the command had."""
+        self.tree.signal(signal.SIGKILL)
+        steps = Steps(self._errand, self._output, keeper, self.group)
+        steps.watched = self.group is None
+        return carrying.take_back(self._errand, self._site(), steps)
+
     def _install(self, steps: Steps) -> Exit | None:
         """The Python packages that the job asks for, with the environment that its command will have."""
         packages, room = self._errand.plan.packages, self._room
@@ -122,7 +159,8 @@ class Plain:
             return None
         packages = replace(packages, directory=room.inside(packages.directory))
         env = {**pip.configuration(), **self._errand.environment(room)}
-        argv = [command.own_shell(), "-c", *pip.arguments(packages, room.work)]
+        cache = carrying.environments(self._errand, viewed=self._mode is not Isolation.NONE)
+        argv = [command.own_shell(), "-c", *pip.arguments(packages, room.work, cache)]
         program = command.Command(argv, env, room.work, self._owner)
         trouble = steps.run(Step.of_packages(packages, program, self.enter))
         fault("wrapper.installed")

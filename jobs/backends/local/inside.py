@@ -59,7 +59,7 @@ def find(path: Path, role: str, index: int) -> Replica:
         if plan is None or place is None:
             raise Shut("not_running")
         started = folder.read(f"replicas/{place.name}/{layout.STARTED}")
-        ended = folder.exists(f"replicas/{place.name}/{layout.EXIT}")
+        ended = any(folder.exists(f"replicas/{place.name}/{name}") for name in (layout.OVER, layout.EXIT))
         if started is None or ended or layout.NEVER in started:
             raise Shut("not_running")
         secrets = folder.read(layout.SECRETS) or {}

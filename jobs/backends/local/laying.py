@@ -11,6 +11,7 @@ from jobs.backends.local.errand import Errand
 from jobs.backends.local.files import Folder
 from jobs.backends.local.isolation import Isolation
 from jobs.backends.local.opening import make_inner, open_bound
+from jobs.backends.local.plan import Plan
 from jobs.backends.local.provisions import Bound, Kind
 from jobs.backends.local.view import CannotLay, Laid
 
@@ -35,6 +36,12 @@ def close(mounts: Iterable[Laid]) -> None:
             os.close(laid.source)
 
 
+def filled_and_shut(plan: Plan) -> list[Bound]:
+    """The places that are only to be read, and into which data is brought before."""
+    bounds = (plan.bounds[data.bound] for data in plan.datas)
+    return [bound for bound in bounds if bound.read_only]
+
+
 def own_folder(errand: Errand, index: int) -> Path:
     """The replica's own folder behind a place that is empty at first, as this machine has it."""
     bound = errand.plan.bounds[index]
@@ -50,7 +57,8 @@ def _laid(errand: Errand, bound: Bound, index: int) -> Laid:
         source = _open(errand, bound, index)
     except OSError as error:
         raise CannotLay(f"{bound.source or bound.path}: {error.strerror}") from error
-    return Laid(bound.path, source, bound.read_only, anywhere=bound.at_its_own_place)
+    shut = bound.read_only and bound not in filled_and_shut(errand.plan)
+    return Laid(bound.path, source, shut, anywhere=bound.at_its_own_place)
 
 
 def _make_inner(errand: Errand, bound: Bound) -> None:

@@ -21,6 +21,7 @@
                                 for the container engine, until the end
     replicas/<name>/sessions/<pid>
                                 who leads a session beside it, where only this file tells
+    replicas/<name>/over        its command has ended, and nobody enters it any more
     replicas/<name>/exit.json   how it ended
     logs/<name>.output, .index  what it wrote; (time, size) now and then
     work/<name>/, tmp/<name>/   all that the job itself can write to, besides
@@ -43,6 +44,9 @@ FORMAT_WITH_PROVISIONS: Final = 2
 FORMAT_WITH_TREES: Final = 3
 """Of a plan with uploaded code in it, likewise."""
 
+FORMAT_WITH_DATA: Final = 4
+"""Of a plan that has data fetched, or a cache: likewise."""
+
 PLAN: Final = "plan.json"
 TREES: Final = "trees"
 SECRETS: Final = "secrets.json"
@@ -60,6 +64,7 @@ GROUP: Final = "group"
 PEERS: Final = "peers.env"
 WRAPPER: Final = "wrapper.json"
 STARTED: Final = "started"
+OVER: Final = "over"
 EXIT: Final = "exit.json"
 STEP: Final = "step.json"
 TURN: Final = "turn"

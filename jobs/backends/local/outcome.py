@@ -23,6 +23,7 @@ class Cause(StrEnum):
     COMMAND: the command ended, by itself or by a signal that we did not send.
     TOLD: it ended after we had told it to.  NOT_STARTED: the job was over before it began.
     MEMORY: it used more than it was given.  START, IMAGE, MOUNT, CODE, PACKAGES: it could not be started.
+    DATA: likewise, or what it wrote could not be taken away.
     LOST: its wrapper was killed.  RESTART: the machine was started anew.
     """
 
@@ -34,6 +35,7 @@ class Cause(StrEnum):
     IMAGE = "image"
     MOUNT = "mount"
     CODE = "code"
+    DATA = "data"
     PACKAGES = "packages"
     LOST = "lost"
     RESTART = "restart"
@@ -91,6 +93,7 @@ def judge(exit_: Exit, memory_mib: int) -> tuple[TaskState, Reason]:
         Cause.START: Reason(ReasonCode.START_FAILED, {"error": exit_.detail, "exit_code": code}),
         Cause.IMAGE: Reason(ReasonCode.IMAGE_FAILED, {"error": exit_.detail, "exit_code": code}),
         Cause.MOUNT: Reason(ReasonCode.MOUNT_FAILED, {"error": exit_.detail}),
+        Cause.DATA: Reason(ReasonCode.MOUNT_FAILED, {"error": exit_.detail}),
         Cause.CODE: Reason(ReasonCode.CODE_FAILED, {"error": exit_.detail, "exit_code": code}),
         Cause.PACKAGES: Reason(ReasonCode.REQUIREMENTS_FAILED, {"error": exit_.detail, "exit_code": code}),
         Cause.LOST: Reason(ReasonCode.WRAPPER_LOST, {"exit_code": code}),

@@ -17,21 +17,82 @@ SCRIPT: Final = 'if command -v python3 >/dev/null 2>&1; then exec python3 "$@"; 
 """For a POSIX shell, which knows the PATH; what follows are its arguments and never part of it."""
 
 _INSTALL: Final = """\
-import runpy, site, sys
-target, options = sys.argv[1], sys.argv[2:]
+import hashlib, os, runpy, shutil, site, sys, sysconfig
+target, cache, most, options = sys.argv[1], sys.argv[2], int(sys.argv[3]), sys.argv[4:]
 where = ["--user"] if site.ENABLE_USER_SITE else ["--target", target]
+base = os.path.dirname(target)
+
+def key():
+    said = [sys.version, sysconfig.get_platform(), where[0]]
+    said += sorted(f"{name}={value}" for name, value in os.environ.items() if name.startswith("PIP_"))
+    names = options[options.index("--") + 1:] if "--" in options else []
+    if options[:1] == ["-r"]:
+        with open(options[1], encoding="utf-8") as file:
+            lines = [line.partition(" #")[0].strip() for line in file]
+        names = names + [line for line in lines if line and not line.startswith("#")]
+    if any(name.startswith(("-", ".", "/")) or ":/" in name for name in names):
+        return ""
+    return hashlib.sha256("\\n".join(said + sorted(names)).encode()).hexdigest()
+
+def size(path):
+    return sum(os.lstat(os.path.join(at, name)).st_size for at, _, names in os.walk(path) for name in names)
+
+def tidy(keep):
+    found = sorted((os.lstat(os.path.join(cache, name)).st_mtime, name) for name in os.listdir(cache))
+    sizes = {name: size(os.path.join(cache, name)) for _, name in found}
+    for _, name in found:
+        if sum(sizes.values()) > most and name != keep:
+            shutil.rmtree(os.path.join(cache, name), ignore_errors=True)
+            del sizes[name]
+
+def known(path):
+    return os.path.isdir(path) and not os.path.islink(path) and os.lstat(path).st_uid == os.geteuid()
+
+def keep(path):
+    draft = f"{path}.{os.getpid()}.draft"
+    try:
+        shutil.copytree(base, draft, symlinks=True)
+        os.rename(draft, path)
+        tidy(os.path.basename(path))
+    except OSError as error:
+        shutil.rmtree(draft, ignore_errors=True)
+        print(f"The packages could not be kept for the next time: {error}", flush=True)
+
+path = ""
+try:
+    if cache:
+        os.makedirs(cache, mode=0o700, exist_ok=True)
+        path = key() and os.path.join(cache, key())
+except OSError:
+    path = ""
+if path and known(path):
+    os.utime(path)
+    shutil.copytree(path, base, symlinks=True, dirs_exist_ok=True)
+    print(f"Python packages as they were installed before: {os.path.basename(path)[:12]}", flush=True)
+    sys.exit(0)
 sys.argv[1:] = ["install", "--no-input", "--no-cache-dir", "--disable-pip-version-check", *where, *options]
-runpy.run_module("pip", run_name="__main__", alter_sys=True)
+try:
+    runpy.run_module("pip", run_name="__main__", alter_sys=True)
+except SystemExit as end:
+    if end.code:
+        raise
+if path and os.path.isdir(base):
+    keep(path)
 """
-"""An environment that shows no packages of the user's own, as a virtual one, gets them in a folder."""
+"""An environment that shows no packages of the user's own, as a virtual one, gets them in a folder.
+
+What was installed is kept in the person's cache, under what decides about it: the Python, pip's settings, and
+the names (not of what is local: that may change).  A job has a copy of its own.
+"""
 
 
-def arguments(packages: Packages, work: str) -> list[str]:
-    """What a shell with `-c` is given; `work` is the replica's own folder."""
+def arguments(packages: Packages, work: str, cache: str = "") -> list[str]:
+    """What a shell with `-c` is given; `work` is the replica's own folder, `cache` the person's or ''."""
     file = f"{packages.directory.rstrip('/')}/requirements.txt" if packages.directory else ""
     listed = ["-r", file] if file else []
     names = ["--", *packages.names] if packages.names else []
-    return [SCRIPT, "sh", "-c", _INSTALL, _target(work), *listed, *names]
+    kept = [cache, str(packages.cache_bytes)]
+    return [SCRIPT, "sh", "-c", _INSTALL, _target(work), *kept, *listed, *names]
 
 
 def configuration() -> dict[str, str]:

@@ -8,20 +8,20 @@ where something would have to be mounted the job is refused.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final, Self
 
 from jobs import trees
 from jobs.backends.base import Refused, Supplied
-from jobs.backends.local import others, targets
+from jobs.backends.local import others, remotes, targets
 from jobs.backends.local.environment import FILE_SYSTEM
 from jobs.backends.local.folders import Asker, Folders, Grant, parts_of
 from jobs.backends.local.isolation import Isolation
 from jobs.backends.local.measure import TooLarge
 from jobs.backends.local.opening import Owner, check_folder
-from jobs.backends.local.provisions import IN_WORK, Bound, Code, Kind
+from jobs.backends.local.provisions import IN_WORK, Bound, Code, Data, Kind
 from jobs.dialects import amounts
 from jobs.dialects.fields import Quantity
 from jobs.spec import Mount, MountPurpose
@@ -62,7 +62,7 @@ class Dataset:
 class Known:
     """What the settings say about places.  `file_system` stands for OpenPAI's default one ('' for none);
     filling a place takes at most `patience_s` seconds, with at most `code_bytes` of uploaded code.  `jobs` is
-    where attempts live.
+    where attempts live.  `data` says from where data may be fetched.
     """
 
     folders: Folders
@@ -71,6 +71,7 @@ class Known:
     patience_s: int = 1800
     jobs: Path = Path()
     code_bytes: int = 2 << 30
+    data: remotes.Rules = field(default_factory=remotes.Rules)
 
     def at(self, uri: str) -> Dataset | None:
         """The folder of a place elsewhere that the settings know by its URI, or that of one around it."""
@@ -113,7 +114,7 @@ def refused(why: str, **params: str | int | None) -> Refused:
 class Layer:
     """Works out what is laid in: `bounds`, the `codes` that fill some of them, the `locations` that the job
     is told, `shm_mib` of shared memory (0: what the roles say), and the `login` for the image registry that
-    lies in a file.  Each method raises Refused.
+    lies in a file.  `datas` are fetched, from `data_uris` with the logins in them.  Methods raise Refused.
     """
 
     def __init__(
@@ -122,6 +123,8 @@ class Layer:
         self._known, self.ground, self.uploads = known, ground, uploads
         self.bounds: list[Bound] = []
         self.codes: list[Code] = []
+        self.datas: list[Data] = []
+        self.data_uris: list[str] = []
         self.shm_mib = 0
         self.login: dict[str, str] = {}
         self.locations: dict[str, str] = {FILE_SYSTEM: known.file_system} if known.file_system else {}
@@ -203,11 +206,42 @@ class Layer:
         if place is not None:
             bound = self._folder(mount, place, path)
             return bound, bound.path
+        return self._far(mount, uri, path)
+
+    def _far(self, mount: Mount, uri: str, path: str) -> tuple[Bound | None, str]:
+        """A place that is no folder of this machine: fetched if it can be, or else only told."""
+        if path and self._fetched(mount, uri, path):
+            return None, path
         if path:
-            raise refused("mount_elsewhere", place=mount.uri, path=path)
+            raise refused("mount_elsewhere", place=remotes.without_login(mount.uri), path=path)
         if mount.purpose is MountPurpose.OUTPUT and uri.startswith(DEFAULT_FILE_SYSTEM):
             return Bound(INNER_OUTPUT, Kind.INNER), INNER_OUTPUT
         return None, mount.uri
+
+    def _fetched(self, mount: Mount, uri: str, path: str) -> bool:
+        """Have data brought from elsewhere, as far as the settings allow that."""
+        found = remotes.read(uri, mount.options)
+        rules = self._known.data
+        if found is None or not rules.cover(uri):
+            return False
+        output = mount.purpose is MountPurpose.OUTPUT
+        data = Data(
+            bound=self.own(path, read_only=mount.read_only and not output),
+            name=mount.id or found.shown,
+            uri=found.uri,
+            endpoint=found.endpoint,
+            region=found.region,
+            addressing=found.addressing,
+            inside=rules.inside,
+            back=output or (not mount.read_only and found.can_be_written),
+            bring=not output,
+            most_bytes=rules.most_bytes,
+            cache_bytes=rules.cache_bytes,
+            patience_s=self._known.patience_s,
+        )
+        self.datas.append(data)
+        self.data_uris.append(uri)
+        return True
 
     def resolved(self, uri: str) -> str:
         """The URI with OpenPAI's names replaced, as far as they mean something here."""

@@ -10,11 +10,22 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Final, Self
 
-from jobs.backends.local.layout import FORMAT, FORMAT_WITH_PROVISIONS, FORMAT_WITH_TREES, folder_name
-from jobs.backends.local.provisions import Bound, Code, Packages
+from jobs.backends.local.layout import (
+    FORMAT,
+    FORMAT_WITH_DATA,
+    FORMAT_WITH_PROVISIONS,
+    FORMAT_WITH_TREES,
+    folder_name,
+)
+from jobs.backends.local.provisions import Bound, Code, Data, Packages, Tools
 
 PROVISIONS: Final = ("bounds", "codes", "packages")
 """What a plan may say since FORMAT_WITH_PROVISIONS."""
+
+CARRIED: Final = ("datas", "tools", "cache")
+"""What a plan may say since FORMAT_WITH_DATA."""
+
+_FORMATS: Final = (FORMAT, FORMAT_WITH_PROVISIONS, FORMAT_WITH_TREES, FORMAT_WITH_DATA)
 
 
 class UnknownFormat(Exception):
@@ -109,7 +120,8 @@ class House:
 class Plan:
     """One attempt.  Times are seconds; `boot` is the boot it was planned in; `locations` are the job's
     data, output and code places; `bounds` are laid into every replica, and some of them
-    filled with `codes`; `packages` are installed.  What is secret is not in here.
+    filled with `codes` and `datas`, by `tools`; `packages` are installed; `cache` is the person's folder for
+    what was fetched before.  What is secret is not in here.
     """
 
     key: str
@@ -134,12 +146,15 @@ class Plan:
     bounds: tuple[Bound, ...] = ()
     codes: tuple[Code, ...] = ()
     packages: Packages | None = None
+    datas: tuple[Data, ...] = ()
+    tools: Tools | None = None
+    cache: str = ""
 
     @classmethod
     def load(cls, value: Mapping[str, Any]) -> Self:
         """From JSON; raises UnknownFormat."""
         rest = dict(value)
-        if rest.pop("format", None) not in (FORMAT, FORMAT_WITH_PROVISIONS, FORMAT_WITH_TREES):
+        if rest.pop("format", None) not in _FORMATS:
             raise UnknownFormat(value.get("format"))
         rest["house"] = House.load(rest["house"])
         rest["roles"] = tuple(Role.load(role) for role in rest["roles"])
@@ -147,16 +162,20 @@ class Plan:
         rest["bounds"] = tuple(Bound.load(bound) for bound in rest.get("bounds", ()))
         rest["packages"] = Packages.load(rest["packages"]) if rest.get("packages") else None
         rest["codes"] = tuple(Code(**code) for code in rest.get("codes", ()))
+        rest["datas"] = tuple(Data.load(data) for data in rest.get("datas", ()))
+        rest["tools"] = Tools(**rest["tools"]) if rest.get("tools") else None
         return cls(**rest)
 
     def dump(self) -> dict[str, Any]:
-        """As JSON.  Without anything that FORMAT does not know it is in FORMAT."""
+        """As JSON, in the oldest format that knows everything in it."""
         value = asdict(self)
-        more = {name: value.pop(name) for name in PROVISIONS}
+        more = {name: value.pop(name) for name in (*PROVISIONS, *CARRIED)}
         wanted = {name: said for name, said in more.items() if said}
         number = FORMAT_WITH_PROVISIONS if wanted else FORMAT
         if any(code.tree for code in self.codes):
             number = FORMAT_WITH_TREES
+        if any(name in wanted for name in CARRIED):
+            number = FORMAT_WITH_DATA
         return {"format": number, **value, **wanted}
 
     def replicas(self) -> list[Place]:

@@ -65,12 +65,14 @@ class Bound:
 @dataclass(frozen=True, slots=True)
 class Packages:
     """Python packages that are installed for the job's user before the command: those named, and those that
-    requirements.txt in `directory` (of the job) names; in `patience_s` seconds.
+    requirements.txt in `directory` (of the job) names; in `patience_s` seconds.  At most `cache_bytes` of
+    what was installed are kept for the next time.
     """
 
     names: tuple[str, ...] = ()
     directory: str = ""
     patience_s: int = 0
+    cache_bytes: int = 0
 
     @classmethod
     def load(cls, value: Mapping[str, Any]) -> Self:
@@ -88,6 +90,10 @@ class Code:
 
     An uploaded tree has its address as `uri` and needs no program; its place may be the working folder
     itself, which is none of the bounds (IN_WORK).
+
+    `inside` says that an admin allows the host by its name, wherever it is; `alone` that its login is not the
+    person's, and so nothing that the job says about the way there is believed; `shut` that git is kept to the
+    addresses that were looked at.
     """
 
     bound: int
@@ -99,6 +105,10 @@ class Code:
     most_bytes: int = 0
     patience_s: int = 0
 
+    inside: bool = False
+    alone: bool = False
+    shut: bool = False
+
     @property
     def tree(self) -> str:
         """The id of the uploaded tree that it is; '' for any other code."""
@@ -108,3 +118,44 @@ class Code:
     def name(self) -> str:
         """Where it comes from, as it is told."""
         return self.uri or self.folder
+
+
+@dataclass(frozen=True, slots=True)
+class Data:
+    """Objects of a store, or a file of the web, that are in the place number `bound` of a plan before the
+    command starts; with `back`, what is new there afterwards is taken where it came from.
+
+    `uri` is `s3://bucket/folder` for every store; `inside` are hosts in this network that may be spoken to.
+    At most `most_bytes`, of which `cache_bytes` are kept for the next time.  With `look` it is only looked
+    at, with `bring` off nothing is there at first.  No secret is in here.
+    """
+
+    bound: int
+    name: str
+    uri: str
+    endpoint: str = ""
+    region: str = ""
+    addressing: str = "auto"
+    inside: tuple[str, ...] = ()
+    back: bool = False
+    bring: bool = True
+    look: bool = False
+    most_bytes: int = 0
+    cache_bytes: int = 0
+    patience_s: int = 0
+
+    @classmethod
+    def load(cls, value: Mapping[str, Any]) -> Self:
+        """From JSON."""
+        return cls(**{**value, "inside": tuple(value["inside"])})
+
+
+@dataclass(frozen=True, slots=True)
+class Tools:
+    """What `carrier` runs with: this Python, the folder that it is installed in where jobs don't see that
+    ('' where they do), and the folder of its libraries.
+    """
+
+    python: str
+    base: str
+    site: str

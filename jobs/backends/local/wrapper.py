@@ -11,6 +11,7 @@ import os
 import sys
 import time
 import traceback
+from dataclasses import replace
 from typing import NoReturn
 
 from jobs.backends.local import command, isolation, kernel, layout, turn
@@ -150,9 +151,21 @@ class _Wrapper:
         limit = self._errand.place.role.memory_mib << 20 if watched else None
         finished = self._keeper.see_through(main, housing.group, limit)
         fault("wrapper.ended")
-        exit_ = self._exit(finished, started_at)
+        exit_ = self._take_back(self._exit(finished, started_at))
         housing.clean(failed=judge(exit_, 0)[0] is TaskState.FAILED)
         return exit_
+
+    def _take_back(self, exit_: Exit) -> Exit:
+        """What it wrote goes where it belongs, once nobody can be in the replica any more; a command that
+        succeeded has failed when that did.
+        """
+        if not any(data.back for data in self._errand.plan.datas):
+            return exit_
+        self._replica.write(layout.OVER, {"at": time.time()})
+        trouble = self._housing.take_back(self._keeper)
+        fault("wrapper.taken_back")
+        well = exit_.cause is Cause.COMMAND and exit_.code == 0
+        return replace(trouble, started_at=exit_.started_at) if trouble is not None and well else exit_
 
     def _exit(self, finished: Finished, started_at: float) -> Exit:
         code, number = code_of(finished.status)

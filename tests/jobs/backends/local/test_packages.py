@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from jobs.backends.base import Observation
+from jobs.backends.base import Observation, Person
 from jobs.backends.local import engine, pip
 from jobs.backends.local.folders import Named
 from jobs.backends.local.isolation import Isolation
@@ -64,6 +64,27 @@ def test_a_list_of_packages_may_come_with_the_code(bench: LocalBench, place: Pat
     assert (seen.state, lines[-1]) == (State.SUCCEEDED, "other says hello")
 
 
+def test_what_was_installed_before_is_there_at_once_and_each_job_has_a_copy(
+    bench: LocalBench, place: Path
+) -> None:
+    (place / "sets" / "requirements.txt").write_text("# ours\nother==1.0  # pinned\n")
+    asked = Requirements(packages=("tiny==1.0",), directory=f"{place}/sets")
+    command = "tiny-says && other-says && rm -r .local && ls /job-console/cache 2>&1 | head -n 3"
+    _, first = run(bench, command, place, requirements=asked)
+    assert any("Successfully installed" in line for line in first), first
+    for path in (place / "sets").glob("*.whl"):
+        path.unlink()
+    _, again = run(bench, command, place, requirements=asked)
+    assert again[0].startswith("Python packages as they were installed before: "), again
+    assert again[1:3] == ["tiny says hello", "other says hello"]
+    assert not any("packages" in line for line in again[3:]), "the command finds no cache"
+    seen, _ = run(bench, command, place, requirements=Requirements(packages=("tiny==1.1",)))
+    assert seen.reason.code is ReasonCode.REQUIREMENTS_FAILED
+    seen, _ = run(bench, "true", place, requirements=asked, person=Person("bob", 8))
+    if bench.config.isolation is None:
+        assert seen.reason.code is ReasonCode.REQUIREMENTS_FAILED, "another person's cache"
+
+
 def test_what_cannot_be_installed_fails_the_job_and_nothing_reaches_a_shell(
     bench: LocalBench, place: Path
 ) -> None:
@@ -93,8 +114,9 @@ def test_a_python_without_packages_of_the_users_own_gets_them_in_a_folder(
 
 def test_pip_is_called_with_arguments_and_never_with_a_line() -> None:
     packages = Packages(("a; rm -rf /", "--user"), "/x y", 10)
-    script, name, _, _, target, *rest = pip.arguments(packages, "/job")
+    script, name, _, _, target, cache, most, *rest = pip.arguments(packages, "/job")
     assert (script, name, target) == (pip.SCRIPT, "sh", "/job/.local/packages")
+    assert (cache, most) == ("", "0")
     assert rest == ["-r", "/x y/requirements.txt", "--", "a; rm -rf /", "--user"]
     assert pip.visible({"PATH": "/bin", "PYTHONPATH": "/mine"}, "/job") == {
         "PYTHONUSERBASE": "/job/.local",

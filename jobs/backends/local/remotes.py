@@ -1,0 +1,128 @@
+"""Places elsewhere from which data is fetched into a job: object stores, and the web."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+from urllib.parse import SplitResult, unquote, urlsplit
+
+STORES: Final = ("s3", "oss", "bos")
+WEB: Final = ("https", "http")
+"""All of it that can be fetched.  Nothing else is: no chained addresses (`::`), no files, no shells."""
+
+KEYS: Final = {
+    "s3": ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"),
+    "oss": ("OSS_ACCESS_KEY_ID", "OSS_ACCESS_KEY_SECRET"),
+    "bos": ("BOS_ACCESS_KEY_ID", "BOS_SECRET_ACCESS_KEY"),
+}
+"""The variables in which a job may have its own keys."""
+
+_OSS_HOST: Final = ".aliyuncs.com"
+_BOS_HOST: Final = ".bcebos.com"
+_BOS_REGION: Final = "bj"
+
+
+@dataclass(frozen=True, slots=True)
+class Remote:
+    """A place elsewhere, as S3's words say it; `shown` is its address without a login."""
+
+    uri: str
+    shown: str
+    endpoint: str = ""
+    region: str = ""
+    addressing: str = "auto"
+
+    @property
+    def can_be_written(self) -> bool:
+        """Whether there is a way back."""
+        return self.uri.startswith("s3://")
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """What the settings say about data: the addresses it may come `from_`, hosts `inside` this network that
+    may be spoken to, at most `most_bytes` at a time and `cache_bytes` kept for each person.
+    """
+
+    from_: tuple[str, ...] = ()
+    inside: tuple[str, ...] = ()
+    most_bytes: int = 50 << 30
+    cache_bytes: int = 20 << 30
+
+    def cover(self, uri: str) -> bool:
+        """Whether data may be fetched from the address."""
+        parts = split(uri)
+        return parts is not None and any(_covers(named, parts) for named in self.from_)
+
+
+def split(uri: str) -> SplitResult | None:
+    """The parts of an address that can be fetched from; None for any other."""
+    try:
+        parts = urlsplit(uri)
+        parts.port  # noqa: B018 ValueError for one that is no number
+    except ValueError:
+        return None
+    plain = parts.hostname and uri.isprintable() and "::" not in _bare(parts)
+    if parts.scheme not in (*STORES, *WEB) or not plain or ".." in unquote(parts.path).split("/"):
+        return None
+    return parts if parts.scheme in WEB or not (parts.query or parts.fragment) else None
+
+
+def read(uri: str, options: Mapping[str, str]) -> Remote | None:
+    """The place at an address; `options` may say the `endpoint` and the `region` of a store."""
+    parts = split(uri)
+    if parts is None:
+        return None
+    host, shown = parts.netloc.rpartition("@")[2], without_login(uri)
+    if parts.scheme in WEB:
+        return Remote(shown, shown.partition("?")[0])
+    endpoint, region = options.get("endpoint", ""), options.get("region", "")
+    if parts.scheme == "oss" and not endpoint and host.endswith(_OSS_HOST):
+        host, _, endpoint = host.partition(".")
+    elif parts.scheme == "oss" and not endpoint and region:
+        endpoint = f"oss-{region.removeprefix('oss-')}{_OSS_HOST}"
+    elif parts.scheme == "bos" and not endpoint:
+        endpoint = f"s3.{region or _BOS_REGION}{_BOS_HOST}"
+    if endpoint and "://" not in endpoint:
+        endpoint = f"https://{endpoint}"
+    own_names = (urlsplit(endpoint).hostname or "").endswith((_OSS_HOST, _BOS_HOST))
+    addressing = ("virtual" if own_names else "path") if endpoint else "auto"
+    return Remote(f"s3://{host}{parts.path}", shown, endpoint, region, addressing)
+
+
+def login_of(uri: str) -> tuple[str, str]:
+    """The user and the password that stand in the address."""
+    parts = split(uri)
+    if parts is None:
+        return "", ""
+    return unquote(parts.username or ""), unquote(parts.password or "")
+
+
+def without_login(uri: str) -> str:
+    """The address as it may be shown."""
+    scheme, mark, rest = uri.partition("://")
+    host, slash, path = rest.partition("/")
+    return f"{scheme}{mark}{host.rpartition('@')[2]}{slash}{path}"
+
+
+def named_hosts(addresses: tuple[str, ...]) -> tuple[str, ...]:
+    """The hosts, with ports, that addresses of the web name."""
+    named = [parts for parts in map(split, addresses) if parts is not None and parts.scheme in WEB]
+    ports = {"http": 80, "https": 443}
+    return tuple(
+        f"{parts.hostname}:{parts.port or ports[parts.scheme]}" for parts in named if parts.hostname != "*"
+    )
+
+
+def _bare(parts: SplitResult) -> str:
+    return f"{parts.netloc.rpartition('@')[2]}{parts.path}"
+
+
+def _covers(named: str, parts: SplitResult) -> bool:
+    scheme, _, rest = named.partition("://")
+    host, _, path = rest.partition("/")
+    if scheme != parts.scheme or host not in ("*", parts.netloc.rpartition("@")[2]):
+        return False
+    around = f"/{path}".rstrip("/")
+    return parts.path == around or parts.path.startswith(f"{around}/") or not around
