@@ -62,6 +62,7 @@ def navigation(request: HttpRequest) -> list[dict[str, Any]]:
 SECTIONS = {
     "job": "jobs",
     "job_opening": "jobs",
+    "job_history": "jobs",
     "start_template": "start",
     "templates": "start",
     "template": "start",

@@ -135,6 +135,8 @@ ADDRESSES: dict[str, tuple[str, Audience]] = {
     "job": ("get", L),
     "job_logs": ("get", R),
     "job_stream": ("get", L),
+    "job_history": ("get", R),
+    "job_difference": ("post", S),
     "job_file": ("get", R),
     "job_stop": ("post", C),
     "job_hold": ("post", C),

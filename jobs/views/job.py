@@ -21,6 +21,7 @@ from jobs.views.connect import connect
 from jobs.views.files import file_name
 from jobs.views.findings import notes_of
 from jobs.views.folders import files
+from jobs.views.history import line_of
 from jobs.views.http import SignedIn, live, page, signed_in
 from jobs.views.notes import stored_notes
 from jobs.views.terminal import terminal
@@ -106,6 +107,7 @@ def _overview(request: SignedIn, job: Job) -> dict[str, Any]:
         "notes": notes_of(file.text, stored_notes(file), job.dialect),
         "attempts": Attempt.objects.filter(job=job).order_by("-number"),
         "origin": _visible(request, job.origin_id),
+        "changed": line_of(request.user, job),
         "descendants": Job.objects.visible_to(request.user)
         .filter(origin=job)
         .order_by("-pk")[:MOST_DESCENDANTS],

@@ -30,6 +30,7 @@ from jobs.views.findings import Findings, examine, problems_of
 from jobs.views.forming.form import ADD, GO_ON, REMOVE, draw, is_posted, posted
 from jobs.views.forming.sections import SECTIONS
 from jobs.views.forming.variables import VARIABLES
+from jobs.views.history import compared
 from jobs.views.http import SignedIn, page, signed_in
 from jobs.views.start import BESIDES, find, tell
 from quotas.access import Verb, can
@@ -275,6 +276,15 @@ def _before_url(request: SignedIn, origin: str) -> str:
     return reverse("job_file", args=[origin]) if job and can(request.user, Verb.READ, job) else ""
 
 
+def _difference(request: SignedIn, origin: str, text: str, form: SubmitForm) -> dict[str, Any] | None:
+    """What the text changes of the job that it was made from, if the person may read that."""
+    job = Job.objects.visible_to(request.user).filter(public_id=origin).first() if origin else None
+    if job is None or not can(request.user, Verb.READ, job):
+        return None
+    dialect = str(form["dialect"].value() or "")
+    return compared(job, text, dialect if dialect in dialects.NAMES else "")
+
+
 def _tell_of_the_first(request: SignedIn, key: str) -> None:
     """The page was sent before, with another text: somebody went back and changed it."""
     first = Job.objects.filter(owner=request.user, idempotency_key=key).first()
@@ -321,6 +331,7 @@ def _page(
         "before_url": reverse("draft_file", args=[kept.draft.pk])
         if kept and (version or kept.beside)
         else _before_url(request, str(form["origin"].value() or "")),
+        "difference": _difference(request, str(form["origin"].value() or ""), text, form),
         "dialects": dialect_choices(),
         "examples": sorted(EXAMPLES),
         "fresh": start.fresh,
