@@ -45,7 +45,7 @@ def _answer(request: SignedIn, *, changed: bool) -> HttpResponseBase:
     template = request.POST.get("template", "")
     answer: dict[str, Any] = checked(request.user, now.text, pinned, origin(request), template)
     context = {
-        "fields": draw(request.user, applied),
+        "fields": draw(request.user, applied, request.POST.get("place", "")),
         "form": SubmitForm(request.user, initial={"place": request.POST.get("place", "")}),
     }
     answer |= {

@@ -341,5 +341,6 @@ def _page(
     if not (request.htmx and request.htmx.target in FRAGMENTS):
         asked = str(form["dialect"].value() or "")
         dialect = asked if asked in dialects.NAMES else None
-        context["fields"] = draw(request.user, applied or Applied(read(text, dialect)))
+        place = str(form["place"].value() or "")
+        context["fields"] = draw(request.user, applied or Applied(read(text, dialect)), place)
     return page(request, "jobs/new.html", context, fragments=FRAGMENTS, status=status)

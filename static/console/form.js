@@ -52,7 +52,7 @@ class JobForm {
   /** @param {Event} event @param {number} delay */
   #typed(event, delay) {
     const field = event.target;
-    if (!isField(field) || !field.name || field.name === "place") return;
+    if (!isField(field) || !field.name) return;
     // Nobody wants half a password saved, or half a file taken apart.
     if (event.type === "input" && isSettledLater(field)) return;
     this.#within(delay);

@@ -20,6 +20,7 @@ from jobs.models import PersonalSecret
 from jobs.views.findings import problems_of
 from jobs.views.forming.sections import SECTIONS, SectionOfPage
 from jobs.views.forming.shown import Drawing, defaults
+from jobs.views.forming.standing import standing
 from quotas.models import User
 
 SHOWN: Final = "form-shown"
@@ -60,8 +61,11 @@ class Form:
     goes_on_as: str = ""
 
 
-def draw(user: User, applied: Applied) -> Form:
-    """The form of what was read, with what could not be taken of what was posted."""
+def draw(user: User, applied: Applied, place: str = "") -> Form:
+    """The form of what was read, with what could not be taken of what was posted.
+
+    `place` is where the job is to run, as the page's form says it.
+    """
     reading = applied.reading
     names = list(PersonalSecret.objects.filter(owner=user).values_list("name", flat=True))
     drawing = Drawing(
@@ -71,6 +75,7 @@ def draw(user: User, applied: Applied) -> Form:
         applied.kept,
         sorted(names),
         _roles(reading),
+        standing(user, reading.parsed.spec if reading.parsed else None, place),
     )
     elsewhere = reading.parsed is not None and reading.dialect != GOES_ON_AS
     return Form(

@@ -14,6 +14,7 @@ from jobs.forming.saying import unsayable
 from jobs.forming.values import Values, named, values_of
 from jobs.messages.forming import field_message, off_message
 from jobs.spec import JobSpec, TaskRole
+from jobs.views.forming.standing import NOWHERE, Standing, Told
 
 Options = Sequence[tuple[str, Words]]
 
@@ -28,7 +29,9 @@ def defaults() -> Mapping[str, str]:
 class Shown:
     """One field.  `off` says why it can't be filled in, `hint` something that is worth knowing.
 
-    `offered` is a value that one press takes.
+    `offered` is a value that one press takes.  `closed` is the rule for which it can't be used where the job
+    would run, or is `hidden` there; `told` what else the rules say; `fate` what the backend does with it
+    instead of what it says.  `suggested` are values to choose from that are not the only ones.
     """
 
     field: Field
@@ -39,6 +42,21 @@ class Shown:
     options: Options = ()
     hint: str = ""
     offered: str = ""
+    hidden: bool = False
+    closed: Told | None = None
+    told: tuple[Told, ...] = ()
+    fate: str = ""
+    suggested: Options = ()
+
+    @property
+    def warned(self) -> tuple[Told, ...]:
+        """What the job says against the rules."""
+        return tuple(each for each in self.told if each.broken)
+
+    @property
+    def known(self) -> tuple[Told, ...]:
+        """What is good to know."""
+        return tuple(each for each in self.told if not each.broken)
 
     @property
     def id(self) -> str:
@@ -48,7 +66,15 @@ class Shown:
     @property
     def described_by(self) -> str:
         """The ids of what is said about it."""
-        said = (("problem", self.problem), ("off", self.off), ("help", self.field.help), ("hint", self.hint))
+        said = (
+            ("problem", self.problem),
+            ("off", self.off),
+            ("closed", self.closed),
+            ("warned", self.warned),
+            ("fate", self.fate),
+            ("help", self.field.help),
+            ("hint", self.hint),
+        )
         return " ".join(f"{self.id}_{part}" for part, words in said if words)
 
     @property
@@ -74,6 +100,22 @@ class ShownRows:
     elements: tuple[ShownRow, ...]
     blank: ShownRow | None
     off: str = ""
+    told: tuple[Told, ...] = ()
+
+    @property
+    def id(self) -> str:
+        """The id of the list."""
+        return f"rows-{self.name}"
+
+    @property
+    def warned(self) -> tuple[Told, ...]:
+        """What is in it against the rules."""
+        return tuple(each for each in self.told if each.broken)
+
+    @property
+    def known(self) -> tuple[Told, ...]:
+        """What is good to know about it."""
+        return tuple(each for each in self.told if not each.broken)
 
     @property
     def is_set(self) -> int:
@@ -98,9 +140,11 @@ class Group:
 
     @property
     def wrong(self) -> bool:
-        """Whether one of its fields has a problem, so that it is opened."""
+        """Whether one of its fields has a problem, or says what it should not, so that it is opened."""
         cells = (cell for rows in self.rows for row in _all(rows) for cell in row.cells)
-        return any(each.problem for each in (*self.fields, *cells))
+        if any(each.problem for each in (*self.fields, *cells)):
+            return True
+        return any(each.warned for each in self.fields) or any(each.warned for each in self.rows)
 
 
 def _all(rows: ShownRows) -> Iterable[ShownRow]:
@@ -132,9 +176,17 @@ class Drawing:
     kept: Values = field(default_factory=dict)
     secrets: Sequence[str] = ()
     roles: Sequence[str] = ("",)
+    standing: Standing = NOWHERE
 
     def one(
-        self, key: str, role: int = 0, *, options: Options = (), hint: str = "", offered: str = ""
+        self,
+        key: str,
+        role: int = 0,
+        *,
+        options: Options = (),
+        hint: str = "",
+        offered: str = "",
+        suggested: Options = (),
     ) -> Shown:
         """The field of that key."""
         each = FIELDS[key]
@@ -145,14 +197,20 @@ class Drawing:
             self._value(name),
             self._problem(name),
             self._off(each),
-            self._options(each, self._value(name)),
+            options or self._options(each, self._value(name)),
             hint,
             offered,
+            self.standing.hidden(each),
+            self.standing.closed(each),
+            self.standing.told(each, role),
+            self.standing.fate(each),
+            suggested,
         )
 
     def several(self, *keys: str, role: int = 0) -> tuple[Shown, ...]:
-        """The fields of those keys."""
-        return tuple(self.one(key, role) for key in keys)
+        """The fields of those keys that mean something where the job would run."""
+        found = (self.one(key, role) for key in keys)
+        return tuple(each for each in found if not each.hidden)
 
     def rows(self, key: str, role: int = 0) -> ShownRows:
         """The rows of that key, and an empty one."""
@@ -169,6 +227,7 @@ class Drawing:
             tuple(self._row(rows, name, index, source) for index in there),
             self._row(rows, name, blank, {}) if blank < MOST_ROWS else None,
             self._off(rows),
+            self.standing.told(rows, role),
         )
 
     @staticmethod
@@ -210,7 +269,12 @@ class Drawing:
 
     def _options(self, each: Field, value: str) -> Options:
         if each.key not in ("secret", "registry-secret"):
-            return each.options
+            left = self.standing.options(each)
+            return [
+                (option, words)
+                for option, words in each.options
+                if left is None or not option or option in left or option == value
+            ]
         known = [("", _("None")), *((name, name) for name in self.secrets)]
         if value and value not in self.secrets:
             known.append((value, _("%(name)s, as the file has it") % {"name": value}))

@@ -1,0 +1,133 @@
+"""What the rules, and the backend on which the job would run, say of the form's fields."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from jobs import services
+from jobs.dialects.base import Refused
+from jobs.forming import rules
+from jobs.forming.applied import Applied, Fate, applied
+from jobs.forming.fields import Field, Rows
+from jobs.forming.ground import Ground, ground_of, kinds_beside, with_data
+from jobs.forming.rules import FieldState, Ruling
+from jobs.messages.applied import fate_label, why_message
+from jobs.messages.rules import origin_label, rule_message
+from jobs.spec import JobSpec
+from quotas.models import Quota, User
+
+_SHOWN: Final = {Fate.KEPT, Fate.APPROXIMATED, Fate.REFUSED}
+
+FIRST: Final[Mapping[str, str]] = {
+    "roles": "roles-*-name",
+    "code": "code-uri",
+    "registry_auth": "registry-username",
+    "reserve_after": "keep-for",
+    "roles[].bid": "roles-*-bid-discount",
+    "roles[].nodes": "roles-*-nodes-only",
+    "env": "env",
+    "mounts[].uri": "mounts",
+    "mounts[].options": "mounts",
+    "mounts[].read_only": "datasets",
+}
+"""Where something is told that is about several fields."""
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """A sentence beside a field, and whose word it is; `broken`: the job says what it does not allow."""
+
+    text: str
+    source: str
+    broken: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """Where the job would run, and what follows from that for each field.
+
+    `states` are by the rules' own paths.  Without a `quota` nothing is known of the place.
+    """
+
+    quota: Quota | None = None
+    ground: Ground = field(default_factory=Ground)
+    states: Mapping[str, FieldState] = field(default_factory=dict)
+
+    def hidden(self, each: Field) -> bool:
+        """Whether the field means nothing here."""
+        return any(state.hidden for state in self._around(each))
+
+    def closed(self, each: Field) -> Told | None:
+        """Why the field can't be used here; None where it can."""
+        why = next((state.why for state in self._around(each) if state.off and state.why), None)
+        return told(why) if why else None
+
+    def options(self, each: Field) -> tuple[str, ...] | None:
+        """The values that are left; None for any."""
+        state = self.states.get(_path(each))
+        return state.options if state else None
+
+    def told(self, each: Field | Rows, role: int = 0) -> tuple[Told, ...]:
+        """What there is to know about the field, what is wrong with it first."""
+        paths = [_path(each), *(path for path, key in FIRST.items() if key == each.key)]
+        found = [self.states[path] for path in dict.fromkeys(paths) if path in self.states]
+        return tuple(told(ruling) for state in found for ruling in state.told if _concerns(ruling, role))
+
+    def of(self, path: str) -> tuple[Told, ...]:
+        """The same of what is no field: the resource type, the source."""
+        state = self.states.get(path)
+        return tuple(told(ruling) for ruling in state.told) if state else ()
+
+    def fate(self, each: Field | Rows) -> str:
+        """What the backend does with the field where that is not what it says; "" where it is."""
+        if self.quota is None or not each.path:
+            return ""
+        found = applied(self.ground.backend, _path(each))
+        return _said(found) if found and found.fate in _SHOWN else ""
+
+    def _around(self, each: Field) -> Iterator[FieldState]:
+        """The states of the field and of what it is a part of."""
+        names = _path(each).split(".")
+        for count in range(len(names), 0, -1):
+            state = self.states.get(".".join(names[:count]))
+            if state is not None:
+                yield state
+
+
+NOWHERE: Final = Standing()
+
+
+def standing(user: User, spec: JobSpec | None, place: str) -> Standing:
+    """Where the job would go, and what the rules say of it there."""
+    if spec is None:
+        return NOWHERE
+    try:
+        quota = services.find_quota(user, services.place_at(place), spec)
+    except Refused:
+        return NOWHERE
+    ground = with_data(ground_of(quota, kinds=kinds_beside(quota)), user, spec)
+    return Standing(quota, ground, rules.fields(rules.rulings(spec, ground)))
+
+
+def told(ruling: Ruling) -> Told:
+    """What a rule says, and where it stands."""
+    rule, said = ruling.rule, ruling.said
+    return Told(rule_message(rule.code, said.params), origin_label(rule.pages, rule.section), said.broken)
+
+
+def _concerns(ruling: Ruling, role: int) -> bool:
+    """Whether it is about this role, where it is about single ones."""
+    said = ruling.said
+    return not (said.at and said.field.startswith("roles[]")) or role in said.at
+
+
+def _said(found: Applied) -> str:
+    words: Sequence[str] = (fate_label(found.fate), why_message(found.why))
+    return ". ".join(word.rstrip(".") for word in words if word) + "."
+
+
+def _path(each: Field | Rows) -> str:
+    """A field's pointer as the rules write it: `/roles/*/bid/price_micro` is `roles[].bid.price_micro`."""
+    return ".".join(step for step in each.path.split("/") if step).replace(".*", "[]")
