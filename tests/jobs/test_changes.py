@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from jobs.changes import changes, one_line
@@ -9,7 +11,7 @@ from jobs.spec import JobSpec, Resources, TaskRole
 from tests.factories import make_spec
 
 
-def spec(command: str = "python train.py --lr 0.1", **fields: object) -> JobSpec:
+def spec(command: str = "python train.py --lr 0.1", **fields: Any) -> JobSpec:
     role = {name: fields.pop(name) for name in ("resources", "replicas", "image") if name in fields}
     return make_spec(roles=(TaskRole(name="main", command=command, **role),), **fields)
 
