@@ -16,6 +16,9 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 ENV_NAME: Final = r"^[A-Za-z_][A-Za-z0-9_]*$"
 """What a POSIX shell can expand; other names are kept by a dialect's extras, with a note."""
 
+MODULE_NAME: Final = r"^[A-Za-z0-9_][A-Za-z0-9_.+/:=\-]*$"
+"""What `module load` takes as one name (Lmod, Environment Modules), and no shell takes for anything else."""
+
 PositiveInt = Annotated[int, Field(ge=1)]
 NaturalInt = Annotated[int, Field(ge=0)]
 
@@ -232,6 +235,38 @@ class RegistryAuth(Model):
     file_uri: str = ""
 
 
+class When(StrEnum):
+    """What has to have become of a job that another one waits for."""
+
+    SUCCEEDED = "succeeded"
+    ENDED = "ended"
+    FAILED = "failed"
+
+
+class After(Model):
+    """A job to wait for: its id, an id as one of the vendors' APIs shows it, or the name of one's own."""
+
+    job: Annotated[str, Field(min_length=1, max_length=300)]
+    when: When = When.SUCCEEDED
+
+
+class Software(Model):
+    """What every replica loads before its command: environment modules, then an environment by its path.
+
+    `conda` and `venv` are folders where the job runs; a job has one of the two.
+    """
+
+    modules: tuple[Annotated[str, Field(pattern=MODULE_NAME)], ...] = ()
+    conda: str = ""
+    venv: str = ""
+
+    @model_validator(mode="after")
+    def _one_environment(self) -> Software:
+        if self.conda and self.venv:
+            raise ValueError("an environment is of conda or a venv")
+        return self
+
+
 class TaskRole(Model):
     """`replicas` equal processes or containers running `command` in a shell."""
 
@@ -259,8 +294,8 @@ class JobSpec(Model):
 
     `priority` is PAI's 1…9 (9 first).  `time_limit_s` None means no limit.  `keep_failed_s` keeps the
     folder and container of a failed replica for debugging (`jobEnvs.isDebug`).  `not_before` is an RFC 3339
-    time.  `instance_role` is empty, `default`, or the role's ARN.  `framework_options` are DLC's advanced
-    settings and their kin.
+    time; `after` names jobs that must have come to an end first, all of them.  `instance_role` is empty,
+    `default`, or the role's ARN.  `framework_options` are DLC's advanced settings and their kin.
     """
 
     name: Annotated[str, Field(min_length=1, max_length=256)]
@@ -274,6 +309,7 @@ class JobSpec(Model):
     mounts: tuple[Mount, ...] = ()
     code: CodeSource | None = None
     requirements: Requirements = Field(default_factory=Requirements)
+    software: Software = Field(default_factory=Software)
     workspace: str = ""
     quota: str = ""
     priority: Annotated[int, Field(ge=1, le=9)] | None = None
@@ -284,6 +320,7 @@ class JobSpec(Model):
     keep_failed_s: NaturalInt = 0
     hold: bool = False
     not_before: str = ""
+    after: tuple[After, ...] = ()
     idle: Idle | None = None
     cpu_affinity: bool = False
     reserve_after: Reservation | None = None

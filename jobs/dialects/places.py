@@ -14,6 +14,7 @@ from typing import Final
 
 from jobs.dialects.base import Dialect, Note, Position
 from jobs.dialects.field_map import Row
+from jobs.dialects.fields import CONSOLE
 from jobs.dialects.once import reading_once
 from jobs.dialects.spans import escape, split
 from jobs.spec import JobSpec
@@ -56,11 +57,11 @@ class Places:
     def of_field(self, path: str) -> Position | None:
         """Where the JobSpec's field at the pointer `path` was written, else the nearest thing around it."""
         nearest = None
-        for pointer in self._spellings(path):
+        for pointer, own in self._spellings(path):
             place = self._found(pointer)
             if place and place != self._found(pointer.rpartition("/")[0]):
                 return place
-            nearest = nearest or place
+            nearest = nearest or (None if own else place)
         return nearest or next(filter(None, map(self._found, self._beside(path))), None)
 
     def _found(self, pointer: str) -> Position | None:
@@ -79,13 +80,13 @@ class Places:
         by_number = [self._numbers.get(token, token) for token in tokens]
         return {_pointer(by_number), _pointer(by_name)}
 
-    def _spellings(self, path: str) -> Iterator[str]:
-        """Pointers that may have said `path`, the most exact first."""
+    def _spellings(self, path: str) -> Iterator[tuple[str, bool]]:
+        """Pointers that may have said `path`, the most exact first; whether each is in our own object."""
         asked = split(path)
         matches = [(_matched(row.path, asked, self._spec), row) for row in self._fields]
         for match, row in sorted(matches, key=lambda each: -each[0].used):
             if match.whole:
-                yield _spelled(row.spelling, asked) + _pointer(asked[match.used :])
+                yield _spelled(row.spelling, asked) + _pointer(asked[match.used :]), row.source == CONSOLE
 
     def _beside(self, path: str) -> Iterator[str]:
         """Pointers to other fields of the same element of a list."""

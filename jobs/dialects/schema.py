@@ -85,6 +85,8 @@ def _word(key: Choice | Amount | Fraction | Texts) -> dict[str, object]:
 def _named(key: Named) -> dict[str, object]:
     """An object with names of the person's own."""
     member = _property(key.count) if isinstance(key, Counts) else _object(key.keys)
+    if not key.allowed:
+        return {"type": "object", "additionalProperties": member}
     names = f"^(?![0-9])[{key.allowed}]+$"
     says: dict[str, object] = {"type": "object", "patternProperties": {names: member}}
     return says | {"additionalProperties": False, **({"minProperties": 1} if key.required else {})}

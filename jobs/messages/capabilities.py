@@ -50,6 +50,8 @@ _CAPABILITIES: Final[Mapping[str, str]] = {
     "keep_failed_s": _("keeping failed replicas for debugging"),
     "hold": _("submitting on hold"),
     "not_before": _("a time before which nothing starts"),
+    "after": _("starting after other jobs"),
+    "software": _("environment modules and environments"),
     "idle": _("running on what others leave idle"),
     "cpu_affinity": _("CPU affinity"),
     "reserve_after": _("keeping resources after the end"),

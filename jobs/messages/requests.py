@@ -9,6 +9,7 @@ from jobs.messages.sentences import mark as _
 
 PROBLEMS: Final[Mapping[str, tuple[str, ...]]] = {
     "exclusive": (_("%(key)s and %(other)s exclude each other; keep one of them."),),
+    "not_possible": (_("%(key)s and what the file says elsewhere exclude each other."),),
     "not_a_choice": (
         _("%(key)s “%(value)s” is not one of %(choices)s."),
         _("“%(value)s” is not one of the values that are allowed here."),

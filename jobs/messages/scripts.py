@@ -9,6 +9,13 @@ from jobs.messages.sentences import mark as _
 
 PROBLEMS: Final[Mapping[str, tuple[str, ...]]] = {
     "ambiguous_option": (_("--%(text)s may be %(choices)s: write it out."),),
+    "any_dependency": (
+        _(
+            "--dependency=%(value)s waits for any one of its jobs; a job here waits for all of them: write "
+            "commas, or name one job."
+        ),
+        _("A job here waits for all the jobs that it names, never for any one of them."),
+    ),
     "array": (
         _(
             "--array=%(value)s stands for many jobs, and a job here is one: remove it and submit each by "

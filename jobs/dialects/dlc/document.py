@@ -14,10 +14,9 @@ from jobs.dialects.dlc.completion import Part, Success, said
 from jobs.dialects.dlc.job_types import JobType
 from jobs.dialects.dlc.settings import DEFAULT_GRACE_S, instance_role
 from jobs.dialects.findings import Findings
-from jobs.dialects.leftovers import put_back
+from jobs.dialects.ours import kept
 from jobs.dialects.rendering import Document
 from jobs.dialects.request import Request
-from jobs.dialects.spelling import respelled
 from jobs.spec import CodeSource, JobSpec, Mount, Network, Reservation, Visibility
 
 UNLIMITED_BY_SILENCE: Final = "no_running_time"
@@ -30,17 +29,10 @@ CREDENTIALS: Final = "credentials"
 """An extra: how the text says its RAM role, where that is not how it would be written here."""
 
 
-def document(spec: JobSpec, extras: Mapping[str, object]) -> Document:
-    """The request, with `extras` put back and keys spelled as they were."""
-    job = plain(spec, extras)
-    put_back(job, extras, keys.NAMES)
-    return respelled(job, extras)
-
-
 def plain(spec: JobSpec, extras: Mapping[str, object]) -> Document:
-    """What a request says of `spec` alone, in the form that `extras` remember."""
+    """What DLC's own keys say of `spec`, in the form that `extras` remember."""
     job_type = types_for.job_type(spec, extras)
-    success = _success(spec, job_type)
+    success = _success(spec, job_type, kept.names(extras))
     command = spec.roles[0].command
     variables = _variables(spec)
     custom = _custom_envs(variables, extras)
@@ -81,8 +73,8 @@ def _name(name: str) -> str:
     return name if keys.DISPLAY_NAME.fits(name) else keys.DISPLAY_NAME.propose(name)
 
 
-def _success(spec: JobSpec, job_type: JobType) -> Success:
-    types = types_for.role_types(spec, job_type)
+def _success(spec: JobSpec, job_type: JobType, named: Mapping[str, str]) -> Success:
+    types = types_for.role_types(spec, job_type, named)
     parts = [Part(name, role.replicas) for name, role in zip(types, spec.roles, strict=True)]
     return said(job_type, parts, [role.completion for role in spec.roles])
 
@@ -100,8 +92,8 @@ def _variables(spec: JobSpec) -> dict[str, str]:
 
 def _custom_envs(variables: Mapping[str, str], extras: Mapping[str, object]) -> list[str]:
     """The variables that go to CustomEnvs, where they were."""
-    kept = extras.get(CUSTOM_ENVS)
-    return [name for name in kept if name in variables] if isinstance(kept, list) else []
+    listed = extras.get(CUSTOM_ENVS)
+    return [name for name in listed if name in variables] if isinstance(listed, list) else []
 
 
 def _mount(mount: Mount) -> Document:
@@ -179,9 +171,9 @@ def _visibility(visibility: Visibility) -> str:
 
 def _credentials(role: str, extras: Mapping[str, object]) -> Document:
     """The RAM role, in the words of the text while they still mean the same."""
-    kept = extras.get(CREDENTIALS)
-    if isinstance(kept, dict) and _role_in(kept) == role:
-        return kept
+    said = extras.get(CREDENTIALS)
+    if isinstance(said, dict) and _role_in(said) == role:
+        return said
     return credentials(role) if role else {}
 
 

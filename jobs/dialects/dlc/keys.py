@@ -22,6 +22,7 @@ from jobs.dialects.fields import (
     Texts,
 )
 from jobs.dialects.leftovers import by
+from jobs.dialects.ours import keys as ours
 from jobs.spec import Visibility
 
 DISPLAY_NAME: Final = Text(
@@ -365,6 +366,8 @@ ELASTIC_SPEC: Final = Group(
     ),
 )
 
+JOB_CONSOLE: Final = ours.group(ours.NAME)
+
 JOB: Final = (
     DISPLAY_NAME,
     DESCRIPTION,
@@ -392,6 +395,7 @@ JOB: Final = (
     pods.kept_text("SchedulingStrategy", "How the job is scheduled."),
     pods.kept_text("TemplateId", "The template that the job was made from."),
     pods.kept_count("TemplateVersion", "Its version."),
+    JOB_CONSOLE,
 )
 """The keys of the whole request, in the order in which they are written."""
 
@@ -403,4 +407,4 @@ NAMES: Final = {
 """What tells the elements of lists apart."""
 
 SECRET_KEYS: Final = frozenset({"Auth"})
-VARIABLES: Final = frozenset({"Envs"})
+VARIABLES: Final = frozenset({"Envs"}) | ours.VARIABLES

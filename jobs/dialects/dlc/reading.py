@@ -16,7 +16,13 @@ from jobs.dialects.dlc.job_types import BY_NAME, with_known_types
 from jobs.dialects.fields import CONSOLE, MOST_REPLICAS, Text
 from jobs.dialects.findings import Findings
 from jobs.dialects.leftovers import leftovers
+from jobs.dialects.ours import kept
+from jobs.dialects.ours import reading as ours
+from jobs.dialects.ours.correcting import corrected
+from jobs.dialects.ours.keys import NAME
+from jobs.dialects.ours.reading import Said
 from jobs.dialects.record import kind_of
+from jobs.dialects.rendering import Document
 from jobs.dialects.request import Request, is_nothing
 from jobs.dialects.source import Source, read
 from jobs.dialects.spans import escape, split
@@ -36,8 +42,16 @@ def parse(text: str) -> Parsed:
     held = withheld(_object(source), findings)
     job = Job(held.value, findings)
     findings.refuse_if_any(source)
-    spec = job.build()
-    extras = extras_of(job.value, spec, findings)
+    without = job.build()
+    said = job.ours(without)
+    spec = corrected(without, said.patch, f"/{NAME}", findings)
+    findings.refuse_if_any(source)
+    extras = extras_of(job.value, without, findings)
+    if spec.framework is None:
+        extras |= _job_type_kept(job.value)
+    if spec.time_limit_s is not None:
+        extras.pop(UNLIMITED_BY_SILENCE, None)
+    extras |= _ours_kept(said, without, spec, extras)
     elsewhere.remark(spec, job.value, findings)
     return Parsed(spec, extras, findings.notes(source), held.secrets, edit.edit(text, held.edits))
 
@@ -80,8 +94,15 @@ class Job:
         self._completions = self._decide(job.choice(keys.SUCCESS_POLICY))
         self._remarks()
 
+    def ours(self, without: JobSpec) -> Said:
+        """What our own object says; `without` it the request says that."""
+        if NAME not in self.value:
+            return Said()
+        names = [role.name for role in without.roles]
+        return ours.read(self.value[NAME], f"/{NAME}", self._job.findings, names)
+
     def build(self) -> JobSpec:
-        """The JobSpec."""
+        """The JobSpec, as far as DLC's own keys say it."""
         has, texts = self._settings, self._texts
         framework = self._type.framework if self._type else None
         return JobSpec(
@@ -194,6 +215,7 @@ def _filled(job: Request, rule: Text) -> str:
 def extras_of(value: Mapping[str, object], spec: JobSpec, findings: Findings) -> dict[str, object]:
     """What `value` says beyond `spec`; what is kept for DLC alone is noted."""
     extras = _remembered(value, spec)
+    value = {key: held for key, held in value.items() if key != NAME}
     said = plain(spec, extras)
     spelling = of_what_is_said(spellings(value, keys.JOB), said)
     if spelling:
@@ -205,13 +227,33 @@ def extras_of(value: Mapping[str, object], spec: JobSpec, findings: Findings) ->
     return extras
 
 
+def native(request: Document) -> JobSpec | None:
+    """What DLC's own keys of a request without secrets say; None when they can't be accepted."""
+    findings = Findings()
+    job = Job(request, findings)
+    return None if findings.any_problem else job.build()
+
+
+def _ours_kept(said: Said, there: JobSpec, spec: JobSpec, extras: Mapping[str, object]) -> dict[str, object]:
+    """What is remembered of our own object, and of the types under which the roles stand."""
+    if not (said.patch or said.strangers):
+        return {}
+    named = {role.name: own.name for role, own in zip(spec.roles, there.roles, strict=True)}
+    usual = native(plain(spec, extras))
+    if usual is None or [role.name for role in usual.roles] != [*named.values()]:
+        usual = native(plain(spec, {**extras, **kept.remembered(Said(), there, spec, named)}))
+    else:
+        named = {}
+    return kept.remembered(said, usual or there, spec, named)
+
+
 def _remembered(value: Mapping[str, object], spec: JobSpec) -> dict[str, object]:
     """How the text says what has several ways of being said."""
     extras: dict[str, object] = {}
     if is_nothing(value.get(keys.MAX_RUNNING.key)):
         extras[UNLIMITED_BY_SILENCE] = True
     if spec.framework is None:
-        extras[f"/{keys.JOB_TYPE.key}"] = value[keys.JOB_TYPE.key]
+        extras |= _job_type_kept(value)
     custom = [
         str(item.get("Key")) for item in _list(value.get(keys.CUSTOM_ENVS.key)) if isinstance(item, dict)
     ]
@@ -221,6 +263,11 @@ def _remembered(value: Mapping[str, object], spec: JobSpec) -> dict[str, object]
     if spec.instance_role and config != credentials(spec.instance_role):
         extras[CREDENTIALS] = config
     return extras
+
+
+def _job_type_kept(value: Mapping[str, object]) -> dict[str, object]:
+    """The job type, where a JobSpec has no framework that it could be told from."""
+    return {f"/{keys.JOB_TYPE.key}": value[keys.JOB_TYPE.key]}
 
 
 def _list(value: object) -> Sequence[object]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from decimal import Decimal
+from typing import Final
 
 from jobs.dialects import amounts, placeholders
 from jobs.dialects.dlc import role_keys as keys
@@ -11,6 +12,8 @@ from jobs.dialects.dlc.completion import Part
 from jobs.dialects.dlc.roles import DEFAULT_LABEL
 from jobs.dialects.rendering import Document
 from jobs.spec import Bid, NodeChoice, RegistryAuth, Resources, TaskRole
+
+_PORTS: Final = 65_536
 
 
 def document(role: TaskRole, part: Part, registry: RegistryAuth | None, command: str) -> Document:
@@ -95,7 +98,7 @@ def _ports(role: TaskRole) -> Document:
         number
         for port in role.ports
         if port.begin_at
-        for number in range(port.begin_at, port.begin_at + port.count)
+        for number in range(port.begin_at, min(port.begin_at + port.count, _PORTS))
         if port.label != DEFAULT_LABEL or number != port.begin_at
     ]
     return {**_if(keys.DEFAULT_PORT.key, default[0] if default else 0), **_if(keys.EXTRA_PORTS.key, extra)}

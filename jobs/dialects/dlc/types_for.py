@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Final
 
 from jobs.dialects.dlc import keys
@@ -30,9 +31,11 @@ def job_type(spec: JobSpec, extras: Mapping[str, object]) -> JobType:
     return BY_NAME["PyTorchJob" if len(names) <= len(BY_NAME["PyTorchJob"].roles) else "TFJob"]
 
 
-def role_types(spec: JobSpec, chosen: JobType) -> tuple[str, ...]:
-    """A `Type` for each role: its own name where that is one, else the nearest that is free."""
-    wanted = {role.name: chosen.role(role.name) for role in spec.roles}
+def role_types(
+    spec: JobSpec, chosen: JobType, named: Mapping[str, str] = MappingProxyType({})
+) -> tuple[str, ...]:
+    """A `Type` for each role: the one it was `named` by, or its own name, else the nearest that is free."""
+    wanted = {role.name: chosen.role(named.get(role.name, role.name)) for role in spec.roles}
     taken = {name for name in wanted.values() if name}
     types: list[str] = []
     for role in spec.roles:

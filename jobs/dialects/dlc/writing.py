@@ -7,11 +7,15 @@ from typing import Final
 
 from jobs.dialects import rendering
 from jobs.dialects.base import Parsed, Rendered
-from jobs.dialects.dlc import reading
-from jobs.dialects.dlc.document import document
+from jobs.dialects.dlc import keys, reading
+from jobs.dialects.dlc.document import plain
 from jobs.dialects.dlc.job_types import with_known_types
+from jobs.dialects.leftovers import put_back
+from jobs.dialects.ours import kept
+from jobs.dialects.ours.keys import NAME as OURS
 from jobs.dialects.rendering import Document
 from jobs.dialects.source import read
+from jobs.dialects.spelling import respelled
 from jobs.spec import JobSpec
 
 NAME: Final = "dlc"
@@ -39,6 +43,16 @@ class _Form:
     def patched(self, base: str, before: Document, after: Document) -> str | None:
         """See `rendering.Form`."""
         return rendering.patch_json(base, before, after, _IDENTITIES, with_known_types(read(base).value))
+
+
+def document(spec: JobSpec, extras: Mapping[str, object]) -> Document:
+    """The request and our own object, with `extras` put back and keys spelled as they were."""
+    job = plain(spec, extras)
+    ours = kept.written(reading.native(job), spec, extras)
+    if ours:
+        job[OURS] = ours
+    put_back(job, extras, keys.NAMES)
+    return respelled(job, extras)
 
 
 def render(spec: JobSpec, extras: Mapping[str, object], base: str | None = None) -> Rendered:

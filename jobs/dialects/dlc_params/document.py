@@ -22,7 +22,7 @@ JOB_TYPE: Final = "job_type"
 def document(spec: JobSpec, extras: Mapping[str, object]) -> Document:
     """The job type, and the file's keys with their values in the order of the page's sample."""
     kept = {f"/{key}": value for key, value in (("JobType", extras.get(JOB_TYPE)),) if value}
-    request = dlc.document(spec, kept)
+    request = dlc.plain(spec, kept)
     flat = flattened(request)
     roles = _roles(request)
     ordered = {**{key: flat[key] for key in ("name",) if key in flat}, **roles, **flat}

@@ -21,6 +21,8 @@ from jobs.dialects.fields import (
     Records,
     Text,
 )
+from jobs.dialects.ours import keys as ours
+from jobs.spec import MountPurpose
 
 SCM: Final = "SCM page"
 OPENPAI: Final = "OpenPAI v0.14"
@@ -282,11 +284,22 @@ JOB_ENVS: Final = Bag(
     known=(IS_DEBUG, RDMA),
     help="Environment variables of the job; nothing in them is replaced.",
 )
+OURS: Final = "jobConsole"
+"""Where our own object stands among `extras`."""
+
 EXTRAS: Final = Bag(
     key="extras",
     source=f"{SCM}, {OPENPAI}",
-    help="Whatever else belongs to the job; kept, and not used.",
+    known=(ours.group(OURS),),
+    help="Whatever else belongs to the job; what is not understood is kept, and not used.",
 )
+
+DIRECTORIES: Final = (
+    (DATA_DIR, MountPurpose.DATA),
+    (OUTPUT_DIR, MountPurpose.OUTPUT),
+    (CODE_DIR, MountPurpose.CODE),
+)
+"""What names a place, and for what."""
 
 JOB: Final = (
     JOB_NAME,

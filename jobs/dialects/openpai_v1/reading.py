@@ -10,15 +10,17 @@ from jobs.dialects.base import Parsed, Problem, Refused
 from jobs.dialects.fields import Text
 from jobs.dialects.findings import Findings
 from jobs.dialects.openpai_v1 import environment, keys, roles
+from jobs.dialects.openpai_v1.document import plain
+from jobs.dialects.ours import kept
+from jobs.dialects.ours import reading as ours
+from jobs.dialects.ours.correcting import corrected
+from jobs.dialects.ours.reading import Said
 from jobs.dialects.record import Record, kind_of
 from jobs.dialects.source import Source, read
+from jobs.dialects.spans import split
+from jobs.dialects.withhold import withhold
 from jobs.spec import JobSpec, Mount, MountPurpose, RegistryAuth, RetryPolicy
 
-DIRECTORIES = (
-    (keys.DATA_DIR, MountPurpose.DATA),
-    (keys.OUTPUT_DIR, MountPurpose.OUTPUT),
-    (keys.CODE_DIR, MountPurpose.CODE),
-)
 KNOWN = frozenset({key.key for key in keys.JOB} | {keys.SNAPSHOT})
 
 
@@ -43,15 +45,53 @@ def parse(text: str) -> Parsed:
         raise Refused((_not_an_object(source),))
     findings, taken = Findings(), Taken()
     job = Record(source.value, "", findings)
-    spec = _Job(job, taken)
+    job_read = _Job(job, taken)
     findings.refuse_if_any(source)
+    without = job_read.build()
+    spec, said = _with_ours(job, taken, without)
+    findings.refuse_if_any(source)
+    taken.extras |= _ours_kept(said, without, spec)
     return Parsed(
-        spec=spec.build(),
+        spec=spec,
         extras=taken.extras,
         notes=findings.notes(source),
         secrets=taken.secrets,
         text=edit.edit(text, taken.edits),
     )
+
+
+def _with_ours(job: Record, taken: Taken, without: JobSpec) -> tuple[JobSpec, Said]:
+    """The job with what our own object says, and that."""
+    more = job.bag(keys.EXTRAS)
+    if keys.OURS not in more:
+        return without, Said()
+    where = job.at(keys.EXTRAS.key)
+    held = withhold({keys.OURS: more[keys.OURS]}, (), ())
+    for pointer, name in held.found.items():
+        job.findings.note("secret_taken", f"{where}{pointer}", key=split(pointer)[-1], name=name)
+    taken.secrets |= held.secrets
+    taken.edits += [edit.Put(f"{where}{each.pointer}", each.value) for each in held.edits]
+    value = held.value[keys.OURS] if isinstance(held.value, dict) else None
+    at = f"{where}/{keys.OURS}"
+    said = ours.read(value, at, job.findings, [role.name for role in without.roles])
+    return corrected(without, said.patch, at, job.findings), said
+
+
+def _ours_kept(said: Said, there: JobSpec, spec: JobSpec) -> dict[str, object]:
+    """What is remembered of our own object, and of the names under which the roles stand."""
+    if not (said.patch or said.strangers):
+        return {}
+    pairs = zip(spec.roles, there.roles, strict=True)
+    named = {role.name: own.name for role, own in pairs if role.name != own.name}
+    usual = native(plain(spec, kept.remembered(Said(), there, spec, named)))
+    return kept.remembered(said, usual or there, spec, named)
+
+
+def native(document: Mapping[str, object]) -> JobSpec | None:
+    """What OpenPAI's own keys say; None when they can't be accepted."""
+    findings = Findings()
+    job = _Job(Record(document, "", findings), Taken())
+    return None if findings.any_problem else job.build()
 
 
 def _not_an_object(source: Source) -> Problem:
@@ -96,7 +136,7 @@ class _Job:
 def _places(job: Record, taken: Taken) -> tuple[Mount, ...]:
     """The directories, with OpenPAI's default for output."""
     mounts = []
-    for rule, purpose in DIRECTORIES:
+    for rule, purpose in keys.DIRECTORIES:
         uri = _uri(job, rule, taken)
         if not uri and purpose is MountPurpose.OUTPUT:
             uri = keys.DEFAULT_OUTPUT
@@ -140,8 +180,9 @@ def _kept(job: Record, extras: dict[str, object]) -> None:
     for key in more:
         if not any(character in "._" or (character.isascii() and character.isalnum()) for character in key):
             job.findings.problem("bad_key", f"{job.at(keys.EXTRAS.key)}", keys.OPENPAI, key=key)
-    if more:
-        extras[job.at(keys.EXTRAS.key)] = more
+    others = {key: value for key, value in more.items() if key != keys.OURS}
+    if others:
+        extras[job.at(keys.EXTRAS.key)] = others
         job.findings.note("kept_unused", job.at(keys.EXTRAS.key), key=keys.EXTRAS.key)
     if keys.SNAPSHOT in job.value:
         extras[job.at(keys.SNAPSHOT)] = job.value[keys.SNAPSHOT]

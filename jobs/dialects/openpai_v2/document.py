@@ -6,7 +6,7 @@ written null, as protocol v1 and SCM have them.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from jobs.dialects.openpai_v2 import keys, role_document
@@ -14,8 +14,11 @@ from jobs.dialects.openpai_v2.extras import as_list, as_object, plugins
 from jobs.dialects.openpai_v2.extras_document import write_extras
 from jobs.dialects.openpai_v2.names import free
 from jobs.dialects.openpai_v2.prerequisites_document import write_images, write_places
-from jobs.dialects.openpai_v2.reading import DOCUMENT, is_scm, said_by
+from jobs.dialects.openpai_v2.reading import DOCUMENT, is_scm, said_apart, said_by
 from jobs.dialects.openpai_v2.scripts import write_scripts
+from jobs.dialects.ours import correcting
+from jobs.dialects.ours.keys import ROLES
+from jobs.dialects.ours.reading import Said
 from jobs.dialects.rendering import Document
 from jobs.dialects.variables import as_text
 from jobs.dialects.yaml_text.values import copied
@@ -30,11 +33,54 @@ def document(spec: JobSpec, extras: Mapping[str, object]) -> Document:
     there = said_by(original) if isinstance(original, dict) else None
     if there == spec:
         return as_object(copied(original))
-    return _written(as_object(copied(original)) if there else {}, there, spec)
+    job = as_object(copied(original)) if there else {}
+    without, said = said_apart(original) if there else (None, Said())
+    beside = correcting.beside(said.patch, without, there) if without and there else []
+    before, after = _as_called(there, spec, [role.name for role in without.roles] if without else [])
+    renamed = _written(job, before, after)
+    _write_ours(job, spec, beside, _renamed_strangers(said.strangers, renamed))
+    return job
 
 
-def _written(job: Document, there: JobSpec | None, spec: JobSpec) -> Document:
-    """`job`, which says `there`, made to say `spec`."""
+def _as_called(there: JobSpec | None, spec: JobSpec, called: Sequence[str]) -> tuple[JobSpec | None, JobSpec]:
+    """Both with their roles `called` as v2's own keys have it, where our own object calls them otherwise."""
+    if there is None:
+        return None, spec
+    names = {role.name: name for role, name in zip(there.roles, called, strict=True)}
+    taken = [names[role.name] for role in spec.roles if role.name in names]
+    for role in spec.roles:
+        if role.name not in names:
+            names[role.name] = free(role.name, taken)
+            taken.append(names[role.name])
+    return _with_names(there, names), _with_names(spec, names)
+
+
+def _write_ours(job: Document, spec: JobSpec, beside: Sequence[correcting.Path], strangers: Document) -> None:
+    """What v2's own keys do not say, in our own object."""
+    extras = dict(as_object(job.get(keys.EXTRAS.key)))
+    ours = as_object(extras.pop(keys.OURS, None))
+    old = {rule.key: ours[rule.key] for rule in keys.OUR_OLD_KEYS if rule.key in ours}
+    without, _said = said_apart({**job, keys.EXTRAS.key: {**extras, keys.OURS: old}})
+    if without is None or len(without.roles) != len(spec.roles):
+        return
+    found = correcting.corrections(without, spec, beside)
+    names = [role.name for role in without.roles]
+    said = correcting.with_strangers(old | found, strangers, names)
+    put(extras, keys.OURS, {key: said[key] for key in dict.fromkeys((*ours, *said)) if key in said})
+    if extras or keys.EXTRAS.key in job:
+        job[keys.EXTRAS.key] = extras
+
+
+def _renamed_strangers(strangers: Document, names: Mapping[str, str]) -> Document:
+    """What nobody knows in our own object, of roles by the names that they get."""
+    roles = strangers.get(ROLES)
+    if not isinstance(roles, dict):
+        return strangers
+    return {**strangers, ROLES: {names.get(name, name): value for name, value in roles.items()}}
+
+
+def _written(job: Document, there: JobSpec | None, spec: JobSpec) -> Mapping[str, str]:
+    """Make `job`, which says `there`, say `spec` as far as v2's own keys can; how its roles were renamed."""
     job.setdefault(keys.PROTOCOL_VERSION.key, 2)
     if there is None or spec.name != there.name:
         job[keys.NAME.key] = spec.name if keys.NAME.fits(spec.name) else keys.NAME.propose(spec.name)
@@ -44,7 +90,8 @@ def _written(job: Document, there: JobSpec | None, spec: JobSpec) -> Document:
         job[keys.RETRY_COUNT.key] = spec.retry.limit or 0
     old = _old_roles(job, there, spec)
     names = _names(spec)
-    rename_roles(job, {before: names[after] for after, before in old.items() if before})
+    renamed = {before: names[after] for after, before in old.items() if before}
+    rename_roles(job, renamed)
     if there is not None:  # from here on it is spoken of by the new names
         there = _with_names(there, {before: after for after, before in old.items() if before})
     write_images(job, there, spec, names)
@@ -66,7 +113,7 @@ def _written(job: Document, there: JobSpec | None, spec: JobSpec) -> Document:
         put(defaults, keys.VIRTUAL_CLUSTER.key, spec.quota)
         put(job, keys.DEFAULTS.key, defaults)
     write_extras(job, there, spec, names)
-    return job
+    return renamed
 
 
 def put(where: Document, key: str, value: object, before: object = None) -> None:

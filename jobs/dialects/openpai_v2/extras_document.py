@@ -106,17 +106,17 @@ def _tensorboard(extras: Document, board: TensorBoard | None) -> None:
 def _ours(
     job: Document, extras: Document, there: JobSpec | None, spec: JobSpec, names: Mapping[str, str]
 ) -> None:
-    """What protocol v1 says and v2 has no key for."""
+    """What stands there in protocol v1's names; all else is said in the JobSpec's, by `document`."""
     ours = dict(as_object(extras.get(keys.OURS)))
-    _set(ours, keys.OUR_RETRY.key, _below_zero(spec.retry))
+    _keep(ours, keys.OUR_RETRY.key, _below_zero(spec.retry))
     parameters = as_object(job.get(keys.PARAMETERS.key))
     kept = (
         0
         if parameters.get(keys.DEBUG_PARAMETER) and spec.keep_failed_s == KEEP_FAILED_S
         else spec.keep_failed_s
     )
-    _set(ours, keys.OUR_KEEP.key, kept)
-    _set(ours, keys.OUR_AUTH_FILE.key, spec.registry_auth.file_uri if spec.registry_auth else "")
+    _keep(ours, keys.OUR_KEEP.key, kept)
+    _keep(ours, keys.OUR_AUTH_FILE.key, spec.registry_auth.file_uri if spec.registry_auth else "")
     roles = dict(as_object(ours.get(keys.OUR_ROLES.key)))
     written = as_object(job.get(keys.TASK_ROLES.key))
     for role in spec.roles:
@@ -124,8 +124,8 @@ def _ours(
         said = dict(as_object(roles.get(name)))
         begin = {label: port.begin_at for label, port in labelled(role).items() if port.begin_at}
         given = as_object(as_object(written.get(name)).get(keys.RESOURCES.key))
-        _set(said, keys.OUR_BEGIN.key, begin)
-        _set(said, keys.OUR_DISK.key, 0 if keys.STORAGE_GB.key in given else role.resources.disk_mib)
+        _keep(said, keys.OUR_BEGIN.key, begin)
+        _keep(said, keys.OUR_DISK.key, 0 if keys.STORAGE_GB.key in given else role.resources.disk_mib)
         _set(roles, name, said)
     _set(ours, keys.OUR_ROLES.key, roles)
     _set(extras, keys.OURS, ours)
@@ -135,6 +135,12 @@ def _below_zero(retry: RetryPolicy) -> int:
     if retry.limit is not None:
         return 0
     return -2 if retry.on_success else -1
+
+
+def _keep(where: Document, key: str, value: object) -> None:
+    """The member brought in line, where it is one."""
+    if key in where:
+        _set(where, key, value)
 
 
 def _set(where: Document, key: str, value: object) -> None:

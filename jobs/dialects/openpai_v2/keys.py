@@ -29,6 +29,7 @@ from jobs.dialects.fields import (
     Text,
     Texts,
 )
+from jobs.dialects.ours import keys as ours
 
 OPENPAI: Final = "OpenPAI v1.8"
 SCM: Final = "SCM v3.8"
@@ -440,7 +441,7 @@ GANG: Final = Flag(
     key="gangAllocation", source=OPENPAI, default=True, help="Whether all tasks have to start together."
 )
 OURS: Final = "jobConsole"
-"""What OpenPAI's protocol v1 and SCM say and v2 has no key for is kept under this one of `extras`."""
+"""What v2 has no key for is kept under this one of `extras`."""
 
 OUR_RETRY: Final = Integer(
     key="retryCount",
@@ -487,12 +488,15 @@ OUR_ROLES: Final = Named(
     keys=(OUR_BEGIN, OUR_DISK),
     help="The same for each task role.",
 )
+OUR_OLD_KEYS: Final = (OUR_RETRY, OUR_KEEP, OUR_AUTH_FILE, OUR_ROLES)
+"""Protocol v1's own names, which are still read, and kept up to date where they are."""
+
 OUR_KEYS: Final = Group(
     key=OURS,
     source=CONSOLE,
     path="*",
-    keys=(OUR_RETRY, OUR_KEEP, OUR_AUTH_FILE, OUR_ROLES),
-    help="What protocol v1 says and v2 has no key for.",
+    keys=(*OUR_OLD_KEYS, *ours.KEYS),
+    help="What v2 has no key for and the console knows, in the console's own names.",
 )
 EXTRAS: Final = Group(
     key="extras",

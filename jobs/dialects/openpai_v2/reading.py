@@ -14,6 +14,9 @@ from jobs.dialects.openpai_v2 import kept, keys, prerequisites, roles, secrets
 from jobs.dialects.openpai_v2.names import nearest
 from jobs.dialects.openpai_v2.part import Part
 from jobs.dialects.openpai_v2.roles import Role
+from jobs.dialects.ours import reading as ours
+from jobs.dialects.ours.correcting import corrected
+from jobs.dialects.ours.reading import Said
 from jobs.dialects.record import kind_of, short
 from jobs.dialects.source import Source
 from jobs.dialects.spans import split
@@ -42,6 +45,7 @@ def parse(text: str) -> Parsed:
     job = Job(held.value, findings)
     findings.refuse_if_any(source)
     spec = job.build()
+    findings.refuse_if_any(source)
     _remember(held.value, spec)
     extras: dict[str, object] = {DOCUMENT: held.value, **dict(job.kept())}
     if documents.is_json(text):
@@ -62,9 +66,17 @@ def said_by(value: object) -> JobSpec | None:
         return known[1]
     findings = Findings()
     job = Job(value, findings)
-    spec = None if findings.any_problem else job.build()
+    built = None if findings.any_problem else job.build()
+    spec = None if findings.any_problem else built
     _remember(value, spec)
     return spec
+
+
+def said_apart(value: object) -> tuple[JobSpec | None, Said]:
+    """What v2's own keys say in a document without secrets, and beside them what our own object says."""
+    findings = Findings()
+    job = Job(value, findings)
+    return (None if findings.any_problem else job.native()), job.ours
 
 
 def _remember(value: object, spec: JobSpec | None) -> None:
@@ -103,10 +115,24 @@ class Job:
         self._prerequisites = prerequisites.read(root)
         context = {"$parameters": self._parameters, "$secrets": held_secrets}
         self._roles = roles.read(root, self._prerequisites, _deployment(root, self._defaults), context)
-        self._extras = extras_of.read(root.part(keys.EXTRAS).value)
+        extras = root.part(keys.EXTRAS)
+        self._extras = extras_of.read(extras.value)
+        self._at = extras.at(keys.OURS)
+        self.ours = self._read_ours(extras.value)
 
     def build(self) -> JobSpec:
-        """The JobSpec."""
+        """The JobSpec; nothing was wrong with it if there is no problem afterwards."""
+        return corrected(self.native(), self.ours.patch, self._at, self._root.findings)
+
+    def _read_ours(self, extras: Mapping[str, object]) -> Said:
+        if keys.OURS not in extras:
+            return Said()
+        names = [role.name for role in self._roles]
+        old = [rule.key for rule in keys.OUR_OLD_KEYS]
+        return ours.read(extras[keys.OURS], self._at, self._root.findings, names, old)
+
+    def native(self) -> JobSpec:
+        """What v2's own keys say."""
         env, secret = self._environment()
         said = self._extras
         return JobSpec(

@@ -32,6 +32,10 @@ def check(component: int, options: Mapping[str, str], findings: Findings) -> Non
             _unreadable(component, name, value, _TIME, findings, _length(value))
         elif name == "signal" and not values.is_signal(value):
             _unreadable(component, name, value, _SIGNAL, findings, None)
+        elif name == "dependency" and values.ANY_OF in value:
+            where = pointer_of(component, name)
+            fix = Fix(where, value.replace(values.ANY_OF, ","))
+            findings.problem("any_dependency", where, CONSOLE, fix, key=name, value=short(value))
         elif name == "array":
             where = pointer_of(component, name)
             findings.problem("array", where, CONSOLE, Fix(where), key=name, value=short(value))

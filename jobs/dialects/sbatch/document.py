@@ -96,6 +96,7 @@ def _of_job(spec: JobSpec, said: Mapping[str, str], export: Export, *, plain: bo
     end = spec.end_signal
     found |= kept_or(said, "signal", end, values.written_signal(end, to_shell=plain) if end else "")
     found |= kept_or(said, "begin", spec.not_before or None, times.epoch(spec.not_before) or "")
+    found |= kept_or(said, "dependency", spec.after or None, values.written_dependency(spec.after))
     found |= {"hold": ""} if spec.hold else {}
     found |= {"no-requeue": ""} if spec.retry == NEVER_AGAIN else {}
     found |= {"requeue": ""} if "requeue" in said and spec.retry.fancy else {}

@@ -129,6 +129,7 @@ class _Reader:
             retry=RetryPolicy(fancy="no-requeue" not in said),
             time_limit_s=meaning(said, "time") or None,
             hold="hold" in said,
+            after=meaning(said, "dependency") or (),
             not_before=meaning(said, "begin") or "",
             **whole,
         )

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from jobs.dialects.variables import is_usable
-from jobs.spec import EndSignal, Mount, MountPurpose
+from jobs.spec import After, EndSignal, Mount, MountPurpose, When
 
 _SIGNAL: Final = re.compile(
     r"(?P<to>[RB]{0,2}):?(?P<signal>[A-Za-z]+[12]?|\d{1,2})(?:@(?P<before>\d{1,5}))?", re.ASCII
@@ -17,6 +17,10 @@ _NUMBERS: Final = {"1": "HUP", "2": "INT", "10": "USR1", "12": "USR2", "15": "TE
 _SIGNALS: Final = frozenset(_NUMBERS.values())
 _DEFAULT_BEFORE: Final = 60
 _MOST_BEFORE: Final = 65_535
+_DEPENDENCIES: Final = {"afterok": When.SUCCEEDED, "afterany": When.ENDED, "afternotok": When.FAILED}
+_JOB: Final = re.compile(r"[^\s:,?+]{1,300}")
+ANY_OF: Final = "?"
+"""What separates jobs of which Slurm waits for one alone."""
 _HAS: Final = "true"
 _FEATURE: Final = re.compile(r"[^\s&|\[\]()*,:=]+")
 _REGISTRY: Final = re.compile(r"(?P<host>[^/#@]+)/(?P<rest>.+)")
@@ -60,6 +64,24 @@ def written_signal(end: EndSignal, *, to_shell: bool) -> str:
 
 def _fits(name: str, before: int) -> bool:
     return name in _SIGNALS and before <= _MOST_BEFORE
+
+
+def dependency(text: str) -> tuple[After, ...] | None:
+    """`afterok:id[:id…]` and its kin, all of them with commas between; None for what only Slurm knows."""
+    found: list[After] = []
+    for part in text.split(","):
+        kind, *ids = part.split(":")
+        when = _DEPENDENCIES.get(kind)
+        if when is None or not ids or not all(map(_JOB.fullmatch, ids)):
+            return None
+        found += [After(job=job, when=when) for job in ids]
+    return tuple(found)
+
+
+def written_dependency(after: Sequence[After]) -> str:
+    """The option's value, with those jobs that it can name."""
+    kinds = {when: kind for kind, when in _DEPENDENCIES.items()}
+    return ",".join(f"{kinds[each.when]}:{each.job}" for each in after if _JOB.fullmatch(each.job))
 
 
 def features(text: str) -> dict[str, str] | None:

@@ -28,7 +28,7 @@ from jobs.spec import (
     Visibility,
 )
 from tests.jobs.dialects.from_keys import member, plain, request, words
-from tests.jobs.dialects.strategies import commands, counts, env_names, names, untidy
+from tests.jobs.dialects.strategies import commands, counts, env_names, names, untidy, values
 
 FRAMEWORKS = JOB_TYPES[:9]
 option_names = st.text("abcXYZ", min_size=1, max_size=8)
@@ -47,8 +47,33 @@ def _bid_of(limit: str, value: st.SearchStrategy[float]) -> st.SearchStrategy[An
     return st.fixed_dictionaries({"SpotStrategy": st.just("SpotWithPriceLimit"), limit: value})
 
 
+OURS = st.fixed_dictionaries(
+    {},
+    optional={
+        "hold": st.booleans(),
+        "not_before": plain,
+        "priority": st.integers(1, 9) | st.none(),
+        "retry": st.fixed_dictionaries({}, optional={"limit": st.none() | st.integers(0, 9), "own": plain}),
+        "after": st.lists(st.fixed_dictionaries({"job": words}, optional={"own": plain}), max_size=2),
+        "time_limit_s": st.none() | st.integers(1, 10**6),
+        "env": st.dictionaries(env_names, plain | st.none(), max_size=2),
+        "tags": st.dictionaries(env_names, plain | st.none(), max_size=2),
+        "software": st.fixed_dictionaries({}, optional={"modules": st.just(["gcc/13"]), "venv": plain}),
+        "mounts": st.lists(st.fixed_dictionaries({"uri": words}, optional={"own": plain}), max_size=2),
+        "roles": st.dictionaries(
+            st.sampled_from(["Worker", "Master", "nobody"]),
+            st.fixed_dictionaries({}, optional={"name": words, "env": st.just({"A": "1"}), "own": plain}),
+            max_size=1,
+        ),
+        "own": values,
+    },
+)
+"""Our own object, with what nobody knows in it."""
+
+
 OWN: dict[str, st.SearchStrategy[Any]] = {
     "/DisplayName": names("_.-"),
+    "/JobConsole": OURS,
     "/JobType": st.nothing(),
     "/JobSpecs": st.nothing(),
     "/UserCommand": commands,

@@ -58,7 +58,7 @@ def member(rule: AnyKey, own: Own, pointer: str) -> Values:
     if where in own:
         return own[where]
     if isinstance(rule, Named):
-        raise TypeError(rule.key)
+        return st.dictionaries(words, request(rule.keys, own, where), max_size=1)
     if isinstance(rule, Group):
         return request(rule.keys, own, where) | st.sampled_from([None, {}])
     if isinstance(rule, Records):

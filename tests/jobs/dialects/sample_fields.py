@@ -14,8 +14,8 @@ from jobs.dialects.sbatch.secrets import read
 SAMPLES = Path(__file__).parent / "samples"
 
 _PARAMETER = re.compile(r"^([A-Za-z_]+)=(.*)$", re.MULTILINE)
-_BY_NAME = "taskRoles"
-"""A key whose members, where it is no list, have names of the person's own."""
+_BY_NAME = frozenset({"taskRoles", "roles"})
+"""Keys whose members, where they are no list, have names of the person's own."""
 
 _PLACE = re.compile(r"\[[^\]]*\]")
 
@@ -62,7 +62,7 @@ def _keys(value: object, pointer: str) -> Iterator[str]:
     if isinstance(value, dict):
         for key, inner in value.items():
             yield f"{pointer}/{key}"
-            named = key == _BY_NAME and isinstance(inner, dict)
+            named = key in _BY_NAME and isinstance(inner, dict)
             yield from _keys(list(inner.values()) if named else inner, f"{pointer}/{key}")
     elif isinstance(value, list):
         for inner in value:

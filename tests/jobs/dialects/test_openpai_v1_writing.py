@@ -41,60 +41,56 @@ def test_nothing_is_lost_of_what_v1_can_say() -> None:
 
 
 @pytest.mark.parametrize(
-    ("wanted", "expected"),
+    ("wanted", "ours"),
     [
-        (spec(description="d"), [("lost", "/description")]),
-        (spec(tags={"a": "b"}), [("lost", "/tags/a")]),
-        (spec(framework=Framework.PYTORCH), [("lost", "/framework")]),
-        (spec(priority=5), [("lost", "/priority")]),
-        (spec(time_limit_s=60), [("lost", "/time_limit_s")]),
-        (spec(grace_s=60), [("approximated", "/grace_s")]),
-        (spec(hold=True), [("lost", "/hold")]),
-        (spec(role={"env": {"A": "b"}}), [("lost", "/roles/0/env/A"), ("added", "/env/A")]),
+        (spec(description="d"), {"description": "d"}),
+        (spec(tags={"a": "b"}), {"tags": {"a": "b"}}),
+        (spec(framework=Framework.PYTORCH), {"framework": "pytorch"}),
+        (spec(time_limit_s=60), {"time_limit_s": 60}),
+        (spec(hold=True), {"hold": True}),
+        (spec(role={"env": {"A": "b"}}), {"env": {"A": None}, "roles": {"main": {"env": {"A": "b"}}}}),
         (
             spec(role={"resources": Resources(cpu_milli=1500)}),
-            [("approximated", "/roles/0/resources/cpu_milli")],
-        ),
-        (spec(role={"resources": Resources(disk_mib=1)}), [("approximated", "/roles/0/resources/disk_mib")]),
-        (
-            spec(role={"resources": Resources(memory_mib=10, shm_mib=65)}),
-            [("approximated", "/roles/0/resources/shm_mib")],
+            {"roles": {"main": {"resources": {"cpu_milli": 1500}}}},
         ),
         (
             spec(role={"completion": CompletionPolicy(min_failed=3)}),
-            [("approximated", "/roles/0/completion/min_failed")],
+            {"roles": {"main": {"completion": {"min_failed": 3}}}},
         ),
-        (spec(name="my job"), [("approximated", "/name")]),
-        (spec(role={"name": "a-b"}), [("approximated", "/roles/0/name")]),
-        (spec(role={"ports": (Port(label="a-b"),)}), [("approximated", "/roles/0/ports/0/label")]),
-        (spec(retry=RetryPolicy(limit=2, on_success=True)), [("lost", "/retry/on_success")]),
-        (spec(keep_failed_s=60), [("approximated", "/keep_failed_s")]),
-        (spec(mounts=()), [("added", "/mounts/0")]),
-        (spec(role={"image": ""}), [("needs_value", "/image")]),
+        (spec(name="my job"), {"name": "my job"}),
+        (spec(role={"name": "a-b"}), {"roles": {"a_b": {"name": "a-b"}}}),
+        (
+            spec(role={"ports": (Port(label="a-b"),)}),
+            {"roles": {"main": {"ports": [{"label": "a-b"}]}}},
+        ),
+        (spec(retry=RetryPolicy(limit=2, on_success=True)), {"retry": {"on_success": True}}),
+        (spec(keep_failed_s=60), {"keep_failed_s": 60}),
+        (spec(mounts=()), {"mounts": [None]}),
         (
             spec(registry_auth=RegistryAuth(username="u", password=SecretRef(name="p"))),
-            [("lost", "/registry_auth/username"), ("lost", "/registry_auth/password/name")],
-        ),
-        (
-            spec(mounts=(OUTPUT, Mount(uri="/a"), Mount(uri="/b", path="/x"))),
-            [("lost", "/mounts/2/purpose"), ("lost", "/mounts/2/uri"), ("lost", "/mounts/2/path")],
+            {"registry_auth": {"username": "u", "password": "$SECRET:p"}},
         ),
     ],
 )
-def test_every_loss_is_named_by_its_path(wanted: JobSpec, expected: list[tuple[str, str]]) -> None:
-    assert notes(wanted) == expected
+def test_what_v1_has_no_word_for_is_said_in_our_own_object(wanted: JobSpec, ours: dict[str, object]) -> None:
+    assert notes(wanted) == []
+    assert json.loads(V1.render(wanted, {}).text)["extras"] == {"jobConsole": ours}
 
 
-def test_different_images_and_gpu_types_come_down_to_the_first() -> None:
+def test_a_job_without_an_image_needs_one() -> None:
+    assert notes(spec(role={"image": ""})) == [("needs_value", "/image")]
+
+
+def test_different_images_and_gpu_types_are_told_apart_in_our_own_object() -> None:
     one = TaskRole(name="a", command="x", image="i", resources=Resources(gpus=1, gpu_type="P100"))
     two = TaskRole(name="b", command="x", image="k", resources=Resources(gpus=1, gpu_type="TITANX"))
     rendered = V1.render(spec(roles=(one, two)), {})
     value = json.loads(rendered.text)
     assert (value["image"], value["gpuType"]) == ("i", "P100")
-    assert [(note.code, note.pointer) for note in rendered.notes] == [
-        ("approximated", "/roles/1/image"),
-        ("approximated", "/roles/1/resources/gpu_type"),
-    ]
+    assert value["extras"]["jobConsole"] == {
+        "roles": {"b": {"image": "k", "resources": {"gpu_type": "TITANX"}}}
+    }
+    assert rendered.notes == ()
 
 
 def test_names_that_become_equal_stay_apart() -> None:

@@ -409,7 +409,7 @@ def test_extras_that_others_know_too_are_understood() -> None:
 @pytest.mark.parametrize(
     "extras",
     [
-        {"hivedScheduler": 1, "storages": {}, "jobConsole": [], "com.microsoft.pai.runtimeplugin": "x"},
+        {"hivedScheduler": 1, "storages": {}, "com.microsoft.pai.runtimeplugin": "x"},
         {"hivedScheduler": {"taskRoles": {"main": None}, "jobPriorityClass": 5}},
         {"com.microsoft.pai.runtimeplugin": [1, {"plugin": 2}, {"plugin": "tensorboard", "parameters": []}]},
         {"jobConsole": {"retryCount": "x", "taskRoles": {"main": {"beginAt": [], "diskMB": -1}}}},

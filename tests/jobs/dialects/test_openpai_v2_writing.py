@@ -5,6 +5,7 @@ import json
 from typing import Any
 
 import pytest
+import yaml
 
 from jobs import dialects
 from jobs.dialects.base import Note
@@ -213,7 +214,7 @@ def test_what_v1_says_and_upstreams_converter_loses_is_kept() -> None:
         "      minFailedInstances: null\n",
         "      minSucceededInstances: null\n",
         "        skuType: P100\n",
-        "          ssh: 3000\n",
+        "          - label: ssh\n            begin_at: 3000\n",
         "      - |-\n        first\n        second\n",
         "  MY_TOKEN: $SECRET:MY_TOKEN\n",
     ):
@@ -225,37 +226,43 @@ def test_what_v1_says_and_upstreams_converter_loses_is_kept() -> None:
 def test_names_that_v2_does_not_allow_become_the_nearest_ones() -> None:
     tasks = tuple(TaskRole(name=name, command="x", image="i") for name in ("a.b", "a~b", "1"))
     rendered = V2.render(JobSpec(name="a.b", roles=tasks), {})
+    job = yaml.safe_load(rendered.text)
+    assert (job["name"], [*job["taskRoles"]]) == ("a_b", ["a_b", "a_b_2", "task_1"])
     spec = V2.parse(rendered.text).spec
-    assert (spec.name, [role.name for role in spec.roles]) == ("a_b", ["a_b", "a_b_2", "task_1"])
-    assert {note.code for note in rendered.notes} == {"approximated"}
+    assert (spec.name, [role.name for role in spec.roles]) == ("a.b", ["a.b", "a~b", "1"])
+    assert rendered.notes == ()
 
 
 @pytest.mark.parametrize(
-    ("changes", "pointer"),
+    ("changes", "ours"),
     [
-        ({"time_limit_s": 60}, "/time_limit_s"),
-        ({"code": CodeSource(uri="github.com/x")}, "/code/uri"),
-        ({"mounts": (Mount(uri="nfs://a", path="/a"),)}, "/mounts/0/uri"),
-        ({"tags": {"a": "b"}}, "/tags/a"),
-        ({"priority": 8}, "/priority"),
-        ({"workspace": "w"}, "/workspace"),
+        ({"time_limit_s": 60}, {"time_limit_s": 60}),
+        ({"code": CodeSource(uri="github.com/x")}, {"code": {"uri": "github.com/x"}}),
+        (
+            {"mounts": (Mount(uri="nfs://a", path="/a"),)},
+            {"mounts": [{"uri": "nfs://a", "path": "/a"}]},
+        ),
+        ({"tags": {"a": "b"}}, {"tags": {"a": "b"}}),
+        ({"priority": 8}, {"priority": 8}),
+        ({"workspace": "w"}, {"workspace": "w"}),
     ],
 )
-def test_every_loss_is_named_by_its_path(changes: dict[str, Any], pointer: str) -> None:
+def test_what_v2_has_no_word_for_is_said_in_our_own_object(
+    changes: dict[str, Any], ours: dict[str, Any]
+) -> None:
     task = TaskRole(name="a", command="x", image="i")
-    told = V2.render(JobSpec(name="a", roles=(task,), **changes), {}).notes
-    assert pointer in [note.pointer for note in told]
+    rendered = V2.render(JobSpec(name="a", roles=(task,), **changes), {})
+    assert rendered.notes == ()
+    assert yaml.safe_load(rendered.text)["extras"]["jobConsole"] == ours
 
 
-def test_a_bid_and_a_fraction_of_a_core_are_lost_or_rounded() -> None:
+def test_a_bid_and_a_fraction_of_a_core_are_kept() -> None:
     task = TaskRole(
         name="a", command="x", image="i", bid=Bid(discount_percent=50), resources=Resources(cpu_milli=1500)
     )
-    told = V2.render(JobSpec(name="a", roles=(task,)), {}).notes
-    assert [(note.code, note.pointer) for note in told] == [
-        ("approximated", "/roles/0/resources/cpu_milli"),
-        ("lost", "/roles/0/bid/discount_percent"),
-    ]
+    rendered = V2.render(JobSpec(name="a", roles=(task,)), {})
+    assert rendered.notes == ()
+    assert V2.parse(rendered.text).spec.roles == (task,)
 
 
 def test_a_job_without_an_image_needs_one() -> None:

@@ -5,8 +5,8 @@ from collections.abc import Mapping
 import pytest
 
 from jobs import dialects
-from jobs.dialects.base import Problem, Refused
-from jobs.spec import EndSignal, Framework, JobSpec
+from jobs.dialects.base import Fix, Problem, Refused
+from jobs.spec import After, EndSignal, Framework, JobSpec, When
 
 SBATCH = dialects.get("sbatch")
 
@@ -181,7 +181,7 @@ def test_signals(said: str, signal: str, seconds: int) -> None:
 
 def test_what_only_slurm_understands_is_kept_and_told() -> None:
     text = script(
-        "--begin=now+1hour", "--signal=KILL", "-C a|b", "--qos high", "--dependency=afterok:1", "--foo=1"
+        "--begin=now+1hour", "--signal=KILL", "-C a|b", "--qos high", "--dependency=singleton", "--foo=1"
     )
     parsed = SBATCH.parse(text)
     kept = {name: value for name, value in parsed.extras.items() if name.startswith("/")}
@@ -190,7 +190,7 @@ def test_what_only_slurm_understands_is_kept_and_told() -> None:
         "/signal": "KILL",
         "/constraint": "a|b",
         "/qos": "high",
-        "/dependency": "afterok:1",
+        "/dependency": "singleton",
         "/foo": "1",
     }
     told = {note.pointer: note.code for note in parsed.notes}
@@ -312,3 +312,30 @@ def test_a_text_with_directives_is_a_script_and_a_plain_script_may_be_one() -> N
     assert dialects.detect("#!/bin/sh\nrun\n")[0].why == "shebang"
     assert dialects.name_of("#SBATCH -N1\nrun\n") == "sbatch"
     assert SBATCH.sniff("echo") is None
+
+
+@pytest.mark.parametrize(
+    ("value", "after"),
+    [
+        ("afterok:a1", (After(job="a1"),)),
+        ("afterok:a1:b2", (After(job="a1"), After(job="b2"))),
+        (
+            "afterany:a1,afternotok:ada~b",
+            (After(job="a1", when=When.ENDED), After(job="ada~b", when=When.FAILED)),
+        ),
+    ],
+)
+def test_jobs_to_wait_for(value: str, after: tuple[After, ...]) -> None:
+    text = script(f"--dependency={value}")
+    parsed = SBATCH.parse(text)
+    assert parsed.spec.after == after
+    assert SBATCH.render(parsed.spec, parsed.extras, base=text).text == text
+    assert SBATCH.parse(SBATCH.render(parsed.spec, {}).text).spec.after == after
+
+
+def test_waiting_for_any_one_of_several_jobs_is_refused() -> None:
+    with pytest.raises(Refused) as caught:
+        SBATCH.parse(script("--dependency=afterok:1?afterany:2"))
+    [problem] = caught.value.problems
+    assert (problem.code, problem.pointer) == ("any_dependency", "/dependency")
+    assert problem.fix == Fix("/dependency", "afterok:1,afterany:2")
