@@ -66,6 +66,7 @@ _LIMITS: Final = f"{_LOCAL}/test_limits.py"
 _MOUNTS: Final = f"{_LOCAL}/test_mounts.py"
 _CODE: Final = f"{_LOCAL}/test_code.py"
 _PACKAGES: Final = f"{_LOCAL}/test_packages.py"
+_SOFTWARE: Final = f"{_LOCAL}/test_software.py"
 _CAPACITY: Final = f"{_LOCAL}/test_capacity.py"
 _CONTRACT: Final = "jobs/backends/test_contract.py"
 _ADMITTING: Final = "jobs/test_admitting.py"
@@ -79,6 +80,7 @@ _EVERYWHERE: Final[Mapping[str, Applied]] = {
     "priority": _console(f"{_RECONCILE}::test_higher_priority_starts_first_then_the_older"),
     "retry": _console(f"{_RECONCILE}::test_a_failure_is_retried_as_often_as_the_job_says"),
     "hold": _console(f"{_ADMITTING}::test_a_job_may_be_submitted_held_or_for_later"),
+    "after": _kept("not_waited_for"),
     "not_before": _console(f"{_ADMITTING}::test_a_job_may_be_submitted_held_or_for_later"),
     "idle": _console("quotas/test_admission.py::test_a_job_that_allows_it_borrows_what_others_leave_idle"),
     "roles[].bid": _console("quotas/test_admission.py::test_a_bid_has_to_reach_the_price"),
@@ -146,6 +148,9 @@ LOCAL: Final[Mapping[str, Applied]] = {
     "code.path": _here(f"{_CODE}::test_code_without_a_path_lies_in_the_working_folder_by_its_own_name"),
     "requirements.packages": _here(f"{_PACKAGES}::test_packages_and_their_commands_are_found"),
     "requirements.directory": _here(f"{_PACKAGES}::test_a_list_of_packages_may_come_with_the_code"),
+    "software": _here(f"{_SOFTWARE}::test_modules_are_loaded_where_the_machine_has_them"),
+    "software.conda": _here(f"{_SOFTWARE}::test_an_environment_is_active_when_the_command_starts"),
+    "software.venv": _here(f"{_SOFTWARE}::test_an_environment_is_active_when_the_command_starts"),
     "time_limit_s": _here(f"{_ENDINGS}::test_the_longest_running_time_ends_the_job_with_a_warning_before"),
     "end_signal": _here(f"{_ENDINGS}::test_the_longest_running_time_ends_the_job_with_a_warning_before"),
     "grace_s": _here(f"{_CONTRACT}::test_what_ignores_the_signal_is_killed_when_its_time_is_up"),

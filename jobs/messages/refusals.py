@@ -21,6 +21,12 @@ _SENTENCES: Final = {
         ),
         _("Refused: this cluster can't do all that the job asks for."),
     ),
+    "no_modules": (
+        _(
+            "Refused: the job wants to load %(modules)s, and this machine has no environment modules; "
+            "submit it without, or elsewhere."
+        ),
+    ),
     "mount_not_allowed": (
         _(
             "Refused: jobs of %(workspace)s may not use %(place)s of this machine; an admin may allow it in "

@@ -8,7 +8,17 @@ from dataclasses import dataclass, replace
 
 from jobs.asked import Ask, asked
 from jobs.backends.base import Gpu, NotSent, Refused, Submission
-from jobs.backends.local import authfile, carrying, coding, confided, gpus, isolation, processes, stage
+from jobs.backends.local import (
+    authfile,
+    carrying,
+    coding,
+    confided,
+    gpus,
+    isolation,
+    processes,
+    software,
+    stage,
+)
 from jobs.backends.local.config import LocalConfig
 from jobs.backends.local.environment import IMPLICIT_PORTS
 from jobs.backends.local.folders import Asker
@@ -48,6 +58,9 @@ def refuse_impossible(submission: Submission, config: LocalConfig, means: Means)
     images = [role.image for role in spec.roles if role.image]
     if images and not means.engine and not config.allow_plain:
         raise Refused(Reason(ReasonCode.REFUSED, {"why": "no_image_engine", "image": images[0]}))
+    if spec.software.modules and not all(map(means.contains, spec.roles)) and not software.has_modules():
+        loaded = ", ".join(spec.software.modules)
+        raise Refused(Reason(ReasonCode.REFUSED, {"why": "no_modules", "modules": loaded}))
     total = config.total()
     for resource, most in (("cpu_milli", total.cpu_milli), ("memory_mib", total.memory_mib)):
         wanted = sum(getattr(ask, resource) * ask.replicas for ask in asked(spec))
@@ -67,7 +80,8 @@ def plan(submission: Submission, config: LocalConfig, means: Means, laid: Layer,
     for role, ask in zip(spec.roles, asked(spec), strict=True):
         cards = [_cards(ask, total, free_gpus) for _ in range(ask.replicas)]
         slots = (Slot(mine, _ports(role, index, picker)) for index, mine in enumerate(cards))
-        roles.append(role_of(role, ask, tuple(slots), laid.shm_mib))
+        loading = software.loading(role, spec.software)
+        roles.append(role_of(loading, ask, tuple(slots), laid.shm_mib))
     return planned(submission, config, means, laid, roles)
 
 

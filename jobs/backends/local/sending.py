@@ -14,7 +14,7 @@ from typing import Final
 
 from jobs.asked import Ask, asked
 from jobs.backends.base import MASK, RoleSent, Sent, Submission
-from jobs.backends.local import accept, confided, environment
+from jobs.backends.local import accept, confided, environment, software
 from jobs.backends.local.config import LocalConfig
 from jobs.backends.local.environment import IMPLICIT_PORTS
 from jobs.backends.local.errand import is_contained, room_of
@@ -49,9 +49,10 @@ def _planned(
     submission: Submission, config: LocalConfig, means: accept.Means, laid: Layer, choice: int
 ) -> Plan:
     """A plan with ports and GPUs out of the air, others for each choice."""
+    spec = submission.spec
     roles = [
-        accept.role_of(role, ask, _slots(role, ask, choice), laid.shm_mib)
-        for role, ask in zip(submission.spec.roles, asked(submission.spec), strict=True)
+        accept.role_of(software.loading(role, spec.software), ask, _slots(role, ask, choice), laid.shm_mib)
+        for role, ask in zip(spec.roles, asked(spec), strict=True)
     ]
     return accept.planned(submission, config, means, laid, roles)
 

@@ -51,7 +51,7 @@ def corrections(native: JobSpec, wanted: JobSpec, said: Sequence[Path] = ()) -> 
     found = _differences(KEYS, below, above, names)
     for path in said:
         _say(found, KEYS, above, path, names)
-    return {key: value for key, value in found.items() if value != {} or [key] in said}
+    return found
 
 
 def beside(patch: Object, native: JobSpec, wanted: JobSpec) -> list[Path]:
@@ -116,13 +116,15 @@ def _differences(keys: tuple[AnyKey, ...], below: Dump, above: Dump, names: Sequ
         if there == wanted:
             continue
         if isinstance(rule, Bag):
-            found[rule.key] = _of_bag(rule, there or {}, wanted)
+            if members := _of_bag(rule, there or {}, wanted):
+                found[rule.key] = members
         elif isinstance(rule, Group):
             found[rule.key] = None if wanted is None else _differences(rule.keys, there or {}, wanted)
         elif isinstance(rule, Named):
             pairs = zip(names, there, wanted, strict=True)
             roles = {name: _differences(rule.keys, old, new) for name, old, new in pairs}
-            found[rule.key] = {name: each for name, each in roles.items() if each}
+            if said := {name: each for name, each in roles.items() if each}:
+                found[rule.key] = said
         elif isinstance(rule, Records) and rule.key == MOUNTS:
             found[rule.key] = [*_of_elements(rule, there or [], wanted)]
         else:
