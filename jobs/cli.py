@@ -22,6 +22,7 @@ from django.utils import translation
 from django.utils.translation import gettext as _
 
 from jobs import dialects
+from jobs.client import parser as parser_of_console
 from jobs.dialects import checking
 from jobs.dialects.base import MAX_BYTES, Fix, Note, Refused
 from jobs.dialects.checking import Checked
@@ -61,7 +62,9 @@ def language_of(environment: Mapping[str, str]) -> str:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser("job-console", description=_("Check and convert job files."))
+    parser = argparse.ArgumentParser(
+        "job-console", description=_("Check and convert job files, and run jobs from a terminal.")
+    )
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     check = commands.add_parser("check", help=_("say what is wrong with a job file"))
     check.add_argument("--json", action="store_true", help=_("print one JSON object"))
@@ -72,6 +75,7 @@ def _parser() -> argparse.ArgumentParser:
     convert = commands.add_parser("convert", help=_("write a job file in another dialect"))
     convert.add_argument("--to", required=True, choices=dialects.NAMES, metavar="DIALECT", help=_known())
     convert.set_defaults(run=_convert)
+    parser_of_console.add_to(commands)
     for command in (check, convert):
         command.add_argument("file", metavar="FILE", help=_("the job file; - is standard input"))
         command.add_argument("--dialect", choices=dialects.NAMES, metavar="DIALECT", help=_known())

@@ -190,6 +190,8 @@ ADDRESSES: dict[str, tuple[str, Audience]] = {
     "api_job": ("get", L),
     "api_job_tasks": ("get", R),
     "api_job_stop": ("post", C),
+    "api_job_file": ("get", R),
+    "api_job_again": ("post", R),
     "api_job_hold": ("post", C),
     "api_job_release": ("post", C),
     "api_job_endpoints": ("get", C),

@@ -63,6 +63,7 @@ LAYERS = (
         "management",
         "urls",
         "cli",
+        "client",
         "templatetags",
         "apps",
     },

@@ -89,14 +89,16 @@ class Jobs(NativeView):
         shape = shapes.SubmissionShape(data=request.data)
         shape.is_valid(raise_exception=True)
         asked = shape.validated_data
+        origin = self.job(asked["like"], Verb.READ) if asked["like"] else None
         try:
             done = services.submit(
                 self.person,
                 asked["file"],
                 dialect=asked["dialect"],
                 place=services.Place(*(asked[name] or "" for name in ("workspace", "cluster", "quota"))),
-                idempotency_key=self._key(),
+                idempotency_key=key_of(self),
                 keep_original=asked["keep_original"],
+                origin=origin,
             )
         except Refused as refused:
             return problems.refused(asked["file"], refused.problems)
@@ -110,12 +112,13 @@ class Jobs(NativeView):
         }
         return Response(body, status=201, headers={"Location": address(self, done.job)})
 
-    def _key(self) -> str | None:
-        """The Idempotency-Key, if there is one; a longer one than can be kept is refused, not shortened."""
-        key = self.request.headers.get("Idempotency-Key", "")
-        if len(key) > LONGEST_KEY or not key.isprintable():
-            raise ValidationError({"Idempotency-Key": f"At most {LONGEST_KEY} printable characters."})
-        return key or None
+
+def key_of(view: NativeView) -> str | None:
+    """The Idempotency-Key, if there is one; a longer one than can be kept is refused, not shortened."""
+    key = view.request.headers.get("Idempotency-Key", "")
+    if len(key) > LONGEST_KEY or not key.isprintable():
+        raise ValidationError({"Idempotency-Key": f"At most {LONGEST_KEY} printable characters."})
+    return key or None
 
 
 class OneJob(NativeView):
@@ -133,6 +136,45 @@ class OneJob(NativeView):
         """Take an ended job off every page."""
         services.delete(self.person, self.job(public_id, Verb.CONTROL))
         return Response(status=204)
+
+
+class File(NativeView):
+    """The file a job came from."""
+
+    @extend_schema(operation_id="jobs_file", responses={200: shapes.JobFileShape, **ABSENT})
+    def get(self, request: Request, public_id: str) -> Response:
+        """As it was submitted, but for secret values."""
+        job = self.job(public_id, Verb.READ)
+        file = JobFile.objects.get(job=job)
+        roles = [role.name for role in file.spec.roles]
+        return Response({"dialect": job.dialect, "text": file.text, "roles": roles})
+
+
+class Again(NativeView):
+    """The same once more."""
+
+    scopes = {"POST": "submit"}
+
+    @extend_schema(
+        operation_id="jobs_again",
+        request=None,
+        parameters=[IDEMPOTENCY_KEY],
+        responses={
+            201: shapes.WholeJobShape,
+            200: shapes.WholeJobShape,
+            409: shapes.ProblemDetails,
+            **ABSENT,
+        },
+    )
+    def post(self, request: Request, public_id: str) -> Response:
+        """A new job as this one was, linked with it, in the same place."""
+        origin = self.job(public_id, Verb.READ)
+        try:
+            done = services.retry(self.person, origin, idempotency_key=key_of(self))
+        except Refused as refused:
+            return problems.refused(JobFile.objects.get(job=origin).text, refused.problems)
+        headers = {"Location": address(self, done.job)}
+        return Response(whole(self, done.job), status=200 if done.replayed else 201, headers=headers)
 
 
 class Hold(NativeView):

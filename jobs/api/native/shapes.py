@@ -86,6 +86,17 @@ class SubmissionShape(FileShape):
     keep_original = serializers.BooleanField(
         default=False, help_text="do not apply the fixes that the notes offer"
     )
+    like = serializers.SlugField(
+        allow_null=True, default=None, help_text="the job that the file was made from, to be linked with it"
+    )
+
+
+class JobFileShape(serializers.Serializer[Any]):
+    """The file a job came from, with placeholders for secret values, and its roles in their order."""
+
+    dialect = serializers.CharField()
+    text = serializers.CharField()
+    roles = serializers.ListField(child=serializers.CharField())
 
 
 class CheckedShape(serializers.Serializer[Any]):

@@ -1,0 +1,144 @@
+"""The console over HTTP, as somebody with a token; whoever is away for a while is waited for."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any, Final, Self
+
+import httpx
+from django.utils import translation
+from django.utils.translation import gettext as _
+
+from jobs.client.login import Login
+from jobs.client.trouble import Trouble
+
+V1: Final = "/api/console/v1"
+TIMEOUT: Final = httpx.Timeout(60, connect=10)
+FIRST_PAUSE_S: Final = 0.5
+LONGEST_PAUSE_S: Final = 15.0
+AWAY: Final = frozenset({429, 502, 503, 504})
+"""What says: come again."""
+
+Tell = Callable[[str], None]
+
+
+class Refused(Trouble):
+    """The console said no.  `body` is its answer, `code` what it calls the reason."""
+
+    def __init__(self, response: httpx.Response) -> None:
+        self.status_code = response.status_code
+        self.body = _body(response)
+        self.code = str(self.body.get("code") or "")
+        super().__init__(_sentence(self.body, response))
+
+
+class Console:
+    """`tell` is told what a person should know meanwhile."""
+
+    def __init__(self, login: Login, tell: Tell) -> None:
+        self.server, self._tell = login.server, tell
+        headers = {
+            "Authorization": f"Bearer {login.token}",
+            "Accept-Language": translation.get_language() or "en",
+            "User-Agent": "job-console",
+        }
+        self.http = httpx.Client(base_url=login.server + V1, headers=headers, timeout=TIMEOUT)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.http.close()
+
+    def get(self, path: str, **query: Any) -> Any:
+        """An answer's JSON.  Raises Refused."""
+        return self.call("GET", path, params={name: one for name, one in query.items() if one is not None})
+
+    def post(self, path: str, body: object, **options: Any) -> Any:
+        """Likewise, of something that may be said twice."""
+        return self.call("POST", path, json=body, **options)
+
+    def call(self, method: str, path: str, **options: Any) -> Any:
+        """Ask until there is an answer.  Raises Refused."""
+        for attempt in self.tries():
+            with attempt:
+                response = self.http.request(method, path, **options)
+                if response.status_code in AWAY:
+                    raise httpx.RemoteProtocolError(f"{response.status_code}")
+                if response.is_error:
+                    raise Refused(response)
+                return response.json() if response.content else None
+        raise AssertionError
+
+    def tries(self) -> Iterator[Any]:
+        """One after the other, with growing pauses, until one does not end in a trouble of the network."""
+        outage = Outage(self.server, self._tell)
+        while not outage.over:
+            yield outage.attempt()
+
+    @contextmanager
+    def stream(self, path: str, **options: Any) -> Iterator[httpx.Response]:
+        """An answer that goes on.  Raises Refused, httpx.TransportError."""
+        with self.http.stream("GET", path, **options) as response:
+            if response.status_code in AWAY:
+                raise httpx.RemoteProtocolError(f"{response.status_code}")
+            if response.is_error:
+                response.read()
+                raise Refused(response)
+            yield response
+
+
+class Outage:
+    """A wait for a console that does not answer: it is said once when it begins, and when it is over."""
+
+    def __init__(self, server: str, tell: Tell) -> None:
+        self._server, self._tell = server, tell
+        self._pause = FIRST_PAUSE_S
+        self._said = False
+        self.over = False
+
+    @contextmanager
+    def attempt(self) -> Iterator[None]:
+        """A try: a trouble of the network ends in a pause."""
+        try:
+            yield
+        except httpx.TransportError as error:
+            self.wait(error)
+        else:
+            self.back()
+
+    def back(self) -> None:
+        """It answers."""
+        if self._said:
+            self._tell(_("The console answers again."))
+        self._said, self._pause, self.over = False, FIRST_PAUSE_S, True
+
+    def wait(self, error: Exception) -> None:
+        """It does not; after a while there will be another try."""
+        if not self._said:
+            told = {"server": self._server, "why": str(error) or type(error).__name__}
+            self._tell(_("%(server)s does not answer (%(why)s). Trying again until it does …") % told)
+        self._said = True
+        time.sleep(self._pause)
+        self._pause = min(2 * self._pause, LONGEST_PAUSE_S)
+
+
+def _body(response: httpx.Response) -> dict[str, Any]:
+    try:
+        value = response.json()
+    except ValueError:
+        return {}
+    return value if isinstance(value, dict) else {}
+
+
+def _sentence(body: Mapping[str, Any], response: httpx.Response) -> str:
+    lines = [str(body.get("detail") or f"{response.status_code} {response.reason_phrase}")]
+    lines += [_problem(problem) for problem in body.get("problems") or ()]
+    return "\n".join(lines)
+
+
+def _problem(problem: Mapping[str, Any]) -> str:
+    where = f"{problem['pointer']}: " if problem.get("pointer") else ""
+    return f"  {where}{problem.get('message')}"

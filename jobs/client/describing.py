@@ -1,0 +1,153 @@
+"""From what somebody says on the command line to a job file: a new one, or another job's or template's."""
+
+from __future__ import annotations
+
+import getpass
+import re
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from django.utils.translation import gettext as _
+
+from jobs import dialects
+from jobs.client.trouble import Trouble
+from jobs.dialects import amounts
+from jobs.dialects.base import Dialect, Refused
+from jobs.dialects.fields import Quantity
+from jobs.spec import ENV_NAME, CodeSource, JobSpec, Mount, MountPurpose, Resources, TaskRole
+from jobs.trees import address, places
+
+DIALECT: Final = "dlc"
+"""What a new job is written in."""
+
+_UNSAFE: Final = re.compile(r"[^A-Za-z0-9_.-]+")
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What was said; None and empty is what was not."""
+
+    argv: Sequence[str] = ()
+    name: str = ""
+    gpus: int | None = None
+    gpu_type: str = ""
+    cpus: float | None = None
+    memory: str = ""
+    image: str = ""
+    env: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Base:
+    """A job file to begin with."""
+
+    dialect: str
+    text: str
+
+
+def new(wanted: Wanted, upload: str, folder: Path) -> Base:
+    """A job of one replica that runs the command in the uploaded folder."""
+    if not wanted.argv:
+        raise Trouble(_("Say what to run: job-console run -- python train.py"), 2)
+    role = TaskRole(name="worker", command=shlex.join(wanted.argv))
+    name = wanted.name or _name(folder)
+    spec = _changed(JobSpec(name=name, roles=(role,), code=CodeSource(id=upload)), wanted)
+    return _written(Base(DIALECT, ""), spec)
+
+
+def changed(base: Base, wanted: Wanted, upload: str) -> Base:
+    """The job file with what was said, and with the uploaded folder as its code."""
+    try:
+        parsed = dialects.get(base.dialect).parse(base.text)
+    except Refused as refused:
+        raise Trouble(_("That job file can't be read any more: %(why)s") % {"why": refused}) from refused
+    spec = _changed(parsed.spec, wanted)
+    if not upload:
+        return _written(base, spec, parsed.extras)
+    for way in _ways(spec, upload):
+        written = _written(base, way, parsed.extras)
+        if _has(written, upload):
+            return written
+    return _written(Base(DIALECT, ""), spec.model_copy(update={"code": CodeSource(id=upload)}))
+
+
+def _has(written: Base, upload: str) -> bool:
+    spec = dialects.get(written.dialect).parse(written.text).spec
+    return any(address(tree) == upload for _where, tree in places(spec))
+
+
+def _ways(spec: JobSpec, upload: str) -> Sequence[JobSpec]:
+    """The job with the upload as its code, as one dialect or the other can say it, not an earlier one."""
+    mounts = tuple(mount for mount in spec.mounts if mount.purpose is not MountPurpose.CODE)
+    bare = spec.model_copy(update={"code": None, "mounts": mounts})
+    path = spec.code.path if spec.code else ""
+    mount = Mount(uri=upload, purpose=MountPurpose.CODE, read_only=True)
+    return (
+        bare.model_copy(update={"code": CodeSource(uri=upload, path=path)}),
+        bare.model_copy(update={"code": CodeSource(id=upload, path=path)}),
+        bare.model_copy(update={"mounts": (*mounts, mount)}),
+    )
+
+
+def _written(base: Base, spec: JobSpec, extras: Mapping[str, Any] | None = None) -> Base:
+    dialect: Dialect = dialects.get(base.dialect)
+    text = dialect.render(spec, extras or {}, base=base.text or None).text
+    return Base(base.dialect, text)
+
+
+def _changed(spec: JobSpec, wanted: Wanted) -> JobSpec:
+    """The job with what was said of its first role, and of itself."""
+    first, *others = spec.roles
+    role: dict[str, Any] = {"resources": _resources(first.resources, wanted)}
+    if wanted.argv:
+        role["command"] = shlex.join(wanted.argv)
+    if wanted.image:
+        role["image"] = wanted.image
+    changes: dict[str, Any] = {"roles": (first.model_copy(update=role), *others)}
+    if wanted.name:
+        changes["name"] = wanted.name
+    if wanted.env:
+        changes["env"] = {**spec.env, **wanted.env}
+    return spec.model_copy(update=changes)
+
+
+def _resources(now: Resources, wanted: Wanted) -> Resources:
+    changes: dict[str, Any] = {}
+    if wanted.gpus is not None:
+        changes["gpus"] = wanted.gpus
+    if wanted.gpu_type:
+        changes |= {"gpu_type": wanted.gpu_type, "gpus": wanted.gpus or now.gpus or 1}
+    if wanted.cpus is not None:
+        changes["cpu_milli"] = max(1, round(wanted.cpus * 1000))
+    if wanted.memory:
+        changes["memory_mib"] = memory(wanted.memory)
+    if changes:
+        changes["instance_type"] = ""
+    return now.model_copy(update=changes)
+
+
+def memory(text: str) -> int:
+    """MiB of `8G`, `512Mi`, `8`, which are gigabytes.  Raises Trouble."""
+    amount = amounts.read(text, Quantity.MEMORY, bare="Gi")
+    if amount is None or amounts.whole(amount) < 1:
+        raise Trouble(_("%(text)s is no amount of memory: 8G, 512M.") % {"text": text}, 2)
+    return amounts.whole(amount)
+
+
+def variables(said: Sequence[str]) -> dict[str, str]:
+    """`K=V` each.  Raises Trouble."""
+    found = {}
+    for each in said:
+        name, equals, value = each.partition("=")
+        if not equals or not re.fullmatch(ENV_NAME, name):
+            raise Trouble(_("%(said)s is no variable: NAME=VALUE.") % {"said": each}, 2)
+        found[name] = value
+    return found
+
+
+def _name(folder: Path) -> str:
+    """What a job is called that nobody named: like its folder."""
+    return _UNSAFE.sub("-", folder.resolve().name).strip("-.")[:60] or getpass.getuser()

@@ -1,0 +1,41 @@
+"""`POST jobs/ID/again`, and jobs that say which other they were made from."""
+
+from __future__ import annotations
+
+from jobs.models import Job, Visibility
+from tests.jobs.api.conftest import People, api, body_of, file, problem
+
+
+def submitted(people: People) -> Job:
+    told = body_of(api(people.owner).submit(file(jobName="first")), 201)
+    return Job.objects.get(public_id=told["id"])
+
+
+def test_the_same_once_more_linked_and_only_once_for_a_key(people: People) -> None:
+    first = submitted(people)
+    call = api(people.owner, {"submit", "read"})
+    path = f"jobs/{first.public_id}/again"
+    told = body_of(call.post(path, None, **{"Idempotency-Key": "k"}), 201)
+    assert (told["name"], told["state"]) == ("first", "QUEUED")
+    assert Job.objects.get(public_id=told["id"]).origin == first
+    assert body_of(call.post(path, None, **{"Idempotency-Key": "k"}))["id"] == told["id"]
+    assert Job.objects.count() == 2
+
+
+def test_who_may(people: People) -> None:
+    first = submitted(people)
+    path = f"jobs/{first.public_id}/again"
+    assert problem(api(people.member).post(path))["status"] == 403
+    assert problem(api(people.stranger).post(path))["status"] == 404
+    assert problem(api(people.owner, {"read"}).post(path))["status"] == 403
+    Job.objects.filter(pk=first.pk).update(visibility=Visibility.PUBLIC)
+    told = body_of(api(people.member, {"submit", "read"}).post(path), 201)
+    assert told["owner"] == people.member.username
+
+
+def test_a_job_may_say_which_one_it_is_like(people: People) -> None:
+    first = submitted(people)
+    told = body_of(api(people.owner).submit(file(jobName="second"), like=first.public_id), 201)
+    assert Job.objects.get(public_id=told["id"]).origin == first
+    assert problem(api(people.stranger).submit(file(), like=first.public_id))["status"] == 404
+    assert problem(api(people.member).submit(file(), like=first.public_id))["status"] == 403
