@@ -33,6 +33,7 @@ from jobs.assets import resolving
 from jobs.backends.base import (
     Backend,
     Capability,
+    Extending,
     Gone,
     Handle,
     NotSent,
@@ -239,6 +240,7 @@ def observe(cluster_id: int) -> None:
     try:
         backend = backend_for(attempts[0].job.cluster)
         end_wanted(backend, attempts)
+        extend_wanted(backend, attempts)
         seen = backend.observe([Handle(attempt.handle) for attempt in attempts])
     except Unreachable as error:
         trouble(cluster_id, str(error))
@@ -304,6 +306,22 @@ def end_one(backend: Backend, attempt: Attempt) -> None:
         return
     fault("stop.after_engine")
     transitions.record(attempt.job, Event.Kind.END_ASKED, params={"kind": EndKind(attempt.end_kind).value})
+
+
+def extend_wanted(backend: Backend, attempts: Iterable[Attempt]) -> None:
+    """Tell the engine of time that was added; where it can't be, take the wish back and say so."""
+    for attempt in attempts:
+        if attempt.extended_s <= attempt.extended_told_s or attempt.end_kind:
+            continue
+        mine = Attempt.objects.filter(pk=attempt.pk, extended_s=attempt.extended_s)
+        if Capability.EXTENDS not in backend.capabilities or not isinstance(backend, Extending):
+            if mine.update(extended_s=attempt.extended_told_s):
+                transitions.record(attempt.job, Event.Kind.NOT_EXTENDED)
+            continue
+        limit = JobFile.objects.get(job_id=attempt.job_id).spec.time_limit_s
+        if limit is not None:
+            backend.extend(Handle(attempt.handle), limit + attempt.extended_s)
+            mine.update(extended_told_s=attempt.extended_s)
 
 
 def _warning(attempt: Attempt, spec: JobSpec) -> tuple[str, int]:

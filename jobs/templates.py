@@ -130,6 +130,17 @@ def of_job(user: User, job: Job | None) -> Chosen | None:
     return find(user, f"{use.version.template.public_id}@{use.version.number}")
 
 
+def source_of(job: Job) -> Chosen | None:
+    """What the job came from, whoever asks."""
+    use = TemplateUse.objects.filter(job=job).select_related("version__template").first()
+    if use is None:
+        return None
+    if use.version is not None:
+        return chosen(use.version)
+    shipped = SHIPPED.get(use.shipped)
+    return Chosen(shipped) if shipped else None
+
+
 def keeps(user: User, template: Template) -> bool:
     """Whether the person may change it: their own, or one of a workspace that they keep."""
     if template.workspace is None:

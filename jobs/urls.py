@@ -56,6 +56,7 @@ urlpatterns = [
     path("jobs/<slug:public_id>/hold", actions.hold, name="job_hold"),
     path("jobs/<slug:public_id>/release", actions.release, name="job_release"),
     path("jobs/<slug:public_id>/keep", actions.keep, name="job_keep"),
+    path("jobs/<slug:public_id>/extend", actions.extend, name="job_extend"),
     path("jobs/<slug:public_id>/instead", actions.instead, name="job_instead"),
     path("jobs/<slug:public_id>/retry", actions.retry, name="job_retry"),
     path("jobs/<slug:public_id>/share", actions.share, name="job_share"),

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from django.db import transaction
+from django.db.models import F
 from django.db.models.functions import Now
 from django.utils import timezone
 
@@ -216,4 +217,11 @@ def close(holder: str) -> None:
     Reservation.objects.filter(request__holder=holder, active=True).update(active=False, released_at=Now())
     Request.objects.filter(holder=holder).exclude(state=Request.State.CLOSED).update(
         state=Request.State.CLOSED
+    )
+
+
+def declare_more(holder: str, seconds: int) -> None:
+    """What the holder has will be free so much later than it said."""
+    Request.objects.filter(holder=holder, declared_s__isnull=False).update(
+        declared_s=F("declared_s") + seconds
     )

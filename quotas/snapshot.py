@@ -247,6 +247,19 @@ def _used_up(quotas: list[Quota], now: datetime) -> set[int]:
     return gone
 
 
+def hours_are_gone(quota: Quota) -> bool:
+    """Whether the GPU-hours of the quota, or of one above it, are used up for now."""
+    rows = list(Quota.objects.filter(cluster=quota.cluster_id))
+    gone = _used_up(rows, timezone.now())
+    above = {row.pk: row.parent_id for row in rows}
+    current: int | None = quota.pk
+    while current is not None:
+        if current in gone:
+            return True
+        current = above.get(current)
+    return False
+
+
 def prices_of(cluster: Cluster, now: datetime) -> dict[str, Price]:
     """What preemptible resources cost at this hour, by GPU type; "" is a core."""
     hour = timezone.localtime(now).hour

@@ -141,6 +141,7 @@ ADDRESSES: dict[str, tuple[str, Audience]] = {
     "job_stop": ("post", C),
     "job_hold": ("post", C),
     "job_keep": ("post", C),
+    "job_extend": ("post", C),
     "job_release": ("post", C),
     "job_instead": ("post", C),
     "job_retry": ("post", R),

@@ -37,6 +37,7 @@ LAYERS = (
         "services",
         "drafts",
         "engines",
+        "extending",
         "observations",
         "admitting",
         "entries",

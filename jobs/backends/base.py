@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum, StrEnum
 from pathlib import Path
-from typing import Final, NewType, Protocol
+from typing import Final, NewType, Protocol, runtime_checkable
 
 from jobs.spec import JobSpec
 from jobs.states import Params, Phase, PortSource, Reason, State, TaskState, Unready
@@ -46,6 +46,7 @@ class Capability(StrEnum):
     RENDER = "render"
     WATCH = "watch"
     LIVE_FILES = "live_files"
+    EXTENDS = "extends"  # `Extending`
     MEASURES = "measures"  # `jobs.backends.measures`
     SHRINKS = "shrinks"  # what an ended replica held is free while the others run
 
@@ -321,4 +322,15 @@ class Backend(Protocol):
         """With RENDER: what `submit` would hand over, without asking anybody; raises Refused like it.
 
         The submission's secrets have MASK for a value.
+        """
+
+
+@runtime_checkable
+class Extending(Protocol):
+    """A backend that can move the end of what runs."""
+
+    def extend(self, handle: Handle, limit_s: int) -> None:
+        """Let the attempt run for `limit_s` seconds in all; nothing for one that is unknown or ending.
+
+        Repeating is harmless; raises Unreachable without an answer.
         """

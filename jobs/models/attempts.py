@@ -16,7 +16,8 @@ class Attempt(models.Model):
 
     Intent and fact have different columns and different writers: `end_*` say that somebody wants the
     end (first writer wins), `ended_at` that it was observed.  `lease_*` belong to whoever is
-    submitting; `live` marks what `observe` must look at.  `endpoint_token` is encrypted; what listens on
+    submitting; `live` marks what `observe` must look at.  `extended_s` was added to its longest running time,
+    and `extended_told_s` of it the engine knows.  `endpoint_token` is encrypted; what listens on
     the attempt's ports may ask for it, and the console's links carry it.  `confided` has, encrypted, the
     secrets that the attempt was sent with: they are masked in its logs.
     """
@@ -44,6 +45,9 @@ class Attempt(models.Model):
     lease_until = models.DateTimeField(null=True, blank=True)
     observed_version = models.CharField(max_length=64, blank=True)
     gone_count = models.SmallIntegerField(default=0)
+
+    extended_s = models.IntegerField(_("time added (s)"), default=0, db_default=0)
+    extended_told_s = models.IntegerField(default=0, db_default=0, editable=False)
 
     reason_code = models.CharField(_("reason"), max_length=32, blank=True)
     reason_params = models.JSONField(_("reason, parameters"), default=dict)

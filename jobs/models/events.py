@@ -41,6 +41,8 @@ class Event(models.Model):
         TOLD = "told", _("owner told")
         IDLE_WARNED = "idle_warned", _("warned that it is idle")
         STILL_NEEDED = "still_needed", _("said to be still needed")
+        EXTENDED = "extended", _("given more time")
+        NOT_EXTENDED = "not_extended", _("could not be given more time")
 
     job = models.ForeignKey(Job, models.CASCADE, related_name="events")
     kind = models.CharField(_("what"), max_length=16, choices=Kind)

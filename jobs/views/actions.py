@@ -11,7 +11,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 from django.views.decorators.http import require_POST
 
-from jobs import services
+from jobs import extending, services
 from jobs.dialects.base import Refused
 from jobs.models import Job, JobFile, Visibility
 from jobs.remedies import NoSuchChange, Remedy, changed
@@ -93,6 +93,22 @@ def keep(request: SignedIn, public_id: str) -> HttpResponseBase:
         notes.error(request, _("It can't be kept: it is in use again, is ending, or was kept often enough."))
     else:
         notes.success(request, _("It is kept; its time begins anew."))
+    return redirect("job", public_id)
+
+
+@require_POST
+@signed_in
+def extend(request: SignedIn, public_id: str) -> HttpResponseBase:
+    """Give a running job one more hour."""
+    job = find_job(request.user, public_id, Verb.CONTROL)
+    try:
+        extending.extend(request.user, job)
+    except extending.NotExtended:
+        mine = job.owner_id == request.user.pk
+        why = _("It can't be given more time: its template or its quota does not allow it.")
+        notes.error(request, why if mine else _("Only its owner gives a job more time."))
+    else:
+        notes.success(request, _("It may run for one more hour."))
     return redirect("job", public_id)
 
 

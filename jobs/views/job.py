@@ -10,8 +10,9 @@ from django.urls import reverse
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_safe
 
-from jobs import bus, tail, templates
+from jobs import bus, extending, tail, templates
 from jobs.dialects.formats import FORMATS
+from jobs.extending import HOUR_S
 from jobs.forms import dialect_choices, new_key
 from jobs.models import Attempt, Event, Idleness, Job, JobFile, TemplateUse
 from jobs.states import State
@@ -27,6 +28,7 @@ from jobs.views.notes import stored_notes
 from jobs.views.terminal import terminal
 from jobs.views.timeline import timeline
 from quotas.access import Verb, can, rights
+from quotas.models import User
 
 FRAGMENTS: Final = {
     "job-head": "jobs/job/head.html",
@@ -60,7 +62,7 @@ def job(request: SignedIn, public_id: str) -> HttpResponseBase:
         "live_name": bus.job_name(public_id),
     }
     if part != "job-tab":
-        context |= _head(found, readable=Verb.READ in may)
+        context |= _head(request.user, found, readable=Verb.READ in may)
         context |= waiting.context(request.user, found, controllable=Verb.CONTROL in may)
     if part != "job-head":
         context |= TABS[tab](request, found) if Verb.READ in may else {}
@@ -75,9 +77,9 @@ def _tab(asked: str, may: Collection[Verb]) -> str:
 # --- the head --------------------------------------------------------------------------------------------
 
 
-def _head(job: Job, *, readable: bool) -> dict[str, Any]:
+def _head(user: User, job: Job, *, readable: bool) -> dict[str, Any]:
     """The state and, when replicas failed, the first of them with the end of its log."""
-    context: dict[str, Any] = {"key": new_key()}
+    context: dict[str, Any] = {"key": new_key(), "extendable": extending.left_s(user, job) >= HOUR_S}
     if job.is_idle:
         rows = Idleness.objects.filter(attempt__job=job, attempt__number=job.attempt_number)
         context["idle"] = rows.filter(warned_at__isnull=False).first()
@@ -104,6 +106,7 @@ def _overview(request: SignedIn, job: Job) -> dict[str, Any]:
     return {
         **_template(request, job),
         "spec": file.spec,
+        "limit_s": extending.limit_s(job, file.spec.time_limit_s),
         "notes": notes_of(file.text, stored_notes(file), job.dialect),
         "attempts": Attempt.objects.filter(job=job).order_by("-number"),
         "origin": _visible(request, job.origin_id),

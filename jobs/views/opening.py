@@ -13,7 +13,7 @@ from django.utils.translation import gettext as _
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_safe
 
-from jobs import bus, entries, tail
+from jobs import bus, entries, extending, tail
 from jobs.models import Attempt, Endpoint, Job, JobFile, Task
 from jobs.states import State, TaskState
 from jobs.views import replicas, waiting
@@ -73,7 +73,7 @@ def opening(request: SignedIn, public_id: str) -> HttpResponseBase:
             "lines": _lines(job, task),
             "opening_url": request.get_full_path(),
             "live_name": bus.job_name(public_id),
-            "limit_s": JobFile.objects.get(job=job).spec.time_limit_s,
+            "limit_s": extending.limit_s(job, JobFile.objects.get(job=job).spec.time_limit_s),
         },
         fragments=FRAGMENTS,
     )

@@ -121,6 +121,8 @@ def _plain(kind: Event.Kind) -> str:
         Event.Kind.LOGS_SEALED: _("Logs stored"),
         Event.Kind.IDLE_WARNED: _("Its owner was told that it is idle"),
         Event.Kind.STILL_NEEDED: _("Said to be still needed"),
+        Event.Kind.EXTENDED: _("Given one more hour"),
+        Event.Kind.NOT_EXTENDED: _("Its cluster can't give a running job more time: it ends when it was to"),
     }
     return words.get(kind, str(kind.label))
 

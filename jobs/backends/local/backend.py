@@ -73,6 +73,7 @@ ALWAYS: Final = frozenset(
         Capability.LIVE_FILES,
         Capability.EXEC,
         Capability.MEASURES,
+        Capability.EXTENDS,
         Capability.RENDER,
     }
 )
@@ -191,6 +192,19 @@ class LocalBackend:
         fault("local.stop_written")
         with contextlib.suppress(OSError):  # it is written: whoever looks next tries again
             launch.rouse(attempt, self._config.python)
+
+    def extend(self, handle: Handle, limit_s: int) -> None:
+        """Write the new limit down and wake the supervisor, which counts by it from then on."""
+        attempt = self._layout.attempt(handle)
+        if not (attempt / layout.PLAN).exists() or (attempt / layout.END).exists():
+            return
+        try:
+            with Folder.open(attempt) as folder:
+                folder.write(layout.EXTENSION, {"limit_s": limit_s})
+            fault("local.extension_written")
+            launch.rouse(attempt, self._config.python)
+        except OSError as error:
+            raise Unreachable(str(error)) from error
 
     def read_log(self, handle: Handle, task: TaskRef, cursor: str, limit: int) -> LogSlice:
         """From the file in which the job's own output lies; there is only the first run."""

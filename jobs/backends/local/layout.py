@@ -10,6 +10,7 @@
     supervisor.{json,lock,log}  who looks after it now
     status.json                 what `observe` reads, rewritten at every change
     stop.json                   somebody asked for the end
+    extension.json              somebody asked for a later end
     warning.json, ending.json   the supervisor's orders to the wrappers
     end.json                    exists = over, and nothing is left running
     replicas/<name>/wrapper.json
@@ -55,6 +56,7 @@ LOCK: Final = "supervisor.lock"
 DIARY: Final = "supervisor.log"
 STATUS: Final = "status.json"
 STOP: Final = "stop.json"
+EXTENSION: Final = "extension.json"
 WARNING: Final = "warning.json"
 ENDING: Final = "ending.json"
 END: Final = "end.json"

@@ -168,7 +168,7 @@ class Supervisor:
 
     def _mind_the_limit(self, now: float) -> None:
         """The longest running time counts from the first command's start; a warning may come before."""
-        limit, warned = self._plan.time_limit_s, self._plan.warned
+        limit, warned = self._limit(), self._plan.warned
         if limit is None or self._ending is not None or (begun := self._begun()) is None:
             return
         end_at = begun + limit
@@ -187,6 +187,11 @@ class Supervisor:
         self._folder.publish(layout.WARNING, {"signal": warned.signal})
         fault("supervisor.warned")
         self._crew.poke()
+
+    def _limit(self) -> int | None:
+        """As the plan says it, or as somebody has moved it since."""
+        moved = self._folder.read(layout.EXTENSION)
+        return int(moved["limit_s"]) if moved else self._plan.time_limit_s
 
     def _begun(self) -> float | None:
         return min((at for one in self._crew.watched if (at := one.began_at()) is not None), default=None)

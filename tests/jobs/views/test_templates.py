@@ -11,7 +11,7 @@ from django.urls import reverse
 from jobs import templates
 from jobs.models import Draft, Job, JobFile, PersonalSecret, Template, TemplateUse
 from jobs.states import State
-from tests.factories import TEMPLATE_FILE, make_job, make_template
+from tests.factories import TEMPLATE_FILE, attempt_of, make_job, make_spec, make_template
 from tests.jobs.views.conftest import People, browser, fragment, seen
 
 pytestmark = pytest.mark.django_db
@@ -283,3 +283,23 @@ def test_a_secret_is_asked_for_by_the_name_of_ones_own(people: People) -> None:
     assert client.post(f"/start/{row.public_id}", {**sent, "token": "THEIRS"}).status_code == 422
     assert client.post(f"/start/{row.public_id}", sent).status_code == 302
     assert "$SECRET:MY_TOKEN" in JobFile.objects.get().text
+
+
+# --- one more hour -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("who", "status", "added"),
+    [("owner", 302, 3600), ("manager", 302, 0), ("member", 403, 0), ("stranger", 404, 0)],
+)
+def test_only_its_owner_gives_a_job_one_more_hour(people: People, who: str, status: int, added: int) -> None:
+    spec = make_spec(time_limit_s=7200)
+    job = make_job(State.RUNNING, owner=people.owner, quota=people.quota, spec=spec)
+    TemplateUse.objects.create(job=job, shipped="shell")
+    client = browser(getattr(people, who))
+    page = client.get(f"/jobs/{job.public_id}/").content.decode()
+    assert (reverse("job_extend", args=[job.public_id]) in page) is (who == "owner")
+    assert client.post(reverse("job_extend", args=[job.public_id])).status_code == status
+    assert attempt_of(job).extended_s == added
+    if added:
+        assert "one more hour" in seen(client.get(f"/jobs/{job.public_id}/"))

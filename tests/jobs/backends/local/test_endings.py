@@ -81,6 +81,21 @@ def test_a_signal_is_told_as_a_signal(local: LocalBench) -> None:
     assert seen.reason.params == {"role": "worker", "index": 0, "exit_code": 139, "signal": 11}
 
 
+def test_the_longest_running_time_is_moved_while_it_runs(local: LocalBench) -> None:
+    """Also by a supervisor that was killed in between."""
+    handle = local.backend.submit(local.submission(role("echo up; exec sleep 60"), time_limit_s=3))
+    wait_for(lambda: log_of(local.backend, handle) == "up\n", 5)
+    local.backend.extend(handle, 6)
+    local.restart_controller()
+    seen = wait_until_over(local.backend, handle)
+    assert (seen.reason.code, seen.reason.params) == (ReasonCode.TIME_LIMIT, {"limit_s": 6})
+    assert seen.started_at is not None
+    assert seen.ended_at is not None
+    assert seen.ended_at - seen.started_at > 5.9
+    local.backend.extend(handle, 60)
+    assert local.backend.observe([handle])[handle] == seen
+
+
 def test_the_longest_running_time_ends_the_job_with_a_warning_before(local: LocalBench) -> None:
     command = "trap 'echo warned' USR1; trap 'echo ended; exit 0' TERM; echo up; while :; do sleep 0.05; done"
     submission = local.submission(
