@@ -42,6 +42,7 @@ def navigation(request: HttpRequest) -> list[dict[str, Any]]:
         ("start", _("Start"), "bolt", "g i"),
         ("jobs", _("Jobs"), "list-details", "g j"),
         ("drafts", _("Drafts"), "file-pencil", "g d"),
+        ("assets", _("Assets"), "database", "g t"),
         ("nodes", _("Nodes"), "server", "g n"),
         ("quotas", _("Quotas"), "chart-line", "g q"),
         ("reports", _("Reports"), "activity", "g r"),
@@ -60,6 +61,9 @@ def navigation(request: HttpRequest) -> list[dict[str, Any]]:
 
 
 SECTIONS = {
+    "asset": "assets",
+    "asset_new": "assets",
+    "asset_edit": "assets",
     "job": "jobs",
     "job_opening": "jobs",
     "job_history": "jobs",

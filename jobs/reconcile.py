@@ -44,7 +44,7 @@ from jobs.backends.base import (
 )
 from jobs.engines import backend_for
 from jobs.faults import fault
-from jobs.models import Attempt, Event, Job, JobFile, JobSecret
+from jobs.models import AssetTrial, Attempt, Event, Job, JobFile, JobSecret
 from jobs.spec import JobSpec
 from jobs.states import EndKind, Phase, Reason, ReasonCode, State
 from jobs.uploads import supply
@@ -355,9 +355,10 @@ def due_clusters() -> dict[queue.Step, list[int]]:
     waiting = unfinished.filter(state__in=["QUEUED", "SUBMITTING"]).values_list("cluster_id", flat=True)
     live = Attempt.objects.filter(live=True).order_by().values_list("job__cluster_id", flat=True)
     known = Node.objects.order_by().values_list("cluster_id", flat=True).distinct()
+    trials = AssetTrial.objects.filter(ended_at=None).order_by().values_list("cluster_id", flat=True)
     return {
-        "drain": sorted({*waiting, *snapshot.restless()}),
-        "observe": sorted(set(live)),
+        "drain": sorted({*waiting, *snapshot.restless(), *trials.filter(state="waiting")}),
+        "observe": sorted({*live, *trials.filter(state="trying")}),
         # Nothing is admitted to a cluster of which nothing is known, a new one for instance.
         "inventory": sorted({*waiting} - {*known}),
     }

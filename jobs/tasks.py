@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from celery import shared_task
 
-from jobs import idle, queue, reconcile, tidy
+from jobs import idle, queue, reconcile, tidy, trials
 from jobs.notices import packing, routing, sending, watching
 from jobs.uploads import expiry
 from quotas import books, trail, usage
@@ -15,6 +15,7 @@ from quotas.models import Cluster
 def drain(cluster_id: int) -> None:
     """Admit and hand over what may start on the cluster."""
     queue.answered("drain", cluster_id)
+    trials.begin(cluster_id)
     reconcile.drain(cluster_id)
 
 
@@ -22,6 +23,7 @@ def drain(cluster_id: int) -> None:
 def observe(cluster_id: int) -> None:
     """Look at everything live on the cluster."""
     queue.answered("observe", cluster_id)
+    trials.look(cluster_id)
     reconcile.observe(cluster_id)
 
 

@@ -6,6 +6,7 @@ from django.urls import path
 
 from jobs.views import (
     actions,
+    assets,
     channels,
     check,
     connect,
@@ -99,6 +100,19 @@ urlpatterns = [
         "workspaces/<slug:slug>/notifications/new/<slug:kind>",
         channels.workspace_new,
         name="workspace_channel_new",
+    ),
+    path("assets/", assets.assets, name="assets"),
+    path("assets/<slug:kind>/new", assets.new, name="asset_new"),
+    path("assets/<slug:kind>/<slug:key>", assets.asset, name="asset"),
+    path("assets/<slug:kind>/<slug:key>/edit", assets.edit, name="asset_edit"),
+    path("assets/<slug:kind>/<slug:key>/take-away", assets.take_away, name="asset_take_away"),
+    path("assets/<slug:kind>/<slug:key>/bring-back", assets.bring_back, name="asset_bring_back"),
+    path("assets/<slug:kind>/<slug:key>/test", assets.test, name="asset_test"),
+    path("assets/<slug:kind>/<slug:key>/versions", assets.version_new, name="asset_version_new"),
+    path(
+        "assets/<slug:kind>/<slug:key>/versions/<int:number>",
+        assets.version_choose,
+        name="asset_version_choose",
     ),
     path("nodes/", nodes.nodes, name="nodes"),
     path("quotas/", quotas.quotas, name="quotas"),

@@ -19,6 +19,8 @@ from django.urls import URLPattern, URLResolver, get_resolver, reverse
 
 from jobs.models import (
     Channel,
+    Dataset,
+    DatasetVersion,
     Delivery,
     Draft,
     Endpoint,
@@ -185,6 +187,18 @@ ADDRESSES: dict[str, tuple[str, Audience]] = {
     "delivery_again": ("post", M),
     "workspace_channels": ("get", W),
     "workspace_channel_new": ("get", W),
+    "assets": ("get", S),
+    "asset_new": ("get", K),
+    "asset": ("get", L),
+    "asset_edit": ("get", W),
+    "asset_take_away": ("post", W),
+    "asset_bring_back": ("post", W),
+    "asset_test": ("post", L),
+    "asset_version_new": ("post", W),
+    "asset_version_choose": ("post", W),
+    "api_assets": ("get", S),
+    "api_asset": ("get", L),
+    "api_asset_test": ("post", L),
     "nodes": ("get", S),
     "quotas": ("get", S),
     "api_jobs": ("get", S),
@@ -326,6 +340,15 @@ class World:
             return [{"pk": self.channel().pk}, {"kind": "webhook"}]
         return []
 
+    def _of_asset(self, name: str) -> dict[str, Any]:
+        """The arguments of an address about a dataset of the workspace, with a version."""
+        if name in {"asset_new", "api_assets"}:
+            return {"kind": "datasets"}
+        row, _new = Dataset.objects.get_or_create(workspace=self.job.workspace, name="set")
+        DatasetVersion.objects.get_or_create(dataset=row, number=1)
+        one = {"kind": "datasets", "key": row.key}
+        return {**one, "number": 1} if name == "asset_version_choose" else one
+
     def address(self, name: str) -> str:
         candidates: list[dict[str, Any]] = [
             {},
@@ -356,6 +379,8 @@ class World:
         }
         if name in makers:
             return {"pk": makers[name]()}
+        if name.startswith(("asset", "api_asset")) and name != "assets":
+            return self._of_asset(name)
         words = {
             "endpoint_open": {"slug": self.endpoint.slug},
             "start_template": {"template": "jupyterlab"},

@@ -50,7 +50,7 @@ LAYERS = (
         "sshhost",
         "sshkeys",
     },
-    {"reconcile", "tidy", "idle", "live", "folders"},
+    {"trials", "reconcile", "tidy", "idle", "live", "folders"},
     {"forms", "assetforms"},
     {
         "views",
@@ -72,6 +72,7 @@ LAYERS = (
 """Inside `jobs`, a module imports only what stands further up, or beside it."""
 
 WORKER_SIDE = {
+    "trials",
     "admitting",
     "engines",
     "observations",

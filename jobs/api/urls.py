@@ -6,7 +6,7 @@ from django.urls import path
 from drf_spectacular.views import SpectacularAPIView
 
 from jobs.api import schemas
-from jobs.api.native import check, convert, folders, jobs, parts, streams, uploads, usage
+from jobs.api.native import assets, check, convert, folders, jobs, parts, streams, uploads, usage
 from jobs.live.bodies import takes_body
 
 V1 = "api/console/v1/"
@@ -39,6 +39,9 @@ urlpatterns = [
     path(f"{V1}uploads/packs", takes_body("POST")(uploads.Packs.as_view()), name="api_uploads_pack"),
     path(f"{V1}uploads/trees", uploads.Trees.as_view(), name="api_uploads_trees"),
     path(f"{V1}uploads/trees/<slug:sha256>", uploads.OneTree.as_view(), name="api_uploads_tree"),
+    path(f"{V1}assets/<slug:kind>", assets.Assets.as_view(), name="api_assets"),
+    path(f"{V1}assets/<slug:kind>/<slug:key>", assets.OneAsset.as_view(), name="api_asset"),
+    path(f"{V1}assets/<slug:kind>/<slug:key>/test", assets.Trial.as_view(), name="api_asset_test"),
     path(f"{V1}usage", usage.Usage.as_view(), name="api_usage"),
     path(f"{V1}check", check.Check.as_view(), name="api_check"),
     path(f"{V1}convert", convert.Convert.as_view(), name="api_convert"),

@@ -69,13 +69,17 @@ class Resolved:
 
 def resolve(user: User, text: str, dialect: str, parsed: Parsed, workspace: Workspace) -> Resolved:
     """What the ids in the file mean for a job of `user` in `workspace`."""
-    work = _Work(user, parsed, workspace)
-    spec = work.done()
-    problems = work.problems
-    if problems:
+    found = resolve_spec(user, parsed, workspace)
+    if found.problems:
         places = Places(text, dialects.get(dialect), parsed.spec, dialects.fields(dialect))
-        problems = [_placed(problem, places) for problem in problems]
-    return Resolved(spec, tuple(work.notes), tuple(problems), tuple(work.uses))
+        found.problems = tuple(_placed(problem, places) for problem in found.problems)
+    return found
+
+
+def resolve_spec(user: User, parsed: Parsed, workspace: Workspace) -> Resolved:
+    """Likewise, without the places of problems in a text."""
+    work = _Work(user, parsed, workspace)
+    return Resolved(work.done(), tuple(work.notes), tuple(work.problems), tuple(work.uses))
 
 
 def write_down(job: Job, uses: Iterable[Use]) -> None:
@@ -88,9 +92,17 @@ def write_down(job: Job, uses: Iterable[Use]) -> None:
 
 def secrets_of(job: Job) -> dict[str, str]:
     """The kept passwords of what the job is made of, as they are now, by the names that its spec has."""
+    rows = AssetUse.objects.filter(job=job).exclude(secret="")
+    return kept_by(Use(AssetKind(row.kind), row.key, row.version, row.secret) for row in rows)
+
+
+def kept_by(uses: Iterable[Use]) -> dict[str, str]:
+    """The kept passwords of assets, by the names that a spec has."""
     found: dict[str, str] = {}
-    for use in AssetUse.objects.filter(job=job).exclude(secret=""):
-        asset = ASSETS[AssetKind(use.kind)]._default_manager.filter(key=use.key).first()  # noqa: SLF001
+    for use in uses:
+        if not use.secret:
+            continue
+        asset = ASSETS[use.kind]._default_manager.filter(key=use.key).first()  # noqa: SLF001
         if isinstance(asset, Guarded) and asset.ciphertext:
             try:
                 found[use.secret] = asset.reveal()

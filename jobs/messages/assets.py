@@ -18,13 +18,18 @@ _SENTENCES: Final = {
     "address": (_("This address can't be read: it may have no blanks, no “..” and nothing after the path."),),
     "folder": (_("This has to be an absolute path of the machine, or an address like nas://… or cpfs://…."),),
     "no_cluster": (_("There is no cluster in its workspace on which it could be tried."),),
-    "no_trial_here": (_("What can be tried on this cluster are jobs alone."),),
-    "refused": (_("The cluster refused to try it: %(detail)s"),),
-    "no_room": (_("The cluster has no room for a trial now: %(detail)s"),),
+    "no_trial": (_("It means nothing here: it is carried to the vendor's own targets."),),
+    "too_many_trials": (_("Several trials of yours are under way: wait for one of them."),),
+    "image_not_used": (_("This cluster has no container engine, and runs jobs without their images."),),
+    "asset_retired": (_("It was retired."),),
+    "asset_not_yours": (_("Jobs of the workspace may not be made of it."),),
+    "no_dataset_version": (_("It has no such version."),),
+    "refused": (_("The cluster refused to try it."),),
+    "no_room": (_("The cluster has no room for a trial now."),),
     "worked": (_("It could be read."),),
     "failed": (_("It could not be read."),),
     "lost": (_("What became of the trial is not known."),),
-    "no_secret": (_("You have saved no secret %(detail)s, which it asks everybody for."),),
+    "no_own_secret": (_("You have not saved the secret which it asks everybody for."),),
 }
 
 

@@ -183,6 +183,7 @@ _SENTENCES: Final[Mapping[ReasonCode, tuple[str, ...]]] = {
     ReasonCode.STARTING: (
         _("The cluster has it; the image %(image_about)s is being fetched."),
         _("The cluster has it; its code is being fetched from %(code_about)s."),
+        _("The cluster has it; its data is being brought from %(data_about)s."),
         _("The cluster has it; its Python packages are being installed: %(packages_about)s."),
         _("The cluster has it; its tasks are being started."),
     ),

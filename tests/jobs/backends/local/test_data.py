@@ -383,7 +383,7 @@ def test_an_order_is_gone_once_it_was_read(
     path = tmp_path / "order"
     told = {"site": "", "inside": [], "password": "s3cret", "do": "x s3cret", "name": "n"}
     path.write_text(json.dumps(told))
-    monkeypatch.setattr(main.guard, "keep_to", lambda _: None)
+    monkeypatch.setattr("guard.keep_to", lambda _: None)
     monkeypatch.setattr(sys, "path", list(sys.path))
     umask = os.umask(0o022)
     assert main.carry(str(path)) == 1

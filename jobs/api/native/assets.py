@@ -1,0 +1,300 @@
+"""Assets over the native API: listed, added, changed and tried.  A password can be written, and never read.
+
+Reading needs the scope `read`, a trial `submit`, adding and changing `admin`.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, Final
+
+from django.core.exceptions import PermissionDenied
+from django.forms import ModelForm
+from django.forms.models import model_to_dict
+from django.http import Http404
+from drf_spectacular.utils import OpenApiParameter, extend_schema
+from rest_framework import serializers
+from rest_framework.exceptions import ValidationError
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from jobs.api.native import problems, shapes
+from jobs.api.native.base import ABSENT, AFTER, LIMIT, REFUSED, NativeView
+from jobs.assetforms import FORMS, VersionForm
+from jobs.assets import asking, keeping, sight
+from jobs.messages.assets import asset_message
+from jobs.models import Asset, AssetKind, AssetTrial, Dataset, Guarded
+from quotas.access import administers
+from quotas.models import Workspace
+
+PAGE: Final = 100
+
+_KIND: Final = OpenApiParameter(
+    "kind", str, OpenApiParameter.PATH, enum=[each.value for each in AssetKind], description="which table"
+)
+
+
+class VersionShape(serializers.Serializer[Any]):
+    """Where one version of a dataset lies."""
+
+    number = serializers.IntegerField()
+    uri = serializers.CharField()
+    description = serializers.CharField(allow_blank=True)
+    default = serializers.BooleanField()
+
+
+class AssetShape(serializers.Serializer[Any]):
+    """An asset; `fields` are those of its kind, as they can be written."""
+
+    kind = serializers.ChoiceField([each.value for each in AssetKind])
+    id = serializers.CharField()
+    name = serializers.CharField()
+    description = serializers.CharField(allow_blank=True)
+    workspace = serializers.CharField(allow_null=True, help_text="short name; null is for everybody")
+    retired = serializers.BooleanField()
+    kept = serializers.BooleanField(help_text="whether a password is kept with it")
+    used = serializers.IntegerField(help_text="how many jobs were made of it")
+    fields = serializers.DictField()  # type: ignore[assignment]  # the field of that name
+    versions = VersionShape(many=True, help_text="of a dataset")
+
+
+class AssetsShape(serializers.Serializer[Any]):
+    """A page of assets, newest first."""
+
+    assets = AssetShape(many=True)
+    next = serializers.URLField(allow_null=True)
+
+
+class NewAssetShape(serializers.Serializer[Any]):
+    """What there is to say; the rest of its kind's `fields` beside them, and `password`."""
+
+    name = shapes.TextField(required=False)
+    description = shapes.TextField(required=False, allow_blank=True)
+    workspace = shapes.TextField(required=False, allow_null=True)
+    password = shapes.TextField(required=False, allow_blank=True)
+    uri = shapes.TextField(required=False, help_text="of a dataset: its first version, or one more")
+    retired = serializers.BooleanField(required=False)
+
+
+class TrialAskShape(serializers.Serializer[Any]):
+    """Which version of a dataset."""
+
+    version = serializers.IntegerField(required=False, min_value=1, max_value=10**8)
+
+
+class TrialShape(serializers.Serializer[Any]):
+    """How a trial stands; `said` are the words of the tools."""
+
+    id = serializers.CharField()
+    state = serializers.ChoiceField(AssetTrial.State.values)
+    code = serializers.CharField(allow_blank=True)
+    message = serializers.CharField(allow_blank=True)
+    said = serializers.CharField(allow_blank=True)
+    created = serializers.DateTimeField()
+    ended = serializers.DateTimeField(allow_null=True)
+
+
+class AssetView(NativeView):
+    """Every view of this module."""
+
+    scopes: ClassVar[dict[str, str]] = {"POST": "admin", "PATCH": "admin"}
+
+    def kind(self, name: str) -> AssetKind:
+        """The kind; raises Http404."""
+        if name not in set(AssetKind):
+            raise Http404
+        return AssetKind(name)
+
+    def asset(self, kind: str, key: str) -> Asset:
+        """The asset; raises Http404."""
+        found = sight.find(self.person, kind, key)
+        if found is None:
+            raise Http404
+        return found
+
+    def said(self) -> dict[str, Any]:
+        """The body, which is an object."""
+        if not isinstance(self.request.data, dict):
+            raise ValidationError({"": ["This has to be an object."]})
+        return dict(self.request.data)
+
+    def workspace(self, slug: Any) -> int | str:
+        """The key of the workspace called so, as a form has it."""
+        if slug is None:
+            return ""
+        found = Workspace.objects.filter(slug=str(slug)).first()
+        if found is None or not sight.may_keep_in(self.person, found):
+            raise ValidationError({"workspace": ["There is no such workspace that you keep."]})
+        return found.pk
+
+    def saved(self, form: ModelForm[Any]) -> Asset:
+        """What the form makes; raises ValidationError with what is wrong in it."""
+        if not form.is_valid():
+            raise ValidationError({name: list(map(str, each)) for name, each in form.errors.items()})
+        asset: Asset = form.save()
+        return asset
+
+
+class Assets(AssetView):
+    """One kind of them."""
+
+    @extend_schema(
+        operation_id="assets",
+        parameters=[_KIND, AFTER, LIMIT, OpenApiParameter("workspace", str)],
+        responses={200: AssetsShape, **REFUSED, **ABSENT},
+    )
+    def get(self, request: Request, kind: str) -> Response:
+        """Everything of a kind that the person may name in jobs, retired ones left out."""
+        rows = sight.visible_to(self.person, self.kind(kind)).filter(retired_at=None).order_by("-id")
+        if slug := request.query_params.get("workspace", ""):
+            rows = rows.filter(workspace__slug=slug)
+        if after := self.number("after", 0):
+            rows = rows.filter(pk__lt=after)
+        found, more = self.page(rows, PAGE)
+        following = self.address_after(found[-1].pk) if more else None
+        return Response({"assets": [shown(each) for each in found], "next": following})
+
+    @extend_schema(
+        operation_id="assets_add",
+        parameters=[_KIND],
+        request=NewAssetShape,
+        responses={201: AssetShape, **REFUSED, **ABSENT},
+    )
+    def post(self, request: Request, kind: str) -> Response:
+        """Add one to a workspace that the person keeps; without a workspace, for everybody (admins)."""
+        of = self.kind(kind)
+        values = self.said()
+        if values.get("workspace") is None and not administers(self.person):
+            raise PermissionDenied
+        values["workspace"] = self.workspace(values.get("workspace"))
+        form = FORMS[of]
+        usual = _first_values(form(self.person))
+        return Response(shown(self.saved(form(self.person, {**usual, **_as_form(values)}))), status=201)
+
+
+def _first_values(form: ModelForm[Any]) -> dict[str, Any]:
+    """What an empty form says."""
+    first = {name: field.initial for name, field in form.fields.items() if field.initial is not None}
+    return {name: value() if callable(value) else value for name, value in first.items()}
+
+
+def _as_form(values: dict[str, Any]) -> dict[str, Any]:
+    """Values as a form takes them: what is off is left out by a browser."""
+    return {name: value for name, value in values.items() if value is not False and value is not None}
+
+
+class OneAsset(AssetView):
+    """One of them."""
+
+    @extend_schema(operation_id="asset", parameters=[_KIND], responses={200: AssetShape, **ABSENT})
+    def get(self, request: Request, kind: str, key: str) -> Response:
+        """What it is."""
+        return Response(shown(self.asset(kind, key)))
+
+    @extend_schema(
+        operation_id="asset_change",
+        parameters=[_KIND],
+        request=NewAssetShape,
+        responses={200: AssetShape, **REFUSED, **ABSENT},
+    )
+    def patch(self, request: Request, kind: str, key: str) -> Response:
+        """Change what is given; `uri` adds a version to a dataset, `retired` offers it no more, or again."""
+        asset = self.asset(kind, key)
+        if not sight.may_keep(self.person, asset):
+            raise PermissionDenied
+        values = self.said()
+        uri, retired = values.pop("uri", None), values.pop("retired", None)
+        if values:
+            asset = self._changed(asset, values)
+        if uri is not None and isinstance(asset, Dataset):
+            self._add_version(asset, uri)
+        if isinstance(retired, bool) and retired is not asset.is_retired:
+            (keeping.retire if retired else keeping.bring_back)(asset)
+        return Response(shown(asset))
+
+    def _changed(self, asset: Asset, values: dict[str, Any]) -> Asset:
+        form = FORMS[asset.KIND]
+        before = model_to_dict(asset, fields=[*form(self.person, instance=asset).fields])
+        if "workspace" in values:
+            values["workspace"] = self.workspace(values["workspace"])
+        return self.saved(form(self.person, _as_form({**before, **values}), instance=asset))
+
+    def _add_version(self, dataset: Dataset, uri: Any) -> None:
+        form = VersionForm(dataset, {"uri": uri})
+        if not form.is_valid():
+            raise ValidationError({"uri": list(map(str, form.errors["uri"]))})
+        keeping.add_version(dataset, form.cleaned_data["uri"], by=self.person)
+
+
+class Trial(AssetView):
+    """Whether it can be had."""
+
+    scopes: ClassVar[dict[str, str]] = {"POST": "submit"}
+
+    @extend_schema(
+        operation_id="asset_trial", parameters=[_KIND], responses={200: TrialShape, **REFUSED, **ABSENT}
+    )
+    def get(self, request: Request, kind: str, key: str) -> Response:
+        """The caller's last trial of it."""
+        asset = self.asset(kind, key)
+        rows = AssetTrial.objects.filter(kind=asset.KIND, key=asset.key, asker=self.person)
+        last = rows.order_by("-id").first()
+        if last is None:
+            raise Http404
+        return Response(trial_shown(last))
+
+    @extend_schema(
+        operation_id="asset_try",
+        parameters=[_KIND],
+        request=TrialAskShape,
+        responses={202: TrialShape, 409: shapes.ProblemDetails, **REFUSED, **ABSENT},
+    )
+    def post(self, request: Request, kind: str, key: str) -> Response:
+        """Have it tried as the caller: pulled, cloned or looked at where the caller's jobs run."""
+        asset = self.asset(kind, key)
+        asked = TrialAskShape(data=request.data or {})
+        asked.is_valid(raise_exception=True)
+        try:
+            trial = asking.ask(self.person, asset, asked.validated_data.get("version"))
+        except asking.Shut as shut:
+            body = problems.details(409, asset_message(shut.code), code=shut.code)
+            return Response(body, status=409, content_type=problems.CONTENT_TYPE)
+        trial.refresh_from_db()
+        return Response(trial_shown(trial), status=202)
+
+
+def shown(asset: Asset) -> dict[str, Any]:
+    """An asset as the API tells it."""
+    common = {"name", "description", "workspace"}
+    names = [name for name in FORMS[asset.KIND].Meta.fields if name not in common]  # type: ignore[attr-defined]
+    fields = model_to_dict(asset, fields=names)
+    if isinstance(asset, Dataset):
+        fields["vpc"] = asset.vpc.key if asset.vpc else None
+    versions = asset.versions.all() if isinstance(asset, Dataset) else ()
+    return {
+        "kind": str(asset.KIND),
+        "id": asset.key,
+        "name": asset.name,
+        "description": asset.description,
+        "workspace": asset.workspace.slug if asset.workspace else None,
+        "retired": asset.is_retired,
+        "kept": isinstance(asset, Guarded) and bool(asset.ciphertext),
+        "used": keeping.users_of(asset),
+        "fields": fields,
+        "versions": [
+            {"number": row.number, "uri": row.uri, "description": row.description, "default": row.is_default}
+            for row in versions
+        ],
+    }
+
+
+def trial_shown(row: AssetTrial) -> dict[str, Any]:
+    """A trial as the API tells it."""
+    return {
+        "id": row.public_id,
+        "state": row.state,
+        "code": row.code,
+        "message": asset_message(row.code) if row.code else "",
+        "said": row.said,
+        "created": row.created_at,
+        "ended": row.ended_at,
+    }

@@ -1,0 +1,115 @@
+"""Whether an asset can be had, found out by the local backend as the person who asks."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from jobs import trials
+from jobs.assets import asking
+from jobs.messages.assets import asset_message
+from jobs.models import Asset, AssetTrial, RamRole
+from jobs.reconcile import due_clusters
+from quotas.models import Cluster
+from tests.factories import make_cluster, make_quota
+from tests.jobs.assets.conftest import make_code, make_dataset, make_image
+from tests.jobs.backends.conftest import place as folders
+from tests.jobs.backends.local import goods
+from tests.jobs.views.conftest import People
+from tests.waiting import wait_for
+
+__all__ = ["folders"]
+
+pytestmark = pytest.mark.django_db
+
+
+def settings_of(people: People, **settings: Any) -> Cluster:
+    cluster = people.quota.cluster
+    Cluster.objects.filter(pk=cluster.pk).update(config={"engine": "none", **settings})
+    cluster.refresh_from_db()
+    return cluster
+
+
+def tried(people: People, asset: Asset, version: int | None = None) -> AssetTrial:
+    """How a trial of the owner's ends."""
+    trial = asking.ask(people.owner, asset, version)
+    assert people.quota.cluster_id in due_clusters()["drain"]
+    trials.begin(trial.cluster_id)
+
+    def over() -> bool:
+        trials.look(trial.cluster_id)
+        trial.refresh_from_db()
+        return trial.is_over
+
+    wait_for(over, 30)
+    assert due_clusters()["observe"] == []
+    return trial
+
+
+def test_a_folder_is_read_as_the_job_would(people: People, folders: Path) -> None:
+    settings_of(people, folders={str(folders): {"workspaces": ["vision"]}})
+    row = make_dataset(people.quota.workspace, f"{folders}/sets", mount_path="/mnt/x")
+    trial = tried(people, row)
+    assert (trial.state, trial.code, trial.said.split()) == ("works", "worked", ["file"])
+    gone = make_dataset(people.quota.workspace, f"{folders}/absent")
+    trial = tried(people, gone)
+    assert (trial.state, trial.code) == ("failed", "refused")
+    assert "absent" in trial.said
+
+
+def test_a_repository_is_cloned(people: People, folders: Path) -> None:
+    goods.repository(folders / "repo")
+    settings_of(
+        people,
+        folders={str(folders): {"workspaces": ["vision"]}},
+        code_sources={"code-known": {"uri": f"file://{folders}/repo", "branch": "old"}},
+    )
+    row = make_code(people.quota.workspace, key="code-known")
+    trial = tried(people, row)
+    assert trial.state == "works", trial.said
+    assert trial.said.splitlines()[-1] == "file"
+
+
+def test_what_may_not_be_cloned_is_said_in_the_clusters_words(people: People) -> None:
+    settings_of(people)
+    trial = tried(people, make_code(people.quota.workspace))
+    assert (trial.state, trial.code) == ("failed", "refused")
+    assert "git.example.org" in trial.said
+
+
+def test_an_image_is_not_said_to_work_where_it_would_not_be_used(people: People) -> None:
+    settings_of(people, allow_plain=True)
+    trial = tried(people, make_image(people.quota.workspace))
+    assert (trial.state, trial.code) == ("failed", "image_not_used")
+    assert "no container engine" in asset_message(trial.code)
+
+
+def test_a_secret_that_the_person_has_not_saved_is_told(people: People) -> None:
+    settings_of(people)
+    trial = tried(people, make_code(people.quota.workspace, own_secret="GIT_TOKEN"))
+    assert (trial.code, trial.said) == ("no_own_secret", "GIT_TOKEN")
+
+
+def test_one_trial_of_a_thing_at_a_time_and_a_few_in_all(people: People) -> None:
+    rows = [make_code(people.quota.workspace) for _ in range(asking.MOST_OPEN + 1)]
+    first = asking.ask(people.owner, rows[0])
+    assert asking.ask(people.owner, rows[0]) == first
+    for row in rows[1:-1]:
+        asking.ask(people.owner, row)
+    with pytest.raises(asking.Shut) as shut:
+        asking.ask(people.owner, rows[-1])
+    assert shut.value.code == "too_many_trials"
+    assert asking.ask(people.member, rows[-1]).asker == people.member
+
+
+def test_where_nothing_can_be_tried(people: People) -> None:
+    role = RamRole.objects.create(workspace=people.quota.workspace, name="r", arn="acs:ram::1:role/x")
+    with pytest.raises(asking.Shut) as shut:
+        asking.ask(people.owner, role)
+    assert shut.value.code == "no_trial"
+    elsewhere = make_quota(people.stranger.memberships.get().workspace, make_cluster(backend="slurm"))
+    with pytest.raises(asking.Shut) as shut:
+        asking.ask(people.stranger, make_code(elsewhere.workspace))
+    assert shut.value.code == "no_cluster"

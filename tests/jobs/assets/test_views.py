@@ -1,0 +1,144 @@
+"""The pages of assets, for whoever keeps them, uses them, or has nothing to do with them."""
+
+from __future__ import annotations
+
+import pytest
+
+from jobs.assets import keeping
+from jobs.models import AssetKind, AssetTrial, AssetUse, Dataset, Image
+from quotas.models import Spec
+from tests.factories import make_job
+from tests.jobs.assets.conftest import make_code, make_dataset, make_image
+from tests.jobs.views.conftest import People, browser, fragment, seen
+
+pytestmark = pytest.mark.django_db
+
+
+def test_each_kind_has_a_tab_and_what_is_empty_says_what_to_do(people: People) -> None:
+    for kind in (*AssetKind, "specs"):
+        page = seen(browser(people.owner).get(f"/assets/?kind={kind}"))
+        assert "Nothing here yet" in page
+        assert "Workspace admins and algorithm O&M admins add" in page
+    assert "New dataset" in seen(browser(people.manager).get("/assets/?kind=datasets"))
+    assert browser(people.owner).get("/assets/?kind=x").status_code == 404
+
+
+def test_what_is_listed_is_found_by_its_name_its_id_and_its_address(people: People) -> None:
+    ours = make_image(people.quota.workspace, name="torch", address="registry/ml/torch:2")
+    make_image(people.quota.workspace, name="jax", address="registry/ml/jax:1")
+    client = browser(people.owner)
+    for query in ("TORCH", ours.key, "ml/torch"):
+        page = seen(client.get("/assets/", {"kind": "images", "q": query}))
+        assert "registry/ml/torch:2" in page
+        assert "jax" not in page
+    assert "Nothing of that name" in seen(client.get("/assets/", {"kind": "images", "q": "tf"}))
+    assert "registry/ml" not in seen(browser(people.stranger).get("/assets/"))
+
+
+def test_pages_follow_each_other_by_name(people: People) -> None:
+    for number in range(55):
+        make_image(people.quota.workspace, name=f"image {number:02}")
+    client = browser(people.owner)
+    first = client.get("/assets/?kind=images")
+    assert seen(first).count("row-link") == 50
+    page = seen(client.get(first.context["next_url"]))
+    assert (page.count("row-link"), "image 54" in page, "image 49" in page) == (5, True, False)
+    assert client.get("/assets/?kind=images&after=x").status_code == 200
+
+
+def test_retired_ones_are_shown_when_asked_for(people: People) -> None:
+    keeping.retire(make_code(people.quota.workspace))
+    client = browser(people.owner)
+    assert "trainer" not in seen(client.get("/assets/?kind=code"))
+    assert "retired" in seen(client.get("/assets/?kind=code&retired=1"))
+
+
+def test_specs_stand_with_their_prices(people: People) -> None:
+    Spec.objects.create(
+        name="gpu.small", cpu_milli=8000, memory_mib=32768, gpus={"A100": 1}, price_micro=12_500_000
+    )
+    page = seen(browser(people.owner).get("/assets/?kind=specs"))
+    assert "gpu.small" in page
+    assert "1 × A100" in page
+    assert "12.5" in page
+
+
+def test_an_asset_is_added_changed_and_taken_away_by_who_keeps_it(people: People) -> None:
+    client = browser(people.manager)
+    values = {
+        "name": "coco",
+        "source": "oss",
+        "uri": "oss://sets/coco/",
+        "mount_path": "/mnt/coco",
+        "options": "{}",
+    }
+    values["workspace"] = str(people.quota.workspace.pk)
+    wrong = client.post("/assets/datasets/new", {**values, "uri": "s3://sets/coco"})
+    assert wrong.status_code == 422
+    assert "The address begins with oss://." in seen(wrong)
+    answer = client.post("/assets/datasets/new", {**values, "password": "canary", "username": "AK"})
+    row = Dataset.objects.get()
+    assert answer["Location"] == f"/assets/datasets/{row.key}"
+    page = seen(client.get(answer["Location"]))
+    assert "oss://sets/coco/" in page
+    assert "kept, and never shown" in page
+    assert "canary" not in page + seen(client.get(f"/assets/datasets/{row.key}/edit"))
+    client.post(f"/assets/datasets/{row.key}/edit", {**values, "name": "coco 2017", "username": "AK"})
+    row.refresh_from_db()
+    assert (row.name, row.reveal()) == ("coco 2017", "canary")
+    client.post(f"/assets/datasets/{row.key}/versions", {"uri": "oss://sets/coco2/"})
+    client.post(f"/assets/datasets/{row.key}/versions/1")
+    assert [(each.number, each.is_default) for each in row.versions.all()] == [(2, False), (1, True)]
+    assert client.post(f"/assets/datasets/{row.key}/versions", {"uri": "x"}).status_code == 422
+    client.post(f"/assets/datasets/{row.key}/take-away")
+    assert not Dataset.objects.exists()
+
+
+def test_the_owner_of_jobs_sees_and_does_not_keep(people: People) -> None:
+    row = make_dataset(people.quota.workspace)
+    client = browser(people.owner)
+    page = seen(client.get(f"/assets/datasets/{row.key}"))
+    assert "imagenet" in page
+    assert "/edit" not in page
+    assert client.post(f"/assets/datasets/{row.key}/take-away").status_code == 403
+    assert browser(people.stranger).get(f"/assets/datasets/{row.key}").status_code == 404
+    public = make_dataset(name="for all")
+    assert browser(people.stranger).get(f"/assets/datasets/{public.key}").status_code == 200
+    assert browser(people.manager).get(f"/assets/datasets/{public.key}/edit").status_code == 403
+    assert browser(people.admin).get(f"/assets/datasets/{public.key}/edit").status_code == 200
+
+
+def test_what_is_used_is_retired_and_its_users_are_listed_to_those_who_see_the_jobs(people: People) -> None:
+    row = make_image()
+    job = make_job(owner=people.owner, quota=people.quota)
+    AssetUse.objects.create(job=job, kind=AssetKind.IMAGE, key=row.key)
+    page = seen(browser(people.member).get(f"/assets/images/{row.key}"))
+    assert "1 job was made of it" in page
+    assert f"/jobs/{job.public_id}/" in page
+    page = seen(browser(people.stranger).get(f"/assets/images/{row.key}"))
+    assert job.public_id not in page
+    assert "in workspaces that are not yours" in page
+    client = browser(people.admin)
+    assert "was retired: jobs were made of it" in seen(
+        client.post(f"/assets/images/{row.key}/take-away", follow=True)
+    )
+    assert Image.objects.get().is_retired
+    client.post(f"/assets/images/{row.key}/bring-back")
+    assert not Image.objects.get().is_retired
+
+
+def test_a_test_is_asked_for_and_looked_at_until_it_is_over(people: People) -> None:
+    row = make_code(people.quota.workspace)
+    client = browser(people.owner)
+    answer = client.post(f"/assets/code/{row.key}/test")
+    assert answer["Location"] == f"/assets/code/{row.key}#trials"
+    page = seen(client.get(f"/assets/code/{row.key}"))
+    assert 'hx-trigger="every 1s"' in page
+    AssetTrial.objects.update(
+        state="failed", code="failed", said="fatal: <b>no</b>", ended_at="2026-01-01T00:00:00Z"
+    )
+    part = client.get(f"/assets/code/{row.key}", headers=fragment("trials")).content.decode()
+    assert "fatal: &lt;b&gt;no&lt;/b&gt;" in part
+    assert "every 1s" not in part
+    assert "It could not be read." in part
+    assert "fatal" not in seen(browser(people.member).get(f"/assets/code/{row.key}")), "another's own words"
