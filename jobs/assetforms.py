@@ -170,6 +170,10 @@ class DatasetForm(GuardedForm):
         """Where a job finds it."""
         return _path(self.cleaned_data["mount_path"])
 
+    def clean_options(self) -> dict[str, str]:
+        """Nothing is no options."""
+        return self.cleaned_data["options"] or {}
+
     def clean(self) -> dict[str, Any] | None:
         """A place that fits where it is stored."""
         values = super().clean() or self.cleaned_data

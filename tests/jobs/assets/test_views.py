@@ -70,7 +70,7 @@ def test_an_asset_is_added_changed_and_taken_away_by_who_keeps_it(people: People
         "source": "oss",
         "uri": "oss://sets/coco/",
         "mount_path": "/mnt/coco",
-        "options": "{}",
+        "options": "",
     }
     values["workspace"] = str(people.quota.workspace.pk)
     wrong = client.post("/assets/datasets/new", {**values, "uri": "s3://sets/coco"})
