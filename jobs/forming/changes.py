@@ -61,7 +61,7 @@ def changed(spec: JobSpec, posted: Values, base: Values | None = None, acts: Act
     """
     shown = values_of(spec)
     known = shown if base is None else base
-    change = _Change(parts_of(spec), posted, acts)
+    change = _Change(parts_of(spec), {**_cells(spec, known), **posted}, acts)
     for name, one, number in fields_of(spec):
         if name in posted and posted[name] != known.get(name, shown[name]):
             change.take_field(name, one, number)
@@ -74,6 +74,12 @@ def changed(spec: JobSpec, posted: Values, base: Values | None = None, acts: Act
             change.take_rows(rows, number)
     change.take_roles()
     return change.made(spec)
+
+
+def _cells(spec: JobSpec, known: Values) -> dict[str, str]:
+    """What rows said that were not posted."""
+    prefixes = tuple(f"{named(rows.key, number)}-" for rows, number in lists_of(spec))
+    return {name: text for name, text in known.items() if name.startswith(prefixes)}
 
 
 def _is_row(name: str, prefix: str) -> bool:

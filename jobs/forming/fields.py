@@ -167,7 +167,8 @@ ENVIRONMENT: Final = (
         Text(fits=r"\S*", wrong="no_image_name"),
         help=_(
             "What the nodes start from: an official or custom image, or the address of one in a registry "
-            "that the nodes can reach. An image in a private registry needs a user name and a password."
+            "that the nodes can reach, or a .sqsh file where the cluster takes those. An image in a private "
+            "registry needs a user name and a password."
         ),
         source=f"{BOTH}: node image",
         short=True,
@@ -263,6 +264,37 @@ ENVIRONMENT: Final = (
         help=_("Instead of a list: the folder inside the job where a requirements.txt is."),
         source=f"{SEED_ZH}: third-party libraries, directory",
         placeholder="/root/code",
+    ),
+    Field(
+        "modules",
+        E,
+        "/software/modules",
+        Kind.LONG,
+        _("Environment modules"),
+        Lines(),
+        help=_("Loaded with module load before the command, one a line, where the cluster has them."),
+        source="JobSpec",
+        placeholder="cuda/12.4",
+    ),
+    Field(
+        "conda",
+        E,
+        "/software/conda",
+        Kind.TEXT,
+        _("conda environment"),
+        help=_("The environment's folder where the job runs. A job has this or a venv."),
+        source="JobSpec",
+        placeholder="/opt/conda/envs/train",
+    ),
+    Field(
+        "venv",
+        E,
+        "/software/venv",
+        Kind.TEXT,
+        _("Python venv"),
+        help=_("The venv's folder where the job runs."),
+        source="JobSpec",
+        placeholder="/home/me/venv",
     ),
     Field(
         "code-id",

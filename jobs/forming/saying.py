@@ -29,6 +29,7 @@ from jobs.spec import (
     Resources,
     RetryPolicy,
     SecretRef,
+    Software,
     TaskRole,
     TensorBoard,
     Visibility,
@@ -69,7 +70,7 @@ def _is_lost(path: str, lost: set[str]) -> bool:
     return above or (path != MOUNTS.path and any(each.startswith(f"{path}/") for each in lost))
 
 
-def _sample(code: CodeSource, resources: Resources, bid: Bid) -> JobSpec:
+def _sample(code: CodeSource, resources: Resources, bid: Bid, software: Software) -> JobSpec:
     role = TaskRole(
         name="Worker",
         replicas=2,
@@ -97,6 +98,7 @@ def _sample(code: CodeSource, resources: Resources, bid: Bid) -> JobSpec:
             Mount(uri="oss://b.e/x/", path="/mnt/x", options={"mountType": "ossfs"}),
         ),
         code=code,
+        software=software,
         requirements=Requirements(packages=("numpy",), directory="/root/code"),
         workspace="1",
         quota="q",
@@ -129,11 +131,13 @@ SAMPLES: Final = (
         CodeSource(id="code-1", branch="main", commit="abc", path="/root/x"),
         _AMOUNTS,
         Bid(discount_percent=50),
+        Software(modules=("cuda/12.4",), conda="/opt/conda/envs/train"),
     ),
     _sample(
         CodeSource(uri="https://git.example.com/a.git", branch="main", commit="abc", path="/root/x"),
         Resources(instance_type="ecs.g6.large", cpu_milli=2000, memory_mib=8192),
         Bid(price_micro=1_000_000),
+        Software(venv="/home/me/venv"),
     ),
 )
 """Two jobs, since of some fields only one of a pair can be said."""

@@ -31,7 +31,7 @@ function startSwitch(columns, file) {
     });
   }
   // Whoever has no file before them begins in the form: in the command, where a change of that was asked for.
-  if (file.closest(".new-file")?.checkVisibility()) return;
+  if (file.closest(".editor")?.checkVisibility()) return;
   const first = file.dataset.line ? ".form-command" : 'input[name="name"]';
   const field = columns.querySelector(first);
   if (field instanceof HTMLElement && file.autofocus) field.focus();

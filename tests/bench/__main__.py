@@ -14,13 +14,14 @@ from typing import Final
 import psutil
 import pytest
 
-from tests.bench import accept, admission, dialects, screen, ways, weight
+from tests.bench import accept, admission, dialects, form, screen, ways, weight
 from tests.bench.figures import Figure, table
 
 PARTS: Final[Mapping[str, Callable[[], list[Figure]]]] = {
     "accept": accept.measure,
     "admission": admission.measure,
     "dialects": dialects.measure,
+    "form": form.measure,
     "screen": screen.measure,
     "ways": ways.measure,
     "weight": weight.measure,
@@ -30,7 +31,7 @@ NOT_HERE: Final = (
     "accepting jobs beside sbatch, and draining 1,000 of them into Slurm",
     "1 GB of log through the raw endpoint; 500 and 2,000 viewers of one log",
     "a list of 1,000,000 jobs; reconciling 10,000 live ones",
-    "the tail of a 10 GB log; the form page",
+    "the tail of a 10 GB log",
 )
 """Of DESIGN section 13, what no part measures yet."""
 

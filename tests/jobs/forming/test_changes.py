@@ -27,6 +27,9 @@ NEW = {
     "roles-*-command": "python train.py\n",
     "libraries": "numpy\ntorch==2",
     "libraries-folder": "/root/code",
+    "modules": "cuda/12.4\ngcc/13",
+    "conda": "/opt/conda/envs/train",
+    "venv": "/home/me/venv",
     "code-id": "code-1",
     "code-uri": "https://git.example.com/a.git",
     "code-branch": "main",
@@ -276,3 +279,10 @@ def test_every_name_of_the_form_is_there_once() -> None:
     names = [name for name, _field, _number in fields_of(PLAIN)]
     names += [named(rows.key, number) for rows, number in lists_of(PLAIN)]
     assert len(set(names)) == len(names) == len(FIELDS) + len(ROWS)
+
+
+def test_of_conda_and_a_venv_a_job_has_one() -> None:
+    made = changed(PLAIN, {"conda": "/opt/conda/envs/train"}).spec
+    both = changed(made, {"venv": "/home/me/venv"})
+    assert {name: each.code for name, each in both.problems.items()} == {"venv": "no_fit"}
+    assert both.spec == made

@@ -82,17 +82,20 @@ def test_text_that_can_not_be_read_is_never_touched(people: People) -> None:
     assert 'name="name" value="other"' in form_of(answer)
 
 
+SBATCH = "#!/bin/bash\n#SBATCH --job-name=scripted\n#SBATCH --nodes=1\npython train.py\n"
+
+
 def test_a_field_that_the_dialect_has_no_words_for_is_off_and_says_why(people: People) -> None:
-    form = form_of(change(browser(people.owner), HELLO))
-    assert "OpenPAI / SCM JSON (protocol v1) has no words for a time limit." in form
-    assert 'name="form-go-on" value="time-limit"' in form
+    form = form_of(change(browser(people.owner), SBATCH))
+    assert "Slurm sbatch script has no words for Python packages installed before the start." in form
+    assert 'name="form-go-on" value="libraries-folder"' in form
     assert "Go on as PAI-DLC" in form
 
 
 def test_going_on_as_dlc_carries_everything_over(people: People) -> None:
-    answer = change(browser(people.owner), HELLO, form_go_on="time-limit")
+    answer = change(browser(people.owner), SBATCH, form_go_on="libraries-folder")
     assert (answer["dialect"], answer["pinned"]) == ("dlc", "")
-    assert json.loads(answer["text"])["UserCommand"] == "nvidia-smi"
+    assert json.loads(answer["text"])["DisplayName"] == "scripted"
     assert "data-read-only" not in answer["form"]
 
 
@@ -102,9 +105,10 @@ def test_what_would_be_no_job_any_more_is_refused_beside_the_field(people: Peopl
     assert "field-error" in answer["form"]
 
 
-def test_a_value_that_the_dialect_says_otherwise_is_told(people: People) -> None:
-    answer = change(browser(people.owner), name="a b")
-    assert "would say" in form_of(answer)
+def test_a_value_that_the_dialect_does_not_say_is_told(people: People) -> None:
+    answer = change(browser(people.owner), SBATCH, priority="3")
+    assert answer["text"] == SBATCH
+    assert "This kind of job file has no words for it." in form_of(answer)
 
 
 def test_rows_are_added_and_removed(people: People) -> None:
