@@ -24,7 +24,7 @@ from jobs.asked import Ask, asked
 from jobs.assets import resolving
 from jobs.dialects.base import Note, Parsed, Problem, Refused
 from jobs.faults import fault
-from jobs.forming import rules
+from jobs.forming import rules, sizes
 from jobs.forming.ground import ground_of
 from jobs.models import Attempt, Event, Idleness, Job, JobFile, JobSecret, Visibility
 from jobs.spec import Bid, Idle, JobSpec
@@ -179,6 +179,7 @@ def ready(
         raise Refused(wrong)
     parsed = replace(parsed, secrets={**ownsecrets.inherited(user, parsed, origin), **parsed.secrets})
     quota = find_quota(user, place, parsed.spec)
+    parsed = sizes.sized(parsed, quota)
     made_of = resolving.resolve(user, text, dialect, parsed, quota.workspace)
     if made_of.problems:
         raise Refused(made_of.problems)

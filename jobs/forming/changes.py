@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -14,7 +14,9 @@ from jobs.forming import acceleration
 from jobs.forming.fields import DATASETS, ENV, MOST_ROLES, MOUNTS, PORTS, ROWS, TAGS, Field, Rows
 from jobs.forming.measures import Params, Wrong
 from jobs.forming.pointers import ABSENT, Parts, get, parts_of, put, settle, split
+from jobs.forming.roles import next_role
 from jobs.forming.values import Values, fields_of, lists_of, named, rows_of, values_of
+from jobs.forming.within import Part
 from jobs.spec import ENV_NAME, JobSpec
 
 _ENV_NAME: Final = re.compile(ENV_NAME)
@@ -116,6 +118,8 @@ class _Change:
             self._edits[name] = [(steps, acceleration.turned(image, value))]
         elif one.key == "registry-secret":
             self._edits[name] = [(split(one.path), {"name": value} if value else None)]
+        elif one.within is not None:
+            self._edits[name] = [(split(one.path, (number,)), Part(one.within, value))]
         elif one.path:
             self._edits[name] = [(split(one.path, (number,)), value)]
 
@@ -154,7 +158,7 @@ class _Change:
         prefix, _dash, number = self._acts.remove.rpartition("-")
         if self._acts.add == "roles" and len(roles) < MOST_ROLES:
             taken = {role["name"] for role in roles}
-            name = next(each for each in _names(roles[-1]["name"]) if each not in taken)
+            name = next_role(self._parts["framework"], roles[-1]["name"], taken)
             self._roles = [*roles, {**roles[-1], "name": name}]
         elif prefix == "roles" and number.isdecimal() and len(roles) > 1 and int(number) < len(roles):
             self._roles = [role for index, role in enumerate(roles) if index != int(number)]
@@ -168,6 +172,8 @@ class _Change:
                 for steps, value in edits:
                     if isinstance(value, Moved):
                         moves.append(value)
+                    elif isinstance(value, Part):
+                        put(parts, steps, value.within.put(get(parts, steps), value.text))
                     else:
                         put(parts, steps, value)
             parts["mounts"] = _moved(parts["mounts"], moves)
@@ -231,13 +237,6 @@ def _code(place: tuple[int | str, ...], kind: str) -> str:
     if place in ((), ("roles",)):
         return "repeats"
     return "no_fit"
-
-
-def _names(stem: str) -> Iterator[str]:
-    number = 2
-    while True:
-        yield f"{stem}-{number}"
-        number += 1
 
 
 # --- lists of rows ---------------------------------------------------------------------------------------

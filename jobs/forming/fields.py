@@ -15,7 +15,10 @@ from typing import Any, Final
 from django.utils.functional import Promise
 from django.utils.translation import gettext_lazy as _
 
+from jobs.forming import arguments
 from jobs.forming.measures import Choice, Flag, Lines, Measure, Number, Pairs, Text
+from jobs.forming.rules.advanced import SETTINGS, Setting
+from jobs.forming.within import Argument, Member, Within
 from jobs.spec import Framework, Idle, MountPurpose, Visibility
 
 Words = str | Promise
@@ -56,7 +59,7 @@ class Field:
     """One field.  `key` is its form name with `*` for numbers: `roles-*-command`.
 
     `short`: it belongs to the short mode.  `options` are the choices, with what each is called.
-    `empty_is` says what an empty field means, where that is not obvious.
+    `within`: it is one part of the value at `path`.
     """
 
     key: str
@@ -71,6 +74,7 @@ class Field:
     short: bool = False
     options: tuple[tuple[str, Words], ...] = ()
     placeholder: Words = ""
+    within: Within | None = None
 
     @property
     def slug(self) -> str:
@@ -345,6 +349,76 @@ ENVIRONMENT: Final = (
     ),
 )
 
+
+def _option(setting: Setting) -> Field:
+    """An advanced setting of the framework, under the name that the pages have for it."""
+    options: tuple[tuple[str, Words], ...] = (
+        ("", _("As the target has it")),
+        *((value, value) for value in setting.values),
+    )
+    choice = Choice({"": "", **{value: value for value in setting.values}})
+    return Field(
+        f"option-{setting.key}",
+        R,
+        "/framework_options",
+        Kind.CHOICE if setting.values else Kind.TEXT,
+        setting.key,
+        choice if setting.values else Text(),
+        help=_(setting.help),
+        source=f"{SEED_JA}: advanced parameters",
+        options=options if setting.values else (),
+        within=Member(setting.key),
+    )
+
+
+_ARGUMENTS: Final = {
+    "job-execution-mode": _("How the job runs"),
+    "enable-job-restart": _("Start the job again"),
+    "max-num-of-job-restart": _("Restarts at most"),
+    "job-restart-timeout": _("Longest time of a restart (seconds)"),
+    "enable-job-hang-detection": _("Find out when it hangs (Sync only)"),
+    "job-hang-interval": _("It hangs after (seconds)"),
+    "enable-c4d-hang-detection": _("C4D finds out when it hangs"),
+    "enable-log-hang-detection": _("The log tells when it hangs"),
+    "enable-local-detection": _("Look for faults on the node"),
+    "enable-perftracker": _("Track performance"),
+    "fault-tolerant-policy": _("Start again"),
+    "sanity-check-timing": _("When it is done"),
+    "sanity-check-timeout-ops": _("When it takes too long"),
+}
+_WORDS: Final = {
+    "Sync": _("Synchronous"),
+    "Async": _("Asynchronous"),
+    "True": _("Yes"),
+    "False": _("No"),
+    "OnFailure": _("After every failure"),
+    "ExitCodeAndErrorMsg": _("By exit code and error message"),
+}
+
+
+def _argument(prefix: str, path: str, each: arguments.Argument) -> Field:
+    """An argument as a field of its own."""
+    options: tuple[tuple[str, Words], ...] = (
+        ("", _("As the target has it")),
+        *((value, _WORDS[value]) for value in each.options),
+    )
+    measure: Measure = Text(fits=r"[0-9]{1,9}", wrong="no_number") if each.number else Text()
+    if each.options:
+        measure = Choice({"": "", **{value: value for value in each.options}})
+    return Field(
+        f"{prefix}-{each.name}",
+        F,
+        path,
+        Kind.CHOICE if each.options else Kind.NUMBER if each.number else Kind.TEXT,
+        _ARGUMENTS[each.name],
+        measure,
+        source="AIMaster" if prefix == "fault" else "SanityCheck",
+        options=options if each.options else (),
+        placeholder=each.usual,
+        within=Argument(each.name),
+    )
+
+
 RESOURCES: Final = (
     Field(
         "quota",
@@ -561,14 +635,15 @@ RESOURCES: Final = (
         help=_("A label and its value, label=value, one a line."),
         source="JobSpec",
     ),
+    *(_option(setting) for setting in SETTINGS),
     Field(
         "options",
         R,
         "/framework_options",
         Kind.LONG,
-        _("Advanced framework settings"),
+        _("All advanced framework settings"),
         Pairs(),
-        help=_("Keys of the framework as key=value, one a line or parted by commas."),
+        help=_("The same and any others as text: key=value, one a line or parted by commas, or JSON."),
         source=f"{BOTH}: advanced framework settings",
         placeholder="createSvcForAllWorkers=true,customPortNumPerWorker=100",
     ),
@@ -767,12 +842,14 @@ FAULTS: Final = (
         ),
         source=f"{BOTH}: automatic fault tolerance",
     ),
+    *(_argument("fault", "/fault_tolerance/arguments", each) for each in arguments.AIMASTER),
     Field(
         "fault-arguments",
         F,
         "/fault_tolerance/arguments",
         Kind.TEXT,
-        _("Arguments of fault tolerance"),
+        _("All arguments of fault tolerance"),
+        help=_("The same and any others as they stand in the file."),
         source=f"{BOTH}: automatic fault tolerance",
         placeholder="--enable-job-restart=True --max-num-of-job-restart=3",
     ),
@@ -789,12 +866,13 @@ FAULTS: Final = (
         ),
         source=f"{BOTH}: sanity check",
     ),
+    *(_argument("sanity", "/sanity_check/arguments", each) for each in arguments.SANITY_CHECK),
     Field(
         "sanity-arguments",
         F,
         "/sanity_check/arguments",
         Kind.TEXT,
-        _("Arguments of the sanity check"),
+        _("All arguments of the sanity check"),
         source=f"{BOTH}: sanity check",
     ),
     Field(

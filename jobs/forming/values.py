@@ -64,6 +64,8 @@ def shown(field: Field, number: int, parts: Parts) -> str:
     if not field.path:
         return ""
     value = get(parts, split(field.path, (number,)))
+    if field.within is not None:
+        return "" if value is ABSENT else field.within.show(value)
     if field.key == "registry-secret":
         return value["name"] if isinstance(value, dict) else ""
     return _default(field) if value is ABSENT else field.measure.show(value)

@@ -7,6 +7,7 @@ from typing import Final
 
 from django.utils.translation import gettext
 
+from jobs.messages.amounts import money
 from jobs.messages.sentences import mark as _
 from jobs.messages.sentences import say
 
@@ -273,7 +274,7 @@ def _money(params: Params) -> dict[str, str]:
     for name, shown in _MONEY.items():
         value = params.get(name)
         if isinstance(value, int):
-            found[shown] = f"{value / 1_000_000:.4f}".rstrip("0").rstrip(".")
+            found[shown] = money(value)
     return found
 
 

@@ -19,11 +19,12 @@ RAY_ENV: Final = "RayRuntimeEnv"
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """One advanced setting: its values where there are few, and whether it is a positive number."""
+    """One advanced setting: what it is for, its values where there are few, or that it is a number."""
 
     key: str
     values: tuple[str, ...] = ()
     number: bool = False
+    help: str = ""
 
 
 _VALUES: Final[Mapping[str, tuple[str, ...]]] = {
@@ -42,7 +43,7 @@ _VALUES: Final[Mapping[str, tuple[str, ...]]] = {
 _NUMBERS: Final = frozenset({"RaySubmitterBackoffLimit", "RayObjectStoreMemoryBytes"})
 
 SETTINGS: Final = tuple(
-    Setting(rule.key, _VALUES.get(rule.key, ()), rule.key in _NUMBERS) for rule in ADVANCED.known
+    Setting(rule.key, _VALUES.get(rule.key, ()), rule.key in _NUMBERS, rule.help) for rule in ADVANCED.known
 )
 """All that the pages list, in their order."""
 

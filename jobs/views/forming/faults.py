@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 from django.utils.translation import gettext as _
 
+from jobs.forming import arguments
 from jobs.views.forming.shown import Drawing, Group
 from quotas.models import User
 
-CHECKS = ("fault-tolerance", "fault-arguments", "sanity-check", "sanity-arguments")
+FAULTS: Final = (*(f"fault-{each.name}" for each in arguments.AIMASTER), "fault-arguments")
+SANITY: Final = (*(f"sanity-{each.name}" for each in arguments.SANITY_CHECK), "sanity-arguments")
 BESIDE = ("tensorboard", "tensorboard-path")
 
 
 def model(_user: User, drawing: Drawing) -> dict[str, Any]:
     """What the section's template draws."""
-    checks = Group("faults", _("Fault tolerance and sanity check"), drawing.several(*CHECKS))
-    return {"groups": (checks, Group("tensorboard", "TensorBoard", drawing.several(*BESIDE)))}
+    return {
+        "fields": drawing.several("fault-tolerance", "sanity-check"),
+        "groups": (
+            Group("faults", _("Arguments of automatic fault tolerance"), drawing.several(*FAULTS)),
+            Group("sanity", _("Arguments of the sanity check"), drawing.several(*SANITY)),
+            Group("tensorboard", "TensorBoard", drawing.several(*BESIDE)),
+        ),
+    }

@@ -270,11 +270,14 @@ class Drawing:
     def _options(self, each: Field, value: str) -> Options:
         if each.key not in ("secret", "registry-secret"):
             left = self.standing.options(each)
-            return [
+            options = [
                 (option, words)
                 for option, words in each.options
                 if left is None or not option or option in left or option == value
             ]
+            if value and options and value not in {option for option, _words in options}:
+                options.append((value, _("%(name)s, as the file has it") % {"name": value}))
+            return options
         known = [("", _("None")), *((name, name) for name in self.secrets)]
         if value and value not in self.secrets:
             known.append((value, _("%(name)s, as the file has it") % {"name": value}))

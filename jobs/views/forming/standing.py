@@ -13,6 +13,7 @@ from jobs.forming.applied import Applied, Fate, applied
 from jobs.forming.fields import Field, Rows
 from jobs.forming.ground import Ground, ground_of, kinds_beside, with_data
 from jobs.forming.rules import FieldState, Ruling
+from jobs.forming.within import Member
 from jobs.messages.applied import fate_label, why_message
 from jobs.messages.rules import origin_label, rule_message
 from jobs.spec import JobSpec
@@ -42,6 +43,24 @@ class Told:
     text: str
     source: str
     broken: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Sentences:
+    """What is told of something that is no field."""
+
+    id: str
+    told: tuple[Told, ...]
+
+    @property
+    def warned(self) -> tuple[Told, ...]:
+        """What is against the rules."""
+        return tuple(each for each in self.told if each.broken)
+
+    @property
+    def known(self) -> tuple[Told, ...]:
+        """What is good to know."""
+        return tuple(each for each in self.told if not each.broken)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,10 +94,10 @@ class Standing:
         found = [self.states[path] for path in dict.fromkeys(paths) if path in self.states]
         return tuple(told(ruling) for state in found for ruling in state.told if _concerns(ruling, role))
 
-    def of(self, path: str) -> tuple[Told, ...]:
+    def of(self, *paths: str) -> Sentences:
         """The same of what is no field: the resource type, the source."""
-        state = self.states.get(path)
-        return tuple(told(ruling) for ruling in state.told) if state else ()
+        found = [self.states[path] for path in paths if path in self.states]
+        return Sentences("place", tuple(told(ruling) for state in found for ruling in state.told))
 
     def fate(self, each: Field | Rows) -> str:
         """What the backend does with the field where that is not what it says; "" where it is."""
@@ -130,4 +149,6 @@ def _said(found: Applied) -> str:
 
 def _path(each: Field | Rows) -> str:
     """A field's pointer as the rules write it: `/roles/*/bid/price_micro` is `roles[].bid.price_micro`."""
-    return ".".join(step for step in each.path.split("/") if step).replace(".*", "[]")
+    path = ".".join(step for step in each.path.split("/") if step).replace(".*", "[]")
+    member = each.within if isinstance(each, Field) else None
+    return f"{path}.{member.name}" if isinstance(member, Member) else path

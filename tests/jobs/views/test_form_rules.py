@@ -12,7 +12,7 @@ from django.test import Client
 from jobs.forming.fields import FIELDS, ROWS
 from jobs.forming.rules import RULES
 from jobs.views.forming.standing import FIRST
-from quotas.models import Kind, Quota, Source
+from quotas.models import Kind, Quota, Source, Spec
 from tests.jobs.views.conftest import People, browser
 from tests.jobs.views.test_form_change import DLC, form_of
 
@@ -123,3 +123,32 @@ def test_a_closed_fields_value_is_not_lost_by_a_change_beside_it(public: People)
     )
     assert json.loads(answer["text"])["Settings"] == {"EnableCPUAffinity": True}
     assert unescape(answer["form"])
+
+
+def test_the_quotas_are_there_to_choose_from_with_what_is_free_in_them(people: People) -> None:
+    Quota.objects.filter(pk=people.quota.pk).update(gpus=6, kind=Kind.LINGJUN)
+    Quota.objects.create(
+        workspace=people.quota.workspace, cluster=people.quota.cluster, slug="b", name="Beside"
+    )
+    form = shown(browser(people.owner))
+    assert "Lingjun intelligent computing" in form
+    assert "6 GPUs" in form
+    assert f'value="{people.quota.workspace.slug}/{people.quota.cluster.slug}/b"' in form
+    assert "Take Beside" in form
+
+
+def test_quotas_of_others_are_not_told(people: People) -> None:
+    assert people.quota.name not in shown(browser(people.stranger))
+
+
+def test_only_the_frameworks_own_settings_are_asked_for(people: People) -> None:
+    form = shown(browser(people.owner))
+    assert 'name="option-createSvcForAllWorkers"' in form
+    assert 'name="option-RayRedisAddress"' not in form
+
+
+def test_the_roles_and_sizes_that_there_are_are_suggested(people: People) -> None:
+    Spec.objects.create(name="own.large", cpu_milli=8000, memory_mib=16384, price_micro=2_500_000)
+    form = shown(browser(people.owner))
+    assert '<option value="Master"></option>' in form
+    assert '<option value="own.large" label="8 CPU cores, 16 GiB: 2.5 an hour"></option>' in form
