@@ -462,6 +462,13 @@ CONSOLE_LOCAL = env.mapping(
     '`{"cpu_milli": 8000, "memory_mib": 65536, "gpus": {"TITANX": 2}}`.',
 )
 
+CONSOLE_SLURM_FOLDER = env.text(
+    "CONSOLE_SLURM_FOLDER",
+    "",
+    "A folder that the console and every node of its Slurm clusters see under this name, where their jobs' "
+    "files and logs lie. Empty: the folder `jobs` in CONSOLE_HOME.",
+)
+
 env.group("Intervals")
 SWEEP_SECONDS = env.seconds(
     "CONSOLE_SWEEP_SECONDS", 2, "Every row that is due is looked at again so often.", least=0.1

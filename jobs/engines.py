@@ -17,7 +17,10 @@ from jobs.backends.base import Backend, Unreachable
 if TYPE_CHECKING:
     from quotas.models import Cluster
 
-FACTORIES: Final = {"local": "jobs.backends.local.backend:from_settings"}
+FACTORIES: Final = {
+    "local": "jobs.backends.local.backend:from_settings",
+    "slurm": "jobs.backends.slurm.backend:from_settings",
+}
 """Backend name → `module:factory`; the factory takes the console's home and the cluster's settings."""
 
 
@@ -35,9 +38,18 @@ def backend_for(cluster: Cluster) -> Backend:
         module, factory = FACTORIES[cluster.backend].split(":")
     except KeyError:
         raise NoSuchBackend(cluster.backend) from None
-    config = {**cluster.config, **(settings.CONSOLE_LOCAL if cluster.backend == "local" else {})}
+    config = {**cluster.config, **_from_environment(cluster.backend)}
     make: Callable[[Path, Mapping[str, Any]], Backend] = getattr(import_module(module), factory)
     try:
         return make(settings.CONSOLE_HOME, config)
     except (AttributeError, TypeError, ValueError) as error:  # whatever an admin wrote there
         raise BadSettings(f"The settings of {cluster.slug} make no sense: {error}") from error
+
+
+def _from_environment(backend: str) -> Mapping[str, Any]:
+    """What only whoever runs the console may say."""
+    if backend == "local":
+        return dict(settings.CONSOLE_LOCAL)
+    if backend == "slurm":
+        return {"folder": settings.CONSOLE_SLURM_FOLDER}
+    return {}

@@ -7,7 +7,7 @@ database says what is due, and an attempt's key says what the engine already has
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Final
@@ -37,11 +37,13 @@ from jobs.backends.base import (
     Gone,
     Handle,
     NotSent,
+    Observation,
     Refused,
     Submission,
     Unknown,
     Unreachable,
 )
+from jobs.backends.holding import Holding
 from jobs.engines import backend_for
 from jobs.faults import fault
 from jobs.models import AssetTrial, Attempt, Event, Job, JobFile, JobSecret
@@ -90,7 +92,30 @@ def send(cluster_id: int) -> int:
         .order_by("id")
         .values_list("pk", flat=True)
     )
-    return sum(submit_one(pk) for pk in list(due[:200]))
+    chosen = list(due[:200])
+    sent = sum(submit_one(pk) for pk in chosen)
+    if sent:
+        release(cluster_id, chosen)
+    return sent
+
+
+def release(cluster_id: int, attempt_ids: Collection[int]) -> None:
+    """Let those of the attempts run that their engine holds until we have noted what it calls them.
+
+    What is missed here, `observe` sees.
+    """
+    backend = backend_for(Cluster.objects.get(pk=cluster_id))
+    if not isinstance(backend, Holding):
+        return
+    rows = Attempt.objects.filter(pk__in=attempt_ids, live=True, end_kind="").exclude(handle="")
+    handles = [Handle(handle) for handle in rows.order_by("id").values_list("handle", flat=True)]
+    if not handles:
+        return
+    fault("release.before_engine")
+    try:
+        backend.release(handles)
+    except Unreachable as error:
+        trouble(cluster_id, str(error))
 
 
 def take_lease(attempt_id: int) -> Lease | None:
@@ -242,6 +267,7 @@ def observe(cluster_id: int) -> None:
         end_wanted(backend, attempts)
         extend_wanted(backend, attempts)
         seen = backend.observe([Handle(attempt.handle) for attempt in attempts])
+        _release_held(backend, attempts, seen)
     except Unreachable as error:
         trouble(cluster_id, str(error))
         return
@@ -253,6 +279,19 @@ def observe(cluster_id: int) -> None:
             observations.apply(attempt, what)
             if Capability.SHRINKS in backend.capabilities:
                 observations.give_back(attempt, what)
+
+
+def _release_held(
+    backend: Backend, attempts: Iterable[Attempt], seen: Mapping[Handle, Observation | Gone]
+) -> None:
+    """Let those run whose submitter noted them and died before it could."""
+    held = []
+    for attempt in attempts:
+        what = seen[Handle(attempt.handle)]
+        if isinstance(what, Observation) and what.held and not attempt.end_kind:
+            held.append(Handle(attempt.handle))
+    if held and isinstance(backend, Holding):
+        backend.release(held)
 
 
 def trouble(cluster_id: int, text: str) -> None:

@@ -14,6 +14,7 @@ from hypothesis import HealthCheck
 from hypothesis import settings as hypothesis_settings
 
 from console import keys
+from tests import slurm as slurms
 
 # Before pytest-django reads the settings, which it does once the first conftest files are loaded.
 _HOME = Path(tempfile.mkdtemp(prefix="console-"))
@@ -58,6 +59,15 @@ def _nothing_is_remembered() -> None:
     from django.core.cache import cache  # noqa: PLC0415  # there are settings from here on
 
     cache.clear()
+
+
+@pytest.fixture(scope="session")
+def slurm() -> Iterator[slurms.Slurm]:
+    """A Slurm of this run's own; left out where the machine lacks what it takes."""
+    if lacking := slurms.missing():
+        pytest.skip(lacking)
+    with slurms.server() as running:
+        yield running
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -179,7 +179,8 @@ class Observation:
     """One attempt as the engine tells it now.
 
     `state` is PENDING, RUNNING or an end; `version` changes whenever anything here does, so that an
-    unchanged observation costs a comparison; `run` counts the engine's own restarts from 1.
+    unchanged observation costs a comparison; `run` counts the engine's own restarts from 1.  `held`: it waits
+    to be released (`jobs.backends.holding`).
     """
 
     state: State
@@ -190,6 +191,7 @@ class Observation:
     version: str = ""
     started_at: float | None = None
     ended_at: float | None = None
+    held: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,6 +29,8 @@ STOPPED_JOBS = ("stop.", "local.stop_written", "supervisor.ordered")
 """Points that are passed only when somebody stops the job."""
 
 OTHER_JOBS = (
+    "release.before_engine",
+    *(point for point in POINTS if point.startswith("slurm.")),
     "supervisor.warned",
     "supervisor.decided",
     "notice.before_send",
@@ -38,7 +40,8 @@ OTHER_JOBS = (
     "wrapper.installed",
 )
 """Passed by jobs with a time limit, of several replicas, or with code and packages: the local backend's
-test_killed.py has them; those of notices need a channel, and test_notices_killed.py has it.
+test_killed.py has them; those of notices need a channel, and test_notices_killed.py has it; those of Slurm
+are in the contract suite.
 """
 
 TREE_ENDS = ("wrapper.claimed", "wrapper.running", "wrapper.ended")

@@ -43,11 +43,7 @@ class _Form:
 
     def written(self, document: Document) -> str:
         """See `rendering.Form`."""
-        lines = [f"#!{document[INTERPRETER]}"]
-        for index, options in enumerate(_components(document)):
-            lines += [f"{MARK} hetjob"] if index else []
-            lines += [f"{MARK} {_option(name, value)}" for name, value in options.items()]
-        return "\n".join(lines) + "\n" + str(document[BODY])
+        return header(document) + str(document[BODY])
 
     def patched(self, base: str, before: Document, after: Document) -> str | None:
         """See `rendering.Form`."""
@@ -66,6 +62,15 @@ class _Form:
 def render(spec: JobSpec, extras: Mapping[str, object], base: str | None = None) -> Rendered:
     """Write `spec`; what a script can't say is noted by its JobSpec path."""
     return rendering.render(_Form(), spec, extras, base)
+
+
+def header(document: Document) -> str:
+    """The lines of a script that say with which options it is submitted."""
+    lines = [f"#!{document[INTERPRETER]}"]
+    for index, options in enumerate(_components(document)):
+        lines += [f"{MARK} hetjob"] if index else []
+        lines += [f"{MARK} {_option(name, value)}" for name, value in options.items()]
+    return "\n".join(lines) + "\n"
 
 
 def apply_fixes(text: str, fixes: Iterable[Fix]) -> str:

@@ -37,6 +37,10 @@ class Bench(Protocol):
     def backend(self) -> Backend:
         """What is tested."""
 
+    @property
+    def counted(self) -> Resources:
+        """What its engine counts for a replica that asks for SMALL."""
+
     def submission(self, *roles: TaskRole, **spec: Any) -> Submission:
         """A new one, never submitted before."""
 
@@ -81,6 +85,29 @@ class Submitter:
         self.process.stdout.close()
 
 
+def submitter(told: dict[str, Any], faults: Path | None) -> Submitter:
+    """Start another worker that submits what it is told."""
+    process = subprocess.Popen(
+        [sys.executable, "-m", "tests.jobs.backends.submitter", json.dumps(told)],
+        cwd=CHECKOUT,
+        env={**os.environ, **({"CONSOLE_FAULTS": str(faults)} if faults else {})},
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    return Submitter(process)
+
+
+def as_told(submission: Submission) -> dict[str, Any]:
+    """A submission as another worker is told of it."""
+    return {
+        "key": submission.key,
+        "job_id": submission.job_id,
+        "attempt": submission.attempt,
+        "spec": submission.spec.model_dump_json(),
+        "person": asdict(submission.person),
+    }
+
+
 def role(command: str = "true", name: str = "worker", replicas: int = 1, **more: Any) -> TaskRole:
     """A small role."""
     return TaskRole(**{"name": name, "replicas": replicas, "command": command, "resources": SMALL, **more})
@@ -116,6 +143,8 @@ class LocalBench:
     folder: Path
     settings: dict[str, Any] = field(default_factory=dict)
 
+    counted = SMALL
+
     def __post_init__(self) -> None:
         self._numbers = itertools.count()
         self.installation = f"b{secrets.token_hex(3)}"
@@ -149,13 +178,7 @@ class LocalBench:
         told = {
             "root": str(self.config.root),
             "hide": str(self.config.hide),
-            "submission": {
-                "key": submission.key,
-                "job_id": submission.job_id,
-                "attempt": submission.attempt,
-                "spec": submission.spec.model_dump_json(),
-                "person": asdict(submission.person),
-            },
+            "submission": as_told(submission),
             "config": {
                 "cpu_milli": self.config.cpu_milli,
                 "show": [str(self.judge)],
@@ -164,15 +187,7 @@ class LocalBench:
                 "python": self.config.python,
             },
         }
-        env = {**os.environ, **({"CONSOLE_FAULTS": str(faults)} if faults else {})}
-        process = subprocess.Popen(
-            [sys.executable, "-m", "tests.jobs.backends.submitter", json.dumps(told)],
-            cwd=CHECKOUT,
-            env=env,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-        return Submitter(process)
+        return submitter(told, faults)
 
     def faults_on_the_way(self) -> list[str]:
         return ["local.before_lock", "local.locked", "local.claimed", "local.accepted", "local.launched"]

@@ -8,19 +8,26 @@ import pytest
 
 from jobs.backends.local.isolation import Isolation
 from tests.jobs.backends.benches import Bench, LocalBench
+from tests.jobs.backends.slurm_bench import SlurmBench
+from tests.slurm import Slurm
 
-BENCHES = ("local", "local-none")
+BENCHES = ("local", "local-none", "slurm")
+"""A new backend joins the contract by its name here."""
 
 
-def make(name: str, folder: Path) -> Bench:
-    """A bench by name; a new backend joins the contract by a line here."""
+def make(name: str, folder: Path) -> LocalBench:
+    """A bench of this machine by name."""
     settings: dict[str, dict[str, Any]] = {"local": {}, "local-none": {"isolation": Isolation.NONE}}
     return LocalBench(folder, settings[name])
 
 
 @pytest.fixture(params=BENCHES)
 def bench(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Bench]:
-    made = make(request.param, tmp_path)
+    made: Bench
+    if request.param == "slurm":
+        made = SlurmBench(tmp_path, request.getfixturevalue("slurm"))
+    else:
+        made = make(request.param, tmp_path)
     yield made
     made.close()
 
@@ -28,6 +35,13 @@ def bench(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Bench]:
 @pytest.fixture
 def local(tmp_path: Path) -> Iterator[LocalBench]:
     made = LocalBench(tmp_path)
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def on_slurm(tmp_path: Path, slurm: Slurm) -> Iterator[SlurmBench]:
+    made = SlurmBench(tmp_path, slurm)
     yield made
     made.close()
 

@@ -7,27 +7,35 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from jobs.backends.base import Person, Submission
+from jobs.backends.base import Backend, Person, Submission
 from jobs.backends.local.backend import LocalBackend
 from jobs.backends.local.config import LocalConfig
 from jobs.backends.local.folders import Named
 from jobs.backends.local.isolation import Isolation
+from jobs.backends.slurm.config import SlurmConfig
 from jobs.spec import JobSpec
+from tests.jobs.backends.slurm_bench import Releasing
 
 
 def main(told: dict[str, Any]) -> None:
     """Submit what is told and print the handle."""
+    fields = dict(told["submission"])
+    fields["spec"] = JobSpec.model_validate_json(fields["spec"])
+    fields["person"] = Person(**fields["person"])
+    sys.stdout.write(json.dumps({"handle": backend(told).submit(Submission(**fields))}))
+
+
+def backend(told: dict[str, Any]) -> Backend:
+    """The backend that is told."""
+    if "slurm" in told:
+        return Releasing(SlurmConfig.from_settings(Path("/"), told["slurm"]))
     config = dict(told["config"])
     config["show"] = tuple(Path(path) for path in config["show"])
     config["folders"] = tuple(
         Named.from_settings(path, {"workspaces": ["*"]}) for path in config.pop("folders")
     )
     config["isolation"] = Isolation(config["isolation"]) if config["isolation"] else None
-    backend = LocalBackend(LocalConfig(root=Path(told["root"]), hide=Path(told["hide"]), **config))
-    fields = dict(told["submission"])
-    fields["spec"] = JobSpec.model_validate_json(fields["spec"])
-    fields["person"] = Person(**fields["person"])
-    sys.stdout.write(json.dumps({"handle": backend.submit(Submission(**fields))}))
+    return LocalBackend(LocalConfig(root=Path(told["root"]), hide=Path(told["hide"]), **config))
 
 
 if __name__ == "__main__":

@@ -138,10 +138,12 @@ def test_a_refusal_is_final_and_leaves_nothing(bench: Bench) -> None:
 
 
 def test_what_does_not_fit_now_is_not_sent_and_may_be_sent_later(bench: Bench) -> None:
-    running = bench.backend.submit(bench.submission(role("sleep 60")))
+    running = bench.backend.submit(bench.submission(role("echo up; sleep 60")))
     submission = bench.too_big_for_now()
     if Capability.SCHEDULES in bench.backend.capabilities:
-        pytest.skip("the engine itself lets jobs wait")
+        wait_for(lambda: log_of(bench.backend, running))
+        _waits_at_the_engine(bench, bench.backend.submit(submission), running)
+        return
     with pytest.raises(NotSent) as not_sent:
         bench.backend.submit(submission)
     assert not_sent.value.reason.code is ReasonCode.WAITING_CAPACITY
@@ -149,6 +151,18 @@ def test_what_does_not_fit_now_is_not_sent_and_may_be_sent_later(bench: Bench) -
     bench.backend.stop(running, grace_s=0, signal="KILL")
     wait_until_over(bench.backend, running)
     assert wait_until_over(bench.backend, bench.backend.submit(submission)).state is State.SUCCEEDED
+
+
+def _waits_at_the_engine(bench: Bench, handle: Handle, running: Handle) -> None:
+    def waiting() -> Observation | None:
+        seen = bench.backend.observe([handle])[handle]
+        assert isinstance(seen, Observation)
+        assert seen.state is State.PENDING
+        return seen if seen.reason.params.get("slurm") == "Resources" else None
+
+    assert wait_for(waiting).reason.code is ReasonCode.ENGINE_QUEUE
+    bench.backend.stop(running, grace_s=0, signal="KILL")
+    assert wait_until_over(bench.backend, handle).state is State.SUCCEEDED
 
 
 def test_a_controller_that_crashes_loses_nothing(bench: Bench) -> None:
@@ -187,11 +201,15 @@ def test_a_forgotten_attempt_is_gone_and_never_starts_again(bench: Bench) -> Non
 
 
 def test_the_inventory_counts_what_runs(bench: Bench) -> None:
-    before = bench.backend.inventory().nodes[0]
+    def free() -> tuple[int, int]:
+        nodes = bench.backend.inventory().nodes
+        return sum(node.free_cpu_milli for node in nodes), sum(node.free_memory_mib for node in nodes)
+
+    before = bench.backend.inventory()
+    cpu_milli, memory_mib = free()
     handle = bench.backend.submit(bench.submission(role("sleep 60", replicas=3)))
-    during = bench.backend.inventory().nodes[0]
-    assert before.free_cpu_milli - during.free_cpu_milli == 300
-    assert before.free_memory_mib - during.free_memory_mib == 3 * 64
+    during = (cpu_milli - 3 * bench.counted.cpu_milli, memory_mib - 3 * bench.counted.memory_mib)
+    wait_for(lambda: free() == during)
     bench.backend.stop(handle, grace_s=0, signal="KILL")
     wait_until_over(bench.backend, handle)
-    assert bench.backend.inventory().nodes[0] == before
+    wait_for(lambda: bench.backend.inventory() == before)

@@ -1,0 +1,277 @@
+"""Jobs on a Slurm cluster (DESIGN section 4)."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+from jobs.backends import base
+from jobs.backends.base import (
+    Capability,
+    Gone,
+    Handle,
+    Inventory,
+    LogSlice,
+    LogState,
+    NotSent,
+    Observation,
+    Submission,
+    TaskRef,
+    Unknown,
+    Unreachable,
+)
+from jobs.backends.local.clearing import clear
+from jobs.backends.slurm import (
+    environment,
+    evidence,
+    forgotten,
+    layout,
+    listing,
+    nodes,
+    readlog,
+    script,
+    showing,
+    sight,
+)
+from jobs.backends.slurm.config import SlurmConfig
+from jobs.backends.slurm.layout import NotOurs, Sent
+from jobs.backends.slurm.listing import Listed
+from jobs.backends.slurm.programs import Programs
+from jobs.faults import fault
+from jobs.spec import JobSpec
+from jobs.states import Reason, ReasonCode
+
+T = TypeVar("T")
+
+OVERDUE_S: Final = 15
+"""A job whose script has not ended it so long after its time was up is ended by Slurm."""
+
+AT_ONCE: Final = 500
+"""So many jobs are named to one program at a time."""
+
+CAPABILITIES: Final = frozenset(
+    {
+        Capability.SCHEDULES,
+        Capability.HOLD,
+        Capability.GANG,
+        Capability.LOGS,
+        Capability.PORTS,
+        Capability.INVENTORY,
+        Capability.RENDER,
+    }
+)
+
+
+class SlurmBackend:
+    """One cluster.  Its memory is Slurm's, and the folder that the console shares with it."""
+
+    def __init__(self, config: SlurmConfig) -> None:
+        self._config = config
+        self._programs = Programs(config)
+
+    @property
+    def capabilities(self) -> frozenset[Capability]:
+        """See `base.Backend`."""
+        return CAPABILITIES
+
+    def find(self, keys: Sequence[str]) -> Mapping[str, Sequence[Handle]]:
+        """See `base.Backend`.  What a refused sbatch left behind is nobody's job."""
+        if not keys:
+            return {}
+        found: dict[str, Sequence[Handle]] = {}
+        listed: dict[str, list[Listed]] = {}
+        for few in _in_parts(list(keys)):
+            listed |= listing.take(self._programs, few)
+        for key in keys:
+            number = self._sent(key)
+            numbers = (
+                [number] if number else [each.number for each in listed.get(key, ()) if not each.was_refused]
+            )
+            found[key] = [Sent(each, key).handle for each in numbers]
+        return found
+
+    def submit(self, submission: Submission) -> Handle:
+        """See `base.Backend`.  The job is held until `release`."""
+        number = self._sent(submission.key) or forgotten.number(self._config.root, submission.key)
+        if number:
+            return Sent(number, submission.key).handle
+        script.check(submission, self._config)
+        folder = self._folder(submission.key)
+        fault("slurm.before_lock")
+        try:
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            with _locked(folder):
+                fault("slurm.locked")
+                return self._submit(submission, folder)
+        except OSError as error:
+            raise NotSent(Reason(ReasonCode.NOT_SENT, {"detail": str(error)})) from error
+
+    def release(self, handles: Sequence[Handle]) -> None:
+        """Let jobs go that were submitted and noted (see `holding.Holding`)."""
+        for few in _in_parts([Sent.of(handle) for handle in handles]):
+            self._programs.release([sent.number for sent in few])
+            for sent in few:
+                with suppress(FileNotFoundError):
+                    layout.publish(self._folder(sent.key) / "released", "")
+
+    def observe(self, handles: Sequence[Handle]) -> Mapping[Handle, Observation | Gone]:
+        """See `base.Backend`.  Second copies of a job that were submitted late, and never released, are
+        cancelled on the way.
+        """
+        listed = listing.take(self._programs) if handles else {}
+        strays: list[int] = []
+        seen = {handle: self._seen(handle, listed, strays) for handle in handles}
+        if strays:
+            self._programs.cancel("--state=PENDING", *map(str, strays))
+        return seen
+
+    def stop(self, handle: Handle, *, grace_s: int, signal: str) -> None:
+        """See `base.Backend`.  The job's own script sends the signal and counts the time; where it does not,
+        Slurm is asked.
+        """
+        try:
+            sent = Sent.of(handle)
+        except NotOurs:
+            return
+        folder = self._folder(sent.key)
+        if evidence.kept(folder) is None:
+            return
+        until = time.time() + grace_s
+        earlier = (layout.text(folder / "stop") or "").split()
+        if len(earlier) < 3 or float(earlier[2]) > until:
+            layout.put(folder / "stop", f"{signal} {grace_s} {until:.3f}\n")
+            self._programs.cancel("--state=PENDING", str(sent.number))
+        elif time.time() > float(earlier[2]) + OVERDUE_S:
+            self._programs.cancel(str(sent.number))
+
+    def read_log(self, handle: Handle, task: TaskRef, cursor: str, limit: int) -> LogSlice:
+        """See `base.Backend`."""
+        try:
+            folder = self._folder(Sent.of(handle).key)
+        except NotOurs:
+            return LogSlice(b"", cursor, LogState.GONE)
+        return readlog.read(self._config.root, folder, task, cursor, limit)
+
+    def inventory(self) -> Inventory:
+        """See `base.Backend`."""
+        return nodes.read(self._programs.scontrol("--oneliner", "--details", "show", "node"))
+
+    def forget(self, handle: Handle) -> None:
+        """See `base.Backend`."""
+        sent = Sent.of(handle)
+        forgotten.remember(self._config.root, sent)
+        folder = self._folder(sent.key)
+        clear(folder)
+        if folder.parent.exists() and not any(folder.parent.iterdir()):
+            folder.parent.rmdir()
+
+    def bell(self) -> Path | None:
+        """See `base.Backend`."""
+        return None
+
+    def render(self, submission: Submission) -> base.Sent:
+        """See `base.Backend`."""
+        return showing.rendered(submission, self._folder(submission.key), self._config)
+
+    def _folder(self, key: str) -> Path:
+        return layout.attempt(self._config.root, key)
+
+    def _sent(self, key: str) -> int | None:
+        """Slurm's number for an attempt that was handed over, as far as that is written down."""
+        try:
+            told = layout.text(self._folder(key) / "sent")
+        except NotOurs:
+            return None
+        return int(told) if told and told.strip().isdigit() else None
+
+    def _submit(self, submission: Submission, folder: Path) -> Handle:
+        """Hand it over, while nobody else does."""
+        key = submission.key
+        if (number := self._sent(key)) is None and not layout.publish(folder / "begun", "", durable=True):
+            number = self._already_there(key)
+        if number is None:
+            number = self._hand_over(submission, folder)
+        fault("slurm.accepted")
+        if not layout.publish(folder / "sent", str(number)) and (first := self._sent(key)) not in (
+            None,
+            number,
+        ):
+            self._programs.cancel("--state=PENDING", str(number))
+            return Sent(first or number, key).handle
+        fault("slurm.noted")
+        return Sent(number, key).handle
+
+    def _already_there(self, key: str) -> int | None:
+        """Somebody began to hand it over and did not note its number: Slurm may have it."""
+        try:
+            listed = listing.take(self._programs, [key]).get(key, [])
+        except Unreachable as error:
+            raise Unknown(str(error)) from error
+        return next((each.number for each in listed if not each.was_refused), None)
+
+    def _hand_over(self, submission: Submission, folder: Path) -> int:
+        text = script.written(submission, folder, self._config)
+        layout.put(folder / "job.json", script.kept(submission, self._config))
+        layout.put(folder / "script", text)
+        if secrets := _secrets(submission):
+            layout.put(folder / "secrets", environment.as_shell(secrets))
+        fault("slurm.before_sbatch")
+        return self._programs.sbatch(text)
+
+    def _seen(
+        self, handle: Handle, listed: Mapping[str, list[Listed]], strays: list[int]
+    ) -> Observation | Gone:
+        try:
+            sent = Sent.of(handle)
+        except NotOurs:
+            return Gone.GONE
+        folder = self._folder(sent.key)
+        kept = evidence.kept(folder)
+        if kept is None:
+            return Gone.GONE
+        mine: Listed | None = None
+        for each in listed.get(sent.key, ()):
+            if each.number == sent.number:
+                mine = each
+            elif each.is_held:
+                strays.append(each.number)
+        if mine is not None:
+            return sight.of_listed(folder, kept, mine)
+        return sight.of_evidence(folder, kept, sent.number) or Gone.GONE
+
+
+def from_settings(home: Path, settings: Mapping[str, Any]) -> SlurmBackend:
+    """The factory named in `jobs.engines`."""
+    return SlurmBackend(SlurmConfig.from_settings(home, settings))
+
+
+@contextmanager
+def _locked(folder: Path) -> Iterator[None]:
+    """Hold the attempt's lock; raises Unknown when another worker is handing it over."""
+    file = os.open(folder / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            raise Unknown("another worker is handing it over") from error
+        yield
+    finally:
+        os.close(file)
+
+
+def _secrets(submission: Submission) -> dict[str, str]:
+    """The values that a replica is given by a file."""
+    spec: JobSpec = submission.spec
+    found = {name: submission.secrets[each.name] for name, each in spec.secret_env.items()}
+    if submission.endpoint_token:
+        found["JOB_CONSOLE_ENDPOINT_TOKEN"] = submission.endpoint_token
+    return found
+
+
+def _in_parts(values: list[T]) -> Iterator[list[T]]:
+    return (values[first : first + AT_ONCE] for first in range(0, len(values), AT_ONCE))

@@ -1,0 +1,256 @@
+"""What a job's script does behind its options, in bash: the part that is the same for every job.
+
+It runs on the first node of the allocation.  It takes the job's claim, works out where each replica will
+be, starts every role by an srun of its own, and looks once a second whether the ends so far decide the job or
+somebody asked for its end.  Whatever it learns it writes down on the shared file system.  The lines behind it
+(`jobs.backends.slurm.script`) name the job's folder and its roles.
+"""
+
+from typing import Final
+
+BODY: Final = r"""
+shopt -s nullglob
+umask 077
+
+# One copy of the job runs, whoever submitted it how often; it may be started again by Slurm itself.
+claim() {
+  (set -C; echo "$SLURM_JOB_ID" >"$folder/claim") 2>/dev/null && return
+  [ "$(cat "$folder/claim")" = "$SLURM_JOB_ID" ] || exit 0
+}
+
+now() { date +%s.%N; }
+
+written() { # FILE TEXT: there at one instant, whole
+  printf '%s\n' "$2" >"$1.new" && mv "$1.new" "$1"
+}
+
+of() { # Slurm's variable $1 for the role at place $2
+  local name=$1${SLURM_HET_SIZE:+_HET_GROUP_$2}
+  echo "${!name:-${3:-}}"
+}
+
+names=() sizes=() fails=() enough=() told=() commands=()
+role() { # NAME-IN-FILES REPLICAS FAILURES-THAT-END-THE-JOB SUCCESSES-THAT-DO ENVIRONMENT COMMAND
+  names+=("$1") sizes+=("$2") fails+=("$3") enough+=("$4") told+=("$5") commands+=("$6")
+}
+
+places() { # PLACE: the node of each replica of a role, in order
+  local spread each times tasks node left=${sizes[$1]} nodes
+  mapfile -t nodes < <(scontrol show hostnames "$(of SLURM_JOB_NODELIST "$1")")
+  spread=$(of SLURM_TASKS_PER_NODE "$1" 1)
+  for each in ${spread//,/ }; do
+    tasks=${each%%(*} times=1
+    [[ $each =~ \(x([0-9]+)\) ]] && times=${BASH_REMATCH[1]}
+    while [ "$times" -gt 0 ]; do
+      node=${nodes[0]} nodes=("${nodes[@]:1}") times=$((times - 1))
+      for ((; tasks > 0 && left > 0; tasks--, left--)); do echo "$node"; done
+      tasks=${each%%(*}
+    done
+  done
+  for ((; left > 0; left--)); do echo "$node"; done
+}
+
+declare -A address
+addresses() { # where each node of the job is reached
+  local name at
+  while read -r name at; do
+    address[$name]=$at
+  done < <(scontrol --oneliner show node | sed -n 's/^NodeName=\([^ ]*\) .* NodeAddr=\([^ ]*\) .*/\1 \2/p')
+}
+
+declare -A hosts
+laid_out() { # every replica's node and address, written down for the console
+  local place index node
+  addresses
+  for place in "${!names[@]}"; do
+    index=0
+    while read -r node; do
+      hosts[$place.$index]=${address[$node]:-$node}
+      echo "${names[place]}-$index $node ${address[$node]:-$node}"
+      index=$((index + 1))
+    done < <(places "$place")
+  done >"$run/hosts.new"
+  mv "$run/hosts.new" "$run/hosts"
+}
+
+task() { # FOLDER RUN NAME-IN-FILES ENVIRONMENT COMMAND: one replica, on its node
+  local folder=$1 run=$2 name=$3-$SLURM_PROCID code how=itself
+  [ ! -e "$run/ending" ] || exit 0
+  mkdir -p "$run/work/$name" && cd "$run/work/$name" || exit 1
+  exec </dev/null >>"$run/logs/$name.output" 2>&1
+  . "$run/peers"
+  eval "$4"
+  [ ! -e "$folder/secrets" ] || . "$folder/secrets"
+  trap : HUP INT QUIT TERM USR1 USR2
+  written "$run/started/$name" "${SLURMD_NODENAME:-$(hostname)} $(now)"
+  { bash -c "$5" 2>&9 9>&-; } 9>&2 2>/dev/null
+  code=$?
+  [ ! -e "$run/ending" ] || how=told
+  written "$run/ends/$name" "$code $(now) $how"
+  exit "$code"
+}
+
+start() { # PLACE SRUN-OPTION…: a role, until its last replica has ended
+  local place=$1 code child
+  shift
+  trap 'kill -TERM "$child" 2>/dev/null' TERM
+  srun "$@" bash -c "$(declare -f now written task); task \"\$@\"" \
+    bash "$folder" "$run" "${names[place]}" "${told[place]}" "${commands[place]}" </dev/null &
+  child=$!
+  while wait "$child"; code=$?; kill -0 "$child" 2>/dev/null; do :; done
+  echo "$place $code" >&"$woken"
+}
+
+starters=()
+by_itself() { # a script that Slurm runs once, on the first node: its own srun calls reach the others
+  set -m
+  (SLURM_PROCID=0 task "$folder" "$run" "${names[0]}" "${told[0]}" "${commands[0]}") &
+  starters=($!)
+  set +m
+}
+
+started() {
+  local place gpus options
+  for place in "${!names[@]}"; do
+    options=(--kill-on-bad-exit=0 --wait=0 --distribution=block --input=none --export=ALL)
+    options+=("--ntasks=${sizes[place]}" "--cpus-per-task=$(of SLURM_CPUS_PER_TASK "$place" 1)")
+    gpus=$(of SLURM_GPUS_PER_TASK "$place")
+    [ -z "$gpus" ] || options+=("--gpus-per-task=$gpus")
+    [ -z "${SLURM_HET_SIZE:-}" ] || options+=("--het-group=$place")
+    start "$place" "${options[@]}" &
+    starters+=($!)
+  done
+}
+
+declare -A counted
+failed=() succeeded=() ending='' verdict=succeeded deadline=0 warn_at=0
+counts() { # what has ended since the last look
+  local end name code place
+  for end in "$run"/ends/*; do
+    name=${end##*/}
+    [ "${name%.new}" = "$name" ] && [ -z "${counted[$name]:-}" ] || continue
+    read -r code _ <"$end"
+    counted[$name]=1
+    for place in "${!names[@]}"; do
+      [ "${names[place]}" = "${name%-*}" ] || continue
+      if [ "$code" -eq 0 ]; then
+        succeeded[place]=$((${succeeded[place]:-0} + 1))
+      else
+        failed[place]=$((${failed[place]:-0} + 1))
+      fi
+    done
+  done
+}
+
+decided() { # the job ends when the ends so far are what a role waits for
+  local place
+  counts
+  for place in "${!names[@]}"; do
+    if [ "${fails[place]}" != - ] && [ "${failed[place]:-0}" -ge "${fails[place]}" ]; then
+      verdict=failed
+      finish decided TERM "$grace"
+      return
+    fi
+  done
+  for place in "${!names[@]}"; do
+    if [ "${enough[place]}" != - ] && [ "${succeeded[place]:-0}" -ge "${enough[place]}" ]; then
+      finish decided TERM "$grace"
+      return
+    fi
+  done
+}
+
+asked() { # the job ends when somebody asked for it
+  local each signal seconds
+  for each in "$folder"/sto[p]; do # a pattern, so that the folder is read anew
+    read -r signal seconds _ <"$each"
+    finish asked "$signal" "$seconds"
+  done
+}
+
+finish() { # WHY SIGNAL SECONDS: what still runs is told, and killed when its time is up
+  ending=$1 deadline=$((SECONDS + $3))
+  written "$run/ending" "$1 $(now)"
+  if [ "$2" = KILL ]; then deadline=$SECONDS; else signalled "$2"; fi
+  if [ "$2" != TERM ]; then warn_at=$((deadline - ($3 / 10 < 30 ? $3 / 10 : 30))); fi
+}
+
+signalled() { # SIGNAL: to every replica
+  [ -z "$alone" ] || kill -s "$1" -- "-${starters[0]}" 2>/dev/null
+  scancel --quiet --signal="$1" "$SLURM_JOB_ID" 2>/dev/null
+}
+
+killed() {
+  [ -z "$alone" ] || kill -s KILL -- "-${starters[0]}" 2>/dev/null
+  kill -TERM "${starters[@]}" 2>/dev/null
+}
+
+enforced() {
+  if [ "$warn_at" -gt 0 ] && [ "$SECONDS" -ge "$warn_at" ]; then
+    warn_at=0
+    signalled TERM
+  fi
+  [ "$SECONDS" -lt "$deadline" ] || killed
+}
+
+closed() { # PLACE CODE: a role's last replica has ended; those that could not say so are spoken for
+  local index end code=$2 how=lost
+  [ "$code" -ne 0 ] || code=137
+  [ -z "$ending" ] || how=told
+  for ((index = 0; index < ${sizes[$1]}; index++)); do
+    end=$run/ends/${names[$1]}-$index
+    [ -e "$end" ] || written "$end" "$code $(now) $how"
+  done
+}
+
+spread() { # CODE: every replica of such a script has ended as the script did
+  local place index how=itself
+  [ -z "$ending" ] || how=told
+  for place in "${!names[@]}"; do
+    for ((index = 0; index < ${sizes[place]}; index++)); do
+      [ -e "$run/ends/${names[place]}-$index" ] ||
+        written "$run/ends/${names[place]}-$index" "$1 $(now) $how"
+    done
+  done
+}
+
+watched() {
+  local left=${#names[@]} place code
+  while [ "$left" -gt 0 ]; do
+    if read -r -t 1 -u "$woken" place code; then
+      left=$((left - 1))
+      closed "$place" "$code"
+    fi
+    if [ -n "$alone" ] && ! kill -0 "${starters[0]}" 2>/dev/null; then
+      wait "${starters[0]}"
+      spread $?
+      left=0
+    fi
+    [ -n "$ending" ] || decided
+    [ -n "$ending" ] || asked
+    [ -z "$ending" ] || enforced
+  done
+  written "$run/end" "$(now)"
+  rm -f "$folder/secrets"
+  [ "$verdict" = succeeded ]
+}
+
+begin() {
+  local fifo signal
+  claim
+  run=$folder/run-$((${SLURM_RESTART_COUNT:-0} + 1))
+  mkdir -p "$run"/{started,ends,logs,work}
+  fifo=$(mktemp -u) && mkfifo -m 600 "$fifo" && exec {woken}<>"$fifo" && rm "$fifo" || exit 1
+  laid_out
+  peers >"$run/peers"
+  trap : TERM
+  for signal in HUP INT USR1 USR2; do trap "signalled $signal" "$signal"; done
+  asked
+  if [ -n "$ending" ]; then
+    written "$run/end" "$(now)"
+    exit 0
+  fi
+  if [ -n "$alone" ]; then by_itself; else started; fi
+  watched
+}
+"""

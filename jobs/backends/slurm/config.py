@@ -1,0 +1,108 @@
+"""What an admin may say about a Slurm cluster."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+_PLACE: Final = re.compile(r"/[A-Za-z0-9._/+@-]+")
+_WORD: Final = re.compile(r"[A-Za-z0-9._,+-]+")
+_OPTION: Final = re.compile(r"[a-z][a-z-]*")
+
+OURS: Final = frozenset(
+    {"array", "chdir", "error", "export", "export-file", "hold", "input", "job-name", "open-mode", "output"}
+)
+"""Options of sbatch that the console itself decides."""
+
+
+@dataclass(frozen=True, slots=True)
+class SlurmConfig:
+    """How jobs go to one cluster.
+
+    `root` is the folder that the console and every node see under this name.  `configuration` is the
+    cluster's slurm.conf, where it is not in its usual place, and `programs` the folder of sbatch and its
+    like, where that is not on the PATH.
+
+    `partitions` names the partition of each quota, `partition` that of all others; `accounts` and `account`
+    are the same for workspaces, `qos` names the quality of service of each priority (1…9).  `options` are
+    further options of sbatch for every job (`{"constraint": "ib", "exclusive": ""}`).
+
+    `allow_plain` runs a job that names an image without it; it is marked so.  `ports` is the range from which
+    jobs' ports are taken.  No program of Slurm's is waited for longer than `timeout_s`.
+    """
+
+    root: Path
+    configuration: str = ""
+    programs: str = ""
+    partitions: Mapping[str, str] = field(default_factory=dict)
+    partition: str = ""
+    accounts: Mapping[str, str] = field(default_factory=dict)
+    account: str = ""
+    qos: Mapping[str, str] = field(default_factory=dict)
+    options: Mapping[str, str] = field(default_factory=dict)
+    allow_plain: bool = False
+    ports: tuple[int, int] = (20000, 29999)
+    timeout_s: int = 5
+
+    @classmethod
+    def from_settings(cls, home: Path, settings: Mapping[str, Any]) -> SlurmConfig:
+        """From the console's home and a cluster's settings, which name the fields above; `folder` is `root`.
+
+        TypeError for a name that is none of them, ValueError for a value that makes no sense.
+        """
+        values = dict(settings)
+        folder = _place("folder", values.pop("folder", "") or str(home / "jobs"))
+        for name in ("configuration", "programs"):
+            if values.get(name):
+                _place(name, values[name])
+        for name in ("partitions", "accounts", "qos"):
+            values[name] = {str(key): _word(name, value) for key, value in values.get(name, {}).items()}
+        for name in ("partition", "account"):
+            if values.get(name):
+                _word(name, values[name])
+        if wrong := set(values["qos"]) - set("123456789"):
+            raise ValueError(f"qos: {min(wrong)} is no priority from 1 to 9")
+        values["options"] = _options(values.get("options", {}))
+        values["ports"] = _range(values.get("ports", (20000, 29999)))
+        if not isinstance(values.get("allow_plain", False), bool):
+            raise TypeError("allow_plain is true or false")
+        timeout_s = values.get("timeout_s", 5)
+        if not isinstance(timeout_s, int) or not 1 <= timeout_s <= 60:
+            raise ValueError("timeout_s is a number of seconds from 1 to 60")
+        return cls(root=Path(folder), **values)
+
+
+def _place(name: str, value: object) -> str:
+    """An absolute path of plain characters: it is written into scripts, and Slurm expands `%` in it."""
+    if not isinstance(value, str) or not _PLACE.fullmatch(value) or os.path.normpath(value) != value:
+        raise ValueError(f"{name}: {value!r} is no absolute path of letters, digits and ._+@-")
+    return value
+
+
+def _word(name: str, value: object) -> str:
+    if not isinstance(value, str) or not _WORD.fullmatch(value):
+        raise ValueError(f"{name}: {value!r} is no name that Slurm could have")
+    return value
+
+
+def _options(value: object) -> dict[str, str]:
+    if not isinstance(value, Mapping):
+        raise TypeError("options is an object of options of sbatch")
+    for name, said in value.items():
+        if not isinstance(name, str) or not _OPTION.fullmatch(name) or name in OURS:
+            raise ValueError(f"options: {name!r} is no option of sbatch that can be given here")
+        if not isinstance(said, str) or "\n" in said:
+            raise ValueError(f"options: the value of {name} is no line of text")
+    return dict(value)
+
+
+def _range(value: object) -> tuple[int, int]:
+    if isinstance(value, list | tuple) and len(value) == 2:
+        first, last = value
+        if isinstance(first, int) and isinstance(last, int) and 1024 <= first < last <= 65535:
+            return first, last
+    raise ValueError("ports is a pair of numbers from 1024 to 65535, the smaller first")

@@ -1,0 +1,166 @@
+"""Where an attempt's files lie, in the folder that the console and all nodes see.
+
+<root>/.forgotten/<month>/<key>  keys that must never run again, with the number that each had
+<root>/<job id>/<attempt>/
+    lock                         held by the worker that hands the attempt over
+    begun                        exists = somebody began to hand it over
+    job.json                     what the console needs to know to make sense of what it sees
+    script                       what sbatch was given
+    sent                         Slurm's number for it
+    released                     exists = it was let go
+    secrets                      values for the environment, until the end
+    claim                        the number of the one Slurm job that may run it
+    stop                         somebody asked for the end: signal, seconds of grace
+    slurm.output                 what the script itself has to say
+    run-<n>/                     each start by Slurm; the second is after it was requeued
+        peers                    what all replicas are told of each other
+        started/<name>           node and time
+        ends/<name>              exit code, time, and whether it was told to end
+        ending                   since when the rest is told to end, and why
+        end                      exists = every replica has ended
+        logs/<name>.output       what it wrote
+        work/<name>/             where it runs
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from jobs.backends.base import Handle
+
+_KEY: Final = re.compile(r"[a-z0-9]+-(?P<job>[a-z0-9]+)-(?P<attempt>[1-9][0-9]*)")
+_HANDLE: Final = re.compile(r"(?P<number>[1-9][0-9]*)\.(?P<key>[a-z0-9-]+)")
+_UNSAFE: Final = re.compile(r"[^A-Za-z0-9._]")
+_NAME_BYTES: Final = 100
+
+
+class NotOurs(ValueError):
+    """A key or handle that this backend can't have given out."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """A handle, taken apart: Slurm's number for the job, and the attempt's key."""
+
+    number: int
+    key: str
+
+    @classmethod
+    def of(cls, handle: Handle) -> Sent:
+        """Take a handle apart; NotOurs when it is none of ours."""
+        match = _HANDLE.fullmatch(handle)
+        if match is None or _KEY.fullmatch(match["key"]) is None:
+            raise NotOurs(handle)
+        return cls(int(match["number"]), match["key"])
+
+    @property
+    def handle(self) -> Handle:
+        """The handle."""
+        return Handle(f"{self.number}.{self.key}")
+
+
+def attempt(root: Path, key: str) -> Path:
+    """The folder of an attempt; NotOurs when the key is malformed."""
+    match = _KEY.fullmatch(key)
+    if match is None:
+        raise NotOurs(key)
+    return root / match["job"] / match["attempt"]
+
+
+def prefix(role: str, ordinal: int) -> str:
+    """What the names of a role's replicas begin with in files: safe, and unique whatever it is called."""
+    safe = _UNSAFE.sub("_", role)[:_NAME_BYTES]
+    return safe if safe == role else f"{safe}.{ordinal}"
+
+
+def run_folder(run: int) -> str:
+    """The folder of a run, in the attempt's."""
+    return f"run-{run}"
+
+
+def publish(path: Path, text: str, *, durable: bool = False) -> bool:
+    """Put a file there if nothing is there yet; whether this call did it.  A durable one outlives a crash of
+    the machine from then on.
+    """
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.{os.urandom(4).hex()}")
+    with os.fdopen(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
+        file.write(text)
+        if durable:
+            file.flush()
+            os.fsync(file.fileno())
+    try:
+        os.link(temporary, path)
+    except FileExistsError:
+        return False
+    finally:
+        temporary.unlink()
+    if durable:
+        _sync(path.parent)
+    return True
+
+
+def _sync(folder: Path) -> None:
+    file = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(file)
+    finally:
+        os.close(file)
+
+
+def put(path: Path, text: str) -> None:
+    """Put a file there, in place of what was there."""
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.{os.urandom(4).hex()}")
+    with os.fdopen(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
+        file.write(text)
+    temporary.replace(path)
+
+
+def text(path: Path) -> str | None:
+    """What a small file says; None when it is not there.
+
+    Its folder is listed first: a network file system looks again then, and does not say from memory that
+    there is no such file.
+    """
+    try:
+        any(path.parent.iterdir())
+        return path.read_text(encoding="utf-8", errors="replace")
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+
+
+@contextmanager
+def opened(root: Path, parts: tuple[str, ...]) -> Iterator[int | None]:
+    """A regular file of our own beneath `root`, through no link; None when there is none."""
+    folder: int | None = None
+    file: int | None = None
+    try:
+        folder = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        for part in parts[:-1]:
+            flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+            deeper = os.open(part, flags, dir_fd=folder)
+            os.close(folder)
+            folder = deeper
+        flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+        file = os.open(parts[-1], flags, dir_fd=folder)
+    except OSError:
+        pass
+    finally:
+        if folder is not None:
+            os.close(folder)
+    try:
+        yield file if file is not None and _is_ours(file) else None
+    finally:
+        if file is not None:
+            os.close(file)
+
+
+def _is_ours(file: int) -> bool:
+    found = os.fstat(file)
+    return stat.S_ISREG(found.st_mode) and found.st_uid == os.geteuid() and found.st_nlink == 1

@@ -1,0 +1,94 @@
+"""The cluster's nodes as its controller tells them: what they have, what is free, what takes no jobs."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Final
+
+from jobs.backends.base import Gpu, Inventory, NodeSeen
+
+CLOSED: Final = frozenset(
+    {
+        "DOWN",
+        "DRAIN",
+        "DRAINED",
+        "DRAINING",
+        "ERROR",
+        "FAIL",
+        "FAILING",
+        "FUTURE",
+        "INVAL",
+        "INVALID_REG",
+        "MAINT",
+        "NOT_RESPONDING",
+        "NO_RESPOND",
+        "POWERING_DOWN",
+        "REBOOT",
+        "UNKNOWN",
+    }
+)
+"""States of a node in which it starts nothing."""
+
+_FIELD: Final = re.compile(r"(?:^| )([A-Za-z:/]+)=(.*?)(?= [A-Za-z:/]+=|$)")
+_GRES: Final = re.compile(r"(?:^|,)gpu(?::([^:,(]+))?:(\d+)(?:\(([^()]*)\))?")
+
+
+def read(text: str) -> Inventory:
+    """What `scontrol --oneliner --details show node` said."""
+    return Inventory(tuple(_node(line) for line in text.splitlines() if line.startswith("NodeName=")))
+
+
+def _node(line: str) -> NodeSeen:
+    told = dict(_FIELD.findall(line))
+    name = told["NodeName"]
+    states = set(told.get("State", "UNKNOWN").rstrip("*~#!%$@^-").split("+"))
+    silent = "*" in told.get("State", "")
+    cpus = _whole(told.get("CPUEfctv", "")) or _whole(told.get("CPUTot", ""))
+    memory = _whole(told.get("RealMemory", ""))
+    gpus = tuple(_gpus(told.get("Gres", "")))
+    used = frozenset(_used(told.get("GresUsed", ""), gpus))
+    return NodeSeen(
+        name=name,
+        cpu_milli=cpus * 1000,
+        memory_mib=memory,
+        gpus=gpus,
+        free_cpu_milli=max(0, cpus - _whole(told.get("CPUAlloc", ""))) * 1000,
+        free_memory_mib=max(0, memory - _whole(told.get("AllocMem", ""))),
+        free_gpus=tuple(gpu.index for gpu in gpus if gpu.index not in used),
+        schedulable=not (states & CLOSED or silent),
+        why=_why(told, states, silent=silent),
+    )
+
+
+def _why(told: dict[str, str], states: set[str], *, silent: bool) -> str:
+    """The admin's reason, else Slurm's word for the state."""
+    closed = sorted(states & CLOSED)
+    if not closed and not silent:
+        return ""
+    return told.get("Reason", "").strip() or "+".join(closed) or "NOT_RESPONDING"
+
+
+def _gpus(gres: str) -> Iterator[Gpu]:
+    index = 0
+    for kind, count, _rest in _GRES.findall(gres):
+        for _ in range(int(count)):
+            yield Gpu(index, kind or "gpu")
+            index += 1
+
+
+def _used(gres: str, gpus: tuple[Gpu, ...]) -> Iterator[int]:
+    """Which GPUs are in use; where Slurm only counts them, the first."""
+    for kind, count, rest in _GRES.findall(gres):
+        mine = [gpu.index for gpu in gpus if gpu.type == (kind or "gpu")]
+        listed = rest.removeprefix("IDX:") if rest.startswith("IDX:") else None
+        if listed is None:
+            yield from mine[: int(count)]
+        elif listed != "N/A":
+            for part in listed.split(","):
+                first, _, last = part.partition("-")
+                yield from range(int(first), int(last or first) + 1)
+
+
+def _whole(value: str) -> int:
+    return int(value) if value.isdigit() else 0

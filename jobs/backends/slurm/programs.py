@@ -1,0 +1,178 @@
+"""Slurm's programs: the only module of this backend that runs commands.
+
+Each is run with arguments, never by a shell, for so long and no longer, and with an environment of its own:
+sbatch hands on what it finds there, and the console's is nobody else's business.
+"""
+
+from __future__ import annotations
+
+import os
+import pwd
+import shutil
+import subprocess
+from dataclasses import dataclass
+from typing import Final
+
+from jobs.backends.base import NotSent, Refused, Unknown, Unreachable
+from jobs.backends.slurm.config import SlurmConfig
+from jobs.states import Reason, ReasonCode
+
+PATH: Final = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
+NO_CONNECTION: Final = (
+    "unable to contact slurm controller",
+    "connection refused",
+    "could not establish a configuration source",
+    "unable to establish controller machine",
+    "failed to connect to socket",
+    "munge encode failed",
+    "slurm backup controller in standby mode",
+)
+"""What Slurm says when nothing can have reached its controller."""
+
+NO_ANSWER: Final = (
+    "socket timed out",
+    "zero bytes were transmitted",
+    "transport endpoint",
+    "unexpected message received",
+    "connection reset",
+    "protocol authentication error",
+    "communication connection failure",
+    "communication shutdown failure",
+)
+"""What it says when something was sent, and what became of it is not known."""
+
+NOT_NOW: Final = (
+    "temporarily unable to accept job",
+    "resource temporarily unavailable",
+    "job submit limit",
+    "maxsubmitjob",
+    "job size or time limits and/or job submit",
+)
+"""What it says when the same job may be taken later."""
+
+PAST: Final = (
+    "invalid job id specified",
+    "job has already finished",
+    "already completing or completed",
+    "job is no longer pending execution",
+)
+"""What it says of a job that is no longer there, or no longer waits."""
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """How a program ended, and what it said."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def complaint(self) -> str:
+        """What it complained about, without its own name in front."""
+        lines = (line.split("error: ", 1)[-1].strip() for line in self.err.splitlines())
+        return next((line for line in lines if line), f"exit code {self.code}")
+
+    def says(self, *phrases: str) -> bool:
+        """Whether it complained about one of these."""
+        said = self.err.lower()
+        return any(phrase in said for phrase in phrases)
+
+
+class Programs:
+    """The programs of one cluster."""
+
+    def __init__(self, config: SlurmConfig) -> None:
+        self._config = config
+
+    def sbatch(self, script: str) -> int:
+        """Submit a script, held; its job id.  Raises Refused, NotSent or Unknown."""
+        try:
+            done = self._run("sbatch", "--parsable", "--hold", stdin=script)
+        except (FileNotFoundError, PermissionError) as error:
+            raise NotSent(Reason(ReasonCode.NOT_SENT, {"detail": str(error)})) from error
+        except subprocess.TimeoutExpired as error:
+            raise Unknown(f"sbatch did not answer within {self._config.timeout_s} s") from error
+        number = done.out.strip().split(";")[0]
+        if done.code == 0 and number.isdigit():
+            return int(number)
+        if done.says(*NO_ANSWER) or done.code <= 0:
+            raise Unknown(done.complaint)
+        if done.says(*NO_CONNECTION, *NOT_NOW):
+            raise NotSent(Reason(ReasonCode.NOT_SENT, {"detail": done.complaint}))
+        raise Refused(Reason(ReasonCode.REFUSED, {"detail": _why(done)}))
+
+    def squeue(self, *arguments: str) -> str:
+        """What is in the queue, times as seconds since the epoch; raises Unreachable without an answer."""
+        return self._asked("squeue", "--noheader", "--states=all", *arguments)
+
+    def scontrol(self, *arguments: str) -> str:
+        """What the controller says; raises Unreachable without an answer."""
+        return self._asked("scontrol", *arguments)
+
+    def release(self, numbers: list[int]) -> None:
+        """Let held jobs go; those that are no longer there don't matter."""
+        done = self._call("scontrol", "release", ",".join(map(str, numbers)))
+        self._done(done)
+
+    def cancel(self, *arguments: str) -> None:
+        """End jobs; those that are no longer there don't matter."""
+        done = self._call("scancel", *arguments)
+        self._done(done)
+
+    def _done(self, done: Done) -> None:
+        if done.code and not done.says(*PAST):
+            raise Unreachable(done.complaint)
+
+    def _asked(self, name: str, *arguments: str) -> str:
+        done = self._call(name, *arguments)
+        if done.code:
+            raise Unreachable(f"{name}: {done.complaint}")
+        return done.out
+
+    def _call(self, name: str, *arguments: str) -> Done:
+        try:
+            return self._run(name, *arguments)
+        except OSError as error:
+            raise Unreachable(f"{name}: {error}") from error
+        except subprocess.TimeoutExpired as error:
+            raise Unreachable(f"{name} did not answer within {self._config.timeout_s} s") from error
+
+    def _run(self, name: str, *arguments: str, stdin: str = "") -> Done:
+        program = shutil.which(name, path=self._config.programs or PATH)
+        if program is None:
+            raise FileNotFoundError(f"there is no {name} in {self._config.programs or PATH}")
+        done = subprocess.run(
+            [program, *arguments],
+            input=stdin.encode(),
+            capture_output=True,
+            timeout=self._config.timeout_s,
+            env=self._environment(),
+            cwd="/",
+            check=False,
+        )
+        return Done(
+            done.returncode, done.stdout.decode(errors="replace"), done.stderr.decode(errors="replace")
+        )
+
+    def _environment(self) -> dict[str, str]:
+        """What a login would have, and nothing of the console's."""
+        person = pwd.getpwuid(os.geteuid())
+        found = {
+            "PATH": PATH,
+            "LANG": "C.UTF-8",
+            "HOME": person.pw_dir,
+            "USER": person.pw_name,
+            "LOGNAME": person.pw_name,
+            "SHELL": person.pw_shell or "/bin/bash",
+            "SLURM_TIME_FORMAT": "%s",
+        }
+        return {**found, **({"SLURM_CONF": self._config.configuration} if self._config.configuration else {})}
+
+
+def _why(done: Done) -> str:
+    """The lines in which sbatch says why, the general one behind the others left out."""
+    lines = [line.split("error: ", 1)[-1].strip() for line in done.err.splitlines() if line.strip()]
+    told = [line.removeprefix("Batch job submission failed: ") for line in lines] or [done.complaint]
+    return "; ".join(dict.fromkeys(told))[:500]

@@ -1,0 +1,172 @@
+"""An attempt as the script that sbatch is given, and what the console keeps to understand what comes of it.
+
+The options are those of the sbatch dialect, which is the one renderer of them.  What stands behind them is
+`body`; only a script that Slurm itself spreads (the dialect's framework `slurm`) is run as it is, byte for
+byte, by that body.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final
+
+from jobs.backends.base import Refused, Submission
+from jobs.backends.local.software import before
+from jobs.backends.slurm import environment, layout, ports
+from jobs.backends.slurm.body import BODY
+from jobs.backends.slurm.config import SlurmConfig
+from jobs.dialects.sbatch.amounts import is_type
+from jobs.dialects.sbatch.document import document, is_plain
+from jobs.dialects.sbatch.writing import header
+from jobs.spec import Framework, JobSpec, Resources, TaskRole
+from jobs.states import Reason, ReasonCode
+
+FORMAT: Final = 1
+NEVER: Final = "-"
+END_OF_PEERS: Final = "END_OF_PEERS"
+
+
+def check(submission: Submission, config: SlurmConfig) -> None:
+    """Raise Refused for what would be missing when the job runs."""
+    spec = submission.spec
+    for name in sorted({each.name for each in spec.secret_env.values()}):
+        if name not in submission.secrets:
+            raise Refused(Reason(ReasonCode.REFUSED, {"why": "no_secret", "name": name}))
+    images = [role.image for role in spec.roles if role.image]
+    if images and not config.allow_plain:
+        raise Refused(Reason(ReasonCode.REFUSED, {"why": "no_image_engine", "image": images[0]}))
+    not_done_here = {
+        "mounts": any(mount.path and mount.path != _place(mount.uri) for mount in spec.mounts),
+        "code": spec.code is not None,
+        "requirements": bool(spec.requirements.packages or spec.requirements.directory),
+        "gpu_type": any(
+            role.resources.gpus and role.resources.gpu_type and not is_type(role.resources.gpu_type)
+            for role in spec.roles
+        ),
+    }
+    field = next((field for field, asked in not_done_here.items() if asked), None)
+    if field is not None:
+        raise Refused(Reason(ReasonCode.REFUSED, {"why": "field", "field": field}))
+
+
+def written(submission: Submission, folder: Path, config: SlurmConfig) -> str:
+    """The script of an attempt whose files lie in `folder`."""
+    spec = submission.spec
+    options = document(_sent(submission, config), _extras(submission, folder, config))
+    lines = [
+        header(options).rstrip("\n"),
+        BODY.rstrip("\n"),
+        "",
+        f"folder={shlex.quote(str(folder))}",
+        f"grace={spec.grace_s}",
+        f"alone={'yes' if is_alone(spec) else ''}",
+        *(_role(submission, place, config) for place in range(len(spec.roles))),
+        "peers() {",
+        f"  cat <<{END_OF_PEERS}",
+        *environment.peers(spec, config),
+        END_OF_PEERS,
+        "}",
+        "begin",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def kept(submission: Submission, config: SlurmConfig) -> str:
+    """What the console needs to know of the job when it looks at it again, as JSON."""
+    spec = submission.spec
+    value = {"format": FORMAT, "ports": list(config.ports), "roles": list(_kept_roles(spec))}
+    return json.dumps(value, ensure_ascii=False)
+
+
+def is_alone(spec: JobSpec) -> bool:
+    """Whether the command is a script that Slurm itself spreads over the nodes."""
+    return spec.framework is Framework.SLURM and is_plain(spec)
+
+
+def _sent(submission: Submission, config: SlurmConfig) -> JobSpec:
+    """The job as its options are to be written: its key for a name, and what only Slurm knows."""
+    spec = submission.spec
+    partition = config.partitions.get(submission.virtual_cluster, config.partition)
+    return spec.model_copy(
+        update={
+            "name": submission.key,
+            "quota": partition,
+            "hold": False,
+            "roles": tuple(sized(role) for role in spec.roles),
+        }
+    )
+
+
+def sized(role: TaskRole) -> TaskRole:
+    """The role without an image, which the options can't say, and with the size that Slurm counts in.
+
+    Disk is left out: what --tmp asks for are nodes whose slurm.conf says how much they have, and few do.
+    """
+    has = role.resources
+    whole = Resources(
+        cpu_milli=math.ceil(has.cpu_milli / 1000) * 1000,
+        memory_mib=has.memory_mib,
+        gpus=has.gpus,
+        gpu_type=has.gpu_type,
+    )
+    return role.model_copy(update={"image": "", "resources": whole, "env": {}})
+
+
+def _extras(submission: Submission, folder: Path, config: SlurmConfig) -> dict[str, object]:
+    """Options that a JobSpec has no word for."""
+    spec = submission.spec
+    said = {**config.options, "output": f"{folder}/slurm.output", "open-mode": "append", "chdir": str(folder)}
+    account = config.accounts.get(submission.workspace, config.account)
+    if account:
+        said["account"] = account
+    if qos := config.qos.get(str(spec.priority)):
+        said["qos"] = qos
+    if any(role.completion.min_failed != 1 for role in spec.roles):
+        said["no-kill"] = ""
+    return {f"/{name}": value for name, value in said.items()}
+
+
+def _role(submission: Submission, place: int, config: SlurmConfig) -> str:
+    """The line that names a role."""
+    role = submission.spec.roles[place]
+    told = "\n".join(environment.of_role(submission, place, config))
+    completion = role.completion
+    words = (
+        layout.prefix(role.name, place),
+        str(role.replicas),
+        _count(completion.min_failed),
+        _count(completion.min_succeeded),
+        told,
+        before(role.command, submission.spec.software),
+    )
+    return f"role {' '.join(map(shlex.quote, words))}"
+
+
+def _kept_roles(spec: JobSpec) -> Iterator[dict[str, Any]]:
+    for place, (role, offset) in enumerate(zip(spec.roles, ports.offsets(spec.roles), strict=True)):
+        asked = {port.label for port in role.ports}
+        yield {
+            "name": role.name,
+            "prefix": layout.prefix(role.name, place),
+            "replicas": role.replicas,
+            "min_failed": role.completion.min_failed,
+            "min_succeeded": role.completion.min_succeeded,
+            "memory_mib": role.resources.memory_mib,
+            "image": bool(role.image),
+            "offset": offset,
+            "each": len(ports.of_role(role)),
+            "ports": [[p.label, p.at, p.position] for p in ports.of_role(role) if p.label in asked],
+        }
+
+
+def _count(value: int | None) -> str:
+    return NEVER if value is None else str(value)
+
+
+def _place(uri: str) -> str:
+    """The folder that a place is on every node."""
+    return uri.removeprefix("file://")

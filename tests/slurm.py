@@ -1,0 +1,229 @@
+"""A private Slurm for one run of the tests: real daemons on this machine, on ports of their own.
+
+Four nodes, two of them with four GPUs that are only device files; no accounting, nothing outside one folder,
+and nothing of it is left afterwards.
+"""
+
+import os
+import pwd
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tests.waiting import wait_for
+
+SBIN = "/usr/sbin:/usr/local/sbin"
+DAEMONS = ("munged", "slurmctld", "slurmd")
+CLIENTS = ("sbatch", "squeue", "scancel", "scontrol", "srun")
+NODES = ("cpu1", "cpu2", "gpu1", "gpu2")
+
+CONFIGURATION = """\
+ClusterName=bench
+SlurmctldHost={host}(127.0.0.1)
+SlurmUser={user}
+SlurmdUser={user}
+SlurmctldPort={ports[0]}
+AuthType=auth/munge
+AuthInfo=socket={base}/munge/socket
+CredType=cred/munge
+CommunicationParameters=NoCtldInAddrAny,NoInAddrAny
+StateSaveLocation={base}/state
+SlurmdSpoolDir={base}/spool/%n
+SlurmctldPidFile={base}/slurmctld.pid
+SlurmdPidFile={base}/slurmd.%n.pid
+SlurmctldLogFile={base}/slurmctld.log
+SlurmdLogFile={base}/slurmd.%n.log
+ProctrackType=proctrack/linuxproc
+TaskPlugin=task/none
+MpiDefault=none
+ReturnToService=2
+SlurmdParameters=config_overrides
+SelectType=select/cons_tres
+SelectTypeParameters=CR_CPU_Memory
+GresTypes=gpu
+DefMemPerCPU=100
+SchedulerParameters=bf_interval=1,sched_min_interval=1000,batch_sched_delay=0,default_queue_depth=1000
+AccountingStorageType=accounting_storage/none
+JobCompType=jobcomp/none
+JobRequeue=1
+MinJobAge=3600
+KillWait=2
+NodeName=cpu1 NodeHostname={host} NodeAddr=127.0.0.1 Port={ports[1]} CPUs=16 RealMemory=64000
+NodeName=cpu2 NodeHostname={host} NodeAddr=127.0.0.1 Port={ports[2]} CPUs=16 RealMemory=64000 Feature=slow
+NodeName=gpu1 NodeHostname={host} NodeAddr=127.0.0.1 Port={ports[3]} CPUs=16 RealMemory=64000 Gres=gpu:a100:4
+NodeName=gpu2 NodeHostname={host} NodeAddr=127.0.0.1 Port={ports[4]} CPUs=16 RealMemory=64000 Gres=gpu:titan:4
+PartitionName=all Nodes=ALL Default=YES MaxTime=INFINITE DefaultTime=1:00:00 State=UP
+PartitionName=gpu Nodes=gpu[1-2] MaxTime=2:00:00 DefaultTime=1:00:00 State=UP
+"""
+GENERIC_RESOURCES = """\
+AutoDetect=off
+NodeName=gpu1 Name=gpu Type=a100 Flags=nvidia_gpu_env File={base}/dev/nvidia[0-3]
+NodeName=gpu2 Name=gpu Type=titan Flags=nvidia_gpu_env File={base}/dev/nvidia[0-3]
+"""
+
+
+def missing() -> str:
+    """What this machine lacks to start one, or nothing."""
+    absent = [name for name in (*DAEMONS, *CLIENTS) if _program(name) is None]
+    if os.geteuid():
+        return "only root can make the device files that stand for GPUs"
+    return f"there is no {', '.join(absent)} (Debian: munge slurmctld slurmd slurm-client)" if absent else ""
+
+
+@dataclass
+class Slurm:
+    """A running Slurm; `environment` is what its programs need to find it."""
+
+    base: Path
+    running: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
+
+    @property
+    def configuration(self) -> Path:
+        """Its slurm.conf."""
+        return self.base / "slurm.conf"
+
+    def call(self, *arguments: str) -> str:
+        """What a program of Slurm's prints."""
+        environ = {**os.environ, "SLURM_CONF": str(self.configuration)}
+        done = subprocess.run(arguments, env=environ, check=True, capture_output=True, text=True, timeout=30)
+        return done.stdout
+
+    def start(self, name: str, *arguments: str) -> None:
+        """Start a daemon, under `name`."""
+        program = _program(arguments[0])
+        assert program is not None
+        with (self.base / f"{name}.out").open("ab") as out:
+            self.running[name] = subprocess.Popen(
+                ["setpriv", "--pdeathsig", "KILL", program, *arguments[1:]],
+                env={**os.environ, "SLURM_CONF": str(self.configuration)},
+                stdin=subprocess.DEVNULL,
+                stdout=out,
+                stderr=out,
+                start_new_session=True,
+            )
+
+    def kill(self, name: str) -> None:
+        """End a daemon as a crash would."""
+        process = self.running.pop(name)
+        process.kill()
+        process.wait()
+
+    def start_controller(self, *arguments: str) -> None:
+        """Start slurmctld and wait until it answers."""
+        self.start("slurmctld", "slurmctld", "-D", *arguments)
+        wait_for(self._answers, 20)
+
+    def start_node(self, name: str) -> None:
+        """Start the slurmd of one node."""
+        self.start(name, "slurmd", "-D", "-N", name)
+
+    def close(self) -> None:
+        """End all of it: jobs first, so that none outlives its node."""
+        if "slurmctld" in self.running:
+            with suppress(subprocess.SubprocessError, OSError):
+                self.call(
+                    "scancel", "--state=PENDING,RUNNING,SUSPENDED", "--quiet", "--full", "--signal=KILL"
+                )
+        for process in self.running.values():
+            process.kill()
+        for process in self.running.values():
+            process.wait()
+        for pid in _steps_of(self.base):
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        shutil.rmtree(self.base, ignore_errors=True)
+
+    def _answers(self) -> bool:
+        try:
+            return "UP" in self.call("scontrol", "ping")
+        except (subprocess.SubprocessError, OSError):
+            return False
+
+    def ready(self) -> bool:
+        """Whether every node takes jobs."""
+        states = self.call("sinfo", "--noheader", "--Node", "--format=%N %T").split()
+        return set(states[::2]) == set(NODES) and set(states[1::2]) == {"idle"}
+
+
+@contextmanager
+def server() -> Iterator[Slurm]:
+    """A new Slurm for the length of a `with`."""
+    base = Path(tempfile.mkdtemp(prefix="slurm-", dir="/var/tmp"))
+    base.chmod(0o755)
+    slurm = Slurm(base)
+    try:
+        _lay_out(slurm)
+        slurm.start("munged", "munged", "--foreground", *_of_munge(base))
+        wait_for((base / "munge" / "socket").exists)
+        slurm.start_controller()
+        for name in NODES:
+            slurm.start_node(name)
+        wait_for(slurm.ready, 30)
+        yield slurm
+    finally:
+        slurm.close()
+
+
+def _lay_out(slurm: Slurm) -> None:
+    base = slurm.base
+    for name in ("munge", "state", "spool", "dev", *(f"spool/{node}" for node in NODES)):
+        (base / name).mkdir(mode=0o755)
+    for index in range(4):
+        os.mknod(base / "dev" / f"nvidia{index}", 0o20666, os.makedev(1, 3))
+    key = base / "munge" / "key"
+    key.write_bytes(os.urandom(128))
+    key.chmod(0o400)
+    said = {
+        "base": base,
+        "host": socket.gethostname().split(".")[0],
+        "user": _user(),
+        "ports": _free_ports(5),
+    }
+    slurm.configuration.write_text(CONFIGURATION.format(**said))
+    (base / "gres.conf").write_text(GENERIC_RESOURCES.format(**said))
+    (base / "cgroup.conf").write_text("CgroupAutomount=no\n")
+
+
+def _of_munge(base: Path) -> list[str]:
+    places = {
+        "key-file": "key",
+        "socket": "socket",
+        "pid-file": "pid",
+        "log-file": "log",
+        "seed-file": "seed",
+    }
+    return [f"--{option}={base}/munge/{name}" for option, name in places.items()]
+
+
+def _free_ports(count: int) -> list[int]:
+    """Ports that nothing listens on; taken together, so that they differ."""
+    taken = [socket.socket() for _ in range(count)]
+    for each in taken:
+        each.bind(("127.0.0.1", 0))
+    ports = [int(each.getsockname()[1]) for each in taken]
+    for each in taken:
+        each.close()
+    return ports
+
+
+def _user() -> str:
+    return pwd.getpwuid(os.geteuid()).pw_name
+
+
+def _program(name: str) -> str | None:
+    return shutil.which(name, path=f"{os.environ.get('PATH', '')}:{SBIN}")
+
+
+def _steps_of(base: Path) -> Iterator[int]:
+    """What was started on its nodes and outlives them."""
+    mark = f"SLURM_CONF={base}/slurm.conf".encode()
+    for path in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            if int(path.name) != os.getpid() and mark in (path / "environ").read_bytes().split(b"\0"):
+                yield int(path.name)
