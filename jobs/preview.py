@@ -184,7 +184,7 @@ def preview(user: User, dialect: str, spec: JobSpec, quota: Quota) -> Preview:
         amounts=total(part.each.times(part.count) for part in parts),
         estimate=estimates.estimate(quota, parts, bids, dict(now.prices)),
         levels=whatif.levels(now, request),
-        trial=whatif.would(now, request, held=terms.held, not_before=terms.not_before),
+        trial=whatif.would(now, request, held=terms.held, others=terms.others, not_before=terms.not_before),
         refused=_refused(quota, spec),
         aimaster_micro=_aimaster(quota) if spec.fault_tolerance.enabled else None,
     )

@@ -20,6 +20,7 @@ from django.utils.crypto import get_random_string
 
 from jobs import (
     admitting,
+    afters,
     observations,
     ownsecrets,
     queue,
@@ -67,7 +68,7 @@ GONE_TIMES: Final = 3
 
 def drain(cluster_id: int) -> None:
     """Admit whatever may start now, and hand it over, until nothing more does."""
-    while admitting.admit(cluster_id) + send(cluster_id):
+    while afters.settle(cluster_id) + admitting.admit(cluster_id) + send(cluster_id):
         pass
 
 

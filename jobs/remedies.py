@@ -19,7 +19,9 @@ from quotas.models import Cluster, Quota, User
 
 MOST: Final = 4
 MOST_QUOTAS: Final = 8
-UNHELPED: Final = frozenset({Why.HELD, Why.NOT_YET, Why.OUTBID, Why.NO_NODES, Why.FROZEN, Why.MAINTENANCE})
+UNHELPED: Final = frozenset(
+    {Why.HELD, Why.OTHERS, Why.NOT_YET, Why.OUTBID, Why.NO_NODES, Why.FROZEN, Why.MAINTENANCE}
+)
 """Nothing about the job's size would start these."""
 
 

@@ -19,7 +19,7 @@ from django.utils.dateparse import parse_datetime
 from django.utils.timezone import is_naive, make_aware
 from django.utils.translation import gettext as _
 
-from jobs import dialects, ownsecrets, queue, templates, transitions
+from jobs import afters, dialects, ownsecrets, queue, templates, transitions
 from jobs.asked import Ask, asked
 from jobs.assets import resolving
 from jobs.dialects.base import Note, Parsed, Problem, Refused
@@ -193,6 +193,7 @@ def wrong_with(
 ) -> tuple[Problem, ...]:
     """What keeps a job file that was understood from being this person's: its secrets, its locks."""
     missing = ownsecrets.problems(user, text, dialect, parsed, origin)
+    missing = (*missing, *afters.problems(user, text, dialect, parsed))
     if not template:
         return missing
     chosen = templates.find(user, template)
@@ -306,6 +307,7 @@ def store(
         secret.put(value)
         secret.save()
     attempt = transitions.new_attempt(job, 1)
+    waits = afters.write_down(user, job, spec)
     ledger.ask(
         attempt.key,
         quota=quota,
@@ -313,7 +315,7 @@ def store(
         parts=parts,
         priority=job.priority,
         declared_s=spec.time_limit_s,
-        terms=terms_of(spec),
+        terms=replace(terms_of(spec), others=waits),
     )
     transitions.record(job, Event.Kind.SUBMITTED, params={"dialect": dialect}, actor=user)
     transitions.tell(job)
@@ -342,6 +344,7 @@ def terms_of(spec: JobSpec) -> ledger.Terms:
         idle="" if spec.idle in {None, Idle.FORBID} else str(spec.idle),
         bids=[_bid(role.bid) for role in spec.roles],
         held=spec.hold,
+        others=bool(spec.after),
         not_before=_moment(spec.not_before),
     )
 

@@ -250,6 +250,13 @@ class After(Model):
     when: When = When.SUCCEEDED
 
 
+class AfterNever(StrEnum):
+    """What becomes of a job whose turn after another one can't come any more."""
+
+    STOP = "stop"
+    HOLD = "hold"
+
+
 class Software(Model):
     """What every replica loads before its command: environment modules, then an environment by its path.
 
@@ -321,6 +328,7 @@ class JobSpec(Model):
     hold: bool = False
     not_before: str = ""
     after: tuple[After, ...] = ()
+    after_never: AfterNever = AfterNever.STOP
     idle: Idle | None = None
     cpu_affinity: bool = False
     reserve_after: Reservation | None = None

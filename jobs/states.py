@@ -110,6 +110,7 @@ class ReasonCode(StrEnum):
     OUTBID = "outbid"
     ENGINE_FULL = "engine_full"
     HELD = "held"
+    WAITING_OTHERS = "waiting_others"
     NOT_YET = "not_yet"
     FROZEN = "frozen"
     MAINTENANCE = "maintenance"
@@ -137,6 +138,7 @@ class ReasonCode(StrEnum):
     PREEMPTED = "preempted"
     DRAINED = "drained"
     IDLE = "idle"
+    AFTER_NEVER = "after_never"
     REFUSED = "refused"
     START_FAILED = "start_failed"
     IMAGE_FAILED = "image_failed"
@@ -212,6 +214,7 @@ ENDINGS: Final[Mapping[ReasonCode, Ending]] = MappingProxyType(
         ReasonCode.PREEMPTED: Ending(State.STOPPED, Retry.TRANSIENT),
         ReasonCode.DRAINED: Ending(State.STOPPED, Retry.TRANSIENT),
         ReasonCode.IDLE: Ending(State.STOPPED, Retry.NEVER),
+        ReasonCode.AFTER_NEVER: Ending(State.STOPPED, Retry.NEVER),
         ReasonCode.REFUSED: Ending(State.FAILED, Retry.NEVER),
         ReasonCode.START_FAILED: Ending(State.FAILED, Retry.COUNTED),
         ReasonCode.IMAGE_FAILED: Ending(State.FAILED, Retry.COUNTED),

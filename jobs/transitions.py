@@ -16,7 +16,7 @@ from django.db.models import Exists, F, OuterRef
 from django.db.models.functions import Now
 from django.utils.crypto import get_random_string
 
-from jobs import bus, queue
+from jobs import bus, dependencies, queue
 from jobs.models import Attempt, Event, Job
 from jobs.notices import outbox
 from jobs.states import (
@@ -180,6 +180,7 @@ def end(job: Job, attempt: Attempt, to: State, reason: Reason, *, actor: User | 
             columns={"ended_at": Now(), "tasks_running": 0},
         )
         close(job, attempt, reason, live=to is State.LOST)
+        dependencies.decide(job)
 
 
 def close(job: Job, attempt: Attempt, reason: Reason, *, live: bool = False) -> None:

@@ -11,7 +11,7 @@ from typing import Final
 
 from django.utils.translation import gettext as _
 
-from jobs import messages
+from jobs import dependencies, messages
 from jobs.models import Job
 from jobs.states import Reason, ReasonCode, State
 from jobs.transitions import key_of
@@ -36,6 +36,7 @@ CODES: Final[Mapping[Why, ReasonCode]] = {
     Why.ENGINE_FULL: ReasonCode.ENGINE_FULL,
     Why.NO_NODES: ReasonCode.CLUSTER_AWAY,
     Why.HELD: ReasonCode.HELD,
+    Why.OTHERS: ReasonCode.WAITING_OTHERS,
     Why.NOT_YET: ReasonCode.NOT_YET,
     Why.FROZEN: ReasonCode.FROZEN,
     Why.MAINTENANCE: ReasonCode.MAINTENANCE,
@@ -76,6 +77,9 @@ def tell(jobs: Iterable[Job]) -> None:
         pauses = verdict is not None and verdict.why is Why.NOT_YET and job.reason_code != ReasonCode.NOT_YET
         if verdict is not None and not pauses:
             job.told = of_now(job.cluster.name, verdict)
+    waits = [job for job in rows if reason_of(job).code == ReasonCode.WAITING_OTHERS]
+    for pk, reason in (dependencies.reasons(waits) if waits else {}).items():
+        next(job for job in waits if job.pk == pk).told = reason
 
 
 def reason_of(job: Job) -> Reason:

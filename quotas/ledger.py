@@ -27,6 +27,7 @@ __all__ = [
     "ask_back",
     "close",
     "hold",
+    "let_go",
     "locked",
     "move",
     "parts_of",
@@ -36,6 +37,7 @@ __all__ = [
     "reserve",
     "shrink",
     "started",
+    "waiting_for_others",
 ]
 
 
@@ -46,6 +48,7 @@ class Terms:
     idle: str = ""
     bids: Sequence[Mapping[str, int]] = ()
     held: bool = False
+    others: bool = False
     not_before: datetime | None = None
 
 
@@ -83,6 +86,7 @@ def ask(
         idle=terms.idle,
         bids=[dict(bid) for bid in terms.bids],
         held=terms.held,
+        others=terms.others,
     )
 
 
@@ -190,6 +194,18 @@ def release(holder: str) -> bool:
     return bool(
         Request.objects.filter(holder=holder, state=Request.State.WAITING, held=True).update(held=False)
     )
+
+
+def let_go(holder: str) -> bool:
+    """The others that a waiting request waited for have ended: it stands in line; whether it had not."""
+    waiting = Request.objects.filter(holder=holder, state=Request.State.WAITING, others=True)
+    return bool(waiting.update(others=False))
+
+
+def waiting_for_others(cluster_id: int) -> list[str]:
+    """Who does not stand in line before others have ended."""
+    rows = Request.objects.filter(cluster=cluster_id, state=Request.State.WAITING, others=True)
+    return list(rows.values_list("holder", flat=True))
 
 
 def prioritise(holder: str, priority: int) -> bool:

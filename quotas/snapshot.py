@@ -134,11 +134,15 @@ def _waiting(cluster: Cluster, now: datetime, shapes: Shapes) -> tuple[list[Wait
         "idle",
         "bids",
         "held",
+        "others",
         "not_before",
     )
     line, apart = [], []
-    for holder, quota_id, owner_id, parts, priority, since, declared_s, idle, bids, held, not_before in rows:
-        aside = apart_of(holder, quota_id, held=held, not_before=not_before, now=now.timestamp())
+    for holder, quota_id, owner_id, parts, priority, since, declared_s, idle, bids, *terms in rows:
+        held, others, not_before = terms
+        aside = apart_of(
+            holder, quota_id, held=held, others=others, not_before=not_before, now=now.timestamp()
+        )
         if aside is not None:
             apart.append(aside)
             continue
@@ -159,11 +163,13 @@ def _waiting(cluster: Cluster, now: datetime, shapes: Shapes) -> tuple[list[Wait
 
 
 def apart_of(
-    holder: str, quota_id: int, *, held: bool, not_before: datetime | None, now: float
+    holder: str, quota_id: int, *, held: bool, not_before: datetime | None, now: float, others: bool = False
 ) -> Decision | None:
-    """What keeps a request from standing in line: a person, or a time that has not come."""
+    """What keeps a request from standing in line: a person, others, or a time that has not come."""
     if held:
         return Decision(holder, why=Why.HELD, quota_id=quota_id)
+    if others:
+        return Decision(holder, why=Why.OTHERS, quota_id=quota_id)
     if not_before is not None and not_before.timestamp() > now:
         until = not_before.isoformat(timespec="seconds")
         return Decision(holder, why=Why.NOT_YET, params={"until": until}, quota_id=quota_id)

@@ -48,6 +48,7 @@ class Queue:
 APART = frozenset(
     {
         Why.HELD,
+        Why.OTHERS,
         Why.NOT_YET,
         Why.MAINTENANCE,
         Why.EXCEEDS_QUOTA,

@@ -136,10 +136,17 @@ class Trial:
 
 
 def would(
-    now: Snapshot, request: Waiting, *, held: bool = False, not_before: datetime | None = None
+    now: Snapshot,
+    request: Waiting,
+    *,
+    held: bool = False,
+    others: bool = False,
+    not_before: datetime | None = None,
 ) -> Trial:
     """What would become of `request`, whose holder is ASKING, if it were made now."""
-    aside = snapshot.apart_of(ASKING, request.quota_id, held=held, not_before=not_before, now=now.now)
+    aside = snapshot.apart_of(
+        ASKING, request.quota_id, held=held, others=others, not_before=not_before, now=now.now
+    )
     if aside is not None:
         return Trial(aside, _verdict(aside, None))
     outcome = decide(replace(now, waiting=[*now.waiting, request]))

@@ -20,6 +20,7 @@ LAYERS = (
     {
         "assets",
         "changes",
+        "dependencies",
         "messages",
         "notices",
         "ownsecrets",
@@ -35,6 +36,7 @@ LAYERS = (
     },
     {
         "services",
+        "afters",
         "drafts",
         "engines",
         "extending",

@@ -18,7 +18,6 @@ FATES: Final[Mapping[str, str]] = {
 }
 
 WHY: Final[Mapping[str, str]] = {
-    "not_waited_for": _("It is kept in the file; nothing waits for other jobs yet."),
     "clouds_own": _("It belongs to the vendor's cloud, and goes back there with the file."),
     "cpu_by_groups": _("Where the machine lets the console limit CPU time; elsewhere it only counts."),
     "disk_unlimited": _("The job uses the disk of its machine, without a limit of its own."),

@@ -51,6 +51,7 @@ _CAPABILITIES: Final[Mapping[str, str]] = {
     "hold": _("submitting on hold"),
     "not_before": _("a time before which nothing starts"),
     "after": _("starting after other jobs"),
+    "after_never": _("what becomes of a job that can start no more"),
     "software": _("environment modules and environments"),
     "idle": _("running on what others leave idle"),
     "cpu_affinity": _("CPU affinity"),

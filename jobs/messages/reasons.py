@@ -7,6 +7,7 @@ from typing import Final
 
 from jobs.messages import amounts
 from jobs.messages.exits import exit_message
+from jobs.messages.labels import state_label
 from jobs.messages.refusals import refusal
 from jobs.messages.sentences import mark as _
 from jobs.messages.sentences import say
@@ -75,6 +76,15 @@ _SENTENCES: Final[Mapping[ReasonCode, tuple[str, ...]]] = {
         _("Waits here because enough jobs of its quota already wait in the cluster's own queue."),
     ),
     ReasonCode.HELD: (_("Held back by a person: it keeps its age and starts once it is released."),),
+    ReasonCode.WAITING_OTHERS: (
+        _("Starts after %(succeeded)s (%(other_word)s) succeeds, and %(more_jobs)s besides."),
+        _("Starts after %(succeeded)s (%(other_word)s) succeeds."),
+        _("Starts after %(ended)s (%(other_word)s) ends, and %(more_jobs)s besides."),
+        _("Starts after %(ended)s (%(other_word)s) ends."),
+        _("Starts after %(failed_job)s (%(other_word)s) fails, and %(more_jobs)s besides."),
+        _("Starts after %(failed_job)s (%(other_word)s) fails."),
+        _("Starts after other jobs."),
+    ),
     ReasonCode.NOT_YET: (
         _("Waits because it asked not to start before %(moment)s."),
         _("Waits because it asked not to start yet."),
@@ -210,6 +220,17 @@ _SENTENCES: Final[Mapping[ReasonCode, tuple[str, ...]]] = {
         _("Ended by a signal. %(exit)s."),
         _("A task was ended by a signal."),
     ),
+    ReasonCode.AFTER_NEVER: (
+        _(
+            "Stopped before it started: it was to start after %(succeeded)s succeeds, and that one has "
+            "ended otherwise (%(other_word)s)."
+        ),
+        _(
+            "Stopped before it started: it was to start after %(failed_job)s fails, and that one has ended "
+            "otherwise (%(other_word)s)."
+        ),
+        _("Stopped before it started: what it was to start after can't come true any more."),
+    ),
     ReasonCode.OUT_OF_MEMORY: (
         _("Task %(task)s used more than its %(limit)s of memory and was ended: give it more, or use less."),
         _("Used more than its %(limit)s of memory and was ended: give it more, or use less."),
@@ -326,6 +347,7 @@ def _in_words(code: ReasonCode, params: Params) -> dict[str, object]:
     ahead, limit_s, limit_mib = params.get("ahead"), params.get("limit_s"), params.get("limit_mib")
     if isinstance(params.get("pending"), int):
         words["pending_jobs"] = amounts.quantity("jobs", params["pending"])
+    words |= _of_others(params)
     for name in ("price", "bid"):
         if isinstance(micro := params.get(name), int):
             words[f"{name}_money"] = amounts.money(micro)
@@ -369,6 +391,15 @@ def _amounts(params: Params) -> dict[str, object]:
     if isinstance(fits, int) and fits > 0:
         words["fitting_tasks"] = amounts.tasks(fits)
     return words
+
+
+def _of_others(params: Params) -> dict[str, object]:
+    """The state of a job that is waited for, and how many more there are."""
+    state, more = params.get("other_state"), params.get("more")
+    if not isinstance(state, str):
+        return {}
+    words: dict[str, object] = {"other_word": state_label(state), "failed_job": params.get("failed")}
+    return words | ({"more_jobs": amounts.quantity("jobs", more)} if isinstance(more, int) else {})
 
 
 def _moments(params: Params) -> dict[str, object]:

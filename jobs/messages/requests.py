@@ -9,6 +9,11 @@ from jobs.messages.sentences import mark as _
 
 PROBLEMS: Final[Mapping[str, tuple[str, ...]]] = {
     "exclusive": (_("%(key)s and %(other)s exclude each other; keep one of them."),),
+    "no_job_to_wait_for": (
+        _("There is no job %(name)s that you may see; name one by its id, or one of yours as user~name."),
+    ),
+    "never_succeeded": (_("%(name)s has ended already (%(state)s), so it will never succeed."),),
+    "never_failed": (_("%(name)s has ended already (%(state)s), so it will never fail."),),
     "not_possible": (_("%(key)s and what the file says elsewhere exclude each other."),),
     "not_a_choice": (
         _("%(key)s “%(value)s” is not one of %(choices)s."),

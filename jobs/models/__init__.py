@@ -16,6 +16,7 @@ from jobs.models.assets import (
 )
 from jobs.models.attempts import Attempt, Run
 from jobs.models.channels import Channel, Rule
+from jobs.models.dependencies import Dependency
 from jobs.models.drafts import Draft, DraftVersion
 from jobs.models.endpoints import Endpoint
 from jobs.models.entries import Entry
@@ -45,6 +46,7 @@ __all__ = [
     "DatasetVersion",
     "Delivery",
     "DeliveryItem",
+    "Dependency",
     "Draft",
     "DraftVersion",
     "Endpoint",

@@ -10,7 +10,7 @@ from django.urls import reverse
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_safe
 
-from jobs import bus, extending, tail, templates
+from jobs import afters, bus, extending, tail, templates
 from jobs.dialects.formats import FORMATS
 from jobs.extending import HOUR_S
 from jobs.forms import dialect_choices, new_key
@@ -110,6 +110,8 @@ def _overview(request: SignedIn, job: Job) -> dict[str, Any]:
         "notes": notes_of(file.text, stored_notes(file), job.dialect),
         "attempts": Attempt.objects.filter(job=job).order_by("-number"),
         "origin": _visible(request, job.origin_id),
+        "before": afters.before(request.user, job),
+        "behind": afters.behind(request.user, job),
         "changed": line_of(request.user, job),
         "descendants": Job.objects.visible_to(request.user)
         .filter(origin=job)

@@ -36,6 +36,7 @@ class Why(StrEnum):
     ENGINE_FULL = "engine_full"
     NO_NODES = "no_nodes"
     HELD = "held"
+    OTHERS = "others"
     NOT_YET = "not_yet"
     FROZEN = "frozen"
     MAINTENANCE = "maintenance"

@@ -21,7 +21,8 @@ class Request(models.Model):
     replicas stays one short row.  Where not every node will do, {"only": names, "never": names} follows.
     `idle` says whether it may run on what others leave idle (accept), only there (force), or not ("").
     `bids` has one entry a part: {} (any price), {"percent": of the market price} or {"micro": millionths an
-    hour}.  `since` is when it began to wait, less what earlier attempts waited.
+    hour}.  `others` says that it stands in line only once others have ended.  `since` is when it began to
+    wait, less what earlier attempts waited.
     """
 
     class State(models.TextChoices):
@@ -40,6 +41,7 @@ class Request(models.Model):
     idle = models.CharField(_("idle resources"), max_length=8, blank=True)
     bids = models.JSONField(_("bids"), default=list, blank=True)
     held = models.BooleanField(_("held back"), default=False)
+    others = models.BooleanField(_("waits for others"), default=False)
     not_before = models.DateTimeField(_("not before"), null=True, blank=True)
     since = models.DateTimeField(_("waits since"), default=timezone.now)
     created_at = models.DateTimeField(_("asked"), auto_now_add=True)

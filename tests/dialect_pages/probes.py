@@ -154,6 +154,7 @@ SAYS: Final[dict[str, tuple[dict[str, Any], ...]]] = {
     "not_before": ({"not_before": "2026-12-01T08:00:00Z"},),
     "after[].job": ({"after": [{"job": "k3v9x0q2m7ab"}]}, {"after": [{"job": "a1"}, {"job": "b2"}]}),
     "after[].when": tuple({"after": [{"job": "a1", "when": word}]} for word in ("ended", "failed")),
+    "after_never": ({"after": [{"job": "a1"}], "after_never": "hold"},),
     "idle": tuple({"idle": word} for word in ("forbid", "accept", "force")),
     "cpu_affinity": ({"cpu_affinity": True},),
     "reserve_after.seconds": ({"reserve_after": {"seconds": 1800}},),

@@ -12,7 +12,7 @@ from rest_framework.exceptions import ValidationError
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from jobs import services, waiting
+from jobs import afters, services, waiting
 from jobs.api.native import problems, shapes
 from jobs.api.native.base import ABSENT, AFTER, LIMIT, REFUSED, NativeView
 from jobs.api.native.parts import first_tasks
@@ -106,6 +106,7 @@ class Jobs(NativeView):
             return Response(whole(self, done.job), headers={"Idempotent-Replayed": "true"})
         body = {
             **shapes.job(done.job),
+            "after": after(self, done.job),
             "notes": told(asked["file"], done.notes, done.job.dialect),
             "tasks": [],
             "tasks_next": None,
@@ -235,15 +236,30 @@ def whole(view: NativeView, job: Job) -> dict[str, Any]:
     may = rights(view.person, job)
     mine = job.owner_id == view.person.pk
     if Verb.READ not in may or not (mine or job.is_public or view.allows("admin")):
-        return {**shapes.job(job), "notes": None, "tasks": None, "tasks_next": None}
+        reduced = {"notes": None, "tasks": None, "tasks_next": None}
+        return {**shapes.job(job), "after": after(view, job), **reduced}
     tasks, more = first_tasks(view, job, enter=Verb.ENTER in may)
     file = JobFile.objects.get(job=job)
     return {
         **shapes.job(job),
+        "after": after(view, job),
         "notes": told(file.text, stored_notes(file), job.dialect),
         "tasks": tasks,
         "tasks_next": more,
     }
+
+
+def after(view: NativeView, job: Job) -> list[dict[str, Any]]:
+    """What the job starts after, as far as the person may know of it."""
+    return [
+        {
+            "id": link.job.public_id if link.job else None,
+            "name": link.job.name if link.job else None,
+            "when": link.when,
+            "state": link.state,
+        }
+        for link in afters.before(view.person, job)
+    ]
 
 
 def told(text: str, notes: Iterable[Note], dialect: str) -> list[dict[str, Any]]:

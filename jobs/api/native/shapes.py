@@ -9,7 +9,7 @@ from rest_framework import serializers
 
 from jobs import dialects, messages, waiting
 from jobs.messages.endpoints import endpoint_message
-from jobs.models import Endpoint, Event, Job, Task
+from jobs.models import Dependency, Endpoint, Event, Job, Task
 from jobs.states import TASK_TERMINAL, Params, PortSource, ReasonCode, State, TaskState
 
 MOST_TASKS: Final = 100
@@ -211,9 +211,19 @@ class JobShape(serializers.Serializer[Any]):
     )
 
 
+class AfterShape(serializers.Serializer[Any]):
+    """A job that this one starts after; `id` and `name` are null where you may not see it."""
+
+    id = serializers.CharField(allow_null=True)
+    name = serializers.CharField(allow_null=True)
+    when = serializers.ChoiceField(choices=Dependency.When.values)
+    state = serializers.ChoiceField(choices=Dependency.State.values)
+
+
 class WholeJobShape(JobShape):
     """With what only those who may read it see: null for the others."""
 
+    after = AfterShape(many=True)
     notes = ProblemShape(many=True, allow_null=True)
     tasks = TaskShape(many=True, allow_null=True)
     tasks_next = serializers.CharField(allow_null=True, help_text="the address of more replicas")

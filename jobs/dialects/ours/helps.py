@@ -83,6 +83,7 @@ HELPS: Final[Mapping[str, str]] = {
     "after": "Jobs that must have come to an end first, all of them.",
     "after[].job": "The job's id, or the name of one of your own as user~name.",
     "after[].when": "What has to have become of it.",
+    "after_never": "Whether the job is stopped, or held, once that can't come true any more.",
     "idle": "Whether the job runs on what other quotas leave idle.",
     "cpu_affinity": "Whether the replicas are bound to cores.",
     "reserve_after": "How long an ended job keeps its resources.",
