@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+from datetime import timedelta
 
 import pytest
 
-from jobs import afters, messages, reconcile, services, waiting
+from jobs import afters, messages, reconcile, services, transitions, waiting
 from jobs.dialects.base import Refused
 from jobs.models import Dependency, Event, Job
 from jobs.spec import JobSpec
@@ -23,9 +24,9 @@ def _engine(engine: MemoryEngine) -> None:
     """Every test has an engine that runs what it is told to."""
 
 
-def text(name: str = "child", **ours: object) -> str:
+def text(**ours: object) -> str:
     value = {
-        "DisplayName": name,
+        "DisplayName": "child",
         "JobType": "PyTorchJob",
         "JobSpecs": [{"Type": "Worker", "Image": "i", "PodCount": 1, "ResourceConfig": {"CPU": "1"}}],
         "UserCommand": "true",
@@ -48,13 +49,10 @@ def waits(job: Job) -> bool:
     return Request.objects.get(holder=attempt_of(job).key).others
 
 
-def ended(place: Place, job: Job, state: State, engine: MemoryEngine) -> None:
+def ended(place: Place, job: Job, state: State) -> None:
     """The job has run and has ended so."""
-    from jobs import transitions  # noqa: PLC0415 the one writer, called as a worker would
-
     codes = {State.SUCCEEDED: ReasonCode.COMPLETED, State.FAILED: ReasonCode.EXIT_CODE}
     codes |= {State.STOPPED: ReasonCode.USER_STOP, State.LOST: ReasonCode.LOST}
-    assert engine
     job.refresh_from_db()
     if job.state == State.QUEUED and state is not State.STOPPED:
         reconcile.drain(place.cluster.pk)
@@ -62,13 +60,13 @@ def ended(place: Place, job: Job, state: State, engine: MemoryEngine) -> None:
     transitions.end(job, attempt_of(job), state, Reason(codes[state]))
 
 
-def test_a_job_starts_after_the_one_that_it_names(place: Place, engine: MemoryEngine) -> None:
+def test_a_job_starts_after_the_one_that_it_names(place: Place) -> None:
     parent = queued(place)
     child = child_of(place, parent)
     reconcile.drain(place.cluster.pk)
     assert state_of(parent)[0] == State.PENDING
     assert state_of(child) == (State.QUEUED, ReasonCode.WAITING_OTHERS)
-    ended(place, parent, State.SUCCEEDED, engine)
+    ended(place, parent, State.SUCCEEDED)
     assert not waits(child)
     reconcile.drain(place.cluster.pk)
     assert state_of(child)[0] == State.PENDING
@@ -88,10 +86,10 @@ def test_a_job_starts_after_the_one_that_it_names(place: Place, engine: MemoryEn
         ("ended", State.STOPPED, True),
     ],
 )
-def test_each_condition(place: Place, engine: MemoryEngine, when: str, end: State, starts: bool) -> None:
+def test_each_condition(place: Place, when: str, end: State, starts: bool) -> None:
     parent = queued(place)
     child = child_of(place, parent, when=when)
-    ended(place, parent, end, engine)
+    ended(place, parent, end)
     reconcile.drain(place.cluster.pk)
     wanted = (State.PENDING, None) if starts else (State.STOPPED, ReasonCode.AFTER_NEVER)
     found = state_of(child)
@@ -99,10 +97,10 @@ def test_each_condition(place: Place, engine: MemoryEngine, when: str, end: Stat
     assert wanted[1] in (None, found[1])
 
 
-def test_a_lost_job_has_not_ended_until_it_is_settled(place: Place, engine: MemoryEngine) -> None:
+def test_a_lost_job_has_not_ended_until_it_is_settled(place: Place) -> None:
     parent = queued(place)
     child = child_of(place, parent, when="ended")
-    ended(place, parent, State.LOST, engine)
+    ended(place, parent, State.LOST)
     reconcile.drain(place.cluster.pk)
     assert state_of(child)[0] == State.QUEUED
     admin = User.objects.create_superuser("root")
@@ -111,28 +109,28 @@ def test_a_lost_job_has_not_ended_until_it_is_settled(place: Place, engine: Memo
     assert state_of(child)[0] == State.PENDING
 
 
-def test_all_that_are_named_count(place: Place, engine: MemoryEngine) -> None:
+def test_all_that_are_named_count(place: Place) -> None:
     one, two = queued(place), queued(place)
     child = child_of(place, one, two)
-    ended(place, one, State.SUCCEEDED, engine)
+    ended(place, one, State.SUCCEEDED)
     assert waits(child)
-    ended(place, two, State.SUCCEEDED, engine)
+    ended(place, two, State.SUCCEEDED)
     assert not waits(child)
 
 
-def test_a_chain_comes_down_as_one_when_its_first_fails(place: Place, engine: MemoryEngine) -> None:
+def test_a_chain_comes_down_as_one_when_its_first_fails(place: Place) -> None:
     chain = [queued(place)]
     for _step in range(30):
         chain.append(child_of(place, chain[-1]))
-    ended(place, chain[0], State.FAILED, engine)
+    ended(place, chain[0], State.FAILED)
     reconcile.drain(place.cluster.pk)
     assert {state_of(job) for job in chain[1:]} == {(State.STOPPED, ReasonCode.AFTER_NEVER)}
 
 
-def test_what_can_not_come_true_stops_the_job_or_holds_it(place: Place, engine: MemoryEngine) -> None:
+def test_what_can_not_come_true_stops_the_job_or_holds_it(place: Place) -> None:
     parent = queued(place)
     child = child_of(place, parent, after_never="hold")
-    ended(place, parent, State.FAILED, engine)
+    ended(place, parent, State.FAILED)
     reconcile.drain(place.cluster.pk)
     assert state_of(child) == (State.QUEUED, ReasonCode.HELD)
     assert Event.objects.filter(job=child, kind=Event.Kind.HELD).count() == 1
@@ -141,14 +139,14 @@ def test_what_can_not_come_true_stops_the_job_or_holds_it(place: Place, engine: 
     assert state_of(child)[0] == State.PENDING
 
 
-def test_being_held_and_waiting_for_others_are_two_things(place: Place, engine: MemoryEngine) -> None:
+def test_being_held_and_waiting_for_others_are_two_things(place: Place) -> None:
     parent = queued(place)
     child = child_of(place, parent, hold=True)
     services.release(place.owner, child)
     reconcile.drain(place.cluster.pk)
     assert state_of(child)[0] == State.QUEUED
     services.hold(place.owner, child)
-    ended(place, parent, State.SUCCEEDED, engine)
+    ended(place, parent, State.SUCCEEDED)
     reconcile.drain(place.cluster.pk)
     assert state_of(child)[0] == State.QUEUED
     services.release(place.owner, child)
@@ -162,24 +160,20 @@ def test_whoever_waits_can_be_stopped(place: Place) -> None:
     assert state_of(child) == (State.STOPPED, ReasonCode.USER_STOP)
 
 
-def test_a_release_that_was_missed_is_made_up_for(place: Place, engine: MemoryEngine) -> None:
+def test_a_release_that_was_missed_is_made_up_for(place: Place) -> None:
     parent = queued(place)
     child = child_of(place, parent)
-    ended(place, parent, State.SUCCEEDED, engine)
-    key = attempt_of(child).key
-    for undone in (
-        lambda: Request.objects.filter(holder=key).update(others=True),
-        lambda: Dependency.objects.filter(job=child).update(state="open"),
-    ):
-        undone()
+    ended(place, parent, State.SUCCEEDED)
+    Request.objects.filter(holder=attempt_of(child).key).update(others=True)
+    Dependency.objects.filter(job=child).update(state="open")
     afters.settle(place.cluster.pk)
     assert not waits(child)
 
 
-def test_who_waited_for_a_lost_job_that_was_deleted_learns_of_it(place: Place, engine: MemoryEngine) -> None:
+def test_who_waited_for_a_lost_job_that_was_deleted_learns_of_it(place: Place) -> None:
     parent = queued(place)
     child = child_of(place, parent)
-    ended(place, parent, State.LOST, engine)
+    ended(place, parent, State.LOST)
     Dependency.objects.filter(job=child).update(other=None)
     reconcile.drain(place.cluster.pk)
     assert state_of(child) == (State.STOPPED, ReasonCode.AFTER_NEVER)
@@ -213,25 +207,25 @@ def problem(place: Place, **ours: object) -> tuple[str, int | None, str]:
     return found.code, found.line, messages.problem_message(found)
 
 
-def test_what_can_not_be_waited_for_is_told_in_its_place(place: Place, engine: MemoryEngine) -> None:
+def test_what_can_not_be_waited_for_is_told_in_its_place(place: Place) -> None:
     code, line, words = problem(place, after=[{"job": "nosuch"}])
     assert (code, line) == ("no_job_to_wait_for", 18)
     assert "nosuch" in words
     parent = queued(place)
-    ended(place, parent, State.FAILED, engine)
+    ended(place, parent, State.FAILED)
     code, _line, words = problem(place, after=[{"job": parent.public_id}])
     assert code == "never_succeeded"
     assert "Failed" in words
     assert Job.objects.filter(name="child").count() == 0
 
 
-def test_what_has_come_true_already_is_not_waited_for(place: Place, engine: MemoryEngine) -> None:
+def test_what_has_come_true_already_is_not_waited_for(place: Place) -> None:
     parent = queued(place)
-    ended(place, parent, State.SUCCEEDED, engine)
+    ended(place, parent, State.SUCCEEDED)
     assert not waits(child_of(place, parent))
 
 
-def test_why_it_waits_names_the_other_and_what_it_does(place: Place, engine: MemoryEngine) -> None:
+def test_why_it_waits_names_the_other_and_what_it_does(place: Place) -> None:
     one, two = queued(place, spec("train")), queued(place, spec("test"))
     child = child_of(place, one, two)
     reconcile.drain(place.cluster.pk)
@@ -240,7 +234,7 @@ def test_why_it_waits_names_the_other_and_what_it_does(place: Place, engine: Mem
     reason = waiting.reason_of(child)
     words = messages.reason_message(reason.code, reason.params)
     assert words == "Starts after train (Pending) succeeds, and 1 job besides."
-    ended(place, one, State.SUCCEEDED, engine)
+    ended(place, one, State.SUCCEEDED)
     child.refresh_from_db()
     waiting.tell([child])
     reason = waiting.reason_of(child)
@@ -260,15 +254,11 @@ def test_a_job_of_another_workspace_is_told_by_its_id(place: Place) -> None:
     assert afters.before(place.owner, child)[0].job is None
 
 
-def test_an_automatic_new_attempt_waits_for_nobody(place: Place, engine: MemoryEngine) -> None:
+def test_an_automatic_new_attempt_waits_for_nobody(place: Place) -> None:
     parent = queued(place)
     child = child_of(place, parent, retry={"limit": 1})
-    ended(place, parent, State.SUCCEEDED, engine)
+    ended(place, parent, State.SUCCEEDED)
     reconcile.drain(place.cluster.pk)
-    from datetime import timedelta  # noqa: PLC0415
-
-    from jobs import transitions  # noqa: PLC0415
-
     child.refresh_from_db()
     transitions.again(child, attempt_of(child), Reason(ReasonCode.EXIT_CODE), delay=timedelta())
     assert not waits(child)
