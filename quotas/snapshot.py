@@ -138,20 +138,7 @@ def _waiting(cluster: Cluster, now: datetime, shapes: Shapes) -> tuple[list[Wait
         "not_before",
     )
     line, apart = [], []
-    for (
-        holder,
-        quota_id,
-        owner_id,
-        parts,
-        priority,
-        since,
-        declared_s,
-        idle,
-        bids,
-        held,
-        others,
-        then,
-    ) in rows:
+    for holder, quota_id, owner_id, parts, priority, since, declared_s, idle, bids, held, others, at in rows:
         aside = apart_of(holder, quota_id, held=held, others=others, not_before=at, now=now.timestamp())
         if aside is not None:
             apart.append(aside)

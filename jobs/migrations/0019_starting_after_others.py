@@ -7,7 +7,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('jobs', '0017_sealed_drafts'),
+        ('jobs', '0018_one_more_hour'),
     ]
 
     operations = [
