@@ -105,7 +105,25 @@ def fill(stack: Stack) -> dict[str, str]:
         for name, job in jobs.items():
             wait_for(partial(_is, client, job, _STATES.get(name, "running")), timeout=60, interval=0.2)
         client.post("/drafts/save", data={"text": job_file("half-done")[:60]})
-        return jobs
+        return {**jobs, "template": keep_template(client)}
+
+
+def keep_template(client: httpx.Client) -> str:
+    """Keep a template in two versions, with a lock and a question; its id."""
+    text = job_file("train", command="python train.py --epochs 3")
+    said = {
+        "do": "keep",
+        "name": "Training, as we do it",
+        "description": "One GPU, our image, and a learning rate of your choice.",
+        "icon": "cpu",
+        "rule:/roles/0/command": "locked",
+        "rule:/roles/0/resources/cpu_milli": "asked",
+    }
+    there = client.post("/templates/new", data={**said, "text": text}).url.path
+    assert there.startswith("/templates/t-"), there
+    more = {"text": text.replace("epochs 3", "epochs 10"), "notes": "ten epochs", "as_default": "on"}
+    client.post(f"{there}/edit", data={**said, **more})
+    return there.rpartition("/")[2]
 
 
 def _is(client: httpx.Client, job: str, state: str) -> bool:
