@@ -1,0 +1,86 @@
+"""docs/form-fields.md has all fields, options, limits and warnings of the pages, with what there really is."""
+
+from __future__ import annotations
+
+import ast
+import re
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from jobs.forming.fields import FIELDS, ROWS
+from jobs.forming.rules import BY_CODE, Page
+from jobs.forming.rules.advanced import SETTINGS
+
+TESTS = Path(__file__).parents[2]
+PAGE = (TESTS.parent / "docs" / "form-fields.md").read_text(encoding="utf-8")
+ROWS_OF_PAGE = [
+    tuple(cell.strip() for cell in line.strip("|\n ").split(" | "))
+    for line in PAGE.splitlines()
+    if line.startswith("| ") and not line.startswith(("| ---", "| page"))
+]
+PAGES = {
+    "both": (Page.CHINESE, Page.JAPANESE),
+    "older": (Page.CHINESE,),
+    "newer": (Page.JAPANESE,),
+    "console": (),
+}
+PLACE = "place"
+"""Where the job runs is chosen in the page's own form."""
+
+
+def plain(cell: str) -> str:
+    return cell.strip("`")
+
+
+@cache
+def functions(file: str) -> frozenset[str]:
+    tree = ast.parse((TESTS / file).read_text(encoding="utf-8"))
+    return frozenset(node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef))
+
+
+@pytest.mark.parametrize("row", ROWS_OF_PAGE, ids=[row[1][:60] for row in ROWS_OF_PAGE])
+def test_a_row_names_a_field_a_rule_and_a_test_that_there_are(row: tuple[str, ...]) -> None:
+    pages, _what, field, rule, test = (plain(cell) for cell in row)
+    assert field == PLACE or field in FIELDS or field in ROWS
+    if rule:
+        assert rule in BY_CODE
+    file, _colons, name = test.partition("::")
+    function, _bracket, case = name.partition("[")
+    assert not function or function in functions(file)
+    if function == "test_rule":
+        assert case == f"{rule}]"
+    assert pages in PAGES
+
+
+def test_every_rule_stands_there() -> None:
+    assert {plain(row[3]) for row in ROWS_OF_PAGE} - {""} == set(BY_CODE)
+
+
+def test_a_rules_pages_are_among_those_that_the_table_names() -> None:
+    """One row may tell of a field that both pages have, with a rule that stands on one."""
+    for row in ROWS_OF_PAGE:
+        if plain(row[3]):
+            pages = BY_CODE[plain(row[3])].pages
+            assert set(pages) <= {*PAGES["both"]}
+            assert bool(pages) == (row[0] != "console"), row
+
+
+def test_every_field_of_the_pages_stands_there() -> None:
+    """What the pages don't have says so by its source: the SCM manual, CreateJob, or our own."""
+    ours = re.compile(r"^seed 00[03]")
+    every = {**FIELDS, **ROWS}
+    wanted = {key for key, each in every.items() if ours.match(each.source)}
+    there = {plain(row[2]) for row in ROWS_OF_PAGE}
+    assert sorted(wanted - there - SECONDARY) == []
+
+
+SECONDARY = {"registry-registry", "roles-*-rdma"}
+"""Parts of a private image's login, and of Lingjun's network, of which the pages speak without a field."""
+
+
+def test_every_advanced_setting_stands_there_under_its_own_name() -> None:
+    for setting in SETTINGS:
+        assert f"`option-{setting.key}`" in PAGE
+        assert f"`{setting.key}`" in PAGE
