@@ -94,11 +94,14 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Submitted:
-    """The job, what there was to tell about its file, and whether the same request came before."""
+    """The job, what there was to tell about its file, whether the same request came before, and whether it
+    starts after others.
+    """
 
     job: Job
     notes: tuple[Note, ...]
     replayed: bool = False
+    waits: bool = False
 
 
 def mended(text: str, parsed: Parsed, dialect: str) -> tuple[str, Parsed]:
@@ -154,7 +157,7 @@ def submit(
             raise
         return _replay(Job.objects.get(owner=user, idempotency_key=idempotency_key), digest)
     fault("accept.after_commit")
-    return Submitted(job, parsed.notes)
+    return Submitted(job, parsed.notes, waits=bool(parsed.spec.after))
 
 
 @dataclass(frozen=True, slots=True)

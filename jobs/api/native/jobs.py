@@ -106,7 +106,7 @@ class Jobs(NativeView):
             return Response(whole(self, done.job), headers={"Idempotent-Replayed": "true"})
         body = {
             **shapes.job(done.job),
-            "after": after(self, done.job),
+            "after": after(self, done.job) if done.waits else [],
             "notes": told(asked["file"], done.notes, done.job.dialect),
             "tasks": [],
             "tasks_next": None,
