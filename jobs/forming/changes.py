@@ -11,7 +11,7 @@ from pydantic import ValidationError
 
 from jobs.dialects.base import Problem
 from jobs.forming import acceleration
-from jobs.forming.fields import DATASETS, ENV, MOST_ROLES, MOUNTS, PORTS, ROWS, TAGS, Field, Rows
+from jobs.forming.fields import AFTER, DATASETS, ENV, MOST_ROLES, MOUNTS, PORTS, ROWS, TAGS, Field, Rows
 from jobs.forming.measures import Params, Wrong
 from jobs.forming.pointers import ABSENT, Parts, get, parts_of, put, settle, split
 from jobs.forming.roles import next_role
@@ -368,7 +368,15 @@ def _write_ports(parts: Parts, number: int, rows: list[ReadRow], edits: Edits) -
     return wrong
 
 
+def _write_after(parts: Parts, number: int, rows: list[ReadRow], edits: Edits) -> Wrongs:
+    found, wrong = _dict_of([row for row in rows if not row.is_empty("when")], "job")
+    waits = [{"job": job, "when": row.cells["when"]} for job, row in found.items() if "when" in row.cells]
+    edits.append((["after"], (*waits, *parts["after"][len(rows_of(AFTER, number, parts)) :])))
+    return wrong
+
+
 _WRITERS: Final = {
+    AFTER.key: _write_after,
     TAGS.key: _write_tags,
     ENV.key: _write_env,
     MOUNTS.key: _writing_mounts(MOUNTS, "uri"),

@@ -19,7 +19,7 @@ from jobs.forming import arguments
 from jobs.forming.measures import Choice, Flag, Lines, Measure, Number, Pairs, Text
 from jobs.forming.rules.advanced import SETTINGS, Setting
 from jobs.forming.within import Argument, Member, Within
-from jobs.spec import Framework, Idle, MountPurpose, Visibility
+from jobs.spec import Framework, Idle, MountPurpose, Visibility, When
 
 Words = str | Promise
 
@@ -1009,12 +1009,33 @@ PORTS: Final = Rows(
     short=True,
 )
 
+AFTER: Final = Rows(
+    "after",
+    R,
+    "/after",
+    _("Start after other jobs"),
+    (
+        _cell("job", Kind.TEXT, _("Job"), placeholder="9f2k4m7q1x3z"),
+        _cell(
+            "when",
+            Kind.CHOICE,
+            _("once it has"),
+            _options(When, none=False),
+            options=(("succeeded", _("succeeded")), ("ended", _("ended, however")), ("failed", _("failed"))),
+        ),
+    ),
+    help=_(
+        "The id of a job, or the name of one of your own. The job waits until all of them have come so far."
+    ),
+    source="JobSpec",
+)
+
 FIELDS: Final = MappingProxyType(
     {each.key: each for each in (*BASIC, *ENVIRONMENT, *RESOURCES, *FAULTS, *ROLES)}
 )
 """Every field that stands by itself, by its key."""
 
-ROWS: Final = MappingProxyType({each.key: each for each in (TAGS, ENV, DATASETS, MOUNTS, PORTS)})
+ROWS: Final = MappingProxyType({each.key: each for each in (TAGS, ENV, DATASETS, MOUNTS, PORTS, AFTER)})
 """Every list of rows, by its key."""
 
 MOST_ROWS: Final = 50

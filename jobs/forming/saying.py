@@ -11,6 +11,7 @@ from jobs.dialects.spans import split as steps_of
 from jobs.forming.fields import FIELDS, MOUNTS, ROWS, Field, Rows
 from jobs.forming.pointers import Parts, get, parts_of, split
 from jobs.spec import (
+    After,
     Bid,
     Check,
     CodeSource,
@@ -109,6 +110,7 @@ def _sample(code: CodeSource, resources: Resources, bid: Bid, software: Software
         grace_s=60,
         keep_failed_s=3600,
         hold=True,
+        after=(After(job="abc"),),
         not_before="2027-01-31T22:00:00+08:00",
         idle=Idle.ACCEPT,
         cpu_affinity=True,

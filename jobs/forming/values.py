@@ -7,6 +7,7 @@ from typing import Any
 
 from jobs.forming import acceleration
 from jobs.forming.fields import (
+    AFTER,
     DATASETS,
     ENV,
     FIELDS,
@@ -110,7 +111,13 @@ def _cells(rows: Rows, element: Mapping[str, Any]) -> dict[str, str]:
     return {key: cells[key].measure.show(value) for key, value in known.items() if value is not ABSENT}
 
 
+def _after(rows: Rows, _number: int, parts: Parts) -> Iterator[dict[str, str]]:
+    for each in parts["after"]:
+        yield _cells(rows, each)
+
+
 _READERS = {
+    AFTER.key: _after,
     TAGS.key: _tags,
     ENV.key: _env,
     MOUNTS.key: _mounts,

@@ -40,7 +40,7 @@ def model(user: User, drawing: Drawing) -> dict[str, Any]:
         "groups": _filled(
             Group("scheduling", _("Quota, priority and idle resources"), drawing.several(*SCHEDULING)),
             Group("framework", _("Advanced framework settings"), drawing.several(*OPTIONS, "options")),
-            Group("time", _("When it starts and ends"), drawing.several(*TIME)),
+            Group("time", _("When it starts and ends"), drawing.several(*TIME), (drawing.rows("after"),)),
             Group("after", _("After the end"), drawing.several(*AFTER)),
             Group("network", _("VPC"), drawing.several(*NETWORK)),
         ),

@@ -9,7 +9,7 @@ from jobs.forming.changes import Acts, changed
 from jobs.forming.fields import FIELDS, ROWS
 from jobs.forming.saying import SAMPLES
 from jobs.forming.values import fields_of, lists_of, named, values_of
-from jobs.spec import CodeSource, JobSpec, Mount, Port, SecretRef, TaskRole
+from jobs.spec import After, CodeSource, JobSpec, Mount, Port, SecretRef, TaskRole, When
 from tests.jobs.dialects.dlc_strategies import dlc_specs
 
 PLAIN = JobSpec(name="job", roles=(TaskRole(name="Worker", command="true"),))
@@ -298,3 +298,12 @@ def test_of_conda_and_a_venv_a_job_has_one() -> None:
     both = changed(made, {"venv": "/home/me/venv"})
     assert {name: each.code for name, each in both.problems.items()} == {"venv": "no_fit"}
     assert both.spec == made
+
+
+def test_jobs_to_wait_for_are_rows() -> None:
+    posted = {"after-0-job": "abc", "after-0-when": "failed", "after-1-job": "", "after-1-when": "succeeded"}
+    made = changed(PLAIN, posted).spec
+    assert made.after == (After(job="abc", when=When.FAILED),)
+    assert changed(made, {}, acts=Acts(remove="after-0")).spec == PLAIN
+    twice = changed(made, {"after-1-job": "abc", "after-1-when": "ended"})
+    assert {name: each.code for name, each in twice.problems.items()} == {"after-1-job": "repeats"}

@@ -1,4 +1,4 @@
-"""docs/form-fields.md has all fields, options, limits and warnings of the pages, with what there really is."""
+"""docs/form-fields.md has every field, option, limit and warning of the pages, with what there really is."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from jobs.forming.fields import FIELDS, ROWS
+from jobs.forming.fields import FIELDS, ROWS, Field, Rows
 from jobs.forming.rules import BY_CODE, Page
 from jobs.forming.rules.advanced import SETTINGS
 
@@ -70,7 +70,7 @@ def test_a_rules_pages_are_among_those_that_the_table_names() -> None:
 def test_every_field_of_the_pages_stands_there() -> None:
     """What the pages don't have says so by its source: the SCM manual, CreateJob, or our own."""
     ours = re.compile(r"^seed 00[03]")
-    every = {**FIELDS, **ROWS}
+    every: dict[str, Field | Rows] = {**FIELDS, **ROWS}
     wanted = {key for key, each in every.items() if ours.match(each.source)}
     there = {plain(row[2]) for row in ROWS_OF_PAGE}
     assert sorted(wanted - there - SECONDARY) == []
