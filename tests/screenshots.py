@@ -93,7 +93,7 @@ def pages(jobs: Mapping[str, str]) -> dict[str, str]:
         "assets": "/assets/?kind=datasets",
         "assets-none": "/assets/?kind=vpcs",
         "assets-specs": "/assets/?kind=specs",
-        "asset": "/assets/datasets/d-imagenet",
+        "asset": f"/assets/datasets/{jobs['dataset']}",
         "asset-new": "/assets/datasets/new",
         "nodes": "/nodes/",
         "quotas": "/quotas/",
