@@ -17,10 +17,12 @@ from django.db.models import ProtectedError
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
+from console.siteyaml import assets
 from console.siteyaml.exporting import MICRO, number
 from console.siteyaml.reading import Fault, Read, Wrong
 from console.siteyaml.shape import QuotaShape, SpecShape, SpotShape, WorkspaceShape
 from jobs import queue
+from jobs.assets import keeping
 from jobs.dialects.spans import escape
 from quotas import audit, inventory, ledger, origin, reports, snapshot
 from quotas.admission import decide
@@ -103,6 +105,7 @@ class _Applying:
         self._workspaces()
         self._nodes_and_prices()
         self._specs()
+        self._assets()
         self._check_trees()
         if self._faults:
             transaction.set_rollback(True)
@@ -297,6 +300,15 @@ class _Applying:
         if self._prune and "specs" in self._site.model_fields_set:
             for key in known.keys() - named:
                 self._remove(known[key], f"/specs/{escape(key[0])}")
+
+    def _assets(self) -> None:
+        """After workspaces, which they are of; what jobs were made of is retired, the rest removed."""
+        applying = assets.Applying(self._site, self._put, self._fault)
+        applying.run()
+        for row, at in applying.left_out() if self._prune else ():
+            if not row.is_retired:
+                keeping.take_away(row)
+                self._applied.changes.append(Change("delete", at))
 
     def _places(
         self, shape: SpecShape, at: str, spaces: Mapping[str, Workspace]

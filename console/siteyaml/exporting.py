@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from console.siteyaml import assets
 from jobs.dialects.yaml_text import writing
 from quotas.models import Cluster, GpuType, Membership, Node, NodeState, Quota, Spec, SpotPrice, Workspace
 
@@ -20,6 +21,7 @@ def export() -> str:
         "clusters": {cluster.slug: _cluster(cluster) for cluster in Cluster.objects.order_by("slug")},
         "specs": [spec(row) for row in Spec.objects.select_related("cluster", "workspace")],
         "workspaces": {row.slug: _workspace(row) for row in Workspace.objects.order_by("slug")},
+        "assets": assets.export(),
     }
     return writing.write({key: value for key, value in document.items() if value})
 

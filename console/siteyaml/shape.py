@@ -106,6 +106,82 @@ class WorkspaceShape(_Part):
     quotas: dict[Slug, dict[Slug, QuotaShape]] = {}
 
 
+class AssetShape(_Part):
+    """What jobs name by an id: of one workspace, or for everybody."""
+
+    name: Annotated[str, Field(min_length=1, max_length=200)]
+    workspace: Slug | None = None
+    description: str = ""
+
+
+class GuardedShape(AssetShape):
+    """An asset behind a login.  A password is entered in the console; `own_secret` is each person's own."""
+
+    username: Annotated[str, Field(max_length=200)] = ""
+    own_secret: Annotated[str, Field(max_length=200)] = ""
+
+
+class ImageShape(GuardedShape):
+    """A container image."""
+
+    address: Annotated[str, Field(min_length=1, max_length=500)]
+    official: bool = False
+    framework: Annotated[str, Field(max_length=100)] = ""
+    version: Annotated[str, Field(max_length=100)] = ""
+    python: Annotated[str, Field(max_length=32)] = ""
+    accelerator: Annotated[str, Field(max_length=100)] = ""
+    accelerated: bool = False
+
+
+class DatasetShape(GuardedShape):
+    """A dataset; its versions count from 1, and the last is taken when a job names none, or the `default`."""
+
+    source: Literal["oss", "s3", "bos", "nas", "extreme_nas", "cpfs", "bmcpfs", "pfs", "host", "http"]
+    versions: Annotated[list[Annotated[str, Field(min_length=1, max_length=1000)]], Field(min_length=1)]
+    default: Annotated[int, Field(ge=1)] | None = None
+    mount_path: Annotated[str, Field(max_length=500)] = "/mnt/data"
+    read_only: bool = True
+    endpoint: Annotated[str, Field(max_length=300)] = ""
+    region: Annotated[str, Field(max_length=64)] = ""
+    vpc: Slug | None = None
+    options: dict[str, str] = {}
+
+
+class CodeShape(GuardedShape):
+    """A git repository."""
+
+    repo: Annotated[str, Field(min_length=1, max_length=500)]
+    branch: Annotated[str, Field(max_length=200)] = ""
+    commit: Annotated[str, Field(max_length=64)] = ""
+    mount_path: Annotated[str, Field(max_length=500)] = "/root/code"
+
+
+class VpcShape(AssetShape):
+    """A virtual network."""
+
+    vpc_id: Annotated[str, Field(min_length=1, max_length=100)]
+    region: Annotated[str, Field(max_length=64)] = ""
+    cidr: Annotated[str, Field(max_length=64)] = ""
+    switches: list[str] = []
+    security_groups: list[str] = []
+
+
+class RoleShape(AssetShape):
+    """A RAM role."""
+
+    arn: Annotated[str, Field(min_length=1, max_length=300)]
+
+
+class AssetsShape(_Part):
+    """Assets, by their ids."""
+
+    images: dict[Slug, ImageShape] = {}
+    datasets: dict[Slug, DatasetShape] = {}
+    code: dict[Slug, CodeShape] = {}
+    vpcs: dict[Slug, VpcShape] = {}
+    roles: dict[Slug, RoleShape] = {}
+
+
 class Site(_Part):
     """The whole file."""
 
@@ -114,6 +190,7 @@ class Site(_Part):
     clusters: dict[Slug, ClusterShape] = {}
     specs: list[SpecShape] = []
     workspaces: dict[Slug, WorkspaceShape] = {}
+    assets: AssetsShape = AssetsShape()
 
 
 def json_schema() -> dict[str, Any]:
