@@ -224,6 +224,7 @@ ADDRESSES: dict[str, tuple[str, Audience]] = {
     "api_uploads_trees": ("post", S),
     "api_uploads_tree": ("get", M),
     "api_check": ("post", S),
+    "api_preview": ("post", S),
     "api_convert": ("post", S),
     "api_schema": ("get", E),
     "dialect_schema": ("get", E),

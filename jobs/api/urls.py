@@ -6,7 +6,11 @@ from django.urls import path
 from drf_spectacular.views import SpectacularAPIView
 
 from jobs.api import schemas
+<<<<<<< HEAD
 from jobs.api.native import assets, check, convert, folders, jobs, parts, streams, uploads, usage
+=======
+from jobs.api.native import check, convert, folders, jobs, parts, preview, streams, uploads, usage
+>>>>>>> 3ac30b2 (POST preview tells what would become of a job file; the panel and where secrets are, told in docs)
 from jobs.live.bodies import takes_body
 
 V1 = "api/console/v1/"
@@ -44,6 +48,7 @@ urlpatterns = [
     path(f"{V1}assets/<slug:kind>/<slug:key>/test", assets.Trial.as_view(), name="api_asset_test"),
     path(f"{V1}usage", usage.Usage.as_view(), name="api_usage"),
     path(f"{V1}check", check.Check.as_view(), name="api_check"),
+    path(f"{V1}preview", preview.Preview.as_view(), name="api_preview"),
     path(f"{V1}convert", convert.Convert.as_view(), name="api_convert"),
     path("schemas/<slug:dialect>.json", schemas.Schema.as_view(), name="dialect_schema"),
     path(

@@ -108,6 +108,110 @@ class CheckedShape(serializers.Serializer[Any]):
     notes = ProblemShape(many=True)
 
 
+class PriceOfRoleShape(serializers.Serializer[Any]):
+    """What one replica of a role costs in an hour, in millionths; null is no price set."""
+
+    count = serializers.IntegerField()
+    spec = serializers.CharField(allow_null=True, help_text="the size by which it is priced")
+    hour_micro = serializers.IntegerField(allow_null=True)
+
+
+class PriceShape(serializers.Serializer[Any]):
+    """What the job would cost, in millionths; null where anything in it has no price, or no end."""
+
+    billing = serializers.ChoiceField(choices=["as_you_go", "subscription"])
+    hour_micro = serializers.IntegerField(allow_null=True)
+    most_hour_micro = serializers.IntegerField(
+        allow_null=True, help_text="of preemptible resources, at the most that is bid"
+    )
+    limit_seconds = serializers.IntegerField(allow_null=True, help_text="the longest running time")
+    limit_micro = serializers.IntegerField(allow_null=True)
+    kept_seconds = serializers.IntegerField(help_text="for so long it goes on holding after its end")
+    kept_micro = serializers.IntegerField(allow_null=True)
+    roles = PriceOfRoleShape(many=True)
+
+
+class LevelShareShape(serializers.Serializer[Any]):
+    """One resource under a ceiling; `free` is what would be left."""
+
+    kind = serializers.CharField(help_text="gpu, a type of GPU, cpu_milli, memory_mib or jobs")
+    used = serializers.IntegerField()
+    wanted = serializers.IntegerField()
+    limit = serializers.IntegerField(allow_null=True)
+    free = serializers.IntegerField(allow_null=True)
+
+
+class LevelShape(serializers.Serializer[Any]):
+    """A ceiling under which the job would count: a quota's, or that of one person in it."""
+
+    name = serializers.CharField()
+    of = serializers.ChoiceField(choices=["quota", "person"])
+    resources = LevelShareShape(many=True)
+
+
+class WouldStartShape(serializers.Serializer[Any]):
+    """Why it would wait, or that it starts, in one sentence."""
+
+    code = serializers.CharField()
+    message = serializers.CharField()
+
+
+class QuotaNamedShape(serializers.Serializer[Any]):
+    """Where it would go."""
+
+    name = serializers.CharField()
+    source = serializers.CharField()  # type: ignore[assignment]  # the field of that name
+
+
+class WouldBeShape(serializers.Serializer[Any]):
+    """What would become of the job."""
+
+    place = serializers.CharField(help_text="workspace/cluster/quota")
+    quota = QuotaNamedShape()
+    amounts = serializers.DictField(help_text="cpu_milli, memory_mib and gpus by type: what is reserved")
+    starts = serializers.BooleanField()
+    reason = WouldStartShape()
+    nodes = serializers.ListField(child=serializers.CharField())
+    by_engine = serializers.BooleanField(help_text="its cluster's own scheduler decides when it starts")
+    price = PriceShape()
+    levels = LevelShape(many=True)
+
+
+class RoleSentShape(serializers.Serializer[Any]):
+    """One role as the cluster's backend would be handed it; values of secrets are `***`."""
+
+    role = serializers.CharField()
+    replicas = serializers.IntegerField()
+    cpu_milli = serializers.IntegerField()
+    memory_mib = serializers.IntegerField()
+    gpus = serializers.IntegerField()
+    gpu_type = serializers.CharField(allow_blank=True)
+    shm_mib = serializers.IntegerField()
+    image = serializers.CharField(allow_blank=True)
+    contained = serializers.BooleanField()
+    env = serializers.DictField(help_text="null is a value that is only known at the start")
+    mounts = serializers.ListField(child=serializers.ListField(), help_text="place, source, read-only")
+    ports = serializers.ListField(child=serializers.ListField(), help_text="label, first port or 0, count")
+    script = serializers.CharField()
+
+
+class SentShape(serializers.Serializer[Any]):
+    """What the backend would be handed."""
+
+    roles = RoleSentShape(many=True)
+    time_limit_s = serializers.IntegerField(allow_null=True)
+    grace_s = serializers.IntegerField()
+
+
+class PreviewShape(serializers.Serializer[Any]):
+    """What would become of a file; `preview` is null with problems, `sent` where it can't be shown."""
+
+    dialect = serializers.CharField(allow_null=True)
+    problems = ProblemShape(many=True)
+    preview = WouldBeShape(allow_null=True)
+    sent = SentShape(allow_null=True)
+
+
 class ConversionShape(FileShape):
     """A job file, and the dialect to write it in."""
 

@@ -26,6 +26,7 @@ CALLS: list[tuple[str, str, Call]] = [
     ("read", "events", lambda caller, job: caller.get(f"jobs/{job.public_id}/events")),
     ("read", "logs", lambda caller, job: caller.get(f"jobs/{job.public_id}/logs", role="main")),
     ("read", "stream", lambda caller, job: caller.get(f"jobs/{job.public_id}/stream")),
+    ("read", "preview", lambda caller, _job: caller.post("preview", {"file": file()})),
     ("read", "check", lambda caller, _job: caller.post("check", {"file": file()})),
     ("submit", "submit", lambda caller, _job: caller.submit(file())),
     ("stop", "stop", lambda caller, job: caller.post(f"jobs/{job.public_id}/stop")),

@@ -1,0 +1,52 @@
+"""What would become of a job file if it were submitted now; nothing is stored."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Any
+
+from drf_spectacular.utils import extend_schema
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from jobs import preview, sending, services
+from jobs.api.native import shapes
+from jobs.api.native.base import REFUSED, NativeView
+from jobs.views.findings import problems_of
+
+
+class Preview(NativeView):
+    """Price, quota, whether it would start, and what would be sent: `read` is enough."""
+
+    @extend_schema(
+        operation_id="preview",
+        request=shapes.SubmissionShape,
+        responses={200: shapes.PreviewShape, 413: shapes.ProblemDetails, **REFUSED},
+    )
+    def post(self, request: Request) -> Response:
+        """The same fields as a submission; `problems` where there is nothing to look at."""
+        shape = shapes.SubmissionShape(data=request.data)
+        shape.is_valid(raise_exception=True)
+        asked = shape.validated_data
+        place = services.Place(asked["workspace"] or "", asked["cluster"] or "", asked["quota"] or "")
+        try:
+            found = preview.of_text(
+                self.person, asked["file"], asked["dialect"], place, keep_original=asked["keep_original"]
+            )
+        except preview.Unreadable as unreadable:
+            problems = [each.to_json() for each in problems_of(asked["file"], unreadable.problems)]
+            return Response({"dialect": None, "problems": problems, "preview": None, "sent": None})
+        return Response(
+            {
+                "dialect": found.dialect,
+                "problems": [],
+                "preview": found.to_json(),
+                "sent": self._sent(found),
+            }
+        )
+
+    def _sent(self, found: preview.Preview) -> dict[str, Any] | None:
+        try:
+            return asdict(sending.rendered(self.person, found.quota, found.spec))
+        except sending.NotRendered:
+            return None
