@@ -15,7 +15,7 @@ from kombu.exceptions import OperationalError
 
 from jobs import bus
 
-Step = Literal["drain", "observe", "inventory"]
+Step = Literal["drain", "observe", "inventory", "dry_run"]
 
 COALESCE_MS: Final = 1000
 """How long an unanswered kick stands for all others; the task clears it when it begins."""

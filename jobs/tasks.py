@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from celery import shared_task
 
-from jobs import idle, queue, reconcile, tidy, trials
+from jobs import dryruns, idle, queue, reconcile, tidy, trials
 from jobs.notices import packing, routing, sending, watching
 from jobs.uploads import expiry
 from quotas import books, trail, usage
@@ -33,6 +33,13 @@ def inventory(cluster_id: int) -> None:
     queue.answered("inventory", cluster_id)
     reconcile.take_inventory(cluster_id)
     queue.kick("drain", cluster_id)
+
+
+@shared_task
+def dry_run(cluster_id: int) -> None:
+    """Answer whoever asks what the cluster would say of a job."""
+    queue.answered("dry_run", cluster_id)
+    dryruns.answer(cluster_id)
 
 
 @shared_task

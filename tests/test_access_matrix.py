@@ -17,6 +17,7 @@ from django.db import transaction
 from django.test import Client
 from django.urls import URLPattern, URLResolver, get_resolver, reverse
 
+from jobs import dryruns
 from jobs.models import (
     Channel,
     Dataset,
@@ -45,6 +46,7 @@ from tests.factories import (
     make_job,
     make_membership,
     make_quota,
+    make_spec,
     make_template,
     make_user,
     make_workspace,
@@ -130,6 +132,8 @@ ADDRESSES: dict[str, tuple[str, Audience]] = {
     "job_mend": ("post", S),
     "job_form_panel": ("post", S),
     "job_form_sent": ("post", S),
+    "job_form_dry_run_new": ("post", S),
+    "job_form_dry_run": ("get", M),
     "job_convert": ("post", S),
     "job_form_change": ("post", S),
     "job_form_read": ("post", S),
@@ -377,6 +381,7 @@ class World:
             "secret_remove": lambda: PersonalSecret.objects.get_or_create(owner=owner, name="X")[0].pk,
             "ssh_key_remove": lambda: _key(owner),
             "entry_end": lambda: _entry(owner, task_of(self.job)),
+            "job_form_dry_run": lambda: dryruns.ask(owner, self.job.quota, make_spec()).pk,
         }
         if name in makers:
             return {"pk": makers[name]()}

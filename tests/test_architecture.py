@@ -49,6 +49,7 @@ LAYERS = (
         "preview",
         "remedies",
         "sending",
+        "dryruns",
         "sshhost",
         "sshkeys",
     },

@@ -6,11 +6,7 @@ from django.urls import path
 from drf_spectacular.views import SpectacularAPIView
 
 from jobs.api import schemas
-<<<<<<< HEAD
-from jobs.api.native import assets, check, convert, folders, jobs, parts, streams, uploads, usage
-=======
-from jobs.api.native import check, convert, folders, jobs, parts, preview, streams, uploads, usage
->>>>>>> 3ac30b2 (POST preview tells what would become of a job file; the panel and where secrets are, told in docs)
+from jobs.api.native import assets, check, convert, folders, jobs, parts, preview, streams, uploads, usage
 from jobs.live.bodies import takes_body
 
 V1 = "api/console/v1/"

@@ -42,7 +42,7 @@ class Capability(StrEnum):
     INVENTORY = "inventory"
     MOUNTS = "mounts"
     IMAGES = "images"
-    DRY_RUN = "dry_run"
+    DRY_RUN = "dry_run"  # `Trying`
     RENDER = "render"
     WATCH = "watch"
     LIVE_FILES = "live_files"
@@ -284,6 +284,19 @@ class Sent:
     grace_s: int = 0
 
 
+@dataclass(frozen=True, slots=True)
+class Tried:
+    """One thing that a dry run tried: `what` is a code of `jobs.messages.dryruns`, about `detail`.
+
+    `ok` is whether it would do; None is that it may, or only later, as `reason` says.
+    """
+
+    what: str
+    ok: bool | None
+    detail: str = ""
+    reason: Reason | None = None
+
+
 class Backend(Protocol):
     """A place where jobs run.  See DESIGN section 4 for the contract in words."""
 
@@ -336,3 +349,11 @@ class Extending(Protocol):
 
         Repeating is harmless; raises Unreachable without an answer.
         """
+
+
+@runtime_checkable
+class Trying(Protocol):
+    """A backend that can say beforehand what it would do with a job."""
+
+    def dry_run(self, submission: Submission) -> Sequence[Tried]:
+        """With DRY_RUN: whether the job would be taken as it is; nothing is started or kept."""

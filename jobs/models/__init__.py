@@ -18,6 +18,7 @@ from jobs.models.attempts import Attempt, Run
 from jobs.models.channels import Channel, Rule
 from jobs.models.dependencies import Dependency
 from jobs.models.drafts import Draft, DraftVersion
+from jobs.models.dryruns import DryRun
 from jobs.models.endpoints import Endpoint
 from jobs.models.entries import Entry
 from jobs.models.events import Event
@@ -49,6 +50,7 @@ __all__ = [
     "Dependency",
     "Draft",
     "DraftVersion",
+    "DryRun",
     "Endpoint",
     "EndpointVisit",
     "Entry",

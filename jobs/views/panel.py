@@ -10,14 +10,17 @@ from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any, Final
 
-from django.http import HttpResponse, HttpResponseBase
+from django.core.exceptions import PermissionDenied
+from django.http import Http404, HttpResponse, HttpResponseBase
 from django.utils.cache import patch_cache_control
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
-from django.views.decorators.http import require_POST
+from django.views.decorators.http import require_POST, require_safe
 
-from jobs import dialects, preview, remedies, sending, services
+from jobs import dialects, dryruns, preview, remedies, sending, services
 from jobs.messages import problem_message
+from jobs.messages.dryruns import dry_run_message
+from jobs.models import DryRun
 from jobs.preview import Preview, Unreadable
 from jobs.views.drafts import origin
 from jobs.views.http import SignedIn, page, signed_in
@@ -76,6 +79,36 @@ def sent(request: SignedIn) -> HttpResponseBase:
     response["Content-Disposition"] = f'attachment; filename="{file_name(role.role)}"'
     patch_cache_control(response, private=True, no_store=True)
     return response
+
+
+@require_POST
+@signed_in
+def dry_run_new(request: SignedIn) -> HttpResponseBase:
+    """The same fields → a dry run that was asked for, and how it goes."""
+    shown = asked(request.user, request.POST.get("text", ""), _dialect(request), _place(request), request)
+    if "preview" not in shown:
+        return page(request, "jobs/new/panel_dry_run.html", {"unable": shown["said"].text})
+    found: Preview = shown["preview"]
+    try:
+        run = dryruns.ask(request.user, found.quota, found.spec)
+    except dryruns.NotAllowed:
+        raise PermissionDenied from None
+    return page(request, "jobs/new/panel_dry_run.html", _run(run))
+
+
+@require_safe
+@signed_in
+def dry_run(request: SignedIn, pk: int) -> HttpResponseBase:
+    """How one's own dry run goes, and what it found."""
+    run = dryruns.find(request.user, pk)
+    if run is None:
+        raise Http404
+    return page(request, "jobs/new/panel_dry_run.html", _run(run))
+
+
+def _run(run: DryRun) -> dict[str, Any]:
+    levels = {True: "ok", None: "warn", False: "bad"}
+    return {"run": run, "found": [(levels[each["ok"]], dry_run_message(each)) for each in run.findings]}
 
 
 def file_name(role: str) -> str:

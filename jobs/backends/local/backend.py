@@ -23,6 +23,7 @@ from jobs.backends.base import (
     Sent,
     Submission,
     TaskRef,
+    Tried,
     Unknown,
     Unreachable,
 )
@@ -30,6 +31,7 @@ from jobs.backends.local import (
     accept,
     confided,
     detection,
+    dryrun,
     engine,
     files,
     forget,
@@ -75,6 +77,7 @@ ALWAYS: Final = frozenset(
         Capability.MEASURES,
         Capability.EXTENDS,
         Capability.RENDER,
+        Capability.DRY_RUN,
     }
 )
 
@@ -118,6 +121,10 @@ class LocalBackend:
         """The plan as it would be made, with what is chosen at the start left open."""
         attempt = self._layout.attempt(submission.key)
         return sending.rendered(submission, self._config, self._means(submission), attempt)
+
+    def dry_run(self, submission: Submission) -> Sequence[Tried]:
+        """By everything that accepts, and nothing that holds or starts."""
+        return list(dryrun.tried(submission, self._config, self._means(submission), self._layout))
 
     def _means(self, submission: Submission) -> accept.Means:
         contained = any(role.image for role in submission.spec.roles)
