@@ -11,7 +11,7 @@ from django.http import HttpResponseBase, JsonResponse
 from django.template.loader import render_to_string
 from django.views.decorators.http import require_POST
 
-from jobs import dialects
+from jobs import dialects, templates
 from jobs.forming.reading import Applied, read
 from jobs.forms import SubmitForm
 from jobs.views.check import checked
@@ -45,7 +45,9 @@ def _answer(request: SignedIn, *, changed: bool) -> HttpResponseBase:
     template = request.POST.get("template", "")
     answer: dict[str, Any] = checked(request.user, now.text, pinned, origin(request), template)
     context = {
-        "fields": draw(request.user, applied, request.POST.get("place", "")),
+        "fields": draw(
+            request.user, applied, request.POST.get("place", ""), templates.find(request.user, template)
+        ),
         "form": SubmitForm(request.user, initial={"place": request.POST.get("place", "")}),
     }
     answer |= {

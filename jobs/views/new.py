@@ -342,5 +342,7 @@ def _page(
         asked = str(form["dialect"].value() or "")
         dialect = asked if asked in dialects.NAMES else None
         place = str(form["place"].value() or "")
-        context["fields"] = draw(request.user, applied or Applied(read(text, dialect)), place)
+        context["fields"] = draw(
+            request.user, applied or Applied(read(text, dialect)), place, context["chosen"]
+        )
     return page(request, "jobs/new.html", context, fragments=FRAGMENTS, status=status)

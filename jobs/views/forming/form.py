@@ -15,11 +15,13 @@ from jobs.forming.fields import MOST_ROLES
 from jobs.forming.reading import Applied, Reading, apply, read
 from jobs.forming.saying import GOES_ON_AS
 from jobs.forming.values import Values
+from jobs.jobtemplates.constraints import rules_of
 from jobs.messages import dialect_label
 from jobs.models import PersonalSecret
+from jobs.templates import Chosen
 from jobs.views.findings import problems_of
 from jobs.views.forming.sections import SECTIONS, SectionOfPage
-from jobs.views.forming.shown import Drawing, defaults
+from jobs.views.forming.shown import Drawing, Locks, defaults
 from jobs.views.forming.standing import standing
 from quotas.models import User
 
@@ -61,10 +63,10 @@ class Form:
     goes_on_as: str = ""
 
 
-def draw(user: User, applied: Applied, place: str = "") -> Form:
+def draw(user: User, applied: Applied, place: str = "", chosen: Chosen | None = None) -> Form:
     """The form of what was read, with what could not be taken of what was posted.
 
-    `place` is where the job is to run, as the page's form says it.
+    `place` is where the job is to run, as the page's form says it; `chosen` the template that it comes from.
     """
     reading = applied.reading
     names = list(PersonalSecret.objects.filter(owner=user).values_list("name", flat=True))
@@ -76,6 +78,7 @@ def draw(user: User, applied: Applied, place: str = "") -> Form:
         sorted(names),
         _roles(reading),
         standing(user, reading.parsed.spec if reading.parsed else None, place),
+        _locks(chosen),
     )
     elsewhere = reading.parsed is not None and reading.dialect != GOES_ON_AS
     return Form(
@@ -87,6 +90,13 @@ def draw(user: User, applied: Applied, place: str = "") -> Form:
         reading.dialect and dialect_label(reading.dialect),
         dialect_label(GOES_ON_AS) if elsewhere else "",
     )
+
+
+def _locks(chosen: Chosen | None) -> Locks | None:
+    if chosen is None or not chosen.template.constraints:
+        return None
+    template = chosen.template
+    return Locks(rules_of(template.constraints, template.dialect), chosen.name, template.version)
 
 
 def _roles(reading: Reading) -> list[str]:

@@ -12,6 +12,8 @@ from jobs.forming.changes import FieldProblem
 from jobs.forming.fields import FIELDS, MOST_ROWS, ROWS, Field, Kind, Rows, Words
 from jobs.forming.saying import unsayable
 from jobs.forming.values import Values, named, values_of
+from jobs.jobtemplates import Constraint
+from jobs.jobtemplates.constraints import Rules as Constraints
 from jobs.messages.forming import field_message, off_message
 from jobs.spec import JobSpec, TaskRole
 from jobs.views.forming.standing import NOWHERE, Standing, Told
@@ -164,6 +166,24 @@ class Block:
 
 
 @dataclass(frozen=True, slots=True)
+class Locks:
+    """What a template keeps as it is; `name` and `version` are the template's."""
+
+    rules: Constraints
+    name: str
+    version: int
+
+    def why(self, path: str) -> str:
+        """Why the field at `path` can't be filled in; "" where it can."""
+        if self.rules.of(path) is not Constraint.LOCKED:
+            return ""
+        return _("Locked by the template “%(name)s” v%(version)s.") % {
+            "name": self.name,
+            "version": self.version,
+        }
+
+
+@dataclass(frozen=True, slots=True)
 class Drawing:
     """What a section's view-model draws from.
 
@@ -177,6 +197,7 @@ class Drawing:
     secrets: Sequence[str] = ()
     roles: Sequence[str] = ("",)
     standing: Standing = NOWHERE
+    locks: Locks | None = None
 
     def one(
         self,
@@ -196,7 +217,7 @@ class Drawing:
             name,
             self._value(name),
             self._problem(name),
-            self._off(each),
+            self._off(each, role),
             options or self._options(each, self._value(name)),
             hint,
             offered,
@@ -226,7 +247,7 @@ class Drawing:
             name,
             tuple(self._row(rows, name, index, source) for index in there),
             self._row(rows, name, blank, {}) if blank < MOST_ROWS else None,
-            self._off(rows),
+            self._off(rows, role),
             self.standing.told(rows, role),
         )
 
@@ -262,7 +283,9 @@ class Drawing:
         found = self.problems.get(name)
         return field_message(found.code, found.params, found.because) if found else ""
 
-    def _off(self, each: Field | Rows) -> str:
+    def _off(self, each: Field | Rows, role: int) -> str:
+        if each.path and self.locks and (why := self.locks.why(each.path.replace("*", str(role), 1))):
+            return why
         if not self.dialect or each.key not in unsayable(self.dialect):
             return ""
         return off_message(self.dialect, each.path.replace("*", "0"))

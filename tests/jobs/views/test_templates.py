@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 import pytest
@@ -241,6 +242,10 @@ def test_it_is_opened_in_the_form_with_its_locks(people: People, mine: Template)
     page = client.get(answer["Location"])
     assert f'name="template" value="{mine.public_id}@1"' in page.content.decode()
     assert "Locked by it: Image." in seen(page)
+    assert "Locked by the template “Training” v1." in seen(page)
+    field = re.search(r'<[a-z]+[^>]*name="roles-0-image"[^>]*>', page.content.decode())
+    assert field is not None
+    assert " disabled" in field[0]
     sent = {"text": draft.text.replace("torch:1", "evil:1"), "key": "k2", "template": draft.template}
     refused = client.post(reverse("job_new"), sent)
     assert refused.status_code == 422
