@@ -39,6 +39,8 @@ from quotas.models import User
 EXAMPLES: Final = {path.stem: path for path in (Path(__file__).parent / "examples").glob("*.json")}
 LONGEST_NUMBER: Final = 5
 NEW_NAME: Final = "job"
+VIEWS: Final = ("form", "both", "file")
+"""What a link may ask to be shown: `?view=form`, with `&unfold` all of it."""
 FRAGMENTS: Final = {"mends": "jobs/new/mends.html"}
 
 
@@ -335,6 +337,8 @@ def _page(
         "dialects": dialect_choices(),
         "examples": sorted(EXAMPLES),
         "fresh": start.fresh,
+        "view": view if (view := request.GET.get("view", "")) in VIEWS else "",
+        "unfolded": "unfold" in request.GET,
         "sections": SECTIONS,
         "variables": VARIABLES,
     }

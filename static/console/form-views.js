@@ -20,7 +20,8 @@ export function startViews(host, file) {
 /** @param {HTMLElement} columns @param {HTMLTextAreaElement} file */
 function startSwitch(columns, file) {
   const choices = [...document.querySelectorAll(`input[name="${VIEW}"]`)].filter((each) => each instanceof HTMLInputElement);
-  const known = choices.find((each) => each.value === recall(VIEW))?.value ?? columns.dataset.newView;
+  const kept = columns.dataset.asked === undefined ? recall(VIEW) : null;
+  const known = choices.find((each) => each.value === kept)?.value ?? columns.dataset.newView;
   const shown = known === "both" && matchMedia("(width < 992px)").matches ? "form" : known;
   columns.dataset.newView = shown ?? "both";
   for (const choice of choices) {

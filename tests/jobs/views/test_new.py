@@ -213,6 +213,48 @@ def test_an_origin_one_may_not_see_is_not_linked(people: People) -> None:
     assert Job.objects.get(owner=people.owner).origin is None
 
 
+def test_a_link_may_ask_for_a_view_with_everything_unfolded(people: People) -> None:
+    client = browser(people.owner)
+    assert 'data-new-view="both">' in seen(client.get("/jobs/new"))
+    asked = seen(client.get("/jobs/new?view=form&unfold"))
+    assert 'data-new-view="form" data-asked>' in asked
+    assert 'id="group-env" data-group open>' in asked
+    assert 'data-new-view="both">' in seen(client.get("/jobs/new?view=%22%3E"))
+
+
+def test_a_new_job_begins_with_a_file_that_could_be_submitted_under_a_free_name(people: People) -> None:
+    client = browser(people.owner)
+    first = client.get("/jobs/new").context
+    assert (first["findings"].problems, first["findings"].dialect) == ((), "dlc")
+    assert post(client, first["text"]).status_code == 302
+    assert json.loads(client.get("/jobs/new").context["text"])["DisplayName"] == "job-2"
+
+
+FORM = {"form-shown": json.dumps({"name": "helloworld_16be675e", "roles-0-cpu": "1"})}
+
+
+def test_what_was_filled_in_without_a_script_is_submitted(people: People) -> None:
+    response = post(browser(people.owner), name="filled-in", **FORM)
+    assert response.status_code == 302
+    assert JobFile.objects.get().text == HELLO.replace("helloworld_16be675e", "filled-in")
+
+
+def test_a_field_that_is_wrong_is_told_and_nothing_is_submitted_or_lost(people: People) -> None:
+    response = post(browser(people.owner), **FORM, **{"name": "filled-in", "roles-0-cpu": "many"})
+    assert response.status_code == 422
+    page = seen(response)
+    assert "“many” is no number." in page
+    assert 'name="roles-0-cpu" value="many"' in page
+    assert not Job.objects.exists()
+    assert '"filled-in"' in Draft.objects.get().text
+
+
+def test_an_uploaded_file_counts_instead_of_the_form(people: People) -> None:
+    upload = SimpleUploadedFile("job.json", HELLO.replace("helloworld", "uploaded").encode())
+    post(browser(people.owner), "typed", upload=upload, name="filled-in", **FORM)
+    assert Job.objects.get().name == "uploaded_16be675e"
+
+
 @pytest.mark.parametrize("example", ["helloworld", "countdown"])
 def test_the_examples_are_accepted(people: People, example: str) -> None:
     client = browser(people.owner)
