@@ -81,6 +81,7 @@ def _run(console: Console, arguments: argparse.Namespace, screen: Screen) -> int
         memory=arguments.memory,
         image=arguments.image,
         env=describing.variables(arguments.env),
+        after=arguments.after,
     )
     base = _base(console, arguments)
     if base is None and not wanted.argv:

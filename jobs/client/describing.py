@@ -17,7 +17,7 @@ from jobs.client.trouble import Trouble
 from jobs.dialects import amounts
 from jobs.dialects.base import Dialect, Refused
 from jobs.dialects.fields import Quantity
-from jobs.spec import ENV_NAME, CodeSource, JobSpec, Mount, MountPurpose, Resources, TaskRole
+from jobs.spec import ENV_NAME, After, CodeSource, JobSpec, Mount, MountPurpose, Resources, TaskRole
 from jobs.trees import address, places
 
 DIALECT: Final = "dlc"
@@ -38,6 +38,7 @@ class Wanted:
     memory: str = ""
     image: str = ""
     env: Mapping[str, str] = field(default_factory=dict)
+    after: Sequence[str] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,18 +66,20 @@ def changed(base: Base, wanted: Wanted, upload: str) -> Base:
     except Refused as refused:
         raise Trouble(_("That job file can't be read any more: %(why)s") % {"why": refused}) from refused
     spec = _changed(parsed.spec, wanted)
-    if not upload:
-        return _written(base, spec, parsed.extras)
-    for way in _ways(spec, upload):
+    for way in _ways(spec, upload) if upload else (spec,):
         written = _written(base, way, parsed.extras)
-        if _has(written, upload):
+        if _says(written, upload, spec.after):
             return written
+    if not upload:
+        return _written(Base(DIALECT, ""), spec)
     return _written(Base(DIALECT, ""), spec.model_copy(update={"code": CodeSource(id=upload)}))
 
 
-def _has(written: Base, upload: str) -> bool:
+def _says(written: Base, upload: str, after: Sequence[After]) -> bool:
+    """Whether that kind of file has words for the code and for what is waited for."""
     spec = dialects.get(written.dialect).parse(written.text).spec
-    return any(address(tree) == upload for _where, tree in places(spec))
+    has_code = not upload or any(address(tree) == upload for _where, tree in places(spec))
+    return has_code and tuple(spec.after) == tuple(after)
 
 
 def _ways(spec: JobSpec, upload: str) -> Sequence[JobSpec]:
@@ -109,6 +112,8 @@ def _changed(spec: JobSpec, wanted: Wanted) -> JobSpec:
     changes: dict[str, Any] = {"roles": (first.model_copy(update=role), *others)}
     if wanted.name:
         changes["name"] = wanted.name
+    if wanted.after:
+        changes["after"] = (*spec.after, *(After(job=job) for job in wanted.after))
     if wanted.env:
         changes["env"] = {**spec.env, **wanted.env}
     return spec.model_copy(update=changes)

@@ -49,6 +49,9 @@ def _run(commands: Any) -> None:
     run.add_argument("--like", metavar="JOB", help=_("everything else as in this job"))
     run.add_argument("--template", metavar="TEMPLATE", help=_("everything else as in this template"))
     run.add_argument("--env", action="append", default=[], metavar="NAME=VALUE", help=_("a variable"))
+    run.add_argument(
+        "--after", action="append", default=[], metavar="JOB", help=_("begin once this job has succeeded")
+    )
     for name in ("cluster", "quota", "workspace"):
         run.add_argument(f"--{name}", metavar=name.upper(), help=_("where it runs; chosen otherwise"))
     run.add_argument("--folder", default=".", help=_("the folder to send; this one otherwise"))

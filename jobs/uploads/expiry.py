@@ -10,7 +10,7 @@ from django.utils import timezone
 
 from jobs.models import Blob, Draft, HeldBlob, HeldTree, StoredObject, TreeUse, UploadedTree
 from jobs.trees import address
-from jobs.uploads import arriving, holding, store
+from jobs.uploads import arriving, holding, store, supply
 
 MOST: Final = 500
 """So many rows of a kind are looked at each time."""
@@ -22,6 +22,7 @@ UNCLAIMED: Final = timedelta(hours=1)
 def tidy() -> None:
     """One look at everything whose time has come."""
     arriving.forget_old()
+    supply.forget_old()
     for row in UploadedTree.objects.filter(kept_until__lt=timezone.now()).order_by("kept_until")[:MOST]:
         if not _is_used(row) or not holding.keep_on(row):
             _remove_tree(row)

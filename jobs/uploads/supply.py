@@ -9,6 +9,8 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
+import time
+from contextlib import suppress
 from pathlib import Path
 
 from django.conf import settings
@@ -44,6 +46,19 @@ def promised(person: User, spec: JobSpec) -> dict[str, Supplied]:
     return {row.sha256: Supplied(row.size) for row in rows if row is not None}
 
 
+def forget_old() -> None:
+    """Remove copies that no job has needed for long; the next one brings them again."""
+    before = time.time() - settings.CONSOLE_CODE_DAYS * 86_400
+    for path in _cache().rglob("*"):
+        with suppress(OSError):
+            if path.is_file() and path.stat().st_mtime < before:
+                path.unlink()
+
+
+def _cache() -> Path:
+    return Path(settings.CONSOLE_HOME, "cache", "uploads")
+
+
 def _path(name: str) -> str:
     """Where an object lies on this machine, or a copy of it."""
     try:
@@ -53,7 +68,7 @@ def _path(name: str) -> str:
 
 
 def _copy(name: str) -> Path:
-    path = Path(settings.CONSOLE_HOME, "cache", "uploads", name)
+    path = _cache() / name
     if path.exists():
         path.touch()
         return path

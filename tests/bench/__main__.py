@@ -14,7 +14,7 @@ from typing import Final
 import psutil
 import pytest
 
-from tests.bench import accept, admission, dialects, form, screen, ways, weight
+from tests.bench import accept, admission, dialects, form, screen, uploads, ways, weight
 from tests.bench.figures import Figure, table
 
 PARTS: Final[Mapping[str, Callable[[], list[Figure]]]] = {
@@ -23,6 +23,7 @@ PARTS: Final[Mapping[str, Callable[[], list[Figure]]]] = {
     "dialects": dialects.measure,
     "form": form.measure,
     "screen": screen.measure,
+    "uploads": uploads.measure,
     "ways": ways.measure,
     "weight": weight.measure,
 }

@@ -79,6 +79,16 @@ def test_every_template_that_ships_can_be_run(template: str) -> None:
     assert [tree for _where, tree in places(read(describing.changed(base, Wanted(), UPLOAD)))] == ["a" * 64]
 
 
+@pytest.mark.parametrize("dialect", ["dlc", "openpai-v1", "sbatch", "kubeflow"])
+def test_a_job_to_wait_for_is_said_in_words_that_can_say_it(dialect: str, tmp_path: Path) -> None:
+    spec = JobSpec(name="job", roles=(TaskRole(name="worker", command="x", image="i"),))
+    base = Base(dialect, dialects.get(dialect).render(spec, {}).text)
+    wanted = Wanted(["true"], after=["abc123def456"])
+    for file in (describing.changed(base, wanted, UPLOAD), describing.changed(base, wanted, "")):
+        assert [each.job for each in read(file).after] == ["abc123def456"]
+    assert [each.job for each in read(describing.new(wanted, UPLOAD, tmp_path)).after] == ["abc123def456"]
+
+
 def test_what_makes_no_sense_is_said(tmp_path: Path) -> None:
     for wanted in (Wanted(), Wanted(["x"], memory="much")):
         with pytest.raises(Trouble) as trouble:

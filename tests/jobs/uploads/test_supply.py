@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,7 @@ from django.conf import settings
 from django.core.files.base import ContentFile, File
 from django.core.files.storage import Storage
 
+from jobs.models import Job
 from jobs.trees import Tree
 from jobs.uploads import store, supply
 from tests.jobs.uploads.conftest import People, tree_of
@@ -55,3 +57,22 @@ def test_all_of_it_is_found_here(people: People, monkeypatch: pytest.MonkeyPatch
         assert contents(supplied.tree, dict(supplied.where)) == FILES
         path = Path(next(iter(supplied.where.values()))[0])
         assert path.is_relative_to(settings.CONSOLE_HOME / "cache") is remote
+
+
+def test_copies_go_once_no_job_needs_them(people: People, monkeypatch: pytest.MonkeyPatch) -> None:
+    elsewhere = Elsewhere()
+    monkeypatch.setattr(store, "storage", lambda: elsewhere)
+    job = submit(people.owner, sent(people.owner, FILES))
+    [supplied] = supply.supplied(job).values()
+    [path] = {Path(path) for path, _offset in supplied.where.values()}
+    supply.forget_old()
+    assert path.exists()
+    os.utime(path, (0, 0))
+    supply.forget_old()
+    assert not path.exists()
+    assert contents(*_tree_and_where(job)) == FILES
+
+
+def _tree_and_where(job: Job) -> tuple[Tree, dict[str, tuple[str, int]]]:
+    [supplied] = supply.supplied(job).values()
+    return supplied.tree, dict(supplied.where)

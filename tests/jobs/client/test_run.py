@@ -1,0 +1,325 @@
+"""`job-console run` in a process of its own, against a console with the real local backend."""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import os
+import pty
+import re
+import select
+import signal
+import socket
+import subprocess
+import sys
+import termios
+import threading
+import time
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from console.home import CHECKOUT
+from jobs.models import HeldBlob, Job, TreeUse
+from jobs.uploads import arriving
+from quotas import tokens
+from quotas.models import User
+from tests.waiting import wait_for
+
+SECONDS = 120
+
+
+@dataclass
+class Terminal:
+    """Somebody's terminal: a folder to work in, and a token."""
+
+    folder: Path
+    environ: dict[str, str]
+
+    def start(self, *arguments: str) -> subprocess.Popen[str]:
+        return subprocess.Popen(
+            self.command(*arguments),
+            cwd=self.folder,
+            env=self.environ,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+
+    def command(self, *arguments: str) -> list[str]:
+        return [sys.executable, "-m", "jobs.cli", *arguments]
+
+    def __call__(self, *arguments: str, stdin: str = "") -> tuple[int, str, str]:
+        """The command in the folder: its exit status, what it printed, and what it said besides."""
+        done = subprocess.run(
+            self.command(*arguments),
+            cwd=self.folder,
+            env=self.environ,
+            input=stdin,
+            capture_output=True,
+            text=True,
+            timeout=SECONDS,
+            check=False,
+        )
+        return done.returncode, done.stdout, done.stderr
+
+
+def terminal(console: str, person: User, folder: Path, around: Path) -> Terminal:
+    """A terminal of the person's, at that console."""
+    token = tokens.issue(person, scopes=["read", "submit", "stop"], lifetime=timedelta(days=1))
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("CONSOLE_", "DJANGO"))}
+    environ = {
+        **kept,
+        "HOME": str(around / "home"),
+        "XDG_CONFIG_HOME": str(around / "config"),
+        "XDG_CACHE_HOME": str(around / "cache"),
+        "PYTHONPATH": str(CHECKOUT),
+        "JOB_CONSOLE_URL": console,
+        "JOB_CONSOLE_TOKEN": token,
+        "LC_ALL": "C.UTF-8",
+        "NO_PROXY": "127.0.0.1",
+    }
+    return Terminal(folder, environ)
+
+
+@pytest.fixture
+def call(console: str, person: User, folder: Path, tmp_path: Path) -> Terminal:
+    return terminal(console, person, folder, tmp_path)
+
+
+def job_of(said: str) -> str:
+    found = re.search(r" is job ([a-z0-9]{12})", said)
+    assert found, said
+    return found[1]
+
+
+@pytest.mark.parametrize("code", [0, 7])
+def test_the_command_ends_as_the_job_does(call: Terminal, code: int) -> None:
+    status, out, err = call("run", "--", "sh", "train.sh", str(code))
+    assert (status, out) == (code, "hello\n"), err
+    assert TreeUse.objects.filter(job__public_id=job_of(err)).exists()
+
+
+def test_a_signal_is_128_and_its_number(call: Terminal) -> None:
+    assert call("run", "--", "sh", "-c", "kill -KILL $$")[0] == 128 + signal.SIGKILL
+
+
+def test_what_is_ignored_is_not_sent_and_likely_secrets_are_named(call: Terminal, folder: Path) -> None:
+    (folder / ".jobignore").write_text("data/\n*.log\n!keep.log\n")
+    (folder / "data").mkdir()
+    for name in ("data/large", "x.log", "keep.log", ".env"):
+        (folder / name).write_text("x")
+    status, out, err = call("run", "--", "ls", "-A")
+    assert (status, out.split()) == (0, [".env", ".jobignore", "keep.log", "train.sh", "word.txt"])
+    assert "look like secrets" in err
+    assert "  .env" in err
+
+
+def test_another_job_as_a_pattern(call: Terminal, folder: Path) -> None:
+    status, out, err = call("run", "--cpus", "0.5", "--env", "WORD=one", "--detach", "--", "true")
+    job = job_of(err)
+    assert (status, out) == (0, f"{job}\n")
+    (folder / "new.txt").write_text("new")
+    status, out, err = call(
+        "run", "--like", job, "--env", "MORE=two", "--", "sh", "-c", "echo $WORD $MORE; ls"
+    )
+    assert (status, out.splitlines()) == (0, ["one two", "new.txt", "train.sh", "word.txt"]), err
+    assert Job.objects.get(public_id=job_of(err)).origin == Job.objects.get(public_id=job)
+
+
+def test_the_other_commands(call: Terminal) -> None:
+    status, out, err = call("run", "--detach", "--", "sleep", "600")
+    job = job_of(err)
+    assert job in call("list")[1]
+    assert call("list", "--json")[1].startswith("[{")
+    assert call("status", job)[1].splitlines()[0].endswith(f"({job})")
+    assert call("stop", job)[0] == 0
+    assert call("logs", "-f", job)[0] != 0
+    status, out, err = call("run", "--", "echo", "once more")
+    assert (status, out) == (0, "once more\n")
+    status, out, again = call("again", job_of(err))
+    assert (status, out) == (0, "once more\n"), again
+    assert call("logs", job_of(err))[:2] == (0, "once more\n")
+
+
+def test_what_is_wrong_is_said_and_the_status_is_none_of_a_jobs(call: Terminal) -> None:
+    status, _out, err = call("status", "nonsense")
+    assert (status, "no such thing" in err) == (125, True)
+    status, _out, err = call("run", "--cluster", "nowhere", "--", "true")
+    assert (status, "nowhere" in err) == (125, True)
+    assert call("run", "--env", "nonsense", "--", "true")[0] == 2
+
+
+def test_logging_in_keeps_the_token_for_nobody_else(call: Terminal, console: str, tmp_path: Path) -> None:
+    token = call.environ.pop("JOB_CONSOLE_TOKEN")
+    assert "job-console login" in call("list")[2]
+    assert call("login", console, stdin="jc_0123456789_wrong\n")[0] == 125
+    status, _out, err = call("login", console, stdin=f"{token}\n")
+    assert status == 0, err
+    kept = tmp_path / "config" / "job-console" / "logins.json"
+    assert kept.stat().st_mode & 0o777 == 0o600
+    assert call("list")[0] == 0
+    kept.chmod(0o644)
+    assert "chmod 600" in call("list")[2]
+
+
+def test_an_upload_that_was_killed_goes_on_where_it_was(call: Terminal, person: User) -> None:
+    data = os.urandom(150 << 20)
+    (call.folder / "weights.bin").write_bytes(data)
+    digest = hashlib.sha256(data).hexdigest()
+    process = call.start("run", "--", "sha256sum", "weights.bin")
+    wait_for(lambda: arriving.received(person, digest), SECONDS, interval=0.002)
+    process.kill()
+    process.communicate()
+    assert not HeldBlob.objects.filter(blob__sha256=digest).exists()
+    there = arriving.received(person, digest)
+    assert there > 0
+    status, out, err = call("run", "--", "sha256sum", "weights.bin")
+    assert (status, out.split()) == (0, [digest, "weights.bin"]), err
+
+
+class Cable:
+    """What lies between a terminal and its console, and can be cut."""
+
+    def __init__(self, console: str) -> None:
+        self._far = ("127.0.0.1", int(console.rpartition(":")[2]))
+        self._ends: list[socket.socket] = []
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self._near = self._listener.getsockname()
+        self.url = f"http://127.0.0.1:{self._near[1]}"
+        self._serve()
+
+    def _serve(self) -> None:
+        threading.Thread(target=self._accept, args=(self._listener,), daemon=True).start()
+
+    def _accept(self, listener: socket.socket) -> None:
+        with suppress(OSError):
+            while True:
+                near, far = listener.accept()[0], socket.create_connection(self._far)
+                self._ends += [near, far]
+                for one, other in ((near, far), (far, near)):
+                    threading.Thread(target=self._pump, args=(one, other), daemon=True).start()
+
+    @staticmethod
+    def _pump(one: socket.socket, other: socket.socket) -> None:
+        with suppress(OSError):
+            while data := one.recv(65536):
+                other.sendall(data)
+        for end in (one, other):
+            with suppress(OSError):
+                end.shutdown(socket.SHUT_RDWR)
+
+    def cut(self) -> None:
+        for end in (self._listener, *self._ends):
+            with suppress(OSError):
+                end.shutdown(socket.SHUT_RDWR)
+            end.close()
+        self._ends.clear()
+
+    def mend(self) -> None:
+        self._listener = socket.create_server(self._near)
+        self._serve()
+
+
+def test_a_console_that_goes_away_is_waited_for_and_nothing_of_the_log_is_lost(
+    console: str, person: User, folder: Path, tmp_path: Path
+) -> None:
+    loop = "for n in range(200):\n    print(n, flush=True)\n    time.sleep(0.05)\n"
+    (folder / "count.py").write_text(f"import time\n{loop}raise SystemExit(3)\n")
+    cable = Cable(console)
+    process = terminal(cable.url, person, folder, tmp_path).start("run", "--", "python3", "count.py")
+    assert process.stdout is not None
+    assert process.stderr is not None
+    first = [process.stdout.readline() for _ in range(20)]
+    cable.cut()
+    said = ""
+    while "does not answer" not in said:
+        said += process.stderr.readline()
+    cable.mend()
+    out, err = process.communicate(timeout=SECONDS)
+    cable.cut()
+    assert [*first, *out.splitlines(keepends=True)] == [f"{n}\n" for n in range(200)]
+    assert (process.returncode, "answers again" in err) == (3, True), err
+
+
+class Tty:
+    """A real terminal around the command."""
+
+    def __init__(self, call: Terminal, *arguments: str) -> None:
+        self._master, slave = pty.openpty()
+        self.said = ""
+
+        def own() -> None:
+            os.setsid()
+            fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+
+        command = [sys.executable, "-m", "jobs.cli", *arguments]
+        self.process = subprocess.Popen(
+            command,
+            cwd=call.folder,
+            env=call.environ,
+            stdin=slave,
+            stdout=slave,
+            stderr=slave,
+            preexec_fn=own,  # noqa: PLW1509 there are no threads yet that matter
+        )
+        os.close(slave)
+
+    def until(self, text: str) -> None:
+        deadline = time.monotonic() + SECONDS
+        while text not in self.said:
+            assert time.monotonic() < deadline, self.said
+            if select.select([self._master], [], [], 0.2)[0]:
+                self.said += os.read(self._master, 65536).decode(errors="replace")
+
+    def press(self, keys: str) -> None:
+        os.write(self._master, keys.encode())
+
+    def close(self) -> int:
+        try:
+            while True:
+                self.said += os.read(self._master, 65536).decode(errors="replace")
+        except OSError:
+            os.close(self._master)
+        return self.process.wait(SECONDS)
+
+
+def test_ctrl_c_asks_and_the_job_is_stopped(call: Terminal) -> None:
+    tty = Tty(call, "run", "--", "sh", "-c", "echo begun; sleep 600")
+    tty.until("begun")
+    tty.press("\x03")
+    tty.until("Stop the job")
+    tty.press("s\n")
+    assert tty.close() != 0
+    assert Job.objects.get(public_id=job_of(tty.said)).state == "STOPPED"
+
+
+def test_a_second_ctrl_c_leaves_the_job_running(call: Terminal) -> None:
+    tty = Tty(call, "run", "--", "sh", "-c", "echo begun; sleep 600")
+    tty.until("begun")
+    tty.press("\x03")
+    tty.until("Stop the job")
+    tty.press("\x03")
+    assert tty.close() == 130
+    job = job_of(tty.said)
+    assert f"job-console logs -f {job}" in tty.said
+    assert Job.objects.get(public_id=job).state == "RUNNING"
+    call("stop", job)
+    call("logs", "-f", job)
+
+
+def test_where_nobody_can_be_asked_ctrl_c_leaves_it(call: Terminal) -> None:
+    process = call.start("run", "--", "sh", "-c", "echo begun; sleep 600")
+    assert process.stdout is not None
+    process.stdout.readline()
+    process.send_signal(signal.SIGINT)
+    _out, err = process.communicate(timeout=SECONDS)
+    assert process.returncode == 130
+    job = job_of(err)
+    assert Job.objects.get(public_id=job).state == "RUNNING"
+    call("stop", job)
+    call("logs", "-f", job)
