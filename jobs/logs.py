@@ -58,11 +58,25 @@ def jobs_root() -> Path:
 
 
 def relative_to_root(path: str) -> str:
-    """`path` as stored in `LogStream.live_path`; empty when it lies elsewhere."""
-    try:
-        return str(PurePosixPath(path).relative_to(jobs_root()))
-    except ValueError:
-        return ""
+    """`path` as stored in `LogStream.live_path`: below the jobs folder, or whole in the one shared with
+    the nodes of Slurm clusters; empty when it lies elsewhere.
+    """
+    here = PurePosixPath(path)
+    if here.is_relative_to(jobs_root()):
+        return str(here.relative_to(jobs_root()))
+    shared = settings.CONSOLE_SLURM_FOLDER
+    return path if shared and here.is_relative_to(shared) else ""
+
+
+def _root_of(live_path: str) -> tuple[Path, tuple[str, ...]]:
+    """The folder beneath which a live log has to lie, and the way there; raises Unsafe."""
+    path, shared = PurePosixPath(live_path), settings.CONSOLE_SLURM_FOLDER
+    root = jobs_root()
+    if shared and path.is_relative_to(shared):
+        root, path = Path(shared), path.relative_to(shared)
+    if not path.parts or any(part in {"..", "/"} for part in path.parts):
+        raise Unsafe(live_path)
+    return root, path.parts
 
 
 @contextmanager
@@ -71,10 +85,8 @@ def opened(live_path: str) -> Iterator[int]:
 
     Raises FileNotFoundError, or Unsafe for whatever a job may have put in the way.
     """
-    parts = PurePosixPath(live_path).parts
-    if not parts or any(part in {"..", "/"} for part in parts):
-        raise Unsafe(live_path)
-    folder = os.open(jobs_root(), os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    root, parts = _root_of(live_path)
+    folder = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         for part in parts[:-1]:
             deeper = _open_at(folder, part, os.O_DIRECTORY)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from jobs.messages import amounts
+from jobs.messages import amounts, slurm
 from jobs.messages.exits import exit_message
 from jobs.messages.labels import state_label
 from jobs.messages.refusals import refusal
@@ -193,7 +193,6 @@ _SENTENCES: Final[Mapping[ReasonCode, tuple[str, ...]]] = {
     ReasonCode.STARTING: (
         _("The cluster has it; the image %(image_about)s is being fetched."),
         _("The cluster has it; its code is being fetched from %(code_about)s."),
-        _("The cluster has it; its data is being brought from %(data_about)s."),
         _("The cluster has it; its Python packages are being installed: %(packages_about)s."),
         _("The cluster has it; its tasks are being started."),
     ),
@@ -314,6 +313,8 @@ def reason_message(code: ReasonCode | str, params: Params) -> str:
         return str(code)
     if known is ReasonCode.REFUSED:
         return refusal(params)
+    if known is ReasonCode.ENGINE_QUEUE and params.get("slurm"):
+        return slurm.waiting(params)
     why = say(_SENTENCES[known], {**params, **_in_words(known, params)})
     return _placed(why, params)
 

@@ -115,7 +115,8 @@ started() {
     options=(--kill-on-bad-exit=0 --wait=0 --distribution=block --input=none --export=ALL)
     options+=("--ntasks=${sizes[place]}" "--cpus-per-task=$(of SLURM_CPUS_PER_TASK "$place" 1)")
     gpus=$(of SLURM_GPUS_PER_TASK "$place")
-    [ -z "$gpus" ] || options+=("--gpus-per-task=$gpus")
+    # Without the type, which the allocation has: with it Slurm 22.05 gives the tasks no GPU.
+    [ -z "$gpus" ] || options+=("--gpus-per-task=${gpus##*:}")
     [ -z "${SLURM_HET_SIZE:-}" ] || options+=("--het-group=$place")
     start "$place" "${options[@]}" &
     starters+=($!)

@@ -45,7 +45,7 @@ def of_listed(folder: Path, kept: Kept, listed: Listed) -> Observation:
     if listed.state in WAITING:
         return _versioned(_waiting(folder, kept, listed, run))
     found = evidence.of_run(folder, run)
-    if listed.state in GOING and not (found.over and listed.state == "COMPLETING"):
+    if listed.state in GOING:
         return _versioned(_going(folder, kept, listed, found, run))
     return _versioned(_ended(folder, kept, listed, found, run))
 
@@ -156,9 +156,12 @@ def _with_end(seen: ReplicaSeen, end: End, role: Role, listed: Listed) -> Replic
     if end.how == "lost" and listed.state == "OUT_OF_MEMORY":
         reason = Reason(ReasonCode.OUT_OF_MEMORY, {"limit_mib": role.memory_mib, "exit_code": end.code})
     killer = end.code - 128
+    state = evidence.state_of(end)
+    if killer in _KILLERS and ENDED.get(listed.state, (State.FAILED,))[0] is State.STOPPED:
+        state, reason = TaskState.STOPPED, Reason(ReasonCode.JOB_ENDED)
     return replace(
         seen,
-        state=evidence.state_of(end),
+        state=state,
         reason=reason,
         exit_code=end.code,
         signal=killer if killer in _KILLERS else None,

@@ -1,0 +1,126 @@
+"""Why Slurm lets a job wait, as a sentence that says what would help (squeue(1), "JOB REASON CODES")."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Final
+
+from jobs.messages import amounts
+from jobs.messages.sentences import mark as _
+from jobs.messages.sentences import say
+
+_CLUSTER_FULL: Final = _("Waits until enough of the cluster is free.")
+_LESS_AT_ONCE: Final = _(
+    "Slurm's limit %(slurm)s is reached: it starts when running jobs under that limit end."
+)
+_TOO_MUCH: Final = _(
+    "It asks for more than Slurm's limit %(slurm)s lets one job have: it starts with less, or when an admin "
+    "of Slurm raises the limit."
+)
+_ADMIN: Final = _("Slurm can't start it as things are (%(slurm)s): an admin of Slurm has to look.")
+_NODES: Final = _(
+    "The nodes that it could run on are down, drained or reserved: it starts when they are back, or on "
+    "others if it allows them."
+)
+
+SENTENCES: Final[Mapping[str, str]] = {
+    "None": _("Waits until Slurm's scheduler has looked at it."),
+    "Resources": _CLUSTER_FULL,
+    "Priority": _("Waits behind jobs with a higher priority."),
+    "Dependency": _("Waits for other jobs to end."),
+    "DependencyNeverSatisfied": _("Waits for a job that did not end as it should have: it never starts."),
+    "BeginTime": _("Waits because it is not to start before a time that has not come."),
+    "JobHeldUser": _("Held at Slurm by its user: it starts once it is released there (scontrol release)."),
+    "JobHeldAdmin": _("Held at Slurm by an admin of Slurm, who can release it."),
+    "JobHoldMaxRequeue": _(
+        "Held at Slurm because it was started again too often: an admin of Slurm can release it."
+    ),
+    "BadConstraints": _(
+        "No node of the cluster is as it asks for (size, type of GPU, features): submit it with other wishes."
+    ),
+    "ReqNodeNotAvail": _NODES,
+    "NodeDown": _NODES,
+    "PartitionDown": _("Its partition starts no jobs at the moment: an admin of Slurm can open it."),
+    "PartitionInactive": _("Its partition starts no jobs at the moment: an admin of Slurm can open it."),
+    "PartitionNodeLimit": _("It asks for more nodes than its partition lets one job have."),
+    "PartitionTimeLimit": _("It asks for a longer running time than its partition allows."),
+    "PartitionConfig": _(
+        "Its partition does not allow what it asks for: fewer nodes, or a shorter running time."
+    ),
+    "AssociationJobLimit": _LESS_AT_ONCE,
+    "AssociationResourceLimit": _LESS_AT_ONCE,
+    "AssociationTimeLimit": _LESS_AT_ONCE,
+    "QOSJobLimit": _LESS_AT_ONCE,
+    "QOSResourceLimit": _LESS_AT_ONCE,
+    "QOSTimeLimit": _LESS_AT_ONCE,
+    "QOSUsageThreshold": _("The usage of its quality of service is above what Slurm allows for now."),
+    "QOSNotAllowed": _("Its quality of service may not be used in its partition or by its account."),
+    "InvalidAccount": _("Its account is none that Slurm knows: an admin has to mend the cluster's settings."),
+    "InvalidQOS": _(
+        "Its quality of service is none that Slurm knows: an admin has to mend the cluster's settings."
+    ),
+    "AccountNotAllowed": _("Its account may not use its partition."),
+    "Licenses": _("Waits for a licence that others use."),
+    "Reservation": _("Waits for its reservation to begin."),
+    "ReservationDeleted": _("Its reservation was deleted: it never starts."),
+    "Cleaning": _("Waits until what was left of its earlier start is cleaned up."),
+    "Prolog": _("Waits for the preparation of its nodes."),
+    "JobArrayTaskLimit": _("Waits because as many of its array run as it allows at once."),
+    "BurstBufferResources": _("Waits for room in the burst buffer."),
+    "BurstBufferStageIn": _("Waits until its data is in the burst buffer."),
+    "BurstBufferOperation": _ADMIN,
+    "FrontEndDown": _ADMIN,
+    "SystemFailure": _ADMIN,
+    "NonZeroExitCode": _ADMIN,
+    "JobLaunchFailure": _ADMIN,
+    "DeadLine": _("It can no longer end before its deadline: it never starts."),
+    "MaxRequeue": _(
+        "Held at Slurm because it was started again too often: an admin of Slurm can release it."
+    ),
+    "MaxMemPerLimit": _("It asks for more memory for each CPU or node than its partition allows."),
+    "FedJobLock": _CLUSTER_FULL,
+    "OutOfMemory": _ADMIN,
+    "PowerNotAvail": _("Waits for electric power that others use."),
+    "PowerReserved": _("Waits for electric power that is reserved for others."),
+    "ReservationMaxQueuesExceeded": _ADMIN,
+    "TimeLimit": _ADMIN,
+    "InactiveLimit": _ADMIN,
+    "WaitingForScheduling": _("Waits until Slurm's scheduler has looked at it."),
+}
+"""Slurm's word for a reason → what it means, for those that are no limits of accounting."""
+
+LIMITS: Final = ("Assoc", "QOS")
+"""Slurm's limits of accounting begin so: AssocGrpGRES, QOSMaxGRESPerUser, QOSGrpNodeLimit …"""
+
+OF_ONE_JOB: Final = (
+    "PerJob",
+    "PerNode",
+    "MaxWallDuration",
+    "MinCPU",
+    "MinGRES",
+    "MinMemory",
+    "MinNode",
+    "MinBB",
+)
+"""What is in the name of a limit that no waiting helps with."""
+
+
+def waiting(params: Mapping[str, object]) -> str:
+    """The sentence for a reason of Slurm's, `slurm` being its word and `start` the expected start."""
+    word = str(params.get("slurm") or "None").split(",")[0].strip("() ")
+    sentence = _of(word)
+    said = say((sentence,), {"slurm": word})
+    start = params.get("start")
+    if not isinstance(start, int):
+        return said
+    moment = amounts.moment(datetime.fromtimestamp(start, UTC).isoformat())
+    return say((_("%(why)s Slurm expects to start it at %(moment)s."),), {"why": said, "moment": moment})
+
+
+def _of(word: str) -> str:
+    if word in SENTENCES:
+        return SENTENCES[word]
+    if word.startswith(LIMITS):
+        return _TOO_MUCH if any(part in word for part in OF_ONE_JOB) else _LESS_AT_ONCE
+    return _("Slurm's reason: %(slurm)s.")

@@ -1,0 +1,302 @@
+"""Real jobs on a real Slurm, looked at from inside."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+import pytest
+
+from jobs.backends.base import Gone, Handle, NotSent, Observation, Refused, Unknown, Unreachable
+from jobs.backends.slurm import layout
+from jobs.backends.slurm.config import SlurmConfig
+from jobs.backends.slurm.layout import Sent
+from jobs.spec import (
+    CompletionPolicy,
+    EndSignal,
+    Framework,
+    NodeChoice,
+    Port,
+    Resources,
+    SecretRef,
+)
+from jobs.states import Phase, ReasonCode, State, TaskState
+from tests.jobs.backends.benches import log_of, replica, role, wait_until_over
+from tests.jobs.backends.slurm_bench import Releasing, SlurmBench
+from tests.waiting import wait_for
+
+ONE_GPU = Resources(cpu_milli=1000, memory_mib=64, gpus=1, gpu_type="a100")
+
+
+def run(bench: SlurmBench, *roles: object, **spec: object) -> tuple[Handle, Observation]:
+    handle = bench.backend.submit(bench.submission(*roles, **spec))  # type: ignore[arg-type]
+    return handle, wait_until_over(bench.backend, handle, timeout=40)
+
+
+def test_three_roles_know_each_other_and_their_gpus(on_slurm: SlurmBench) -> None:
+    told = 'echo "$RANK/$WORLD_SIZE $PAI_TASK_INDEX gpus=$CUDA_VISIBLE_DEVICES $SLURMD_NODENAME $TF_CONFIG"'
+    handle, seen = run(
+        on_slurm,
+        role(told, name="PS", replicas=2),
+        role(told, name="Chief"),
+        role(told, name="Worker", replicas=2, resources=ONE_GPU),
+    )
+    assert seen.state is State.SUCCEEDED, log_of(on_slurm.backend, handle, "PS")
+    ranks = {
+        (name, index): log_of(on_slurm.backend, handle, name, index).split(" ")[:4]
+        for name, count in (("PS", 2), ("Chief", 1), ("Worker", 2))
+        for index in range(count)
+    }
+    assert {where: said[0] for where, said in ranks.items()} == {
+        ("Chief", 0): "0/5",
+        ("PS", 0): "1/5",
+        ("PS", 1): "2/5",
+        ("Worker", 0): "3/5",
+        ("Worker", 1): "4/5",
+    }
+    assert {said[2] for where, said in ranks.items() if where[0] != "Worker"} == {"gpus="}
+    assert sorted(said[2] for where, said in ranks.items() if where[0] == "Worker") == ["gpus=0", "gpus=1"]
+    assert replica(seen, "Worker").node == ranks["Worker", 0][3] == "gpu1"
+    config = log_of(on_slurm.backend, handle, "PS", 1)
+    assert '"task": {"type": "ps", "index": 1}' in config
+
+
+def test_variables_and_secrets_arrive_whatever_is_in_them(on_slurm: SlurmBench) -> None:
+    odd = "a 'quoted' $HOME `id` \"word\"\nand a line"
+    command = 'printf "%s|" "$ODD" "$PASS" "$MASTER_ADDR" "$JOB_NAME"; env | grep -c CONSOLE_HOME; exit 0'
+    handle, seen = run(
+        on_slurm,
+        role(command),
+        env={"ODD": odd},
+        secret_env={"PASS": SecretRef(name="s")},
+        secrets={"s": odd},
+    )
+    assert seen.state is State.SUCCEEDED
+    job_id = handle.split("-")[1]
+    assert log_of(on_slurm.backend, handle) == f"{odd}|{odd}|127.0.0.1|{job_id}|0\n"
+    folder = on_slurm.attempt(handle)
+    assert not (folder / "secrets").exists(), "it is gone with the end"
+
+
+def test_a_port_that_was_asked_for_is_told_and_seen(on_slurm: SlurmBench) -> None:
+    command = "echo $PAI_CONTAINER_HOST_tensorboard_PORT_LIST; sleep 60"
+    handle = on_slurm.backend.submit(on_slurm.submission(role(command, ports=(Port(label="tensorboard"),))))
+    port = wait_for(lambda: log_of(on_slurm.backend, handle)).strip()
+    seen = on_slurm.backend.observe([handle])[handle]
+    assert isinstance(seen, Observation)
+    (endpoint,) = replica(seen).endpoints
+    assert (endpoint.label, endpoint.host, str(endpoint.port)) == ("tensorboard", "127.0.0.1", port)
+    on_slurm.backend.stop(handle, grace_s=0, signal="KILL")
+    assert wait_until_over(on_slurm.backend, handle).state is State.STOPPED
+
+
+def test_the_first_failure_ends_the_others(on_slurm: SlurmBench) -> None:
+    command = "[ $PAI_TASK_INDEX = 1 ] && exit 4; trap 'exit 0' TERM; sleep 60 & wait"
+    _handle, seen = run(on_slurm, role(command, replicas=3))
+    assert (seen.state, seen.reason.code) == (State.FAILED, ReasonCode.EXIT_CODE)
+    assert seen.reason.params == {"role": "worker", "index": 1, "exit_code": 4}
+    assert [one.state for one in seen.replicas] == [TaskState.STOPPED, TaskState.FAILED, TaskState.STOPPED]
+
+
+def test_a_chief_that_succeeds_ends_its_servers_and_failures_may_be_forgiven(on_slurm: SlurmBench) -> None:
+    _handle, seen = run(
+        on_slurm,
+        role("sleep 60", name="ps", completion=CompletionPolicy(min_failed=None)),
+        role("sleep 1", name="chief", completion=CompletionPolicy(min_succeeded=1)),
+        role("exit 7", name="worker", completion=CompletionPolicy(min_failed=None)),
+    )
+    assert (seen.state, seen.reason.code) == (State.SUCCEEDED, ReasonCode.COMPLETED_WITH_FAILURES)
+    assert seen.reason.params == {"failed": 1, "total": 3}
+    assert replica(seen, "ps").state is TaskState.STOPPED
+
+
+def test_what_is_killed_is_told_so(on_slurm: SlurmBench) -> None:
+    _handle, seen = run(on_slurm, role("kill -9 $$"))
+    assert (seen.reason.code, replica(seen).signal) == (ReasonCode.SIGNALLED, 9)
+
+
+def test_a_time_limit_is_slurms_and_a_warning_comes_before_it(on_slurm: SlurmBench) -> None:
+    submission = on_slurm.submission(
+        role("sleep 1"),
+        time_limit_s=7200,
+        end_signal=EndSignal(signal="USR1", seconds_before=60),
+        not_before="2020-01-01T00:00:00Z",
+    )
+    handle = on_slurm.backend.submit(submission)
+    told = on_slurm.slurm.call("scontrol", "show", "job", str(Sent.of(handle).number))
+    assert "TimeLimit=02:00:00" in told
+    assert f"JobName={submission.key}" in told
+    wait_until_over(on_slurm.backend, handle)
+
+
+def test_nodes_partitions_and_features_are_those_that_were_asked_for(on_slurm: SlurmBench) -> None:
+    only = role("echo $SLURMD_NODENAME", nodes=NodeChoice(only=("cpu2",)))
+    handle, seen = run(on_slurm, only)
+    assert (log_of(on_slurm.backend, handle), replica(seen).node) == ("cpu2\n", "cpu2")
+    never = role("echo $SLURMD_NODENAME", nodes=NodeChoice(never=("cpu1", "cpu2", "gpu2")))
+    handle, _seen = run(on_slurm, never)
+    assert log_of(on_slurm.backend, handle) == "gpu1\n"
+    submission = replace(on_slurm.submission(role("echo $SLURM_JOB_PARTITION")), virtual_cluster="gpus")
+    handle = on_slurm.backend.submit(submission)
+    wait_until_over(on_slurm.backend, handle)
+    assert log_of(on_slurm.backend, handle) == "gpu\n"
+
+
+def test_a_script_for_slurm_itself_runs_once_and_reaches_its_nodes(on_slurm: SlurmBench) -> None:
+    one = role("echo once; srun --ntasks=2 bash -c 'echo from $SLURMD_NODENAME'", name="main", replicas=2)
+    handle, seen = run(on_slurm, one, framework=Framework.SLURM)
+    assert seen.state is State.SUCCEEDED
+    assert sorted(log_of(on_slurm.backend, handle, "main").split("\n")) == [
+        "",
+        "from cpu1",
+        "from cpu2",
+        "once",
+    ]
+
+
+def test_a_job_cancelled_at_slurm_is_stopped_whether_it_ran_or_waited(on_slurm: SlurmBench) -> None:
+    running = on_slurm.backend.submit(on_slurm.submission(role("echo up; sleep 60")))
+    wait_for(lambda: log_of(on_slurm.backend, running))
+    on_slurm.slurm.call("scancel", str(Sent.of(running).number))
+    assert wait_until_over(on_slurm.backend, running).state is State.STOPPED
+    waiting = super(Releasing, on_slurm.backend).submit(on_slurm.submission())
+    on_slurm.backend.stop(waiting, grace_s=30, signal="TERM")
+    assert wait_until_over(on_slurm.backend, waiting).state is State.STOPPED
+
+
+def test_a_requeued_job_is_the_next_run_of_the_same_attempt(on_slurm: SlurmBench) -> None:
+    command = 'echo run $SLURM_RESTART_COUNT; [ -n "$SLURM_RESTART_COUNT" ] || sleep 60'
+    handle = on_slurm.backend.submit(on_slurm.submission(role(command)))
+    wait_for(lambda: log_of(on_slurm.backend, handle))
+    number = str(Sent.of(handle).number)
+    on_slurm.slurm.call("scontrol", "requeue", number)
+
+    def waits_again() -> bool:
+        seen = on_slurm.backend.observe([handle])[handle]
+        assert isinstance(seen, Observation)
+        return seen.state is State.PENDING and seen.run == 2 and seen.phase is Phase.RESTARTING
+
+    wait_for(waits_again)
+    on_slurm.slurm.call("scontrol", "update", f"JobId={number}", "StartTime=now")
+    seen = wait_until_over(on_slurm.backend, handle, timeout=40)
+    assert (seen.state, seen.run) == (State.SUCCEEDED, 2)
+    assert (on_slurm.attempt(handle) / "run-2" / "logs" / "worker-0.output").read_text() == "run 1\n"
+
+
+def test_a_held_job_waits_for_its_release_and_a_second_copy_is_cancelled(on_slurm: SlurmBench) -> None:
+    backend = on_slurm.backend
+    submission = on_slurm.submission(role("echo started"))
+    handle = super(Releasing, backend).submit(submission)
+    seen = backend.observe([handle])[handle]
+    assert isinstance(seen, Observation)
+    assert (seen.state, seen.held) == (State.PENDING, True)
+    script = on_slurm.attempt(handle) / "script"
+    copy = on_slurm.slurm.call("sbatch", "--parsable", "--hold", str(script)).strip()
+    backend.observe([handle])
+    backend.release([handle])
+    assert wait_until_over(backend, handle).state is State.SUCCEEDED
+    assert "CANCELLED" in on_slurm.slurm.call(
+        "squeue", "--noheader", "--states=all", f"--jobs={copy}", "--format=%T"
+    )
+
+
+def test_a_second_copy_that_runs_all_the_same_ends_unseen(on_slurm: SlurmBench) -> None:
+    handle, _seen = run(on_slurm, role("echo started"))
+    script = on_slurm.attempt(handle) / "script"
+    copy = on_slurm.slurm.call("sbatch", "--parsable", str(script)).strip()
+    asked = ("squeue", "--noheader", "--states=all", f"--jobs={copy}", "--format=%T")
+    wait_for(lambda: "COMPLETED" in on_slurm.slurm.call(*asked))
+    assert log_of(on_slurm.backend, handle) == "started\n"
+
+
+def test_a_job_that_slurm_has_forgotten_is_known_by_what_it_left(on_slurm: SlurmBench) -> None:
+    handle, seen = run(on_slurm, role("echo done; exit 3"))
+    forgotten = Sent(Sent.of(handle).number + 100_000, Sent.of(handle).key).handle
+    again = on_slurm.backend.observe([forgotten])[forgotten]
+    assert isinstance(again, Observation)
+    assert (again.state, again.reason) == (seen.state, seen.reason)
+    unknown = Handle(f"99999.{on_slurm.installation}-nobody-1")
+    assert on_slurm.backend.observe([unknown])[unknown] is Gone.GONE
+
+
+def test_a_controller_that_does_not_answer_says_nothing_about_any_job(on_slurm: SlurmBench) -> None:
+    handle = on_slurm.backend.submit(on_slurm.submission())
+    wait_until_over(on_slurm.backend, handle)
+    said = on_slurm.slurm.configuration.read_text()
+    nowhere = on_slurm.slurm.base / "away.conf"
+    nowhere.write_text(re.sub(r"SlurmctldPort=\d+", "SlurmctldPort=1", said))
+    away = Releasing(replace(on_slurm.config, configuration=str(nowhere), timeout_s=1))
+    with pytest.raises(Unreachable):
+        away.observe([handle])
+    with pytest.raises(Unreachable):
+        away.find([Sent.of(handle).key])
+    with pytest.raises(Unreachable):
+        away.inventory()
+    with pytest.raises((NotSent, Unknown)):
+        away.submit(on_slurm.submission())
+
+
+def test_a_refusal_has_slurms_own_words(on_slurm: SlurmBench) -> None:
+    with pytest.raises(Refused) as refused:
+        on_slurm.backend.submit(on_slurm.unacceptable())
+    assert "artition" in str(refused.value.reason.params["detail"])
+
+
+def test_an_image_is_refused_unless_an_admin_lets_it_run_without(on_slurm: SlurmBench) -> None:
+    submission = on_slurm.submission(role(image="registry.example.org/torch"))
+    with pytest.raises(Refused) as refused:
+        on_slurm.backend.submit(submission)
+    assert refused.value.reason.params["why"] == "no_image_engine"
+    plain = Releasing(replace(on_slurm.config, allow_plain=True))
+    seen = wait_until_over(plain, plain.submit(submission))
+    assert (seen.state, replica(seen).image_used) == (State.SUCCEEDED, False)
+
+
+def test_a_log_is_read_through_no_link_and_only_if_it_is_ours(on_slurm: SlurmBench) -> None:
+    handle, _seen = run(on_slurm, role("echo mine"))
+    log = on_slurm.attempt(handle) / "run-1" / "logs" / "worker-0.output"
+    outside = on_slurm.folder / "outside"
+    outside.write_text("secret")
+    log.unlink()
+    log.symlink_to(outside)
+    assert log_of(on_slurm.backend, handle) == ""
+    with layout.opened(on_slurm.root, (*log.relative_to(on_slurm.root).parts,)) as file:
+        assert file is None
+
+
+def test_what_others_run_counts_and_a_drained_node_says_why(on_slurm: SlurmBench) -> None:
+    slurm = on_slurm.slurm
+    nodes = {node.name: node for node in on_slurm.backend.inventory().nodes}
+    assert [gpu.type for gpu in nodes["gpu2"].gpus] == ["titan"] * 4
+    assert nodes["cpu1"].cpu_milli == 16_000
+    options = ("--parsable", "--output=/dev/null", "--mem=100M", "--gres=gpu:a100:2", "--nodelist=gpu1")
+    other = slurm.call("sbatch", *options, "--wrap=sleep 60").strip()
+    try:
+        wait_for(lambda: {n.name: n.free_gpus for n in on_slurm.backend.inventory().nodes}["gpu1"] == (2, 3))
+        slurm.call("scontrol", "update", "NodeName=cpu2", "State=DRAIN", "Reason=a fan is broken")
+        drained = {node.name: node for node in on_slurm.backend.inventory().nodes}["cpu2"]
+        assert not drained.schedulable
+        assert drained.why.startswith("a fan is broken")
+    finally:
+        slurm.call("scontrol", "update", "NodeName=cpu2", "State=RESUME")
+        slurm.call("scancel", other)
+
+
+NONSENSE: list[dict[str, object]] = [
+    {"folder": "relative"},
+    {"folder": "/with space"},
+    {"partitions": {"all": "a b"}},
+    {"qos": {"10": "high"}},
+    {"options": {"output": "/tmp/x"}},
+    {"options": {"wrap\n": ""}},
+    {"ports": [1, 2]},
+    {"timeout_s": 0},
+    {"allow_plain": "yes"},
+    {"colour": "red"},
+]
+
+
+@pytest.mark.parametrize("settings", NONSENSE, ids=str)
+def test_settings_that_make_no_sense_are_refused(settings: dict[str, object], on_slurm: SlurmBench) -> None:
+    with pytest.raises((TypeError, ValueError)):
+        SlurmConfig.from_settings(on_slurm.folder, settings)
