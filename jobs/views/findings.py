@@ -6,12 +6,15 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from jobs import dialects, services
+from jobs.assets import resolving
+from jobs.assets.resolving import Resolved
 from jobs.dialects.base import Note, Parsed, Problem, Refused
 from jobs.dialects.checking import check
 from jobs.messages.findings import Finding, of_note, of_problem
 from jobs.models import Job
 from jobs.spec import JobSpec
 from jobs.uploads import holding
+from quotas.access import may_submit_in
 from quotas.models import User
 
 
@@ -53,10 +56,25 @@ def examine(
         *services.wrong_with(user, text, found.dialect, found.parsed, origin, template),
         *holding.problems(user, text, found.dialect, found.parsed),
     )
-    wrong = problems_of(text, lacking)
-    notes = tuple(of_note(note) for note in found.notes)
+    made_of = _made_of(user, text, found.dialect, found.parsed)
+    wrong = problems_of(text, (*lacking, *made_of.problems))
+    notes = tuple(of_note(note) for note in (*found.notes, *made_of.notes))
     spec = None if wrong else mended.spec
     return Findings(found.dialect, wrong, notes, _mends(found.parsed, mended), spec)
+
+
+def _made_of(user: User, text: str, dialect: str, parsed: Parsed) -> Resolved:
+    """What its ids mean where the job would go.  Somebody of several workspaces may send it to another one,
+    so what is not of this one is no problem yet.
+    """
+    try:
+        quota = services.find_quota(user, services.Place(), parsed.spec)
+    except Refused:
+        return Resolved(parsed.spec)
+    found = resolving.resolve(user, text, dialect, parsed, quota.workspace)
+    if len(may_submit_in(user)) > 1:
+        found.problems = tuple(each for each in found.problems if each.code != "asset_not_yours")
+    return found
 
 
 def problems_of(text: str, problems: Iterable[Problem]) -> tuple[Finding, ...]:

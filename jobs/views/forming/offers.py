@@ -9,7 +9,7 @@ from django.db.models import QuerySet
 from django.utils.translation import gettext as _
 
 from jobs.assets import sight
-from jobs.models import AssetKind, CodeSource, Dataset, Image
+from jobs.models import AssetKind, CodeSource, Dataset, Image, Vpc
 from jobs.views.forming.shown import Drawing, Options, ShownRow, ShownRows
 from quotas.models import User
 
@@ -47,6 +47,17 @@ def datasets(user: User, drawing: Drawing) -> Options:
         if len(several) > 1:
             found += [(f"{row.key}@v{each.number}", f"{row.name} · v{each.number}") for each in several]
     return found[:MOST]
+
+
+def networks(user: User, drawing: Drawing, chosen: str) -> dict[str, Options]:
+    """VPCs by the vendor's ids, and the switches and security groups of the one that is chosen."""
+    rows: list[Vpc] = list(_choices(user, drawing, AssetKind.VPC))
+    here = [row for row in rows if chosen in (row.vpc_id, row.key)]
+    return {
+        "vpc": [(row.vpc_id, " · ".join(filter(None, (row.name, row.region, row.cidr)))) for row in rows],
+        "switch": [(name, row.name) for row in here for name in row.switches],
+        "security-group": [(name, row.name) for row in here for name in row.security_groups],
+    }
 
 
 def offered(rows: ShownRows, cell: str, options: Options) -> ShownRows:

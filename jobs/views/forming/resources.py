@@ -10,6 +10,7 @@ from jobs.forming.fields import MOST_ROLES
 from jobs.forming.roles import roles_of
 from jobs.forming.rules.advanced import SETTINGS
 from jobs.spec import Framework
+from jobs.views.forming import offers
 from jobs.views.forming.places import nodes, places, specs
 from jobs.views.forming.shown import Block, Drawing, Group, Options, Shown
 from quotas.models import User
@@ -42,9 +43,15 @@ def model(user: User, drawing: Drawing) -> dict[str, Any]:
             Group("framework", _("Advanced framework settings"), drawing.several(*OPTIONS, "options")),
             Group("time", _("When it starts and ends"), drawing.several(*TIME), (drawing.rows("after"),)),
             Group("after", _("After the end"), drawing.several(*AFTER)),
-            Group("network", _("VPC"), drawing.several(*NETWORK)),
+            Group("network", _("VPC"), _network(user, drawing)),
         ),
     }
+
+
+def _network(user: User, drawing: Drawing) -> tuple[Shown, ...]:
+    """The VPC, and what the one that is chosen has."""
+    offered = offers.networks(user, drawing, drawing.one("vpc").value)
+    return tuple(drawing.one(key, suggested=offered.get(key, ())) for key in NETWORK)
 
 
 class _Offered:

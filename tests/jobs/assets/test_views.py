@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from jobs.assets import keeping
-from jobs.models import AssetKind, AssetTrial, AssetUse, Dataset, Image
+from jobs.models import AssetKind, AssetTrial, AssetUse, Dataset, Image, Vpc
+from jobs.views.findings import examine
 from quotas.models import Spec
 from tests.factories import make_job
 from tests.jobs.assets.conftest import make_code, make_dataset, make_image
@@ -142,3 +145,22 @@ def test_a_test_is_asked_for_and_looked_at_until_it_is_over(people: People) -> N
     assert "every 1s" not in part
     assert "It could not be read." in part
     assert "fatal" not in seen(browser(people.member).get(f"/assets/code/{row.key}")), "another's own words"
+
+
+def test_checking_a_job_file_tells_what_it_could_not_be_made_of(people: People) -> None:
+    row = make_dataset(people.quota.workspace)
+    keeping.retire(row)
+    job = {"DisplayName": "a", "JobType": "PyTorchJob", "UserCommand": "x", "WorkspaceId": "1"}
+    worker = {"Type": "Worker", "Image": "i", "PodCount": 1, "ResourceConfig": {"CPU": "1", "Memory": "1Gi"}}
+    text = json.dumps({**job, "JobSpecs": [worker], "DataSources": [{"DataSourceId": row.key}]})
+    found = examine(people.owner, text, "dlc")
+    assert [(each.code, each.line) for each in found.problems] == [("asset_retired", 1)]
+    keeping.bring_back(row)
+    assert examine(people.owner, text, "dlc").problems == ()
+
+
+def test_the_forms_vpcs_are_those_of_the_workspace(people: People) -> None:
+    Vpc.objects.create(workspace=people.quota.workspace, name="Training", vpc_id="vpc-1", switches=["vsw-1"])
+    page = seen(browser(people.owner).get("/jobs/new"))
+    assert '<option value="vpc-1" label="Training">' in page
+    assert "vpc-1" not in seen(browser(people.stranger).get("/jobs/new"))
