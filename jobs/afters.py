@@ -16,7 +16,7 @@ from jobs.dialects.base import Parsed, Problem
 from jobs.dialects.places import Places
 from jobs.messages import state_label
 from jobs.messages.afters import after_message
-from jobs.models import Attempt, Dependency, Event, Job, JobFile
+from jobs.models import Attempt, Dependency, Event, Job, JobFile, SweepRun
 from jobs.spec import AfterNever, JobSpec
 from jobs.states import FINAL, Reason, ReasonCode, State
 from quotas import ledger
@@ -101,6 +101,10 @@ def settle(cluster_id: int) -> int:
     undone = waiting.exclude(state=Dependency.State.MET).values_list("job_id", flat=True)
     flagged = ledger.waiting_for_others(cluster_id)
     keys = Attempt.objects.filter(key__in=flagged).values_list("job_id", flat=True)
+    turns = SweepRun.objects.filter(job__cluster_id=cluster_id, waits=True)
+    for sweep_id in set(turns.values_list("sweep_id", flat=True)):
+        with transaction.atomic():
+            dependencies.next_of(sweep_id)
     dependencies.let_go(set(keys) - set(undone))
     hopeless = waiting.filter(state=Dependency.State.NEVER).values_list("job_id", flat=True)
     return sum(_end(pk) for pk in sorted(set(hopeless)))

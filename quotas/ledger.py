@@ -27,6 +27,7 @@ __all__ = [
     "ask_back",
     "close",
     "hold",
+    "keep_back",
     "let_go",
     "locked",
     "move",
@@ -194,6 +195,12 @@ def release(holder: str) -> bool:
     return bool(
         Request.objects.filter(holder=holder, state=Request.State.WAITING, held=True).update(held=False)
     )
+
+
+def keep_back(holder: str) -> bool:
+    """Let a waiting request stand in line only once others have ended; whether it stood there."""
+    waiting = Request.objects.filter(holder=holder, state=Request.State.WAITING, others=False)
+    return bool(waiting.update(others=True))
 
 
 def let_go(holder: str) -> bool:

@@ -30,6 +30,8 @@ from jobs.models import (
     PersonalSecret,
     Rule,
     SshKey,
+    Sweep,
+    SweepRun,
     Task,
     Template,
     Visibility,
@@ -222,6 +224,10 @@ ADDRESSES: dict[str, tuple[str, Audience]] = {
     "api_job_files_zip": ("get", C),
     "api_job_files_folder": ("post", C),
     "api_job_files_rename": ("post", C),
+    "api_sweeps": ("post", S),
+    "api_sweep": ("get", L),
+    "api_sweep_stop": ("post", C),
+    "api_sweep_again": ("post", C),
     "api_uploads_missing": ("post", S),
     "api_uploads_blob": ("get", S),
     "api_uploads_pack": ("post", S),
@@ -371,6 +377,15 @@ class World:
                 continue
         raise AssertionError(f"no arguments for {name}")
 
+    def _sweep(self) -> Sweep:
+        """A sweep of the owner's, of one job."""
+        job = self.job
+        made, _new = Sweep.objects.get_or_create(
+            owner=job.owner, workspace=job.workspace, defaults={"name": "sweep", "at_once": 1}
+        )
+        SweepRun.objects.get_or_create(sweep=made, job=job, number=1)
+        return made
+
     def _own(self, name: str) -> dict[str, Any] | None:
         """The arguments of an address that is about something of its own; None for the others."""
         owner = self.users["owner"]
@@ -392,6 +407,8 @@ class World:
             "start_template": {"template": "jupyterlab"},
             "api_uploads_blob": {"sha256": "0" * 64},
         }
+        if name.startswith("api_sweep") and name != "api_sweeps":
+            return {"public_id": self._sweep().public_id}
         if name == "api_uploads_tree":
             return {"sha256": holding.make(owner, Tree(())).sha256}
         if name in OF_TEMPLATES:

@@ -52,6 +52,7 @@ LAYERS = (
         "dryruns",
         "sshhost",
         "sshkeys",
+        "sweeps",
     },
     {"trials", "reconcile", "tidy", "idle", "live", "folders"},
     {"forms", "assetforms"},

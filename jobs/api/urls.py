@@ -6,7 +6,19 @@ from django.urls import path
 from drf_spectacular.views import SpectacularAPIView
 
 from jobs.api import schemas
-from jobs.api.native import assets, check, convert, folders, jobs, parts, preview, streams, uploads, usage
+from jobs.api.native import (
+    assets,
+    check,
+    convert,
+    folders,
+    jobs,
+    parts,
+    preview,
+    streams,
+    sweeps,
+    uploads,
+    usage,
+)
 from jobs.live.bodies import takes_body
 
 V1 = "api/console/v1/"
@@ -30,6 +42,10 @@ urlpatterns = [
     path(f"{JOB}/files/folder", folders.NewFolder.as_view(), name="api_job_files_folder"),
     path(f"{JOB}/files/rename", folders.Rename.as_view(), name="api_job_files_rename"),
     path(f"{JOB}/stream", streams.stream, name="api_job_stream"),
+    path(f"{V1}sweeps", sweeps.Sweeps.as_view(), name="api_sweeps"),
+    path(f"{V1}sweeps/<slug:public_id>", sweeps.OneSweep.as_view(), name="api_sweep"),
+    path(f"{V1}sweeps/<slug:public_id>/stop", sweeps.Stop.as_view(), name="api_sweep_stop"),
+    path(f"{V1}sweeps/<slug:public_id>/again", sweeps.Again.as_view(), name="api_sweep_again"),
     path(f"{V1}uploads/missing", uploads.Missing.as_view(), name="api_uploads_missing"),
     path(
         f"{V1}uploads/blobs/<slug:sha256>",

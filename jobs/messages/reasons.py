@@ -83,6 +83,7 @@ _SENTENCES: Final[Mapping[ReasonCode, tuple[str, ...]]] = {
         _("Starts after %(ended)s (%(other_word)s) ends."),
         _("Starts after %(failed_job)s (%(other_word)s) fails, and %(more_jobs)s besides."),
         _("Starts after %(failed_job)s (%(other_word)s) fails."),
+        _("Starts when it is its turn in its sweep; at most %(at_once_jobs)s of it are under way at a time."),
         _("Starts after other jobs."),
     ),
     ReasonCode.NOT_YET: (
@@ -397,8 +398,9 @@ def _amounts(params: Params) -> dict[str, object]:
 def _of_others(params: Params) -> dict[str, object]:
     """The state of a job that is waited for, and how many more there are."""
     state, more = params.get("other_state"), params.get("more")
+    at_once = params.get("at_once")
     if not isinstance(state, str):
-        return {}
+        return {"at_once_jobs": amounts.quantity("jobs", at_once)} if isinstance(at_once, int) else {}
     words: dict[str, object] = {"other_word": state_label(state), "failed_job": params.get("failed")}
     return words | ({"more_jobs": amounts.quantity("jobs", more)} if isinstance(more, int) else {})
 

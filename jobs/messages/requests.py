@@ -14,6 +14,16 @@ PROBLEMS: Final[Mapping[str, tuple[str, ...]]] = {
     ),
     "never_succeeded": (_("%(name)s has ended already (%(state)s), so it will never succeed."),),
     "never_failed": (_("%(name)s has ended already (%(state)s), so it will never fail."),),
+    "sweep_grid_or_list": (_("Give the values of the parameters as a grid or as a list, not both."),),
+    "sweep_without_parameters": (_("A sweep needs a parameter with at least one value."),),
+    "sweep_too_many": (_("These are more than %(most)s; a sweep takes no more than that."),),
+    "sweep_no_such_field": (
+        _("The job has no field %(name)s, and {%(name)s} stands in no command or variable."),
+    ),
+    "sweep_wrong_value": (
+        _("%(name)s can't be “%(value)s”."),
+        _("A job can't have this value."),
+    ),
     "not_possible": (_("%(key)s and what the file says elsewhere exclude each other."),),
     "not_a_choice": (
         _("%(key)s “%(value)s” is not one of %(choices)s."),

@@ -27,6 +27,7 @@ from jobs.models.logs import LogChunk, LogStream
 from jobs.models.notices import Delivery, DeliveryItem, Notice, Occasion, QuotaLevel
 from jobs.models.secrets import JobSecret, PersonalSecret
 from jobs.models.ssh_keys import SshKey
+from jobs.models.sweeps import Sweep, SweepRun
 from jobs.models.tasks import Task
 from jobs.models.templates import Template, TemplateUse, TemplateVersion
 from jobs.models.uploads import Blob, HeldBlob, HeldTree, StoredObject, TreeUse, UploadedTree
@@ -75,6 +76,8 @@ __all__ = [
     "Run",
     "SshKey",
     "StoredObject",
+    "Sweep",
+    "SweepRun",
     "Task",
     "TaskUse",
     "Template",

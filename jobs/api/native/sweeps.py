@@ -1,0 +1,196 @@
+"""Sweeps over the native API: accept, read, stop, run the failed ones again."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.http import Http404
+from drf_spectacular.utils import OpenApiResponse, extend_schema
+from rest_framework import serializers
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from jobs import services, waiting
+from jobs.api.native import problems, shapes
+from jobs.api.native.auth import MissingScope
+from jobs.api.native.base import ABSENT, REFUSED, NativeView
+from jobs.api.native.jobs import IDEMPOTENCY_KEY, key_of
+from jobs.dialects.base import Refused
+from jobs.models import Sweep
+from jobs.sweeps import acting
+from jobs.sweeps.expanding import MOST
+from quotas.access import Verb, can
+
+
+class SweepRequestShape(serializers.Serializer[Any]):
+    """A job file, and the values that its fields shall have: a grid or a list of combinations."""
+
+    file = serializers.CharField(trim_whitespace=False, allow_blank=True)
+    dialect = serializers.CharField(allow_null=True, default=None)
+    workspace = serializers.CharField(allow_null=True, default=None)
+    cluster = serializers.CharField(allow_null=True, default=None)
+    quota = serializers.CharField(allow_null=True, default=None)
+    grid = serializers.DictField(
+        child=serializers.ListField(child=serializers.JSONField()),
+        default=dict,
+        help_text="path of the job specification, or a word that stands in braces → its values",
+    )
+    combinations = serializers.ListField(child=serializers.DictField(), default=list)
+    at_once = serializers.IntegerField(min_value=1, max_value=MOST, allow_null=True, default=None)
+
+
+class SweepRunShape(serializers.Serializer[Any]):
+    """The job of one combination; `values` are null for whoever may not read it."""
+
+    number = serializers.IntegerField()
+    round = serializers.IntegerField()
+    values = serializers.DictField(allow_null=True)
+    job = shapes.JobShape()
+
+
+class SweepShape(serializers.Serializer[Any]):
+    """A sweep with its jobs."""
+
+    id = serializers.CharField()
+    name = serializers.CharField()
+    owner = serializers.CharField()
+    workspace = serializers.CharField()
+    at_once = serializers.IntegerField()
+    states = serializers.DictField(child=serializers.IntegerField(), help_text="state → how many jobs")
+    runs = SweepRunShape(many=True)
+
+
+class AtOnceShape(serializers.Serializer[Any]):
+    """How many of its jobs may be under way at a time."""
+
+    at_once = serializers.IntegerField(min_value=1, max_value=MOST)
+
+
+class Sweeps(NativeView):
+    """Submission of sweeps."""
+
+    scopes = {"POST": "submit"}
+
+    @extend_schema(
+        operation_id="sweeps_submit",
+        parameters=[IDEMPOTENCY_KEY],
+        request=SweepRequestShape,
+        responses={
+            201: SweepShape,
+            200: OpenApiResponse(SweepShape, description="The same request came before."),
+            409: shapes.ProblemDetails,
+            413: shapes.ProblemDetails,
+            **REFUSED,
+        },
+    )
+    def post(self, request: Request) -> Response:
+        """Accept all jobs of a sweep, or none."""
+        shape = SweepRequestShape(data=request.data)
+        shape.is_valid(raise_exception=True)
+        said = shape.validated_data
+        asked = acting.Asked(
+            said["file"],
+            said["dialect"],
+            services.Place(*(said[name] or "" for name in ("workspace", "cluster", "quota"))),
+            said["grid"],
+            said["combinations"],
+            said["at_once"],
+        )
+        try:
+            sweep, before = acting.submit(self.person, asked, key_of(self))
+        except Refused as refused:
+            return problems.refused(asked.text, refused.problems)
+        return Response(_told(self, sweep), status=200 if before else 201)
+
+
+class OneSweep(NativeView):
+    """One sweep."""
+
+    scopes = {"PATCH": "submit"}
+
+    @extend_schema(operation_id="sweeps_read", responses={200: SweepShape, **ABSENT})
+    def get(self, request: Request, public_id: str) -> Response:
+        """The sweep with its jobs; of several rounds the last."""
+        return Response(_told(self, _found(self, public_id, Verb.LIST)))
+
+    @extend_schema(
+        operation_id="sweeps_change", request=AtOnceShape, responses={200: SweepShape, **REFUSED, **ABSENT}
+    )
+    def patch(self, request: Request, public_id: str) -> Response:
+        """Let another number of its jobs be under way at a time."""
+        sweep = _found(self, public_id, Verb.CONTROL)
+        shape = AtOnceShape(data=request.data)
+        shape.is_valid(raise_exception=True)
+        acting.change(self.person, sweep, shape.validated_data["at_once"])
+        sweep.refresh_from_db()
+        return Response(_told(self, sweep))
+
+
+class Stop(NativeView):
+    """All of it ends."""
+
+    scopes = {"POST": "stop"}
+
+    @extend_schema(operation_id="sweeps_stop", request=None, responses={202: SweepShape, **ABSENT})
+    def post(self, request: Request, public_id: str) -> Response:
+        """Ask for the end of all its jobs."""
+        sweep = _found(self, public_id, Verb.CONTROL)
+        acting.stop(self.person, sweep)
+        return Response(_told(self, sweep), status=202)
+
+
+class Again(NativeView):
+    """The failed ones once more."""
+
+    scopes = {"POST": "submit"}
+
+    @extend_schema(
+        operation_id="sweeps_again", request=None, responses={200: SweepShape, **REFUSED, **ABSENT}
+    )
+    def post(self, request: Request, public_id: str) -> Response:
+        """Run its failed jobs again, all or none."""
+        sweep = _found(self, public_id, Verb.CONTROL)
+        try:
+            acting.again(self.person, sweep)
+        except Refused as refused:
+            return problems.refused("", refused.problems)
+        return Response(_told(self, sweep))
+
+
+def _found(view: NativeView, public_id: str, verb: Verb) -> Sweep:
+    """The sweep, for `verb`; a right that comes from managing a workspace needs the scope `admin` too."""
+    rows = Sweep.objects.visible_to(view.person).select_related("owner", "workspace")
+    sweep = rows.filter(public_id=public_id).first()
+    if sweep is None:
+        raise Http404
+    if not can(view.person, verb, sweep):
+        raise services.Forbidden
+    if verb is not Verb.LIST and sweep.owner_id != view.person.pk and not view.allows("admin"):
+        raise MissingScope("admin")
+    return sweep
+
+
+def _told(view: NativeView, sweep: Sweep) -> dict[str, Any]:
+    runs = acting.latest(sweep)
+    waiting.tell([run.job for run in runs])
+    reads = can(view.person, Verb.READ, sweep) and (sweep.owner_id == view.person.pk or view.allows("admin"))
+    states: dict[str, int] = {}
+    for run in runs:
+        states[run.job.state] = states.get(run.job.state, 0) + 1
+    return {
+        "id": sweep.public_id,
+        "name": sweep.name,
+        "owner": sweep.owner.get_username(),
+        "workspace": sweep.workspace.slug,
+        "at_once": sweep.at_once,
+        "states": states,
+        "runs": [
+            {
+                "number": run.number,
+                "round": run.round,
+                "values": run.values if reads else None,
+                "job": shapes.job(run.job),
+            }
+            for run in runs
+        ],
+    }

@@ -1,0 +1,79 @@
+"""Sweeps: many jobs of one file with other values, as one group."""
+
+from __future__ import annotations
+
+from typing import Self
+
+from django.conf import settings
+from django.db import models
+from django.db.models.functions import Now
+from django.utils.translation import gettext_lazy as _
+
+from jobs.models.jobs import Job, new_public_id
+from quotas.access import Visitor, workspaces_of
+from quotas.models import Workspace
+
+
+class SweepQuerySet(models.QuerySet["Sweep"]):
+    """Every page and API starts at `visible_to`."""
+
+    def visible_to(self, user: Visitor) -> Self:
+        """Sweeps of the person's workspaces."""
+        return self.filter(workspace__in=workspaces_of(user))
+
+
+class Sweep(models.Model):
+    """One group; `at_once` of its jobs may be under way at a time, and `names` are its parameters."""
+
+    public_id = models.CharField(_("id"), max_length=16, unique=True, default=new_public_id)
+    name = models.CharField(_("name"), max_length=256)
+    owner = models.ForeignKey(settings.AUTH_USER_MODEL, models.PROTECT, related_name="+")
+    workspace = models.ForeignKey(Workspace, models.PROTECT, related_name="+")
+    names = models.JSONField(_("parameters"), default=list)
+    at_once = models.PositiveIntegerField(_("at once"))
+    idempotency_key = models.CharField(max_length=255, null=True, blank=True)  # noqa: DJ001 unique with null
+    request_digest = models.CharField(max_length=64, blank=True)
+    created_at = models.DateTimeField(_("submitted"), db_default=Now())
+
+    objects = SweepQuerySet.as_manager()
+
+    class Meta:
+        verbose_name = _("sweep")
+        verbose_name_plural = _("sweeps")
+        ordering = ("-id",)
+        constraints = (
+            models.UniqueConstraint(fields=("owner", "idempotency_key"), name="one_sweep_per_key"),
+        )
+
+    def __str__(self) -> str:
+        return f"{self.name} ({self.public_id})"
+
+    @property
+    def is_public(self) -> bool:
+        """What its jobs say of their files is the owner's and the workspace's admins' alone."""
+        return False
+
+
+class SweepRun(models.Model):
+    """The job of one combination of values.
+
+    Of several rounds the last counts.  One that `waits` is not its turn yet: as many as may be are under way.
+    """
+
+    sweep = models.ForeignKey(Sweep, models.CASCADE, related_name="runs")
+    job = models.OneToOneField(Job, models.CASCADE, related_name="sweep_run")
+    number = models.PositiveIntegerField(_("number"))
+    round = models.PositiveIntegerField(_("round"), default=1)
+    values = models.JSONField(_("values"), default=dict)
+    waits = models.BooleanField(_("waits for its turn"), default=False)
+
+    class Meta:
+        verbose_name = _("job of a sweep")
+        verbose_name_plural = _("jobs of a sweep")
+        ordering = ("number", "-round")
+        constraints = (
+            models.UniqueConstraint(fields=("sweep", "number", "round"), name="one_job_per_round"),
+        )
+
+    def __str__(self) -> str:
+        return f"{self.sweep_id}-{self.number}"

@@ -1,0 +1,176 @@
+"""What is done to a sweep as a whole: accept it, stop it, run the failed ones again, change how many at once.
+
+All of its jobs are accepted in one transaction or none is.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from django.db import IntegrityError, transaction
+
+from jobs import dependencies, dialects, services, transitions
+from jobs.dialects.base import Parsed, Problem, Refused
+from jobs.faults import fault
+from jobs.models import Job, Sweep, SweepRun
+from jobs.services import Conflict, Forbidden, Place, Request
+from jobs.states import TERMINAL, State
+from jobs.sweeps.expanding import CannotSweepError, Values, combinations, expanded
+from quotas import ledger
+from quotas.access import Verb, can
+from quotas.models import User
+
+MOST_PROBLEMS: Final = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A job file and what is to vary in it; `at_once` None lets all of them be under way."""
+
+    text: str
+    dialect: str | None = None
+    place: Place = field(default_factory=Place)
+    grid: Mapping[str, Sequence[Any]] = field(default_factory=dict)
+    listed: Sequence[Values] = ()
+    at_once: int | None = None
+
+    @property
+    def digest(self) -> str:
+        """What tells one request from another."""
+        said = [self.text, self.dialect, self.place.workspace, self.place.cluster, self.place.quota]
+        whole = json.dumps([*said, self.grid, [*self.listed], self.at_once], sort_keys=True)
+        return hashlib.sha256(whole.encode()).hexdigest()
+
+
+def submit(user: User, asked: Asked, idempotency_key: str | None = None) -> tuple[Sweep, bool]:
+    """Accept a sweep; whether the same request came before.  Raises Refused, Conflict."""
+    if idempotency_key:
+        before = Sweep.objects.filter(owner=user, idempotency_key=idempotency_key).first()
+        if before is not None:
+            return _replayed(before, asked)
+    found, ready = _read(user, asked)
+    try:
+        with transaction.atomic():
+            sweep = _store(user, asked, idempotency_key, found, ready)
+    except IntegrityError:
+        if not idempotency_key:
+            raise
+        return _replayed(Sweep.objects.get(owner=user, idempotency_key=idempotency_key), asked)
+    return sweep, False
+
+
+def _replayed(sweep: Sweep, asked: Asked) -> tuple[Sweep, bool]:
+    if sweep.request_digest != asked.digest:
+        raise Conflict
+    return sweep, True
+
+
+def _read(user: User, asked: Asked) -> tuple[list[Values], list[services.Ready]]:
+    """Every job of the sweep as it would be stored; what is wrong with several is told once."""
+    name, parsed = dialects.parse(asked.text, asked.dialect)
+    try:
+        found = combinations(asked.grid, asked.listed)
+        specs = expanded(parsed.spec, found)
+    except CannotSweepError as error:
+        raise Refused(error.problems) from error
+    dialect, ready = dialects.get(name), []
+    problems: dict[tuple[str, str], Problem] = {}
+    for spec in specs:
+        text = dialect.render(spec, parsed.extras, base=asked.text).text
+        try:
+            ready.append(_ready(user, text, name, asked.place))
+        except Refused as refused:
+            for problem in refused.problems:
+                problems.setdefault((problem.code, problem.pointer), problem)
+    if problems:
+        raise Refused(tuple(problems.values())[:MOST_PROBLEMS])
+    return found, ready
+
+
+def _ready(user: User, text: str, name: str, place: Place) -> services.Ready:
+    parsed: Parsed = dialects.get(name).parse(text)
+    if wrong := services.wrong_with(user, text, name, parsed):
+        raise Refused(wrong)
+    made = services.ready(user, text, name, parsed, place)
+    services.refuse_beyond_public(made.quota, made.parsed.spec)
+    return made
+
+
+def _store(
+    user: User, asked: Asked, key: str | None, found: Sequence[Values], ready: Sequence[services.Ready]
+) -> Sweep:
+    name, parsed = dialects.parse(asked.text, asked.dialect)
+    sweep = Sweep.objects.create(
+        name=parsed.spec.name,
+        owner=user,
+        workspace=ready[0].quota.workspace,
+        names=list(dict.fromkeys(path for values in found for path in values)),
+        at_once=asked.at_once or len(ready),
+        idempotency_key=key,
+        request_digest=asked.digest,
+    )
+    for number, (values, made) in enumerate(zip(found, ready, strict=True), 1):
+        job = services.store(user, name, made.parsed, made.quota, Request(made_of=made.uses))
+        _enter(sweep, job, number, values)
+    fault("accept.before_commit")
+    return sweep
+
+
+def _enter(sweep: Sweep, job: Job, number: int, values: Values, round_: int = 1) -> None:
+    """Make the job one of the sweep; beyond those that may be under way it waits for its turn."""
+    under_way = dependencies.under_way(sweep)
+    waits = under_way >= sweep.at_once
+    SweepRun.objects.create(
+        sweep=sweep, job=job, number=number, round=round_, values=dict(values), waits=waits
+    )
+    if waits:
+        ledger.keep_back(transitions.key_of(job.public_id, job.attempt_number))
+
+
+def latest(sweep: Sweep) -> list[SweepRun]:
+    """The job of each combination that counts, in their order."""
+    rows = sweep.runs.select_related("job", "job__owner", "job__cluster", "job__quota", "job__workspace")
+    found: dict[int, SweepRun] = {}
+    for row in rows.order_by("number", "round"):
+        found[row.number] = row
+    return list(found.values())
+
+
+def stop(user: User, sweep: Sweep) -> int:
+    """Ask for the end of all its jobs, those that wait first; answers how many.  Raises Forbidden."""
+    _require(user, sweep)
+    going = [run for run in latest(sweep) if State(run.job.state) not in TERMINAL]
+    for run in sorted(going, key=lambda run: (not run.waits, -run.number)):
+        services.stop(user, run.job)
+    return len(going)
+
+
+def again(user: User, sweep: Sweep) -> list[Job]:
+    """Run the failed ones again, all or none; answers the new jobs.  Raises Forbidden, Refused."""
+    _require(user, sweep)
+    made = []
+    with transaction.atomic():
+        Sweep.objects.select_for_update(no_key=True).get(pk=sweep.pk)
+        for run in latest(sweep):
+            if State(run.job.state) is State.FAILED:
+                job = services.retry(user, run.job).job
+                _enter(sweep, job, run.number, run.values, run.round + 1)
+                made.append(job)
+    return made
+
+
+def change(user: User, sweep: Sweep, at_once: int) -> None:
+    """Let another number of its jobs be under way at a time; what runs goes on.  Raises Forbidden."""
+    _require(user, sweep)
+    with transaction.atomic():
+        Sweep.objects.filter(pk=sweep.pk).update(at_once=at_once)
+        dependencies.next_of(sweep.pk)
+
+
+def _require(user: User, sweep: Sweep) -> None:
+    if not can(user, Verb.CONTROL, sweep):
+        raise Forbidden

@@ -1,0 +1,143 @@
+"""A job and the values that its fields shall have → one job for each combination.
+
+A parameter is a path into the JobSpec (`env.LR`, `roles.0.resources.gpus`), or a word that stands in braces
+(`{lr}`) in commands and in the values of environment variables.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final, TypeAlias
+
+from pydantic import ValidationError
+
+from jobs.dialects.base import Problem
+from jobs.spec import JobSpec
+
+MOST: Final = 200
+"""Jobs of one sweep."""
+
+MOST_PARAMETERS: Final = 20
+Values: TypeAlias = Mapping[str, Any]
+
+_WORD: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_MAPS: Final = frozenset({"env", "tags", "labels", "options", "framework_options"})
+
+
+class CannotSweepError(Exception):
+    """The parameters make no jobs; carries why, each thing once."""
+
+    def __init__(self, *problems: Problem) -> None:
+        super().__init__(problems[0].code)
+        self.problems = problems
+
+
+def combinations(grid: Mapping[str, Sequence[Any]], listed: Sequence[Values]) -> list[Values]:
+    """Every combination: of the grid, the first parameter changing slowest, or those that are listed."""
+    if grid and listed:
+        raise CannotSweepError(Problem("sweep_grid_or_list", "/parameters"))
+    names = list(grid) or sorted({name for values in listed for name in values})
+    if not names:
+        raise CannotSweepError(Problem("sweep_without_parameters", "/parameters"))
+    if len(names) > MOST_PARAMETERS:
+        raise CannotSweepError(
+            Problem("sweep_too_many", "/parameters", params={"count": len(names), "most": MOST_PARAMETERS})
+        )
+    found: list[Values] = [dict(values) for values in listed]
+    if grid:
+        every = itertools.islice(itertools.product(*grid.values()), MOST + 1)
+        found = [dict(zip(names, values, strict=True)) for values in every]
+    if len(found) > MOST:
+        raise CannotSweepError(
+            Problem("sweep_too_many", "/parameters", params={"count": len(found), "most": MOST})
+        )
+    if not found:
+        raise CannotSweepError(Problem("sweep_without_parameters", "/parameters"))
+    return found
+
+
+def expanded(spec: JobSpec, found: Sequence[Values]) -> list[JobSpec]:
+    """A job for each combination, numbered behind its name; raises CannotSweepError."""
+    problems: dict[tuple[str, str], Problem] = {}
+    made = []
+    for number, values in enumerate(found, 1):
+        try:
+            made.append(_with(spec, values, number))
+        except CannotSweepError as error:
+            for problem in error.problems:
+                problems.setdefault((problem.code, problem.pointer), problem)
+    if problems:
+        raise CannotSweepError(*problems.values())
+    return made
+
+
+def _with(spec: JobSpec, values: Values, number: int) -> JobSpec:
+    whole = spec.model_dump(mode="json")
+    whole["name"] = f"{spec.name}-{number}"
+    for name, value in values.items():
+        if _WORD.fullmatch(name) and name not in JobSpec.model_fields:
+            _fill(whole, name, value)
+        else:
+            _put(whole, name, value)
+    try:
+        return JobSpec.model_validate_json(json.dumps(whole))
+    except ValidationError as error:
+        raise CannotSweepError(*_problems(error, values)) from error
+
+
+def _fill(whole: dict[str, Any], name: str, value: Any) -> None:
+    """Put the value where `{name}` stands."""
+    mark, text = f"{{{name}}}", _as_text(value)
+    places = [*_texts(whole)]
+    if not any(mark in held[key] for held, key in places):
+        raise CannotSweepError(_nowhere(name))
+    for held, key in places:
+        held[key] = held[key].replace(mark, text)
+
+
+def _texts(whole: dict[str, Any]) -> Iterator[tuple[dict[str, Any], str]]:
+    """Every text in which a word may stand: who holds it, and under which key."""
+    for variable in whole["env"]:
+        yield whole["env"], variable
+    for role in whole["roles"]:
+        yield role, "command"
+        for variable in role["env"]:
+            yield role["env"], variable
+
+
+def _put(whole: dict[str, Any], path: str, value: Any) -> None:
+    """Set what stands at the path; a map may get a new member."""
+    *steps, last = path.split(".")
+    held: Any = whole
+    around = ""
+    for step in steps:
+        if isinstance(held, list) and step.isdigit() and int(step) < len(held):
+            held = held[int(step)]
+        elif isinstance(held, dict) and isinstance(held.get(step), dict | list):
+            held = held[step]
+        else:
+            raise CannotSweepError(_nowhere(path))
+        around = step
+    if not isinstance(held, dict) or (last not in held and around not in _MAPS):
+        raise CannotSweepError(_nowhere(path))
+    held[last] = _as_text(value) if around in _MAPS else value
+
+
+def _as_text(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value)
+
+
+def _nowhere(name: str) -> Problem:
+    return Problem("sweep_no_such_field", f"/parameters/{name}", params={"name": name})
+
+
+def _problems(error: ValidationError, values: Values) -> Iterator[Problem]:
+    """Which of the values no job can have."""
+    places = [".".join(map(str, each["loc"])) for each in error.errors(include_url=False)]
+    named = [path for path in values if any(place.startswith(path) for place in places)]
+    for name in named or [""]:
+        shown = str(values.get(name, ""))[:60]
+        yield Problem("sweep_wrong_value", f"/parameters/{name}", params={"name": name, "value": shown})

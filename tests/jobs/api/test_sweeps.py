@@ -1,0 +1,40 @@
+"""Sweeps over the native API."""
+
+from __future__ import annotations
+
+import pytest
+
+from jobs.models import Job
+from tests.jobs.api.conftest import People, api, body_of, file, problem
+
+BODY = {"file": file(), "grid": {"env.LR": [0.1, 0.2]}, "at_once": 1}
+
+
+def test_a_sweep_is_accepted_read_changed_and_stopped(people: People) -> None:
+    owner = api(people.owner)
+    made = body_of(owner.post("sweeps", BODY), 201)
+    assert (made["name"], made["at_once"], made["states"]) == ("hello", 1, {"QUEUED": 2})
+    assert [run["values"] for run in made["runs"]] == [{"env.LR": 0.1}, {"env.LR": 0.2}]
+    address = f"sweeps/{made['id']}"
+    assert body_of(owner.get(address))["runs"][1]["job"]["name"] == "hello-2"
+    assert body_of(owner.post(f"{address}/stop", {}), 202)["states"] == {"STOPPED": 2}
+    assert body_of(owner.post(f"{address}/again", {}), 200)["states"] == {"STOPPED": 2}
+
+
+def test_what_is_wrong_is_told_as_for_a_job(people: People) -> None:
+    told = problem(api(people.owner).post("sweeps", {**BODY, "grid": {"priority": [99]}}))
+    assert [found["code"] for found in told["problems"]] == ["sweep_wrong_value"]
+    assert Job.objects.count() == 0
+
+
+@pytest.mark.parametrize("wrong", [{"at_once": 0}, {"at_once": 201}, {"grid": []}, {"combinations": [1]}])
+def test_a_request_of_another_shape_is_refused(people: People, wrong: dict[str, object]) -> None:
+    assert problem(api(people.owner).post("sweeps", {**BODY, **wrong}))["status"] == 400
+
+
+def test_members_see_the_jobs_and_not_the_values_and_strangers_nothing(people: People) -> None:
+    made = body_of(api(people.owner).post("sweeps", BODY), 201)
+    seen = body_of(api(people.member).get(f"sweeps/{made['id']}"))
+    assert [run["values"] for run in seen["runs"]] == [None, None]
+    assert api(people.stranger).get(f"sweeps/{made['id']}").status_code == 404
+    assert api(people.member).post(f"sweeps/{made['id']}/stop", {}).status_code == 403
