@@ -10,7 +10,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('jobs', '0019_starting_after_others'),
+        ('jobs', '0020_dry_runs'),
         ('quotas', '0012_starting_after_others'),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]
