@@ -65,6 +65,11 @@ def test_it_is_seen_while_it_is_on_its_way(people: People) -> None:
     assert dryruns.answer(people.quota.cluster_id) == 1, "whoever began is gone"
 
 
+def test_what_was_typed_goes_into_no_address(people: People) -> None:
+    shown = asked(people, job())
+    assert 'hx-include="unset" hx-params="none"' in shown.split('hx-trigger="load')[1], "secrets may be in it"
+
+
 def test_nobody_else_sees_it(people: People) -> None:
     asked(people, job())
     run = DryRun.objects.get()
