@@ -28,10 +28,33 @@ class Again:
     cursor: Position | None
 
 
-def again(user: User, job: Job) -> Again:
-    """The job's file as the beginning of the next one.  Secret values are placeholders in it."""
-    text = _renamed(JobFile.objects.get(job=job).text, job, free_name(user, job.name))
+@dataclass(frozen=True, slots=True)
+class CodeChoice:
+    """Code that the file names by a branch and a commit of it; `newest`: the commit is left out."""
+
+    branch: str
+    commit: str
+    newest: bool = False
+
+
+def again(user: User, job: Job, *, newest: bool = False) -> Again:
+    """The job's file as the beginning of the next one.  Secret values are placeholders in it.
+
+    With `newest` its code is what its branch has by then, not the commit that the file names.
+    """
+    text = _renamed(JobFile.objects.get(job=job).text, job, free_name(user, job.name), newest=newest)
     return Again(text, _command(text, job.dialect))
+
+
+def code_choice(job: Job, *, newest: bool) -> CodeChoice | None:
+    """What there is to choose of the job's code; None where its file names no commit of a branch."""
+    try:
+        code = dialects.get(job.dialect).parse(JobFile.objects.get(job=job).text).spec.code
+    except Refused:
+        return None
+    if code is None or not (code.branch and code.commit):
+        return None
+    return CodeChoice(code.branch, code.commit, newest)
 
 
 def _command(text: str, dialect: str) -> Position | None:
@@ -64,10 +87,13 @@ def free_name(user: User, name: str) -> str:
     return f"{stem}-{max([1, *numbers]) + 1}"
 
 
-def _renamed(text: str, job: Job, name: str) -> str:
+def _renamed(text: str, job: Job, name: str, *, newest: bool) -> str:
     dialect = dialects.get(job.dialect)
     try:
         parsed = dialect.parse(text)
     except Refused:
         return text  # it ran once; what has changed since, the form will say
-    return dialect.render(parsed.spec.model_copy(update={"name": name}), parsed.extras, base=text).text
+    change: dict[str, object] = {"name": name}
+    if newest and parsed.spec.code is not None and parsed.spec.code.branch:
+        change["code"] = parsed.spec.code.model_copy(update={"commit": ""})
+    return dialect.render(parsed.spec.model_copy(update=change), parsed.extras, base=text).text

@@ -23,7 +23,7 @@ from jobs.forms import SubmitForm, dialect_choices, new_key
 from jobs.models import Draft, DraftVersion, Job
 from jobs.spec import Framework, JobSpec, Resources, TaskRole
 from jobs.views.access import find_job
-from jobs.views.again import again, free_name
+from jobs.views.again import CodeChoice, again, code_choice, free_name
 from jobs.views.answers import filled, linked
 from jobs.views.drafts import address_of, origin, told, typed
 from jobs.views.findings import Findings, examine, problems_of
@@ -67,6 +67,7 @@ class Beginning:
     version: DraftVersion | None = None
     template: str = ""
     fresh: bool = False
+    code: CodeChoice | None = None
 
 
 def _begun(request: SignedIn) -> HttpResponse:
@@ -96,10 +97,18 @@ def _beginning(request: SignedIn) -> Beginning:
         return _of_draft(draft, request.GET.get("version", ""))
     if like := request.GET.get("like"):
         job = find_job(request.user, like)
-        copy = again(request.user, job)
+        newest = request.GET.get("code") == "newest"
+        copy = again(request.user, job, newest=newest)
         dialect = _pinned(copy.text, job.dialect)
         template = services.template_of(request.user, job)
-        return Beginning(copy.text, job.public_id, cursor=copy.cursor, dialect=dialect, template=template)
+        return Beginning(
+            copy.text,
+            job.public_id,
+            cursor=copy.cursor,
+            dialect=dialect,
+            template=template,
+            code=code_choice(job, newest=newest),
+        )
     if asked := request.GET.get("template"):
         return _of_template(request, asked)
     if (gpus := request.GET.get("gpus", "")).isdecimal() and len(gpus) < LONGEST_NUMBER:
@@ -339,6 +348,7 @@ def _page(
         "fresh": start.fresh,
         "view": view if (view := request.GET.get("view", "")) in VIEWS else "",
         "unfolded": "unfold" in request.GET,
+        "code": start.code,
         "sections": SECTIONS,
         "variables": VARIABLES,
     }

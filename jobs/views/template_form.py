@@ -100,6 +100,7 @@ class KeepForm(forms.Form):
         self.kept_by = list(managed_by(user).order_by("name")[:200])
         self._choose("workspace", [("", _("Me")), *((each.slug, each.name) for each in self.kept_by)])
         self._choose("dialect", [("", _("Dialect: work it out")), *dialect_choices()])
+        self.fields["dialect"].widget.attrs["aria-label"] = _("Dialect")
         for name, field in self.fields.items():
             select = isinstance(field, forms.ChoiceField)
             kind = "form-select" if select else "form-check-input" if name == "as_default" else "form-control"

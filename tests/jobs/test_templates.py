@@ -151,7 +151,7 @@ def test_a_locked_field_is_a_problem_at_its_place(owner: User, quota: Quota) -> 
     assert roles[0]["Image"] == "torch:1"
     with pytest.raises(Refused) as refused:
         services.submit(owner, text, template=ref(mine))
-    locked, required = refused.value.problems
+    locked, required = sorted(refused.value.problems, key=lambda each: each.code)
     assert (locked.code, locked.pointer, locked.line) == ("locked_by_template", "/roles/0/image", 5)
     assert (required.code, required.pointer) == ("required_by_template", "/env/LR")
     assert dict(locked.params) == {"template": "Careful", "version": 1, "field": "/roles/0/image"}

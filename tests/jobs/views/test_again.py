@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from jobs import dialects
 from jobs.views.again import LONGEST_NAME, again, free_name
-from tests.factories import make_job
-from tests.jobs.views.conftest import People
+from tests.factories import TEMPLATE_FILE, make_job
+from tests.jobs.views.conftest import People, browser, seen
 from tests.jobs.views.test_new import JUPYTER
 
 
@@ -52,3 +54,18 @@ def test_the_cursor_is_in_the_command_whatever_the_dialect(people: People, diale
 def test_a_file_that_can_not_be_read_comes_as_it_is(people: People) -> None:
     job = make_job(owner=people.owner, quota=people.quota, text="{ broken", dialect="openpai-v1")
     assert again(people.owner, job).text == "{ broken"
+
+
+def test_code_of_a_branch_is_the_same_commit_or_the_newest_as_one_chooses(people: People) -> None:
+    code = {"CodeSourceId": "code-1", "Branch": "main", "Commit": "a" * 40}
+    text = json.dumps({**json.loads(TEMPLATE_FILE), "CodeSource": code})
+    job = make_job(owner=people.owner, quota=people.quota, text=text, dialect="dlc")
+    client = browser(people.owner)
+    page = client.get("/jobs/new", {"like": job.public_id})
+    assert "Same commit, aaaaaaaaaa" in seen(page)
+    assert "a" * 40 in page.context["text"]
+    page = client.get("/jobs/new", {"like": job.public_id, "code": "newest"})
+    assert "a" * 40 not in page.context["text"]
+    assert '"Branch": "main"' in page.context["text"]
+    plain = make_job(owner=people.owner, quota=people.quota, text=TEMPLATE_FILE, dialect="dlc")
+    assert client.get("/jobs/new", {"like": plain.public_id}).context["code"] is None
