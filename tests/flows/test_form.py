@@ -216,6 +216,7 @@ def test_helloworld_of_the_manual_step_by_step_by_keys_alone(page: Page) -> None
         _go_to(page, f"roles-0-{name}")
         _fill_in(page, value)
     page.keyboard.press("Tab")
+    says(page, '"Memory": "8Gi"')
     expect(page.locator("#job-panel")).to_contain_text("It would start now", timeout=10 * SECONDS)
     wanted: dict[str, Any] = {
         "DisplayName": "helloworld_16be675e",
