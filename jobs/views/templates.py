@@ -84,7 +84,7 @@ def template(request: SignedIn, template: str) -> HttpResponseBase:
             "uses": _uses(request, row)[:MOST_USES],
             "keeps": templates.keeps(request.user, row),
             "may_adopt": row.proposed_to is not None and can(request.user, Verb.MANAGE, row.proposed_to),
-            "workspaces": workspaces_of(request.user).order_by("name")[:MOST],
+            "proposable": workspaces_of(request.user).order_by("name")[:MOST],
         },
     )
 
