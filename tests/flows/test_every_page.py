@@ -39,7 +39,8 @@ def test_every_page_is_accessible_and_fits(screen: Page, scenes: dict[str, str])
         screen.goto(address)
         screen.wait_for_load_state("load")
         if screen.locator("textarea[data-editor]").count():
-            screen.locator(".cm-editor").wait_for(state="attached")  # on a phone it is behind the form
+            screen.locator(".cm-editor").first.wait_for(state="attached")  # on a phone it is behind the form
+        screen.wait_for_function("!document.querySelector('.htmx-request')")  # what is asked anew is greyed
         found += [
             (name, each["id"], [node["html"][:160] for node in each["nodes"]])
             for each in Axe().run(screen).response["violations"]
