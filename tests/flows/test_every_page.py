@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import Browser, Page
+from playwright.sync_api import Browser, Page, expect
 
 from tests.browser import watched
 from tests.screenshots import LOOKS, pages, show_again, sign_in
@@ -40,7 +40,7 @@ def test_every_page_is_accessible_and_fits(screen: Page, scenes: dict[str, str])
         screen.wait_for_load_state("load")
         if screen.locator("textarea[data-editor]").count():
             screen.locator(".cm-editor").first.wait_for(state="attached")  # on a phone it is behind the form
-        screen.wait_for_function("!document.querySelector('.htmx-request')")  # what is asked anew is greyed
+        expect(screen.locator(".htmx-request")).to_have_count(0)  # what is asked anew is greyed
         found += [
             (name, each["id"], [node["html"][:160] for node in each["nodes"]])
             for each in Axe().run(screen).response["violations"]
