@@ -105,7 +105,7 @@ def fill(stack: Stack) -> dict[str, str]:
         for name, job in jobs.items():
             wait_for(partial(_is, client, job, _STATES.get(name, "running")), timeout=60, interval=0.2)
         client.post("/drafts/save", data={"text": job_file("half-done")[:60]})
-        return {**jobs, "template": keep_template(client), "dataset": dataset(client)}
+        return {**jobs, "template": keep_template(client), "dataset": dataset(client), "sweep": sweep(client)}
 
 
 def keep_template(client: httpx.Client) -> str:
@@ -124,6 +124,13 @@ def keep_template(client: httpx.Client) -> str:
     more = {"text": text.replace("epochs 3", "epochs 10"), "notes": "ten epochs", "as_default": "on"}
     client.post(f"{there}/edit", data={**said, **more})
     return there.rpartition("/")[2]
+
+
+def sweep(client: httpx.Client) -> str:
+    """A sweep of three jobs, one at a time, of which one fails; its id."""
+    text = job_file("train", command="test $LR != 0.01 && echo loss $LR")
+    asked = {"file": text, "grid": {"env.LR": ["0.1", "0.01", "0.001"]}, "at_once": 1}
+    return str(client.post("/api/console/v1/sweeps", json=asked).raise_for_status().json()["id"])
 
 
 def dataset(client: httpx.Client) -> str:

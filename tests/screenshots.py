@@ -90,6 +90,8 @@ def pages(jobs: Mapping[str, str]) -> dict[str, str]:
         "job-files": job["writing"] + "?tab=files",
         "job-files-text": job["writing"] + "?tab=files&path=results%2Fmetrics.csv",
         "job-files-ended": job["succeeded"] + "?tab=files",
+        "sweeps": "/sweeps/",
+        "sweep": f"/sweeps/{jobs['sweep']}",
         "drafts": "/drafts/",
         "notices": "/notices/",
         "notifications": "/settings/notifications",

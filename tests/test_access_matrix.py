@@ -224,6 +224,11 @@ ADDRESSES: dict[str, tuple[str, Audience]] = {
     "api_job_files_zip": ("get", C),
     "api_job_files_folder": ("post", C),
     "api_job_files_rename": ("post", C),
+    "sweeps": ("get", S),
+    "sweep": ("get", L),
+    "sweep_stop": ("post", C),
+    "sweep_again": ("post", C),
+    "sweep_change": ("post", C),
     "api_sweeps": ("post", S),
     "api_sweep": ("get", L),
     "api_sweep_stop": ("post", C),
@@ -407,7 +412,7 @@ class World:
             "start_template": {"template": "jupyterlab"},
             "api_uploads_blob": {"sha256": "0" * 64},
         }
-        if name.startswith("api_sweep") and name != "api_sweeps":
+        if name.startswith(("sweep", "api_sweep")) and not name.endswith("sweeps"):
             return {"public_id": self._sweep().public_id}
         if name == "api_uploads_tree":
             return {"sha256": holding.make(owner, Tree(())).sha256}

@@ -102,7 +102,7 @@ def _cause(job: Job) -> dict[str, Any]:
 
 
 def _overview(request: SignedIn, job: Job) -> dict[str, Any]:
-    file = JobFile.objects.get(job=job)
+    file = JobFile.objects.select_related("job__sweep_run__sweep").get(job=job)
     return {
         **_template(request, job),
         "spec": file.spec,
@@ -110,6 +110,7 @@ def _overview(request: SignedIn, job: Job) -> dict[str, Any]:
         "notes": notes_of(file.text, stored_notes(file), job.dialect),
         "attempts": Attempt.objects.filter(job=job).order_by("-number"),
         "origin": _visible(request, job.origin_id),
+        "run_of_sweep": getattr(file.job, "sweep_run", None),
         "before": afters.before(request.user, job),
         "behind": afters.behind(request.user, job),
         "changed": line_of(request.user, job),

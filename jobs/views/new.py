@@ -16,12 +16,13 @@ from django.utils.translation import gettext as _
 from django.views.decorators.http import require_http_methods
 
 from jobs import dialects, drafts, outage, services, templates
-from jobs.dialects.base import Position, Refused
+from jobs.dialects.base import Position, Problem, Refused
 from jobs.forming.reading import Applied, read
 from jobs.forming.saying import GOES_ON_AS
 from jobs.forms import SubmitForm, dialect_choices, new_key
 from jobs.models import Draft, DraftVersion, Job
 from jobs.spec import Framework, JobSpec, Resources, TaskRole
+from jobs.sweeps import acting
 from jobs.views.access import find_job
 from jobs.views.again import CodeChoice, again, code_choice, free_name
 from jobs.views.answers import filled, linked
@@ -33,6 +34,8 @@ from jobs.views.forming.variables import VARIABLES
 from jobs.views.history import compared
 from jobs.views.http import SignedIn, page, signed_in
 from jobs.views.start import BESIDES, find, tell
+from jobs.views.sweep_form import Part, SweepForm, Typed, part
+from jobs.views.sweep_form import refused as refused_sweep
 from quotas.access import Verb, can
 from quotas.models import User
 
@@ -68,6 +71,7 @@ class Beginning:
     template: str = ""
     fresh: bool = False
     code: CodeChoice | None = None
+    sweep: Part | None = None
 
 
 def _begun(request: SignedIn) -> HttpResponse:
@@ -201,7 +205,7 @@ def _sent(request: SignedIn) -> HttpResponseBase:
         findings = _examined(request, form, text)
         kept = _kept(request, text)
         return _page(request, form, text, findings, applied=applied, kept=kept, status=422)
-    return _submitted(request, form, text)
+    return _swept(request, form, text) if wanted == "sweep" else _submitted(request, form, text)
 
 
 def _wanted(request: SignedIn) -> str:
@@ -251,13 +255,63 @@ def _submitted(request: SignedIn, form: SubmitForm, text: str) -> HttpResponseBa
     except Error as error:
         if not outage.is_outage(error):
             raise
-        found = _examined(request, form, text)
-        notes.error(request, _("The database is busy or away, and nothing was submitted. Submit again."))
-        return _page(request, form, text, found, status=503)
+        return _away(request, form, text)
     drafts.done(user, request.POST.get("draft", ""), typed(request.POST))
     if not submitted.replayed:
         notes.success(request, _("Submitted %(name)s.") % {"name": submitted.job.name})
     return redirect("job", submitted.job.public_id)
+
+
+def _swept(request: SignedIn, form: SubmitForm, text: str) -> HttpResponseBase:
+    """Many jobs of the text, with the values that the page's part for sweeps says."""
+    said = SweepForm(request.POST)
+    if not said.is_valid():
+        found = _examined(request, form, text)
+        kept = _kept(request, text)
+        start = Beginning(sweep=Part(said, asked=True))
+        return _page(request, form, text, found, kept=kept, start=start, status=422)
+    typed_values: Typed = said.cleaned_data["sweep_parameters"]
+    asked = acting.Asked(
+        text,
+        form.chosen_dialect(),
+        form.chosen_place(),
+        typed_values.grid,
+        typed_values.listed,
+        said.cleaned_data["sweep_at_once"],
+    )
+    try:
+        sweep, before = acting.submit(request.user, asked, form.cleaned_data["key"])
+    except Refused as refused:
+        found = _examined(request, form, text)
+        # What is wrong with the file by itself is told beside it, with its lines.
+        mine = [each for each in refused.problems if not found.problems or _is_of_sweep(each)]
+        start = Beginning(sweep=refused_sweep(said, mine))
+        return _page(request, form, text, found, kept=_kept(request, text), start=start, status=422)
+    except services.Conflict:
+        found = _examined(request, form, text)
+        notes.warning(
+            request, _("You already submitted this page as a sweep. Submit again to start another one.")
+        )
+        return _page(request, _rekeyed(request, form), text, found, kept=_kept(request, text), status=409)
+    except Error as error:
+        if not outage.is_outage(error):
+            raise
+        return _away(request, form, text)
+    drafts.done(request.user, request.POST.get("draft", ""), typed(request.POST))
+    if not before:
+        notes.success(request, _("Submitted %(name)s.") % {"name": sweep.name})
+    return redirect("sweep", sweep.public_id)
+
+
+def _away(request: SignedIn, form: SubmitForm, text: str) -> HttpResponse:
+    """The database can't be asked now."""
+    found = _examined(request, form, text)
+    notes.error(request, _("The database is busy or away, and nothing was submitted. Submit again."))
+    return _page(request, form, text, found, status=503)
+
+
+def _is_of_sweep(problem: Problem) -> bool:
+    return problem.pointer.startswith("/parameters")
 
 
 def _saved(request: SignedIn, form: SubmitForm, text: str, applied: Applied | None) -> HttpResponseBase:
@@ -349,6 +403,7 @@ def _page(
         "view": view if (view := request.GET.get("view", "")) in VIEWS else "",
         "unfolded": "unfold" in request.GET,
         "code": start.code,
+        "sweep": start.sweep or part(request.POST),
         "sections": SECTIONS,
         "variables": VARIABLES,
     }
