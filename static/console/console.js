@@ -28,6 +28,7 @@ function enliven(root) {
     void import("./editor.js").then(({ mountEditors }) => mountEditors());
   }
   if (root.querySelector("[data-form-of]")) void import("./form.js").then(({ startForms }) => startForms(root));
+  if (root.querySelector("code-upload")) void import("./code-upload.js");
   if (root.querySelector("[data-autosave]")) void import("./autosave.js").then(({ startAutosave }) => startAutosave(root));
 }
 
