@@ -31,7 +31,7 @@ def model(user: User, drawing: Drawing) -> dict[str, Any]:
             Group("data", _("Datasets and mounts"), rows=mounted),
             Group("libraries", _("Third-party libraries"), drawing.several(*LIBRARIES)),
             Group("software", _("Software of the cluster"), drawing.several(*SOFTWARE)),
-            Group("code", _("Code"), code),
+            Group("code", _("Code"), code, template="jobs/new/upload.html"),
             Group("registry", _("Private image registry"), drawing.several(*REGISTRY)),
         ),
     }
