@@ -100,6 +100,7 @@ class CodeUpload extends HTMLElement {
   connectedCallback() {
     this.addEventListener("change", this.#changed);
     this.addEventListener("click", this.#clicked);
+    this.addEventListener("keydown", this.#pressed);
     this.addEventListener("dragenter", this.#hovered);
     this.addEventListener("dragover", this.#hovered);
     this.addEventListener("dragleave", this.#leaving);
@@ -109,7 +110,9 @@ class CodeUpload extends HTMLElement {
 
   disconnectedCallback() {
     window.removeEventListener("beforeunload", this.#leavesPage);
-    this.#under?.abort();
+    queueMicrotask(() => {
+      if (!this.isConnected) this.#under?.abort(); // else it only went elsewhere in the form
+    });
   }
 
   #changed = (/** @type {Event} */ event) => {
@@ -124,6 +127,11 @@ class CodeUpload extends HTMLElement {
 
   #clicked = (/** @type {Event} */ event) => {
     if (event.target instanceof Element && event.target.closest("[data-cancel]")) this.#under?.abort();
+  };
+
+  /** Enter opens the list of files here; in fields of the job it takes them. */
+  #pressed = (/** @type {KeyboardEvent} */ event) => {
+    if (event.key === "Enter" && !event.ctrlKey && !event.metaKey) event.stopPropagation();
   };
 
   #hovered = (/** @type {DragEvent} */ event) => {

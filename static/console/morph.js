@@ -1,7 +1,8 @@
 // @ts-check
 /**
  * Making one piece of the page like another without taking away what is the same: focus, cursor, what is unfolded and
- * editors stay. Elements with an id are found again by it, others by their place.
+ * editors stay. Elements with an id are found again by it, others by their place. What draws itself
+ * (`[data-draws-itself]`) is left as it is.
  */
 
 /**
@@ -21,6 +22,7 @@ const OWN = new Set(["open", "data-editor", "data-editor-mounted", "aria-current
  * @param {Keep} keep
  */
 export function morph(element, wanted, keep) {
+  if (element.matches("[data-draws-itself]")) return;
   takeAttributes(element, wanted);
   if (element.matches(".editor")) {
     takeEditor(element, wanted, keep);

@@ -42,8 +42,9 @@ def folder(tmp_path: Path) -> Path:
 
 def opened(page: Page) -> None:
     paste(page, FILE)
-    expect(page.locator("#group-code")).to_be_attached()
+    expect(page.locator('[data-form] [name="name"]')).to_have_value("uploaded")
     page.locator("#group-code > summary").click()
+    expect(page.locator("code-upload:defined")).to_be_visible()
 
 
 def test_a_folder_becomes_the_jobs_code_and_runs(page: Page, folder: Path) -> None:

@@ -19,7 +19,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from jobs.api.native import problems, shapes
-from jobs.api.native.base import ABSENT, REFUSED, LargeJSON, NativeView
+from jobs.api.native.base import ABSENT, REFUSED, BodyLeftAlone, LargeJSON, NativeView
 from jobs.live import bodies
 from jobs.live.bodies import Awaiting
 from jobs.live.threads import aside
@@ -132,6 +132,7 @@ class OneBlob(NativeView):
     """One file, by what is in it."""
 
     scopes = {"GET": "submit", "PUT": "submit"}
+    parser_classes = (BodyLeftAlone,)
 
     @extend_schema(operation_id="uploads_blob", responses={200: ArrivedShape, **_TROUBLE})
     def get(self, request: Request, sha256: str) -> Response:
@@ -198,6 +199,7 @@ class Packs(NativeView):
     """Many small files in one request."""
 
     scopes = {"POST": "submit"}
+    parser_classes = (BodyLeftAlone,)
 
     @extend_schema(
         operation_id="uploads_pack",

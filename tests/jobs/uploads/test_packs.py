@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 
+import httpx
 import pytest
+from django.test import Client
 
 from jobs.models import Blob, HeldBlob, StoredObject
 from jobs.uploads import arriving, store
@@ -55,3 +57,15 @@ def test_it_takes_the_scope_submit(sender: Sender, people: People) -> None:
     answer = sender(people.owner, {"read"}).post(f"{UPLOADS}/packs", content=packed(b"x"))
     assert answer.status_code == 403
     assert not Blob.objects.exists()
+
+
+def test_a_page_sends_with_its_session_and_the_forms_token(base_url: str, people: People) -> None:
+    browser = Client()
+    browser.force_login(people.owner)
+    token = str(browser.get("/jobs/new").context["csrf_token"])
+    cookies = {name: morsel.value for name, morsel in browser.cookies.items()}
+    with httpx.Client(base_url=base_url, cookies=cookies, trust_env=False, timeout=30) as page:
+        refused = page.post(f"{UPLOADS}/packs", content=packed(b"x"))
+        assert (refused.status_code, Blob.objects.exists()) == (403, False)
+        sent = page.post(f"{UPLOADS}/packs", content=packed(b"x"), headers={"X-CSRFToken": token})
+    assert (sent.status_code, sent.json()) == (201, {"files": 1})
