@@ -69,6 +69,9 @@ def _controls(user: User, filters: listing.Filters) -> dict[str, Any]:
             _chip(_("Newest first"), not filters.oldest_first, filters.query(oldest_first=False)),
             _chip(_("Oldest first"), filters.oldest_first, filters.query(oldest_first=True)),
         ],
+        "sweep_chips": [_chip(_("Of one sweep"), on=True, url=filters.query(sweep=""))]
+        if filters.sweep
+        else [],
         "workspace_choices": list(workspaces_of(user).order_by("name")[:200]),
         "clear_url": reverse("jobs"),
     }

@@ -56,6 +56,7 @@ class Filters:
     mine: bool = False
     workspace: str = ""
     q: str = ""
+    sweep: str = ""
     oldest_first: bool = False
     after: int | None = None
     before: int | None = None
@@ -63,7 +64,7 @@ class Filters:
     @property
     def narrowed(self) -> bool:
         """Whether anything but the order was asked for."""
-        return bool(self.states or self.mine or self.workspace or self.q)
+        return bool(self.states or self.mine or self.workspace or self.q or self.sweep)
 
     def query(self, **changes: object) -> str:
         """The address's query for these filters with `changes`, from the first page on."""
@@ -71,7 +72,7 @@ class Filters:
         pairs: list[tuple[str, str]] = [("state", word) for word in changed.states]
         if changed.mine:
             pairs.append(("owner", "me"))
-        pairs += [(name, value) for name in ("workspace", "q") if (value := getattr(changed, name))]
+        pairs += [(name, value) for name in ("workspace", "q", "sweep") if (value := getattr(changed, name))]
         if changed.oldest_first:
             pairs.append(("order", "oldest"))
         pairs += [(name, str(key)) for name in ("after", "before") if (key := getattr(changed, name))]
@@ -91,6 +92,7 @@ def filters_of(query: QueryDict) -> Filters:
         mine=query.get("owner") == "me",
         workspace=query.get("workspace", "")[:63],
         q=query.get("q", "").strip()[:256],
+        sweep=query.get("sweep", "")[:PUBLIC_ID_LENGTH],
         oldest_first=query.get("order") == "oldest",
         after=_key(query.get("after", "")),
         before=_key(query.get("before", "")),
@@ -193,6 +195,8 @@ def _cut(rows: QuerySet[Job], filters: Filters, descending: bool) -> QuerySet[Jo
     key = filters.after if filters.before is None else filters.before
     if key is not None:
         rows = rows.filter(pk__lt=key) if descending else rows.filter(pk__gt=key)
+    if filters.sweep:
+        rows = rows.filter(sweep_run__sweep__public_id=filters.sweep)
     return rows.filter(name__startswith=filters.q) if filters.q else rows
 
 

@@ -182,6 +182,19 @@ def test_a_job_says_of_which_sweep_it_is(people: People, sweep: Sweep) -> None:
     assert "Part of the sweep" not in seen(browser(people.owner).get(f"/jobs/{alone.public_id}/"))
 
 
+@pytest.mark.parametrize(("who", "count"), [("owner", 3), ("member", 3), ("admin", 3), ("stranger", 0)])
+def test_the_list_of_jobs_shows_those_of_one_sweep(
+    people: People, sweep: Sweep, who: str, count: int
+) -> None:
+    make_job(owner=people.owner, quota=people.quota, name="alone")
+    response = browser(getattr(people, who)).get("/jobs/", {"sweep": sweep.public_id})
+    assert len(response.context["jobs"]) == count
+    assert "alone" not in seen(response)
+    assert "Of one sweep" in seen(response)
+    failed = browser(people.owner).get("/jobs/", {"sweep": sweep.public_id, "state": "failed"})
+    assert [job.name for job in failed.context["jobs"]] == ["train-2"]
+
+
 def test_no_sweeps_yet(people: People) -> None:
     told = seen(browser(people.owner).get(reverse("sweeps")))
     assert "No sweeps yet" in told
