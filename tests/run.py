@@ -20,7 +20,7 @@ from console.home import CHECKOUT
 from tests import postgres
 
 FAST = "not browser and not kill and not postgres"
-TWO_AT_A_TIME = ["-n", "2", "--dist", "loadfile"]
+THREE_AT_A_TIME = ["-n", "3", "--dist", "loadfile"]
 IN_CHROMIUM = ("tests/static", "tests/flows", "tests/jobs/gateway")
 """Each in a process of its own: Playwright's synchronous side exists once in a process."""
 WITHOUT_DATABASE = ("tests/jobs/dialects", "tests/jobs/backends", "tests/fuzz")
@@ -72,17 +72,17 @@ def translations() -> bool:
 
 
 def fast(database_url: str = "") -> bool:
-    """What needs neither a browser nor a kill, in a random order, two files at a time.
+    """What needs neither a browser nor a kill, in a random order, three files at a time: they wait much.
 
     On another database than SQLite: what there is to see of a database, with a sample of the kill tests.
     """
     if not database_url:
-        return _pytest("-m", FAST, *TWO_AT_A_TIME, environ={"DATABASE_URL": ""})
+        return _pytest("-m", FAST, *THREE_AT_A_TIME, environ={"DATABASE_URL": ""})
     others = [f"--ignore={folder}" for folder in WITHOUT_DATABASE]
     return _pytest(
         "-m",
         f"({FAST} and not sqlite) or sample or postgres",
-        *TWO_AT_A_TIME,
+        *THREE_AT_A_TIME,
         *others,
         environ={"DATABASE_URL": database_url},
     )

@@ -168,7 +168,7 @@ def test_a_job_takes_the_same_queries_for_one_replica_and_for_many(people: Peopl
         return len(seen)
 
     queries(1)
-    assert queries(1) == queries(30) <= 6
+    assert queries(1) == queries(30) <= 7
 
 
 # --- endpoints ---------------------------------------------------------------------------------------------

@@ -113,7 +113,7 @@ def role(command: str = "true", name: str = "worker", replicas: int = 1, **more:
     return TaskRole(**{"name": name, "replicas": replicas, "command": command, "resources": SMALL, **more})
 
 
-def wait_until_over(backend: Backend, handle: Handle, timeout: float = 20) -> Observation:
+def wait_until_over(backend: Backend, handle: Handle, timeout: float = 60) -> Observation:
     """The attempt's last observation."""
 
     def over() -> Observation | None:
