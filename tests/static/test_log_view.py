@@ -226,7 +226,7 @@ def followed_from(site: Site, count: int) -> list[int]:
         found = [int(query["offset"]) for query in site.asks("/stream") if "log" in query]
         return found if len(found) >= count else []
 
-    return wait_for(offsets, timeout=20)
+    return wait_for(offsets, timeout=60)
 
 
 def test_nothing_is_lost_and_nothing_comes_twice_over_lost_connections(page: Page, site: Site) -> None:

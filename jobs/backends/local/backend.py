@@ -208,7 +208,6 @@ class LocalBackend:
         try:
             with Folder.open(attempt) as folder:
                 folder.write(layout.EXTENSION, {"limit_s": limit_s})
-            fault("local.extension_written")
             launch.rouse(attempt, self._config.python)
         except OSError as error:
             raise Unreachable(str(error)) from error

@@ -163,7 +163,6 @@ class _Wrapper:
             return exit_
         self._replica.write(layout.OVER, {"at": time.time()})
         trouble = self._housing.take_back(self._keeper)
-        fault("wrapper.taken_back")
         well = exit_.cause is Cause.COMMAND and exit_.code == 0
         return replace(trouble, started_at=exit_.started_at) if trouble is not None and well else exit_
 
