@@ -35,7 +35,7 @@ BOTH: Final = """{"jobName": "both", "image": "python:3.12", "JobType": "PyTorch
 def written(page: Page, text: str) -> None:
     """Open the form and let `text` be in it, checked."""
     page.goto("/jobs/new")
-    expect(page.locator(".cm-editor")).to_be_visible()
+    expect(page.locator(".new-editor .cm-editor")).to_be_visible()
     with page.expect_response("**/jobs/check"):
         page.keyboard.insert_text(text)
 
@@ -56,7 +56,7 @@ def show_as(page: Page, option: str) -> None:
 def test_keys_are_completed_where_they_fit(page: Page) -> None:
     written(page, '{\n"jobName": "a",\n"taskRoles": [\n{\n"name": "w"\n}\n]\n}')
     expect(page.locator("[data-editor-state]")).to_contain_text("it has a jobName and taskRoles")
-    page.locator(".cm-line", has_text='"name"').click()
+    page.locator(".new-editor .cm-line", has_text='"name"').click()
     page.keyboard.press("End")
     page.keyboard.press("Control+Space")
     options = page.locator(".cm-tooltip-autocomplete li")
@@ -103,12 +103,14 @@ def test_every_dialect_is_known_checked_and_completed(page: Page, name: str) -> 
 
 def test_a_key_is_explained_under_the_pointer_and_by_a_key(page: Page) -> None:
     written(page, job_file("explained"))
-    page.locator(".cm-line", has_text='"taskNumber"').locator("span", has_text="taskNumber").hover()
+    page.locator(".new-editor .cm-line", has_text='"taskNumber"').locator(
+        "span", has_text="taskNumber"
+    ).hover()
     help_ = page.locator(".cm-help")
     expect(help_).to_contain_text("taskNumber whole number")
     page.mouse.move(5, 5)
     expect(help_).to_have_count(0)
-    page.locator(".cm-line", has_text='"gpuNumber"').locator("span", has_text="gpuNumber").click()
+    page.locator(".new-editor .cm-line", has_text='"gpuNumber"').locator("span", has_text="gpuNumber").click()
     page.mouse.move(5, 5)
     page.keyboard.press("F1")
     expect(help_).to_contain_text("gpuNumber whole number")
@@ -146,7 +148,7 @@ def test_a_problem_is_mended_where_it_stands(page: Page) -> None:
 
 def test_an_answer_that_comes_late_is_not_shown(page: Page) -> None:
     page.goto("/jobs/new")
-    expect(page.locator(".cm-editor")).to_be_visible()
+    expect(page.locator(".new-editor .cm-editor")).to_be_visible()
     asked: list[Route] = []
     page.route("**/jobs/check", lambda route: asked.append(route))  # noqa: PLW0108  # it wants a function
     page.keyboard.insert_text("{")
@@ -262,7 +264,7 @@ def test_a_file_that_is_not_right_says_so_instead(page: Page) -> None:
 
 def test_what_changed_since_the_last_time_is_seen(page: Page, scenes: dict[str, str]) -> None:
     page.goto(f"/jobs/new?like={scenes['succeeded']}")
-    expect(page.locator(".cm-editor")).to_be_visible()
+    expect(page.locator(".new-editor .cm-editor")).to_be_visible()
     page.keyboard.insert_text("echo changed; ")
     show_as(page, "before")
     dialog = page.locator("dialog.compare")

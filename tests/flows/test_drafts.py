@@ -44,7 +44,7 @@ def test_a_browser_that_is_killed_while_somebody_types_loses_two_seconds_at_most
     typing = context.pages[0]
     sign_in(typing, stack)
     typing.goto("/jobs/new")
-    expect(typing.locator(".cm-editor")).to_be_visible()
+    expect(typing.locator(".new-editor .cm-editor")).to_be_visible()
     typed: list[tuple[float, str]] = []
     began, text = time.monotonic(), ""
     while time.monotonic() - began < 3 * MOST_LOST_S:  # without a pause that a save could wait for
@@ -85,7 +85,7 @@ def test_what_is_typed_after_the_sign_in_ended_is_back_once_signed_in(page: Page
     page.press("#id_password", "Enter")
     page.wait_for_url(f"**/jobs/new?draft={draft}")
     expect(page.get_by_text("What you had typed and could not be saved is back.")).to_be_visible()
-    expect(page.locator(".cm-content")).to_contain_text("typed since")
+    expect(page.locator(".new-editor .cm-content")).to_contain_text("typed since")
     wait_for(lambda: "typed since" in kept(page, draft))
 
 
@@ -94,11 +94,11 @@ def test_two_windows_on_one_draft_lose_neither_text(page: Page) -> None:
     draft = draft_of(page)
     second = page.context.new_page()
     second.goto(f"/jobs/new?draft={draft}")
-    expect(second.locator(".cm-content")).to_contain_text("in-two-windows")
-    second.locator(".cm-content").click()
+    expect(second.locator(".new-editor .cm-content")).to_contain_text("in-two-windows")
+    second.locator(".new-editor .cm-content").click()
     second.keyboard.insert_text("second window")
     wait_for(lambda: "second window" in kept(page, draft))
-    page.locator(".cm-content").click()
+    page.locator(".new-editor .cm-content").click()
     page.keyboard.insert_text("first window")
     state = page.locator("#draft-state")
     expect(state).to_contain_text("Another window has changed this draft", timeout=10 * SECONDS)
@@ -112,4 +112,4 @@ def test_two_windows_on_one_draft_lose_neither_text(page: Page) -> None:
     page.goto(f"/drafts/{draft}/versions")
     page.get_by_role("link").filter(has=page.locator("time")).nth(1).click()
     expect(page.locator(".notice").first).to_contain_text("This is version")
-    expect(page.locator(".cm-content")).to_contain_text("second window")
+    expect(page.locator(".new-editor .cm-content")).to_contain_text("second window")

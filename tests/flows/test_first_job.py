@@ -22,7 +22,7 @@ SECONDS: Final = 1000
 def paste(page: Page, text: str) -> None:
     """Put `text` where the cursor of an empty form is, as Ctrl-V does."""
     page.goto("/jobs/new")
-    expect(page.locator(".cm-editor")).to_be_visible()
+    expect(page.locator(".new-editor .cm-editor")).to_be_visible()
     page.keyboard.insert_text(text)
 
 
@@ -90,7 +90,7 @@ def test_again_with_one_change_is_three_acts(page: Page, scenes: dict[str, str])
     page.goto(f"/jobs/{scenes['succeeded']}/")
     page.keyboard.press("c")
     page.wait_for_url("**/jobs/new?like=*")
-    expect(page.locator(".cm-activeLine")).to_contain_text('"command"')
+    expect(page.locator(".new-editor .cm-activeLine")).to_contain_text('"command"')
     page.keyboard.insert_text("echo changed; ")
     page.keyboard.press("Control+Enter")
     page.wait_for_url("**/jobs/*/")
@@ -103,13 +103,13 @@ def test_what_is_wrong_is_told_beside_its_line_and_nothing_is_lost(page: Page) -
     broken = job_file("broken").replace('"cpuNumber": 1', '"cpuNumber": "many"')
     paste(page, broken)
     expect(page.locator("[data-problem-count]")).to_have_text("1 problem")
-    expect(page.locator(".cm-lint-marker-error")).to_be_visible()
+    expect(page.locator(".new-editor .cm-lint-marker-error")).to_be_visible()
     page.keyboard.press("Control+Enter")
     expect(page.locator("[data-problems-for]")).to_contain_text("cpuNumber")
     assert json.loads(page.locator("#text").input_value())["jobName"] == "broken"
     page.goto("/drafts/")
     page.get_by_role("link", name="Draft without a name").first.click()
-    expect(page.locator(".cm-content")).to_contain_text('"many"')
+    expect(page.locator(".new-editor .cm-content")).to_contain_text('"many"')
 
 
 def test_what_was_typed_is_there_after_the_tab_was_closed(page: Page) -> None:
@@ -117,7 +117,7 @@ def test_what_was_typed_is_there_after_the_tab_was_closed(page: Page) -> None:
     expect(page.locator("#draft-state")).to_contain_text("Draft saved")
     page.goto("/")
     page.get_by_role("link", name="forgotten").click()
-    expect(page.locator(".cm-content")).to_contain_text('"forgotten"')
+    expect(page.locator(".new-editor .cm-content")).to_contain_text('"forgotten"')
 
 
 def test_the_way_back_leads_to_what_was_typed(page: Page) -> None:
@@ -125,16 +125,16 @@ def test_the_way_back_leads_to_what_was_typed(page: Page) -> None:
     page.keyboard.press("Control+Enter")
     expect(page.locator("h1")).to_have_text("there-and-back")
     page.go_back()
-    expect(page.locator(".cm-content")).to_contain_text('"there-and-back"')
+    expect(page.locator(".new-editor .cm-content")).to_contain_text('"there-and-back"')
 
 
 def test_a_file_is_dropped_onto_the_page(page: Page, tmp_path: Path) -> None:
     path = tmp_path / "job.json"
     path.write_text(job_file("dropped"))
     page.goto("/jobs/new")
-    expect(page.locator(".cm-editor")).to_be_visible()
+    expect(page.locator(".new-editor .cm-editor")).to_be_visible()
     page.set_input_files("[data-editor-file]", path)
-    expect(page.locator(".cm-content")).to_contain_text('"dropped"')
+    expect(page.locator(".new-editor .cm-content")).to_contain_text('"dropped"')
     page.get_by_role("button", name="Submit").click()
     expect(page.locator("h1")).to_have_text("dropped")
 
