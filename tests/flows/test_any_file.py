@@ -36,7 +36,7 @@ def written(page: Page, text: str) -> None:
     """Open the form and let `text` be in it, checked."""
     page.goto("/jobs/new")
     expect(page.locator(".new-editor .cm-editor")).to_be_visible()
-    with page.expect_response("**/jobs/check"):
+    with page.expect_response("**/jobs/form/read"):
         page.keyboard.insert_text(text)
 
 
@@ -150,7 +150,7 @@ def test_an_answer_that_comes_late_is_not_shown(page: Page) -> None:
     page.goto("/jobs/new")
     expect(page.locator(".new-editor .cm-editor")).to_be_visible()
     asked: list[Route] = []
-    page.route("**/jobs/check", lambda route: asked.append(route))  # noqa: PLW0108  # it wants a function
+    page.route("**/jobs/form/read", lambda route: asked.append(route))  # noqa: PLW0108  # it wants a function
     page.keyboard.insert_text("{")
     wait_for(lambda: page.evaluate("1") and len(asked) == 1)
     page.keyboard.insert_text("}")
