@@ -49,6 +49,11 @@ export function startConfirm() {
       const { submitter } = event;
       if (!(await ask(asker.dataset.confirm, asker.dataset.confirmLabel))) return;
       agreed.add(form);
+      if (!form.isConnected) {
+        // What it stood in was drawn anew meanwhile.
+        form.hidden = true;
+        document.body.append(form);
+      }
       form.requestSubmit(submitter);
     },
     { capture: true },

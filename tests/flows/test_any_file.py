@@ -34,7 +34,7 @@ BOTH: Final = """{"jobName": "both", "image": "python:3.12", "JobType": "PyTorch
 
 def written(page: Page, text: str) -> None:
     """Open the form and let `text` be in it, checked."""
-    page.goto("/jobs/new")
+    page.goto("/jobs/new?view=file")
     expect(page.locator(".new-editor .cm-editor")).to_be_visible()
     with page.expect_response("**/jobs/form/read"):
         page.keyboard.insert_text(text)
