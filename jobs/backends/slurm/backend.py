@@ -38,10 +38,11 @@ from jobs.backends.slurm import (
     showing,
     sight,
 )
+from jobs.backends.slurm.commands import Commands
 from jobs.backends.slurm.config import SlurmConfig
+from jobs.backends.slurm.controller import Controller
 from jobs.backends.slurm.layout import NotOurs, Sent
 from jobs.backends.slurm.listing import Listed
-from jobs.backends.slurm.programs import Programs
 from jobs.faults import fault
 from jobs.spec import JobSpec
 from jobs.states import Reason, ReasonCode
@@ -72,7 +73,7 @@ class SlurmBackend:
 
     def __init__(self, config: SlurmConfig) -> None:
         self._config = config
-        self._programs = Programs(config)
+        self._controller: Controller = Commands(config)
 
     @property
     def capabilities(self) -> frozenset[Capability]:
@@ -86,7 +87,7 @@ class SlurmBackend:
         found: dict[str, Sequence[Handle]] = {}
         listed: dict[str, list[Listed]] = {}
         for few in _in_parts(list(keys)):
-            listed |= listing.take(self._programs, few)
+            listed |= listing.by_name(self._controller.listing(few))
         for key in keys:
             number = self._sent(key)
             numbers = (
@@ -114,7 +115,7 @@ class SlurmBackend:
     def release(self, handles: Sequence[Handle]) -> None:
         """Let jobs go that were submitted and noted (see `holding.Holding`)."""
         for few in _in_parts([Sent.of(handle) for handle in handles]):
-            self._programs.release([sent.number for sent in few])
+            self._controller.release([sent.number for sent in few])
             for sent in few:
                 with suppress(FileNotFoundError):
                     layout.publish(self._folder(sent.key) / "released", "")
@@ -123,11 +124,11 @@ class SlurmBackend:
         """See `base.Backend`.  Second copies of a job that were submitted late, and never released, are
         cancelled on the way.
         """
-        listed = listing.take(self._programs) if handles else {}
+        listed = listing.by_name(self._controller.listing()) if handles else {}
         strays: list[int] = []
         seen = {handle: self._seen(handle, listed, strays) for handle in handles}
         if strays:
-            self._programs.cancel("--state=PENDING", *map(str, strays))
+            self._controller.cancel(strays, waiting_only=True)
         return seen
 
     def stop(self, handle: Handle, *, grace_s: int, signal: str) -> None:
@@ -145,9 +146,9 @@ class SlurmBackend:
         earlier = (layout.text(folder / "stop") or "").split()
         if len(earlier) < 3 or float(earlier[2]) > until:
             layout.put(folder / "stop", f"{signal} {grace_s} {until:.3f}\n")
-            self._programs.cancel("--state=PENDING", str(sent.number))
+            self._controller.cancel([sent.number], waiting_only=True)
         elif time.time() > float(earlier[2]) + OVERDUE_S:
-            self._programs.cancel(str(sent.number))
+            self._controller.cancel([sent.number])
 
     def read_log(self, handle: Handle, task: TaskRef, cursor: str, limit: int) -> LogSlice:
         """See `base.Backend`."""
@@ -159,7 +160,7 @@ class SlurmBackend:
 
     def inventory(self) -> Inventory:
         """See `base.Backend`."""
-        return nodes.read(self._programs.scontrol("--oneliner", "--details", "show", "node"))
+        return nodes.read(self._controller.nodes())
 
     def forget(self, handle: Handle) -> None:
         """See `base.Backend`."""
@@ -201,7 +202,7 @@ class SlurmBackend:
             None,
             number,
         ):
-            self._programs.cancel("--state=PENDING", str(number))
+            self._controller.cancel([number], waiting_only=True)
             return Sent(first or number, key).handle
         fault("slurm.noted")
         return Sent(number, key).handle
@@ -209,10 +210,10 @@ class SlurmBackend:
     def _already_there(self, key: str) -> int | None:
         """Somebody began to hand it over and did not note its number: Slurm may have it."""
         try:
-            listed = listing.take(self._programs, [key]).get(key, [])
+            listed = listing.by_name(self._controller.listing([key]))
         except Unreachable as error:
             raise Unknown(str(error)) from error
-        return next((each.number for each in listed if not each.was_refused), None)
+        return next((each.number for each in listed.get(key, ()) if not each.was_refused), None)
 
     def _hand_over(self, submission: Submission, folder: Path) -> int:
         text = script.written(submission, folder, self._config)
@@ -221,7 +222,7 @@ class SlurmBackend:
         if secrets := _secrets(submission):
             layout.put(folder / "secrets", environment.as_shell(secrets))
         fault("slurm.before_sbatch")
-        return self._programs.sbatch(text)
+        return self._controller.submit(text)
 
     def _seen(
         self, handle: Handle, listed: Mapping[str, list[Listed]], strays: list[int]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
 from jobs.backends.base import Gpu, Inventory, NodeSeen
@@ -30,17 +30,15 @@ CLOSED: Final = frozenset(
 )
 """States of a node in which it starts nothing."""
 
-_FIELD: Final = re.compile(r"(?:^| )([A-Za-z:/]+)=(.*?)(?= [A-Za-z:/]+=|$)")
 _GRES: Final = re.compile(r"(?:^|,)gpu(?::([^:,(]+))?:(\d+)(?:\(([^()]*)\))?")
 
 
-def read(text: str) -> Inventory:
-    """What `scontrol --oneliner --details show node` said."""
-    return Inventory(tuple(_node(line) for line in text.splitlines() if line.startswith("NodeName=")))
+def read(nodes: Iterable[Mapping[str, str]]) -> Inventory:
+    """Nodes as `Controller.nodes` tells them."""
+    return Inventory(tuple(_node(told) for told in nodes))
 
 
-def _node(line: str) -> NodeSeen:
-    told = dict(_FIELD.findall(line))
+def _node(told: Mapping[str, str]) -> NodeSeen:
     name = told["NodeName"]
     states = set(told.get("State", "UNKNOWN").rstrip("*~#!%$@^-").split("+"))
     silent = "*" in told.get("State", "")
@@ -61,7 +59,7 @@ def _node(line: str) -> NodeSeen:
     )
 
 
-def _why(told: dict[str, str], states: set[str], *, silent: bool) -> str:
+def _why(told: Mapping[str, str], states: set[str], *, silent: bool) -> str:
     """The admin's reason, else Slurm's word for the state."""
     closed = sorted(states & CLOSED)
     if not closed and not silent:

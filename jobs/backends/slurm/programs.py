@@ -10,6 +10,7 @@ import os
 import pwd
 import shutil
 import subprocess
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -111,7 +112,7 @@ class Programs:
         """What the controller says; raises Unreachable without an answer."""
         return self._asked("scontrol", *arguments)
 
-    def release(self, numbers: list[int]) -> None:
+    def release(self, numbers: Sequence[int]) -> None:
         """Let held jobs go; those that are no longer there don't matter."""
         done = self._call("scontrol", "release", ",".join(map(str, numbers)))
         self._done(done)

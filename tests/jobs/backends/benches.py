@@ -38,6 +38,10 @@ class Bench(Protocol):
         """What is tested."""
 
     @property
+    def judge(self) -> Path:
+        """A folder that every job sees under this name."""
+
+    @property
     def counted(self) -> Resources:
         """What its engine counts for a replica that asks for SMALL."""
 

@@ -44,6 +44,8 @@ class SlurmBench:
         self.installation = f"b{secrets.token_hex(3)}"
         self.root = self.folder / "jobs"
         self.root.mkdir()
+        self.judge = self.folder / "judge"
+        self.judge.mkdir()
         self.told = {
             "folder": str(self.root),
             "configuration": str(self.slurm.configuration),
@@ -84,11 +86,16 @@ class SlurmBench:
         ]
 
     def restart_controller(self) -> None:
-        """Once it has written down which jobs it has, which it does every five seconds."""
+        """Once it has written down how its jobs are.  It does so every five seconds, for all jobs at once:
+        where one that is made now stands, all that was before does too.
+        """
+        name = f"{self.installation}-saved-{next(self._numbers)}"
+        mark = self.slurm.call("sbatch", "--parsable", "--hold", f"--job-name={name}", "--wrap=true").strip()
         state = self.slurm.base / "state" / "job_state"
-        wait_for(lambda: all(name.encode() in state.read_bytes() for name in self._names()), 20)
+        wait_for(lambda: state.exists() and name.encode() in state.read_bytes(), 60)
         self.slurm.kill("slurmctld")
         self.slurm.start_controller()
+        self.slurm.call("scancel", mark)
 
     def attempt(self, handle: Handle) -> Path:
         """The attempt's folder."""
@@ -100,9 +107,6 @@ class SlurmBench:
         out = self.slurm.call("squeue", "--noheader", "--format=%A %j")
         lines = (line.split(" ", 1) for line in out.splitlines())
         return {number: name for number, name in lines if name.startswith(f"{self.installation}-")}
-
-    def _names(self) -> list[str]:
-        return list(self.live().values())
 
     def close(self) -> None:
         for number in self.live():

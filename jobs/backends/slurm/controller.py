@@ -1,0 +1,27 @@
+"""What the console asks of Slurm's controller, whichever way it gets there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Protocol
+
+from jobs.backends.slurm.listing import Listed
+
+
+class Controller(Protocol):
+    """One cluster's controller.  No answer is `Unreachable`, never an empty one."""
+
+    def submit(self, script: str) -> int:
+        """Hand a script over, held; its job id.  Raises Refused, NotSent or Unknown."""
+
+    def listing(self, names: Sequence[str] = ()) -> Iterable[Listed]:
+        """Every job of ours that Slurm remembers, or those so named, by one call."""
+
+    def release(self, numbers: Sequence[int]) -> None:
+        """Let held jobs go; those that are no longer there don't matter."""
+
+    def cancel(self, numbers: Sequence[int], *, waiting_only: bool = False) -> None:
+        """End jobs, or only those of them that have not begun; absent ones don't matter."""
+
+    def nodes(self) -> Iterable[Mapping[str, str]]:
+        """Every node, by the names and in the words of `scontrol show node`."""
