@@ -34,6 +34,7 @@ from jobs.backends.slurm import (
     listing,
     nodes,
     readlog,
+    rewound,
     script,
     showing,
     sight,
@@ -43,6 +44,7 @@ from jobs.backends.slurm.config import SlurmConfig
 from jobs.backends.slurm.controller import Controller
 from jobs.backends.slurm.layout import NotOurs, Sent
 from jobs.backends.slurm.listing import Listed
+from jobs.backends.slurm.rewound import ToDo
 from jobs.faults import fault
 from jobs.spec import JobSpec
 from jobs.states import Reason, ReasonCode
@@ -122,13 +124,15 @@ class SlurmBackend:
 
     def observe(self, handles: Sequence[Handle]) -> Mapping[Handle, Observation | Gone]:
         """See `base.Backend`.  Second copies of a job that were submitted late, and never released, are
-        cancelled on the way.
+        cancelled on the way, and what Slurm forgot of a release is made good.
         """
         listed = listing.by_name(self._controller.listing()) if handles else {}
-        strays: list[int] = []
-        seen = {handle: self._seen(handle, listed, strays) for handle in handles}
-        if strays:
-            self._controller.cancel(strays, waiting_only=True)
+        todo = ToDo()
+        seen = {handle: self._seen(handle, listed, todo) for handle in handles}
+        for few in _in_parts(todo.cancel):
+            self._controller.cancel(few, waiting_only=True)
+        for few in _in_parts(todo.release):
+            self._controller.release(few)
         return seen
 
     def stop(self, handle: Handle, *, grace_s: int, signal: str) -> None:
@@ -224,9 +228,7 @@ class SlurmBackend:
         fault("slurm.before_sbatch")
         return self._controller.submit(text)
 
-    def _seen(
-        self, handle: Handle, listed: Mapping[str, list[Listed]], strays: list[int]
-    ) -> Observation | Gone:
+    def _seen(self, handle: Handle, listed: Mapping[str, list[Listed]], todo: ToDo) -> Observation | Gone:
         try:
             sent = Sent.of(handle)
         except NotOurs:
@@ -240,9 +242,9 @@ class SlurmBackend:
             if each.number == sent.number:
                 mine = each
             elif each.is_held:
-                strays.append(each.number)
+                todo.cancel.append(each.number)
         if mine is not None:
-            return sight.of_listed(folder, kept, mine)
+            return rewound.seen(folder, kept, mine, todo) or sight.of_listed(folder, kept, mine)
         return sight.of_evidence(folder, kept, sent.number) or Gone.GONE
 
 

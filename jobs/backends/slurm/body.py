@@ -240,7 +240,9 @@ begin() {
   local fifo signal
   claim
   run=$folder/run-$((${SLURM_RESTART_COUNT:-0} + 1))
-  mkdir -p "$run"/{started,ends,logs,work}
+  # Slurm forgot that it had started this run: it killed that, and what came of it stands there.
+  mkdir "$run" || exit 1
+  mkdir "$run"/{started,ends,logs,work}
   fifo=$(mktemp -u) && mkfifo -m 600 "$fifo" && exec {woken}<>"$fifo" && rm "$fifo" || exit 1
   laid_out
   peers >"$run/peers"

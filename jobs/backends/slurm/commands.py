@@ -22,6 +22,7 @@ FIELDS: Final = (
     "StartTime",
     "EndTime",
     "NodeList",
+    "AccrueTime",
     "Name",
 )
 """Only what is needed; the name last: other people's may hold anything."""
@@ -81,6 +82,7 @@ def _read(line: str) -> Listed | None:
         starts_at=_time(told["StartTime"]),
         ended_at=_time(told["EndTime"]),
         nodes=told["NodeList"] if told["NodeList"] != "(null)" else "",
+        waited=_time(told["AccrueTime"]) is not None,
     )
 
 

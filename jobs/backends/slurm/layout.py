@@ -8,6 +8,7 @@
     script                       what sbatch was given
     sent                         Slurm's number for it
     released                     exists = it was let go
+    rewound                      since when Slurm no longer knows that it had begun
     secrets                      values for the environment, until the end
     claim                        the number of the one Slurm job that may run it
     stop                         somebody asked for the end: signal, seconds of grace

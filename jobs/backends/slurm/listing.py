@@ -9,7 +9,7 @@ from dataclasses import dataclass
 @dataclass(frozen=True, slots=True)
 class Listed:
     """One job as Slurm tells it, for a job of several components the first of them.  Times are seconds since
-    the epoch; `exit_code` is 128+n for a signal.
+    the epoch; `exit_code` is 128+n for a signal; `waited` is whether it was ever free to start.
     """
 
     number: int
@@ -21,11 +21,17 @@ class Listed:
     starts_at: float | None = None
     ended_at: float | None = None
     nodes: str = ""
+    waited: bool = True
 
     @property
     def is_held(self) -> bool:
         """Whether it waits to be released."""
         return self.state == "PENDING" and self.reason == "JobHeldUser"
+
+    @property
+    def is_as_submitted(self) -> bool:
+        """Whether nothing has happened to it since it was submitted, as far as Slurm knows."""
+        return self.is_held and not self.waited and not self.restarts
 
     @property
     def was_refused(self) -> bool:

@@ -86,15 +86,19 @@ class SlurmBench:
         ]
 
     def restart_controller(self) -> None:
-        """Once it has written down how its jobs are.  It does so every five seconds, for all jobs at once:
-        where one that is made now stands, all that was before does too.
+        """Once it has written down how its jobs are."""
+        self.wait_until_saved()
+        self.slurm.kill("slurmctld")
+        self.slurm.start_controller()
+
+    def wait_until_saved(self) -> None:
+        """Slurm writes all its jobs down every five seconds: where one that is made now stands, all that was
+        before does too.
         """
         name = f"{self.installation}-saved-{next(self._numbers)}"
         mark = self.slurm.call("sbatch", "--parsable", "--hold", f"--job-name={name}", "--wrap=true").strip()
         state = self.slurm.base / "state" / "job_state"
         wait_for(lambda: state.exists() and name.encode() in state.read_bytes(), 60)
-        self.slurm.kill("slurmctld")
-        self.slurm.start_controller()
         self.slurm.call("scancel", mark)
 
     def attempt(self, handle: Handle) -> Path:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import re
+import shutil
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from jobs.backends.base import Gone, Handle, NotSent, Observation, Refused, Unknown, Unreachable
-from jobs.backends.slurm import layout
+from jobs.backends.slurm import layout, rewound
+from jobs.backends.slurm.backend import SlurmBackend
 from jobs.backends.slurm.config import SlurmConfig
 from jobs.backends.slurm.layout import Sent
 from jobs.spec import (
@@ -21,7 +24,7 @@ from jobs.spec import (
     SecretRef,
 )
 from jobs.states import Phase, ReasonCode, State, TaskState
-from tests.jobs.backends.benches import log_of, replica, role, wait_until_over
+from tests.jobs.backends.benches import SMALL, log_of, replica, role, wait_until_over
 from tests.jobs.backends.slurm_bench import Releasing, SlurmBench
 from tests.waiting import wait_for
 
@@ -217,6 +220,42 @@ def test_a_job_that_slurm_has_forgotten_is_known_by_what_it_left(on_slurm: Slurm
     assert (again.state, again.reason) == (seen.state, seen.reason)
     unknown = Handle(f"99999.{on_slurm.installation}-nobody-1")
     assert on_slurm.backend.observe([unknown])[unknown] is Gone.GONE
+
+
+def test_what_slurm_forgot_when_it_crashed_is_made_good_and_nothing_begins_twice(
+    on_slurm: SlurmBench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(rewound, "SETTLES_S", 1)
+    held = SlurmBackend(on_slurm.config)
+    ended, cut, waits = (
+        held.submit(on_slurm.submission(role(command, resources=resources)))
+        for command, resources in (
+            ("echo once; exit 5", SMALL),
+            ("echo once; sleep 300", SMALL),
+            ("echo once", Resources(cpu_milli=16_000, gpus=4, gpu_type="a100")),
+        )
+    )
+    blocks = on_slurm.backend.submit(on_slurm.submission(role("sleep 300", resources=ONE_GPU)))
+    wait_for(lambda: held.observe([blocks])[blocks].state is State.RUNNING, 60)
+    on_slurm.wait_until_saved()
+    state = on_slurm.slurm.base / "state"
+    shutil.copytree(state, tmp_path / "state")
+    held.release([ended, cut, waits])
+    wait_until_over(held, ended)
+    wait_for(lambda: log_of(held, cut), 60)
+
+    on_slurm.slurm.kill("slurmctld")
+    shutil.rmtree(state)
+    shutil.copytree(tmp_path / "state", state)
+    on_slurm.slurm.start_controller()
+    assert held.observe([cut])[cut].state is State.RUNNING
+    assert held.observe([waits])[waits].reason.params == {"slurm": "None"}
+    assert wait_until_over(held, ended).reason.code is ReasonCode.EXIT_CODE
+    assert wait_until_over(held, cut).reason.code is ReasonCode.WRAPPER_LOST
+    on_slurm.backend.stop(blocks, grace_s=0, signal="KILL")
+    assert wait_until_over(held, waits).state is State.SUCCEEDED
+    assert [log_of(held, each) for each in (ended, cut, waits)] == ["once\n"] * 3
+    assert held.observe([ended])[ended].reason.code is ReasonCode.EXIT_CODE, "also once it is cancelled"
 
 
 def test_a_controller_that_does_not_answer_says_nothing_about_any_job(on_slurm: SlurmBench) -> None:
