@@ -1,9 +1,9 @@
 """Jobs of which Slurm knows less than it did.
 
-Its controller writes its jobs down at most every five seconds, and one that crashes comes back with what it had
-written: a job that had been let go is held again, as it was submitted.  One that had not begun is let go once
-more.  One that had is ended by Slurm when its node reports, and Slurm never learns how it ended: its own files
-say so, or nobody does.  It is not begun a second time.
+Its controller writes its jobs down at most every five seconds, and one that crashes comes back with what it
+had written: a job that had been let go is held again, as it was submitted.  One that had not begun is let go
+once more.  One that had is ended by Slurm when its node reports, and Slurm never learns how it ended: its own
+files say so, or nobody does.  It is not begun a second time.
 """
 
 from __future__ import annotations
