@@ -36,6 +36,12 @@ def run(bench: SlurmBench, *roles: object, **spec: object) -> tuple[Handle, Obse
     return handle, wait_until_over(bench.backend, handle, timeout=40)
 
 
+def looked(backend: SlurmBackend, handle: Handle) -> Observation:
+    seen = backend.observe([handle])[handle]
+    assert isinstance(seen, Observation)
+    return seen
+
+
 def test_three_roles_know_each_other_and_their_gpus(on_slurm: SlurmBench) -> None:
     told = 'echo "$RANK/$WORLD_SIZE $PAI_TASK_INDEX gpus=$CUDA_VISIBLE_DEVICES $SLURMD_NODENAME $TF_CONFIG"'
     handle, seen = run(
@@ -236,7 +242,7 @@ def test_what_slurm_forgot_when_it_crashed_is_made_good_and_nothing_begins_twice
         )
     )
     blocks = on_slurm.backend.submit(on_slurm.submission(role("sleep 300", resources=ONE_GPU)))
-    wait_for(lambda: held.observe([blocks])[blocks].state is State.RUNNING, 60)
+    wait_for(lambda: looked(held, blocks).state is State.RUNNING, 60)
     on_slurm.wait_until_saved()
     state = on_slurm.slurm.base / "state"
     shutil.copytree(state, tmp_path / "state")
@@ -248,14 +254,14 @@ def test_what_slurm_forgot_when_it_crashed_is_made_good_and_nothing_begins_twice
     shutil.rmtree(state)
     shutil.copytree(tmp_path / "state", state)
     on_slurm.slurm.start_controller()
-    assert held.observe([cut])[cut].state is State.RUNNING
-    assert held.observe([waits])[waits].reason.params == {"slurm": "None"}
+    assert looked(held, cut).state is State.RUNNING
+    assert looked(held, waits).reason.params == {"slurm": "None"}
     assert wait_until_over(held, ended).reason.code is ReasonCode.EXIT_CODE
     assert wait_until_over(held, cut).reason.code is ReasonCode.WRAPPER_LOST
     on_slurm.backend.stop(blocks, grace_s=0, signal="KILL")
     assert wait_until_over(held, waits).state is State.SUCCEEDED
     assert [log_of(held, each) for each in (ended, cut, waits)] == ["once\n"] * 3
-    assert held.observe([ended])[ended].reason.code is ReasonCode.EXIT_CODE, "also once it is cancelled"
+    assert looked(held, ended).reason.code is ReasonCode.EXIT_CODE, "also once it is cancelled"
 
 
 def test_a_controller_that_does_not_answer_says_nothing_about_any_job(on_slurm: SlurmBench) -> None:
