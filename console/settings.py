@@ -470,8 +470,14 @@ CONSOLE_SLURM_FOLDER = env.text(
 )
 
 env.group("Intervals")
-SWEEP_SECONDS = env.seconds(
+CONSOLE_SWEEP_SECONDS = env.seconds(
     "CONSOLE_SWEEP_SECONDS", 2, "Every row that is due is looked at again so often.", least=0.1
+)
+CONSOLE_SLOWEST_LOOK_SECONDS = env.seconds(
+    "CONSOLE_SLOWEST_LOOK_SECONDS",
+    60,
+    "A cluster whose controller is slow is looked at more rarely, but at least so often.",
+    least=1,
 )
 INVENTORY_SECONDS = env.seconds(
     "CONSOLE_INVENTORY_SECONDS", 30, "Every cluster is asked what it has so often.", least=1
@@ -509,7 +515,7 @@ def _every(seconds: float, task: str, queue: str = "control", *, of: str = "jobs
 
 
 CELERY_BEAT_SCHEDULE: dict[str, dict[str, Any]] = {
-    "sweep": _every(SWEEP_SECONDS, "sweep"),
+    "sweep": _every(CONSOLE_SWEEP_SECONDS, "sweep"),
     "inventories": _every(INVENTORY_SECONDS, "sweep_inventories"),
     "logs": _every(TIDY_SECONDS, "sweep_logs", "logs"),
     "notices": _every(NOTICES_SECONDS, "notices", "notices"),

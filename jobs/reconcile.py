@@ -7,7 +7,9 @@ database says what is due, and an attempt's key says what the engine already has
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+import time
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Final
@@ -51,7 +53,7 @@ from jobs.models import AssetTrial, Attempt, Event, Job, JobFile, JobSecret
 from jobs.spec import JobSpec
 from jobs.states import EndKind, Phase, Reason, ReasonCode, State
 from jobs.uploads import supply
-from quotas import encryption, inventory, ledger, snapshot
+from quotas import encryption, inventory, ledger, pace, snapshot
 from quotas.models import Cluster, Node, Request
 
 log = structlog.get_logger(__name__)
@@ -267,7 +269,8 @@ def observe(cluster_id: int) -> None:
         backend = backend_for(attempts[0].job.cluster)
         end_wanted(backend, attempts)
         extend_wanted(backend, attempts)
-        seen = backend.observe([Handle(attempt.handle) for attempt in attempts])
+        with _timed(backend, cluster_id):
+            seen = backend.observe([Handle(attempt.handle) for attempt in attempts])
         _release_held(backend, attempts, seen)
     except Unreachable as error:
         trouble(cluster_id, str(error))
@@ -280,6 +283,21 @@ def observe(cluster_id: int) -> None:
             observations.apply(attempt, what)
             if Capability.SHRINKS in backend.capabilities:
                 observations.give_back(attempt, what)
+
+
+@contextmanager
+def _timed(backend: Backend, cluster_id: int) -> Iterator[None]:
+    """A look whose length decides when the next is due, where others wait for the same controller."""
+    if Capability.SCHEDULES not in backend.capabilities:
+        yield
+        return
+    began = time.monotonic()
+    try:
+        yield
+    except Unreachable:
+        pace.unanswered(cluster_id)
+        raise
+    pace.looked(cluster_id, time.monotonic() - began)
 
 
 def _release_held(
@@ -398,7 +416,7 @@ def due_clusters() -> dict[queue.Step, list[int]]:
     trials = AssetTrial.objects.filter(ended_at=None).order_by().values_list("cluster_id", flat=True)
     return {
         "drain": sorted({*waiting, *snapshot.restless(), *trials.filter(state="waiting")}),
-        "observe": sorted({*live, *trials.filter(state="trying")}),
+        "observe": sorted({*live.exclude(job__cluster__in=pace.resting()), *trials.filter(state="trying")}),
         # Nothing is admitted to a cluster of which nothing is known, a new one for instance.
         "inventory": sorted({*waiting} - {*known}),
     }

@@ -19,7 +19,7 @@ from django.utils.translation import gettext, ngettext
 from django.utils.translation import gettext_lazy as _
 from unfold.forms import AdminPasswordChangeForm, UserChangeForm, UserCreationForm
 
-from quotas import acts, bulk, exchange, inventory, ledger, reports, resets, trail
+from quotas import acts, bulk, exchange, inventory, ledger, pace, reports, resets, trail
 from quotas.access import administers
 from quotas.adminbase import MachineWritten, ModelAdmin, StackedInline, TabularInline, acting
 from quotas.bulk import AdminForm, Question, WhyForm
@@ -159,7 +159,16 @@ class ClusterAdmin(ModelAdmin[Cluster]):
     list_display = ("name", "slug", "region", "backend", "admission", "enabled", "answered_at", "trouble")
     list_filter = ("backend", "admission", "enabled")
     search_fields = ("name", "slug")
-    readonly_fields = ("answered_at", "trouble")
+    readonly_fields = ("answered_at", "trouble", "looks")
+
+    @admin.display(description=_("looks"))
+    def looks(self, cluster: Cluster) -> str:
+        """How often the console looks at it, and why."""
+        if cluster.look_ms is None:
+            return gettext("As often as anything is due.")
+        took_s = cluster.look_ms / 1000
+        told = gettext("Every %(seconds).0f s: the last look took %(took).2f s.")
+        return told % {"seconds": pace.interval_s(took_s), "took": took_s}
 
 
 class DrainForm(WhyForm):

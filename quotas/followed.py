@@ -35,7 +35,7 @@ def begin() -> None:
     audit.follow(Banner)
     audit.follow(Maintenance)
     audit.follow(User, without=("last_login",), masked=("password",), links=("groups", "user_permissions"))
-    audit.follow(Cluster, without=("answered_at", "trouble"))
+    audit.follow(Cluster, without=("answered_at", "trouble", "look_ms", "next_look_at"))
     audit.follow(GpuType)
     audit.follow(Quota)
     audit.follow(Spec)

@@ -316,6 +316,8 @@ def reason_message(code: ReasonCode | str, params: Params) -> str:
         return refusal(params)
     if known is ReasonCode.ENGINE_QUEUE and params.get("slurm"):
         return slurm.waiting(params)
+    if params.get("slurm") and (said := slurm.told(params["slurm"], params)):
+        return said
     why = say(_SENTENCES[known], {**params, **_in_words(known, params)})
     return _placed(why, params)
 

@@ -1,4 +1,6 @@
-"""Why Slurm lets a job wait, as a sentence that says what would help (squeue(1), "JOB REASON CODES")."""
+"""Why Slurm lets a job wait, as a sentence that says what would help (squeue(1), "JOB REASON CODES"), and
+what else Slurm says of one.
+"""
 
 from __future__ import annotations
 
@@ -87,6 +89,15 @@ SENTENCES: Final[Mapping[str, str]] = {
     "TimeLimit": _ADMIN,
     "InactiveLimit": _ADMIN,
     "WaitingForScheduling": _("Waits until Slurm's scheduler has looked at it."),
+    "job requeued in held state": _(
+        "Held at Slurm after it was put back into the queue: it starts again once it is released there "
+        "(scontrol release)."
+    ),
+    "launch failed requeued held": _(
+        "Held at Slurm because its node could not start it: an admin of Slurm has to look, and can "
+        "release it."
+    ),
+    "Nodes required for job are DOWN": _NODES,
 }
 """Slurm's word for a reason → what it means, for those that are no limits of accounting."""
 
@@ -104,6 +115,37 @@ OF_ONE_JOB: Final = (
     "MinBB",
 )
 """What is in the name of a limit that no waiting helps with."""
+
+
+TOLD: Final[Mapping[str, tuple[str, ...]]] = {
+    "CONFIGURING": (_("Its nodes are being made ready."),),
+    "SUSPENDED": (_("Suspended at Slurm: it goes on when Slurm, or its admin, lets it."),),
+    "STOPPED": (_("Stopped by a signal at Slurm: it goes on once it is told to."),),
+    "CANCELLED": (_("Cancelled at Slurm, not from here."),),
+    "REVOKED": (_("Withdrawn at Slurm: another cluster of its federation runs it."),),
+    "TIMEOUT": (_("Ended by Slurm because the longest time it was allowed to run was over."),),
+    "DEADLINE": (_("Ended by Slurm because it could no longer end before its deadline."),),
+    "PREEMPTED": (_("Ended by Slurm to make room for jobs that go first."),),
+    "NODE_FAIL": (
+        _("Ended because Slurm lost its node %(node)s."),
+        _("Ended because Slurm lost its node."),
+    ),
+    "BOOT_FAIL": (
+        _("It never started because its node %(node)s did not come up."),
+        _("It never started because its node did not come up."),
+    ),
+    "JobLaunchFailure": (_("Slurm could not start it on its node: an admin of Slurm has to look."),),
+    "NonZeroExitCode": (
+        _("Its script ended before it had begun; what it said is in the job's folder (slurm.output)."),
+    ),
+}
+"""Slurm's word for a state, or for a start that failed → what it means."""
+
+
+def told(word: object, params: Mapping[str, object]) -> str | None:
+    """The sentence for what Slurm says of a job that does not wait; None for a word that is not known."""
+    sentences = TOLD.get(str(word))
+    return say(sentences, params) if sentences else None
 
 
 def waiting(params: Mapping[str, object]) -> str:

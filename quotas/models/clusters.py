@@ -45,6 +45,8 @@ class Cluster(Audited):
     frozen_why = models.CharField(_("frozen because"), max_length=500, blank=True, editable=False)
     answered_at = models.DateTimeField(_("last answer"), null=True, blank=True, editable=False)
     trouble = models.TextField(_("last trouble"), blank=True, editable=False)
+    look_ms = models.PositiveIntegerField(_("last look (ms)"), null=True, blank=True, editable=False)
+    next_look_at = models.DateTimeField(_("next look"), null=True, blank=True, editable=False)
 
     class Meta:
         verbose_name = _("cluster")

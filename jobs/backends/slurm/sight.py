@@ -18,9 +18,6 @@ from jobs.states import Params, Phase, Reason, ReasonCode, State, TaskState
 WAITING: Final = frozenset(
     {"PENDING", "REQUEUED", "REQUEUE_FED", "REQUEUE_HOLD", "SPECIAL_EXIT", "RESV_DEL_HOLD"}
 )
-GOING: Final = frozenset(
-    {"CONFIGURING", "RUNNING", "COMPLETING", "SUSPENDED", "STOPPED", "STAGE_OUT", "SIGNALING", "RESIZING"}
-)
 ENDED: Final = {
     "CANCELLED": (State.STOPPED, ReasonCode.USER_STOP),
     "REVOKED": (State.STOPPED, ReasonCode.USER_STOP),
@@ -32,6 +29,12 @@ ENDED: Final = {
     "OUT_OF_MEMORY": (State.FAILED, ReasonCode.OUT_OF_MEMORY),
 }
 """States in which Slurm itself says why a job ended; the replicas say it otherwise."""
+
+OVER: Final = frozenset({*ENDED, "COMPLETED", "FAILED", "LAUNCH_FAILED", "RECONFIG_FAIL"})
+"""All states of an end.  A job in one that is not known here still goes on."""
+
+TOLD: Final = frozenset({"CONFIGURING", "SUSPENDED", "STOPPED"})
+"""States of a job that goes on of which people are to know."""
 
 ROUND_S: Final = 600
 """Expected starts are told to ten minutes: they move at every look of the scheduler."""
@@ -45,9 +48,9 @@ def of_listed(folder: Path, kept: Kept, listed: Listed) -> Observation:
     if listed.state in WAITING:
         return _versioned(_waiting(folder, kept, listed, run))
     found = evidence.of_run(folder, run)
-    if listed.state in GOING:
-        return _versioned(_going(folder, kept, listed, found, run))
-    return _versioned(_ended(folder, kept, listed, found, run))
+    if listed.state in OVER:
+        return _versioned(_ended(folder, kept, listed, found, run))
+    return _versioned(_going(folder, kept, listed, found, run))
 
 
 def of_evidence(folder: Path, kept: Kept, number: int) -> Observation | None:
@@ -75,11 +78,13 @@ def _waiting(folder: Path, kept: Kept, listed: Listed, run: int) -> Observation:
 def _going(folder: Path, kept: Kept, listed: Listed, found: Evidence, run: int) -> Observation:
     replicas = _replicas(folder, kept, listed, found, run)
     began = min((at for _node, at in found.started.values()), default=None)
+    told: Params = {"slurm": listed.state} if listed.state in TOLD else {}
     if began is None:
-        reason = Reason(ReasonCode.STARTING)
+        reason = Reason(ReasonCode.STARTING, told)
         return Observation(State.PENDING, reason, Phase.ENV_PREPARING, replicas, run)
     phase = Phase.STOPPING if found.ending else Phase.RUNNING
-    return Observation(State.RUNNING, Reason(ReasonCode.RUNNING), phase, replicas, run, started_at=began)
+    reason = Reason(ReasonCode.RUNNING, told)
+    return Observation(State.RUNNING, reason, phase, replicas, run, started_at=began)
 
 
 def _ended(folder: Path, kept: Kept, listed: Listed, found: Evidence, run: int) -> Observation:
@@ -111,21 +116,23 @@ def _outcome(kept: Kept, listed: Listed, found: Evidence) -> tuple[State, Reason
             return State.SUCCEEDED, Reason(ReasonCode.COMPLETED_WITH_FAILURES, counts)
         return State.SUCCEEDED, Reason(ReasonCode.COMPLETED)
     if not found.begun:
+        word = listed.state if listed.reason in ("", "None") else listed.reason
         return State.FAILED, Reason(
-            ReasonCode.START_FAILED, {"error": listed.reason, "exit_code": listed.exit_code}
+            ReasonCode.START_FAILED, {"slurm": word, "exit_code": listed.exit_code, "error": word}
         )
     return State.FAILED, Reason(ReasonCode.WRAPPER_LOST, {"exit_code": listed.exit_code or None})
 
 
 def _params(code: ReasonCode, kept: Kept, listed: Listed) -> Params:
+    told: dict[str, str | int | None] = {"slurm": listed.state}
     if code is ReasonCode.USER_STOP:
-        return {"by": None}
+        return {**told, "by": None}
     if code is ReasonCode.NODE_LOST:
-        return {"node": listed.nodes or None}
+        return {**told, "node": listed.nodes or None}
     if code is ReasonCode.OUT_OF_MEMORY:
         limits = {role.memory_mib for role in kept.roles}
         return {"limit_mib": limits.pop()} if len(limits) == 1 else {}
-    return {}
+    return told
 
 
 def _replicas(folder: Path, kept: Kept, listed: Listed, found: Evidence, run: int) -> tuple[ReplicaSeen, ...]:
