@@ -64,8 +64,8 @@ function takeChildren(element, wanted, keep) {
       element.insertBefore(document.importNode(child, true), here);
       continue;
     }
-    if (found === here) here = here.nextSibling;
-    else element.insertBefore(found, here);
+    bring(found, here);
+    here = found.nextSibling;
     if (found instanceof Element && child instanceof Element) morph(found, child, keep);
     else if (found.nodeValue !== child.nodeValue) found.nodeValue = child.nodeValue;
   }
@@ -73,6 +73,23 @@ function takeChildren(element, wanted, keep) {
     const next = here.nextSibling;
     here.remove();
     here = next;
+  }
+}
+
+/**
+ * Put a node before its sibling `here`. What moves loses its focus, so where somebody is in it the others move instead.
+ * @param {ChildNode} found @param {ChildNode | null} here
+ */
+function bring(found, here) {
+  if (!found.contains(document.activeElement)) {
+    if (found !== here) found.parentNode?.insertBefore(found, here);
+    return;
+  }
+  const behind = found.nextSibling;
+  for (let each = here; each && each !== found; ) {
+    const next = each.nextSibling;
+    found.parentNode?.insertBefore(each, behind);
+    each = next;
   }
 }
 
