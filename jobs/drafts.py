@@ -26,20 +26,24 @@ KEEP_EVERY: Final = timedelta(minutes=1)
 MOST_VERSIONS: Final = 100
 LONGEST_PLACE: Final = 255
 LONGEST_TEMPLATE: Final = 80
+LONGEST_NUMBER: Final = 8
 
 
 @dataclass(frozen=True, slots=True)
 class Typed:
     """What stands in a window: `window` is its name, `version` the draft's when it last saved or began.
 
-    `place` is where it is to run, and `template` what it was made from, as the form says it.  With `take`
-    this text becomes the draft's, whatever another window has saved.
+    `place` is where it is to run, and `template` what it was made from, as the form says it; `sweep` and
+    `at_once` are what stands in its part for sweeps.  With `take` this text becomes the draft's, whatever
+    another window has saved.
     """
 
     text: str
     dialect: str = ""
     place: str = ""
     template: str = ""
+    sweep: str = ""
+    at_once: str = ""
     window: str = ""
     version: int | None = None
     take: bool = False
@@ -65,9 +69,14 @@ def keep(user: User, pk: str, typed: Typed, origin: Job | None = None) -> Kept |
 
     None where there is no such draft of the person's and nothing was ever typed.
     """
-    text = typed.text[:MAX_BYTES].replace("\r\n", "\n").replace("\0", "")
+    text = _plain(typed.text)
     typed = replace(
-        typed, text=text, place=typed.place[:LONGEST_PLACE], template=typed.template[:LONGEST_TEMPLATE]
+        typed,
+        text=text,
+        place=typed.place[:LONGEST_PLACE],
+        template=typed.template[:LONGEST_TEMPLATE],
+        sweep=_plain(typed.sweep),
+        at_once=typed.at_once[:LONGEST_NUMBER].replace("\0", ""),
     )
     name = _name(typed)
     with transaction.atomic():
@@ -81,6 +90,10 @@ def keep(user: User, pk: str, typed: Typed, origin: Job | None = None) -> Kept |
         draft.version += 1
         draft.versions.filter(beside=True, window=typed.window).delete()
         return Kept(_written(draft, typed, name))
+
+
+def _plain(text: str) -> str:
+    return text[:MAX_BYTES].replace("\r\n", "\n").replace("\0", "")
 
 
 def done(user: User, pk: str, typed: Typed) -> None:
@@ -97,6 +110,7 @@ def done(user: User, pk: str, typed: Typed) -> None:
 def _written(draft: Draft, typed: Typed, name: str) -> Draft:
     draft.text, draft.dialect, draft.place = typed.text, typed.dialect, typed.place
     draft.name, draft.window, draft.template = name, typed.window, typed.template
+    draft.sweep, draft.at_once = typed.sweep, typed.at_once
     draft.save()
     return draft
 
@@ -113,6 +127,8 @@ def _beside(draft: Draft, typed: Typed) -> DraftVersion:
         "number": typed.version or 0,
         "text": typed.text,
         "dialect": typed.dialect,
+        "sweep": typed.sweep,
+        "at_once": typed.at_once,
         "saved_at": timezone.now(),
     }
     row, _created = draft.versions.update_or_create(beside=True, window=typed.window, defaults=values)
@@ -121,7 +137,7 @@ def _beside(draft: Draft, typed: Typed) -> DraftVersion:
 
 def _keep_version(draft: Draft, typed: Typed) -> None:
     """What the draft was, where it is another window's or a while has passed; the oldest ones go."""
-    if not draft.text.strip() or draft.text == typed.text:
+    if not draft.text.strip() or (draft.text, draft.sweep) == (typed.text, typed.sweep):
         return
     kept = draft.versions.filter(beside=False)
     recent = kept.filter(saved_at__gt=Now() - KEEP_EVERY).exists()
@@ -131,6 +147,8 @@ def _keep_version(draft: Draft, typed: Typed) -> None:
         number=draft.version,
         text=draft.text,
         dialect=draft.dialect,
+        sweep=draft.sweep,
+        at_once=draft.at_once,
         window=draft.window,
         saved_at=draft.updated_at,
     )

@@ -116,6 +116,7 @@ def chosen(row: TemplateVersion) -> Chosen:
         "constraints": row.constraints,
         "opens": row.metadata.get("opens", ""),
         "interactive": bool(row.metadata.get("interactive", False)),
+        "sweep": row.metadata.get("sweep", ""),
     }
     return Chosen(JobTemplate.model_validate(values, strict=False), row)
 

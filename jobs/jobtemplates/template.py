@@ -105,7 +105,8 @@ class JobTemplate(Model):
     `opens` is the label of the endpoint that the job announces; empty for a terminal beside it.  Of
     `programs` the job needs one.  `constraints` say of fields, by pointers into the JobSpec or JSONPaths into
     the file, whether what the template says is locked, required or may be overridden.  A job that is there to
-    be worked in is `interactive`.
+    be worked in is `interactive`.  One that is there to be tried with several values has in `sweep` which, as
+    the page for new jobs takes them.
     """
 
     id: Annotated[str, Field(pattern=r"^[a-z][a-z0-9-]{0,62}$")]
@@ -119,6 +120,7 @@ class JobTemplate(Model):
     opens: Annotated[str, Field(max_length=64)] = ""
     programs: tuple[str, ...] = ()
     interactive: bool = False
+    sweep: Annotated[str, Field(max_length=20_000)] = ""
     parameters: Annotated[tuple[Parameter, ...], Field(max_length=40)] = ()
     constraints: dict[Annotated[str, Field(max_length=300)], Constraint] = Field(default_factory=dict)
 

@@ -17,9 +17,10 @@ from quotas.models import Workspace
 class Draft(models.Model):
     """A job file in the making; nothing is refused as a draft.
 
-    `template` names a version of one, ID@NUMBER (`jobs.templates`).
+    `template` names a version of one, ID@NUMBER (`jobs.templates`); `sweep` is what was typed beside the text
+    for a sweep of it, and `at_once` with it.
     `version` counts its changes; `window` is the rendering of the form that made the last one.  What somebody
-    types may hold secrets, so `text` is encrypted; `trees` has the uploaded trees that it names.
+    types may hold secrets, so it is encrypted; `trees` has the uploaded trees that it names.
     """
 
     owner = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="drafts")
@@ -29,6 +30,8 @@ class Draft(models.Model):
     dialect = models.CharField(_("dialect"), max_length=32, blank=True)
     text = SealedTextField(_("text"), blank=True)
     trees = models.TextField(blank=True, default="", editable=False)
+    sweep = SealedTextField(_("parameters of a sweep"), blank=True, default="")
+    at_once = models.CharField(_("jobs at once"), max_length=8, blank=True, default="")
     place = models.CharField(_("where it runs"), max_length=255, blank=True)
     template = models.CharField(_("made from the template"), max_length=80, blank=True)
     version = models.IntegerField(_("version"), default=1)
@@ -60,6 +63,8 @@ class DraftVersion(models.Model):
     number = models.IntegerField(_("version"))
     dialect = models.CharField(_("dialect"), max_length=32, blank=True)
     text = SealedTextField(_("text"), blank=True)
+    sweep = SealedTextField(_("parameters of a sweep"), blank=True, default="")
+    at_once = models.CharField(_("jobs at once"), max_length=8, blank=True, default="")
     beside = models.BooleanField(_("from another window"), default=False)
     window = models.CharField(max_length=64, blank=True, editable=False)
     saved_at = models.DateTimeField(_("saved"))

@@ -29,7 +29,10 @@ MOST_PROBLEMS: Final = 20
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A job file and what is to vary in it; `at_once` None lets all of them be under way."""
+    """A job file and what is to vary in it; `at_once` None lets all of them be under way.
+
+    `template` is the version of a template that it comes from, `origin` the job that it was made from.
+    """
 
     text: str
     dialect: str | None = None
@@ -37,11 +40,14 @@ class Asked:
     grid: Mapping[str, Sequence[Any]] = field(default_factory=dict)
     listed: Sequence[Values] = ()
     at_once: int | None = None
+    template: str = ""
+    origin: Job | None = None
 
     @property
     def digest(self) -> str:
         """What tells one request from another."""
         said = [self.text, self.dialect, self.place.workspace, self.place.cluster, self.place.quota]
+        said += [self.template] if self.template else []
         whole = json.dumps([*said, self.grid, [*self.listed], self.at_once], sort_keys=True)
         return hashlib.sha256(whole.encode()).hexdigest()
 
@@ -82,7 +88,7 @@ def _read(user: User, asked: Asked) -> tuple[list[Values], list[services.Ready]]
     for spec in specs:
         text = dialect.render(spec, parsed.extras, base=asked.text).text
         try:
-            ready.append(_ready(user, text, name, asked.place))
+            ready.append(_ready(user, asked, text, name))
         except Refused as refused:
             for problem in refused.problems:
                 problems.setdefault((problem.code, problem.pointer), problem)
@@ -91,11 +97,11 @@ def _read(user: User, asked: Asked) -> tuple[list[Values], list[services.Ready]]
     return found, ready
 
 
-def _ready(user: User, text: str, name: str, place: Place) -> services.Ready:
+def _ready(user: User, asked: Asked, text: str, name: str) -> services.Ready:
     parsed: Parsed = dialects.get(name).parse(text)
-    if wrong := services.wrong_with(user, text, name, parsed):
+    if wrong := services.wrong_with(user, text, name, parsed, asked.origin, asked.template):
         raise Refused(wrong)
-    made = services.ready(user, text, name, parsed, place)
+    made = services.ready(user, text, name, parsed, asked.place, asked.origin)
     services.refuse_beyond_public(made.quota, made.parsed.spec)
     return made
 
@@ -114,7 +120,8 @@ def _store(
         request_digest=asked.digest,
     )
     for number, (values, made) in enumerate(zip(found, ready, strict=True), 1):
-        job = services.store(user, name, made.parsed, made.quota, Request(made_of=made.uses))
+        request = Request(origin=asked.origin, made_of=made.uses, template=asked.template)
+        job = services.store(user, name, made.parsed, made.quota, request)
         _enter(sweep, job, number, values)
     fault("accept.before_commit")
     return sweep

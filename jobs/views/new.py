@@ -34,7 +34,7 @@ from jobs.views.forming.variables import VARIABLES
 from jobs.views.history import compared
 from jobs.views.http import SignedIn, page, signed_in
 from jobs.views.start import BESIDES, find, tell
-from jobs.views.sweep_form import Part, SweepForm, Typed, part
+from jobs.views.sweep_form import Part, SweepForm, Typed, beginning, part
 from jobs.views.sweep_form import refused as refused_sweep
 from quotas.access import Verb, can
 from quotas.models import User
@@ -141,7 +141,7 @@ def _of_template(request: SignedIn, asked: str) -> Beginning:
     tell(request, said)
     text = filled(request.user, chosen.template, said.answers)
     dialect = _pinned(text, chosen.template.dialect)
-    return Beginning(text, dialect=dialect, template=chosen.ref)
+    return Beginning(text, dialect=dialect, template=chosen.ref, sweep=beginning(chosen.template.sweep))
 
 
 def _of_draft(draft: Draft, version: str) -> Beginning:
@@ -156,6 +156,7 @@ def _of_draft(draft: Draft, version: str) -> Beginning:
         place=draft.place,
         version=row,
         template=draft.template,
+        sweep=beginning(kept.sweep, kept.at_once),
     )
 
 
@@ -278,6 +279,8 @@ def _swept(request: SignedIn, form: SubmitForm, text: str) -> HttpResponseBase:
         typed_values.grid,
         typed_values.listed,
         said.cleaned_data["sweep_at_once"],
+        form.cleaned_data["template"],
+        origin(request),
     )
     try:
         sweep, before = acting.submit(request.user, asked, form.cleaned_data["key"])

@@ -144,7 +144,8 @@ def _sent(request: SignedIn, chosen: Chosen) -> HttpResponseBase:
     wanted = request.POST.get("do", "start")
     if wanted == "edit":
         place = form.cleaned_data["place"]
-        kept = drafts.keep(request.user, "", drafts.Typed(text, place=place, template=chosen.ref))
+        typed = drafts.Typed(text, place=place, template=chosen.ref, sweep=chosen.template.sweep)
+        kept = drafts.keep(request.user, "", typed)
         assert kept is not None  # a job file is never empty
         return redirect(address_of(kept.draft))
     if wanted == "show":

@@ -78,13 +78,23 @@ class Part:
     @property
     def is_open(self) -> bool:
         """Whether there is something in it to see."""
-        return self.asked or bool(self.form["sweep_parameters"].value())
+        return self.asked or self.is_meant
+
+    @property
+    def is_meant(self) -> bool:
+        """Whether there are parameters: then the page's main button is the sweep's."""
+        return bool(str(self.form["sweep_parameters"].value() or "").strip())
 
 
 def part(sent: Mapping[str, Any]) -> Part:
     """The part with what was typed in it, if anything was; nothing is judged yet."""
     names = SweepForm.base_fields
     return Part(SweepForm(initial={name: str(sent.get(name, "")) for name in names}))
+
+
+def beginning(parameters: str, at_once: str = "") -> Part:
+    """The part with what a draft or a template says."""
+    return part({"sweep_parameters": parameters, "sweep_at_once": at_once})
 
 
 def refused(form: SweepForm, problems: Sequence[Problem]) -> Part:

@@ -21,6 +21,8 @@ from jobs.jobtemplates.constraints import Constraint, unknown
 from jobs.messages.fieldnames import field_name
 from jobs.spec import JobSpec, TaskRole
 from jobs.templates import About, Content
+from jobs.views.sweep_form import EXAMPLE, read
+from jobs.views.sweep_form import LONGEST as LONGEST_SWEEP
 from quotas.access import managed_by
 from quotas.models import User, Workspace
 
@@ -93,6 +95,14 @@ class KeepForm(forms.Form):
         widget=forms.Textarea({"rows": 3, "spellcheck": "false"}),
         help_text=_("Such that fill several fields at once; docs/templates.md says how they are written."),
     )
+    sweep = forms.CharField(
+        label=_("Parameters of a sweep"),
+        required=False,
+        strip=False,
+        max_length=LONGEST_SWEEP,
+        widget=forms.Textarea({"rows": 3, "spellcheck": "false", "placeholder": EXAMPLE}),
+        help_text=_("Whoever starts from it is offered a sweep over these values."),
+    )
     as_default = forms.BooleanField(label=_("This version is the default one"), required=False)
 
     def __init__(self, user: User, *args: Any, **kwargs: Any) -> None:
@@ -131,6 +141,13 @@ class KeepForm(forms.Form):
         if not isinstance(found, list):
             raise forms.ValidationError(_("Write a list of questions."))
         return found
+
+    def clean_sweep(self) -> str:
+        """Parameters that can be read, if there are any."""
+        text = str(self.cleaned_data["sweep"]).replace("\r\n", "\n")
+        if text.strip():
+            read(text)
+        return text if text.strip() else ""
 
     def chosen_workspace(self) -> Workspace | None:
         """Whose it is to be; None for the person's own."""
@@ -238,7 +255,8 @@ def content_of(form: KeepForm, sent: Mapping[str, str], before: JobTemplate | No
     ):
         raise forms.ValidationError(_t("No field of the file is called %(path)s.") % {"path": nowhere[0]})
     parameters = _parameters(parsed.spec, rows, said["questions"])
-    metadata = {"interactive": before.interactive, "opens": before.opens} if before else {}
+    kept = {"interactive": before.interactive, "opens": before.opens} if before else {}
+    metadata = {**kept, "sweep": said["sweep"]}
     content = Content(dialect, parsed.text, parameters, constraints, metadata, said["notes"])
     _check(content, said["name"])
     return content

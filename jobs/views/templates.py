@@ -112,7 +112,9 @@ def new(request: SignedIn) -> HttpResponseBase:
     if request.method != "POST":
         return _form_page(request, KeepForm(request.user, initial=_beginning(request)), like=_like(request))
     if request.POST.get("do") != "keep":
-        initial = {"text": request.POST.get("text", ""), "dialect": request.POST.get("dialect", "")}
+        sent = request.POST
+        sweep = sent.get("sweep", sent.get("sweep_parameters", ""))
+        initial = {"text": sent.get("text", ""), "dialect": sent.get("dialect", ""), "sweep": sweep}
         return _form_page(request, KeepForm(request.user, initial=_named(initial)))
     return _kept(request, None)
 
@@ -169,7 +171,7 @@ def _beginning(request: SignedIn) -> dict[str, Any]:
         job = find_job(request.user, public_id)
         return _named({"text": JobFile.objects.get(job=job).text, "dialect": job.dialect})
     if draft := drafts.find(request.user, request.GET.get("draft", "")):
-        return _named({"text": draft.text, "dialect": draft.dialect})
+        return _named({"text": draft.text, "dialect": draft.dialect, "sweep": draft.sweep})
     if ref := request.GET.get("like"):
         found = templates.find(request.user, ref)
         if found is None:
@@ -202,6 +204,7 @@ def _of_version(chosen: Chosen) -> dict[str, Any]:
         "icon": template.icon,
         "text": template.text,
         "dialect": template.dialect,
+        "sweep": template.sweep,
         "constraints": json.dumps(rules, indent=2) if rules else "",
         "questions": json.dumps(more, indent=2, ensure_ascii=False) if more else "",
         "as_default": True,
@@ -325,6 +328,8 @@ def _lines(before: TemplateVersion | None, after: TemplateVersion) -> list[tuple
 
 def _whole(version: TemplateVersion) -> list[str]:
     more = {"parameters": version.parameters, "constraints": version.constraints}
+    if sweep := version.metadata.get("sweep"):
+        more["sweep"] = sweep.splitlines()
     return [*version.content.splitlines(), *json.dumps(more, indent=1, ensure_ascii=False).splitlines()]
 
 

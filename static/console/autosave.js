@@ -17,7 +17,7 @@ const KEY = "console.unsaved";
 const LATEST_MS = 1000;
 const AGAIN_MS = 5000;
 
-/** @typedef {{ person: string, draft: string, text: string, dialect: string }} Unsaved */
+/** @typedef {{ person: string, draft: string, text: string, beside: Record<string, string> }} Unsaved */
 
 class Autosave {
   #timer = 0;
@@ -30,8 +30,9 @@ class Autosave {
     textarea.addEventListener("input", () => this.#within(LATEST_MS));
     // What was typed before this module was there counts too.
     if (textarea.value !== textarea.defaultValue) this.#within(LATEST_MS);
-    for (const id of (element.dataset.autosaveFields ?? "").split(" ")) {
-      document.getElementById(id)?.addEventListener("change", () => this.#within(0));
+    for (const field of this.#beside) {
+      field.addEventListener("input", () => this.#within(LATEST_MS));
+      field.addEventListener("change", () => this.#within(0));
     }
     element.addEventListener("htmx:afterRequest", (event) => {
       const { successful, xhr } = /** @type {CustomEvent} */ (event).detail;
@@ -68,7 +69,7 @@ class Autosave {
   /** @param {XMLHttpRequest | undefined} xhr */
   #failed(xhr) {
     this.#isUnsaved = true;
-    store({ person: this.#person, draft: this.#draft, text: this.textarea.value, dialect: this.#dialect?.value ?? "" });
+    store({ person: this.#person, draft: this.#draft, text: this.textarea.value, beside: Object.fromEntries(this.#beside.map((field) => [field.id, field.value])) });
     this.#say(whyNot(xhr));
     this.#within(AGAIN_MS);
   }
@@ -86,8 +87,10 @@ class Autosave {
     const unsaved = recall();
     if (!unsaved || unsaved.person !== this.#person || (unsaved.draft && unsaved.draft !== this.#draft)) return;
     clear();
-    if (unsaved.text === this.textarea.value) return;
-    if (this.#dialect) this.#dialect.value = unsaved.dialect;
+    const lost = this.#beside.filter((field) => unsaved.beside?.[field.id] !== undefined && unsaved.beside[field.id] !== field.value);
+    if (unsaved.text === this.textarea.value && !lost.length) return;
+    for (const field of lost) field.value = unsaved.beside[field.id] ?? "";
+    this.#within(LATEST_MS);
     if (this.textarea.dataset.editorMounted === undefined) {
       this.textarea.value = unsaved.text;
       this.textarea.dispatchEvent(new Event("input", { bubbles: true }));
@@ -106,10 +109,16 @@ class Autosave {
     return field instanceof HTMLInputElement ? field.value : "";
   }
 
-  get #dialect() {
-    const field = this.textarea.form?.elements.namedItem("dialect");
-    return field instanceof HTMLSelectElement ? field : null;
+  /** What is saved with the text. */
+  get #beside() {
+    const ids = (this.element.dataset.autosaveFields ?? "").split(" ");
+    return ids.map((id) => document.getElementById(id)).filter(isField);
   }
+}
+
+/** @param {unknown} element @returns {element is HTMLInputElement | HTMLSelectElement | HTMLTextAreaElement} */
+function isField(element) {
+  return element instanceof HTMLInputElement || element instanceof HTMLSelectElement || element instanceof HTMLTextAreaElement;
 }
 
 /** @param {XMLHttpRequest | undefined} xhr */

@@ -9,9 +9,11 @@ from django import forms
 from django.db import OperationalError
 
 from jobs import services
-from jobs.models import Draft, Job, Sweep
+from jobs.jobtemplates import SHIPPED
+from jobs.models import Draft, Job, Sweep, TemplateUse
+from jobs.states import State
 from jobs.views.sweep_form import read
-from tests.factories import TEMPLATE_FILE
+from tests.factories import TEMPLATE_FILE, make_job, make_template
 from tests.jobs.views.conftest import People, browser, seen
 
 LINES = "env.LR = 0.1, 0.01\n"
@@ -116,6 +118,81 @@ def test_a_stranger_sends_nothing_to_a_place_that_is_not_theirs(people: People) 
 def test_each_who_may_submit_owns_their_own(people: People, who: str) -> None:
     assert post(people, who).status_code == 302
     assert Sweep.objects.get().owner == getattr(people, who)
+
+
+LOCKS = {"/roles/0/image": "locked", "/env/LR": "locked"}
+
+
+def test_a_sweep_is_held_to_the_locks_of_its_template(people: People) -> None:
+    ref = f"{make_template(people.owner, constraints=LOCKS).public_id}@1"
+    response = post(people, template=ref)
+    assert response.status_code == 422
+    page = seen(response).partition('id="sweep"')[2].partition("</details>")[0]
+    assert "is locked by the template" in page
+    assert Sweep.objects.count() == 0
+    image = TEMPLATE_FILE.replace('"Image": "', '"Image": "other/')
+    assert image != TEMPLATE_FILE
+    assert post(people, template=ref, text=image, sweep_parameters="priority = 1, 2").status_code == 422
+    assert Sweep.objects.count() == 0
+    assert post(people, template=ref, sweep_parameters="priority = 1, 2").status_code == 302
+    uses = TemplateUse.objects.all()
+    assert {(use.job.sweep_run.number, use.number) for use in uses} == {(1, 1), (2, 1)}
+    assert post(people, sweep_parameters="priority = 1, 2").status_code == 409, "without its template"
+
+
+def test_nobody_sweeps_a_template_that_they_do_not_see(people: People) -> None:
+    ref = f"{make_template(people.member).public_id}@1"
+    assert post(people, template=ref).status_code == 422
+    assert Sweep.objects.count() == 0
+
+
+def test_a_sweep_of_an_earlier_job_keeps_the_link_to_it(people: People) -> None:
+    first = make_job(State.SUCCEEDED, owner=people.owner, quota=people.quota)
+    hidden = make_job(State.SUCCEEDED, owner=people.stranger)
+    assert post(people, origin=first.public_id).status_code == 302
+    assert {run.job.origin for run in Sweep.objects.get().runs.all()} == {first}
+    assert post(people, key="k2", origin=hidden.public_id).status_code == 302
+    assert {run.job.origin for run in Sweep.objects.first().runs.all()} == {None}  # type: ignore[union-attr]
+
+
+def test_the_template_for_sweeps_leads_to_one(people: People) -> None:
+    client = browser(people.owner)
+    asked = client.get("/start/sweep")
+    assert 'value="edit" data-primary' in " ".join(asked.content.decode().split())
+    answers = {**asked.context["form"].initial, "key": "s1", "do": "edit", "command": "echo $SEED"}
+    page = client.get(client.post("/start/sweep", answers)["Location"])
+    part = page.context["sweep"]
+    assert part.is_open
+    assert part.form["sweep_parameters"].value() == SHIPPED["sweep"].sweep
+    assert 'value="sweep" data-primary' in " ".join(page.content.decode().split())
+    linked = client.get("/jobs/new?template=sweep")
+    assert linked.context["sweep"].form["sweep_parameters"].value() == SHIPPED["sweep"].sweep
+    sent = {"text": page.context["text"], "key": "s2", "do": "sweep", "template": "sweep@1"}
+    sent |= {"sweep_parameters": SHIPPED["sweep"].sweep, "sweep_at_once": "2"}
+    assert client.post("/jobs/new", sent).status_code == 302
+    assert Sweep.objects.get().runs.count() == 4
+    assert TemplateUse.objects.filter(shipped="sweep").count() == 4
+
+
+def test_a_draft_keeps_what_was_typed_for_a_sweep(people: People) -> None:
+    client = browser(people.owner)
+    sent = {"text": TEMPLATE_FILE, "key": "one", "sweep_parameters": "half = ", "sweep_at_once": "x2"}
+    client.post("/drafts/save", sent)
+    draft = Draft.objects.get()
+    assert (draft.sweep, draft.at_once) == ("half = ", "x2")
+    page = client.get(f"/jobs/new?draft={draft.pk}")
+    assert page.context["sweep"].form["sweep_parameters"].value() == "half = "
+    assert page.context["sweep"].form["sweep_at_once"].value() == "x2"
+    # Another window that comes with what it knew keeps its own beside it.
+    client.post("/drafts/save", {**sent, "draft": draft.pk, "draft_version": 1, "sweep_parameters": LINES})
+    other = {**sent, "key": "two", "draft": draft.pk, "draft_version": 1, "sweep_parameters": "a = 3"}
+    client.post("/drafts/save", other)
+    beside = draft.versions.get(beside=True)
+    assert (beside.sweep, beside.at_once) == ("a = 3", "x2")
+    shown = client.get(f"/jobs/new?draft={draft.pk}&version={beside.pk}")
+    assert shown.context["sweep"].form["sweep_parameters"].value() == "a = 3"
+    earlier = draft.versions.get(beside=False)
+    assert earlier.sweep == "half = "
 
 
 @pytest.mark.parametrize(

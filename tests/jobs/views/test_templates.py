@@ -133,6 +133,21 @@ def test_what_stands_in_the_form_begins_one_without_its_secrets(people: People) 
     assert "python train.py" not in seen(page)
 
 
+def test_what_is_typed_for_a_sweep_is_kept_with_the_template(people: People) -> None:
+    client = browser(people.owner)
+    sent = {"text": TEMPLATE_FILE, "dialect": "", "sweep_parameters": "env.LR = 1, 2"}
+    assert "env.LR = 1, 2" in client.post(reverse("template_new"), sent).content.decode()
+    assert "is no parameter" in seen(client.post(reverse("template_new"), kept(sweep="half")))
+    to = client.post(reverse("template_new"), kept(sweep="env.LR = 1, 2"))["Location"]
+    found = templates.find(people.owner, to.rpartition("/")[2])
+    assert found is not None
+    assert found.template.sweep == "env.LR = 1, 2"
+    edited = client.get(reverse("template_edit", args=[found.template.id]))
+    assert "env.LR = 1, 2" in edited.content.decode()
+    begun = client.get("/jobs/new", {"template": found.template.id})
+    assert begun.context["sweep"].is_meant
+
+
 @pytest.mark.parametrize(
     ("changed", "told"),
     [
