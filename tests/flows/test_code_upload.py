@@ -89,6 +89,8 @@ def test_what_the_console_refuses_is_said_beside_the_files(page: Page, folder: P
 
 
 def test_by_keyboard_alone(page: Page, folder: Path) -> None:
+    # From now on the browser's list of files is ours: told at the key itself, it may hear of that too late.
+    page.on("filechooser", lambda _chooser: None)
     opened(page)
     choose = page.locator("code-upload input[data-files]")
     choose.focus()
