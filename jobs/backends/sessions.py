@@ -32,6 +32,7 @@ class Barrier(StrEnum):
     LIMITS = "limits"
     NOT_ITS_OWN = "not_its_own"
     GONE = "gone"
+    ENGINE_AWAY = "engine_away"
     FAILED = "failed"
 
 

@@ -16,6 +16,7 @@ _SENTENCES: Final = {
     "ended": _("The replica has ended: what is left of it can be read, but not changed."),
     "silent": _("What serves the files does not answer; the console's log shells.log may say why."),
     "slow": _("The files did not answer in time; try again in a moment."),
+    "engine_away": _("The cluster did not let anybody in within its time; try again in a while."),
     "away": _("The console's database does not answer; try again in a while."),
     "broke_off": _("The answer broke off: the replica may have ended just now. Try again."),
     "busy_person": _("You have too many downloads and uploads open; wait until one has ended."),

@@ -36,6 +36,7 @@ _ENTRIES: Final = {
     "limits": _("The session could not be brought under the job's limits, so it was not begun."),
     "not_its_own": _("Only what this replica itself listens on is reached this way."),
     "failed": _("The session could not be begun; the console's log says why."),
+    "engine_away": _("The cluster did not let anybody in within its time; try again in a while."),
     "away": _("The console's database does not answer; try again in a while."),
     "ended": _("This terminal has ended."),
     "silent": _("What serves terminals and SSH does not answer; the console's log shells.log may say why."),

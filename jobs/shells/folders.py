@@ -175,7 +175,7 @@ async def _begin(backend: Enterable, task: Task) -> Session:
     try:
         return await backend.exec(Handle(task.attempt.handle), where, Wanted(Kind.FOLDERS))
     except NoEntry as error:
-        if error.barrier in {Barrier.FAILED, Barrier.LIMITS}:
+        if error.barrier in {Barrier.FAILED, Barrier.LIMITS, Barrier.ENGINE_AWAY}:
             log.warning("folders_failed", barrier=error.barrier, detail=error.detail)
         raise Shut("not_begun" if error.barrier is Barrier.NOT_RUNNING else error.barrier) from error
 

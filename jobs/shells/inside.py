@@ -83,6 +83,6 @@ class Inside:
 
 
 def _shut(error: NoEntry) -> Shut:
-    if error.barrier in {Barrier.FAILED, Barrier.LIMITS}:
+    if error.barrier in {Barrier.FAILED, Barrier.LIMITS, Barrier.ENGINE_AWAY}:
         log.warning("entry_failed", barrier=error.barrier, detail=error.detail)
     return Shut(error.barrier)

@@ -20,6 +20,7 @@ from quotas.access import Verb
 MESSAGES: Final = (
     "ended",
     "away",
+    "engine_away",
     "not_running",
     "full",
     "full_person",

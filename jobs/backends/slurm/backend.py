@@ -26,6 +26,7 @@ from jobs.backends.base import (
     Unreachable,
 )
 from jobs.backends.local.clearing import clear
+from jobs.backends.sessions import Barrier, NoEntry, Session, Wanted
 from jobs.backends.slurm import (
     environment,
     evidence,
@@ -42,6 +43,7 @@ from jobs.backends.slurm import (
 from jobs.backends.slurm.commands import Commands
 from jobs.backends.slurm.config import SlurmConfig
 from jobs.backends.slurm.controller import Controller
+from jobs.backends.slurm.entering import Replica
 from jobs.backends.slurm.layout import NotOurs, Sent
 from jobs.backends.slurm.listing import Listed
 from jobs.backends.slurm.rewound import ToDo
@@ -66,6 +68,8 @@ CAPABILITIES: Final = frozenset(
         Capability.PORTS,
         Capability.INVENTORY,
         Capability.RENDER,
+        Capability.EXEC,
+        Capability.LIVE_FILES,
     }
 )
 
@@ -182,6 +186,20 @@ class SlurmBackend:
     def render(self, submission: Submission) -> base.Sent:
         """See `base.Backend`."""
         return showing.rendered(submission, self._folder(submission.key), self._config)
+
+    async def exec(self, handle: Handle, task: TaskRef, wanted: Wanted) -> Session:
+        """By a step of Slurm's beside the replica (see `sessions.Enterable`)."""
+        return await self._entered(handle, task).exec(wanted)
+
+    async def reach(self, handle: Handle, task: TaskRef, host: str, port: int) -> tuple[str, int]:
+        """A port is the replica's if one of its processes listens there (see `sessions.Enterable`)."""
+        return await self._entered(handle, task).reach(host, port)
+
+    def _entered(self, handle: Handle, task: TaskRef) -> Replica:
+        try:
+            return Replica(self._config, Sent.of(handle), task)
+        except NotOurs as error:
+            raise NoEntry(Barrier.GONE) from error
 
     def _folder(self, key: str) -> Path:
         return layout.attempt(self._config.root, key)

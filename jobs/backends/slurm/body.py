@@ -82,7 +82,7 @@ task() { # FOLDER RUN NAME-IN-FILES ENVIRONMENT COMMAND: one replica, on its nod
   eval "$4"
   [ ! -e "$folder/secrets" ] || . "$folder/secrets"
   trap : HUP INT QUIT TERM USR1 USR2
-  written "$run/started/$name" "${SLURMD_NODENAME:-$(hostname)} $(now)"
+  written "$run/started/$name" "${SLURMD_NODENAME:-$(hostname)} $(now) $BASHPID"
   { bash -c "$5" 2>&9 9>&-; } 9>&2 2>/dev/null
   code=$?
   [ ! -e "$run/ending" ] || how=told

@@ -32,7 +32,8 @@ class SlurmConfig:
     further options of sbatch for every job (`{"constraint": "ib", "exclusive": ""}`).
 
     `allow_plain` runs a job that names an image without it; it is marked so.  `ports` is the range from which
-    jobs' ports are taken.  No program of Slurm's is waited for longer than `timeout_s`.
+    jobs' ports are taken.  No program of Slurm's is waited for longer than `timeout_s`.  `python` is the
+    Python on the nodes that lets people in.
     """
 
     root: Path
@@ -47,6 +48,7 @@ class SlurmConfig:
     allow_plain: bool = False
     ports: tuple[int, int] = (20000, 29999)
     timeout_s: int = 5
+    python: str = "python3"
 
     @classmethod
     def from_settings(cls, home: Path, settings: Mapping[str, Any]) -> SlurmConfig:
@@ -59,6 +61,8 @@ class SlurmConfig:
         for name in ("configuration", "programs"):
             if values.get(name):
                 _place(name, values[name])
+        if values.get("python", "python3") != "python3":
+            _place("python", values["python"])
         for name in ("partitions", "accounts", "qos"):
             values[name] = {str(key): _word(name, value) for key, value in values.get(name, {}).items()}
         for name in ("partition", "account"):

@@ -122,6 +122,14 @@ def of_run(folder: Path, run: int) -> Evidence:
     )
 
 
+def process(folder: Path, run: int, name: str) -> int | None:
+    """The number of a replica's process on its node; None while it has not started, or once it has ended."""
+    place = folder / layout.run_folder(run)
+    words = (layout.text(place / "started" / name) or "").split()
+    over = layout.text(place / "ends" / name) is not None
+    return int(words[2]) if len(words) == 3 and not over else None
+
+
 def last_run(folder: Path) -> int:
     """The number of the latest run that wrote anything, 1 when none did."""
     names = [path.name.removeprefix("run-") for path in folder.glob("run-*")]
@@ -168,7 +176,7 @@ def _role(value: Mapping[str, object]) -> Role:
 def _started(place: Path) -> Iterator[tuple[str, tuple[str, float]]]:
     for name in _names(place):
         words = _words(place / name)
-        if len(words) == 2:
+        if len(words) >= 2:
             yield name, (words[0], float(words[1]))
 
 

@@ -1,6 +1,7 @@
 """Where an attempt's files lie, in the folder that the console and all nodes see.
 
 <root>/.forgotten/<month>/<key>  keys that must never run again, with the number that each had
+<root>/.node/<digest>.pyz        what nodes need of us to let somebody in
 <root>/<job id>/<attempt>/
     lock                         held by the worker that hands the attempt over
     begun                        exists = somebody began to hand it over
@@ -15,7 +16,7 @@
     slurm.output                 what the script itself has to say
     run-<n>/                     each start by Slurm; the second is after it was requeued
         peers                    what all replicas are told of each other
-        started/<name>           node and time
+        started/<name>           node, time, and the number of the task's process there
         ends/<name>              exit code, time, and whether it was told to end
         ending                   since when the rest is told to end, and why
         end                      exists = every replica has ended
@@ -90,9 +91,14 @@ def publish(path: Path, text: str, *, durable: bool = False) -> bool:
     """Put a file there if nothing is there yet; whether this call did it.  A durable one outlives a crash of
     the machine from then on.
     """
+    return publish_bytes(path, text.encode(), durable=durable)
+
+
+def publish_bytes(path: Path, data: bytes, *, durable: bool = False) -> bool:
+    """The same for what is no text."""
     temporary = path.with_name(f".{path.name}.{os.getpid()}.{os.urandom(4).hex()}")
-    with os.fdopen(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
-        file.write(text)
+    with os.fdopen(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+        file.write(data)
         if durable:
             file.flush()
             os.fsync(file.fileno())

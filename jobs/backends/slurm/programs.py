@@ -141,15 +141,12 @@ class Programs:
             raise Unreachable(f"{name} did not answer within {self._config.timeout_s} s") from error
 
     def _run(self, name: str, *arguments: str, stdin: str = "") -> Done:
-        program = shutil.which(name, path=self._config.programs or PATH)
-        if program is None:
-            raise FileNotFoundError(f"there is no {name} in {self._config.programs or PATH}")
         done = subprocess.run(
-            [program, *arguments],
+            self.command(name, *arguments),
             input=stdin.encode(),
             capture_output=True,
             timeout=self._config.timeout_s,
-            env=self._environment(),
+            env=self.environment(),
             cwd="/",
             check=False,
         )
@@ -157,7 +154,14 @@ class Programs:
             done.returncode, done.stdout.decode(errors="replace"), done.stderr.decode(errors="replace")
         )
 
-    def _environment(self) -> dict[str, str]:
+    def command(self, name: str, *arguments: str) -> list[str]:
+        """A program by its path, and its arguments.  FileNotFoundError where there is no such program."""
+        program = shutil.which(name, path=self._config.programs or PATH)
+        if program is None:
+            raise FileNotFoundError(f"there is no {name} in {self._config.programs or PATH}")
+        return [program, *arguments]
+
+    def environment(self) -> dict[str, str]:
         """What a login would have, and nothing of the console's."""
         person = pwd.getpwuid(os.geteuid())
         found = {

@@ -63,6 +63,9 @@ class Bench(Protocol):
     def restart_controller(self) -> None:
         """Kill whatever the engine needs to know its jobs, with SIGKILL, as a crash would."""
 
+    def processes(self, name: str = "") -> list[int]:
+        """What runs of its jobs, and beside them; by the kernel's name for it if given."""
+
     def close(self) -> None:
         """End everything; AssertionError when something is left."""
 
@@ -202,8 +205,8 @@ class LocalBench:
 
     def processes(self, name: str = "") -> list[int]:
         """Supervisors, wrappers and replicas of this bench; by the kernel's name for them if given."""
-        pids = (pid for pid in _all_pids() if pid != os.getpid())
-        return [pid for pid in pids if self._is_ours(pid) and name in _text(pid, "comm")]
+        pids = (pid for pid in all_pids() if pid != os.getpid())
+        return [pid for pid in pids if self._is_ours(pid) and name in text_of(pid, "comm")]
 
     def attempt(self, handle: Handle) -> Path:
         """The attempt's folder."""
@@ -225,15 +228,17 @@ class LocalBench:
             appendonly.release(log)
 
     def _is_ours(self, pid: int) -> bool:
-        ours = str(self.config.root) in _text(pid, "cmdline")
-        return ours or f"JOB_CONSOLE_REPLICA={self.installation}-" in _text(pid, "environ")
+        ours = str(self.config.root) in text_of(pid, "cmdline")
+        return ours or f"JOB_CONSOLE_REPLICA={self.installation}-" in text_of(pid, "environ")
 
 
-def _all_pids() -> Iterator[int]:
+def all_pids() -> Iterator[int]:
+    """Every process of this machine."""
     return (int(path.name) for path in Path("/proc").iterdir() if path.name.isdigit())
 
 
-def _text(pid: int, name: str) -> str:
+def text_of(pid: int, name: str) -> str:
+    """What /proc says of a process; nothing once it is gone."""
     try:
         return Path(f"/proc/{pid}/{name}").read_bytes().decode(errors="replace")
     except OSError:

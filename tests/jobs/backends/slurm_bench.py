@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import os
 import secrets
 import subprocess
 from contextlib import suppress
@@ -14,7 +15,7 @@ from jobs.backends.base import Handle, Person, Submission
 from jobs.backends.slurm.backend import SlurmBackend
 from jobs.backends.slurm.config import SlurmConfig
 from jobs.spec import JobSpec, Resources, TaskRole
-from tests.jobs.backends.benches import SUBMITTED, Submitter, as_told, role, submitter
+from tests.jobs.backends.benches import SUBMITTED, Submitter, all_pids, as_told, role, submitter, text_of
 from tests.slurm import NODES, Slurm
 from tests.waiting import wait_for
 
@@ -100,6 +101,12 @@ class SlurmBench:
         state = self.slurm.base / "state" / "job_state"
         wait_for(lambda: state.exists() and name.encode() in state.read_bytes(), 60)
         self.slurm.call("scancel", mark)
+
+    def processes(self, name: str = "") -> list[int]:
+        """What replicas run, and what runs beside them."""
+        mark = f"APP_ID={self.installation}-"
+        pids = (pid for pid in all_pids() if pid != os.getpid())
+        return [pid for pid in pids if mark in text_of(pid, "environ") and name in text_of(pid, "comm")]
 
     def attempt(self, handle: Handle) -> Path:
         """The attempt's folder."""

@@ -1,0 +1,81 @@
+"""What the nodes need of us to let somebody in: a few of our modules, in one file that Python there can run.
+
+It lies in the folder that all nodes see, under a name that says what is in it, so that two releases of the
+console don't disturb each other.  It needs nothing but Python's own library.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import zipfile
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from typing import Final
+
+import jobs
+from jobs.backends.slurm import layout
+
+FOLDER: Final = ".node"
+OLDEST: Final = (3, 11)
+
+_MAIN: Final = f"""\
+import sys
+if sys.version_info < {OLDEST}:
+    sys.exit("the nodes need Python {".".join(map(str, OLDEST))} or newer; this is " + sys.version)
+from jobs.backends.slurm.beside import main
+main()
+"""
+
+_TAKEN: Final = (
+    "__init__.py",
+    "frames.py",
+    "states.py",
+    "backends/__init__.py",
+    "backends/filing/*.py",
+    "backends/sftp/*.py",
+    "backends/local/__init__.py",
+    "backends/local/command.py",
+    "backends/local/kernel.py",
+    "backends/local/leader.py",
+    "backends/local/listening.py",
+    "backends/local/outcome.py",
+    "backends/local/processes.py",
+    "backends/local/trees.py",
+    "backends/slurm/__init__.py",
+    "backends/slurm/beside.py",
+    "backends/slurm/wire.py",
+)
+
+
+def packed(root: Path) -> Path:
+    """The file, which is put there if need be.  OSError where that can't be."""
+    name, data = _archive()
+    path = root / FOLDER / name
+    if not path.exists():
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        layout.publish_bytes(path, data)
+    return path
+
+
+@cache
+def _archive() -> tuple[str, bytes]:
+    """Its name and what is in it, always the same for the same release."""
+    made = io.BytesIO()
+    with zipfile.ZipFile(made, "w") as archive:
+        archive.writestr(zipfile.ZipInfo("__main__.py"), _MAIN)
+        for path in _modules():
+            name = path.relative_to(_home().parent)
+            archive.writestr(zipfile.ZipInfo(str(name)), path.read_bytes())
+    data = made.getvalue()
+    return f"{hashlib.blake2b(data, digest_size=12).hexdigest()}.pyz", data
+
+
+def _modules() -> Iterator[Path]:
+    for pattern in _TAKEN:
+        yield from sorted(_home().glob(pattern))
+
+
+def _home() -> Path:
+    return Path(jobs.__path__[0])

@@ -1,0 +1,76 @@
+"""Something run beside a live replica, on whatever bench."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+from jobs.backends.base import Handle, TaskRef
+from jobs.backends.sessions import Ended, Enterable, Kind, Session, Wanted
+from jobs.spec import Resources
+from tests.jobs.backends.benches import Bench, log_of, role
+from tests.waiting import wait_for
+
+TASK = TaskRef("worker", 0)
+ROOM = Resources(cpu_milli=1000, memory_mib=256)
+
+
+def enterable(bench: Bench) -> Enterable:
+    """Its backend, which lets people in."""
+    assert isinstance(bench.backend, Enterable)
+    return bench.backend
+
+
+def start(bench: Bench, command: str = "echo up; exec sleep 600", **more: Any) -> Handle:
+    """A job that has said something."""
+    handle = bench.backend.submit(bench.submission(role(command, **{"resources": ROOM, **more})))
+    wait_for(lambda: log_of(bench.backend, handle), 60)
+    return handle
+
+
+@asynccontextmanager
+async def beside(bench: Bench, handle: Handle, wanted: Wanted) -> AsyncIterator[Session]:
+    """A session, closed in the end."""
+    session = await enterable(bench).exec(handle, TASK, wanted)
+    try:
+        yield session
+    finally:
+        await session.close()
+
+
+async def everything(session: Session) -> str:
+    """What it says to its end."""
+    said = b""
+    while more := await session.read(65536):
+        said += more
+    return said.decode()
+
+
+async def until(session: Session, text: str) -> str:
+    """What it says up to and with `text`."""
+    said = ""
+    async with asyncio.timeout(60):
+        while text not in said:
+            more = await session.read(65536)
+            assert more, said
+            said += more.decode()
+    return said
+
+
+async def run(bench: Bench, handle: Handle, line: str, **more: Any) -> tuple[str, Ended]:
+    """What a line says, and how it ended."""
+    async with beside(bench, handle, Wanted(Kind.LINE, line=line, **more)) as session:
+        return await everything(session), await session.wait()
+
+
+LISTEN = (
+    "import socket, time; s = socket.socket({family}); s.bind(('{address}', 0)); s.listen(); "
+    "print(s.getsockname()[1], flush=True); time.sleep(600)"
+)
+
+
+def listening(bench: Bench, address: str = "127.0.0.1") -> tuple[Handle, int]:
+    """A job that listens, and on which port."""
+    family = "socket.AF_INET6" if ":" in address else ""
+    handle = start(bench, f'exec python3 -c "{LISTEN.format(family=family, address=address)}"')
+    return handle, int(log_of(bench.backend, handle))

@@ -1,0 +1,159 @@
+"""Entering replicas on a real Slurm: in the right part of the job, with its own environment, within time."""
+
+import asyncio
+import hashlib
+import os
+import signal
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from jobs import frames
+from jobs.backends.base import Handle, TaskRef
+from jobs.backends.sessions import Barrier, Ended, Kind, NoEntry, Session, Terminal, Wanted
+from jobs.backends.slurm import step
+from jobs.spec import Framework, Resources, SecretRef
+from tests.jobs.backends.benches import log_of, role, wait_until_over
+from tests.jobs.backends.beside import TASK, beside, everything, run, start, until
+from tests.jobs.backends.slurm_bench import Releasing, SlurmBench
+from tests.waiting import wait_for
+
+GPUS = Resources(cpu_milli=1000, memory_mib=64, gpus=2, gpu_type="a100")
+
+
+async def test_a_line_finds_what_its_replica_finds(on_slurm: SlurmBench) -> None:
+    look = "pwd; echo $PAI_JOB_NAME $RANK $TOKEN $SECRET $CUDA_VISIBLE_DEVICES $SLURMD_NODENAME; cat note"
+    submission = on_slurm.submission(
+        role(f"echo mine > note; {look}; exec sleep 600", resources=GPUS, env={"TOKEN": "a b"}),
+        secret_env={"SECRET": SecretRef(name="s")},
+        secrets={"s": "$(kept)"},
+    )
+    handle = on_slurm.backend.submit(submission)
+    wait_for(lambda: "mine" in log_of(on_slurm.backend, handle), 60)
+    env = {"CUDA_VISIBLE_DEVICES": "7", "LANG": "C"}
+    said, ended = await run(on_slurm, handle, f"{look}; exit 7", env=env)
+    assert said == log_of(on_slurm.backend, handle)
+    assert len(said.splitlines()[1].split()[-2].split(",")) == 2
+    assert ended == Ended(exit_code=7)
+
+
+async def test_each_replica_of_each_role_is_entered_on_its_own_node(on_slurm: SlurmBench) -> None:
+    wide = Resources(cpu_milli=9000, memory_mib=64)
+    handle = on_slurm.backend.submit(
+        on_slurm.submission(
+            role("exec sleep 600", name="chief"),
+            role("exec sleep 600", name="worker", replicas=2, resources=wide),
+        )
+    )
+    wait_for(lambda: len(on_slurm.processes("sleep")) == 3, 60)
+    seen = on_slurm.backend.observe([handle])
+    for each in seen[handle].replicas:  # type: ignore[union-attr]
+        wanted = Wanted(Kind.LINE, line="echo $PAI_TASK_ROLE_NAME $PAI_TASK_INDEX $SLURMD_NODENAME")
+        session = await on_slurm.backend.exec(handle, TaskRef(each.role, each.index), wanted)
+        assert await everything(session) == f"{each.role} {each.index} {each.node}\n"
+        await session.close()
+
+
+async def test_a_script_of_slurms_own_is_entered_where_it_runs(on_slurm: SlurmBench) -> None:
+    script = "#!/bin/bash\n#SBATCH --nodes=2\nexport MINE=1\necho up\nsleep 600\n"
+    two = role(script, replicas=2, resources=Resources(cpu_milli=9000, memory_mib=64))
+    handle = on_slurm.backend.submit(on_slurm.submission(two, framework=Framework.SLURM))
+    wait_for(lambda: log_of(on_slurm.backend, handle), 60)
+    said, _ = await run(on_slurm, handle, "pwd; echo $SLURM_JOB_NUM_NODES")
+    assert said == f"{on_slurm.attempt(handle)}/run-1/work/worker-0\n2\n"
+
+
+async def test_much_goes_both_ways_and_nobody_has_to_read_all_of_it(on_slurm: SlurmBench) -> None:
+    handle = start(on_slurm)
+    much = os.urandom(3 << 20) + b"\n\xf5" * 500_000
+    line = "head -c 2000000 /dev/zero >&2 & cat"
+    async with beside(on_slurm, handle, Wanted(Kind.LINE, line=line)) as session:
+        writing = asyncio.ensure_future(_send(session, much))
+        heard = hashlib.sha256()
+        while more := await session.read(65536):
+            heard.update(more)
+        await writing
+        assert heard.digest() == hashlib.sha256(much).digest()
+
+
+async def _send(session: Session, data: bytes) -> None:
+    await session.write(data)
+    await session.write_eof()
+
+
+async def test_a_program_that_reads_nothing_is_told_of(on_slurm: SlurmBench) -> None:
+    handle = start(on_slurm)
+    async with beside(on_slurm, handle, Wanted(Kind.LINE, line="exec <&-; sleep 600")) as session:
+        with pytest.raises(BrokenPipeError):
+            await asyncio.wait_for(session.write(b"x" * (4 << 20)), 60)
+
+
+async def test_a_controller_that_is_away_is_said_to_be_and_who_is_inside_stays(
+    on_slurm: SlurmBench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    handle = start(on_slurm)
+    controller = on_slurm.slurm.running["slurmctld"]
+    async with beside(on_slurm, handle, Wanted(Kind.SHELL, terminal=Terminal())) as session:
+        monkeypatch.setattr(step, "BEGIN_S", 1.0)
+        controller.send_signal(signal.SIGSTOP)
+        try:
+            with pytest.raises(NoEntry) as refused:
+                await on_slurm.backend.exec(handle, TASK, Wanted(Kind.LINE, line="true"))
+            assert refused.value.barrier is Barrier.ENGINE_AWAY
+            await session.write(b"echo sti''ll\n")
+            await until(session, "still")
+        finally:
+            controller.send_signal(signal.SIGCONT)
+
+
+async def test_a_killed_srun_ends_what_it_carried_and_leaves_the_job_alone(on_slurm: SlurmBench) -> None:
+    handle = start(on_slurm)
+    wanted = Wanted(Kind.LINE, line="trap '' HUP TERM; echo up; sleep 601")
+    async with beside(on_slurm, handle, wanted) as session:
+        await until(session, "up")
+        wait_for(lambda: len(on_slurm.processes("sleep")) == 2, 60)
+        os.kill(session._step._pid, signal.SIGKILL)
+        assert await session.wait() == Ended()
+        wait_for(lambda: len(on_slurm.processes("sleep")) == 1, 60)
+
+
+async def _look(bench: SlurmBench, handle: Handle, **asked: Any) -> dict[str, Any]:
+    async with beside(bench, handle, Wanted(Kind.FOLDERS)) as session:
+        await session.write(frames.words({"root": "work", "names": [], **asked}))
+        said = b""
+        while more := await session.read(65536):
+            said += more
+    length = frames.length_of(said[:4], frames.LONGEST_WORDS)
+    return frames.understood(said[4 : 4 + length])
+
+
+async def test_files_are_changed_while_the_replica_lives_and_read_once_it_has_ended(
+    on_slurm: SlurmBench,
+) -> None:
+    handle = start(on_slurm, "echo kept > note; echo up; exec sleep 600")
+    assert (await _look(on_slurm, handle, do="look"))["live"] is True
+    assert "trouble" not in await _look(on_slurm, handle, do="make", name="made")
+    on_slurm.backend.stop(handle, grace_s=0, signal="KILL")
+    wait_until_over(on_slurm.backend, handle, 60)
+    left = await _look(on_slurm, handle, do="look")
+    assert left["live"] is False
+    assert {"made", "note"} <= {row["name"] for row in left["rows"]}
+    assert (await _look(on_slurm, handle, do="make", name="more"))["trouble"] == "ended"
+    on_slurm.backend.forget(handle)
+    with pytest.raises(NoEntry) as refused:
+        await _look(on_slurm, handle, do="look")
+    assert refused.value.barrier is Barrier.GONE
+
+
+async def test_without_a_python_on_the_nodes_it_is_said_why(on_slurm: SlurmBench, tmp_path: Path) -> None:
+    old = tmp_path / "python"
+    old.write_text("#!/bin/sh\necho 'the nodes need Python 3.11' >&2; exit 1\n")
+    old.chmod(0o755)
+    handle = start(on_slurm)
+    on_slurm.backend = Releasing(replace(on_slurm.config, python=str(old)))
+    with pytest.raises(NoEntry) as refused:
+        await on_slurm.backend.exec(handle, TASK, Wanted(Kind.LINE, line="true"))
+    assert refused.value.barrier is Barrier.FAILED
+    assert "need Python 3.11" in refused.value.detail
