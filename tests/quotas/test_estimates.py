@@ -36,7 +36,8 @@ def test_an_hour_is_charged_as_it_was_estimated(quota: Quota, source: Source) ->
     request = ledger.ask("a", quota=quota, owner=make_user(), parts=parts, priority=1, declared_s=None)
     ledger.reserve(request, [])
     ledger.started("a")
-    begin = timezone.now().replace(hour=12)  # the books round what each day cost
+    whole_hour = timezone.now().replace(minute=0, second=0, microsecond=0)
+    begin = whole_hour + timedelta(hours=1)  # the books round what each hour of the clock cost
     Reservation.objects.update(created_at=begin - timedelta(hours=1))
     charged = sum(sums.cost_micro for sums in books.tally(begin, begin + timedelta(hours=1)).values())
     assert found.hour_micro == charged
