@@ -144,6 +144,7 @@ class DatasetForm(GuardedForm):
         max_length=1000,
         help_text=_("oss://bucket/folder/, /data/sets/imagenet, https://…"),
     )
+    field_order = ("name", "source", "uri")
 
     class Meta:
         model = Dataset

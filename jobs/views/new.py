@@ -88,7 +88,8 @@ def _begun(request: SignedIn) -> HttpResponse:
     form = SubmitForm(request.user, initial=initial)
     findings = Findings()
     if start.text.strip():
-        before = Job.objects.visible_to(request.user).filter(public_id=start.origin or "-").first()
+        seen = Job.objects.visible_to(request.user)
+        before = seen.filter(public_id=start.origin).first() if start.origin else None
         findings = examine(request.user, start.text, start.dialect or None, before, start.template)
     kept = drafts.Kept(start.draft) if start.draft else None
     return _page(request, form, start.text, findings, kept=kept, start=start)

@@ -58,12 +58,18 @@ def measure() -> list[Figure]:
 
 def _weight(page: Page) -> int:
     """Bytes of the page and everything that it loads but the editor, each as gzip packs it."""
-    loaded: list[Response] = []
-    page.on("response", loaded.append)
+    loaded: set[str] = set()
+
+    def note(response: Response) -> None:
+        if response.ok and response.request.method == "GET":
+            loaded.add(response.url)
+
+    page.goto("about:blank")  # what the page before still asked for is not this one's
+    page.on("response", note)
     page.goto("/jobs/new", wait_until="networkidle")
-    page.remove_listener("response", loaded.append)
-    wanted = [each for each in loaded if not any(part in each.url for part in OF_THE_EDITOR)]
-    return sum(len(gzip.compress(each.body())) for each in wanted if each.ok and each.request.method == "GET")
+    page.remove_listener("response", note)
+    wanted = [url for url in loaded if not any(part in url for part in OF_THE_EDITOR)]
+    return sum(len(gzip.compress(page.request.get(url).body())) for url in wanted)
 
 
 def _first_paint(page: Page) -> float:

@@ -45,7 +45,9 @@ class Places:
 
 def places(user: User, standing: Standing) -> Places:
     """Every quota that a job of the person may go to, with what is free in it now."""
-    uses = {use.quota.pk: use for use in reports.quotas_of(user)}
+    there = list(services.quotas_open_to(user)[:MOST])
+    # What is free in the only one stands in the panel; the list is shown where there is something to choose.
+    uses = {use.quota.pk: use for use in reports.quotas_of(user)} if len(there) > 1 else {}
     chosen = standing.quota
     rows = tuple(
         PlaceShown(
@@ -54,7 +56,7 @@ def places(user: User, standing: Standing) -> Places:
             free(uses.get(quota.pk)),
             chosen is not None and quota.pk == chosen.pk,
         )
-        for quota in services.quotas_open_to(user)[:MOST]
+        for quota in there
     )
     return Places(chosen, rows, standing.of("kind", "source"))
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 
+from django.forms.utils import flatatt
+from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 
 from jobs.forming.changes import FieldProblem
@@ -29,7 +31,8 @@ def defaults() -> Mapping[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """One field.  `off` says why it can't be filled in, `hint` something that is worth knowing.
+    """One field.  `off` says why it can't be filled in, and `locked` that a template is why; `hint` is something
+    that is worth knowing, `label` what it is called where no label stands beside it.
 
     `offered` is a value that one press takes.  `closed` is the rule for which it can't be used where the job
     would run, or is `hidden` there; `told` what else the rules say; `fate` what the backend does with it
@@ -49,6 +52,34 @@ class Shown:
     told: tuple[Told, ...] = ()
     fate: str = ""
     suggested: Options = ()
+    label: str = ""
+    locked: bool = False
+
+    @property
+    def attributes(self) -> SafeString:
+        """What is said of its input to those who don't see what stands around it, and whether it may be used.
+
+        Made here and not by a template: a page has a hundred of them.
+        """
+        said: dict[str, str | bool] = {}
+        if self.label:
+            said["aria-label"] = self.label
+        if by := self.described_by:
+            said["aria-describedby"] = by
+        if self.problem:
+            said["aria-invalid"] = "true"
+        if self.off or self.closed:
+            said["disabled"] = True
+        if self.suggested:
+            said["list"] = f"{self.id}_list"
+        if self.field.placeholder:
+            said["placeholder"] = str(self.field.placeholder)
+        return flatatt(said)
+
+    @property
+    def input(self) -> str:
+        """The template of what it is filled in with."""
+        return f"jobs/new/inputs/{self.field.kind}.html"
 
     @property
     def warned(self) -> tuple[Told, ...]:
@@ -67,7 +98,9 @@ class Shown:
 
     @property
     def described_by(self) -> str:
-        """The ids of what is said about it."""
+        """The ids of what is said about it; in a row that is only what is wrong."""
+        if self.label:
+            return f"{self.id}_problem" if self.problem else ""
         said = (
             ("problem", self.problem),
             ("off", self.off),
@@ -103,6 +136,7 @@ class ShownRows:
     blank: ShownRow | None
     off: str = ""
     told: tuple[Told, ...] = ()
+    locked: bool = False
 
     @property
     def id(self) -> str:
@@ -226,6 +260,7 @@ class Drawing:
             self.standing.told(each, role),
             self.standing.fate(each),
             suggested,
+            locked=bool(self._lock(each, role)),
         )
 
     def several(self, *keys: str, role: int = 0) -> tuple[Shown, ...]:
@@ -245,10 +280,11 @@ class Drawing:
         return ShownRows(
             rows,
             name,
-            tuple(self._row(rows, name, index, source) for index in there),
-            self._row(rows, name, blank, {}) if blank < MOST_ROWS else None,
+            tuple(self._row(rows, name, index, source, number) for number, index in enumerate(there, 1)),
+            self._row(rows, name, blank, {}, len(there) + 1) if blank < MOST_ROWS else None,
             self._off(rows, role),
             self.standing.told(rows, role),
+            bool(self._lock(rows, role)),
         )
 
     @staticmethod
@@ -268,12 +304,20 @@ class Drawing:
             for cell in rows.cells
         )
 
-    def _row(self, rows: Rows, name: str, index: int, source: Values) -> ShownRow:
+    def _row(self, rows: Rows, name: str, index: int, source: Values, number: int) -> ShownRow:
         cells = []
         for cell in rows.cells:
             full = f"{name}-{index}-{cell.key}"
             value = source.get(full, "")
-            cells.append(Shown(cell, full, value, self._problem(full), "", self._options(cell, value)))
+            options = self._options(cell, value)
+            label = _("%(list)s, row %(number)s: %(cell)s") % {
+                "list": rows.label,
+                "number": number,
+                "cell": cell.label,
+            }
+            named_beside = cell.kind in (Kind.FLAG, Kind.HIDDEN)
+            shown = Shown(cell, full, value, self._problem(full), "", options)
+            cells.append(shown if named_beside else replace(shown, label=label))
         return ShownRow(f"{name}-{index}", tuple(cells))
 
     def _value(self, name: str) -> str:
@@ -284,11 +328,14 @@ class Drawing:
         return field_message(found.code, found.params, found.because) if found else ""
 
     def _off(self, each: Field | Rows, role: int) -> str:
-        if each.path and self.locks and (why := self.locks.why(each.path.replace("*", str(role), 1))):
+        if why := self._lock(each, role):
             return why
         if not self.dialect or each.key not in unsayable(self.dialect):
             return ""
         return off_message(self.dialect, each.path.replace("*", "0"))
+
+    def _lock(self, each: Field | Rows, role: int) -> str:
+        return self.locks.why(each.path.replace("*", str(role), 1)) if self.locks and each.path else ""
 
     def _options(self, each: Field, value: str) -> Options:
         if each.key not in ("secret", "registry-secret"):
