@@ -31,8 +31,8 @@ def defaults() -> Mapping[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """One field.  `off` says why it can't be filled in, and `locked` that a template is why; `hint` is something
-    that is worth knowing, `label` what it is called where no label stands beside it.
+    """One field.  `off` says why it can't be filled in, and `locked` that a template is why; `hint` is worth
+    knowing; `label` is what it is called where no label stands beside it.
 
     `offered` is a value that one press takes.  `closed` is the rule for which it can't be used where the job
     would run, or is `hidden` there; `told` what else the rules say; `fate` what the backend does with it

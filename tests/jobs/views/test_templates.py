@@ -261,6 +261,7 @@ def test_it_is_opened_in_the_form_with_its_locks(people: People, mine: Template)
     field = re.search(r'<[a-z]+[^>]*name="roles-0-image"[^>]*>', page.content.decode())
     assert field is not None
     assert " disabled" in field[0]
+    assert not re.search(r'name="form-go-on"\s+value="roles-0-image"', page.content.decode())
     sent = {"text": draft.text.replace("torch:1", "evil:1"), "key": "k2", "template": draft.template}
     refused = client.post(reverse("job_new"), sent)
     assert refused.status_code == 422
