@@ -14,8 +14,9 @@ from jobs import frames
 from jobs.backends.base import Handle, TaskRef
 from jobs.backends.sessions import Barrier, Ended, Kind, NoEntry, Session, Terminal, Wanted
 from jobs.backends.slurm import step
+from jobs.backends.slurm.layout import Sent
 from jobs.spec import Framework, Resources, SecretRef
-from tests.jobs.backends.benches import log_of, role, wait_until_over
+from tests.jobs.backends.benches import all_pids, log_of, role, text_of, wait_until_over
 from tests.jobs.backends.beside import TASK, beside, everything, run, start, until
 from tests.jobs.backends.slurm_bench import Releasing, SlurmBench
 from tests.waiting import wait_for
@@ -110,11 +111,13 @@ async def test_a_controller_that_is_away_is_said_to_be_and_who_is_inside_stays(
 
 async def test_a_killed_srun_ends_what_it_carried_and_leaves_the_job_alone(on_slurm: SlurmBench) -> None:
     handle = start(on_slurm)
+    number = Sent.of(handle).number
     wanted = Wanted(Kind.LINE, line="trap '' HUP TERM; echo up; sleep 601")
     async with beside(on_slurm, handle, wanted) as session:
         await until(session, "up")
         wait_for(lambda: len(on_slurm.processes("sleep")) == 2, 60)
-        os.kill(session._step._pid, signal.SIGKILL)
+        for pid in [pid for pid in all_pids() if f"--jobid={number}" in text_of(pid, "cmdline").split("\0")]:
+            os.kill(pid, signal.SIGKILL)
         assert await session.wait() == Ended()
         wait_for(lambda: len(on_slurm.processes("sleep")) == 1, 60)
 
