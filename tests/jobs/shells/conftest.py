@@ -20,6 +20,7 @@ from django.conf import settings as django_settings
 
 from jobs import engines, sshkeys
 from jobs.backends.base import Backend, Handle, Observation, Person, Submission
+from jobs.backends.holding import Holding
 from jobs.backends.local import appendonly
 from jobs.entries import login_name
 from jobs.models import Job, Task
@@ -27,7 +28,17 @@ from jobs.shells.process import run
 from jobs.spec import Resources, TaskRole
 from jobs.states import TERMINAL, State
 from quotas.models import Role, User
-from tests.factories import attempt_of, make_job, make_quota, make_spec, make_user, make_workspace, task_of
+from tests.factories import (
+    attempt_of,
+    make_cluster,
+    make_job,
+    make_quota,
+    make_spec,
+    make_user,
+    make_workspace,
+    task_of,
+)
+from tests.slurm import Slurm
 from tests.stack import free_port
 from tests.waiting import wait_for
 
@@ -40,6 +51,8 @@ class Place:
 
     job: Job
     backend: Backend
+    folder: Path
+    """The attempt's, on this machine."""
 
     @property
     def task(self) -> Task:
@@ -47,18 +60,18 @@ class Place:
 
     @property
     def handle(self) -> Handle:
-        return Handle(attempt_of(self.job).key)
+        return Handle(attempt_of(self.job).handle)
 
     @property
     def work(self) -> Path:
-        """What the replica knows as /job."""
-        (folder,) = Path(self.folder, "work").glob("*-0")
+        """The replica's folder, as this machine knows it."""
+        (folder,) = (*self.folder.glob("work/*-0"), *self.folder.glob("run-1/work/*-0"))
         return folder
 
     @property
-    def folder(self) -> Path:
-        """The attempt's, on this machine."""
-        return self.backend._layout.attempt(self.handle)  # type: ignore[attr-defined,no-any-return]
+    def home(self) -> str:
+        """What the replica itself calls it."""
+        return "/job" if self.job.cluster.backend == "local" else str(self.work)
 
     def login(self) -> str:
         return login_name(self.job, self.task)
@@ -72,7 +85,7 @@ class Place:
     def end(self) -> None:
         """Really; the rows do not know yet."""
         self.backend.stop(self.handle, grace_s=0, signal="KILL")
-        wait_for(self._is_over)
+        wait_for(self._is_over, 60)
         for log in self.folder.glob("logs/*.output"):
             appendonly.release(log)
 
@@ -96,11 +109,20 @@ def people(transactional_db: None) -> People:
     return People(*(make_user(name) for name in ("owner", "member", "operator", "stranger")))
 
 
+EVERYWHERE = pytest.mark.parametrize("begin_job", ["local", "slurm"], indirect=True)
+"""For a test that holds whatever the job's engine is; others run on this machine's own."""
+
+
 @pytest.fixture
-def begin_job(people: People) -> Iterator[Callable[..., Place]]:
+def begin_job(request: pytest.FixtureRequest, people: People) -> Iterator[Callable[..., Place]]:
     """Start a job of the owner's whose one replica runs `command`."""
     members = {people.owner: Role.DEVELOPER, people.member: Role.DEVELOPER, people.operator: Role.ADMIN}
-    quota = make_quota(make_workspace(members=members))
+    cluster = make_cluster()
+    if getattr(request, "param", "local") == "slurm":
+        running: Slurm = request.getfixturevalue("slurm")
+        cluster = make_cluster(backend="slurm", config={"configuration": str(running.configuration)})
+        (django_settings.CONSOLE_HOME / "jobs").mkdir(mode=0o700, exist_ok=True)
+    quota = make_quota(make_workspace(members=members), cluster)
     make_workspace(members={people.stranger: Role.ADMIN})
     begun: list[Place] = []
 
@@ -108,13 +130,17 @@ def begin_job(people: People) -> Iterator[Callable[..., Place]]:
         role = TaskRole(name="Main_Role", command=command, resources=SMALL)
         spec = make_spec(roles=(role,))
         job = make_job(State.RUNNING, owner=people.owner, quota=quota, spec=spec)
-        place = Place(job, engines.backend_for(job.cluster))
+        attempt, backend = attempt_of(job), engines.backend_for(job.cluster)
         person = Person(people.owner.username, people.owner.pk)
-        submission = Submission(key=place.handle, job_id=job.public_id, attempt=1, spec=spec, person=person)
-        place.backend.submit(submission)
-        begun.append(place)
-        wait_for(place.log)
-        return place
+        submission = Submission(key=attempt.key, job_id=job.public_id, attempt=1, spec=spec, person=person)
+        attempt.handle = backend.submit(submission)
+        attempt.save()
+        if isinstance(backend, Holding):
+            backend.release([attempt.handle])
+        folder = django_settings.CONSOLE_HOME / "jobs" / job.public_id / "1"
+        begun.append(Place(job, backend, folder))
+        wait_for(begun[-1].log, 60)
+        return begun[-1]
 
     yield begin
     for place in begun:

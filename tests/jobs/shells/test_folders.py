@@ -24,7 +24,7 @@ from jobs.models import Attempt, Task, Visibility
 from jobs.states import State, TaskState
 from quotas import tokens
 from quotas.models import AccessToken, AuditEntry, Membership, Role, User
-from tests.jobs.shells.conftest import People, Place, shells
+from tests.jobs.shells.conftest import EVERYWHERE, People, Place, shells
 from tests.serving import web_server
 from tests.waiting import wait_for
 
@@ -250,6 +250,7 @@ def test_a_download_that_breaks_off_is_not_taken_for_the_whole(mine: Browser, pl
 # --- changing ---------------------------------------------------------------------------------------------
 
 
+@EVERYWHERE
 def test_an_upload_goes_straight_through_and_asks_before_it_replaces(mine: Browser, place: Place) -> None:
     data = os.urandom(5_000_000)
     assert mine.put("新.bin", data).json() == {"size": 5_000_000}
@@ -375,6 +376,7 @@ def test_who_did_what_is_written_down_and_shown(mine: Browser, place: Place) -> 
 # --- after the end ----------------------------------------------------------------------------------------
 
 
+@EVERYWHERE
 def test_what_is_left_of_an_ended_job_is_read_until_it_is_removed(mine: Browser, place: Place) -> None:
     write(place, "model.pt", b"weights")
     place.end()

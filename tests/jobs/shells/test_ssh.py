@@ -15,18 +15,20 @@ from django.conf import LazySettings
 from jobs import sshhost, sshkeys
 from jobs.models import Entry, Event
 from jobs.shells import process
-from tests.jobs.shells.conftest import Client, People, Place, make_key, shells
+from tests.jobs.shells.conftest import EVERYWHERE, Client, People, Place, make_key, shells
 from tests.stack import free_port
 from tests.waiting import wait_for
 
 
+@EVERYWHERE
 def test_a_command_runs_in_the_job_and_its_exit_code_comes_back(owner: Client, place: Place) -> None:
     done = owner.ssh(place, "pwd; echo $PAI_JOB_NAME; echo wrong >&2; exit 7")
-    assert done.stdout.splitlines() == ["/job", "hello"]
+    assert done.stdout.splitlines() == [place.home, "hello"]
     assert done.stderr == "wrong\n"
     assert done.returncode == 7
 
 
+@EVERYWHERE
 def test_input_is_carried_to_its_end_and_back_unharmed(owner: Client, place: Place) -> None:
     text = "中文 and more\n" * 20000
     done = owner.ssh(place, "cat", input=text)
@@ -40,6 +42,7 @@ def test_a_command_ended_by_a_signal_is_told_so(owner: Client, place: Place) -> 
     assert "exit-signal" in verbose.stderr or verbose.returncode == 255
 
 
+@EVERYWHERE
 def test_a_terminal_has_the_clients_kind_and_size(owner: Client, place: Place) -> None:
     done = owner.run(
         "ssh",
@@ -58,6 +61,7 @@ def test_a_shell_reads_what_is_typed(owner: Client, place: Place) -> None:
     assert (done.stdout, done.returncode) == ("/tmp\n", 4)
 
 
+@EVERYWHERE
 @pytest.mark.parametrize("how", [[], ["-O"]], ids=["sftp", "old"])
 def test_scp_copies_both_ways(owner: Client, place: Place, tmp_path: Path, how: list[str]) -> None:
     data = os.urandom(3 << 20)
@@ -152,12 +156,13 @@ def test_an_entry_is_a_row_and_two_events(owner: Client, place: Place) -> None:
 
 
 SERVE = (
-    "import http.server, os; os.chdir('/job'); open('index.html', 'w').write('served by the job'); "
+    "import http.server, os; open('index.html', 'w').write('served by the job'); "
     "s = http.server.HTTPServer(('127.0.0.1', 0), http.server.SimpleHTTPRequestHandler); "
     "print(s.server_port, flush=True); s.serve_forever()"
 )
 
 
+@EVERYWHERE
 def test_a_port_of_the_job_is_forwarded(owner: Client, begin_job: Callable[..., Place]) -> None:
     place = begin_job(f'exec python3 -c "{SERVE}" 2>/dev/null')
     port = int(place.log())

@@ -19,7 +19,7 @@ from jobs.models import Entry, Event, Job
 from jobs.states import State
 from quotas.models import Membership, Role, User
 from tests.jobs.gateway.served import CONSOLE, Browser, Served, console
-from tests.jobs.shells.conftest import People, Place, shells
+from tests.jobs.shells.conftest import EVERYWHERE, People, Place, shells
 from tests.jobs.shells.test_ssh_attacks import _sleeping
 from tests.waiting import wait_for
 
@@ -103,13 +103,14 @@ def owner(visit: Callable[[User], Visitor], people: People) -> Visitor:
     return visit(people.owner)
 
 
+@EVERYWHERE
 def test_what_is_typed_runs_in_the_job(owner: Visitor, place: Place) -> None:
     with owner.look(owner.open(place)) as screen:
         assert screen.told() == {"at": 0, "typing": True}
         screen.type("stty size; pwd; echo $TERM 中''文\r")
         shown = screen.until("xterm-256color 中文")
         assert "30 90" in shown
-        assert "/job" in shown
+        assert place.home in shown
         screen.socket.send(json.dumps({"columns": 100, "rows": 40}))
         screen.type("stty size\r")
         screen.until("40 100")
