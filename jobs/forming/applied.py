@@ -72,6 +72,12 @@ _CONTRACT: Final = "jobs/backends/test_contract.py"
 _ADMITTING: Final = "jobs/test_admitting.py"
 _RECONCILE: Final = "jobs/test_reconcile.py"
 
+_SLURM: Final = "jobs/backends/slurm/test_jobs.py"
+_STAGING: Final = "jobs/backends/slurm/test_staging.py"
+_FORGIVEN: Final = "test_a_chief_that_succeeds_ends_its_servers_and_failures_may_be_forgiven"
+_NODES: Final = "test_one_of_several_nodes_is_enough_and_each_role_keeps_away_from_its_own"
+_LIMIT: Final = "test_the_longest_running_time_ends_the_job_with_a_warning_before"
+
 _EVERYWHERE: Final[Mapping[str, Applied]] = {
     "description": _kept("for_people"),
     "tags": _console("jobs/test_idle.py::test_whom_the_policy_spares_is_left_alone"),
@@ -166,7 +172,63 @@ LOCAL: Final[Mapping[str, Applied]] = {
     "framework_options": _kept("clouds_own"),
 }
 
-BACKENDS: Final[Mapping[str, Mapping[str, Applied]]] = MappingProxyType({"local": {**_EVERYWHERE, **LOCAL}})
+SLURM: Final[Mapping[str, Applied]] = {
+    "name": _here(f"{_SLURM}::test_variables_and_secrets_arrive_whatever_is_in_them", "name_inside"),
+    "framework": _here(f"{_SLURM}::test_three_roles_know_each_other_and_their_gpus", "framework_variables"),
+    "roles[].name": _here(f"{_SLURM}::test_three_roles_know_each_other_and_their_gpus"),
+    "roles[].replicas": _here(f"{_SLURM}::test_three_roles_know_each_other_and_their_gpus"),
+    "roles[].command": _here(f"{_CONTRACT}::test_a_job_runs_and_tells_its_end"),
+    "roles[].image": _near(
+        "image_by_cluster", f"{_SLURM}::test_an_image_is_refused_unless_an_admin_lets_it_run_without"
+    ),
+    "roles[].resources.cpu_milli": _near(
+        "whole_cpus", f"{_SLURM}::test_what_a_replica_was_given_is_what_it_asked_for"
+    ),
+    "roles[].resources.memory_mib": _here(f"{_SLURM}::test_what_a_replica_was_given_is_what_it_asked_for"),
+    "roles[].resources.shm_mib": _kept("shm_of_node"),
+    "roles[].resources.disk_mib": _kept("disk_unlimited"),
+    "roles[].resources.gpus": _here(f"{_SLURM}::test_what_a_replica_was_given_is_what_it_asked_for"),
+    "roles[].resources.gpu_type": _here(f"{_SLURM}::test_what_a_replica_was_given_is_what_it_asked_for"),
+    "roles[].resources.rdma": _kept("network_of_nodes"),
+    "roles[].ports": _here(f"{_SLURM}::test_a_port_that_was_asked_for_is_told_and_seen"),
+    "roles[].completion.min_failed": _here(f"{_SLURM}::{_FORGIVEN}"),
+    "roles[].completion.min_succeeded": _here(f"{_SLURM}::{_FORGIVEN}"),
+    "roles[].env": _here(f"{_SLURM}::test_variables_and_secrets_arrive_whatever_is_in_them"),
+    "roles[].nodes.only": _here(f"{_SLURM}::{_NODES}"),
+    "roles[].nodes.never": _here(f"{_SLURM}::{_NODES}"),
+    "roles[].nodes.labels": _near(
+        "labels_as_features", f"{_SLURM}::test_nodes_have_the_features_that_were_asked_for"
+    ),
+    "env": _here(f"{_SLURM}::test_variables_and_secrets_arrive_whatever_is_in_them"),
+    "secret_env": _here(f"{_SLURM}::test_variables_and_secrets_arrive_whatever_is_in_them"),
+    "registry_auth": _kept("login_of_nodes"),
+    "mounts[].purpose": _here(f"{_STAGING}::test_places_are_where_the_job_wants_them"),
+    "mounts[].id": _console("jobs/assets/test_resolving.py", "registered_ids"),
+    "mounts[].uri": _here(f"{_STAGING}::test_places_are_where_the_job_wants_them", "place_of_nodes"),
+    "mounts[].path": _here(f"{_STAGING}::test_places_are_where_the_job_wants_them", "path_by_view"),
+    "mounts[].read_only": _here(f"{_STAGING}::test_places_are_where_the_job_wants_them"),
+    "mounts[].options": _near("options_of_memory", f"{_STAGING}::test_places_are_where_the_job_wants_them"),
+    "code.id": _console("jobs/assets/test_resolving.py", "registered_ids"),
+    "code": _here(f"{_STAGING}::test_code_of_a_repository_is_there_at_its_commit"),
+    "requirements": _here(f"{_STAGING}::test_packages_are_installed_from_a_list_that_comes_with_the_code"),
+    "software": _here(f"{_STAGING}::test_an_environment_is_active_when_the_command_starts"),
+    "time_limit_s": _here(f"{_SLURM}::{_LIMIT}"),
+    "end_signal": _here(f"{_SLURM}::{_LIMIT}"),
+    "grace_s": _here(f"{_CONTRACT}::test_what_ignores_the_signal_is_killed_when_its_time_is_up"),
+    "keep_failed_s": _near("folders_stay", f"{_SLURM}::test_a_failed_replicas_folder_stays"),
+    "cpu_affinity": _kept("binding_of_cluster"),
+    "reserve_after": _kept("not_kept_here"),
+    "fault_tolerance": _kept("nobody_watches"),
+    "sanity_check": _kept("not_here"),
+    "tensorboard": _kept("own_tensorboard"),
+    "network": _kept("clouds_own"),
+    "instance_role": _kept("clouds_own"),
+    "framework_options": _kept("clouds_own"),
+}
+
+BACKENDS: Final[Mapping[str, Mapping[str, Applied]]] = MappingProxyType(
+    {"local": {**_EVERYWHERE, **LOCAL}, "slurm": {**_EVERYWHERE, **SLURM}}
+)
 
 
 def applied(backend: str, path: str) -> Applied | None:

@@ -22,8 +22,8 @@ SCHEMES: Final = ("https", "ssh", "http", "git")
 _SAFE: Final = re.compile(r"[A-Za-z0-9._~/+%=-]*")
 _HOST: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9.-]*")
 _SHORT_SSH: Final = re.compile(r"(?P<user>[A-Za-z0-9._-]+)@(?P<host>[A-Za-z0-9.-]+):(?P<path>[^/].*)")
-_REF: Final = re.compile(r"(?!.*(\.\.|//|@\{|\.lock$|/$|\.$))[A-Za-z0-9_][A-Za-z0-9._/+@-]*")
-_COMMIT: Final = re.compile(r"[0-9a-fA-F]{7,64}")
+REF: Final = re.compile(r"(?!.*(\.\.|//|@\{|\.lock$|/$|\.$))[A-Za-z0-9_][A-Za-z0-9._/+@-]*")
+COMMIT: Final = re.compile(r"[0-9a-fA-F]{7,64}")
 _UNNAMED: Final = "code"
 
 
@@ -73,7 +73,7 @@ def lay_in(source: CodeSource, rules: Rules, layer: Layer) -> None:
     if trees.named(source.uri) is not None:
         layer.lay_tree(source.uri, source.path, rules.most_bytes)
         return
-    for name, pattern in ((source.branch, _REF), (source.commit, _COMMIT)):
+    for name, pattern in ((source.branch, REF), (source.commit, COMMIT)):
         if name and not pattern.fullmatch(name):
             raise refused("code_ref", name=name)
     code = Code(0, ref=source.branch, commit=source.commit.lower(), most_bytes=rules.most_bytes)

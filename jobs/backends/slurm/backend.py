@@ -39,6 +39,7 @@ from jobs.backends.slurm import (
     script,
     showing,
     sight,
+    staging,
 )
 from jobs.backends.slurm.commands import Commands
 from jobs.backends.slurm.config import SlurmConfig
@@ -238,13 +239,26 @@ class SlurmBackend:
         return next((each.number for each in listed.get(key, ()) if not each.was_refused), None)
 
     def _hand_over(self, submission: Submission, folder: Path) -> int:
-        text = script.written(submission, folder, self._config)
+        text = script.written(submission, folder, self._config, self._choosable(submission))
         layout.put(folder / "job.json", script.kept(submission, self._config))
         layout.put(folder / "script", text)
         if secrets := _secrets(submission):
             layout.put(folder / "secrets", environment.as_shell(secrets))
+        for name, content in staging.files(submission):
+            layout.put(folder / name, content)
+        for tree, supply in submission.uploads.items():
+            staging.pack(supply, folder / "trees" / f"{tree}.tar")
         fault("slurm.before_sbatch")
         return self._controller.submit(text)
+
+    def _choosable(self, submission: Submission) -> list[str]:
+        """The cluster's nodes, where the job chooses among them."""
+        if not script.needs_nodes(submission.spec):
+            return []
+        try:
+            return [node["NodeName"] for node in self._controller.nodes()]
+        except Unreachable as error:
+            raise NotSent(Reason(ReasonCode.NOT_SENT, {"detail": str(error)})) from error
 
     def _seen(self, handle: Handle, listed: Mapping[str, list[Listed]], todo: ToDo) -> Observation | Gone:
         try:

@@ -74,7 +74,7 @@ laid_out() { # every replica's node and address, written down for the console
 }
 
 task() { # FOLDER RUN NAME-IN-FILES ENVIRONMENT COMMAND: one replica, on its node
-  local folder=$1 run=$2 name=$3-$SLURM_PROCID code how=itself
+  local folder=$1 run=$2 name=$3-$SLURM_PROCID code how=itself view=()
   [ ! -e "$run/ending" ] || exit 0
   mkdir -p "$run/work/$name" && cd "$run/work/$name" || exit 1
   exec </dev/null >>"$run/logs/$name.output" 2>&1
@@ -82,9 +82,11 @@ task() { # FOLDER RUN NAME-IN-FILES ENVIRONMENT COMMAND: one replica, on its nod
   eval "$4"
   [ ! -e "$folder/secrets" ] || . "$folder/secrets"
   trap : HUP INT QUIT TERM USR1 USR2
+  [ ! -e "$run/before" ] || { . "$run/before" && before; } || prevented
   written "$run/started/$name" "${SLURMD_NODENAME:-$(hostname)} $(now) $BASHPID"
-  { bash -c "$5" 2>&9 9>&-; } 9>&2 2>/dev/null
+  { "${view[@]}" bash -c "$5" 2>&9 9>&-; } 9>&2 2>/dev/null
   code=$?
+  [ "${#view[@]}" -eq 0 ] || [ -e "$run/views/$name" ] || prevented
   [ ! -e "$run/ending" ] || how=told
   written "$run/ends/$name" "$code $(now) $how"
   exit "$code"
@@ -141,6 +143,18 @@ counts() { # what has ended since the last look
       fi
     done
   done
+}
+
+timed() { # the job ends when its time is up, with a signal before if it asks for one
+  [ -n "$limit" ] || return
+  if [ -n "$warning" ] && [ "$SECONDS" -ge $((limit - warned)) ]; then
+    signalled "$warning"
+    warning=''
+  fi
+  if [ "$SECONDS" -ge "$limit" ]; then
+    verdict=failed
+    finish time TERM "$grace"
+  fi
 }
 
 decided() { # the job ends when the ends so far are what a role waits for
@@ -229,10 +243,11 @@ watched() {
     fi
     [ -n "$ending" ] || decided
     [ -n "$ending" ] || asked
+    [ -n "$ending" ] || timed
     [ -z "$ending" ] || enforced
   done
   written "$run/end" "$(now)"
-  rm -f "$folder/secrets"
+  rm -f "$folder"/{secrets,login,code-key}
   [ "$verdict" = succeeded ]
 }
 
@@ -242,10 +257,11 @@ begin() {
   run=$folder/run-$((${SLURM_RESTART_COUNT:-0} + 1))
   # Slurm forgot that it had started this run: it killed that, and what came of it stands there.
   mkdir "$run" || exit 1
-  mkdir "$run"/{started,ends,logs,work}
+  mkdir "$run"/{started,ends,logs,work,steps,views}
   fifo=$(mktemp -u) && mkfifo -m 600 "$fifo" && exec {woken}<>"$fifo" && rm "$fifo" || exit 1
   laid_out
   peers >"$run/peers"
+  [ -z "$laid" ] || before >"$run/before"
   trap : TERM
   for signal in HUP INT USR1 USR2; do trap "signalled $signal" "$signal"; done
   asked

@@ -18,6 +18,9 @@ OURS: Final = frozenset(
 )
 """Options of sbatch that the console itself decides."""
 
+IMAGES: Final = ("", "pyxis", "apptainer", "oci")
+MOUNTS: Final = ("bind", "links")
+
 
 @dataclass(frozen=True, slots=True)
 class SlurmConfig:
@@ -30,6 +33,10 @@ class SlurmConfig:
     `partitions` names the partition of each quota, `partition` that of all others; `accounts` and `account`
     are the same for workspaces, `qos` names the quality of service of each priority (1…9).  `options` are
     further options of sbatch for every job (`{"constraint": "ib", "exclusive": ""}`).
+
+    `images` is how jobs get theirs: by `pyxis`, `apptainer` or as an `oci` bundle by Slurm itself; '' for not
+    at all.  `mounts` says whether places may be laid anywhere (`bind`, in a user namespace) or only linked in
+    the job's own folder (`links`).  `allowed` are further options of sbatch that a job file may give.
 
     `allow_plain` runs a job that names an image without it; it is marked so.  `ports` is the range from which
     jobs' ports are taken.  No program of Slurm's is waited for longer than `timeout_s`.  `python` is the
@@ -45,6 +52,9 @@ class SlurmConfig:
     account: str = ""
     qos: Mapping[str, str] = field(default_factory=dict)
     options: Mapping[str, str] = field(default_factory=dict)
+    images: str = ""
+    mounts: str = "bind"
+    allowed: tuple[str, ...] = ()
     allow_plain: bool = False
     ports: tuple[int, int] = (20000, 29999)
     timeout_s: int = 5
@@ -71,6 +81,8 @@ class SlurmConfig:
         if wrong := set(values["qos"]) - set("123456789"):
             raise ValueError(f"qos: {min(wrong)} is no priority from 1 to 9")
         values["options"] = _options(values.get("options", {}))
+        values["allowed"] = _names(values.get("allowed", []))
+        _check_choices(values)
         values["ports"] = _range(values.get("ports", (20000, 29999)))
         if not isinstance(values.get("allow_plain", False), bool):
             raise TypeError("allow_plain is true or false")
@@ -102,6 +114,21 @@ def _options(value: object) -> dict[str, str]:
         if not isinstance(said, str) or "\n" in said:
             raise ValueError(f"options: the value of {name} is no line of text")
     return dict(value)
+
+
+def _check_choices(values: Mapping[str, Any]) -> None:
+    for name, choices in (("images", IMAGES), ("mounts", MOUNTS)):
+        if name in values and values[name] not in choices:
+            raise ValueError(f"{name} is one of {', '.join(filter(None, choices))}")
+
+
+def _names(value: object) -> tuple[str, ...]:
+    if not isinstance(value, list | tuple):
+        raise TypeError("allowed is a list of options of sbatch")
+    for name in value:
+        if not isinstance(name, str) or not _OPTION.fullmatch(name) or name in OURS:
+            raise ValueError(f"allowed: {name!r} is no option of sbatch that a job may give")
+    return tuple(value)
 
 
 def _range(value: object) -> tuple[int, int]:

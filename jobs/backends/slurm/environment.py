@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 from jobs.backends.base import Submission
-from jobs.backends.slurm import ports
+from jobs.backends.slurm import ports, staging
 from jobs.backends.slurm.config import SlurmConfig
 from jobs.dialects.sbatch.launcher import leader
 from jobs.spec import Framework, JobSpec, MountPurpose, TaskRole
@@ -98,7 +98,7 @@ def _job(submission: Submission) -> dict[str, str]:
     roles = ",".join(role.name for role in spec.roles)
     count, tasks = str(len(spec.roles)), str(spec.replicas)
     framework = f"{user}~{spec.name}"
-    places = {LOCATIONS[mount.purpose]: mount.uri for mount in reversed(spec.mounts)}
+    places = {LOCATIONS[purpose]: said for purpose, said in staging.told(submission).items()}
     return {
         "PAI_JOB_NAME": spec.name,
         "PAI_USER_NAME": user,

@@ -38,6 +38,7 @@ class Role:
     completion: Counts
     memory_mib: int
     image: bool
+    contained: bool
     offset: int
     each: int
     ports: tuple[tuple[str, int, int], ...]
@@ -54,6 +55,7 @@ class Kept:
 
     roles: tuple[Role, ...]
     ports: tuple[int, int]
+    time_limit_s: int | None = None
 
     def replicas(self) -> Iterator[tuple[Role, int, str]]:
         """Every replica: role, index, name in files."""
@@ -64,11 +66,14 @@ class Kept:
 
 @dataclass(frozen=True, slots=True)
 class End:
-    """How a replica ended: `how` is `itself`, `told`, or `lost` for one that could not say so."""
+    """How a replica ended: `how` is `itself`, `told`, `lost` for one that could not say so, or what kept its
+    command from being started, as `detail` says.
+    """
 
     code: int
     at: float
     how: str
+    detail: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +81,7 @@ class Evidence:
     """What is written about one run."""
 
     begun: bool = False
+    steps: Mapping[str, tuple[str, str]] = field(default_factory=dict)
     started: Mapping[str, tuple[str, float]] = field(default_factory=dict)
     ends: Mapping[str, End] = field(default_factory=dict)
     hosts: Mapping[str, tuple[str, str]] = field(default_factory=dict)
@@ -99,7 +105,8 @@ def _kept(folder: str, _inode: int, _mtime_ns: int) -> Kept:
     if value["format"] != FORMAT:
         raise UnknownFormat(value["format"])
     first, last = value["ports"]
-    return Kept(tuple(_role(each) for each in value["roles"]), (first, last))
+    roles = tuple(_role(each) for each in value["roles"])
+    return Kept(roles, (first, last), value.get("time_limit_s"))
 
 
 def of_run(folder: Path, run: int) -> Evidence:
@@ -113,6 +120,7 @@ def of_run(folder: Path, run: int) -> Evidence:
     ending = _words(place / "ending") if "ending" in there else []
     return Evidence(
         begun=True,
+        steps=dict(_steps(place / "steps")),
         started=dict(_started(place / "started")),
         ends=dict(_ends(place / "ends")),
         hosts=dict(_hosts(place / "hosts")) if "hosts" in there else {},
@@ -166,7 +174,7 @@ def job_state(judged: Verdict) -> State:
 
 
 def _role(value: Mapping[str, object]) -> Role:
-    fields = dict(value)
+    fields = {"contained": False, **value}
     counts = Counts(fields.pop("min_failed"), fields.pop("min_succeeded"))  # type: ignore[arg-type]
     listed = fields.pop("ports")
     assert isinstance(listed, list)
@@ -180,11 +188,19 @@ def _started(place: Path) -> Iterator[tuple[str, tuple[str, float]]]:
             yield name, (words[0], float(words[1]))
 
 
+def _steps(place: Path) -> Iterator[tuple[str, tuple[str, str]]]:
+    """What is being done before a replica's command, and with what."""
+    for name in _names(place):
+        step, _space, about = (layout.text(place / name) or "").strip().partition(" ")
+        if step:
+            yield name, (step, about)
+
+
 def _ends(place: Path) -> Iterator[tuple[str, End]]:
     for name in _names(place):
-        words = _words(place / name)
-        if len(words) == 3:
-            yield name, End(int(words[0]), float(words[1]), words[2])
+        words = (layout.text(place / name) or "").strip().split(" ", 3)
+        if len(words) >= 3:
+            yield name, End(int(words[0]), float(words[1]), *words[2:])
 
 
 def _hosts(path: Path) -> Iterator[tuple[str, tuple[str, str]]]:

@@ -10,17 +10,19 @@ from __future__ import annotations
 import json
 import math
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final
 
 from jobs.backends.base import Refused, Submission
 from jobs.backends.local.software import before
-from jobs.backends.slurm import environment, layout, ports
+from jobs.backends.slurm import environment, layout, ports, staging
 from jobs.backends.slurm.body import BODY
 from jobs.backends.slurm.config import SlurmConfig
+from jobs.dialects.rendering import Document
+from jobs.dialects.sbatch import hosts
 from jobs.dialects.sbatch.amounts import is_type
-from jobs.dialects.sbatch.document import document, is_plain
+from jobs.dialects.sbatch.document import COMPONENTS, document, is_plain
 from jobs.dialects.sbatch.writing import header
 from jobs.spec import Framework, JobSpec, Resources, TaskRole
 from jobs.states import Reason, ReasonCode
@@ -28,41 +30,48 @@ from jobs.states import Reason, ReasonCode
 FORMAT: Final = 1
 NEVER: Final = "-"
 END_OF_PEERS: Final = "END_OF_PEERS"
+END_OF_BEFORE: Final = "END_OF_BEFORE"
+KILL_WAIT_S: Final = 30
+"""Slurm's own time between the signal and the end, at a job's time limit, where an admin has set no other."""
 
 
 def check(submission: Submission, config: SlurmConfig) -> None:
     """Raise Refused for what would be missing when the job runs."""
     spec = submission.spec
-    for name in sorted({each.name for each in spec.secret_env.values()}):
+    for name in sorted({each.name for each in spec.secret_env.values()} | staging.secrets_named(spec)):
         if name not in submission.secrets:
             raise Refused(Reason(ReasonCode.REFUSED, {"why": "no_secret", "name": name}))
     images = [role.image for role in spec.roles if role.image]
     if images and not config.allow_plain:
         raise Refused(Reason(ReasonCode.REFUSED, {"why": "no_image_engine", "image": images[0]}))
-    not_done_here = {
-        "mounts": any(mount.path and mount.path != _place(mount.uri) for mount in spec.mounts),
-        "code": spec.code is not None,
-        "requirements": bool(spec.requirements.packages or spec.requirements.directory),
-        "gpu_type": any(
-            role.resources.gpus and role.resources.gpu_type and not is_type(role.resources.gpu_type)
-            for role in spec.roles
-        ),
-    }
-    field = next((field for field, asked in not_done_here.items() if asked), None)
-    if field is not None:
-        raise Refused(Reason(ReasonCode.REFUSED, {"why": "field", "field": field}))
+    staging.laid(submission, config)
+    if any(has.gpus and has.gpu_type and not is_type(has.gpu_type) for has in map(_resources, spec.roles)):
+        raise Refused(Reason(ReasonCode.REFUSED, {"why": "field", "field": "gpu_type"}))
 
 
-def written(submission: Submission, folder: Path, config: SlurmConfig) -> str:
-    """The script of an attempt whose files lie in `folder`."""
+def needs_nodes(spec: JobSpec) -> bool:
+    """Whether the script can only be written by one who knows the cluster's nodes.
+
+    A list of nodes means all of them to Slurm; a choice among them is said by the others, which are left out.
+    """
+    return any(role.nodes.only for role in spec.roles)
+
+
+def written(submission: Submission, folder: Path, config: SlurmConfig, nodes: Sequence[str] = ()) -> str:
+    """The script of an attempt whose files lie in `folder`; `nodes` are the cluster's, as far as needed."""
     spec = submission.spec
+    signal = spec.end_signal
+    before = staging.lines(submission, config)
     options = document(_sent(submission, config), _extras(submission, folder, config))
+    _choose_nodes(options, spec, nodes)
     lines = [
         header(options).rstrip("\n"),
         BODY.rstrip("\n"),
         "",
         f"folder={shlex.quote(str(folder))}",
         f"grace={spec.grace_s}",
+        f"limit={spec.time_limit_s or ''}",
+        f"warning={signal.signal if signal else ''} warned={signal.seconds_before if signal else 0}",
         f"alone={'yes' if is_alone(spec) else ''}",
         *(_role(submission, place, config) for place in range(len(spec.roles))),
         "peers() {",
@@ -70,6 +79,8 @@ def written(submission: Submission, folder: Path, config: SlurmConfig) -> str:
         *environment.peers(spec, config),
         END_OF_PEERS,
         "}",
+        f"laid={'yes' if before else ''}",
+        *(("before() {", f"  cat <<'{END_OF_BEFORE}'", before, END_OF_BEFORE, "}") if before else ()),
         "begin",
     ]
     return "\n".join(lines) + "\n"
@@ -78,7 +89,12 @@ def written(submission: Submission, folder: Path, config: SlurmConfig) -> str:
 def kept(submission: Submission, config: SlurmConfig) -> str:
     """What the console needs to know of the job when it looks at it again, as JSON."""
     spec = submission.spec
-    value = {"format": FORMAT, "ports": list(config.ports), "roles": list(_kept_roles(spec))}
+    value = {
+        "format": FORMAT,
+        "ports": list(config.ports),
+        "time_limit_s": spec.time_limit_s,
+        "roles": list(_kept_roles(spec)),
+    }
     return json.dumps(value, ensure_ascii=False)
 
 
@@ -91,11 +107,17 @@ def _sent(submission: Submission, config: SlurmConfig) -> JobSpec:
     """The job as its options are to be written: its key for a name, and what only Slurm knows."""
     spec = submission.spec
     partition = config.partitions.get(submission.virtual_cluster, config.partition)
+    limit = spec.time_limit_s
     return spec.model_copy(
         update={
             "name": submission.key,
             "quota": partition,
             "hold": False,
+            "not_before": "",
+            "after": (),
+            "mounts": (),
+            "time_limit_s": limit and limit + max(0, spec.grace_s - KILL_WAIT_S),
+            "end_signal": None if limit else spec.end_signal,
             "roles": tuple(sized(role) for role in spec.roles),
         }
     )
@@ -130,6 +152,21 @@ def _extras(submission: Submission, folder: Path, config: SlurmConfig) -> dict[s
     return {f"/{name}": value for name, value in said.items()}
 
 
+def _choose_nodes(options: Document, spec: JobSpec, nodes: Sequence[str]) -> None:
+    """Which nodes each component may have."""
+    components = options[COMPONENTS]
+    assert isinstance(components, list)
+    for component, role in zip(components, spec.roles, strict=True):
+        said = role.nodes
+        others = tuple(name for name in nodes if name not in said.only) if said.only else ()
+        component.pop("exclude", None)
+        component.pop("nodelist", None)
+        if said.only and not nodes:
+            component["nodelist"] = hosts.written(said.only[: role.replicas])
+        if never := tuple(dict.fromkeys((*said.never, *others))):
+            component["exclude"] = hosts.written(never)
+
+
 def _role(submission: Submission, place: int, config: SlurmConfig) -> str:
     """The line that names a role."""
     role = submission.spec.roles[place]
@@ -157,6 +194,7 @@ def _kept_roles(spec: JobSpec) -> Iterator[dict[str, Any]]:
             "min_succeeded": role.completion.min_succeeded,
             "memory_mib": role.resources.memory_mib,
             "image": bool(role.image),
+            "contained": False,
             "offset": offset,
             "each": len(ports.of_role(role)),
             "ports": [[p.label, p.at, p.position] for p in ports.of_role(role) if p.label in asked],
@@ -167,6 +205,5 @@ def _count(value: int | None) -> str:
     return NEVER if value is None else str(value)
 
 
-def _place(uri: str) -> str:
-    """The folder that a place is on every node."""
-    return uri.removeprefix("file://")
+def _resources(role: TaskRole) -> Resources:
+    return role.resources

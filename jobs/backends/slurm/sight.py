@@ -36,6 +36,14 @@ OVER: Final = frozenset({*ENDED, "COMPLETED", "FAILED", "LAUNCH_FAILED", "RECONF
 TOLD: Final = frozenset({"CONFIGURING", "SUSPENDED", "STOPPED"})
 """States of a job that goes on of which people are to know."""
 
+PREVENTED: Final = {
+    "mount": ReasonCode.MOUNT_FAILED,
+    "code": ReasonCode.CODE_FAILED,
+    "packages": ReasonCode.REQUIREMENTS_FAILED,
+    "image": ReasonCode.IMAGE_FAILED,
+}
+"""What kept a replica's command from being started."""
+
 ROUND_S: Final = 600
 """Expected starts are told to ten minutes: they move at every look of the scheduler."""
 
@@ -80,11 +88,18 @@ def _going(folder: Path, kept: Kept, listed: Listed, found: Evidence, run: int) 
     began = min((at for _node, at in found.started.values()), default=None)
     told: Params = {"slurm": listed.state} if listed.state in TOLD else {}
     if began is None:
-        reason = Reason(ReasonCode.STARTING, told)
+        reason = Reason(ReasonCode.STARTING, {**_step(kept, found), **told})
         return Observation(State.PENDING, reason, Phase.ENV_PREPARING, replicas, run)
     phase = Phase.STOPPING if found.ending else Phase.RUNNING
     reason = Reason(ReasonCode.RUNNING, told)
     return Observation(State.RUNNING, reason, phase, replicas, run, started_at=began)
+
+
+def _step(kept: Kept, found: Evidence) -> Params:
+    """What is being done for the first replica that waits for it."""
+    waiting = (name for _role, _index, name in kept.replicas() if name not in found.ends)
+    step = next((found.steps[name] for name in waiting if name in found.steps), None)
+    return {"step": step[0], "about": step[1]} if step else {}
 
 
 def _ended(folder: Path, kept: Kept, listed: Listed, found: Evidence, run: int) -> Observation:
@@ -101,6 +116,8 @@ def _ended(folder: Path, kept: Kept, listed: Listed, found: Evidence, run: int) 
 def _outcome(kept: Kept, listed: Listed, found: Evidence) -> tuple[State, Reason]:
     if found.ending == "asked":
         return State.STOPPED, Reason(ReasonCode.USER_STOP, {"by": None})
+    if found.ending == "time":
+        return State.STOPPED, Reason(ReasonCode.TIME_LIMIT, {"limit_s": kept.time_limit_s})
     if listed.state in ENDED:
         state, code = ENDED[listed.state]
         return state, Reason(code, _params(code, kept, listed))
@@ -152,7 +169,7 @@ def _replica(folder: Path, kept: Kept, listed: Listed, found: Evidence, run: int
             node=node or found.hosts.get(name, ("", ""))[0],
             started_at=began,
             log_path=str(logs / f"{name}.output"),
-            image_used=False if role.image else None,
+            image_used=role.contained if role.image else None,
             endpoints=tuple(_endpoints(kept, listed, found, role, index, name)),
         )
         yield _with_end(seen, end, role, listed) if end is not None else seen
@@ -180,6 +197,8 @@ def _why(end: End, role: Role) -> Reason:
     """Why a replica ended as it did."""
     if end.code == 0:
         return Reason(ReasonCode.COMPLETED)
+    if end.how in PREVENTED:
+        return Reason(PREVENTED[end.how], {"error": end.detail})
     killer = end.code - 128
     if end.how == "lost":
         return Reason(ReasonCode.WRAPPER_LOST, {"exit_code": end.code})

@@ -56,7 +56,7 @@ role() { # NAME FAILING ENDING [OPTION OF SRUN]... -- COMMAND
     done
   fi
   gpus=$(of SLURM_GPUS_PER_TASK "$place")
-  [ -z "$gpus" ] || options+=("--gpus-per-task=$gpus")
+  [ -z "$gpus" ] || options+=("--gpus-per-task=${gpus##*:}") # with its type, Slurm 22.05 gives none
   [ -z "${SLURM_HET_SIZE:-}" ] || options+=("--het-group=$place")
   [ "${failing[place]}" = fails ] && options+=(--kill-on-bad-exit=1) || options+=(--kill-on-bad-exit=0)
   options+=("--ntasks=$(of SLURM_NTASKS "$place" 1)" "--cpus-per-task=$(of SLURM_CPUS_PER_TASK "$place" 1)")
@@ -79,6 +79,12 @@ finish() { # the job ends as its roles say
 }
 
 """
+EARLIER: Final = PREAMBLE.replace(
+    '"--gpus-per-task=${gpus##*:}") # with its type, Slurm 22.05 gives none',
+    '"--gpus-per-task=$gpus")',
+)
+"""As earlier releases wrote it, and people keep it."""
+
 EPILOGUE: Final = "finish"
 
 _ASSIGNMENT: Final = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)=(.*)", re.DOTALL)
@@ -104,6 +110,8 @@ def written(roles: Sequence[Started]) -> str:
 
 def read(script: str) -> tuple[Started, ...] | None:
     """The roles of a script that `written` made, also when their lines were changed; None for any other."""
+    if script.startswith(EARLIER):
+        script = PREAMBLE + script.removeprefix(EARLIER)
     if not script.startswith(PREAMBLE):
         return None
     try:

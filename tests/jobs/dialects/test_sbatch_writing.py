@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from jobs import dialects
+from jobs.dialects.sbatch import launcher
 from jobs.spec import CompletionPolicy, JobSpec, Resources, TaskRole
 
 SBATCH = dialects.get("sbatch")
@@ -166,3 +167,11 @@ def test_a_role_whose_success_is_the_jobs_ends_it(slurm: str) -> None:
 def test_a_role_of_several_is_started_by_one_srun(slurm: str) -> None:
     role = TaskRole(name="w", replicas=3, command='echo "$RANK"', resources=Resources(cpu_milli=2000))
     assert started(slurm, (role,)).stdout == "0\n1\n2\n"
+
+
+def test_a_script_of_an_earlier_release_is_still_read_as_its_roles() -> None:
+    roles = (TaskRole(name="a", command="true"), TaskRole(name="b", command="false"))
+    text = SBATCH.render(JobSpec(name="j", roles=roles), {}).text
+    earlier = text.replace(launcher.PREAMBLE, launcher.EARLIER)
+    assert earlier != text
+    assert [role.command for role in SBATCH.parse(earlier).spec.roles] == ["true", "false"]

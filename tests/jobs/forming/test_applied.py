@@ -85,5 +85,5 @@ def test_every_way_of_saying_something_that_is_kept_is_found() -> None:
 
 
 def test_a_backend_that_nobody_has_described_has_what_the_console_does() -> None:
-    assert applied("slurm", "priority") == applied("local", "priority")
-    assert applied("slurm", "grace_s") is None
+    assert applied("nowhere", "priority") == applied("local", "priority")
+    assert applied("nowhere", "grace_s") is None

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from jobs import dialects
 from jobs.backends.base import Gone, Handle, NotSent, Observation, Refused, Unknown, Unreachable
 from jobs.backends.slurm import layout, rewound
 from jobs.backends.slurm.backend import SlurmBackend
@@ -129,7 +130,7 @@ def test_a_time_limit_is_slurms_and_a_warning_comes_before_it(on_slurm: SlurmBen
         role("sleep 1"),
         time_limit_s=7200,
         end_signal=EndSignal(signal="USR1", seconds_before=60),
-        not_before="2020-01-01T00:00:00Z",
+        not_before="2090-01-01T00:00:00Z",
     )
     handle = on_slurm.backend.submit(submission)
     told = on_slurm.slurm.call("scontrol", "show", "job", str(Sent.of(handle).number))
@@ -149,6 +150,50 @@ def test_nodes_partitions_and_features_are_those_that_were_asked_for(on_slurm: S
     handle = on_slurm.backend.submit(submission)
     wait_until_over(on_slurm.backend, handle)
     assert log_of(on_slurm.backend, handle) == "gpu\n"
+
+
+def test_one_of_several_nodes_is_enough_and_each_role_keeps_away_from_its_own(on_slurm: SlurmBench) -> None:
+    told = "echo $SLURMD_NODENAME"
+    handle, _seen = run(on_slurm, role(told, nodes=NodeChoice(only=("cpu2", "gpu2"), never=("cpu2",))))
+    assert log_of(on_slurm.backend, handle) == "gpu2\n"
+    handle, _seen = run(
+        on_slurm,
+        role(told, name="a", nodes=NodeChoice(never=("cpu1", "gpu1", "gpu2"))),
+        role(told, name="b", nodes=NodeChoice(never=("cpu1", "cpu2", "gpu1"))),
+    )
+    assert [log_of(on_slurm.backend, handle, name) for name in ("a", "b")] == ["cpu2\n", "gpu2\n"]
+
+
+def test_the_longest_running_time_ends_the_job_with_a_warning_before(on_slurm: SlurmBench) -> None:
+    command = "trap 'echo warned' USR1; trap 'echo told; exit 0' TERM; echo up; while :; do sleep 0.1; done"
+    handle, seen = run(
+        on_slurm, role(command), time_limit_s=4, end_signal=EndSignal(signal="USR1", seconds_before=2)
+    )
+    assert (seen.state, seen.reason.code) == (State.STOPPED, ReasonCode.TIME_LIMIT)
+    assert seen.reason.params == {"limit_s": 4}
+    said = log_of(on_slurm.backend, handle).splitlines()
+    assert [line for line in said if line in ("up", "warned", "told")] == ["up", "warned", "told"]
+
+
+def test_nodes_have_the_features_that_were_asked_for(on_slurm: SlurmBench) -> None:
+    handle, _seen = run(on_slurm, role("echo $SLURMD_NODENAME", nodes=NodeChoice(labels={"slow": "true"})))
+    assert log_of(on_slurm.backend, handle) == "cpu2\n"
+
+
+def test_what_a_replica_was_given_is_what_it_asked_for(on_slurm: SlurmBench) -> None:
+    size = Resources(cpu_milli=1500, memory_mib=300, gpus=2, gpu_type="titan")
+    told = "echo $SLURM_CPUS_PER_TASK $SLURM_MEM_PER_NODE $SLURM_MEM_PER_CPU $CUDA_VISIBLE_DEVICES"
+    handle, seen = run(on_slurm, role(told, resources=size, replicas=2))
+    assert [log_of(on_slurm.backend, handle, index=index) for index in (0, 1)] == [
+        "2 150 0,1\n",
+        "2 150 2,3\n",
+    ]
+    assert {one.node for one in seen.replicas} == {"gpu2"}
+
+
+def test_a_failed_replicas_folder_stays(on_slurm: SlurmBench) -> None:
+    handle, _seen = run(on_slurm, role("echo kept >left; exit 1"), keep_failed_s=60)
+    assert (on_slurm.attempt(handle) / "run-1" / "work" / "worker-0" / "left").read_text() == "kept\n"
 
 
 def test_a_script_for_slurm_itself_runs_once_and_reaches_its_nodes(on_slurm: SlurmBench) -> None:
@@ -338,6 +383,10 @@ NONSENSE: list[dict[str, object]] = [
     {"timeout_s": 0},
     {"allow_plain": "yes"},
     {"colour": "red"},
+    {"images": "docker"},
+    {"mounts": "anywhere"},
+    {"allowed": ["output"]},
+    {"allowed": "licenses"},
 ]
 
 
@@ -345,3 +394,19 @@ NONSENSE: list[dict[str, object]] = [
 def test_settings_that_make_no_sense_are_refused(settings: dict[str, object], on_slurm: SlurmBench) -> None:
     with pytest.raises((TypeError, ValueError)):
         SlurmConfig.from_settings(on_slurm.folder, settings)
+
+
+def test_a_script_that_was_exported_tells_each_task_of_its_gpus(on_slurm: SlurmBench) -> None:
+    told = "echo $RANK gpus=$CUDA_VISIBLE_DEVICES"
+    spec = on_slurm.submission(role(told, resources=ONE_GPU, replicas=2)).spec
+    script = on_slurm.folder / "script"
+    script.write_text(dialects.get("sbatch").render(spec, {}).text)
+    output = on_slurm.folder / "output"
+    number = on_slurm.slurm.call("sbatch", "--parsable", f"--output={output}", str(script)).strip()
+    wait_for(lambda: ended(on_slurm, number), 60)
+    assert sorted(output.read_text().splitlines()) == ["0 gpus=0", "1 gpus=1"]
+
+
+def ended(bench: SlurmBench, number: str) -> bool:
+    told = bench.slurm.call("squeue", "--noheader", "--states=all", f"--jobs={number}", "--format=%T")
+    return told.split()[0] in ("COMPLETED", "FAILED")

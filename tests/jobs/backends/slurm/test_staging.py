@@ -1,0 +1,188 @@
+"""Code, packages and places on the nodes of a real Slurm, looked at from inside."""
+
+from __future__ import annotations
+
+import hashlib
+import subprocess
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from jobs.backends.base import Handle, Observation, Refused, Supplied
+from jobs.backends.slurm.backend import SlurmBackend
+from jobs.spec import CodeSource, Framework, Mount, MountPurpose, Requirements, SecretRef, Software
+from jobs.states import ReasonCode, State
+from jobs.trees import Entry, Kind, Tree
+from tests.jobs.backends.benches import log_of, role, wait_until_over
+from tests.jobs.backends.slurm_bench import SlurmBench
+
+
+def run(bench: SlurmBench, *roles: object, **spec: object) -> tuple[Handle, Observation]:
+    handle = bench.backend.submit(bench.submission(*roles, **spec))  # type: ignore[arg-type]
+    return handle, wait_until_over(bench.backend, handle, timeout=90)
+
+
+def git(folder: Path, *arguments: str) -> str:
+    command = ["git", "-c", "user.name=a", "-c", "user.email=a@example.org", *arguments]
+    return subprocess.run(command, cwd=folder, check=True, capture_output=True, text=True).stdout.strip()
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> Path:
+    """Two commits: `say` says one, then two."""
+    folder = tmp_path / "tool.git"
+    folder.mkdir()
+    git(folder, "init", "--quiet", "--initial-branch=main")
+    for word in ("one", "two"):
+        (folder / "say").write_text(f"echo {word}\n")
+        git(folder, "add", ".")
+        git(folder, "commit", "--quiet", "--message", word)
+    return folder
+
+
+def test_code_of_a_repository_is_there_at_its_commit(on_slurm: SlurmBench, repository: Path) -> None:
+    first = git(repository, "rev-parse", "HEAD~1")
+    code = CodeSource(uri=str(repository), commit=first, path="src")
+    handle, seen = run(on_slurm, role("sh src/say", replicas=3), code=code)
+    assert seen.state is State.SUCCEEDED, seen.reason
+    assert [log_of(on_slurm.backend, handle, index=index) for index in range(3)] == ["one\n"] * 3
+    fetched = list((on_slurm.attempt(handle) / "run-1" / "stage").glob("*/code-0"))
+    assert len(fetched) == len({one.node for one in seen.replicas}), "once on each node"
+
+
+def test_code_that_is_not_there_says_so(on_slurm: SlurmBench, repository: Path) -> None:
+    code = CodeSource(uri=f"file://{repository}", branch="nowhere")
+    _handle, seen = run(on_slurm, role("echo ran", replicas=2), code=code)
+    assert (seen.state, seen.reason.code) == (State.FAILED, ReasonCode.CODE_FAILED)
+    assert "nowhere" in str(seen.reason.params["error"])
+    assert {one.started_at for one in seen.replicas} == {None}
+
+
+def test_uploaded_code_fills_the_working_folder(on_slurm: SlurmBench, tmp_path: Path) -> None:
+    content = b"#!/bin/sh\necho uploaded\n"
+    digest = hashlib.sha256(content).hexdigest()
+    pack = tmp_path / "pack"
+    pack.write_bytes(b"....." + content)
+    tree = Tree.of(
+        (
+            Entry("bin/say", Kind.PROGRAM, digest, len(content)),
+            Entry("say", Kind.LINK, target="bin/say"),
+            Entry("empty", Kind.FOLDER),
+        )
+    )
+    uploads = {tree.id: Supplied(len(content), tree, {digest: (str(pack), 5)})}
+    code = CodeSource(uri=f"upload://{tree.id}", path=".")
+    handle, seen = run(on_slurm, role("./say; ls -d empty"), code=code, uploads=uploads)
+    assert seen.state is State.SUCCEEDED, seen.reason
+    assert log_of(on_slurm.backend, handle) == "uploaded\nempty\n"
+
+
+def test_packages_are_installed_from_a_list_that_comes_with_the_code(
+    on_slurm: SlurmBench, tmp_path: Path
+) -> None:
+    folder = tmp_path / "project"
+    package = folder / "tiny"
+    package.mkdir(parents=True)
+    (package / "pyproject.toml").write_text(
+        '[build-system]\nrequires = []\nbuild-backend = "backend"\nbackend-path = ["."]\n'
+    )
+    (package / "backend.py").write_text(BUILDS)
+    (folder / "requirements.txt").write_text(f"{package}\n")
+    handle, seen = run(
+        on_slurm,
+        role("python3 -c 'import tiny; print(tiny.WORD)'"),
+        code=CodeSource(uri=str(folder), path="src"),
+        requirements=Requirements(directory="src"),
+    )
+    assert seen.state is State.SUCCEEDED, log_of(on_slurm.backend, handle)
+    assert log_of(on_slurm.backend, handle).endswith("small\n")
+
+
+BUILDS = """\
+import zipfile
+
+def build_wheel(folder, config_settings=None, metadata_directory=None):
+    name = "tiny-1-py3-none-any.whl"
+    with zipfile.ZipFile(f"{folder}/{name}", "w") as wheel:
+        wheel.writestr("tiny.py", "WORD = 'small'\\n")
+        wheel.writestr("tiny-1.dist-info/METADATA", "Metadata-Version: 2.1\\nName: tiny\\nVersion: 1\\n")
+        said = "Wheel-Version: 1.0\\nRoot-Is-Purelib: true\\nTag: py3-none-any\\n"
+        wheel.writestr("tiny-1.dist-info/WHEEL", said)
+        wheel.writestr("tiny-1.dist-info/RECORD", "")
+    return name
+"""
+
+
+def test_packages_that_can_not_be_had_say_so(on_slurm: SlurmBench) -> None:
+    wanted = Requirements(packages=("/nowhere/at/all",))
+    _handle, seen = run(on_slurm, role("echo ran"), requirements=wanted)
+    assert seen.reason.code is ReasonCode.REQUIREMENTS_FAILED
+    assert "/nowhere/at/all" in str(seen.reason.params["error"])
+
+
+def test_places_are_where_the_job_wants_them(on_slurm: SlurmBench, tmp_path: Path) -> None:
+    data, out = tmp_path / "data", tmp_path / "out"
+    data.mkdir()
+    (data / "word").write_text("known\n")
+    mounts = (
+        Mount(uri=str(data), path="/far/away/data", read_only=True),
+        Mount(uri=f"file://{out}", path="/mnt/results/here", purpose=MountPurpose.OUTPUT),
+        Mount(uri="emptydir://", path="/scratch/memory", options={"medium": "Memory", "sizeLimit": "8Mi"}),
+        Mount(uri=str(data), path="/job/own"),
+    )
+    command = (
+        "cat $PAI_DATA_DIR/word own/word; (echo no >/far/away/data/x) 2>/dev/null || echo shut;"
+        "echo made >/mnt/results/here/made; touch /scratch/memory/x && df --output=fstype /scratch/memory;"
+        "ls -d /usr >/dev/null && pwd -P | grep -o worker-0"
+    )
+    handle, seen = run(on_slurm, role(command), mounts=mounts)
+    assert log_of(on_slurm.backend, handle) == "known\nknown\nshut\nType\ntmpfs\nworker-0\n"
+    assert seen.state is State.SUCCEEDED
+    assert (out / "made").read_text() == "made\n"
+    assert not Path("/far").exists(), "nothing of it is left on the node"
+
+
+def test_a_place_that_is_not_there_says_so(on_slurm: SlurmBench) -> None:
+    _handle, seen = run(on_slurm, role("echo ran"), mounts=(Mount(uri="/nowhere/at/all", path="/data"),))
+    assert (seen.state, seen.reason.code) == (State.FAILED, ReasonCode.MOUNT_FAILED)
+    assert "/nowhere/at/all" in str(seen.reason.params["error"])
+
+
+REFUSED = [
+    ({"mounts": (Mount(uri="/data", path="/etc/passwd"),)}, "mount_over"),
+    ({"mounts": (Mount(uri="/data", path="/x"), Mount(uri="/more", path="/x/y"))}, "mount_twice"),
+    ({"mounts": (Mount(id="d-1", path="/x"),)}, "mount_unknown"),
+    ({"mounts": (Mount(uri="oss://bucket/x", path="/x"),)}, "mount_elsewhere"),
+    ({"mounts": (Mount(uri="/data", path="/x"),), "framework": Framework.SLURM}, "mount_needs_view"),
+    ({"code": CodeSource(id="code-1")}, "code_unknown"),
+    ({"code": CodeSource(uri="https://git.example.org/x", branch="a b")}, "code_ref"),
+    ({"code": CodeSource(uri=f"upload://{'0' * 64}")}, "code_no_upload"),
+    ({"secret_env": {"X": SecretRef(name="gone")}}, "no_secret"),
+]
+
+
+@pytest.mark.parametrize(("said", "why"), REFUSED, ids=[why for _said, why in REFUSED])
+def test_what_can_not_be_brought_is_refused_beforehand(
+    said: dict[str, object], why: str, on_slurm: SlurmBench
+) -> None:
+    with pytest.raises(Refused) as refused:
+        on_slurm.backend.submit(on_slurm.submission(**said))
+    assert refused.value.reason.params["why"] == why
+
+
+def test_where_nothing_can_be_laid_links_do(on_slurm: SlurmBench, tmp_path: Path) -> None:
+    backend = SlurmBackend(replace(on_slurm.config, mounts="links"))
+    with pytest.raises(Refused) as refused:
+        backend.submit(on_slurm.submission(mounts=(Mount(uri=str(tmp_path), path="/data"),)))
+    assert refused.value.reason.params["why"] == "mount_needs_view"
+
+
+def test_an_environment_is_active_when_the_command_starts(on_slurm: SlurmBench, tmp_path: Path) -> None:
+    (tmp_path / "venv" / "bin").mkdir(parents=True)
+    (tmp_path / "venv" / "pyvenv.cfg").write_text("")
+    tool = tmp_path / "venv" / "bin" / "tool"
+    tool.write_text("#!/bin/sh\necho $VIRTUAL_ENV\n")
+    tool.chmod(0o755)
+    handle, _seen = run(on_slurm, role("tool"), software=Software(venv=str(tmp_path / "venv")))
+    assert log_of(on_slurm.backend, handle) == f"{tmp_path}/venv\n"
