@@ -54,7 +54,7 @@ def needs_nodes(spec: JobSpec) -> bool:
 
     A list of nodes means all of them to Slurm; a choice among them is said by the others, which are left out.
     """
-    return any(role.nodes.only for role in spec.roles)
+    return any(map(_is_choice, spec.roles))
 
 
 def written(submission: Submission, folder: Path, config: SlurmConfig, nodes: Sequence[str] = ()) -> str:
@@ -158,10 +158,10 @@ def _choose_nodes(options: Document, spec: JobSpec, nodes: Sequence[str]) -> Non
     assert isinstance(components, list)
     for component, role in zip(components, spec.roles, strict=True):
         said = role.nodes
-        others = tuple(name for name in nodes if name not in said.only) if said.only else ()
+        others = tuple(name for name in nodes if name not in said.only) if _is_choice(role) else ()
         component.pop("exclude", None)
         component.pop("nodelist", None)
-        if said.only and not nodes:
+        if said.only and not others:
             component["nodelist"] = hosts.written(said.only[: role.replicas])
         if never := tuple(dict.fromkeys((*said.never, *others))):
             component["exclude"] = hosts.written(never)
@@ -203,6 +203,10 @@ def _kept_roles(spec: JobSpec) -> Iterator[dict[str, Any]]:
 
 def _count(value: int | None) -> str:
     return NEVER if value is None else str(value)
+
+
+def _is_choice(role: TaskRole) -> bool:
+    return bool(role.nodes.only) and (role.replicas, len(role.nodes.only)) != (1, 1)
 
 
 def _resources(role: TaskRole) -> Resources:
