@@ -14,6 +14,7 @@ from hypothesis import HealthCheck
 from hypothesis import settings as hypothesis_settings
 
 from console import keys
+from tests import prepared
 from tests import slurm as slurms
 
 # Before pytest-django reads the settings, which it does once the first conftest files are loaded.
@@ -44,6 +45,25 @@ def pytest_configure() -> None:
 
     settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
     settings.STORAGES["staticfiles"] = {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"}
+
+
+@pytest.fixture(scope="session")
+def django_db_modify_db_settings(django_db_modify_db_settings_parallel_suffix: None) -> None:
+    """The database begins with all tables: migrations ran once, not once in each process."""
+    from django.conf import settings  # noqa: PLC0415  # they exist from here on
+
+    database = settings.DATABASES["default"]
+    if url := os.environ.get("DATABASE_URL"):
+        database.setdefault("TEST", {})["TEMPLATE"] = prepared.template(url)
+    else:
+        database["OPTIONS"]["init_command"] += " PRAGMA synchronous=OFF;"  # nothing here outlives a power cut
+        prepared.copy_database(Path(database["TEST"]["NAME"]))
+
+
+@pytest.fixture(scope="session")
+def django_db_keepdb() -> bool:
+    """A file of SQLite is there already, and goes with the folder that it is in."""
+    return not os.environ.get("DATABASE_URL")
 
 
 @pytest.fixture(autouse=True)

@@ -56,10 +56,11 @@ def server(programs: Path) -> Iterator[str]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def fresh_database(url: str, name: str) -> str:
-    """A new, empty database beside the one that `url` names; its URL."""
+def fresh_database(url: str, name: str, template: str = "template1") -> str:
+    """A new database beside the one that `url` names, empty or like `template`; its URL."""
+    create = sql.SQL("CREATE DATABASE {} TEMPLATE {}")
     with psycopg.connect(url, autocommit=True) as connection:
-        connection.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(name)))
+        connection.execute(create.format(sql.Identifier(name), sql.Identifier(template)))
     return urlsplit(url)._replace(path=f"/{name}").geturl()
 
 

@@ -24,10 +24,11 @@ import psutil
 
 from console.home import CHECKOUT
 from console.run.child import read_record
+from tests import prepared
 from tests.postgres import drop_database, fresh_database
 from tests.waiting import wait_for
 
-START_SECONDS: Final = 90.0
+START_SECONDS: Final = 180.0  # on a machine that does much else
 STOP_SECONDS: Final = 60.0
 ADMIN: Final = "admin"
 
@@ -56,8 +57,10 @@ class Stack:
             **(environ or {}),
         }
         if url := os.environ.get("DATABASE_URL"):
-            self.environ["DATABASE_URL"] = fresh_database(url, f"stack_{self.port}_{secrets.token_hex(4)}")
+            name = f"stack_{self.port}_{secrets.token_hex(4)}"
+            self.environ["DATABASE_URL"] = fresh_database(url, name, prepared.template(url))
         self._process: subprocess.Popen[bytes] | None = None
+        prepared.copy_home(self.home)
 
     # --- start and stop ----------------------------------------------------------------------------------
 
@@ -129,7 +132,7 @@ class Stack:
 
     def pid(self, program: str) -> int:
         """The process of `program` (web, worker-control, worker-logs, beat, watch, redis) that runs now."""
-        return wait_for(lambda: self._pid(program))
+        return wait_for(lambda: self._pid(program), START_SECONDS)
 
     def _pid(self, program: str) -> int:
         record = read_record(self.home / "run" / f"{program}.process")
