@@ -14,6 +14,7 @@ from django.db import transaction
 from jobs import dependencies, dialects, transitions
 from jobs.dialects.base import Parsed, Problem
 from jobs.dialects.places import Places
+from jobs.faults import fault
 from jobs.messages import state_label
 from jobs.messages.afters import after_message
 from jobs.models import Attempt, Dependency, Event, Job, JobFile, SweepRun
@@ -105,6 +106,7 @@ def settle(cluster_id: int) -> int:
     for sweep_id in set(turns.values_list("sweep_id", flat=True)):
         with transaction.atomic():
             dependencies.next_of(sweep_id)
+            fault("turns.before_commit")
     dependencies.let_go(set(keys) - set(undone))
     hopeless = waiting.filter(state=Dependency.State.NEVER).values_list("job_id", flat=True)
     return sum(_end(pk) for pk in sorted(set(hopeless)))
@@ -137,6 +139,7 @@ def _end(job_id: int) -> bool:
             return True
         reason = Reason(ReasonCode.AFTER_NEVER, dependencies.told(job, row))
         transitions.end(job, attempt, State.STOPPED, reason)
+        fault("afters.before_commit")
     return True
 
 

@@ -66,6 +66,7 @@ def submit(user: User, asked: Asked, idempotency_key: str | None = None) -> tupl
         if not idempotency_key:
             raise
         return _replayed(Sweep.objects.get(owner=user, idempotency_key=idempotency_key), asked)
+    fault("accept.after_commit")
     return sweep, False
 
 
@@ -153,6 +154,7 @@ def stop(user: User, sweep: Sweep) -> int:
     going = [run for run in latest(sweep) if State(run.job.state) not in TERMINAL]
     for run in sorted(going, key=lambda run: (not run.waits, -run.number)):
         services.stop(user, run.job)
+        fault("sweep.stopping")
     return len(going)
 
 
