@@ -64,23 +64,25 @@ class Prices:
         return min(found, key=lambda charged: (charged.micro, charged.spec), default=NOTHING)
 
     def of_spot(self, at: datetime, cluster_id: int, each: Amounts) -> Charged:
-        """The price of each GPU by its type, or of each core where there is none."""
-        wanted = dict(each.gpus) if each.gpu_count else {"": Fraction(each.cpu_milli, 1000)}
-        total = Fraction(0)
-        for kind, count in wanted.items():
-            span = next(
-                (
-                    span
-                    for span in self._spot
-                    if span.cluster_id == cluster_id
-                    and span.name == kind
-                    and _holds(span, at)
-                    and in_hours(span.from_hour, span.until_hour, _hour(at))
-                ),
-                None,
-            )
-            total += span.price_micro * count if span is not None else 0
-        return Charged("", total)
+        """The price of each GPU by its type, or of each core where there is none.
+
+        A GPU of any type costs what the dearest one does, as admission has it.
+        """
+        prices = self._spot_at(at, cluster_id)
+        if not each.gpu_count:
+            return Charged("", prices.get("", 0) * Fraction(each.cpu_milli, 1000))
+        dearest = max((price for kind, price in prices.items() if kind), default=0)
+        of_gpus = [count * (prices.get(kind, 0) if kind else dearest) for kind, count in each.gpus.items()]
+        return Charged("", Fraction(sum(of_gpus)))
+
+    def _spot_at(self, at: datetime, cluster_id: int) -> dict[str, int]:
+        """What holds then, by GPU type; "" is a core."""
+        found: dict[str, int] = {}
+        for span in self._spot:
+            held = span.cluster_id == cluster_id and _holds(span, at)
+            if held and in_hours(span.from_hour, span.until_hour, _hour(at)):
+                found.setdefault(span.name, span.price_micro)
+        return found
 
 
 def _hour(at: datetime) -> int:

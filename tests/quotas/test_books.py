@@ -14,10 +14,12 @@ from hypothesis import settings as tried
 from hypothesis import strategies as st
 from hypothesis.extra.django import TestCase
 
-from quotas import books, ledger
+from quotas import books, ledger, snapshot
+from quotas.admission import bids
 from quotas.amounts import Amounts, Part
 from quotas.models import PriceSpan, Quota, Reservation, Source, Spec, SpotPrice, UsageDay, UsageMark, User
 from quotas.models import Request as Asked
+from quotas.pricing import Prices
 from tests.factories import make_cluster, make_quota, make_user, make_workspace
 
 BEGIN = datetime(2026, 3, 1, 10, 20, tzinfo=UTC)
@@ -243,6 +245,27 @@ def test_preemptible_resources_are_charged_by_the_spot_price_of_the_hour() -> No
     night.delete()
     always.delete()
     assert not PriceSpan.objects.filter(ends=None).exists()
+
+
+@pytest.mark.parametrize(
+    "each", [gpus(2, ""), gpus(0, cores=3), gpus(1), Amounts(1000, 1, {"": 1, "A100": 2}), gpus(1, "H9000")]
+)
+def test_what_is_charged_is_what_admission_compared_with_the_bid(each: Amounts) -> None:
+    quota = make_quota(source=Source.PREEMPTIBLE)
+    other = make_cluster()
+    for kind, micro, columns in (
+        ("", 10_000, {}),
+        ("A100", 6_000_000, {}),
+        ("A100", 1_000_000, {"from_hour": 10, "until_hour": 11}),
+        ("T4", 2_000_000, {}),
+        ("H100", 9_000_000, {"cluster": other}),
+    ):
+        row = {"cluster": quota.cluster, "gpu_type": kind, "market_micro": micro, "price_micro": micro}
+        SpotPrice.objects.create(**{**row, **columns})
+    PriceSpan.objects.update(begins=BEGIN - timedelta(days=1))
+    for at in (BEGIN, BEGIN + timedelta(hours=5)):
+        charged = Prices.between(at, at + timedelta(hours=1)).of_spot(at, quota.cluster_id, each)
+        assert charged.micro == bids.cost(each, snapshot.prices_of(quota.cluster, at))[1]
 
 
 def test_what_was_given_back_is_charged_no_more() -> None:
