@@ -233,6 +233,8 @@ ADDRESSES: dict[str, tuple[str, Audience]] = {
     "api_sweep": ("get", L),
     "api_sweep_stop": ("post", C),
     "api_sweep_again": ("post", C),
+    "api_templates": ("get", S),
+    "api_template_file": ("post", M),
     "api_uploads_missing": ("post", S),
     "api_uploads_blob": ("get", S),
     "api_uploads_pack": ("post", S),
@@ -246,7 +248,7 @@ ADDRESSES: dict[str, tuple[str, Audience]] = {
 }
 """Address name → method and audience.  Django admin's are generated below."""
 
-OF_TEMPLATES = ("template", "template_file", "template_edit", "template_change")
+OF_TEMPLATES = ("template", "template_file", "template_edit", "template_change", "api_template_file")
 DRAFTS = ("draft_versions", "draft_file", "draft_delete")
 WAYS_IN = ("sign_in_end", "connection_remove", "token_revoke")
 

@@ -16,6 +16,7 @@ from jobs.api.native import (
     preview,
     streams,
     sweeps,
+    templates,
     uploads,
     usage,
 )
@@ -46,6 +47,8 @@ urlpatterns = [
     path(f"{V1}sweeps/<slug:public_id>", sweeps.OneSweep.as_view(), name="api_sweep"),
     path(f"{V1}sweeps/<slug:public_id>/stop", sweeps.Stop.as_view(), name="api_sweep_stop"),
     path(f"{V1}sweeps/<slug:public_id>/again", sweeps.Again.as_view(), name="api_sweep_again"),
+    path(f"{V1}templates", templates.Templates.as_view(), name="api_templates"),
+    path(f"{V1}templates/<slug:template>/file", templates.File.as_view(), name="api_template_file"),
     path(f"{V1}uploads/missing", uploads.Missing.as_view(), name="api_uploads_missing"),
     path(
         f"{V1}uploads/blobs/<slug:sha256>",

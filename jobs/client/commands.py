@@ -9,6 +9,7 @@ import sys
 import uuid
 from pathlib import Path
 from typing import Any, Final
+from urllib.parse import quote
 
 import httpx
 from django.utils.translation import gettext as _
@@ -21,7 +22,6 @@ from jobs.client.login import Login
 from jobs.client.scanning import Found
 from jobs.client.trouble import Trouble
 from jobs.client.watching import Screen, Watch, exit_code
-from jobs.jobtemplates import SHIPPED
 from jobs.trees import BadTree
 
 TRIES: Final = 3
@@ -94,6 +94,7 @@ def _run(console: Console, arguments: argparse.Namespace, screen: Screen) -> int
         "dialect": file.dialect,
         **{name: getattr(arguments, name) for name in ("cluster", "quota", "workspace")},
         "like": arguments.like,
+        "template": (base.template or None) if base else None,
         "keep_original": base is not None,
     }
     job = console.post("/jobs", body, headers={"Idempotency-Key": str(uuid.uuid4())})
@@ -107,13 +108,27 @@ def _base(console: Console, arguments: argparse.Namespace) -> Base | None:
     if arguments.like:
         told = console.get(f"/jobs/{arguments.like}/file")
         return Base(told["dialect"], told["text"])
+    if arguments.set and not arguments.template:
+        raise Trouble(_("--set answers a template's questions: --template says which."), 2)
     if arguments.template:
-        template = SHIPPED.get(arguments.template)
-        if template is None:
-            names = ", ".join(SHIPPED)
-            raise Trouble(_("There is no such template. There are: %(names)s.") % {"names": names}, 2)
-        return Base(template.dialect, template.text)
+        return _of_template(console, arguments)
     return None
+
+
+def _of_template(console: Console, arguments: argparse.Namespace) -> Base:
+    """A template, ID or ID@VERSION, filled in by the console that keeps it."""
+    public_id, _at, version = arguments.template.partition("@")
+    if not public_id or (version and not (version.isascii() and version.isdigit())):
+        raise Trouble(_("A template is named by its id, or by ID@VERSION."), 2)
+    body = {"version": int(version) if version else None, "answers": describing.answers(arguments.set)}
+    try:
+        told = console.post(f"/templates/{quote(public_id, safe='')}/file", body)
+    except Refused as refused:
+        if refused.status_code != httpx.codes.NOT_FOUND:
+            raise
+        names = ", ".join(each["id"] for each in console.get("/templates")["templates"])
+        raise Trouble(_("There is no such template. There are: %(names)s.") % {"names": names}, 2) from None
+    return Base(told["dialect"], told["text"], told["template"])
 
 
 def _send(console: Console, folder: Path, screen: Screen) -> str:

@@ -43,10 +43,11 @@ class Wanted:
 
 @dataclass(frozen=True, slots=True)
 class Base:
-    """A job file to begin with."""
+    """A job file to begin with, and the version of a template that it comes from."""
 
     dialect: str
     text: str
+    template: str = ""
 
 
 def new(wanted: Wanted, upload: str, folder: Path) -> Base:
@@ -150,6 +151,18 @@ def variables(said: Sequence[str]) -> dict[str, str]:
         if not equals or not re.fullmatch(ENV_NAME, name):
             raise Trouble(_("%(said)s is no variable: NAME=VALUE.") % {"said": each}, 2)
         found[name] = value
+    return found
+
+
+def answers(said: Sequence[str]) -> dict[str, str | list[str]]:
+    """`NAME=VALUE` each; one that is said again has several.  Raises Trouble."""
+    found: dict[str, str | list[str]] = {}
+    for each in said:
+        name, equals, value = each.partition("=")
+        if not equals or not name:
+            raise Trouble(_("%(said)s is no answer: NAME=VALUE.") % {"said": each}, 2)
+        before = found.get(name)
+        found[name] = value if before is None else [*([before] if isinstance(before, str) else before), value]
     return found
 
 

@@ -47,7 +47,16 @@ def _run(commands: Any) -> None:
     run.add_argument("--image", default="", help=_("the container image"))
     run.add_argument("--name", default="", help=_("what the job is called; like the folder otherwise"))
     run.add_argument("--like", metavar="JOB", help=_("everything else as in this job"))
-    run.add_argument("--template", metavar="TEMPLATE", help=_("everything else as in this template"))
+    run.add_argument(
+        "--template", metavar="TEMPLATE", help=_("everything else as in this template: ID, ID@VERSION")
+    )
+    run.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help=_("an answer to one of the template's questions"),
+    )
     run.add_argument("--env", action="append", default=[], metavar="NAME=VALUE", help=_("a variable"))
     run.add_argument(
         "--after", action="append", default=[], metavar="JOB", help=_("begin once this job has succeeded")

@@ -70,15 +70,21 @@ def linked(user: User, template: JobTemplate, asked: QueryDict, besides: Iterabl
     several = {each.name for each in template.parameters if each.kind is Kind.JOBS}
     known = {each.name for each in template.parameters}
     said = {name: asked.getlist(name) if name in several else asked[name] for name in asked if name in known}
-    data = QueryDict(mutable=True)
-    for name, value in {**first, **said, "key": "link"}.items():
-        data.setlist(name, value if isinstance(value, list) else [value])
-    tried = form_for(user, template, data)
+    tried = answered(user, template, said)
     tried.is_valid()
     wrong = [name for name in said if name in tried.errors]
     good = {name: tried.cleaned_data[name] for name in said if name not in wrong}
     unknown = sorted(set(asked) - known - {"job", *besides})
     return Linked({**first, **good}, unknown, wrong)
+
+
+def answered(user: User, template: JobTemplate, said: Mapping[str, Any]) -> TemplateForm:
+    """The questions with these answers, and the first ones for the rest; they are for the caller to judge."""
+    first = first_answers(template, services.quotas_open_to(user))
+    data = QueryDict(mutable=True)
+    for name, value in {**first, **said, "key": "api"}.items():
+        data.setlist(name, [*value] if isinstance(value, list | tuple) else [value])
+    return form_for(user, template, data)
 
 
 def filled(user: User, template: JobTemplate, answers: Mapping[str, Any]) -> str:

@@ -57,7 +57,7 @@ def start(request: SignedIn) -> HttpResponseBase:
     clusters = _clusters(services.quotas_open_to(request.user))
     asked = request.GET.get("q", "").strip()[:100]
     shipped = [_offer(Chosen(each), clusters) for each in SHIPPED.values()]
-    kept = [_offer(each, clusters) for each in _kept(request.user, asked)]
+    kept = [_offer(each, clusters) for each in offered(request.user, asked)]
     context = {
         "asked": asked,
         "mine": [each for each in kept if each.row and each.row.workspace is None],
@@ -67,7 +67,7 @@ def start(request: SignedIn) -> HttpResponseBase:
     return page(request, "jobs/start.html", context, fragments=LIST_FRAGMENTS)
 
 
-def _kept(user: User, asked: str) -> list[Chosen]:
+def offered(user: User, asked: str = "") -> list[Chosen]:
     """The default versions of what the person may start from."""
     rows = TemplateVersion.objects.filter(
         number=F("template__default_number"), template__in=Template.objects.offered_to(user)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 from collections.abc import Mapping
+from functools import partial
 from typing import Any, Final
 
 import httpx
@@ -135,9 +136,7 @@ def test_who_waits_for_another_starts_once_or_is_told_why_never(arena: Arena) ->
         children[when] = post(arena, "jobs", {"file": text}, key=when)["id"]
     wait_for(told.exists, 60)
     go.touch()
-    jobs = {
-        when: wait_for(lambda public_id=each: ended(arena, public_id), 90) for when, each in children.items()
-    }
+    jobs = {when: wait_for(partial(ended, arena, child), 90) for when, child in children.items()}
     assert (jobs["succeeded"]["state"], jobs["failed"]["state"]) == ("SUCCEEDED", "STOPPED")
     assert jobs["failed"]["reason"]["code"] == "after_never"
     assert told.read_text().split() == ["parent", "succeeded"]

@@ -99,6 +99,7 @@ class Jobs(NativeView):
                 idempotency_key=key_of(self),
                 keep_original=asked["keep_original"],
                 origin=origin,
+                template=asked["template"] or "",
             )
         except Refused as refused:
             return problems.refused(asked["file"], refused.problems)

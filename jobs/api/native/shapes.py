@@ -89,6 +89,12 @@ class SubmissionShape(FileShape):
     like = serializers.SlugField(
         allow_null=True, default=None, help_text="the job that the file was made from, to be linked with it"
     )
+    template = serializers.CharField(
+        max_length=80,
+        allow_null=True,
+        default=None,
+        help_text="the version of a template that the file comes from, ID@VERSION; its locks hold",
+    )
 
 
 class JobFileShape(serializers.Serializer[Any]):

@@ -37,6 +37,12 @@ class SweepRequestShape(serializers.Serializer[Any]):
     )
     combinations = serializers.ListField(child=serializers.DictField(), default=list)
     at_once = serializers.IntegerField(min_value=1, max_value=MOST, allow_null=True, default=None)
+    template = serializers.CharField(
+        max_length=80,
+        allow_null=True,
+        default=None,
+        help_text="the version of a template that the file comes from, ID@VERSION; its locks hold",
+    )
 
 
 class SweepRunShape(serializers.Serializer[Any]):
@@ -95,6 +101,7 @@ class Sweeps(NativeView):
             said["grid"],
             said["combinations"],
             said["at_once"],
+            said["template"] or "",
         )
         try:
             sweep, before = acting.submit(self.person, asked, key_of(self))

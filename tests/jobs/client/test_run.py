@@ -23,10 +23,11 @@ from pathlib import Path
 import pytest
 
 from console.home import CHECKOUT
-from jobs.models import HeldBlob, Job, TreeUse
+from jobs.models import HeldBlob, Job, TemplateUse, TreeUse
 from jobs.uploads import arriving
 from quotas import tokens
 from quotas.models import User
+from tests.factories import TEMPLATE_FILE, make_template
 from tests.waiting import wait_for
 
 SECONDS = 120
@@ -129,6 +130,21 @@ def test_another_job_as_a_pattern(call: Terminal, folder: Path) -> None:
     )
     assert (status, out.splitlines()) == (0, ["one two", "new.txt", "train.sh", "word.txt"]), err
     assert Job.objects.get(public_id=job_of(err)).origin == Job.objects.get(public_id=job)
+
+
+def test_a_template_of_ones_own_with_answers(call: Terminal, person: User) -> None:
+    asked = {"name": "lr", "kind": "number", "fills": ["env.LR"], "default": "0.1"}
+    text = TEMPLATE_FILE.replace('"Image": "torch:1", ', "")
+    own = make_template(person, text=text, parameters=[asked]).public_id
+    command = ("--no-code", "--", "sh", "-c", "echo $LR")
+    status, out, err = call("run", "--template", own, "--set", "lr=0.5", *command)
+    assert (status, out) == (0, "0.5\n"), err
+    assert TemplateUse.objects.get(job__public_id=job_of(err)).number == 1
+    assert call("run", "--set", "lr=0.5", *command)[0] == 2
+    status, _out, err = call("run", "--template", own, "--set", "speed=9", *command)
+    assert (status, "lr" in err) == (125, True)
+    status, _out, err = call("run", "--template", "nonsense", *command)
+    assert (status, own in err, "helloworld" in err) == (2, True, True)
 
 
 def test_the_other_commands(call: Terminal) -> None:

@@ -1,0 +1,131 @@
+"""Templates over the native API: which there are, and the job file that answers make of one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.core.exceptions import PermissionDenied
+from django.utils.translation import gettext as _
+from drf_spectacular.utils import extend_schema
+from rest_framework import serializers
+from rest_framework.exceptions import ValidationError
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from jobs.api.native import shapes
+from jobs.api.native.base import ABSENT, NativeView
+from jobs.jobtemplates import SHIPPED, Parameter
+from jobs.messages.jobtemplates import question, template_words
+from jobs.templates import Chosen
+from jobs.views.answers import answered, filled
+from jobs.views.start import find, offered
+
+
+class ParameterShape(serializers.Serializer[Any]):
+    """A question of a template."""
+
+    name = serializers.CharField()
+    kind = serializers.CharField()
+    label = serializers.CharField()  # type: ignore[assignment]  # the field of that name
+    default = serializers.CharField(help_text="what is answered by who says nothing")
+    choices = serializers.ListField(child=serializers.CharField())
+    required = serializers.BooleanField()  # type: ignore[assignment]  # the field of that name
+
+
+class TemplateShape(serializers.Serializer[Any]):
+    """A template; `version` is the one that one gets, `workspace` null unless one keeps it."""
+
+    id = serializers.CharField()
+    version = serializers.IntegerField()
+    title = serializers.CharField()
+    about = serializers.CharField()
+    dialect = serializers.CharField()
+    owner = serializers.CharField(allow_null=True, help_text="null of one that came with the console")
+    workspace = serializers.CharField(allow_null=True)
+    parameters = ParameterShape(many=True)
+
+
+class TemplatesShape(serializers.Serializer[Any]):
+    """What one may start from."""
+
+    templates = TemplateShape(many=True)
+
+
+class AnswersShape(serializers.Serializer[Any]):
+    """Answers by the names of the parameters; who gives none has the first ones."""
+
+    version = serializers.IntegerField(allow_null=True, default=None, min_value=1, max_value=999_999)
+    answers = serializers.DictField(default=dict)
+
+
+class FilledShape(serializers.Serializer[Any]):
+    """The job file, and the version that it comes from, as a submission names it."""
+
+    template = serializers.CharField()
+    dialect = serializers.CharField()
+    text = serializers.CharField()
+
+
+class Templates(NativeView):
+    """What can be started from."""
+
+    @extend_schema(operation_id="templates_list", responses={200: TemplatesShape, 401: shapes.ProblemDetails})
+    def get(self, request: Request) -> Response:
+        """One's own, those of one's workspaces, and those that came with the console."""
+        found = [*offered(self.person), *(Chosen(each) for each in SHIPPED.values())]
+        return Response({"templates": [_told(each) for each in found]})
+
+
+class File(NativeView):
+    """The job file that answers make.  Nothing is stored: `read` is enough."""
+
+    @extend_schema(
+        operation_id="templates_file",
+        request=AnswersShape,
+        responses={200: FilledShape, 400: shapes.ProblemDetails, **ABSENT},
+    )
+    def post(self, request: Request, template: str) -> Response:
+        """What to submit, with `template` beside it: then the template's locks hold, and the job names it."""
+        find(self.person, template)  # whoever does not see it learns nothing of what was wrong
+        shape = AnswersShape(data=request.data)
+        shape.is_valid(raise_exception=True)
+        asked = shape.validated_data
+        chosen = find(self.person, template, str(asked["version"] or ""))
+        if chosen.row is not None and chosen.row.template.retired_at is not None:
+            raise PermissionDenied(_("This template is retired: nothing is started from it any more."))
+        known = {each.name for each in chosen.template.parameters}
+        if unknown := sorted(set(asked["answers"]) - known):
+            text = _("The template asks for nothing called %(name)s. It asks for: %(names)s.")
+            names = ", ".join(each.name for each in chosen.template.parameters)
+            raise ValidationError({unknown[0][:80]: [text % {"name": unknown[0][:80], "names": names}]})
+        form = answered(self.person, chosen.template, asked["answers"])
+        if not form.is_valid():
+            wrong = {name: [str(each) for each in errors] for name, errors in form.errors.items()}
+            raise ValidationError(wrong)
+        text = filled(self.person, chosen.template, form.cleaned_data)
+        return Response({"template": chosen.ref, "dialect": chosen.template.dialect, "text": text})
+
+
+def _told(chosen: Chosen) -> dict[str, Any]:
+    template, row = chosen.template, chosen.row.template if chosen.row else None
+    return {
+        "id": template.id,
+        "version": template.version,
+        "title": chosen.name,
+        "about": template.about if row else template_words(template.about),
+        "dialect": template.dialect,
+        "owner": row.owner.get_username() if row else None,
+        "workspace": row.workspace.slug if row and row.workspace else None,
+        "parameters": [_parameter(each) for each in template.parameters],
+    }
+
+
+def _parameter(parameter: Parameter) -> dict[str, Any]:
+    return {
+        "name": parameter.name,
+        "kind": parameter.kind.value,
+        "label": parameter.label or question(parameter.name),
+        "default": str(parameter.default),
+        "choices": list(parameter.choices),
+        "required": parameter.required,
+    }
