@@ -37,6 +37,7 @@ from jobs.backends.slurm import (
     readlog,
     rewound,
     script,
+    serving,
     showing,
     sight,
     staging,
@@ -138,7 +139,11 @@ class SlurmBackend:
             self._controller.cancel(few, waiting_only=True)
         for few in _in_parts(todo.release):
             self._controller.release(few)
-        return seen
+        looked = serving.Looked(seen, lambda handle, task, port: self._entered(handle, task).serves(port))
+        return {
+            handle: looked.at(handle, what) if isinstance(what, Observation) else what
+            for handle, what in seen.items()
+        }
 
     def stop(self, handle: Handle, *, grace_s: int, signal: str) -> None:
         """See `base.Backend`.  The job's own script sends the signal and counts the time; where it does not,

@@ -28,7 +28,7 @@ from typing import Any, Final, NoReturn
 
 from jobs.backends.filing.server import serve as browse
 from jobs.backends.filing.ways import Root, Site
-from jobs.backends.local import leader, listening, processes
+from jobs.backends.local import kernel, leader, listening, processes
 from jobs.backends.local.command import Command, own_shell
 from jobs.backends.sftp.server import serve
 from jobs.backends.slurm import wire
@@ -45,6 +45,8 @@ TOLD_TO_THE_JOB: Final = (
     signal.SIGUSR2,
 )
 """Slurm sends a job's signals to all of its steps; a session stays until the replica has ended by them."""
+
+_SPACES: Final = {"user": kernel.CLONE_NEWUSER, "mnt": kernel.CLONE_NEWNS}
 
 WORK: Final = "work"
 _IN, _OUT = 0, 1
@@ -102,10 +104,15 @@ def _give(data: bytes) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Replica:
-    """A running one: its task's own process, held, and the environment that its command was given."""
+    """A running one: its task's own process, held, and the environment that its command was given.
+
+    `inner` is its command's process, held, and `spaces` which namespaces of that are not this process' own.
+    """
 
     held: int
     env: Mapping[str, str]
+    inner: int
+    spaces: int
 
 
 def find(pid: int) -> Replica:
@@ -114,10 +121,20 @@ def find(pid: int) -> Replica:
     if held is None or _environment(pid).get("SLURM_JOB_ID") != os.environ["SLURM_JOB_ID"]:
         raise Shut("not_running")
     children = (child for child, parent in processes.parents().items() if parent == pid)
-    env = next((env for child in sorted(children) if (env := _environment(child))), None)
-    if env is None:
-        raise Shut("not_running")
-    return Replica(held, env)
+    for child in sorted(children):
+        inner = processes.hold(child)
+        if inner is not None and (env := _environment(child)):
+            return Replica(held, env, inner, _foreign(child))
+    raise Shut("not_running")
+
+
+def _foreign(pid: int) -> int:
+    """The namespaces of a process that decide which files there are, as far as they are not mine."""
+    flags = 0
+    for name, flag in _SPACES.items():
+        if Path(f"/proc/{pid}/ns/{name}").stat().st_ino != Path(f"/proc/self/ns/{name}").stat().st_ino:
+            flags |= flag
+    return flags
 
 
 def _environment(pid: int) -> dict[str, str]:
@@ -165,10 +182,12 @@ def _itself(host: str, names: list[str]) -> bool:
 
 
 def _serve(request: Mapping[str, Any], heard: wire.Heard, early: list[tuple[int, bytes]]) -> None:
-    wanted, replica = _command(request)
+    replica = find(request["pid"]) if request["pid"] is not None else None
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
+    me = os.pidfd_open(os.getpid())
     if os.fork() == 0:
-        _lead(ours, theirs, wanted, replica, request["terminal"])
+        ours.close()
+        _lead(theirs, request, replica, me)
     theirs.close()
     told, files, rest = _first_word(ours)
     _say(told)
@@ -176,13 +195,38 @@ def _serve(request: Mapping[str, Any], heard: wire.Heard, early: list[tuple[int,
         _Carrier(ours, rest, files, heard).run(early)
 
 
-def _command(request: Mapping[str, Any]) -> tuple[Command, int]:
-    """What to run, and the process with which it ends."""
-    if request["pid"] is None:  # what is left of a replica that has ended
-        root = Root(WORK, request["label"], os.open(request["folder"], os.O_PATH | os.O_DIRECTORY))
-        site = Site((root,))
-        return Command((), {}, "/", None, lambda: browse(site), site.fds), os.pidfd_open(os.getpid())
-    replica = find(request["pid"])
+def _lead(
+    channel: socket.socket, request: Mapping[str, Any], replica: Replica | None, parent: int
+) -> NoReturn:
+    """The child that sees the session through; what it has of srun's streams would keep them open.
+
+    What is left of a replica that has ended is over with the parent.
+    """
+    null = os.open(os.devnull, os.O_RDWR)
+    for fd in (0, 1, 2):
+        os.dup2(null, fd)
+    os.close(null)
+    try:
+        if replica is None:
+            leader.lead(channel, _left(request), (), parent, None)
+        else:
+            if replica.spaces:
+                kernel.join(replica.inner, replica.spaces)
+            leader.lead(channel, _command(request, replica), (), replica.held, request["terminal"])
+    except BaseException as error:  # noqa: BLE001 whatever it is, nobody else would tell
+        leader.tell(channel, {"barrier": "failed", "detail": f"{type(error).__name__}: {error}"})
+    os._exit(0)
+
+
+def _left(request: Mapping[str, Any]) -> Command:
+    """To look at what is left of a replica that has ended."""
+    root = Root(WORK, request["label"], os.open(request["folder"], os.O_PATH | os.O_DIRECTORY))
+    site = Site((root,))
+    return Command((), {}, "/", None, lambda: browse(site), site.fds)
+
+
+def _command(request: Mapping[str, Any], replica: Replica) -> Command:
+    """What to run, by whoever sees the files that the replica sees."""
     env = {**request["env"], **replica.env}
     if request["terminal"]:
         env["TERM"] = request["terminal"]["name"]
@@ -195,13 +239,13 @@ def _command(request: Mapping[str, Any]) -> tuple[Command, int]:
         case "program":
             argv = list(request["argv"])
         case "files":
-            return Command((), env, folder, None, serve), replica.held
+            return Command((), env, folder, None, serve)
         case "folders":
             site = Site((Root(WORK, request["label"], base=folder),), live=True)
-            return Command((), env, folder, None, lambda: browse(site)), replica.held
+            return Command((), env, folder, None, lambda: browse(site))
         case other:
-            raise Shut("failed", str(other))
-    return Command([_found(argv[0], env), *argv[1:]], env, folder), replica.held
+            raise ValueError(other)
+    return Command([_found(argv[0], env), *argv[1:]], env, folder)
 
 
 def _found(program: str, env: Mapping[str, str]) -> str:
@@ -210,26 +254,6 @@ def _found(program: str, env: Mapping[str, str]) -> str:
         return program
     places = (Path(folder, program) for folder in os.get_exec_path(env))
     return next((str(path) for path in places if path.is_file() and os.access(path, os.X_OK)), program)
-
-
-def _lead(
-    ours: socket.socket,
-    theirs: socket.socket,
-    wanted: Command,
-    replica: int,
-    terminal: Mapping[str, Any] | None,
-) -> NoReturn:
-    """The child that sees the session through; what it has of srun's streams would keep them open."""
-    ours.close()
-    null = os.open(os.devnull, os.O_RDWR)
-    for fd in (0, 1, 2):
-        os.dup2(null, fd)
-    os.close(null)
-    try:
-        leader.lead(theirs, wanted, (), replica, terminal)
-    except BaseException as error:  # noqa: BLE001 whatever it is, nobody else would tell
-        leader.tell(theirs, {"barrier": "failed", "detail": f"{type(error).__name__}: {error}"})
-    os._exit(0)
 
 
 def _first_word(channel: socket.socket) -> tuple[dict[str, Any], list[int], bytes]:

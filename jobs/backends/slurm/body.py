@@ -8,7 +8,9 @@ somebody asked for its end.  Whatever it learns it writes down on the shared fil
 
 from typing import Final
 
-BODY: Final = r"""
+from jobs.backends.slurm import ports
+
+_BODY: Final = r"""
 shopt -s nullglob
 umask 077
 
@@ -29,9 +31,9 @@ of() { # Slurm's variable $1 for the role at place $2
   echo "${!name:-${3:-}}"
 }
 
-names=() sizes=() fails=() enough=() told=() commands=()
-role() { # NAME-IN-FILES REPLICAS FAILURES-THAT-END-THE-JOB SUCCESSES-THAT-DO ENVIRONMENT COMMAND
-  names+=("$1") sizes+=("$2") fails+=("$3") enough+=("$4") told+=("$5") commands+=("$6")
+names=() sizes=() fails=() enough=() wants=() told=() commands=()
+role() { # NAME-IN-FILES REPLICAS FAILURES-THAT-END-THE-JOB SUCCESSES-THAT-DO PORTS ENVIRONMENT COMMAND
+  names+=("$1") sizes+=("$2") fails+=("$3") enough+=("$4") wants+=("$5") told+=("$6") commands+=("$7")
 }
 
 places() { # PLACE: the node of each replica of a role, in order
@@ -58,19 +60,64 @@ addresses() { # where each node of the job is reached
   done < <(scontrol --oneliner show node | sed -n 's/^NodeName=\([^ ]*\) .* NodeAddr=\([^ ]*\) .*/\1 \2/p')
 }
 
-declare -A hosts
+declare -A hosts node_of
 laid_out() { # every replica's node and address, written down for the console
   local place index node
   addresses
   for place in "${!names[@]}"; do
     index=0
     while read -r node; do
-      hosts[$place.$index]=${address[$node]:-$node}
+      hosts[$place.$index]=${address[$node]:-$node} node_of[$place.$index]=$node
       echo "${names[place]}-$index $node ${address[$node]:-$node}"
       index=$((index + 1))
     done < <(places "$place")
   done >"$run/hosts.new"
   mv "$run/hosts.new" "$run/hosts"
+}
+
+listening() { # each port on which something listens on this node
+  local at state rest
+  grep -h ' 0A ' /proc/net/tcp /proc/net/tcp6 2>/dev/null | while read -r _ at _ state rest; do
+    [ "$state" != 0A ] || echo "$SLURMD_NODENAME $((16#${at##*:}))"
+  done
+}
+
+looked() { # the same on every node of the job; one that does not say in time is taken for free
+  local place
+  [ "$(printf '%s\n' "${node_of[@]}" | sort -u)" != "$SLURMD_NODENAME" ] || { listening; return; }
+  for place in "${!names[@]}"; do
+    timeout 20 srun --overlap ${SLURM_HET_SIZE:+"--het-group=$place"} --ntasks-per-node=1 --cpus-per-task=1 \
+      "--ntasks=$(printf '%s\n' $(places "$place") | sort -u | wc -l)" --input=none --quiet \
+      bash -c "$(declare -f listening); listening" </dev/null 2>/dev/null
+  done
+}
+
+# In which order a job looks for others is its own; those with numbers beside it look elsewhere.
+ports=()
+chosen() { # each port of each replica; one that has to have its own number has it, also when it is taken
+  local place index node want number tries which=0 span_=$((span[1] - span[0] + 1))
+  local -A taken
+  while read -r node number; do taken[$node.$number]=1; done < <(looked)
+  RANDOM=$((SLURM_JOB_ID % 32768))
+  for place in "${!names[@]}"; do
+    for ((index = 0; index < ${sizes[place]}; index++)); do
+      node=${node_of[$place.$index]}
+      for want in ${wants[place]}; do
+        number=$want tries=0
+        if [ "$want" = 0 ]; then
+          number=$((span[0] + (SLURM_JOB_ID * STRIDE + which) % span_))
+          while [ -n "${taken[$node.$number]:-}" ] && [ "$((tries += 1))" -le 1000 ]; do
+            number=$((span[0] + (RANDOM * 32768 + RANDOM) % span_))
+          done
+        elif [ -n "${taken[$node.$number]:-}" ]; then
+          echo "$which" >>"$run/taken"
+        fi
+        [ "$want" != 0 ] || taken[$node.$number]=1
+        ports[which]=$number which=$((which + 1))
+      done
+    done
+  done
+  written "$run/ports" "${ports[*]}"
 }
 
 task() { # FOLDER RUN NAME-IN-FILES ENVIRONMENT COMMAND: one replica, on its node
@@ -260,6 +307,7 @@ begin() {
   mkdir "$run"/{started,ends,logs,work,steps,views}
   fifo=$(mktemp -u) && mkfifo -m 600 "$fifo" && exec {woken}<>"$fifo" && rm "$fifo" || exit 1
   laid_out
+  chosen
   peers >"$run/peers"
   [ -z "$laid" ] || before >"$run/before"
   trap : TERM
@@ -273,3 +321,5 @@ begin() {
   watched
 }
 """
+
+BODY: Final = _BODY.replace("STRIDE", str(ports.STRIDE))

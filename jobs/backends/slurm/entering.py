@@ -7,8 +7,10 @@ console shares with the nodes, and is looked at here.
 
 from __future__ import annotations
 
+import asyncio
 import sys
 from collections.abc import Sequence
+from ipaddress import ip_address
 from pathlib import Path
 from typing import Any, Final
 
@@ -60,6 +62,13 @@ class Replica:
         names = [node.lower(), address.lower()]
         at = (await step.ask({"kind": "reach", "pid": pid, "host": host, "port": port, "names": names}))["at"]
         return _from_here(at, address), port
+
+    def serves(self, port: int) -> bool:
+        """Whether its node says that it listens there, within reach of this machine; False without a word."""
+        try:
+            return bool(asyncio.run(self.reach("localhost", port)))
+        except NoEntry:
+            return False
 
     def _step(self) -> Step:
         """A step on the replica's node, in the part of the job that it belongs to."""
@@ -126,4 +135,14 @@ def _from_here(at: str, address: str) -> str:
     """How this machine calls what listens at `at` on the node at `address`.  Raises NoEntry."""
     if at in ("0.0.0.0", "::", address):  # noqa: S104 what it listens on, not what we do
         return address
+    if _is_loopback(at) and not _is_loopback(address):
+        raise NoEntry(Barrier.NOT_ITS_OWN, f"{at} of its node, which is another machine")
     return at
+
+
+def _is_loopback(address: str) -> bool:
+    """Whether it is this machine to itself."""
+    try:
+        return ip_address(address).is_loopback
+    except ValueError:
+        return address == "localhost"

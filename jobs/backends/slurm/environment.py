@@ -14,7 +14,6 @@ from typing import Final
 
 from jobs.backends.base import Submission
 from jobs.backends.slurm import ports, staging
-from jobs.backends.slurm.config import SlurmConfig
 from jobs.dialects.sbatch.launcher import leader
 from jobs.spec import Framework, JobSpec, MountPurpose, TaskRole
 
@@ -39,19 +38,20 @@ LOCATIONS: Final = {
 }
 
 
-def peers(spec: JobSpec, config: SlurmConfig) -> Iterator[str]:
+def peers(spec: JobSpec) -> Iterator[str]:
     """The lines that tell every replica of all others: text in which the shell fills in what it knows."""
     first = leader([role.name for role in spec.roles])
     offsets = list(ports.offsets(spec.roles))
+    yield "ports=(${ports[*]})"
     yield f"export MASTER_ADDR=${{hosts[{first}.0]}}"
-    yield f"export MASTER_PORT={_port(spec.roles[first], offsets[first], 0, 'http', config)}"
+    yield f"export MASTER_PORT={_port(spec.roles[first], offsets[first], 0, 'http')}"
     for place, role in enumerate(spec.roles):
         yield _told(f"PAI_TASK_ROLE_TASK_COUNT_{role.name}", str(role.replicas))
         yield _told(f"PAI_RESOURCE_{role.name}", _resource(role))
         yield _told(f"PAI_MIN_FAILED_TASK_COUNT_{role.name}", _or_empty(role.completion.min_failed))
         yield _told(f"PAI_MIN_SUCCEEDED_TASK_COUNT_{role.name}", _or_empty(role.completion.min_succeeded))
         addresses = (
-            f"${{hosts[{place}.{index}]}}:{_port(role, offsets[place], index, 'http', config)}"
+            f"${{hosts[{place}.{index}]}}:{_port(role, offsets[place], index, 'http')}"
             for index in range(role.replicas)
         )
         yield _filled(f"PAI_TASK_ROLE_{role.name}_HOST_LIST", ",".join(addresses))
@@ -59,22 +59,22 @@ def peers(spec: JobSpec, config: SlurmConfig) -> Iterator[str]:
             yield f"host_{place}_{index}=${{hosts[{place}.{index}]}}"
             yield _filled(f"PAI_HOST_IP_{role.name}_{index}", f"${{hosts[{place}.{index}]}}")
             for label in dict.fromkeys(each.label for each in ports.of_role(role)):
-                listed = _port(role, offsets[place], index, label, config, several=True)
+                listed = _port(role, offsets[place], index, label, several=True)
                 yield _filled(f"PAI_PORT_LIST_{role.name}_{index}_{label}", listed)
                 yield _filled(f"PAI_{role.name}_{index}_{label}_PORT", listed)
     instances = ",".join(f"{role.name}:{index}" for role in spec.roles for index in range(role.replicas))
     yield _told("PAI_TASK_ROLE_INSTANCES", instances)
     if _is_tensorflow(spec):
-        yield from _cluster(spec, offsets, config)
+        yield from _cluster(spec, offsets)
 
 
-def of_role(submission: Submission, place: int, config: SlurmConfig) -> Iterator[str]:
+def of_role(submission: Submission, place: int) -> Iterator[str]:
     """The lines that make the environment of a replica of the role, read by the shell on its node."""
     spec = submission.spec
     role = spec.roles[place]
     yield f"own=host_{place}_$SLURM_PROCID"
     yield from (_export(name, value) for name, value in told(submission, role).items())
-    yield from _own(spec, place, config)
+    yield from _own(spec, place)
     given = {**spec.env, **role.env}
     yield from (_export(name, value) for name, value in given.items() if name not in FIXED)
     if role.resources.gpus:
@@ -144,13 +144,13 @@ def _task(role: TaskRole) -> dict[str, str]:
     }
 
 
-def _own(spec: JobSpec, place: int, config: SlurmConfig) -> Iterator[str]:
+def _own(spec: JobSpec, place: int) -> Iterator[str]:
     """Which replica it is, where it is, and its ports."""
     role, first = spec.roles[place], leader([role.name for role in spec.roles])
     order = [first, *(each for each in range(len(spec.roles)) if each != first)]
     before = sum(spec.roles[each].replicas for each in order[: order.index(place)])
     offset = list(ports.offsets(spec.roles))[place]
-    http = _port(role, offset, "SLURM_PROCID", "http", config)
+    http = _port(role, offset, "SLURM_PROCID", "http")
     for name in ("PAI_CURRENT_TASK_ROLE_CURRENT_TASK_INDEX", "PAI_TASK_INDEX", "PAI_TASK_ROLE_INDEX"):
         yield f"export {name}=$SLURM_PROCID"
     yield f"export RANK=$(({before} + SLURM_PROCID))"
@@ -158,9 +158,9 @@ def _own(spec: JobSpec, place: int, config: SlurmConfig) -> Iterator[str]:
         yield f"export {name}=${{!own}}"
     for name in ("PAI_CONTAINER_HOST_PORT", "PAI_CURRENT_CONTAINER_PORT"):
         yield f"export {name}={http}"
-    yield f"export PAI_CONTAINER_SSH_PORT={_port(role, offset, 'SLURM_PROCID', 'ssh', config)}"
+    yield f"export PAI_CONTAINER_SSH_PORT={_port(role, offset, 'SLURM_PROCID', 'ssh')}"
     listed = {
-        label: _port(role, offset, "SLURM_PROCID", label, config, several=True)
+        label: _port(role, offset, "SLURM_PROCID", label, several=True)
         for label in dict.fromkeys(each.label for each in ports.of_role(role))
     }
     for label, numbers in listed.items():
@@ -176,12 +176,12 @@ def _own(spec: JobSpec, place: int, config: SlurmConfig) -> Iterator[str]:
         yield f'export TF_CONFIG="{_in_quotes(opened)}"'
 
 
-def _cluster(spec: JobSpec, offsets: list[int], config: SlurmConfig) -> Iterator[str]:
+def _cluster(spec: JobSpec, offsets: list[int]) -> Iterator[str]:
     """TF_CONFIG's `cluster`, by which each replica completes its own."""
     told = []
     for place, role in enumerate(spec.roles):
         addresses = ", ".join(
-            f'"${{hosts[{place}.{index}]}}:{_port(role, offsets[place], index, "http", config)}"'
+            f'"${{hosts[{place}.{index}]}}:{_port(role, offsets[place], index, "http")}"'
             for index in range(role.replicas)
         )
         told.append(f"{_in_text(json.dumps(role.name.lower()))}: [{addresses}]")
@@ -196,16 +196,12 @@ def _is_tensorflow(spec: JobSpec) -> bool:
     return spec.framework is Framework.TENSORFLOW or (spec.replicas > 1 and names <= TENSORFLOW_ROLES)
 
 
-def _port(
-    role: TaskRole, offset: int, index: int | str, label: str, config: SlurmConfig, *, several: bool = False
-) -> str:
+def _port(role: TaskRole, offset: int, index: int | str, label: str, *, several: bool = False) -> str:
     """The replica's port of that label, or all of them, as the shell works them out."""
     mine = ports.of_role(role)
     found = [each for each in mine if each.label == label]
     numbers = [
-        str(each.at)
-        if each.at
-        else ports.in_shell(config.ports, f"{offset} + {index} * {len(mine)} + {each.position}")
+        str(each.at) if each.at else ports.in_shell(f"{offset} + {index} * {len(mine)} + {each.position}")
         for each in found
     ]
     return ",".join(numbers if several else numbers[:1])

@@ -43,10 +43,14 @@ class Role:
     each: int
     ports: tuple[tuple[str, int, int], ...]
 
-    def numbers(self, span: tuple[int, int], job: int, index: int) -> Iterator[tuple[str, int]]:
-        """The ports that were asked for, of one replica: label and number."""
+    def numbers(self, span: tuple[int, int], job: int, index: int) -> Iterator[tuple[str, int, int]]:
+        """The ports that were asked for, of one replica: label, number, and which of the job's it is.
+
+        Where something listens already the script chooses another number, and writes that down.
+        """
         for label, at, position in self.ports:
-            yield label, at or ports.number(span, job, self.offset + index * self.each + position)
+            which = self.offset + index * self.each + position
+            yield label, at or ports.number(span, job, which), which
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +89,8 @@ class Evidence:
     started: Mapping[str, tuple[str, float]] = field(default_factory=dict)
     ends: Mapping[str, End] = field(default_factory=dict)
     hosts: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+    ports: tuple[int, ...] = ()
+    taken: frozenset[int] = frozenset()
     ending: str = ""
     over: bool = False
     ended_at: float | None = None
@@ -124,6 +130,8 @@ def of_run(folder: Path, run: int) -> Evidence:
         started=dict(_started(place / "started")),
         ends=dict(_ends(place / "ends")),
         hosts=dict(_hosts(place / "hosts")) if "hosts" in there else {},
+        ports=tuple(map(int, _words(place / "ports"))) if "ports" in there else (),
+        taken=frozenset(map(int, _words(place / "taken"))) if "taken" in there else frozenset(),
         ending=ending[0] if ending else "",
         over="end" in there,
         ended_at=float(ended_at[0]) if ended_at else None,
@@ -136,6 +144,11 @@ def process(folder: Path, run: int, name: str) -> int | None:
     words = (layout.text(place / "started" / name) or "").split()
     over = layout.text(place / "ends" / name) is not None
     return int(words[2]) if len(words) == 3 and not over else None
+
+
+def address(run: Path, name: str) -> str:
+    """Where a replica's node is reached; nothing while that is not known."""
+    return dict(_hosts(run / "hosts")).get(name, ("", ""))[1]
 
 
 def last_run(folder: Path) -> int:

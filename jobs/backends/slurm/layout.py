@@ -15,6 +15,8 @@
     stop                         somebody asked for the end: signal, seconds of grace
     slurm.output                 what the script itself has to say
     run-<n>/                     each start by Slurm; the second is after it was requeued
+        ports                    the number of each port of its replicas, in order
+        taken                    which of them were taken before the job began
         peers                    what all replicas are told of each other
         started/<name>           node, time, and the number of the task's process there
         ends/<name>              exit code, time, and whether it was told to end

@@ -1,7 +1,7 @@
 """Which ports a job's replicas use.
 
-They are to be known to all replicas before any of them runs, so they are worked out from Slurm's number for
-the job, by the script and by the console alike; nobody looks whether something else listens there.
+They are to be known to all replicas before any of them runs, so the script chooses them at its start: worked
+out from Slurm's number for the job, and others where something listens there on the replica's node already.
 """
 
 from __future__ import annotations
@@ -54,7 +54,6 @@ def number(span: tuple[int, int], job: int, which: int) -> int:
     return first + (job * STRIDE + which) % (last - first + 1)
 
 
-def in_shell(span: tuple[int, int], which: str) -> str:
-    """The same, as the script works it out; `which` is an arithmetic expression of the shell's."""
-    first, last = span
-    return f"$(({first} + (SLURM_JOB_ID * {STRIDE} + {which}) % {last - first + 1}))"
+def in_shell(which: str) -> str:
+    """The same, as the script has chosen it; `which` is an arithmetic expression of the shell's."""
+    return f"${{ports[{which}]}}"

@@ -73,10 +73,11 @@ def written(submission: Submission, folder: Path, config: SlurmConfig, nodes: Se
         f"limit={spec.time_limit_s or ''}",
         f"warning={signal.signal if signal else ''} warned={signal.seconds_before if signal else 0}",
         f"alone={'yes' if is_alone(spec) else ''}",
-        *(_role(submission, place, config) for place in range(len(spec.roles))),
+        "span=({} {})".format(*config.ports),
+        *(_role(submission, place) for place in range(len(spec.roles))),
         "peers() {",
         f"  cat <<{END_OF_PEERS}",
-        *environment.peers(spec, config),
+        *environment.peers(spec),
         END_OF_PEERS,
         "}",
         f"laid={'yes' if before else ''}",
@@ -167,16 +168,17 @@ def _choose_nodes(options: Document, spec: JobSpec, nodes: Sequence[str]) -> Non
             component["exclude"] = hosts.written(never)
 
 
-def _role(submission: Submission, place: int, config: SlurmConfig) -> str:
+def _role(submission: Submission, place: int) -> str:
     """The line that names a role."""
     role = submission.spec.roles[place]
-    told = "\n".join(environment.of_role(submission, place, config))
+    told = "\n".join(environment.of_role(submission, place))
     completion = role.completion
     words = (
         layout.prefix(role.name, place),
         str(role.replicas),
         _count(completion.min_failed),
         _count(completion.min_succeeded),
+        " ".join(str(port.at) for port in ports.of_role(role)),
         told,
         before(role.command, submission.spec.software),
     )

@@ -13,7 +13,7 @@ from jobs.backends.base import EndpointSeen, Observation, ReplicaSeen
 from jobs.backends.slurm import evidence, layout
 from jobs.backends.slurm.evidence import End, Evidence, Kept, Role
 from jobs.backends.slurm.listing import Listed
-from jobs.states import Params, Phase, Reason, ReasonCode, State, TaskState
+from jobs.states import Params, Phase, Reason, ReasonCode, State, TaskState, Unready
 
 WAITING: Final = frozenset(
     {"PENDING", "REQUEUED", "REQUEUE_FED", "REQUEUE_HOLD", "SPECIAL_EXIT", "RESV_DEL_HOLD"}
@@ -54,11 +54,11 @@ def of_listed(folder: Path, kept: Kept, listed: Listed) -> Observation:
     """An attempt that Slurm knows."""
     run = listed.restarts + 1
     if listed.state in WAITING:
-        return _versioned(_waiting(folder, kept, listed, run))
+        return versioned(_waiting(folder, kept, listed, run))
     found = evidence.of_run(folder, run)
     if listed.state in OVER:
-        return _versioned(_ended(folder, kept, listed, found, run))
-    return _versioned(_going(folder, kept, listed, found, run))
+        return versioned(_ended(folder, kept, listed, found, run))
+    return versioned(_going(folder, kept, listed, found, run))
 
 
 def of_evidence(folder: Path, kept: Kept, number: int) -> Observation | None:
@@ -67,7 +67,7 @@ def of_evidence(folder: Path, kept: Kept, number: int) -> Observation | None:
     found = evidence.of_run(folder, run)
     if not found.over:
         return None
-    return _versioned(_ended(folder, kept, Listed(number, "", "COMPLETED", ""), found, run))
+    return versioned(_ended(folder, kept, Listed(number, "", "COMPLETED", ""), found, run))
 
 
 def _waiting(folder: Path, kept: Kept, listed: Listed, run: int) -> Observation:
@@ -218,12 +218,20 @@ def _cut_off(seen: ReplicaSeen, reason: Reason, listed: Listed) -> ReplicaSeen:
 def _endpoints(
     kept: Kept, listed: Listed, found: Evidence, role: Role, index: int, name: str
 ) -> Iterator[EndpointSeen]:
+    """The ports that were asked for; whether they answer is looked at in `serving`."""
     host = found.hosts.get(name, ("", ""))[1]
-    running = name in found.started and name not in found.ends
-    for label, number in role.numbers(kept.ports, listed.number, index):
-        yield EndpointSeen(label, host, number, ready=running)
+    for label, number, which in role.numbers(kept.ports, listed.number, index):
+        port = found.ports[which] if which < len(found.ports) else number
+        why, params = Unready.WAITING, {}
+        if name in found.ends:
+            why = Unready.ENDED
+        elif which in found.taken:
+            why, params = Unready.TAKEN, {"port": port}
+        elif name in found.started:
+            why = Unready.STARTING
+        yield EndpointSeen(label, host, port, ready=False, why=why, params=params)
 
 
-def _versioned(seen: Observation) -> Observation:
-    """With a version that changes whenever anything else does."""
+def versioned(seen: Observation) -> Observation:
+    """An observation with a version that changes whenever anything else does."""
     return replace(seen, version=hashlib.blake2b(repr(seen).encode(), digest_size=12).hexdigest())

@@ -160,3 +160,10 @@ async def test_without_a_python_on_the_nodes_it_is_said_why(on_slurm: SlurmBench
         await on_slurm.backend.exec(handle, TASK, Wanted(Kind.LINE, line="true"))
     assert refused.value.barrier is Barrier.FAILED
     assert "need Python 3.11" in refused.value.detail
+
+
+async def test_a_session_sees_what_is_mounted_for_the_replica_alone(on_slurm: SlurmBench) -> None:
+    mounted = "mount -t tmpfs own /mnt && touch /mnt/seen && echo up && exec sleep 600"
+    handle = start(on_slurm, f"exec unshare --mount sh -c '{mounted}'")
+    said, _ = await run(on_slurm, handle, "ls /mnt")
+    assert said == "seen\n"
