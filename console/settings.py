@@ -468,6 +468,12 @@ CONSOLE_SLURM_FOLDER = env.text(
     "A folder that the console and every node of its Slurm clusters see under this name, where their jobs' "
     "files and logs lie. Empty: the folder `jobs` in CONSOLE_HOME.",
 )
+CONSOLE_SLURM_TOKEN_COMMAND = env.words(
+    "CONSOLE_SLURM_TOKEN_COMMAND",
+    (),
+    "The command that prints a token for slurmrestd, for Slurm clusters that are asked by it and whose "
+    "settings hold none: `scontrol,token,username={user},lifespan=600`.",
+)
 
 env.group("Intervals")
 CONSOLE_SWEEP_SECONDS = env.seconds(

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 from django.conf import settings
 
 from jobs.backends.base import Backend, Unreachable
+from quotas import confided
 
 if TYPE_CHECKING:
     from quotas.models import Cluster
@@ -38,9 +39,9 @@ def backend_for(cluster: Cluster) -> Backend:
         module, factory = FACTORIES[cluster.backend].split(":")
     except KeyError:
         raise NoSuchBackend(cluster.backend) from None
-    config = {**cluster.config, **_from_environment(cluster.backend)}
     make: Callable[[Path, Mapping[str, Any]], Backend] = getattr(import_module(module), factory)
     try:
+        config = {**confided.opened(cluster.config), **_from_environment(cluster.backend)}
         return make(settings.CONSOLE_HOME, config)
     except (AttributeError, TypeError, ValueError) as error:  # whatever an admin wrote there
         raise BadSettings(f"The settings of {cluster.slug} make no sense: {error}") from error
@@ -51,5 +52,8 @@ def _from_environment(backend: str) -> Mapping[str, Any]:
     if backend == "local":
         return dict(settings.CONSOLE_LOCAL)
     if backend == "slurm":
-        return {"folder": settings.CONSOLE_SLURM_FOLDER}
+        return {
+            "folder": settings.CONSOLE_SLURM_FOLDER,
+            "token_command": settings.CONSOLE_SLURM_TOKEN_COMMAND,
+        }
     return {}

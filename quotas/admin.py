@@ -24,7 +24,7 @@ from quotas.access import administers
 from quotas.adminbase import MachineWritten, ModelAdmin, StackedInline, TabularInline, acting
 from quotas.bulk import AdminForm, Question, WhyForm
 from quotas.exchange import Exchanged
-from quotas.forms import QuotaForm
+from quotas.forms import ClusterForm, QuotaForm
 from quotas.models import (
     AccessToken,
     Act,
@@ -160,6 +160,7 @@ class ClusterAdmin(ModelAdmin[Cluster]):
     list_filter = ("backend", "admission", "enabled")
     search_fields = ("name", "slug")
     readonly_fields = ("answered_at", "trouble", "looks")
+    form = ClusterForm
 
     @admin.display(description=_("looks"))
     def looks(self, cluster: Cluster) -> str:

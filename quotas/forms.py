@@ -1,4 +1,4 @@
-"""The form in which an admin changes a quota."""
+"""The forms in which an admin changes a cluster and a quota."""
 
 from __future__ import annotations
 
@@ -10,8 +10,29 @@ from django.core.exceptions import ValidationError
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from quotas import gputypes, reports
-from quotas.models import Quota
+from quotas import confided, gputypes, reports
+from quotas.models import Cluster, Quota
+
+
+class ClusterForm(forms.ModelForm[Cluster]):
+    """Settings whose secrets are kept encrypted and not shown (`quotas.confided`)."""
+
+    class Meta:
+        model = Cluster
+        fields = ("slug", "name", "region", "backend", "config", "admission", "enabled", "shows_addresses")
+
+    def __init__(self, *args: Any, **more: Any) -> None:
+        super().__init__(*args, **more)
+        self._kept = self.instance.config
+        if "config" in self.initial:
+            self.initial["config"] = confided.shown(self._kept)
+
+    def clean_config(self) -> Any:
+        """What stays a mask stays what it was."""
+        told = self.cleaned_data["config"]
+        if not isinstance(told, Mapping):
+            raise ValidationError(_("Settings are a JSON object."))
+        return confided.keep(told, self._kept)
 
 
 class QuotaForm(forms.ModelForm[Quota]):

@@ -19,8 +19,9 @@ from pathlib import Path
 from tests.waiting import wait_for
 
 SBIN = "/usr/sbin:/usr/local/sbin"
-DAEMONS = ("munged", "slurmctld", "slurmd")
+DAEMONS = ("munged", "slurmctld", "slurmd", "slurmrestd")
 CLIENTS = ("sbatch", "squeue", "scancel", "scontrol", "srun")
+PACKAGES = "munge slurmctld slurmd slurm-client slurmrestd slurm-wlm-jwt-plugin"
 NODES = ("cpu1", "cpu2", "gpu1", "gpu2")
 
 CONFIGURATION = """\
@@ -32,6 +33,8 @@ SlurmctldPort={ports[0]}
 AuthType=auth/munge
 AuthInfo=socket={base}/munge/socket
 CredType=cred/munge
+AuthAltTypes=auth/jwt
+AuthAltParameters=jwt_key={base}/jwt.key
 CommunicationParameters=NoCtldInAddrAny,NoInAddrAny
 StateSaveLocation={base}/state
 SlurmdSpoolDir={base}/spool/%n
@@ -76,7 +79,7 @@ def missing() -> str:
     absent = [name for name in (*DAEMONS, *CLIENTS) if _program(name) is None]
     if os.geteuid():
         return "only root can make the device files that stand for GPUs"
-    return f"there is no {', '.join(absent)} (Debian: munge slurmctld slurmd slurm-client)" if absent else ""
+    return f"there is no {', '.join(absent)} (Debian: {PACKAGES})" if absent else ""
 
 
 @dataclass
@@ -85,6 +88,7 @@ class Slurm:
 
     base: Path
     running: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
+    rest_port: int = 0
 
     @property
     def configuration(self) -> Path:
@@ -96,6 +100,35 @@ class Slurm:
         environ = {**os.environ, "SLURM_CONF": str(self.configuration)}
         done = subprocess.run(arguments, env=environ, check=True, capture_output=True, text=True, timeout=30)
         return done.stdout
+
+    @property
+    def rest(self) -> str:
+        """Where slurmrestd listens."""
+        return f"http://127.0.0.1:{self.rest_port}"
+
+    @property
+    def rest_socket(self) -> str:
+        """Where it listens on this machine alone."""
+        return f"unix:{self.base}/rest/socket"
+
+    def token(self, user: str = "root", lifespan: int = 36_000) -> str:
+        """A token for slurmrestd."""
+        made = self.call("scontrol", "token", f"username={user}", f"lifespan={lifespan}")
+        return made.strip().removeprefix("SLURM_JWT=")
+
+    def start_rest(self) -> None:
+        """Start slurmrestd, which does not run as root, and wait until it listens."""
+        (self.base / "rest" / "socket").unlink(missing_ok=True)
+        as_nobody = ("setpriv", "--reuid=nobody", "--regid=nogroup", "--clear-groups", "--pdeathsig=KILL")
+        speaks = ("-a", "rest_auth/jwt", "-s", "openapi/v0.0.38")
+        where = (self.rest.removeprefix("http://"), self.rest_socket)
+        program = str(_program("slurmrestd"))
+        self.start("slurmrestd", *as_nobody, "env", "SLURM_JWT=daemon", program, *speaks, *where)
+        wait_for(self._listens, 30)
+
+    def _listens(self) -> bool:
+        with socket.socket() as tried:
+            return tried.connect_ex(("127.0.0.1", self.rest_port)) == 0
 
     def start(self, name: str, *arguments: str) -> None:
         """Start a daemon, under `name`."""
@@ -165,6 +198,7 @@ def server() -> Iterator[Slurm]:
         slurm.start("munged", "munged", "--foreground", *_of_munge(base))
         wait_for((base / "munge" / "socket").exists)
         slurm.start_controller()
+        slurm.start_rest()
         for name in NODES:
             slurm.start_node(name)
         wait_for(slurm.ready, 30)
@@ -177,8 +211,13 @@ def _lay_out(slurm: Slurm) -> None:
     base = slurm.base
     for name in ("munge", "state", "spool", "dev", *(f"spool/{node}" for node in NODES)):
         (base / name).mkdir(mode=0o755)
+    (base / "rest").mkdir(mode=0o755)
+    shutil.chown(base / "rest", "nobody", "nogroup")
+    (base / "jwt.key").write_bytes(os.urandom(32))
+    (base / "jwt.key").chmod(0o600)
     for index in range(4):
         os.mknod(base / "dev" / f"nvidia{index}", 0o20666, os.makedev(1, 3))
+    *ports, slurm.rest_port = _free_ports(6)
     key = base / "munge" / "key"
     key.write_bytes(os.urandom(128))
     key.chmod(0o400)
@@ -186,7 +225,7 @@ def _lay_out(slurm: Slurm) -> None:
         "base": base,
         "host": socket.gethostname().split(".")[0],
         "user": _user(),
-        "ports": _free_ports(5),
+        "ports": ports,
     }
     slurm.configuration.write_text(CONFIGURATION.format(**said))
     (base / "gres.conf").write_text(GENERIC_RESOURCES.format(**said))

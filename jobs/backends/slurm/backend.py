@@ -48,6 +48,7 @@ from jobs.backends.slurm.controller import Controller
 from jobs.backends.slurm.entering import Replica
 from jobs.backends.slurm.layout import NotOurs, Sent
 from jobs.backends.slurm.listing import Listed
+from jobs.backends.slurm.rest.controller import Rest
 from jobs.backends.slurm.rewound import ToDo
 from jobs.faults import fault
 from jobs.spec import JobSpec
@@ -81,7 +82,7 @@ class SlurmBackend:
 
     def __init__(self, config: SlurmConfig) -> None:
         self._config = config
-        self._controller: Controller = Commands(config)
+        self._controller: Controller = Rest(config) if config.way == "rest" else Commands(config)
 
     @property
     def capabilities(self) -> frozenset[Capability]:

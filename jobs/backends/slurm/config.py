@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pwd
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -11,7 +12,11 @@ from typing import Any, Final
 
 _PLACE: Final = re.compile(r"/[A-Za-z0-9._/+@-]+")
 _WORD: Final = re.compile(r"[A-Za-z0-9._,+-]+")
+_URL: Final = re.compile(r"https?://[A-Za-z0-9.:\[\]_-]+(/[A-Za-z0-9._/-]*)?|unix:/[A-Za-z0-9._/+@-]+")
+_TOKEN: Final = re.compile(r"[A-Za-z0-9._=-]*")
 _OPTION: Final = re.compile(r"[a-z][a-z-]*")
+
+WAYS: Final = ("commands", "rest")
 
 OURS: Final = frozenset(
     {"array", "chdir", "error", "export", "export-file", "hold", "input", "job-name", "open-mode", "output"}
@@ -38,6 +43,9 @@ class SlurmConfig:
     at all.  `mounts` says whether places may be laid anywhere (`bind`, in a user namespace) or only linked in
     the job's own folder (`links`).  `allowed` are further options of sbatch that a job file may give.
 
+    `way` is how Slurm is asked: by its `commands`, or by `rest`, which is slurmrestd at `url` (`http://…`,
+    `https://…` or `unix:/…`) as `user`, with `token` or one that `token_command` prints.
+
     `allow_plain` runs a job that names an image without it; it is marked so.  `ports` is the range from which
     jobs' ports are taken.  No program of Slurm's is waited for longer than `timeout_s`.  `python` is the
     Python on the nodes that lets people in.
@@ -59,6 +67,11 @@ class SlurmConfig:
     ports: tuple[int, int] = (20000, 29999)
     timeout_s: int = 5
     python: str = "python3"
+    way: str = "commands"
+    url: str = ""
+    user: str = ""
+    token: str = field(default="", repr=False)
+    token_command: tuple[str, ...] = ()
 
     @classmethod
     def from_settings(cls, home: Path, settings: Mapping[str, Any]) -> SlurmConfig:
@@ -89,7 +102,23 @@ class SlurmConfig:
         timeout_s = values.get("timeout_s", 5)
         if not isinstance(timeout_s, int) or not 1 <= timeout_s <= 60:
             raise ValueError("timeout_s is a number of seconds from 1 to 60")
+        values |= _way(values)
         return cls(root=Path(folder), **values)
+
+
+def _way(values: Mapping[str, Any]) -> dict[str, Any]:
+    """How Slurm is asked."""
+    way, url = values.get("way", "commands"), values.get("url", "")
+    if way not in WAYS:
+        raise ValueError(f"way is one of {', '.join(WAYS)}")
+    if way == "rest" and not (isinstance(url, str) and _URL.fullmatch(url)):
+        raise ValueError("url is where slurmrestd listens: http://…, https://… or unix:/…")
+    token = values.get("token", "")
+    if not isinstance(token, str) or not _TOKEN.fullmatch(token):
+        raise ValueError("token is a token as scontrol token prints it, without SLURM_JWT=")
+    command = values.get("token_command", ())
+    user = values.get("user") or pwd.getpwuid(os.geteuid()).pw_name
+    return {"way": way, "url": url.rstrip("/"), "user": _word("user", user), "token_command": tuple(command)}
 
 
 def _place(name: str, value: object) -> str:

@@ -162,18 +162,22 @@ class Programs:
         return [program, *arguments]
 
     def environment(self) -> dict[str, str]:
-        """What a login would have, and nothing of the console's."""
-        person = pwd.getpwuid(os.geteuid())
-        found = {
-            "PATH": PATH,
-            "LANG": "C.UTF-8",
-            "HOME": person.pw_dir,
-            "USER": person.pw_name,
-            "LOGNAME": person.pw_name,
-            "SHELL": person.pw_shell or "/bin/bash",
-            "SLURM_TIME_FORMAT": "%s",
-        }
-        return {**found, **({"SLURM_CONF": self._config.configuration} if self._config.configuration else {})}
+        """What a program is given, and nothing of the console's."""
+        return {**of_login(self._config), "SLURM_TIME_FORMAT": "%s"}
+
+
+def of_login(config: SlurmConfig) -> dict[str, str]:
+    """The environment that a login would have."""
+    person = pwd.getpwuid(os.geteuid())
+    found = {
+        "PATH": PATH,
+        "LANG": "C.UTF-8",
+        "HOME": person.pw_dir,
+        "USER": person.pw_name,
+        "LOGNAME": person.pw_name,
+        "SHELL": person.pw_shell or "/bin/bash",
+    }
+    return {**found, **({"SLURM_CONF": config.configuration} if config.configuration else {})}
 
 
 def _why(done: Done) -> str:

@@ -8,10 +8,10 @@ import pytest
 
 from jobs.backends.local.isolation import Isolation
 from tests.jobs.backends.benches import Bench, LocalBench
-from tests.jobs.backends.slurm_bench import SlurmBench
+from tests.jobs.backends.slurm_bench import SlurmBench, by_rest
 from tests.slurm import Slurm
 
-BENCHES = ("local", "local-none", "slurm")
+BENCHES = ("local", "local-none", "slurm", "slurm-rest")
 """A new backend joins the contract by its name here."""
 
 
@@ -24,8 +24,9 @@ def make(name: str, folder: Path) -> LocalBench:
 @pytest.fixture(params=BENCHES)
 def bench(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Bench]:
     made: Bench
-    if request.param == "slurm":
-        made = SlurmBench(tmp_path, request.getfixturevalue("slurm"))
+    if request.param in ("slurm", "slurm-rest"):
+        running = request.getfixturevalue("slurm")
+        made = SlurmBench(tmp_path, running, by_rest(running) if request.param == "slurm-rest" else {})
     else:
         made = make(request.param, tmp_path)
     yield made

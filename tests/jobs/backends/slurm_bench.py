@@ -20,6 +20,11 @@ from tests.slurm import NODES, Slurm
 from tests.waiting import wait_for
 
 
+def by_rest(slurm: Slurm) -> dict[str, Any]:
+    """The settings of a cluster that is asked by its slurmrestd."""
+    return {"way": "rest", "url": slurm.rest, "token": slurm.token()}
+
+
 class Releasing(SlurmBackend):
     """The backend with a console that notes every handle at once."""
 

@@ -1,0 +1,129 @@
+"""Slurm's controller by slurmrestd."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final
+
+from jobs.backends.base import NotSent, Refused, Unknown, Unreachable
+from jobs.backends.slurm import programs
+from jobs.backends.slurm.config import SlurmConfig
+from jobs.backends.slurm.listing import Listed
+from jobs.backends.slurm.rest import options, reading, versions
+from jobs.backends.slurm.rest.client import Answer, Client, NotConnected
+from jobs.backends.slurm.rest.tokens import NoToken
+from jobs.states import Reason, ReasonCode
+
+GONE: Final = ("invalid job id", "unable to find jobid", "already finished", "already completing")
+_NOT_FOUND: Final = 404
+_WRONG: Final = 400
+
+
+class Rest:
+    """See `jobs.backends.slurm.controller.Controller`."""
+
+    def __init__(self, config: SlurmConfig) -> None:
+        self._config = config
+        self._client = Client(config)
+
+    def submit(self, script: str) -> int:
+        """See `Controller`."""
+        try:
+            version = versions.of(self._client)
+        except Unreachable as error:
+            raise NotSent(Reason(ReasonCode.NOT_SENT, {"detail": str(error)})) from error
+        told = options.body(script, version, programs.of_login(self._config))
+        try:
+            answer = self._client.ask("POST", f"/slurm/v0.0.{version}/job/submit", told)
+        except (NotConnected, NoToken) as error:
+            raise NotSent(Reason(ReasonCode.NOT_SENT, {"detail": str(error)})) from error
+        except Unreachable as error:
+            raise Unknown(str(error)) from error
+        return self._number(answer)
+
+    def listing(self, names: Sequence[str] = ()) -> Iterator[Listed]:
+        """See `Controller`.  slurmrestd can't be asked for some jobs: it tells of all."""
+        wanted = frozenset(names)
+        for told in self._asked("jobs", "/jobs"):
+            if told.get("user_name") != self._config.user or (wanted and told.get("name") not in wanted):
+                continue
+            if (found := reading.listed(told)) is not None:
+                yield found
+
+    def release(self, numbers: Sequence[int]) -> None:
+        """See `Controller`."""
+        version = versions.of(self._client)
+        infinite = {"set": True, "infinite": True, "number": 0}
+        told = {"priority": infinite} if version >= versions.WITH_PARSERS else {"hold": False}
+        for number in numbers:
+            self._done(self._call("POST", f"/job/{number}", told))
+
+    def cancel(self, numbers: Sequence[int], *, waiting_only: bool = False) -> None:
+        """See `Controller`.  A waiting job is held first, so that it does not begin meanwhile."""
+        for number in numbers:
+            if waiting_only:
+                if not self._waits(number):
+                    continue
+                self._done(self._call("POST", f"/job/{number}", {"hold": True}))
+                if not self._waits(number):
+                    continue
+            self._done(self._call("DELETE", f"/job/{number}"))
+
+    def nodes(self) -> Iterator[Mapping[str, str]]:
+        """See `Controller`."""
+        return (reading.node(told) for told in self._asked("nodes", "/nodes"))
+
+    def _waits(self, number: int) -> bool:
+        answer = self._call("GET", f"/job/{number}")
+        jobs = answer.body.get("jobs") or []
+        if not jobs and not answer.is_good and not answer.says(*GONE):
+            raise Unreachable(f"slurmrestd: {answer.complaint}")
+        mine = [told for told in jobs if told.get("job_id") == number]
+        return any(reading.state(told.get("job_state")) == "PENDING" for told in mine)
+
+    def _number(self, answer: Answer) -> int:
+        """The number of what was submitted."""
+        result = answer.body.get("result")
+        number = answer.body.get("job_id") or (result.get("job_id") if isinstance(result, Mapping) else None)
+        if isinstance(number, int) and number > 0:
+            return number
+        if answer.status == _NOT_FOUND:
+            versions.forget(self._client)
+            raise NotSent(Reason(ReasonCode.NOT_SENT, {"detail": answer.complaint}))
+        if answer.says(*programs.NO_CONNECTION, *programs.NOT_NOW):
+            raise NotSent(Reason(ReasonCode.NOT_SENT, {"detail": answer.complaint}))
+        if answer.status == _WRONG or _is_decided(answer):
+            raise Refused(Reason(ReasonCode.REFUSED, {"detail": answer.complaint}))
+        raise Unknown(answer.complaint)
+
+    def _asked(self, key: str, path: str) -> list[Mapping[str, Any]]:
+        answer = self._call("GET", path)
+        found = answer.body.get(key)
+        if not answer.is_good or not isinstance(found, list):
+            raise Unreachable(f"slurmrestd: {answer.complaint}")
+        return found
+
+    def _call(self, method: str, path: str, told: Mapping[str, Any] | None = None) -> Answer:
+        version = versions.of(self._client)
+        answer = self._client.ask(method, f"/slurm/v0.0.{version}{path}", told)
+        if answer.status == _NOT_FOUND and not answer.says(*GONE):
+            versions.forget(self._client)
+            raise Unreachable(f"slurmrestd: {answer.complaint}")
+        return answer
+
+    def _done(self, answer: Answer) -> None:
+        if not answer.is_good and not answer.says(*GONE, *programs.PAST):
+            raise Unreachable(f"slurmrestd: {answer.complaint}")
+
+
+SLURMS_OWN: Final = 2000
+"""Numbers of errors from here on are slurmctld's about the job itself (slurm_errno.h)."""
+
+
+def _is_decided(answer: Answer) -> bool:
+    """Whether slurmctld looked at the job and said no."""
+    told = answer.body.get("errors") or []
+    codes = [each.get("error_code") or each.get("error_number") for each in told]
+    return any(isinstance(code, int) and SLURMS_OWN <= code < 9000 for code in codes) and not answer.says(
+        *programs.NO_ANSWER
+    )
