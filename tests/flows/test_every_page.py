@@ -1,4 +1,7 @@
-"""Every page, wide and dark and on a phone: axe finds nothing, nothing sticks out."""
+"""Every page, wide and dark and on a phone: axe finds nothing, nothing sticks out.
+
+In a console of its own, so that what is on the pages does not depend on what others did before.
+"""
 
 from __future__ import annotations
 
@@ -9,13 +12,25 @@ from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page, expect
 
 from tests.browser import watched
+from tests.scenes import MACHINE, fill
 from tests.screenshots import LOOKS, pages, show_again, sign_in
-from tests.stack import Stack
+from tests.stack import Stack, running
 
 pytestmark = pytest.mark.browser
 
 DJANGOS_OWN = {"admin", "admin-tree", "admin-incidents", "admin-jobs"}
 """What Django's admin looks like is not ours."""
+
+
+@pytest.fixture(scope="module")
+def stack() -> Iterator[Stack]:
+    with running(MACHINE) as started:
+        yield started
+
+
+@pytest.fixture(scope="module")
+def scenes(stack: Stack) -> dict[str, str]:
+    return fill(stack)
 
 
 @pytest.fixture(params=LOOKS)
