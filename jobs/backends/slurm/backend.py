@@ -22,12 +22,14 @@ from jobs.backends.base import (
     Observation,
     Submission,
     TaskRef,
+    Tried,
     Unknown,
     Unreachable,
 )
 from jobs.backends.local.clearing import clear
 from jobs.backends.sessions import Barrier, NoEntry, Session, Wanted
 from jobs.backends.slurm import (
+    dryrun,
     environment,
     evidence,
     forgotten,
@@ -48,6 +50,7 @@ from jobs.backends.slurm.controller import Controller
 from jobs.backends.slurm.entering import Replica
 from jobs.backends.slurm.layout import NotOurs, Sent
 from jobs.backends.slurm.listing import Listed
+from jobs.backends.slurm.programs import Programs
 from jobs.backends.slurm.rest.controller import Rest
 from jobs.backends.slurm.rewound import ToDo
 from jobs.faults import fault
@@ -71,6 +74,7 @@ CAPABILITIES: Final = frozenset(
         Capability.PORTS,
         Capability.INVENTORY,
         Capability.RENDER,
+        Capability.DRY_RUN,
         Capability.EXEC,
         Capability.LIVE_FILES,
     }
@@ -207,6 +211,16 @@ class SlurmBackend:
             return Replica(self._config, Sent.of(handle), task)
         except NotOurs as error:
             raise NoEntry(Barrier.GONE) from error
+
+    def dry_run(self, submission: Submission) -> Sequence[Tried]:
+        """See `base.Trying`.  By the command line, whichever way jobs go: REST has nothing like it."""
+
+        def write() -> str:
+            script.check(submission, self._config)
+            folder = self._folder(submission.key)
+            return script.written(submission, folder, self._config, self._choosable(submission))
+
+        return list(dryrun.tried(Programs(self._config), write, str(os.geteuid())))
 
     def _folder(self, key: str) -> Path:
         return layout.attempt(self._config.root, key)

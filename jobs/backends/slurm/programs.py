@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import pwd
+import re
 import shutil
 import subprocess
 from collections.abc import Sequence
@@ -61,6 +62,10 @@ PAST: Final = (
 """What it says of a job that is no longer there, or no longer waits."""
 
 
+_EXPECTED: Final = re.compile(r"to start at (?P<start>\d+) using \d+ processors on (?:nodes )?(?P<nodes>\S+)")
+_PREFIX: Final = re.compile(r"^(?:Batch job submission failed|allocation failure): ")
+
+
 @dataclass(frozen=True, slots=True)
 class Done:
     """How a program ended, and what it said."""
@@ -79,6 +84,14 @@ class Done:
         """Whether it complained about one of these."""
         said = self.err.lower()
         return any(phrase in said for phrase in phrases)
+
+
+@dataclass(frozen=True, slots=True)
+class Expected:
+    """When a job would start, as Slurm counts on it now, in seconds since the epoch, and on which nodes."""
+
+    starts_at: int
+    nodes: str
 
 
 class Programs:
@@ -102,6 +115,15 @@ class Programs:
             raise Unknown(done.complaint)
         if done.says(*NO_CONNECTION, *NOT_NOW):
             raise NotSent(Reason(ReasonCode.NOT_SENT, {"detail": done.complaint}))
+        raise Refused(Reason(ReasonCode.REFUSED, {"detail": _why(done)}))
+
+    def test(self, script: str) -> Expected:
+        """When and where a script would start; nothing of it is kept.  Raises Refused or Unreachable."""
+        done = self._call("sbatch", "--test-only", stdin=script)
+        if done.code == 0 and (match := _EXPECTED.search(done.err)):
+            return Expected(int(match["start"]), match["nodes"])
+        if done.code <= 0 or done.says(*NO_ANSWER, *NO_CONNECTION, *NOT_NOW):
+            raise Unreachable(done.complaint)
         raise Refused(Reason(ReasonCode.REFUSED, {"detail": _why(done)}))
 
     def squeue(self, *arguments: str) -> str:
@@ -132,9 +154,9 @@ class Programs:
             raise Unreachable(f"{name}: {done.complaint}")
         return done.out
 
-    def _call(self, name: str, *arguments: str) -> Done:
+    def _call(self, name: str, *arguments: str, stdin: str = "") -> Done:
         try:
-            return self._run(name, *arguments)
+            return self._run(name, *arguments, stdin=stdin)
         except OSError as error:
             raise Unreachable(f"{name}: {error}") from error
         except subprocess.TimeoutExpired as error:
@@ -183,5 +205,5 @@ def of_login(config: SlurmConfig) -> dict[str, str]:
 def _why(done: Done) -> str:
     """The lines in which sbatch says why, the general one behind the others left out."""
     lines = [line.split("error: ", 1)[-1].strip() for line in done.err.splitlines() if line.strip()]
-    told = [line.removeprefix("Batch job submission failed: ") for line in lines] or [done.complaint]
+    told = [_PREFIX.sub("", line) for line in lines] or [done.complaint]
     return "; ".join(dict.fromkeys(told))[:500]
