@@ -6,13 +6,13 @@ are those that the ledger would reserve (`services.parts_of`).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from django.db.models import Q
 
-from jobs import dialects, services, waiting
+from jobs import dialects, sending, services, waiting
 from jobs.dialects.base import Problem, Refused
 from jobs.messages import problem_message
 from jobs.models import Job
@@ -52,6 +52,7 @@ class Preview:
     trial: Trial
     refused: tuple[str, ...] = ()
     aimaster_micro: int | None = None
+    options: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def sentence(self) -> str:
@@ -157,7 +158,8 @@ def of_text(
         made = services.ready(user, text, name, parsed, place, origin)
     except Refused as refused:
         raise Unreadable(refused.problems) from refused
-    return preview(user, name, made.parsed.spec, made.quota)
+    found = preview(user, name, made.parsed.spec, made.quota)
+    return replace(found, options=sending.options_of(name, made.parsed.extras))
 
 
 def preview(user: User, dialect: str, spec: JobSpec, quota: Quota) -> Preview:

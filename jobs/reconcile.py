@@ -177,14 +177,23 @@ def _known(backend: Backend, attempt: Attempt) -> Handle | None:
 def _submission(attempt: Attempt) -> Submission:
     """Everything the engine needs.  Raises NotSent when that is not what was reserved."""
     job = attempt.job
-    spec = JobFile.objects.get(job=job).spec
+    file = JobFile.objects.get(job=job)
+    spec, options = file.spec, sending.options_of(job.dialect, file.extras)
     _check_reserved(attempt, spec)
     came_along = {secret.name: secret.reveal() for secret in JobSecret.objects.filter(job=job)}
     secrets = {**ownsecrets.values_of(job.owner, spec), **came_along, **resolving.secrets_of(job)}
     token = encryption.decrypt(attempt.endpoint_token)
     redaction.remember(attempt, [*secrets.values(), token])
     return replace(
-        sending.submission(job.owner, job.quota, spec, attempt.key, job.public_id, attempt.number),
+        sending.submission(
+            job.owner,
+            job.quota,
+            spec,
+            attempt.key,
+            job.public_id,
+            attempt.number,
+            options,
+        ),
         secrets=secrets,
         endpoint_token=token,
         uploads=supply.supplied(job),

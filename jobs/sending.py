@@ -6,7 +6,9 @@ read for it.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
+from types import MappingProxyType
 from typing import Final
 
 from jobs.backends.base import Capability, Person, Refused, RoleSent, Sent, Submission, Unreachable
@@ -24,6 +26,9 @@ __all__ = ["NotRendered", "RoleSent", "Sent", "rendered", "submission"]
 NEW: Final = "new"
 """The id of a job that has none yet."""
 
+SBATCH: Final = "sbatch"
+NONE: Final[Mapping[str, str]] = MappingProxyType({})
+
 
 class NotRendered(Exception):
     """There is nothing to look at; `str` says why, `refused` that the backend would never take the job."""
@@ -33,7 +38,15 @@ class NotRendered(Exception):
         self.refused = refused
 
 
-def submission(owner: User, quota: Quota, spec: JobSpec, key: str, job_id: str, attempt: int) -> Submission:
+def submission(
+    owner: User,
+    quota: Quota,
+    spec: JobSpec,
+    key: str,
+    job_id: str,
+    attempt: int,
+    options: Mapping[str, str] = NONE,
+) -> Submission:
     """What is handed over of an attempt; its secrets are not in it yet."""
     return Submission(
         key=key,
@@ -43,10 +56,18 @@ def submission(owner: User, quota: Quota, spec: JobSpec, key: str, job_id: str, 
         person=Person(owner.get_username(), owner.pk),
         virtual_cluster=quota.slug,
         workspace=quota.workspace.slug,
+        options=options,
     )
 
 
-def rendered(owner: User, quota: Quota, spec: JobSpec) -> Sent:
+def options_of(dialect: str, extras: Mapping[str, object]) -> dict[str, str]:
+    """What an sbatch script says that a JobSpec has no word for."""
+    if dialect != SBATCH:
+        return {}
+    return {at: said for at, said in extras.items() if at.startswith("/") and isinstance(said, str)}
+
+
+def rendered(owner: User, quota: Quota, spec: JobSpec, options: Mapping[str, str] = NONE) -> Sent:
     """What would be sent of a job that is not submitted yet.  Raises NotRendered."""
     try:
         backend = backend_for(quota.cluster)
@@ -56,7 +77,7 @@ def rendered(owner: User, quota: Quota, spec: JobSpec) -> Sent:
         raise NotRendered(str(error)) from error
     if Capability.RENDER not in backend.capabilities:
         raise NotRendered
-    sent = submission(owner, quota, spec, key_of(NEW, 1), NEW, 1)
+    sent = submission(owner, quota, spec, key_of(NEW, 1), NEW, 1, options)
     try:
         return backend.render(replace(sent, uploads=supply.promised(owner, spec)))
     except Refused as refused:

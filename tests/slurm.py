@@ -55,6 +55,7 @@ SchedulerParameters=bf_interval=1,sched_min_interval=1000,batch_sched_delay=0,de
 AccountingStorageType=accounting_storage/none
 JobCompType=jobcomp/none
 JobRequeue=1
+Licenses=tool:2
 MinJobAge=3600
 KillWait=2
 PreemptType=preempt/partition_prio

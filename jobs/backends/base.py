@@ -108,8 +108,10 @@ class Submission:
     field.  `workspace` is its workspace's slug.  `secrets` maps SecretRef names to values; they reach the
     job by a 0600 file, never by argv.  `endpoint_token` reaches it the same way, as
     JOB_CONSOLE_ENDPOINT_TOKEN: a notebook asks for it, and the console's link carries it.  `uploads` are
-    the trees that the job's places name (`jobs.trees.places`), by their ids.  A `trial`
-    only finds out whether the job's data can be had: it is looked at, and not brought.
+    the trees that the job's places name (`jobs.trees.places`), by their ids.  `options` are what an sbatch
+    script says that a JobSpec has no word for, by its pointers; a cluster's settings allow it or not.
+
+    A `trial` only finds out whether the job's data can be had: it is looked at, and not brought.
     """
 
     key: str
@@ -122,6 +124,7 @@ class Submission:
     secrets: Mapping[str, str] = field(default_factory=dict, repr=False)
     endpoint_token: str = field(default="", repr=False)
     uploads: Mapping[str, Supplied] = field(default_factory=dict, repr=False)
+    options: Mapping[str, str] = field(default_factory=dict)
     trial: bool = False
 
 

@@ -119,7 +119,7 @@ def file_name(role: str) -> str:
 def _what_is_sent(user: User, found: Preview) -> dict[str, Any]:
     """`sent`, or `unsent` with what there is to say instead."""
     try:
-        return {"sent": sending.rendered(user, found.quota, found.spec)}
+        return {"sent": sending.rendered(user, found.quota, found.spec, found.options)}
     except sending.NotRendered as none:
         cluster = found.quota.cluster.name
         text = str(none) or _("What %(cluster)s is sent can't be shown.") % {"cluster": cluster}

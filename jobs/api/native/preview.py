@@ -47,6 +47,6 @@ class Preview(NativeView):
 
     def _sent(self, found: preview.Preview) -> dict[str, Any] | None:
         try:
-            return asdict(sending.rendered(self.person, found.quota, found.spec))
+            return asdict(sending.rendered(self.person, found.quota, found.spec, found.options))
         except sending.NotRendered:
             return None

@@ -196,7 +196,7 @@ class SlurmBackend:
 
     def render(self, submission: Submission) -> base.Sent:
         """See `base.Backend`."""
-        return showing.rendered(submission, self._folder(submission.key), self._config)
+        return showing.rendered(submission, self._config)
 
     async def exec(self, handle: Handle, task: TaskRef, wanted: Wanted) -> Session:
         """By a step of Slurm's beside the replica (see `sessions.Enterable`)."""
@@ -214,11 +214,11 @@ class SlurmBackend:
 
     def dry_run(self, submission: Submission) -> Sequence[Tried]:
         """See `base.Trying`.  By the command line, whichever way jobs go: REST has nothing like it."""
+        asked = showing.masked(submission)
 
         def write() -> str:
-            script.check(submission, self._config)
-            folder = self._folder(submission.key)
-            return script.written(submission, folder, self._config, self._choosable(submission))
+            script.check(asked, self._config)
+            return script.written(asked, None, self._config, self._choosable(asked))
 
         return list(dryrun.tried(Programs(self._config), write, str(os.geteuid())))
 

@@ -153,7 +153,8 @@ start() { # PLACE SRUN-OPTION…: a role, until its last replica has ended
 starters=()
 by_itself() { # a script that Slurm runs once, on the first node: its own srun calls reach the others
   set -m
-  (SLURM_PROCID=0 task "$folder" "$run" "${names[0]}" "${told[0]}" "${commands[0]}") &
+  printf '%s\n' "${commands[0]}" >"$run/script"
+  (SLURM_PROCID=0 task "$folder" "$run" "${names[0]}" "${told[0]}" "$(printf 'exec bash %q' "$run/script")") &
   starters=($!)
   set +m
 }
@@ -173,7 +174,7 @@ started() {
 }
 
 declare -A counted
-failed=() succeeded=() ending='' verdict=succeeded deadline=0 warn_at=0
+failed=() succeeded=() status=() ending='' verdict=succeeded deadline=0 warn_at=0 result=1
 counts() { # what has ended since the last look
   local end name code place
   for end in "$run"/ends/*; do
@@ -187,6 +188,7 @@ counts() { # what has ended since the last look
         succeeded[place]=$((${succeeded[place]:-0} + 1))
       else
         failed[place]=$((${failed[place]:-0} + 1))
+        status[place]=${status[place]:-$code}
       fi
     done
   done
@@ -209,7 +211,7 @@ decided() { # the job ends when the ends so far are what a role waits for
   counts
   for place in "${!names[@]}"; do
     if [ "${fails[place]}" != - ] && [ "${failed[place]:-0}" -ge "${fails[place]}" ]; then
-      verdict=failed
+      verdict=failed result=${status[place]}
       finish decided TERM "$grace"
       return
     fi
@@ -295,7 +297,8 @@ watched() {
   done
   written "$run/end" "$(now)"
   rm -f "$folder"/{secrets,login,code-key}
-  [ "$verdict" = succeeded ]
+  [ -z "$by_hand" ] || tail -n +1 "$run"/logs/*.output
+  [ "$verdict" = succeeded ] || exit "$result"
 }
 
 begin() {

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import shlex
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -23,12 +24,15 @@ from jobs.dialects.rendering import Document
 from jobs.dialects.sbatch import hosts
 from jobs.dialects.sbatch.amounts import is_type
 from jobs.dialects.sbatch.document import COMPONENTS, document, is_plain
+from jobs.dialects.sbatch.lines import parse_pointer
 from jobs.dialects.sbatch.writing import header
 from jobs.spec import Framework, JobSpec, Resources, TaskRole
 from jobs.states import Reason, ReasonCode
 
 FORMAT: Final = 1
 NEVER: Final = "-"
+BY_HAND: Final = 'folder=$PWD/job-$SLURM_JOB_ID && mkdir -p -m 700 "$folder"'
+_LINES: Final = re.compile(r"\s+")
 END_OF_PEERS: Final = "END_OF_PEERS"
 END_OF_BEFORE: Final = "END_OF_BEFORE"
 KILL_WAIT_S: Final = 30
@@ -57,18 +61,29 @@ def needs_nodes(spec: JobSpec) -> bool:
     return any(map(_is_choice, spec.roles))
 
 
-def written(submission: Submission, folder: Path, config: SlurmConfig, nodes: Sequence[str] = ()) -> str:
-    """The script of an attempt whose files lie in `folder`; `nodes` are the cluster's, as far as needed."""
+def written(
+    submission: Submission, folder: Path | None, config: SlurmConfig, nodes: Sequence[str] = ()
+) -> str:
+    """The script of an attempt whose files lie in `folder`; `nodes` are the cluster's, as far as needed.
+
+    Without a folder it is for a person, who runs it by sbatch where they are: it makes a folder there.
+    """
     spec = submission.spec
+    by_hand = folder is None
     signal = spec.end_signal
     before = staging.lines(submission, config)
-    options = document(_sent(submission, config), _extras(submission, folder, config))
+    behind = END_OF_BEFORE
+    while behind in before:
+        behind += "_"
+    options = document(_sent(submission, config, by_hand=by_hand), _extras(submission, folder, config))
     _choose_nodes(options, spec, nodes)
     lines = [
         header(options).rstrip("\n"),
+        *(_remarks(submission) if by_hand else ()),
         BODY.rstrip("\n"),
         "",
-        f"folder={shlex.quote(str(folder))}",
+        BY_HAND if by_hand else f"folder={shlex.quote(str(folder))}",
+        f"by_hand={'yes' if by_hand else ''}",
         f"grace={spec.grace_s}",
         f"limit={spec.time_limit_s or ''}",
         f"warning={signal.signal if signal else ''} warned={signal.seconds_before if signal else 0}",
@@ -81,7 +96,7 @@ def written(submission: Submission, folder: Path, config: SlurmConfig, nodes: Se
         END_OF_PEERS,
         "}",
         f"laid={'yes' if before else ''}",
-        *(("before() {", f"  cat <<'{END_OF_BEFORE}'", before, END_OF_BEFORE, "}") if before else ()),
+        *(("before() {", f"  cat <<'{behind}'", before, behind, "}") if before else ()),
         "begin",
     ]
     return "\n".join(lines) + "\n"
@@ -104,17 +119,31 @@ def is_alone(spec: JobSpec) -> bool:
     return spec.framework is Framework.SLURM and is_plain(spec)
 
 
-def _sent(submission: Submission, config: SlurmConfig) -> JobSpec:
-    """The job as its options are to be written: its key for a name, and what only Slurm knows."""
+def _remarks(submission: Submission) -> Iterator[str]:
+    """What whoever runs it by hand has to know."""
+    ours = "--hold --job-name=<key> --chdir=<folder> --output=<folder>/slurm.output --open-mode=append"
+    yield f"# The console sends it with {ours}"
+    for name in sorted(submission.spec.secret_env):
+        yield f"# Not in here, as it is secret: export {name} before sbatch."
+    if submission.uploads:
+        yield "# Not in here: what was uploaded."
+
+
+def _sent(submission: Submission, config: SlurmConfig, *, by_hand: bool) -> JobSpec:
+    """The job as its options are to be written: its key for a name, and what only Slurm knows.
+
+    What it waits for has come about when the console sends it; whoever does so by hand has Slurm wait.
+    """
     spec = submission.spec
     partition = config.partitions.get(submission.virtual_cluster, config.partition)
     limit = spec.time_limit_s
     return spec.model_copy(
         update={
-            "name": submission.key,
+            "name": spec.name if by_hand else submission.key,
+            "description": _LINES.sub(" ", spec.description),
             "quota": partition,
-            "hold": False,
-            "not_before": "",
+            "hold": spec.hold and by_hand,
+            "not_before": spec.not_before if by_hand else "",
             "after": (),
             "mounts": (),
             "time_limit_s": limit and limit + max(0, spec.grace_s - KILL_WAIT_S),
@@ -139,10 +168,12 @@ def sized(role: TaskRole) -> TaskRole:
     return role.model_copy(update={"image": "", "resources": whole, "env": {}})
 
 
-def _extras(submission: Submission, folder: Path, config: SlurmConfig) -> dict[str, object]:
-    """Options that a JobSpec has no word for."""
+def _extras(submission: Submission, folder: Path | None, config: SlurmConfig) -> dict[str, object]:
+    """Options that a JobSpec has no word for: the cluster's, and those of the job file that it allows."""
     spec = submission.spec
-    said = {**config.options, "output": f"{folder}/slurm.output", "open-mode": "append", "chdir": str(folder)}
+    said = dict(config.options)
+    if folder is not None:
+        said |= {"output": f"{folder}/slurm.output", "open-mode": "append", "chdir": str(folder)}
     account = config.accounts.get(submission.workspace, config.account)
     if account:
         said["account"] = account
@@ -150,7 +181,8 @@ def _extras(submission: Submission, folder: Path, config: SlurmConfig) -> dict[s
         said["qos"] = qos
     if any(role.completion.min_failed != 1 for role in spec.roles):
         said["no-kill"] = ""
-    return {f"/{name}": value for name, value in said.items()}
+    own = {at: value for at, value in submission.options.items() if parse_pointer(at)[1] in config.allowed}
+    return {**own, **{f"/{name}": value for name, value in said.items()}}
 
 
 def _choose_nodes(options: Document, spec: JobSpec, nodes: Sequence[str]) -> None:

@@ -2,19 +2,29 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from dataclasses import replace
 
 from jobs.backends import base
-from jobs.backends.base import RoleSent, Submission
-from jobs.backends.slurm import environment, script
+from jobs.backends.base import MASK, RoleSent, Submission
+from jobs.backends.slurm import environment, script, staging
 from jobs.backends.slurm.config import SlurmConfig
 from jobs.spec import TaskRole
 
 
-def rendered(submission: Submission, folder: Path, config: SlurmConfig) -> base.Sent:
-    """The script, beside what it comes to for each role; raises Refused like `submit`."""
+def masked(submission: Submission) -> Submission:
+    """The submission with a mask for every secret that it names."""
+    names = {each.name for each in submission.spec.secret_env.values()}
+    hidden = dict.fromkeys(names | staging.secrets_named(submission.spec), MASK)
+    return replace(submission, secrets=hidden, endpoint_token=MASK)
+
+
+def rendered(submission: Submission, config: SlurmConfig) -> base.Sent:
+    """The script, as one can run it by hand, beside what it comes to for each role; raises Refused like
+    `submit`.
+    """
+    submission = masked(submission)
     script.check(submission, config)
-    text = script.written(submission, folder, config)
+    text = script.written(submission, None, config)
     return base.Sent(
         tuple(_role(submission, role, text) for role in submission.spec.roles),
         submission.spec.time_limit_s,
@@ -38,7 +48,7 @@ def _role(submission: Submission, role: TaskRole, text: str) -> RoleSent:
         image="",
         contained=False,
         env={**chosen, **told, **secret},
-        mounts=(),
+        mounts=tuple(staging.shown(submission)),
         ports=tuple((port.label, port.begin_at, port.count) for port in role.ports),
         script=text,
     )

@@ -135,6 +135,17 @@ def told(submission: Submission) -> dict[MountPurpose, str]:
     return found
 
 
+def shown(submission: Submission) -> Iterator[tuple[str, str, bool]]:
+    """Where a replica finds what, and whether it can only be read."""
+    source = submission.spec.code
+    found = [] if source is None else [_code(source, submission)]
+    for each in (*found, *(_mount(mount, submission) for mount in submission.spec.mounts)):
+        if isinstance(each, Piece):
+            yield each.path or targets.WORK, each.code.name, each.read_only
+        elif isinstance(each, Place):
+            yield each.path, each.source or ("memory" if each.memory_mib else "empty"), each.read_only
+
+
 def files(submission: Submission) -> Iterator[tuple[str, str]]:
     """What has to lie in the attempt's folder besides: logins for code, which are secret."""
     source = submission.spec.code

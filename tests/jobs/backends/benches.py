@@ -26,7 +26,7 @@ from jobs.states import TERMINAL
 from tests.waiting import wait_for
 
 CHECKOUT = Path(__file__).parents[3]
-SUBMITTED = ("person", "secrets", "endpoint_token", "workspace", "uploads")
+SUBMITTED = ("person", "secrets", "endpoint_token", "workspace", "uploads", "options")
 SMALL = Resources(cpu_milli=100, memory_mib=64)
 
 
