@@ -40,9 +40,16 @@ hypothesis_settings.load_profile("console")
 
 
 def pytest_configure() -> None:
-    """What tests need otherwise than people: fast passwords, and static files that nobody has collected."""
-    from django.conf import settings  # noqa: PLC0415  # they exist from here on
+    """What tests need otherwise than people: fast passwords, and static files that nobody has collected.
 
+    And a short end for those that commit.
+    """
+    from django.conf import settings  # noqa: PLC0415  # they exist from here on
+    from django.test import TransactionTestCase  # noqa: PLC0415
+
+    from tests.emptying import empty_after_a_test  # noqa: PLC0415
+
+    TransactionTestCase._fixture_teardown = empty_after_a_test  # type: ignore[attr-defined]
     settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
     settings.STORAGES["staticfiles"] = {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"}
 
