@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 from jobs.backends.base import Submission
+from jobs.backends.local import announced
 from jobs.backends.slurm import ports, staging
 from jobs.dialects.sbatch.launcher import leader
 from jobs.spec import Framework, JobSpec, MountPurpose, TaskRole
@@ -26,6 +27,7 @@ CHOSEN_AT_THE_START: Final = (
     "PAI_CONTAINER_HOST_IP",
     "PAI_CONTAINER_HOST_PORT",
     "PAI_WORK_DIR",
+    "JOB_CONSOLE_ENDPOINTS",
     "CUDA_VISIBLE_DEVICES",
 )
 """Some of what is worked out once Slurm has chosen the nodes."""
@@ -167,7 +169,7 @@ def _own(spec: JobSpec, place: int) -> Iterator[str]:
         yield _computed(f"PAI_CONTAINER_HOST_{label}_PORT_LIST", numbers)
     custom = ";".join(listed[port.label].replace(",", ";") for port in role.ports)
     yield _computed("CUSTOM_PORTS", custom)
-    yield "export PAI_WORK_DIR=$PWD"
+    yield f"export PAI_WORK_DIR=$PWD JOB_CONSOLE_ENDPOINTS=$PWD/{announced.NAME}"
     if _is_tensorflow(spec):
         task = json.dumps({"type": role.name.lower()}).removesuffix("}")
         opened = (
