@@ -81,12 +81,16 @@ def job_file(name: str, **changes: Any) -> str:
     return json.dumps({**job, "taskRoles": [{**role, **changes}]}, indent=2, ensure_ascii=False)
 
 
-def submit(client: httpx.Client, text: str) -> str:
-    """Send a file through the form, as a browser without a script does; the new job's id."""
+def submit(client: httpx.Client, text: str, origin: str = "") -> str:
+    """Send a file through the form, as a browser without a script does; the new job's id.
+
+    `origin` is the job that it was made from.
+    """
     page = client.get("/jobs/new").text
     key = re.search(r'name="key" value="(\w+)"', page)
     assert key is not None, page
     data = {"csrfmiddlewaretoken": client.headers["X-CSRFToken"], "text": text, "key": key[1], "do": "submit"}
+    data["origin"] = origin
     answer = client.post("/jobs/new", data=data)
     assert answer.url.path.startswith("/jobs/") and answer.url.path != "/jobs/new", answer.text  # noqa: PT018
     return answer.url.path.split("/")[2]
@@ -104,6 +108,8 @@ def fill(stack: Stack) -> dict[str, str]:
         jobs = {name: submit(client, job_file(f"{name}-job", **role)) for name, role in SCENES.items()}
         for name, job in jobs.items():
             wait_for(partial(_is, client, job, _STATES.get(name, "running")), timeout=60, interval=0.2)
+        mended = job_file("failed-job-2", command=_TRAINING, gpuNumber=1)
+        jobs["again"] = submit(client, mended, jobs["failed"])
         client.post("/drafts/save", data={"text": job_file("half-done")[:60]})
         return {**jobs, "template": keep_template(client), "dataset": dataset(client), "sweep": sweep(client)}
 

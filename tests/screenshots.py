@@ -1,17 +1,21 @@
 """`make screenshots`: every page, light, dark and on a phone, in three languages, into var/screenshots.
 
 `python -m tests.screenshots [PAGE …]` takes only those of these names; with `--docs`, those that docs/ shows.
+docs/images has some more that were taken by hand.
 """
 
 from __future__ import annotations
 
 import argparse
+import io
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal
 
-from playwright.sync_api import Browser, FloatRect, Page
+from PIL import Image
+from playwright.sync_api import Browser, FloatRect, Page, ViewportSize
 
 from console.home import CHECKOUT
 from tests.browser import chromium
@@ -28,12 +32,91 @@ LOOKS: Final[Mapping[str, tuple[int, int, Literal["light", "dark"]]]] = {
 SETTLED_MS: Final = 700
 
 DOCS: Final = CHECKOUT / "docs" / "images"
-IN_DOCS: Final[Mapping[str, tuple[str, ...]]] = {
-    "connect": ("job-connect", "[aria-labelledby=ssh-title]", "[aria-labelledby=keys-title]"),
-    "terminal": ("job-terminal",),
-    "settings-keys": ("settings", "#ssh-keys"),
+COLOURS: Final = 128
+"""A picture for docs/ has a palette of so many: a page has few colours, and git keeps every version."""
+
+SECTIONS: Final = ("basic", "environment", "resources", "faults", "roles")
+SIZES: Final[Mapping[str, tuple[int, int]]] = {"light": (1440, 800), "dark": (1440, 800), "phone": (390, 844)}
+TALLEST: Final = 1600
+"""Of a section that is unfolded, so much is shown: it is the head that tells it apart."""
+
+
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """A picture for docs/: of a page as it stands, or from where to where on it.
+
+    `acts` are done first: what is typed into what, or pressed, where nothing is typed.  `width` and `height`
+    are the window's, where they are not the look's.
+    """
+
+    page: str
+    parts: tuple[str, ...] = ()
+    look: str = "light"
+    acts: tuple[tuple[str, str], ...] = ()
+    width: int = 0
+    height: int = 0
+
+    @property
+    def window(self) -> ViewportSize:
+        """How large the window is for it."""
+        width, height = SIZES[self.look]
+        return {"width": self.width or width, "height": self.height or height}
+
+
+def _of_section(section: str, look: str) -> Picture:
+    return Picture("new-environment", (f"#section-{section}",), look, height=3600)
+
+
+IN_DOCS: Final[Mapping[str, Picture]] = {
+    "connect": Picture(
+        "job-connect", ("[aria-labelledby=ssh-title]", "[aria-labelledby=keys-title]"), width=1200
+    ),
+    "terminal": Picture("job-terminal", width=1000, height=302),
+    "settings-keys": Picture("settings", ("#ssh-keys",), width=1200),
+    "start": Picture("start-jupyterlab", width=1280, height=760),
+    "starter-set": Picture("start", width=1280, height=900),
+    "sign-in-settings": Picture("sign-in-settings", width=1280, height=900),
+    "second-factor": Picture("second-factor-app", width=1280, height=760),
+    "members": Picture("members", width=1280, height=620),
+    "admin-what-follows": Picture(
+        "admin-incidents",
+        acts=(
+            ("#end_person summary", ""),
+            ("#end_person [name=person]", ADMIN),
+            ("#end_person [name=why]", "Has left"),
+            ("#end_person button", ""),
+        ),
+        width=1280,
+        height=480,
+    ),
+    "form-short": Picture("new-form", width=1280, height=860),
+    "form-file": Picture("new", width=1440, height=900),
+    "form-phone": Picture("new-form", look="phone"),
+    "form-dark": Picture("new", look="dark", width=1440, height=900),
+    **{f"form-{name}": _of_section(name, "light") for name in SECTIONS},
+    **{f"form-{name}-dark": _of_section(name, "dark") for name in SECTIONS},
+    **{f"form-{name}-phone": _of_section(name, "phone") for name in SECTIONS},
+    "panel": Picture(
+        "new-helloworld", ("section[aria-labelledby=job-panel-title]",), width=1440, height=2000
+    ),
+    "panel-sent": Picture(
+        "new-helloworld",
+        ("section[aria-labelledby=job-panel-title]",),
+        acts=(("text=What will be sent", ""),),
+        width=1440,
+        height=2000,
+    ),
+    "assets": Picture("assets", width=1280, height=360),
+    "asset": Picture("asset", width=1280, height=860),
+    "template": Picture("template", width=1280, height=860),
+    "template-fields": Picture("template-edit", (".who-fills-panel",), width=1280, height=1600),
+    "template-locked": Picture("new-from-template", width=1280, height=760),
+    "template-questions": Picture("start-pytorch", width=1280, height=760),
+    "history": Picture("job-history", width=1280, height=420),
+    "sweep": Picture("sweep", width=1280, height=640),
+    "sweep-new": Picture("new-form", ("#sweep",), acts=(("#sweep summary", ""),), height=2000),
 }
-"""The pictures of docs/images that are taken by `--docs`: of which page, and from where to where on it."""
+"""The pictures of docs/images that are taken by `--docs`."""
 
 AS_DELIVERED: Final = {"CONSOLE_SSH_PORT": "2222", "CONSOLE_SSH_HOST": "console.example.com"}
 
@@ -83,7 +166,7 @@ def pages(jobs: Mapping[str, str]) -> dict[str, str]:
         "template-edit": f"/templates/{jobs['template']}/edit",
         "template-new": f"/templates/new?job={jobs['failed']}",
         "new-from-template": f"/jobs/new?template={jobs['template']}",
-        "job-history": job["failed"] + "history",
+        "job-history": job["again"] + "history",
         "start-jupyterlab": "/start/jupyterlab",
         "start-tensorboard": "/start/tensorboard",
         "job-opening": job["waiting"] + "opening?to=jupyterlab",
@@ -136,19 +219,41 @@ def photograph(browser: Browser, stack: Stack, wanted: Mapping[str, str]) -> Non
             context.close()
 
 
-def illustrate(browser: Browser, stack: Stack, every: Mapping[str, str]) -> None:
-    """The parts of pages that docs/ shows, light and in English."""
-    context = browser.new_context(
-        viewport={"width": 1200, "height": 800}, color_scheme="light", locale="en", base_url=stack.base_url
-    )
-    page = context.new_page()
-    sign_in(page, stack)
-    for name, (of, *parts) in IN_DOCS.items():
-        page.goto(every[of])
-        page.wait_for_timeout(SETTLED_MS)
-        boxes = [box for part in parts if (box := page.locator(part).bounding_box())]
-        page.screenshot(path=DOCS / f"{name}.png", full_page=bool(boxes), clip=_around(boxes))
-    context.close()
+def illustrate(browser: Browser, stack: Stack, every: Mapping[str, str], wanted: Collection[str]) -> None:
+    """The parts of pages that docs/ shows, in English."""
+    for look in SIZES:
+        context = browser.new_context(
+            color_scheme=LOOKS[look][2], locale="en", base_url=stack.base_url, reduced_motion="reduce"
+        )
+        page = context.new_page()
+        sign_in(page, stack)
+        show_again(page, stack)
+        for name, picture in IN_DOCS.items():
+            if picture.look == look and (not wanted or name in wanted):
+                _keep(_illustration(page, picture, every[picture.page]), DOCS / f"{name}.png")
+        context.close()
+
+
+def _illustration(page: Page, picture: Picture, address: str) -> bytes:
+    page.set_viewport_size(picture.window)
+    page.goto(address)
+    for place, words in picture.acts:
+        where = page.locator(place).first
+        where.fill(words) if words else where.click()
+    page.wait_for_load_state("load")
+    page.wait_for_timeout(SETTLED_MS)
+    if len(picture.parts) == 1:
+        return page.locator(picture.parts[0]).first.screenshot()  # which also scrolls to it
+    boxes = [box for part in picture.parts if (box := page.locator(part).bounding_box())]
+    return page.screenshot(full_page=bool(boxes), clip=_around(boxes))
+
+
+def _keep(taken: bytes, path: Path) -> None:
+    """With a palette, which is a third of the bytes."""
+    with Image.open(io.BytesIO(taken)) as whole:
+        upper = whole.convert("RGB").crop((0, 0, whole.width, min(whole.height, TALLEST)))
+        few = upper.quantize(COLOURS, method=Image.Quantize.FASTOCTREE, dither=Image.Dither.NONE)
+        few.save(path, optimize=True)
 
 
 def _around(boxes: Sequence[FloatRect]) -> FloatRect | None:
@@ -188,17 +293,20 @@ def main() -> None:
     """Start a console, fill it, photograph it."""
     parser = argparse.ArgumentParser(prog="make screenshots", description=__doc__)
     parser.add_argument("pages", nargs="*", metavar="PAGE")
-    parser.add_argument("--docs", action="store_true", help="only the pictures in docs/images")
+    parser.add_argument(
+        "--docs", action="store_true", help="only the pictures in docs/images, each by its name"
+    )
     options = parser.parse_args()
     asked = options.pages
     began = time.monotonic()
     settings = {**MACHINE, **AS_DELIVERED} if options.docs else MACHINE
     with chromium() as browser, running(settings) as stack:
         every = pages(fill(stack))
-        if unknown := set(asked) - set(every):
-            parser.error(f"there is no page {', '.join(sorted(unknown))}; there are {', '.join(every)}")
+        known = IN_DOCS if options.docs else every
+        if unknown := set(asked) - set(known):
+            parser.error(f"there is no page {', '.join(sorted(unknown))}; there are {', '.join(known)}")
         if options.docs:
-            illustrate(browser, stack, every)
+            illustrate(browser, stack, every, asked)
             return
         photograph(browser, stack, {name: at for name, at in every.items() if not asked or name in asked})
     print(f"{INTO}: {time.monotonic() - began:.0f} s")
