@@ -14,8 +14,20 @@ from hypothesis import HealthCheck
 from hypothesis import settings as hypothesis_settings
 
 from console import keys
+from console.home import CHECKOUT
 from tests import prepared
 from tests import slurm as slurms
+
+LONG = {
+    CHECKOUT / "tests" / name
+    for name in (
+        "console/test_run.py",
+        "jobs/backends/test_contract.py",
+        "jobs/dialects/test_sbatch_writing.py",
+        "jobs/shells/test_crowd.py",
+        "quotas/test_crowd.py",
+    )
+}
 
 # Before pytest-django reads the settings, which it does once the first conftest files are loaded.
 _HOME = Path(tempfile.mkdtemp(prefix="console-"))
@@ -95,6 +107,12 @@ def slurm() -> Iterator[slurms.Slurm]:
         pytest.skip(lacking)
     with slurms.server() as running:
         yield running
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The longest files first: begun last, the other processes would wait for them."""
+    items.sort(key=lambda item: item.path not in LONG)
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -12,6 +12,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -20,7 +21,8 @@ from console.home import CHECKOUT
 from tests import postgres
 
 FAST = "not browser and not kill and not postgres"
-THREE_AT_A_TIME = ["-n", "3", "--dist", "loadfile"]
+THREE_AT_A_TIME = ["-n", "3", "--dist", "loadfile", "--no-loadscope-reorder"]
+"""Files in the order in which `tests/conftest.py` leaves them: the longest first."""
 IN_CHROMIUM = ("tests/static", "tests/flows", "tests/jobs/gateway")
 """Each in a process of its own: Playwright's synchronous side exists once in a process."""
 WITHOUT_DATABASE = ("tests/jobs/dialects", "tests/jobs/backends", "tests/fuzz")
@@ -28,9 +30,9 @@ WITHOUT_DATABASE = ("tests/jobs/dialects", "tests/jobs/backends", "tests/fuzz")
 CHROMIUM = ("chromium", "chromium-browser", "google-chrome")
 
 LINT = [
+    ["mypy"],
     ["ruff", "check", "."],
     ["ruff", "format", "--check", "."],
-    ["mypy"],
     ["djlint", "--check", "--lint", "templates"],
     ["python", "manage.py", "check"],
     ["python", "manage.py", "makemigrations", "--check", "--dry-run"],
@@ -59,10 +61,11 @@ class Outcome:
 
 
 def lint() -> bool:
-    """All checkers, each to its end."""
-    with tempfile.TemporaryDirectory() as home:
+    """All checkers, each to its end; mypy takes longer than all others, which run beside it."""
+    with tempfile.TemporaryDirectory() as home, ThreadPoolExecutor(2) as pool:
         keys.ensure(Path(home))
-        passed = [_call(_tool(*command), {"CONSOLE_HOME": home}) for command in LINT]
+        done = pool.map(lambda command: _said(_tool(*command), {"CONSOLE_HOME": home}), LINT)
+        passed = [_told(each) for each in done]
         return all(passed)
 
 
@@ -105,8 +108,8 @@ def browser() -> bool:
 
 
 def kill() -> bool:
-    """Every fault point of a whole console: of two, since what is killed is mostly waited for."""
-    return _pytest("-m", "kill", "-n", "2", "--dist", "worksteal", environ={"DATABASE_URL": ""})
+    """Every fault point of a whole console: of three, since what is killed is mostly waited for."""
+    return _pytest("-m", "kill", "-n", "3", "--dist", "worksteal", environ={"DATABASE_URL": ""})
 
 
 def _no_gettext() -> str:
@@ -167,6 +170,24 @@ def _tool(name: str, *arguments: str) -> list[str]:
 
 def _call(command: list[str], environ: Mapping[str, str]) -> bool:
     return subprocess.run(command, cwd=CHECKOUT, env={**os.environ, **environ}, check=False).returncode == 0
+
+
+def _said(command: list[str], environ: Mapping[str, str]) -> "subprocess.CompletedProcess[str]":
+    """Run beside others, whose lines are not to stand among these."""
+    return subprocess.run(
+        command,
+        cwd=CHECKOUT,
+        env={**os.environ, **environ},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=False,
+    )
+
+
+def _told(done: "subprocess.CompletedProcess[str]") -> bool:
+    print(done.stdout, end="", flush=True)
+    return done.returncode == 0
 
 
 if __name__ == "__main__":
