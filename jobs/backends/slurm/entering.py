@@ -21,7 +21,7 @@ from jobs.backends.slurm.config import SlurmConfig
 from jobs.backends.slurm.evidence import Kept
 from jobs.backends.slurm.layout import Sent
 from jobs.backends.slurm.programs import Programs
-from jobs.backends.slurm.step import Step, StepSession
+from jobs.backends.slurm.step import BEGIN_S, Step, StepSession
 
 SRUN: Final = (
     "--overlap",
@@ -52,23 +52,23 @@ class Replica:
         step = self._step()
         return await StepSession.begin(step, self._request(pid, wanted))
 
-    async def reach(self, host: str, port: int) -> tuple[str, int]:
+    async def reach(self, host: str, port: int, patience_s: float = BEGIN_S) -> tuple[str, int]:
         """See `sessions.Enterable`."""
         pid = evidence.process(self._folder, self._run, self._name)
         node, address = evidence.of_run(self._folder, self._run).hosts.get(self._name, ("", ""))
         if pid is None or not address:
             raise NoEntry(Barrier.NOT_RUNNING)
-        step = self._step()
         names = [node.lower(), address.lower()]
-        at = (await step.ask({"kind": "reach", "pid": pid, "host": host, "port": port, "names": names}))["at"]
+        request = {"kind": "reach", "pid": pid, "host": host, "port": port, "names": names}
+        at = (await self._step().ask(request, patience_s))["at"]
         return _from_here(at, address), port
 
-    def serves(self, port: int) -> bool:
-        """Whether its node says that it listens there, within reach of this machine; False without a word."""
+    def serves(self, port: int) -> bool | None:
+        """Whether its node says that it listens there, within reach of this machine; None without a word."""
         try:
-            return bool(asyncio.run(self.reach("localhost", port)))
-        except NoEntry:
-            return False
+            return bool(asyncio.run(self.reach("localhost", port, self._config.timeout_s)))
+        except NoEntry as error:
+            return False if error.barrier is Barrier.NOT_ITS_OWN else None
 
     def _step(self) -> Step:
         """A step on the replica's node, in the part of the job that it belongs to."""

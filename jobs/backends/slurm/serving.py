@@ -42,8 +42,8 @@ BELIEVED_S: Final = {True: 300.0, False: 15.0}
 """How long it is not checked again whose an announced port is, as long as it answers."""
 
 Address = tuple[str, int]
-Check = Callable[[Handle, TaskRef, int], bool]
-"""Whether that replica itself listens on that port, as its node says."""
+Check = Callable[[Handle, TaskRef, int], bool | None]
+"""Whether that replica itself listens on that port, as its node says; None when that can't be had now."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +121,9 @@ class Looked:
             return None
         self._checks -= 1
         owns = self._check(handle, task, port)
+        if owns is None:  # nor of any other, and whoever looks has more to do
+            self._checks = 0
+            return None
         if len(_believed) > _MOST_BELIEVED:
             _believed.clear()
         _believed[handle, port] = owns, time.monotonic() + BELIEVED_S[owns]

@@ -38,11 +38,11 @@ class Step:
         self._process: subprocess.Popen[bytes] | None = None
         self.complaint = b""
 
-    async def ask(self, request: Mapping[str, Any]) -> dict[str, Any]:
+    async def ask(self, request: Mapping[str, Any], patience_s: float) -> dict[str, Any]:
         """Have one question answered.  Raises NoEntry."""
         self.start()
         try:
-            return await self.first_word(request)
+            return await self.first_word(request, patience_s)
         finally:
             await self.end(_AT_ONCE_S)
 
@@ -72,17 +72,17 @@ class Step:
         self._complaining = asyncio.ensure_future(self._listen_to_complaints())
         self._buried = asyncio.ensure_future(self._bury())
 
-    async def first_word(self, request: Mapping[str, Any]) -> dict[str, Any]:
+    async def first_word(self, request: Mapping[str, Any], patience_s: float) -> dict[str, Any]:
         """Tell it what is wanted, and hear what it says to that.  Raises NoEntry."""
         told: list[tuple[int, bytes]] | None = None
         try:
-            async with asyncio.timeout(BEGIN_S):
+            async with asyncio.timeout(patience_s):
                 await self.say(wire.words(request))
                 told = await self.hear()
                 if told is None:
                     await self._complaining
         except TimeoutError as error:
-            raise NoEntry(Barrier.ENGINE_AWAY, self._said() or f"nothing within {BEGIN_S:g} s") from error
+            raise NoEntry(Barrier.ENGINE_AWAY, self._said() or f"nothing within {patience_s:g} s") from error
         except BrokenPipeError:
             await self._complaining
         except wire.Broken as error:
@@ -184,7 +184,7 @@ class StepSession:
         """Begin one.  Raises NoEntry."""
         step.start()
         try:
-            await step.first_word(request)
+            await step.first_word(request, BEGIN_S)
         except (NoEntry, asyncio.CancelledError):
             await step.end(_AT_ONCE_S)
             raise

@@ -5,14 +5,15 @@ import socket
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
-from jobs.backends.base import EndpointSeen, Handle, Observation
+from jobs.backends.base import EndpointSeen, Handle, Observation, ReplicaSeen, TaskRef
 from jobs.backends.slurm import ports, serving
 from jobs.backends.slurm.layout import Sent
 from jobs.spec import Port, Resources
-from jobs.states import PortSource, Unready
+from jobs.states import Phase, PortSource, Reason, ReasonCode, State, TaskState, Unready
 from tests.jobs.backends.benches import log_of, replica, role
 from tests.jobs.backends.slurm_bench import Releasing, SlurmBench
 from tests.stack import free_port
@@ -116,3 +117,22 @@ def test_what_takes_a_connection_and_says_nothing_is_not_ready() -> None:
     with listener() as port:
         assert serving.answering([("127.0.0.1", port), ("127.0.0.1", 1), ("", port)]) == {("127.0.0.1", port)}
         assert serving.asked("127.0.0.1", port, "/") == (Unready.NO_ANSWER, {})
+
+
+def test_a_node_that_does_not_say_leaves_it_open_and_no_other_is_asked_then(tmp_path: Path) -> None:
+    (tmp_path / "work" / "worker-0").mkdir(parents=True)
+    (tmp_path / "hosts").write_text("worker-0 cpu1 127.0.0.1\n")
+    asked: list[int] = []
+
+    def check(_handle: Handle, _task: TaskRef, port: int) -> None:
+        asked.append(port)
+
+    with listener() as one, listener() as other:
+        said = "".join(f'{{"label": "{port}", "port": {port}}}\n' for port in (one, other))
+        (tmp_path / "work" / "worker-0" / ".job-console-endpoints").write_text(said)
+        log = str(tmp_path / "logs" / "worker-0.output")
+        running = ReplicaSeen("worker", 0, TaskState.RUNNING, log_path=log)
+        what = Observation(State.RUNNING, Reason(ReasonCode.RUNNING), Phase.RUNNING, (running,))
+        found = serving.Looked({Handle("1.a-b-1"): what}, check).at(Handle("1.a-b-1"), what)
+    assert [(seen.ready, seen.why) for seen in replica(found).endpoints] == [(False, Unready.STARTING)] * 2
+    assert len(asked) == 1
