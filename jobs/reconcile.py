@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Final
@@ -96,7 +96,10 @@ def send(cluster_id: int) -> int:
         .values_list("pk", flat=True)
     )
     chosen = list(due[:200])
-    sent = sum(submit_one(pk) for pk in chosen)
+    sent = 0
+    with suppress(_NoAnswer):  # nor would it answer for the others: each would be waited for
+        for pk in chosen:
+            sent += _submit_one(pk)
     if sent:
         release(cluster_id, chosen)
     return sent
@@ -133,12 +136,23 @@ def take_lease(attempt_id: int) -> Lease | None:
     return Lease(token, again=bool(before)) if taken else None
 
 
+class _NoAnswer(Exception):
+    """The engine did not say whether it took what was handed over."""
+
+
 def submit_one(attempt_id: int) -> bool:
-    """Hand one attempt over to its engine, exactly once.
+    """Hand one attempt over to its engine, exactly once; whether that was done now.
 
     Whoever holds the lease first asks the engine, if anybody held it before, whether it already has
     the key.  The engine's own claim for the key stops a frozen holder that wakes up late.
     """
+    try:
+        return _submit_one(attempt_id)
+    except _NoAnswer:
+        return False
+
+
+def _submit_one(attempt_id: int) -> bool:
     lease = take_lease(attempt_id)
     if lease is None:
         return False
@@ -165,7 +179,7 @@ def submit_one(attempt_id: int) -> bool:
         transitions.explain(
             attempt.job, Reason(ReasonCode.UNCONFIRMED, {"cluster": attempt.job.cluster.name})
         )
-        return False
+        raise _NoAnswer from error
     return _accepted(attempt, lease, handle)
 
 

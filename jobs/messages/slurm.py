@@ -134,6 +134,9 @@ TOLD: Final[Mapping[str, tuple[str, ...]]] = {
         _("It never started because its node %(node)s did not come up."),
         _("It never started because its node did not come up."),
     ),
+    "REWOUND": (
+        _("Slurm's controller crashed just after it had started the job, forgot that, and ended it."),
+    ),
     "JobLaunchFailure": (_("Slurm could not start it on its node: an admin of Slurm has to look."),),
     "NonZeroExitCode": (
         _("Its script ended before it had begun; what it said is in the job's folder (slurm.output)."),

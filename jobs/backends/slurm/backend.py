@@ -7,6 +7,7 @@ import os
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
@@ -20,6 +21,7 @@ from jobs.backends.base import (
     LogState,
     NotSent,
     Observation,
+    Refused,
     Submission,
     TaskRef,
     Tried,
@@ -43,6 +45,7 @@ from jobs.backends.slurm import (
     showing,
     sight,
     staging,
+    unsaved,
 )
 from jobs.backends.slurm.commands import Commands
 from jobs.backends.slurm.config import SlurmConfig
@@ -128,7 +131,7 @@ class SlurmBackend:
     def release(self, handles: Sequence[Handle]) -> None:
         """Let jobs go that were submitted and noted (see `holding.Holding`)."""
         for few in _in_parts([Sent.of(handle) for handle in handles]):
-            self._controller.release([sent.number for sent in few])
+            self._controller.release([self._number(sent) for sent in few])
             for sent in few:
                 with suppress(FileNotFoundError):
                     layout.publish(self._folder(sent.key) / "released", "")
@@ -144,6 +147,9 @@ class SlurmBackend:
             self._controller.cancel(few, waiting_only=True)
         for few in _in_parts(todo.release):
             self._controller.release(few)
+        for sent in todo.again:
+            with suppress(NotSent, Unknown, Refused):  # the next look finds it as it is
+                self._hand_over_again(sent)
         looked = serving.Looked(seen, lambda handle, task, port: self._entered(handle, task).serves(port))
         return {
             handle: looked.at(handle, what) if isinstance(what, Observation) else what
@@ -165,9 +171,9 @@ class SlurmBackend:
         earlier = (layout.text(folder / "stop") or "").split()
         if len(earlier) < 3 or float(earlier[2]) > until:
             layout.put(folder / "stop", f"{signal} {grace_s} {until:.3f}\n")
-            self._controller.cancel([sent.number], waiting_only=True)
+            self._controller.cancel([self._number(sent)], waiting_only=True)
         elif time.time() > float(earlier[2]) + OVERDUE_S:
-            self._controller.cancel([sent.number])
+            self._controller.cancel([self._number(sent)])
 
     def read_log(self, handle: Handle, task: TaskRef, cursor: str, limit: int) -> LogSlice:
         """See `base.Backend`."""
@@ -289,15 +295,38 @@ class SlurmBackend:
         kept = evidence.kept(folder)
         if kept is None:
             return Gone.GONE
-        mine: Listed | None = None
-        for each in listed.get(sent.key, ()):
-            if each.number == sent.number:
-                mine = each
-            elif each.is_held:
-                todo.cancel.append(each.number)
-        if mine is not None:
-            return rewound.seen(folder, kept, mine, todo) or sight.of_listed(folder, kept, mine)
-        return sight.of_evidence(folder, kept, sent.number) or Gone.GONE
+        same = listed.get(sent.key, ())
+        mine = self._mine(folder, sent, same, todo)
+        todo.cancel += [each.number for each in same if each is not mine and each.is_held]
+        if mine is None:
+            return sight.of_evidence(folder, kept, sent.number) or Gone.GONE
+        unsaved.note(folder, mine)
+        return rewound.seen(folder, kept, mine, todo) or sight.of_listed(folder, kept, mine)
+
+    def _mine(self, folder: Path, sent: Sent, same: Sequence[Listed], todo: ToDo) -> Listed | None:
+        """Which of the jobs of that name it is.  One that Slurm has forgotten is handed over again."""
+        numbers = {each.number: each for each in same}
+        mine = numbers.get(sent.number) or numbers.get(unsaved.number(folder, sent))
+        if mine is not None or not unsaved.is_one(folder):
+            return mine
+        if (copy := unsaved.copy(folder, same)) is not None:
+            todo.release.append(copy.number)
+            return replace(copy, reason="None")
+        todo.again.append(sent)
+        return Listed(sent.number, sent.key, "PENDING", "None")
+
+    def _hand_over_again(self, sent: Sent) -> None:
+        folder = self._folder(sent.key)
+        with _locked(folder):
+            same = listing.by_name(self._controller.listing([sent.key])).get(sent.key, ())
+            if any(not each.was_refused for each in same):
+                return
+            number = self._controller.submit((folder / "script").read_text(encoding="utf-8"))
+            layout.put(folder / "again", str(number))
+        self._controller.release([number])
+
+    def _number(self, sent: Sent) -> int:
+        return unsaved.number(self._folder(sent.key), sent)
 
 
 def from_settings(home: Path, settings: Mapping[str, Any]) -> SlurmBackend:

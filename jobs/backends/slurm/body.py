@@ -306,7 +306,7 @@ begin() {
   claim
   run=$folder/run-$((${SLURM_RESTART_COUNT:-0} + 1))
   # Slurm forgot that it had started this run: it killed that, and what came of it stands there.
-  mkdir "$run" || exit 1
+  mkdir "$run" || { written "$folder/rewound" "$(now)"; exit 1; }
   mkdir "$run"/{started,ends,logs,work,steps,views}
   fifo=$(mktemp -u) && mkfifo -m 600 "$fifo" && exec {woken}<>"$fifo" && rm "$fifo" || exit 1
   laid_out

@@ -9,6 +9,8 @@
     script                       what sbatch was given
     sent                         Slurm's number for it
     released                     exists = it was let go
+    saved                        exists = Slurm has written it down
+    again                        the number that it has since Slurm forgot it and it was handed over again
     rewound                      since when Slurm no longer knows that it had begun
     secrets                      values for the environment, until the end
     claim                        the number of the one Slurm job that may run it

@@ -16,6 +16,7 @@ from typing import Final
 from jobs.backends.base import Observation
 from jobs.backends.slurm import evidence, layout, sight
 from jobs.backends.slurm.evidence import Kept
+from jobs.backends.slurm.layout import Sent
 from jobs.backends.slurm.listing import Listed
 
 SETTLES_S: Final = 60
@@ -24,10 +25,11 @@ SETTLES_S: Final = 60
 
 @dataclass(slots=True)
 class ToDo:
-    """What is to be asked of Slurm after a look, by numbers of jobs."""
+    """What is to be asked of Slurm after a look, by numbers of jobs; `again` are to be handed over anew."""
 
     cancel: list[int] = field(default_factory=list)
     release: list[int] = field(default_factory=list)
+    again: list[Sent] = field(default_factory=list)
 
 
 def seen(folder: Path, kept: Kept, listed: Listed, todo: ToDo) -> Observation | None:

@@ -44,6 +44,11 @@ PREVENTED: Final = {
 }
 """What kept a replica's command from being started."""
 
+REWOUND: Final = "REWOUND"
+"""Not Slurm's word: its controller crashed, forgot that it had started the job, and ended it."""
+
+KILL, TERM = int(signal.SIGKILL), int(signal.SIGTERM)
+
 ROUND_S: Final = 600
 """Expected starts are told to ten minutes: they move at every look of the scheduler."""
 
@@ -104,6 +109,8 @@ def _step(kept: Kept, found: Evidence) -> Params:
 
 def _ended(folder: Path, kept: Kept, listed: Listed, found: Evidence, run: int) -> Observation:
     state, reason = _outcome(kept, listed, found)
+    if _is_cut(reason) and (folder / "rewound").exists():
+        reason = Reason(ReasonCode.NODE_LOST, {"slurm": REWOUND})
     replicas = tuple(
         each if each.state not in (TaskState.WAITING, TaskState.RUNNING) else _cut_off(each, reason, listed)
         for each in _replicas(folder, kept, listed, found, run)
@@ -111,6 +118,12 @@ def _ended(folder: Path, kept: Kept, listed: Listed, found: Evidence, run: int) 
     began = min((at for _node, at in found.started.values()), default=None)
     ended_at = found.ended_at or listed.ended_at
     return Observation(state, reason, Phase.ENDED, replicas, run, started_at=began, ended_at=ended_at)
+
+
+def _is_cut(reason: Reason) -> bool:
+    """Whether somebody else than the job may have ended it."""
+    killed = reason.code is ReasonCode.SIGNALLED and reason.params.get("signal") in (KILL, TERM)
+    return killed or reason.code is ReasonCode.WRAPPER_LOST
 
 
 def _outcome(kept: Kept, listed: Listed, found: Evidence) -> tuple[State, Reason]:

@@ -302,7 +302,7 @@ def test_what_slurm_forgot_when_it_crashed_is_made_good_and_nothing_begins_twice
     assert looked(held, cut).state is State.RUNNING
     assert looked(held, waits).reason.params == {"slurm": "None"}
     assert wait_until_over(held, ended).reason.code is ReasonCode.EXIT_CODE
-    assert wait_until_over(held, cut).reason.code is ReasonCode.WRAPPER_LOST
+    assert wait_until_over(held, cut).reason.code is ReasonCode.NODE_LOST
     on_slurm.backend.stop(blocks, grace_s=0, signal="KILL")
     assert wait_until_over(held, waits).state is State.SUCCEEDED
     assert [log_of(held, each) for each in (ended, cut, waits)] == ["once\n"] * 3

@@ -1,0 +1,80 @@
+"""What goes wrong at Slurm while jobs are on their way."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from jobs.backends.base import Handle, Observation, Unknown
+from jobs.backends.slurm import unsaved
+from jobs.backends.slurm.backend import SlurmBackend
+from jobs.states import State
+from tests.jobs.backends.benches import log_of, role, wait_until_over
+from tests.jobs.backends.slurm_bench import SlurmBench
+
+
+@contextmanager
+def forgets(bench: SlurmBench, copy: Path) -> Iterator[None]:
+    """A controller that crashes at the end of the block and comes back with what it knew at its beginning."""
+    bench.wait_until_saved()
+    state = bench.slurm.base / "state"
+    shutil.copytree(state, copy)
+    yield
+    bench.slurm.kill("slurmctld")
+    shutil.rmtree(state)
+    shutil.copytree(copy, state)
+    bench.slurm.start_controller()
+
+
+def state_of(backend: SlurmBackend, handle: Handle) -> State:
+    seen = backend.observe([handle])[handle]
+    assert isinstance(seen, Observation)
+    return seen.state
+
+
+def test_what_slurm_accepted_and_forgot_is_handed_over_again(on_slurm: SlurmBench, tmp_path: Path) -> None:
+    backend = SlurmBackend(on_slurm.config)
+    with forgets(on_slurm, tmp_path / "state"):
+        handle = backend.submit(on_slurm.submission(role("echo once")))
+        stopped = backend.submit(on_slurm.submission(role("echo never")))
+        backend.stop(stopped, grace_s=0, signal="KILL")
+    assert state_of(backend, handle) is State.PENDING
+    assert wait_until_over(backend, handle).state is State.SUCCEEDED
+    assert log_of(backend, handle) == "once\n"
+    assert log_of(backend, stopped) == ""
+
+
+def test_what_had_waited_for_long_and_is_gone_is_not_sent_again(
+    on_slurm: SlurmBench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(unsaved, "SAVED_S", 0)
+    backend = SlurmBackend(on_slurm.config)
+    with forgets(on_slurm, tmp_path / "state"):
+        handle = backend.submit(on_slurm.submission(role("echo never")))
+        assert state_of(backend, handle) is State.PENDING
+    assert not isinstance(backend.observe([handle])[handle], Observation)
+
+
+def test_a_reply_that_comes_too_late_is_not_a_second_job(on_slurm: SlurmBench, tmp_path: Path) -> None:
+    programs = tmp_path / "bin"
+    programs.mkdir()
+    for name in ("squeue", "scontrol", "scancel"):
+        (programs / name).symlink_to(f"/usr/bin/{name}")
+    slow = programs / "sbatch"
+    slow.write_text('#!/bin/sh\n/usr/bin/sbatch "$@"; exec sleep 60\n')
+    slow.chmod(0o755)
+    late = SlurmBackend(replace(on_slurm.config, programs=str(programs), timeout_s=2))
+    submission = on_slurm.submission(role("echo once"))
+    with pytest.raises(Unknown):
+        late.submit(submission)
+    backend = on_slurm.backend
+    assert len(backend.find([submission.key])[submission.key]) == 1
+    handle = backend.submit(submission)
+    assert [handle] == list(backend.find([submission.key])[submission.key])
+    assert wait_until_over(backend, handle).state is State.SUCCEEDED
+    assert log_of(backend, handle) == "once\n"
