@@ -39,6 +39,7 @@ from jobs.states import (
 from quotas import gputypes, ledger
 from quotas.amounts import Amounts
 from quotas.inventory import NodeReport
+from quotas.models import Admission
 
 log = structlog.get_logger(__name__)
 
@@ -93,6 +94,8 @@ def _apply(attempt: Attempt, seen: Observation) -> None:
         _begin_run(job, attempt, seen.run)
     changed = _tasks(job, attempt, seen)
     _state(job, attempt, seen)
+    if job.cluster.admission == Admission.ENGINE and seen.state not in ENDS:
+        _place(attempt, seen)
     if changed:
         transitions.tell(job)
 
@@ -279,6 +282,18 @@ def give_back(attempt: Attempt, seen: Observation) -> None:
     with suppress(ValueError):  # it runs elsewhere than it was placed: all of it stays held
         ledger.shrink(attempt.key, list(left.items()))
     queue.kick_on_commit("drain", attempt.job.cluster_id)
+
+
+def _place(attempt: Attempt, seen: Observation) -> None:
+    """Write down on which nodes the engine has it; one that was requeued is on none."""
+    spec, known = JobFile.objects.get(job_id=attempt.job_id).spec, gputypes.names()
+    asks = {ask.role: ask for ask in asked(spec)}
+    here: dict[str, Amounts] = {}
+    for replica in seen.replicas:
+        if replica.node and replica.state not in TASK_TERMINAL:
+            each = gputypes.renamed(amounts_of(asks[replica.role]), known)
+            here[replica.node] = here.get(replica.node, Amounts()) + each
+    ledger.place(attempt.key, sorted(here.items()))
 
 
 def _state(job: Job, attempt: Attempt, seen: Observation) -> None:

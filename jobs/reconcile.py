@@ -24,6 +24,7 @@ from jobs import (
     admitting,
     afters,
     observations,
+    others,
     ownsecrets,
     queue,
     redaction,
@@ -39,6 +40,7 @@ from jobs.backends.base import (
     Extending,
     Gone,
     Handle,
+    NodeSeen,
     NotSent,
     Observation,
     Refused,
@@ -424,7 +426,12 @@ def take_inventory(cluster_id: int) -> None:
     except Unreachable as error:
         trouble(cluster_id, str(error))
         return
-    inventory.record(cluster, [observations.node_report(node) for node in seen.nodes], held)
+    nodes: Iterable[NodeSeen] = seen.nodes
+    if seen.jobs is not None:
+        theirs = others.of_others(cluster, seen.jobs)
+        others.record(cluster, theirs)
+        nodes = others.nodes_used(seen, theirs)
+    inventory.record(cluster, [observations.node_report(node) for node in nodes], held)
 
 
 # --- sweep and tidy --------------------------------------------------------------------------------------

@@ -24,6 +24,7 @@ from jobs.views import (
     nodes,
     notices,
     opening,
+    others,
     panel,
     quotas,
     start,
@@ -36,6 +37,7 @@ from jobs.views import (
 urlpatterns = [
     path("live/", live.live, name="live"),
     path("jobs/", jobs.jobs, name="jobs"),
+    path("jobs/others", others.others, name="jobs_others"),
     path("jobs/new", new.new, name="job_new"),
     path("jobs/check", check.check, name="job_check"),
     path("jobs/convert", check.convert, name="job_convert"),

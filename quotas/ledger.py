@@ -32,6 +32,7 @@ __all__ = [
     "locked",
     "move",
     "parts_of",
+    "place",
     "prioritise",
     "put_back",
     "release",
@@ -166,6 +167,14 @@ def ask_back(holder: str) -> None:
     """The holder was asked to end: what it holds is coming.  Repeating is harmless."""
     Reservation.objects.filter(request__holder=holder, active=True, asked_back_at=None).update(
         asked_back_at=Now()
+    )
+
+
+def place(holder: str, placement: Sequence[tuple[str, Amounts]]) -> None:
+    """The engine has put the holder there; nowhere while it waits.  What it holds stays the same."""
+    told = [[node, here.to_json()] for node, here in placement]
+    Reservation.objects.filter(request__holder=holder, active=True).exclude(placement=told).update(
+        placement=told
     )
 
 

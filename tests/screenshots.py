@@ -173,6 +173,7 @@ def pages(jobs: Mapping[str, str]) -> dict[str, str]:
         "job-files": job["writing"] + "?tab=files",
         "job-files-text": job["writing"] + "?tab=files&path=results%2Fmetrics.csv",
         "job-files-ended": job["succeeded"] + "?tab=files",
+        "others": "/jobs/others",
         "sweeps": "/sweeps/",
         "sweep": f"/sweeps/{jobs['sweep']}",
         "drafts": "/drafts/",

@@ -225,6 +225,7 @@ ADDRESSES: dict[str, tuple[str, Audience]] = {
     "api_job_files_folder": ("post", C),
     "api_job_files_rename": ("post", C),
     "sweeps": ("get", S),
+    "jobs_others": ("get", S),
     "sweep": ("get", L),
     "sweep_stop": ("post", C),
     "sweep_again": ("post", C),

@@ -41,6 +41,7 @@ LAYERS = (
         "engines",
         "extending",
         "observations",
+        "others",
         "admitting",
         "entries",
         "house",

@@ -225,11 +225,35 @@ class NodeSeen:
 
 
 @dataclass(frozen=True, slots=True)
+class QueuedJob:
+    """A job that waits or runs on the cluster, whoever submitted it; `number` and `reason` are the engine's
+    words, `user` a UNIX name, `nodes` where it runs.  Times are seconds since the epoch.
+    """
+
+    number: str
+    name: str
+    user: str
+    running: bool
+    partition: str = ""
+    reason: str = ""
+    cpu_milli: int = 0
+    memory_mib: int = 0
+    gpus: Mapping[str, int] = field(default_factory=dict)
+    nodes: tuple[str, ...] = ()
+    submitted_at: float | None = None
+    started_at: float | None = None
+    ends_at: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Inventory:
-    """Every node of a cluster, and warnings an admin should read (codes of `jobs.messages`)."""
+    """Every node of a cluster, and warnings an admin should read (codes of `jobs.messages`).  `jobs` are all
+    that wait or run there, ours among them; None where the engine can't tell.
+    """
 
     nodes: tuple[NodeSeen, ...]
     warnings: tuple[Reason, ...] = ()
+    jobs: tuple[QueuedJob, ...] | None = None
 
 
 class LogState(StrEnum):

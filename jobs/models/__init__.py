@@ -25,6 +25,7 @@ from jobs.models.events import Event
 from jobs.models.jobs import Job, JobFile, Visibility
 from jobs.models.logs import LogChunk, LogStream
 from jobs.models.notices import Delivery, DeliveryItem, Notice, Occasion, QuotaLevel
+from jobs.models.others import OtherJob
 from jobs.models.secrets import JobSecret, PersonalSecret
 from jobs.models.ssh_keys import SshKey
 from jobs.models.sweeps import Sweep, SweepRun
@@ -69,6 +70,7 @@ __all__ = [
     "MeasuredCluster",
     "Notice",
     "Occasion",
+    "OtherJob",
     "PersonalSecret",
     "QuotaLevel",
     "RamRole",

@@ -11,7 +11,7 @@ from django.utils.translation import gettext as _
 from django.views.decorators.http import require_safe
 
 from jobs import bus, messages, waiting
-from jobs.models import Job
+from jobs.models import Job, OtherJob
 from jobs.states import LIVE, State
 from jobs.views import listing
 from jobs.views.http import SignedIn, live, page, signed_in
@@ -56,6 +56,7 @@ def _stoppable(user: User, rows: Sequence[Job]) -> set[str]:
 
 def _controls(user: User, filters: listing.Filters) -> dict[str, Any]:
     """The chips and fields above the list; fragments go without them."""
+    there_are_others = OtherJob.objects.visible_to(user).exists()
     words = {word: _word(word) for word in (*listing.STATES, listing.REPLICAS_FAILED)}
     return {
         "state_chips": [
@@ -64,6 +65,7 @@ def _controls(user: User, filters: listing.Filters) -> dict[str, Any]:
         "owner_chips": [
             _chip(_("Everybody's"), not filters.mine, filters.query(mine=False)),
             _chip(_("Mine"), filters.mine, filters.query(mine=True)),
+            *([_chip(_("Not from here"), on=False, url=reverse("jobs_others"))] if there_are_others else []),
         ],
         "order_chips": [
             _chip(_("Newest first"), not filters.oldest_first, filters.query(oldest_first=False)),

@@ -20,6 +20,7 @@ from jobs.backends.base import (
     NodeSeen,
     NotSent,
     Observation,
+    QueuedJob,
     Refused,
     ReplicaSeen,
     Submission,
@@ -51,6 +52,7 @@ class MemoryEngine:
     away: bool = False
     listings: int = 0
     node: NodeSeen = NODE
+    queue: tuple[QueuedJob, ...] | None = None
     uses: dict[Handle, tuple[Use, ...]] = field(default_factory=dict)
 
     capabilities = frozenset({Capability.GANG, Capability.INVENTORY, Capability.MEASURES})
@@ -100,7 +102,7 @@ class MemoryEngine:
 
     def inventory(self) -> Inventory:
         self._answer()
-        return Inventory((self.node,))
+        return Inventory((self.node,), jobs=self.queue)
 
     def forget(self, handle: Handle) -> None:
         self._answer()

@@ -49,7 +49,7 @@ from jobs.backends.slurm import (
 )
 from jobs.backends.slurm.commands import Commands
 from jobs.backends.slurm.config import SlurmConfig
-from jobs.backends.slurm.controller import Controller
+from jobs.backends.slurm.controller import Controller, Overview
 from jobs.backends.slurm.entering import Replica
 from jobs.backends.slurm.layout import NotOurs, Sent
 from jobs.backends.slurm.listing import Listed
@@ -185,7 +185,10 @@ class SlurmBackend:
 
     def inventory(self) -> Inventory:
         """See `base.Backend`."""
-        return nodes.read(self._controller.nodes())
+        seen = nodes.read(self._controller.nodes())
+        if not isinstance(self._controller, Overview):
+            return seen
+        return replace(seen, jobs=tuple(self._controller.queue()))
 
     def forget(self, handle: Handle) -> None:
         """See `base.Backend`."""

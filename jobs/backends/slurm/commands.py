@@ -7,10 +7,11 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
-from jobs.backends.base import Unreachable
+from jobs.backends.base import QueuedJob, Unreachable
 from jobs.backends.slurm.config import SlurmConfig
 from jobs.backends.slurm.listing import Listed
 from jobs.backends.slurm.programs import Programs
+from jobs.dialects.sbatch import hosts
 
 FIELDS: Final = (
     "JobID",
@@ -26,6 +27,21 @@ FIELDS: Final = (
     "Name",
 )
 """Only what is needed; the name last: other people's may hold anything."""
+
+QUEUE_FIELDS: Final = (
+    "JobArrayID",
+    "UserName",
+    "Partition",
+    "StateCompact",
+    "Reason",
+    "tres-alloc",
+    "SubmitTime",
+    "StartTime",
+    "EndTime",
+    "NodeList",
+    "Name",
+)
+"""What is told of everybody's jobs."""
 
 SEPARATOR: Final = "|"
 
@@ -49,6 +65,12 @@ class Commands:
         out = self._programs.squeue(f"--user={os.geteuid()}", asked, *named)
         return (listed for line in out.splitlines() if (listed := _read(line)) is not None)
 
+    def queue(self) -> Iterator[QueuedJob]:
+        """See `controller.Overview`."""
+        asked = f"--Format={','.join(f'{name}:{SEPARATOR}' for name in QUEUE_FIELDS)}"
+        out = self._programs.squeue("--states=PENDING,RUNNING,SUSPENDED,CONFIGURING", asked)
+        return (_queued(_told(line, QUEUE_FIELDS)) for line in out.splitlines())
+
     def release(self, numbers: Sequence[int]) -> None:
         """See `Controller`."""
         self._programs.release(numbers)
@@ -65,10 +87,7 @@ class Commands:
 
 def _read(line: str) -> Listed | None:
     """A line; None for the further components of a job."""
-    values = line.rstrip().removesuffix(SEPARATOR).split(SEPARATOR, len(FIELDS) - 1)
-    if len(values) != len(FIELDS):
-        raise Unreachable(f"squeue told something else than it was asked for: {line[:200]}")
-    told = dict(zip(FIELDS, (value.strip() for value in values), strict=True))
+    told = _told(line, FIELDS)
     if not told["JobID"].isdigit() or told["HetJobID"] not in (told["JobID"], "N/A", "0", ""):
         return None
     status = _whole(told["exit_code"])
@@ -84,6 +103,52 @@ def _read(line: str) -> Listed | None:
         nodes=told["NodeList"] if told["NodeList"] != "(null)" else "",
         waited=_time(told["AccrueTime"]) is not None,
     )
+
+
+def _told(line: str, names: Sequence[str]) -> dict[str, str]:
+    """A line's fields by their names, the last of which may hold anything."""
+    values = line.rstrip().removesuffix(SEPARATOR).split(SEPARATOR, len(names) - 1)
+    if len(values) != len(names):
+        raise Unreachable(f"squeue told something else than it was asked for: {line[:200]}")
+    return dict(zip(names, (value.strip() for value in values), strict=True))
+
+
+def _queued(told: Mapping[str, str]) -> QueuedJob:
+    amounts = dict(part.partition("=")[::2] for part in told["tres-alloc"].split(",") if "=" in part)
+    running = told["StateCompact"] != "PD"
+    return QueuedJob(
+        number=told["JobArrayID"],
+        name=told["Name"],
+        user=told["UserName"],
+        running=running,
+        partition=told["Partition"],
+        reason="" if running else told["Reason"],
+        cpu_milli=_whole(amounts.get("cpu", "")) * 1000,
+        memory_mib=_mib(amounts.get("mem", "")),
+        gpus=dict(_gpus(amounts)),
+        nodes=hosts.names(told["NodeList"]) or () if running else (),
+        submitted_at=_time(told["SubmitTime"]),
+        started_at=_time(told["StartTime"]) if running else None,
+        ends_at=_time(told["EndTime"]) if running else None,
+    )
+
+
+def _gpus(amounts: Mapping[str, str]) -> Iterator[tuple[str, int]]:
+    """GPUs by type; where Slurm counts none of them, of whatever type."""
+    typed = {name: count for name, count in amounts.items() if name.startswith("gres/gpu:")}
+    for name, count in (typed or amounts).items():
+        kind, _, of = name.partition(":")
+        if kind == "gres/gpu":
+            yield of, _whole(count)
+
+
+def _mib(value: str) -> int:
+    """What Slurm writes as 200M, 1.50G or 2T."""
+    number, unit = value.rstrip("KMGT"), value[-1:]
+    try:
+        return round(float(number) * {"K": 1 / 1024, "G": 1024, "T": 1 << 20}.get(unit, 1))
+    except ValueError:
+        return 0
 
 
 def _whole(value: str) -> int:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
+from jobs.backends.base import QueuedJob
 from jobs.backends.slurm.listing import Listed
 
 
@@ -25,3 +26,11 @@ class Controller(Protocol):
 
     def nodes(self) -> Iterable[Mapping[str, str]]:
         """Every node, by the names and in the words of `scontrol show node`."""
+
+
+@runtime_checkable
+class Overview(Protocol):
+    """A way to a controller that also tells what everybody's jobs are."""
+
+    def queue(self) -> Iterable[QueuedJob]:
+        """Every job that waits or runs, by one call."""

@@ -1,7 +1,7 @@
 """Many jobs while everything between the console and Slurm breaks: none lost, none run twice.
 
-The judge is a file to which each start of an attempt appends its name.  What Slurm ended because it had forgotten
-that it had started it is told so, and begins again as another attempt.  SLURM_STORM says how many jobs there are.
+The judge is a file to which each start of an attempt appends its name.  What Slurm ended because it had
+forgotten that it had started it is told so, and begins again as another attempt.  SLURM_STORM is how many.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ def storm(slurm: Slurm, tmp_path: Path, settings: object) -> Iterator[Storm]:
     reconcile.take_inventory(cluster.pk)
     quota = Quota.objects.create(workspace=workspace, cluster=cluster, slug="all", name="All")
     yield Storm(slurm, quota, tmp_path)
-    slurm.call("scancel", "--state=PENDING,RUNNING", "--quiet")
+    slurm.call("scancel", "--quiet", f"--user={os.geteuid()}")
     wait_for(slurm.ready, 60)
 
 
