@@ -124,6 +124,15 @@ _SENTENCES: Final = {
         ),
         _("Refused: this cluster has nothing to run images with."),
     ),
+    "image_for_one": (
+        _(
+            "Refused: this cluster runs the image %(image)s in Slurm's own containers, in which a role can "
+            "have one replica and no GPU."
+        ),
+    ),
+    "image_no_bundle": (
+        _("Refused: this cluster runs images that are folders of its nodes, and %(image)s is none."),
+    ),
     "only_slurm": (
         _(
             "Refused: Slurm runs this script once, on the first of its %(nodes)s nodes, and its srun calls "

@@ -104,8 +104,20 @@ seen() { # FOLDER MARK UID GID PLACES… -- COMMAND…: the command, in a view i
   exec unshare --user --map-user="$uid" --map-group="$gid" "$@"
 }
 
+in_image() { # the command runs by Apptainer
+  local at=0 mode binds=(--bind "$folder") script=': >"$1"; shift; exec "$@"'
+  [ -n "${image:-}" ] || return 1
+  viewing=image
+  for ((; at < ${#places[@]}; at += 3)); do
+    mode=${places[at + 2]}
+    binds+=(--bind "${places[at]}:${places[at + 1]}:$mode")
+  done
+  view=(apptainer exec $nvidia "${binds[@]}" --pwd "$PWD" "$image" sh -c "$script" sh "$run/views/$name")
+}
+
 viewed() { # the command runs in a view of its own
   local map=()
+  in_image && return
   [ "${#places[@]}" -gt 0 ] || return 0
   viewing=mount
   [ "$(id -u)" -eq 0 ] || map=(--user --map-root-user)
@@ -115,15 +127,17 @@ viewed() { # the command runs in a view of its own
 }
 
 before() { # everything, in order; what differs from job to job are `staged` and `placed`
-  local node=${SLURMD_NODENAME:-$(hostname)}
-  stage=$run/stage/$node
+  stage=$run/stage/${SLURMD_NODENAME:-$(hostname)}
+  [ -z "$mode" ] || stage=$run/stage/all
+  [ "$mode" != run ] || { settled; return; }
   mkdir -p "$stage" && exec 8>"$stage.lock" && flock 8 || return
   if [ ! -e "$stage.done" ]; then
     [ ! -e "$stage.failed" ] && staged && written "$stage.done" '' || return
   fi
   exec 8>&-
   settled
-  placed && viewed
+  placed || return
+  [ -n "$mode" ] || viewed
 }
 """
 """What is around `staged`, `settled` and `placed`."""

@@ -120,9 +120,10 @@ chosen() { # each port of each replica; one that has to have its own number has 
   written "$run/ports" "${ports[*]}"
 }
 
-task() { # FOLDER RUN NAME-IN-FILES ENVIRONMENT COMMAND: one replica, on its node
-  local folder=$1 run=$2 name=$3-$SLURM_PROCID code how=itself view=()
+task() { # FOLDER RUN NAME-IN-FILES ENVIRONMENT COMMAND MODE: one replica, on its node
+  local folder=$1 run=$2 name=$3-$SLURM_PROCID code how=itself view=() mode=${6:-}
   [ ! -e "$run/ending" ] || exit 0
+  [ ! -e "$run/ends/$name" ] || exit 1
   mkdir -p "$run/work/$name" && cd "$run/work/$name" || exit 1
   exec </dev/null >>"$run/logs/$name.output" 2>&1
   . "$run/peers"
@@ -130,6 +131,7 @@ task() { # FOLDER RUN NAME-IN-FILES ENVIRONMENT COMMAND: one replica, on its nod
   [ ! -e "$folder/secrets" ] || . "$folder/secrets"
   trap : HUP INT QUIT TERM USR1 USR2
   [ ! -e "$run/before" ] || { . "$run/before" && before; } || prevented
+  [ "$mode" != bring ] || exit 0
   written "$run/started/$name" "${SLURMD_NODENAME:-$(hostname)} $(now) $BASHPID"
   { "${view[@]}" bash -c "$5" 2>&9 9>&-; } 9>&2 2>/dev/null
   code=$?
@@ -140,14 +142,24 @@ task() { # FOLDER RUN NAME-IN-FILES ENVIRONMENT COMMAND: one replica, on its nod
 }
 
 start() { # PLACE SRUN-OPTION…: a role, until its last replica has ended
-  local place=$1 code child
+  local place=$1 code child box=()
   shift
   trap 'kill -TERM "$child" 2>/dev/null' TERM
-  srun "$@" bash -c "$(declare -f now written task); task \"\$@\"" \
-    bash "$folder" "$run" "${names[place]}" "${told[place]}" "${commands[place]}" </dev/null &
+  [ -z "$engine" ] || boxed "$place"
+  if [ "${#box[@]}" -gt 0 ]; then
+    [ -z "$laid" ] || step_of "$place" bring "$@"
+    step_of "$place" run "$@" "${box[@]}"
+  else
+    step_of "$place" '' "$@"
+  fi
+  echo "$place $code" >&"$woken"
+}
+
+step_of() { # PLACE MODE SRUN-OPTION…
+  srun "${@:3}" bash -c "$(declare -f now written task); task \"\$@\"" \
+    bash "$folder" "$run" "${names[$1]}" "${told[$1]}" "${commands[$1]}" "$2" </dev/null &
   child=$!
   while wait "$child"; code=$?; kill -0 "$child" 2>/dev/null; do :; done
-  echo "$place $code" >&"$woken"
 }
 
 starters=()

@@ -17,7 +17,7 @@ from typing import Any, Final
 
 from jobs.backends.base import Refused, Submission
 from jobs.backends.local.software import before
-from jobs.backends.slurm import environment, layout, ports, staging
+from jobs.backends.slurm import boxes, environment, layout, ports, staging
 from jobs.backends.slurm.body import BODY
 from jobs.backends.slurm.config import SlurmConfig
 from jobs.dialects.rendering import Document
@@ -45,9 +45,7 @@ def check(submission: Submission, config: SlurmConfig) -> None:
     for name in sorted({each.name for each in spec.secret_env.values()} | staging.secrets_named(spec)):
         if name not in submission.secrets:
             raise Refused(Reason(ReasonCode.REFUSED, {"why": "no_secret", "name": name}))
-    images = [role.image for role in spec.roles if role.image]
-    if images and not config.allow_plain:
-        raise Refused(Reason(ReasonCode.REFUSED, {"why": "no_image_engine", "image": images[0]}))
+    boxes.check(spec, config, alone=is_alone(spec))
     staging.laid(submission, config)
     if any(has.gpus and has.gpu_type and not is_type(has.gpu_type) for has in map(_resources, spec.roles)):
         raise Refused(Reason(ReasonCode.REFUSED, {"why": "field", "field": "gpu_type"}))
@@ -70,7 +68,7 @@ def written(
     """
     spec = submission.spec
     by_hand = folder is None
-    signal = spec.end_signal
+    signal, engine = spec.end_signal, boxes.used(spec, config, alone=is_alone(spec))
     before = staging.lines(submission, config)
     behind = END_OF_BEFORE
     while behind in before:
@@ -89,7 +87,9 @@ def written(
         f"warning={signal.signal if signal else ''} warned={signal.seconds_before if signal else 0}",
         f"alone={'yes' if is_alone(spec) else ''}",
         "span=({} {})".format(*config.ports),
-        *(_role(submission, place) for place in range(len(spec.roles))),
+        *boxes.lines(spec, engine),
+        f"seated() {{ seats=({' '.join(staging.seats(submission, config))}); }}",
+        *(_role(submission, place, config) for place in range(len(spec.roles))),
         "peers() {",
         f"  cat <<{END_OF_PEERS}",
         *environment.peers(spec),
@@ -109,7 +109,7 @@ def kept(submission: Submission, config: SlurmConfig) -> str:
         "format": FORMAT,
         "ports": list(config.ports),
         "time_limit_s": spec.time_limit_s,
-        "roles": list(_kept_roles(spec)),
+        "roles": list(_kept_roles(spec, config)),
     }
     return json.dumps(value, ensure_ascii=False)
 
@@ -200,10 +200,12 @@ def _choose_nodes(options: Document, spec: JobSpec, nodes: Sequence[str]) -> Non
             component["exclude"] = hosts.written(never)
 
 
-def _role(submission: Submission, place: int) -> str:
+def _role(submission: Submission, place: int, config: SlurmConfig) -> str:
     """The line that names a role."""
     role = submission.spec.roles[place]
     told = "\n".join(environment.of_role(submission, place))
+    if role.image and config.images == boxes.APPTAINER:
+        told += "\n" + boxes.apptainer(role.image, gpus=bool(role.resources.gpus))
     completion = role.completion
     words = (
         layout.prefix(role.name, place),
@@ -217,7 +219,7 @@ def _role(submission: Submission, place: int) -> str:
     return f"role {' '.join(map(shlex.quote, words))}"
 
 
-def _kept_roles(spec: JobSpec) -> Iterator[dict[str, Any]]:
+def _kept_roles(spec: JobSpec, config: SlurmConfig) -> Iterator[dict[str, Any]]:
     for place, (role, offset) in enumerate(zip(spec.roles, ports.offsets(spec.roles), strict=True)):
         asked = {port.label for port in role.ports}
         yield {
@@ -228,7 +230,7 @@ def _kept_roles(spec: JobSpec) -> Iterator[dict[str, Any]]:
             "min_succeeded": role.completion.min_succeeded,
             "memory_mib": role.resources.memory_mib,
             "image": bool(role.image),
-            "contained": False,
+            "contained": bool(role.image and boxes.used(spec, config, alone=is_alone(spec))),
             "offset": offset,
             "each": len(ports.of_role(role)),
             "ports": [[p.label, p.at, p.position] for p in ports.of_role(role) if p.label in asked],

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from jobs.backends import base
 from jobs.backends.base import MASK, RoleSent, Submission
-from jobs.backends.slurm import environment, script, staging
+from jobs.backends.slurm import boxes, environment, script, staging
 from jobs.backends.slurm.config import SlurmConfig
 from jobs.spec import TaskRole
 
@@ -25,14 +25,15 @@ def rendered(submission: Submission, config: SlurmConfig) -> base.Sent:
     submission = masked(submission)
     script.check(submission, config)
     text = script.written(submission, None, config)
+    contained = bool(boxes.used(submission.spec, config, alone=script.is_alone(submission.spec)))
     return base.Sent(
-        tuple(_role(submission, role, text) for role in submission.spec.roles),
+        tuple(_role(submission, role, text, contained=contained) for role in submission.spec.roles),
         submission.spec.time_limit_s,
         submission.spec.grace_s,
     )
 
 
-def _role(submission: Submission, role: TaskRole, text: str) -> RoleSent:
+def _role(submission: Submission, role: TaskRole, text: str, *, contained: bool) -> RoleSent:
     spec, has = submission.spec, script.sized(role).resources
     told: dict[str, str | None] = {**environment.told(submission, role), **spec.env, **role.env}
     chosen = dict.fromkeys(environment.CHOSEN_AT_THE_START)
@@ -45,8 +46,8 @@ def _role(submission: Submission, role: TaskRole, text: str) -> RoleSent:
         gpus=has.gpus,
         gpu_type=has.gpu_type,
         shm_mib=0,
-        image="",
-        contained=False,
+        image=role.image,
+        contained=contained and bool(role.image),
         env={**chosen, **told, **secret},
         mounts=tuple(staging.shown(submission)),
         ports=tuple((port.label, port.begin_at, port.count) for port in role.ports),

@@ -22,6 +22,7 @@ from jobs.backends.local.places import DEFAULT_FILE_SYSTEM, EMPTY_SCHEME, local_
 from jobs.backends.local.provisions import Code, Packages
 from jobs.backends.local.remotes import without_login
 from jobs.backends.slurm.before import BEFORE
+from jobs.backends.slurm.boxes import APPTAINER
 from jobs.backends.slurm.config import SlurmConfig
 from jobs.dialects import amounts, placeholders
 from jobs.dialects.fields import Quantity
@@ -104,7 +105,7 @@ def laid(submission: Submission, config: SlurmConfig) -> Laid:
 def lines(submission: Submission, config: SlurmConfig) -> str:
     """The file that a replica reads first; '' when nothing is to be brought."""
     what = laid(submission, config)
-    if not what:
+    if not (what or any(role.image and config.images == APPTAINER for role in submission.spec.roles)):
         return ""
     bringing = (_bringing(index, piece, submission) for index, piece in enumerate(what.pieces))
     staged = [line for each in bringing for line in each]
@@ -274,6 +275,27 @@ def _check(made: Laid, spec: JobSpec, config: SlurmConfig) -> None:
     alone = spec.framework is not None and spec.framework.value == "slurm"
     if (config.mounts == "links" or alone) and (path := made.needs_view):
         raise refused("mount_needs_view", path=path)
+    if config.images and any(role.image for role in spec.roles):
+        if config.images == "oci" and (path := made.needs_view):
+            raise refused("mount_needs_view", path=path)
+        for place in made.places:
+            if place.memory_mib or not (place.source or _is_linked(place)):
+                raise refused("mount_needs_view", path=place.path)
+
+
+def seats(submission: Submission, config: SlurmConfig) -> Iterator[str]:
+    """What an image that srun runs gets mounted, `source:path:mode`, as words of the batch script."""
+    what = laid(submission, config)
+    for index, piece in enumerate(what.pieces):
+        if not _is_inner(piece.path):
+            mode = "ro" if piece.read_only else "rw"
+            yield f'"$run/stage/all/code-{index}":{shlex.quote(piece.path)}:{mode}'
+    for place in what.places:
+        if not _is_linked(place) and not _is_inner(place.path):
+            mode = "ro" if place.read_only else "rw"
+            yield f"{shlex.quote(place.source)}:{shlex.quote(place.path)}:{mode}"
+        elif _is_linked(place) and place.source:
+            yield f"{shlex.quote(place.source)}:{shlex.quote(place.source)}:rw"
 
 
 def _is_inner(path: str) -> bool:
