@@ -64,7 +64,9 @@ class Picture:
 
 
 def _of_section(section: str, look: str) -> Picture:
-    return Picture("new-environment", (f"#section-{section}",), look, height=3600)
+    return Picture(
+        "new-environment", (f"#section-{section}",), look, height=12_000
+    )  # so that nothing scrolls
 
 
 IN_DOCS: Final[Mapping[str, Picture]] = {
@@ -243,9 +245,7 @@ def _illustration(page: Page, picture: Picture, address: str) -> bytes:
         where.fill(words) if words else where.click()
     page.wait_for_load_state("load")
     page.wait_for_timeout(SETTLED_MS)
-    if len(picture.parts) == 1:
-        return page.locator(picture.parts[0]).first.screenshot()  # which also scrolls to it
-    boxes = [box for part in picture.parts if (box := page.locator(part).bounding_box())]
+    boxes = [box for part in picture.parts if (box := page.locator(part).first.bounding_box())]
     return page.screenshot(full_page=bool(boxes), clip=_around(boxes))
 
 
