@@ -84,6 +84,10 @@ CAPABILITIES: Final = frozenset(
 )
 
 
+BESIDE: Final = frozenset({Capability.EXEC, Capability.LIVE_FILES})
+"""What takes an srun on this machine, which a console that signs in at a login node does not have."""
+
+
 class SlurmBackend:
     """One cluster.  Its memory is Slurm's, and the folder that the console shares with it."""
 
@@ -94,7 +98,7 @@ class SlurmBackend:
     @property
     def capabilities(self) -> frozenset[Capability]:
         """See `base.Backend`."""
-        return CAPABILITIES
+        return CAPABILITIES - BESIDE if self._config.login else CAPABILITIES
 
     def find(self, keys: Sequence[str]) -> Mapping[str, Sequence[Handle]]:
         """See `base.Backend`.  What a refused sbatch left behind is nobody's job."""

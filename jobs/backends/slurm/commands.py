@@ -53,6 +53,7 @@ class Commands:
 
     def __init__(self, config: SlurmConfig) -> None:
         self._programs = Programs(config)
+        self._user = config.login.user if config.login else str(os.geteuid())
 
     def submit(self, script: str) -> int:
         """See `Controller`."""
@@ -62,7 +63,7 @@ class Commands:
         """See `Controller`."""
         asked = f"--Format={','.join(f'{name}:{SEPARATOR}' for name in FIELDS)}"
         named = [f"--name={','.join(names)}"] if names else []
-        out = self._programs.squeue(f"--user={os.geteuid()}", asked, *named)
+        out = self._programs.squeue(f"--user={self._user}", asked, *named)
         return (listed for line in out.splitlines() if (listed := _read(line)) is not None)
 
     def queue(self) -> Iterator[QueuedJob]:

@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
+from jobs.backends.slurm.login import Login
+
 _PLACE: Final = re.compile(r"/[A-Za-z0-9._/+@-]+")
 _WORD: Final = re.compile(r"[A-Za-z0-9._,+-]+")
 _URL: Final = re.compile(r"https?://[A-Za-z0-9.:\[\]_-]+(/[A-Za-z0-9._/-]*)?|unix:/[A-Za-z0-9._/+@-]+")
@@ -45,6 +47,7 @@ class SlurmConfig:
 
     `way` is how Slurm is asked: by its `commands`, or by `rest`, which is slurmrestd at `url` (`http://…`,
     `https://…` or `unix:/…`) as `user`, with `token` or one that `token_command` prints.
+    `login` is the node on which commands run, where that is not this machine.
 
     `allow_plain` runs a job that names an image without it; it is marked so.  `ports` is the range from which
     jobs' ports are taken.  No program of Slurm's is waited for longer than `timeout_s`.  `python` is the
@@ -72,6 +75,7 @@ class SlurmConfig:
     user: str = ""
     token: str = field(default="", repr=False)
     token_command: tuple[str, ...] = ()
+    login: Login | None = None
 
     @classmethod
     def from_settings(cls, home: Path, settings: Mapping[str, Any]) -> SlurmConfig:
@@ -103,6 +107,7 @@ class SlurmConfig:
         if not isinstance(timeout_s, int) or not 1 <= timeout_s <= 60:
             raise ValueError("timeout_s is a number of seconds from 1 to 60")
         values |= _way(values)
+        values["login"] = Login.from_settings(values.get("login"))
         return cls(root=Path(folder), **values)
 
 

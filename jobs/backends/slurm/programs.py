@@ -17,6 +17,7 @@ from typing import Final
 
 from jobs.backends.base import NotSent, Refused, Unknown, Unreachable
 from jobs.backends.slurm.config import SlurmConfig
+from jobs.backends.slurm.login import Login, Lost, NoLogin, run
 from jobs.states import Reason, ReasonCode
 
 PATH: Final = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
@@ -104,10 +105,12 @@ class Programs:
         """Submit a script, held; its job id.  Raises Refused, NotSent or Unknown."""
         try:
             done = self._run("sbatch", "--parsable", "--hold", stdin=script)
-        except (FileNotFoundError, PermissionError) as error:
+        except (FileNotFoundError, PermissionError, NoLogin) as error:
             raise NotSent(Reason(ReasonCode.NOT_SENT, {"detail": str(error)})) from error
         except subprocess.TimeoutExpired as error:
             raise Unknown(f"sbatch did not answer within {self._config.timeout_s} s") from error
+        except Lost as error:
+            raise Unknown(str(error)) from error
         number = done.out.strip().split(";")[0]
         if done.code == 0 and number.isdigit():
             return int(number)
@@ -157,12 +160,14 @@ class Programs:
     def _call(self, name: str, *arguments: str, stdin: str = "") -> Done:
         try:
             return self._run(name, *arguments, stdin=stdin)
-        except OSError as error:
+        except (OSError, Lost) as error:
             raise Unreachable(f"{name}: {error}") from error
         except subprocess.TimeoutExpired as error:
             raise Unreachable(f"{name} did not answer within {self._config.timeout_s} s") from error
 
     def _run(self, name: str, *arguments: str, stdin: str = "") -> Done:
+        if self._config.login is not None:
+            return self._run_there(self._config.login, name, *arguments, stdin=stdin)
         done = subprocess.run(
             self.command(name, *arguments),
             input=stdin.encode(),
@@ -175,6 +180,15 @@ class Programs:
         return Done(
             done.returncode, done.stdout.decode(errors="replace"), done.stderr.decode(errors="replace")
         )
+
+    def _run_there(self, login: Login, name: str, *arguments: str, stdin: str) -> Done:
+        """On the login node, where the environment is that of its user."""
+        program = f"{self._config.programs}/{name}" if self._config.programs else name
+        given = {"LANG": "C.UTF-8", "SLURM_TIME_FORMAT": "%s"}
+        if self._config.configuration:
+            given["SLURM_CONF"] = self._config.configuration
+        code, out, err = run(login, [program, *arguments], given, stdin, self._config.timeout_s)
+        return Done(code, out.decode(errors="replace"), err.decode(errors="replace"))
 
     def command(self, name: str, *arguments: str) -> list[str]:
         """A program by its path, and its arguments.  FileNotFoundError where there is no such program."""

@@ -1,0 +1,142 @@
+"""Slurm's programs on a login node: a real sshd, of this machine."""
+
+from __future__ import annotations
+
+import os
+import pwd
+import shlex
+import socket
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from jobs.backends.base import Capability, NotSent, Unreachable
+from jobs.backends.slurm import login
+from jobs.backends.slurm.config import SlurmConfig
+from jobs.states import State
+from tests.jobs.backends.benches import log_of, role, wait_until_over
+from tests.jobs.backends.slurm_bench import SlurmBench
+from tests.slurm import Slurm
+from tests.waiting import wait_for
+
+SSHD = Path("/usr/sbin/sshd")
+
+
+@pytest.fixture(scope="module")
+def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Any]]:
+    """The settings with which one signs in at a server of this test's own."""
+    if not SSHD.exists():
+        pytest.skip("there is no sshd (Debian: openssh-server)")
+    folder = tmp_path_factory.mktemp("sshd")
+    Path("/run/sshd").mkdir(mode=0o755, exist_ok=True)  # which a package would make at boot
+    for name in ("host", "person"):
+        subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", folder / name], check=True)
+    (folder / "authorized").write_text((folder / "person.pub").read_text())
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = int(free.getsockname()[1])
+    options = (
+        "ListenAddress=127.0.0.1",
+        f"AuthorizedKeysFile={folder}/authorized",
+        f"PidFile={folder}/pid",
+        "StrictModes=no",
+        "UsePAM=no",
+    )
+    told = [part for option in options for part in ("-o", option)]
+    command = [str(SSHD), "-D", "-e", "-f", "/dev/null", "-p", str(port), "-h", str(folder / "host"), *told]
+    with (folder / "log").open("wb") as log:
+        running = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+    try:
+        wait_for(lambda: _listens(port), 30)
+        yield {
+            "host": "127.0.0.1",
+            "port": port,
+            "user": pwd.getpwuid(os.geteuid()).pw_name,
+            "private_key": (folder / "person").read_text(),
+            "host_key": (folder / "host.pub").read_text(),
+        }
+    finally:
+        running.terminate()
+        running.wait()
+
+
+def _listens(port: int) -> bool:
+    with socket.socket() as tried:
+        return tried.connect_ex(("127.0.0.1", port)) == 0
+
+
+@contextmanager
+def a_bench(folder: Path, slurm: Slurm, node: dict[str, Any], **more: Any) -> Iterator[SlurmBench]:
+    folder.mkdir()
+    made = SlurmBench(folder, slurm, {"login": {**node, **more}, "timeout_s": 30})
+    yield made
+    made.close()
+
+
+def test_a_job_goes_there_and_its_end_comes_back(tmp_path: Path, slurm: Slurm, node: dict[str, Any]) -> None:
+    with a_bench(tmp_path / "there", slurm, node) as there:
+        submission = there.submission(role('env | grep -c ^SSH_; echo "it\'s $HOME"; exit 3'))
+        handle = there.backend.submit(submission)
+        assert there.backend.find([submission.key])[submission.key] == [handle]
+        seen = wait_until_over(there.backend, handle)
+        assert seen.state is State.FAILED
+        home = pwd.getpwuid(os.geteuid()).pw_dir
+        assert log_of(there.backend, handle) == f"0\nit's {home}\n"
+        assert len(there.backend.inventory().nodes) == 4
+        stopped = there.backend.submit(there.submission(role("sleep 300")))
+        there.backend.stop(stopped, grace_s=0, signal="KILL")
+        assert wait_until_over(there.backend, stopped).state is State.STOPPED
+        assert Capability.EXEC not in there.backend.capabilities
+
+
+def test_another_host_key_or_a_node_that_is_away_is_trouble_and_nothing_is_sent(
+    tmp_path: Path, slurm: Slurm, node: dict[str, Any]
+) -> None:
+    with socket.socket() as nobody:
+        nobody.bind(("127.0.0.1", 0))
+        away = {"port": int(nobody.getsockname()[1])}
+        subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", tmp_path / "other"], check=True)
+        other = {"host_key": (tmp_path / "other.pub").read_text()}
+        for name, wrong in (("away", away), ("other", other)):
+            with a_bench(tmp_path / f"at-{name}", slurm, node, **wrong) as there:
+                with pytest.raises(Unreachable, match="no SSH connection to"):
+                    there.backend.inventory()
+                with pytest.raises(NotSent):
+                    there.backend.submit(there.submission())
+
+
+def test_no_word_is_more_than_a_word_to_the_shell_there(node: dict[str, Any]) -> None:
+    odd = ["a b", "$(touch /tmp/x)", "`id`", "'; exit 7; '", "", "*", "-n", "é\n"]
+    settings = login.Login.from_settings(node)
+    assert settings is not None
+    words = ["printf", "%s|", *odd]
+    code, out, _err = login.run(settings, words, {"LANG": "C.UTF-8; id"}, "", 30)
+    assert (code, out.decode()) == (0, "".join(f"{word}|" for word in odd))
+    assert shlex.split(login.line(words, {"A": "b c"}))[-len(words) :] == words
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"host": "-oProxyCommand=x"},
+        {"user": "a b"},
+        {"port": 0},
+        {"private_key": "nonsense"},
+        {"host_key": ""},
+        {"password": "x"},
+    ],
+    ids=str,
+)
+def test_a_login_that_makes_no_sense_is_refused(
+    wrong: dict[str, Any], node: dict[str, Any], tmp_path: Path
+) -> None:
+    with pytest.raises((TypeError, ValueError)):
+        SlurmConfig.from_settings(tmp_path, {"login": {**node, **wrong}})
+
+
+def test_the_key_is_in_no_message(node: dict[str, Any]) -> None:
+    assert "PRIVATE KEY" not in repr(login.Login.from_settings(node))
