@@ -45,11 +45,12 @@ class Login:
             return None
         if not isinstance(settings, Mapping):
             raise TypeError("login is an object with host, user, private_key and host_key")
+        port: object = settings.get("port", 22)
+        if not isinstance(port, int) or not 1 <= port <= 65535:
+            raise ValueError("login: port is a number from 1 to 65535")
         made = cls(**settings)
         if not _HOST.fullmatch(made.host) or not _USER.fullmatch(made.user):
             raise ValueError("login: host and user are plain names")
-        if not isinstance(made.port, int) or not 1 <= made.port <= 65535:
-            raise ValueError("login: port is a number from 1 to 65535")
         made.keys()
         return made
 
