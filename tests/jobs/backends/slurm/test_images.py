@@ -8,6 +8,7 @@ import subprocess
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -89,7 +90,7 @@ def test_code_that_can_not_be_brought_for_an_image_says_so(on_slurm: SlurmBench,
     assert (seen.reason.code, log_of(backend, handle).count("ran")) == (ReasonCode.CODE_FAILED, 0)
 
 
-def shown(bench: SlurmBench, images: str, **more: object) -> str:
+def shown(bench: SlurmBench, images: str, **more: Any) -> str:
     backend = SlurmBackend(replace(bench.config, images=images))
     one = role("echo ran", image="registry.example.org/team/torch:2.3", **more)
     mounts = (Mount(uri="/data/imagenet", path="/mnt/data", read_only=True),)
