@@ -46,7 +46,7 @@ def copy_home(to: Path) -> None:
     keys.ensure(to)  # first: a database without its keys is refused
     with _one_at_a_time():
         shutil.copyfile(_home() / DATABASE, to / DATABASE)
-        shutil.copytree(_home() / "static", to / "static", copy_function=os.link)
+        shutil.copytree(_home() / "static", to / "static")
 
 
 def template(url: str) -> str:
