@@ -38,6 +38,7 @@ from jobs.backends.slurm import (
     layout,
     listing,
     nodes,
+    prerequisites,
     readlog,
     rewound,
     script,
@@ -189,10 +190,14 @@ class SlurmBackend:
 
     def inventory(self) -> Inventory:
         """See `base.Backend`."""
-        seen = nodes.read(self._controller.nodes())
-        if not isinstance(self._controller, Overview):
-            return seen
-        return replace(seen, jobs=tuple(self._controller.queue()))
+        prerequisites.check(self._config)
+        try:
+            seen = nodes.read(self._controller.nodes())
+            if isinstance(self._controller, Overview):
+                seen = replace(seen, jobs=tuple(self._controller.queue()))
+        except Unreachable as error:
+            raise prerequisites.explained(error) from error
+        return seen
 
     def forget(self, handle: Handle) -> None:
         """See `base.Backend`."""

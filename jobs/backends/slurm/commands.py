@@ -35,6 +35,11 @@ QUEUE_FIELDS: Final = (
     "StateCompact",
     "Reason",
     "tres-alloc",
+    "tres-per-job",
+    "tres-per-node",
+    "tres-per-task",
+    "NumNodes",
+    "NumTasks",
     "SubmitTime",
     "StartTime",
     "EndTime",
@@ -44,6 +49,8 @@ QUEUE_FIELDS: Final = (
 """What is told of everybody's jobs."""
 
 SEPARATOR: Final = "|"
+
+_GPU: Final = re.compile(r"\bgpu(?:[:/]([^:,=()]*[^:,=()\d][^:,=()]*))?[:=](\d+)")
 
 _FIELD: Final = re.compile(r"(?:^| )([A-Za-z:/]+)=(.*?)(?= [A-Za-z:/]+=|$)")
 
@@ -126,7 +133,7 @@ def _queued(told: Mapping[str, str]) -> QueuedJob:
         reason="" if running else told["Reason"],
         cpu_milli=_whole(amounts.get("cpu", "")) * 1000,
         memory_mib=_mib(amounts.get("mem", "")),
-        gpus=dict(_gpus(amounts)),
+        gpus=_gpus(told),
         nodes=hosts.names(told["NodeList"]) or () if running else (),
         submitted_at=_time(told["SubmitTime"]),
         started_at=_time(told["StartTime"]) if running else None,
@@ -134,13 +141,16 @@ def _queued(told: Mapping[str, str]) -> QueuedJob:
     )
 
 
-def _gpus(amounts: Mapping[str, str]) -> Iterator[tuple[str, int]]:
-    """GPUs by type; where Slurm counts none of them, of whatever type."""
-    typed = {name: count for name, count in amounts.items() if name.startswith("gres/gpu:")}
-    for name, count in (typed or amounts).items():
-        kind, _, of = name.partition(":")
-        if kind == "gres/gpu":
-            yield of, _whole(count)
+def _gpus(told: Mapping[str, str]) -> dict[str, int]:
+    """GPUs by type, as asked for: what was given names them only where Slurm's accounting counts them."""
+    times = {"job": 1, "node": _whole(told["NumNodes"]), "task": _whole(told["NumTasks"])}
+    found: dict[str, int] = {}
+    for each, count in times.items():
+        for kind, number in _GPU.findall(told[f"tres-per-{each}"]):
+            found[kind] = found.get(kind, 0) + int(number) * count
+        if found:
+            break
+    return found
 
 
 def _mib(value: str) -> int:

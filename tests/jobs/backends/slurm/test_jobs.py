@@ -363,6 +363,9 @@ def test_what_others_run_counts_and_a_drained_node_says_why(on_slurm: SlurmBench
     other = slurm.call("sbatch", *options, "--wrap=sleep 60").strip()
     try:
         wait_for(lambda: {n.name: n.free_gpus for n in on_slurm.backend.inventory().nodes}["gpu1"] == (2, 3))
+        told = {job.number: job for job in on_slurm.backend.inventory().jobs or ()}[other]
+        assert (told.name, told.user, told.running, told.partition) == ("wrap", "root", True, "all")
+        assert (told.gpus, told.nodes, told.memory_mib) == ({"a100": 2}, ("gpu1",), 100)
         slurm.call("scontrol", "update", "NodeName=cpu2", "State=DRAIN", "Reason=a fan is broken")
         drained = {node.name: node for node in on_slurm.backend.inventory().nodes}["cpu2"]
         assert not drained.schedulable

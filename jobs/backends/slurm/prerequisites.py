@@ -1,0 +1,63 @@
+"""What has to be there before the first job, each told by its name when it is missing."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+from typing import Final
+
+from jobs.backends.base import Unreachable
+from jobs.backends.slurm.config import SlurmConfig
+from jobs.backends.slurm.programs import PATH
+
+PROGRAMS: Final = ("sbatch", "squeue", "scontrol", "scancel")
+
+DOWN: Final = "slurmctld does not answer: it is down, or a firewall is between. Slurm says: {said}"
+
+SAYINGS: Final = (
+    (
+        "munge",
+        "munge does not answer on this machine: start munged, with the cluster's key. Slurm says: {said}",
+    ),
+    (
+        "could not establish a configuration source",
+        "There is no slurm.conf: install the cluster's, or name it as `configuration`. Slurm says: {said}",
+    ),
+    ("unable to contact slurm controller", DOWN),
+    ("did not answer within", DOWN),
+)
+"""What a program of Slurm's complains about, and what that means."""
+
+
+def check(config: SlurmConfig) -> None:
+    """Raise Unreachable for what this machine lacks, before Slurm is asked anything."""
+    where = config.programs or PATH
+    absent = [name for name in PROGRAMS if shutil.which(name, path=where) is None]
+    if absent and config.way == "commands":
+        raise Unreachable(
+            f"There is no {', '.join(absent)} in {where}: install Slurm's client programs, or name their "
+            "folder as `programs`."
+        )
+    if config.configuration and not Path(config.configuration).is_file():
+        raise Unreachable(
+            f"There is no {config.configuration}: `configuration` names the cluster's slurm.conf."
+        )
+    if not config.root.is_dir():
+        raise Unreachable(
+            f"There is no folder {config.root}: make it where all nodes see it, and start the console with "
+            "CONSOLE_SLURM_FOLDER."
+        )
+    if not _writable(config.root):
+        raise Unreachable(f"The console may not write into {config.root}: give the folder to its user.")
+
+
+def explained(error: Unreachable) -> Unreachable:
+    """The same, and what it means where that is known."""
+    said = str(error)
+    meaning = next((text for phrase, text in SAYINGS if phrase in said.lower()), None)
+    return Unreachable(meaning.format(said=said)) if meaning else error
+
+
+def _writable(folder: Path) -> bool:
+    return os.access(folder, os.W_OK | os.X_OK)
