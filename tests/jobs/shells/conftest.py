@@ -51,16 +51,13 @@ class Place:
 
     job: Job
     backend: Backend
+    handle: Handle
     folder: Path
     """The attempt's, on this machine."""
 
     @property
     def task(self) -> Task:
         return task_of(self.job, "Main_Role")
-
-    @property
-    def handle(self) -> Handle:
-        return Handle(attempt_of(self.job).handle)
 
     @property
     def work(self) -> Path:
@@ -133,12 +130,12 @@ def begin_job(request: pytest.FixtureRequest, people: People) -> Iterator[Callab
         attempt, backend = attempt_of(job), engines.backend_for(job.cluster)
         person = Person(people.owner.username, people.owner.pk)
         submission = Submission(key=attempt.key, job_id=job.public_id, attempt=1, spec=spec, person=person)
-        attempt.handle = backend.submit(submission)
+        handle = attempt.handle = backend.submit(submission)
         attempt.save()
         if isinstance(backend, Holding):
-            backend.release([attempt.handle])
+            backend.release([handle])
         folder = django_settings.CONSOLE_HOME / "jobs" / job.public_id / "1"
-        begun.append(Place(job, backend, folder))
+        begun.append(Place(job, backend, handle, folder))
         wait_for(begun[-1].log, 60)
         return begun[-1]
 
