@@ -7,7 +7,7 @@ from typing import Any, Final
 from django.utils.translation import gettext as _
 
 from jobs.forming import arguments
-from jobs.views.forming.shown import Drawing, Group
+from jobs.views.forming.shown import Drawing, Group, told_once
 from quotas.models import User
 
 FAULTS: Final = (*(f"fault-{each.name}" for each in arguments.AIMASTER), "fault-arguments")
@@ -20,8 +20,8 @@ def model(_user: User, drawing: Drawing) -> dict[str, Any]:
     return {
         "fields": drawing.several("fault-tolerance", "sanity-check"),
         "groups": (
-            Group("faults", _("Arguments of automatic fault tolerance"), drawing.several(*FAULTS)),
-            Group("sanity", _("Arguments of the sanity check"), drawing.several(*SANITY)),
-            Group("tensorboard", "TensorBoard", drawing.several(*BESIDE)),
+            told_once(Group("faults", _("Arguments of automatic fault tolerance"), drawing.several(*FAULTS))),
+            told_once(Group("sanity", _("Arguments of the sanity check"), drawing.several(*SANITY))),
+            told_once(Group("tensorboard", "TensorBoard", drawing.several(*BESIDE))),
         ),
     }

@@ -161,13 +161,14 @@ class ShownRows:
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Fields that are folded together, with how many of them are set."""
+    """Fields that are folded together, with how many are set; `fate` is what becomes of all of them."""
 
     id: str
     label: Words
     fields: tuple[Shown, ...] = ()
     rows: tuple[ShownRows, ...] = ()
     template: str = ""
+    fate: str = ""
 
     @property
     def count(self) -> int:
@@ -181,6 +182,14 @@ class Group:
         if any(each.problem for each in (*self.fields, *cells)):
             return True
         return any(each.warned for each in self.fields) or any(each.warned for each in self.rows)
+
+
+def told_once(group: Group) -> Group:
+    """The group, with what the backend does with its fields said once, where it is the same of all."""
+    fates = {each.fate for each in group.fields}
+    if len(group.fields) < 2 or len(fates) != 1:
+        return group
+    return replace(group, fields=tuple(replace(each, fate="") for each in group.fields), fate=fates.pop())
 
 
 def _all(rows: ShownRows) -> Iterable[ShownRow]:

@@ -92,6 +92,12 @@ def test_what_the_backend_does_not_do_is_said_beside_its_field(people: People) -
     assert "not applied here" not in field_of(form, "time-limit")
 
 
+def test_what_it_does_with_a_whole_group_is_said_once(people: People) -> None:
+    group = shown(browser(people.owner)).partition('id="group-sanity"')[2].partition("</details>")[0]
+    assert group.count("not applied here") == 1
+    assert group.count('class="field form-field"') > 1
+
+
 def test_the_place_that_is_chosen_counts(people: People) -> None:
     other = Quota.objects.create(
         workspace=people.quota.workspace,
