@@ -23,8 +23,13 @@ VALUES: Final = {
     "env-0-value": "3",
     "datasets-0-id": "d-1",
     "datasets-0-path": "/mnt/set",
+    "datasets-0-read-only": "on",
+    "datasets-0-options": '{"mountType":"ossfs"}',
     "mounts-0-uri": "oss://bucket.oss-cn-hangzhou.aliyuncs.com/data/",
     "mounts-0-path": "/mnt/data",
+    "mounts-0-purpose": "output",
+    "mounts-0-read-only": "on",
+    "mounts-0-options": '{"fs.oss.download.thread.concurrency":"8"}',
     "libraries": "numpy",
     "libraries-folder": "/root/code",
     "modules": "cuda/12.4",
@@ -43,6 +48,7 @@ VALUES: Final = {
     "roles-0-memory": "16",
     "roles-0-ports-0-label": "web",
     "roles-0-ports-0-begin": "8080",
+    "roles-0-ports-0-count": "2",
     "roles-0-name": "Master",
     "roles-0-shm": "2",
     "roles-0-disk": "20",
@@ -69,6 +75,8 @@ VALUES: Final = {
     "end-signal-before": "60",
     "grace": "45",
     "hold": "on",
+    "after-0-job": "9f2k4m7q1x3z",
+    "after-0-when": "ended",
     "not-before": "2027-01-31T22:00:00+08:00",
     "retries": "3",
     "keep-for": "10",
@@ -103,6 +111,7 @@ VALUES: Final = {
 """What is filled in, in this order, on a Lingjun quota."""
 
 LEFT_OUT: Final = {
+    "env-0-secret": "instead of a value",
     "roles-0-accelerated": "only for images in Alibaba's registries",
     "roles-0-spec": "instead of amounts",
     "roles-0-bid-discount": "for preemptible resources",

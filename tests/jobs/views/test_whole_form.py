@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 import re
 
-from jobs.forming.fields import FIELDS
+from jobs.forming.fields import FIELDS, ROWS, WAS
 from jobs.forming.reading import read
 from jobs.forming.values import named
 from tests.jobs.views.conftest import People, browser
 from tests.wholeform import EXPECTED, LEFT_OUT, VALUES
 
-ROW = re.compile(r"((tags|env|datasets|mounts|roles-0-ports)-0-)")
+ROW = re.compile(r"((tags|env|datasets|mounts|roles-0-ports|after)-0-)")
 
 
 def test_every_field_filled_in_once_makes_the_expected_file(people: People) -> None:
@@ -28,4 +28,11 @@ def test_every_field_filled_in_once_makes_the_expected_file(people: People) -> N
 
 def test_every_field_is_filled_in_or_left_out_for_a_reason() -> None:
     every = {named(key, 0) for key in FIELDS}
-    assert every - set(VALUES) == set(LEFT_OUT)
+    every |= {
+        f"{named(rows.key, 0)}-0-{cell.key}"
+        for rows in ROWS.values()
+        for cell in rows.cells
+        if cell is not WAS
+    }
+    assert every == set(VALUES) | set(LEFT_OUT)
+    assert not set(VALUES) & set(LEFT_OUT)
