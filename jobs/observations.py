@@ -136,6 +136,7 @@ _COLUMNS: Final = (
     "signal",
     "node",
     "image_used",
+    "commit",
     "started_at",
     "ended_at",
 )
@@ -150,6 +151,7 @@ def _values(replica: ReplicaSeen) -> dict[str, Any]:
         "signal": replica.signal,
         "node": replica.node,
         "image_used": replica.image_used,
+        "commit": replica.commit,
         "started_at": _time(replica.started_at),
         "ended_at": _time(replica.ended_at),
     }

@@ -27,6 +27,7 @@ from jobs.faults import fault
 from jobs.forming import rules, sizes
 from jobs.forming.ground import ground_of
 from jobs.models import Attempt, Event, Idleness, Job, JobFile, JobSecret, Visibility
+from jobs.ran import as_it_ran
 from jobs.spec import Bid, Idle, JobSpec
 from jobs.states import END_REASON, LIVE, SETTLED, EndKind, Reason, ReasonCode, State
 from jobs.uploads import holding
@@ -563,13 +564,13 @@ def template_of(user: User, job: Job | None) -> str:
 
 
 def retry(user: User, job: Job, *, idempotency_key: str | None = None) -> Submitted:
-    """Run the job again as it was: a new job, linked to this one.
+    """Run the job again as it was: a new job, linked to this one, with the commit of a branch that it ran.
 
     The owner's secrets go along; another person's copy is refused while it needs secrets (Refused).
     Raises Forbidden.
     """
     _require(user, Verb.READ, job)
-    text = text_for(user, job)
+    text = text_for(user, job, ran=True)
     place = Place(job.workspace.slug, job.cluster.slug, job.quota.slug)
     return submit(
         user,
@@ -583,16 +584,28 @@ def retry(user: User, job: Job, *, idempotency_key: str | None = None) -> Submit
     )
 
 
-def text_for(user: User, job: Job) -> str:
+def text_for(user: User, job: Job, *, ran: bool = False) -> str:
     """The job file as `user` may take it along: with secret values for the owner only when submitting.
 
-    Placeholders stay where the person is not the owner, and `parse` then says which are missing.
+    Placeholders stay where the person is not the owner, and `parse` then says which are missing.  With `ran`
+    it names the commit that was fetched, if it names none and its template leaves that open.
     """
-    file = JobFile.objects.get(job=job)
+    text = JobFile.objects.get(job=job).text
+    if ran:
+        text = _as_it_ran(user, job, text)
     if job.owner_id != user.pk:
-        return file.text
+        return text
     values = {secret.name: secret.reveal() for secret in JobSecret.objects.filter(job=job)}
-    return dialects.get(job.dialect).with_secrets(file.text, values) if values else file.text
+    return dialects.get(job.dialect).with_secrets(text, values) if values else text
+
+
+def _as_it_ran(user: User, job: Job, text: str) -> str:
+    named = as_it_ran(job, text)
+    chosen = templates.of_job(user, job)
+    if named == text or chosen is None:
+        return named
+    parsed = dialects.get(job.dialect).parse(named)
+    return text if templates.problems(chosen, named, job.dialect, parsed) else named
 
 
 def share(user: User, job: Job, visibility: Visibility) -> None:

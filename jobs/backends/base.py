@@ -159,7 +159,8 @@ class EndpointSeen:
 @dataclass(frozen=True, slots=True)
 class ReplicaSeen:
     """One replica as the engine tells it.  Times are seconds since the epoch by the engine's clock,
-    for show only; `log_path` is where its output lies when this machine can read it there.
+    for show only; `log_path` is where its output lies when this machine can read it there; `commit` is what
+    git fetched of the job's code.
     """
 
     role: str
@@ -173,6 +174,7 @@ class ReplicaSeen:
     ended_at: float | None = None
     log_path: str = ""
     image_used: bool | None = None
+    commit: str = ""
     limits: str = ""
     endpoints: tuple[EndpointSeen, ...] = ()
 

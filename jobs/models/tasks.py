@@ -30,6 +30,7 @@ class Task(models.Model):
     signal = models.IntegerField(_("signal"), null=True, blank=True)
     node = models.CharField(_("node"), max_length=255, blank=True)
     image_used = models.BooleanField(_("image used"), null=True, blank=True)
+    commit = models.CharField(_("commit of its code"), max_length=64, blank=True, default="")
     started_at = models.DateTimeField(_("started"), null=True, blank=True)
     ended_at = models.DateTimeField(_("ended"), null=True, blank=True)
 

@@ -10,6 +10,7 @@ from jobs import dialects
 from jobs.dialects.base import Position, Refused
 from jobs.dialects.places import Places
 from jobs.models import Job, JobFile
+from jobs.ran import as_it_ran, commit_of
 from quotas.models import User
 
 LONGEST_NAME: Final = 256
@@ -30,31 +31,36 @@ class Again:
 
 @dataclass(frozen=True, slots=True)
 class CodeChoice:
-    """Code that the file names by a branch and a commit of it; `newest`: the commit is left out."""
+    """Code that comes from a branch, and the commit of it that the job had; `newest`: that is left out."""
 
     branch: str
     commit: str
     newest: bool = False
 
 
-def again(user: User, job: Job, *, newest: bool = False) -> Again:
-    """The job's file as the beginning of the next one.  Secret values are placeholders in it.
+SAME, NEWEST = "same", "newest"
+"""Which code a copy has: what the job ran, or what its branch has by then.  As the file says, otherwise."""
 
-    With `newest` its code is what its branch has by then, not the commit that the file names.
-    """
-    text = _renamed(JobFile.objects.get(job=job).text, job, free_name(user, job.name), newest=newest)
+
+def again(user: User, job: Job, code: str = "") -> Again:
+    """The job's file as the beginning of the next one.  Secret values are placeholders in it."""
+    text = JobFile.objects.get(job=job).text
+    if code == SAME:
+        text = as_it_ran(job, text)
+    text = _renamed(text, job, free_name(user, job.name), newest=code == NEWEST)
     return Again(text, _command(text, job.dialect))
 
 
-def code_choice(job: Job, *, newest: bool) -> CodeChoice | None:
-    """What there is to choose of the job's code; None where its file names no commit of a branch."""
+def code_choice(job: Job, asked: str = "") -> CodeChoice | None:
+    """What there is to choose of the job's code; None where no commit of a branch is known."""
     try:
         code = dialects.get(job.dialect).parse(JobFile.objects.get(job=job).text).spec.code
     except Refused:
         return None
-    if code is None or not (code.branch and code.commit):
+    commit = code and code.branch and (code.commit or commit_of(job))
+    if code is None or not commit:
         return None
-    return CodeChoice(code.branch, code.commit, newest)
+    return CodeChoice(code.branch, commit, newest=asked == NEWEST or (asked != SAME and not code.commit))
 
 
 def _command(text: str, dialect: str) -> Position | None:

@@ -10,7 +10,7 @@ from django.urls import reverse
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_safe
 
-from jobs import afters, bus, extending, tail, templates
+from jobs import afters, bus, extending, ran, tail, templates
 from jobs.dialects.formats import FORMATS
 from jobs.extending import HOUR_S
 from jobs.forms import dialect_choices, new_key
@@ -106,6 +106,7 @@ def _overview(request: SignedIn, job: Job) -> dict[str, Any]:
     return {
         **_template(request, job),
         "spec": file.spec,
+        "commit": ran.commit_of(job),
         "limit_s": extending.limit_s(job, file.spec.time_limit_s),
         "notes": notes_of(file.text, stored_notes(file), job.dialect),
         "attempts": Attempt.objects.filter(job=job).order_by("-number"),

@@ -102,8 +102,8 @@ def _beginning(request: SignedIn) -> Beginning:
         return _of_draft(draft, request.GET.get("version", ""))
     if like := request.GET.get("like"):
         job = find_job(request.user, like)
-        newest = request.GET.get("code") == "newest"
-        copy = again(request.user, job, newest=newest)
+        code = request.GET.get("code", "")
+        copy = again(request.user, job, code)
         dialect = _pinned(copy.text, job.dialect)
         template = services.template_of(request.user, job)
         return Beginning(
@@ -112,7 +112,7 @@ def _beginning(request: SignedIn) -> Beginning:
             cursor=copy.cursor,
             dialect=dialect,
             template=template,
-            code=code_choice(job, newest=newest),
+            code=code_choice(job, code),
         )
     if asked := request.GET.get("template"):
         return _of_template(request, asked)

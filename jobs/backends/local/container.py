@@ -17,6 +17,7 @@ from jobs.backends.local import (
     copying,
     engine,
     fetching,
+    git,
     housing,
     kernel,
     laying,
@@ -54,6 +55,7 @@ class Container:
         self.group = limits(errand) if self._groups else None
         self.tree: Tree = trees.Contained(lambda: self._engine.first_process(self._current))
         self._stage = errand.file("stage")
+        self.commit = ""
         self._staged: dict[int, Bound] = {}
         if stage.works_for(errand.plan.house.engine):
             self._staged = {i: one for i, one in enumerate(errand.plan.bounds) if one.on_this_machine}
@@ -122,6 +124,7 @@ class Container:
                 fault("wrapper.fetched")
                 if trouble is not None:
                     return trouble
+                self.commit = self.commit or git.commit_in(str(laying.own_folder(errand, code.bound)))
         return None
 
     def _enter_group(self) -> None:

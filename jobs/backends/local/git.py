@@ -7,6 +7,8 @@ protocol than the one that was allowed, and no question to anybody.
 
 from __future__ import annotations
 
+import os
+import re
 from base64 import b64encode
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
@@ -31,6 +33,7 @@ PASSED_ON: Final = (
 """What the job file may say about the way to the repository."""
 
 _WHOLE_ID: Final = (40, 64)
+_COMMIT: Final = re.compile("[0-9a-f]{40}|[0-9a-f]{64}")
 _EVERYTHING: Final = ("+refs/heads/*:refs/remotes/origin/*", "+refs/tags/*:refs/tags/*")
 
 
@@ -65,6 +68,20 @@ def environment(uri: str, job_env: Mapping[str, str], config: str, login: str, k
         **{f"GIT_CONFIG_KEY_{number}": name for number, (name, _) in enumerate(said)},
         **{f"GIT_CONFIG_VALUE_{number}": value for number, (_, value) in enumerate(said)},
     }
+
+
+def commit_in(folder: str) -> str:
+    """The commit that was checked out there; "" where that can't be told.
+
+    Read as data: what lies there belongs to the job's user.
+    """
+    try:
+        fd = os.open(f"{folder}/.git/HEAD", os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+    except OSError:
+        return ""
+    with os.fdopen(fd, "rb") as file:
+        said = file.read(max(_WHOLE_ID) + 1).strip().decode("ascii", "replace")
+    return said if _COMMIT.fullmatch(said) else ""
 
 
 def _ssh(key: str) -> Iterator[str]:

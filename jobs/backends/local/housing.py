@@ -41,6 +41,7 @@ class Housing(Protocol):
     tree: Tree
     group: cgroups.Group | None
     image_used: bool | None
+    commit: str
 
     def prepare(self, keeper: Keeper) -> Exit | None:
         """Make the place, before the command counts as started; an Exit when that failed for good."""
@@ -80,6 +81,7 @@ class Plain:
         self.group = limits(errand)
         self.tree: Tree = trees.Namespace()
         self.image_used = False if errand.place.role.image else None
+        self.commit = ""
         if self._mode is Isolation.NONE:
             self.tree = trees.Descendants(errand.sessions)
             kernel.become_subreaper()
@@ -125,6 +127,7 @@ class Plain:
                 fault("wrapper.fetched")
                 if trouble is not None:
                     return trouble
+                self.commit = self.commit or git.commit_in(folder(code))
         return None
 
     def _bring(self, steps: Steps) -> Exit | None:

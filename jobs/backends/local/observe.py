@@ -94,6 +94,7 @@ def _replica(value: Mapping[str, Any], where: Mapping[str, Any]) -> ReplicaSeen:
         ended_at=value.get("ended_at"),
         log_path=str(where["logs"] / f"{value['name']}.output"),
         image_used=value.get("image_used"),
+        commit=value.get("commit", ""),
         limits=value.get("limits", ""),
         endpoints=tuple(_endpoints(value, where["host"])),
     )

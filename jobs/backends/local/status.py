@@ -101,7 +101,8 @@ def _replica(one: Watched) -> dict[str, Any]:
     else:
         value["state"] = TaskState.RUNNING if one.started else TaskState.WAITING
     if one.started and "at" in one.started:
-        value |= {name: one.started[name] for name in ("at", "limits", "image_used") if name in one.started}
+        names = ("at", "limits", "image_used", "commit")
+        value |= {name: one.started[name] for name in names if name in one.started}
     if one.running:
         value["served"] = [each.dump() for each in one.served]
     return value

@@ -138,6 +138,7 @@ class _Wrapper:
             "mono": time.monotonic(),
             "limits": "cgroup" if self._housing.group else "engine" if self._errand.contained else "watchdog",
             "image_used": self._housing.image_used,
+            "commit": self._housing.commit,
         }
 
     def _live(self, started_at: float) -> Exit:

@@ -6,9 +6,11 @@ import json
 
 import pytest
 
-from jobs import dialects
+from jobs import dialects, services, templates
+from jobs.models import Job, JobFile, Task
+from jobs.states import State
 from jobs.views.again import LONGEST_NAME, again, free_name
-from tests.factories import TEMPLATE_FILE, make_job
+from tests.factories import TEMPLATE_FILE, make_job, make_template, task_of
 from tests.jobs.views.conftest import People, browser, seen
 from tests.jobs.views.test_new import JUPYTER
 
@@ -67,5 +69,25 @@ def test_code_of_a_branch_is_the_same_commit_or_the_newest_as_one_chooses(people
     page = client.get("/jobs/new", {"like": job.public_id, "code": "newest"})
     assert "a" * 40 not in page.context["text"]
     assert '"Branch": "main"' in page.context["text"]
+    bare = {**json.loads(TEMPLATE_FILE), "CodeSource": {"CodeSourceId": "code-1", "Branch": "main"}}
+    ran = make_job(
+        State.SUCCEEDED, owner=people.owner, quota=people.quota, text=json.dumps(bare), dialect="dlc"
+    )
+    assert client.get("/jobs/new", {"like": ran.public_id}).context["code"] is None
+    Task.objects.filter(pk=task_of(ran).pk).update(commit="b" * 40)
+    page = client.get("/jobs/new", {"like": ran.public_id})
+    assert (page.context["code"].newest, "b" * 40 in page.context["text"]) == (True, False)
+    page = client.get("/jobs/new", {"like": ran.public_id, "code": "same"})
+    assert (page.context["code"].newest, "b" * 40 in page.context["text"]) == (False, True)
+    assert "bbbbbbbbbbbb" in seen(client.get(f"/jobs/{ran.public_id}/"))
+    assert client.post(f"/jobs/{ran.public_id}/retry").status_code == 302
+    again_as_it_was = JobFile.objects.get(job=Job.objects.latest("pk"))
+    assert again_as_it_was.spec.code is not None
+    assert again_as_it_was.spec.code.commit == "b" * 40
+    locks = make_template(people.owner, text=json.dumps(bare), constraints={"/code/commit": "locked"})
+    chosen = templates.find(people.owner, locks.public_id)
+    assert chosen is not None
+    templates.note_use(ran, chosen)
+    assert services.retry(people.owner, ran).job.origin == ran, "its template keeps the branch open"
     plain = make_job(owner=people.owner, quota=people.quota, text=TEMPLATE_FILE, dialect="dlc")
     assert client.get("/jobs/new", {"like": plain.public_id}).context["code"] is None

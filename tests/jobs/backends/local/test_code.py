@@ -82,6 +82,8 @@ def test_a_repository_of_this_machine_is_fetched_at_what_was_asked_for(
     seen, log = run(
         bench, "cat src/file; touch src/mine && git -C src log --format=%s | head -n 1", code=source
     )
+    there = goods.git(repo, "rev-parse", "HEAD") if ref == "head" else first
+    assert [one.commit for one in seen.replicas] == [there]
     said = "two" if ref == "head" else "one"
     assert (seen.state, log.splitlines()) == (State.SUCCEEDED, [said, said])
 
@@ -103,6 +105,24 @@ def test_registered_code_is_known_by_its_id_and_the_job_file_may_say_otherwise(
         "id": "code-2",
         "setting": "code_sources",
     }
+
+
+def test_the_commit_that_was_fetched_is_read_as_data_and_through_no_link(tmp_path: Path) -> None:
+    head = tmp_path / ".git" / "HEAD"
+    assert git.commit_in(str(tmp_path)) == ""
+    head.parent.mkdir()
+    head.write_text("a" * 40 + "\n")
+    assert git.commit_in(str(tmp_path)) == "a" * 40
+    for said in ("ref: refs/heads/main", "a" * 41, "", "x" * 40):
+        head.write_text(said)
+        assert git.commit_in(str(tmp_path)) == ""
+    head.unlink()
+    (tmp_path / "elsewhere").write_text("b" * 40)
+    head.symlink_to(tmp_path / "elsewhere")
+    assert git.commit_in(str(tmp_path)) == ""
+    head.unlink()
+    os.mkfifo(head)
+    assert git.commit_in(str(tmp_path)) == ""
 
 
 def test_a_folder_is_copied_as_it_is_and_the_copy_is_the_jobs_own(bench: LocalBench, place: Path) -> None:
