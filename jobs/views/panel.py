@@ -22,9 +22,10 @@ from jobs.messages import problem_message
 from jobs.messages.dryruns import dry_run_message
 from jobs.models import DryRun
 from jobs.preview import Preview, Unreadable
+from jobs.remedies import Remedy
 from jobs.views.drafts import origin
 from jobs.views.http import SignedIn, page, signed_in
-from jobs.views.waiting import Offered, offered
+from jobs.views.waiting import values_of
 from quotas.models import User
 
 COST: Final = "cost"
@@ -169,8 +170,34 @@ def said(found: Preview) -> Said:
     return Said("ok" if found.starts else "warn", found.sentence)
 
 
-def _offered(user: User, found: Preview) -> list[Offered]:
+@dataclass(frozen=True, slots=True)
+class Way:
+    """What would start it now; `field` is the id of the form's field that says so."""
+
+    remedy: Remedy
+    label: str
+    field: str
+
+
+def _offered(user: User, found: Preview) -> list[Way]:
     """What would start it now, where it would not start as it is."""
     if found.starts or found.refused:
         return []
-    return [offered(each) for each in remedies.of_preview(user, found)]
+    return [_way(each, found) for each in remedies.of_preview(user, found)]
+
+
+def _way(remedy: Remedy, found: Preview) -> Way:
+    words = {
+        "replicas": _("With %(replicas)s it would start now"),
+        "gpus": _("With %(gpus)s it would start now"),
+        "gpu_type": _("On %(type)s GPUs it would start now"),
+        "quota": _("In %(quota)s it would start now"),
+    }
+    with_gpus = [index for index, role in enumerate(found.spec.roles) if role.resources.gpus]
+    fields = {
+        "replicas": "f-roles-0-replicas",
+        "gpus": "f-roles-0-gpus",
+        "gpu_type": f"f-roles-{with_gpus[0] if with_gpus else 0}-gpu-type",
+        "quota": "id_place",
+    }
+    return Way(remedy, words[remedy.kind] % values_of(remedy), fields[remedy.kind])

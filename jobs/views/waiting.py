@@ -65,14 +65,18 @@ def offered(remedy: Remedy) -> Offered:
         "gpu_type": _("Start it now on %(type)s GPUs"),
         "quota": _("Start it now in %(quota)s"),
     }
+    return Offered(remedy, words[remedy.kind] % values_of(remedy))
+
+
+def values_of(remedy: Remedy) -> dict[str, str]:
+    """What fills a sentence about it."""
     number = int(remedy.value) if remedy.value.isdecimal() else 0
-    values = {
+    return {
         "replicas": amounts.replicas(number),
         "gpus": amounts.quantity("gpu", number),
         "type": remedy.value,
         "quota": remedy.value,
     }
-    return Offered(remedy, words[remedy.kind] % values)
 
 
 def expected(job: Job, why: Why | None) -> str:

@@ -9,10 +9,32 @@ import { recall, remember } from "./storage.js";
 
 const VIEW = "new-view";
 
+/**
+ * What is said beside the form of a field of it (`data-goes-to`, its id) leads there; with `data-value` it has that.
+ * @param {HTMLElement} host @param {HTMLTextAreaElement} file
+ */
+function startWays(host, file) {
+  file.form?.addEventListener("click", (event) => {
+    const way = event.target instanceof Element ? event.target.closest("[data-goes-to]") : null;
+    const field = way instanceof HTMLElement ? document.getElementById(way.dataset.goesTo ?? "") : null;
+    if (!(way instanceof HTMLElement) || !(field instanceof HTMLInputElement || field instanceof HTMLSelectElement)) return;
+    event.preventDefault();
+    const both = document.querySelector(`input[name="${VIEW}"][value="both"]`);
+    if (!host.checkVisibility() && both instanceof HTMLElement) both.click();
+    for (let around = field.closest("details"); around; around = around.parentElement?.closest("details") ?? null) around.open = true;
+    field.focus();
+    const { value } = way.dataset;
+    if (value === undefined || field.value === value || field.disabled) return;
+    field.value = value;
+    field.dispatchEvent(new Event("change", { bubbles: true }));
+  });
+}
+
 /** @param {HTMLElement} host @param {HTMLTextAreaElement} file */
 export function startViews(host, file) {
   const columns = host.closest("[data-new-view]");
   if (columns instanceof HTMLElement) startSwitch(columns, file);
+  startWays(host, file);
   startSpy(host);
   startUnfold(host);
 }

@@ -103,7 +103,8 @@ def test_it_says_why_not_as_a_waiting_job_would(people: People) -> None:
     hold(people.quota, people.owner, 4)
     text = ask(people.owner, job())
     assert "Waits for quota Default: it asks for 4 GPUs, and 4 GPUs of 6 GPUs are in use" in text
-    assert "Start it now with 2 GPUs" in text
+    assert 'href="#f-roles-0-gpus"' in text
+    assert "With 2 GPUs it would start now" in text
 
 
 def test_nothing_is_kept(people: People) -> None:
