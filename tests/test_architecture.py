@@ -48,6 +48,7 @@ LAYERS = (
         "activity",
         "forming",
         "preview",
+        "ran",
         "remedies",
         "sending",
         "dryruns",

@@ -9,7 +9,7 @@ from typing import Final
 from django.utils import timezone
 
 from jobs.assets import sight
-from jobs.models import AssetKind
+from jobs.models import AssetKind, Dataset
 from jobs.spec import JobSpec, Mount, Resources
 from quotas import gputypes, snapshot
 from quotas.admission import Price
@@ -17,6 +17,8 @@ from quotas.amounts import Amounts
 from quotas.models import Kind, Quota, Source, User
 
 EMPTY: Final[Mapping[str, str]] = {}
+_GRANTED: Final = frozenset({Dataset.Source.OSS, Dataset.Source.NAS, Dataset.Source.NAS_EXTREME})
+"""What PAI has to be allowed to use."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,8 +28,8 @@ class Ground:
     `kinds` are the resource types that the workspace may choose among.  `most_gpus` and `most_cpu_milli`
     are what one person may hold in it, where that is bounded.  `prices` are those of preemptible
     resources now, by GPU type, and `gpu_names` the names that people use for those types.  `vpc_of` says in
-    which virtual network a place lies, by the id or address of its mount, and `public_data` which datasets
-    are everybody's, as far as the assets tell.
+    which virtual network a place lies, by the id or address of its mount, `public_data` which datasets are
+    everybody's, and `granted_data` which lie in OSS or NAS, as far as the assets tell.
     """
 
     source: Source = Source.QUOTA
@@ -42,6 +44,7 @@ class Ground:
     gpu_names: Mapping[str, str] = field(default_factory=dict)
     vpc_of: Mapping[str, str] = field(default_factory=dict)
     public_data: frozenset[str] = frozenset()
+    granted_data: frozenset[str] = frozenset()
 
     @property
     def lingjun(self) -> bool:
@@ -101,6 +104,7 @@ def with_data(ground: Ground, user: User, spec: JobSpec) -> Ground:
         ground,
         vpc_of={**ground.vpc_of, **{row.key: row.vpc.vpc_id for row in rows if row.vpc is not None}},
         public_data=ground.public_data | {row.key for row in rows if row.is_public},
+        granted_data=ground.granted_data | {row.key for row in rows if row.source in _GRANTED},
     )
 
 

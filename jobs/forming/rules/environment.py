@@ -62,10 +62,13 @@ def _public_data(spec: JobSpec, ground: Ground) -> Iterator[Said]:
         yield off("mounts[].read_only", broken=bool(written), at=written or public)
 
 
-def _storage_grant(spec: JobSpec, _ground: Ground) -> Iterator[Said]:
+def _storage_grant(spec: JobSpec, ground: Ground) -> Iterator[Said]:
     at = tuple(index for index, mount in enumerate(spec.mounts) if urlsplit(mount.uri).scheme in _GRANTED)
     if at:
         yield tell("mounts[].uri", at=at)
+    sets = tuple(index for index, mount in enumerate(spec.mounts) if key_of(mount) in ground.granted_data)
+    if sets:
+        yield tell("mounts[].id", at=sets)
 
 
 def _network_of(mount: Mount, ground: Ground) -> str:

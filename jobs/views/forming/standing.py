@@ -30,6 +30,7 @@ FIRST: Final[Mapping[str, str]] = {
     "roles[].nodes": "roles-*-nodes-only",
     "env": "env",
     "mounts[].uri": "mounts",
+    "mounts[].id": "datasets",
     "mounts[].options": "mounts",
     "mounts[].read_only": "datasets",
 }

@@ -103,10 +103,15 @@ def test_what_the_assets_tell_of_mounted_data(alice: User, cluster: Cluster) -> 
     there = quota(alice, cluster)
     vpc = Vpc.objects.create(key="v-1", name="V", vpc_id="vpc-7", workspace=there.workspace)
     Dataset.objects.create(key="d-1", name="Own", workspace=there.workspace, source="cpfs", vpc=vpc)
-    Dataset.objects.create(key="d-2", name="Open")
+    Dataset.objects.create(key="d-2", name="Open", source="extreme_nas")
     Dataset.objects.create(key="d-3", name="Others", workspace=make_workspace(), vpc=vpc)
     mounts = (Mount(id="d-1@v2"), Mount(id="d-2"), Mount(id="d-3"), Mount(uri="oss://b/"))
     found = with_data(Ground(), alice, make_spec(mounts=mounts))
     assert (dict(found.vpc_of), set(found.public_data)) == ({"d-1": "vpc-7"}, {"d-2"})
+    assert set(found.granted_data) == {"d-2"}
+    said = [
+        each.said for each in rules.rulings(make_spec(mounts=mounts), found) if each.code == "storage_grant"
+    ]
+    assert [(each.field, each.at) for each in said] == [("mounts[].uri", (3,)), ("mounts[].id", (1,))]
     codes = {ruling.code for ruling in rules.rulings(make_spec(mounts=mounts), found) if ruling.said.broken}
     assert codes == {"cpfs_needs_vpc", "public_data_read_only"}
