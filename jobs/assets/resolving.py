@@ -244,6 +244,8 @@ class _Work:
             return code
         if not self._may_use(row, "/code/id"):
             return code
+        if row.submodules:
+            self._note("code_without_submodules", "/code/id", name=row.name)
         secret = self._secret(row, "/code/id", urlsplit(row.repo).hostname or "")
         commit = code.commit or ("" if code.branch else row.commit)
         values = {

@@ -64,6 +64,9 @@ _SENTENCES: Final[Mapping[str, tuple[str, ...]]] = {
         _("%(name)s is fetched with your own secret %(secret)s, which is sent to %(host)s."),
         _("%(name)s is fetched with your own secret %(secret)s."),
     ),
+    "code_without_submodules": (
+        _("The submodules of %(name)s are not fetched here: the job gets the repository without them."),
+    ),
     "dataset_of_vpc": (
         _("The dataset %(name)s is in the VPC %(vpc)s: a job that mounts it has to be in the same one."),
     ),

@@ -273,7 +273,7 @@ class CodeSource(Guarded):
     submodules = models.BooleanField(
         _("with submodules"),
         default=False,
-        help_text=_("They are fetched from hosts from which code may be fetched, and from no others."),
+        help_text=_("Kept for the vendors' targets: jobs that run here get the repository without them."),
     )
 
     class Meta(Asset.Meta):

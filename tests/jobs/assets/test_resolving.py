@@ -285,6 +285,12 @@ def test_a_code_source_is_at_what_the_job_says_or_else_at_its_own(
     assert code.path == "/root/code"
 
 
+def test_submodules_that_somebody_asks_for_are_said_not_to_be_fetched(place: Place) -> None:
+    row = make_code(place.workspace, submodules=True)
+    submitted = services.submit(place.owner, dlc(CodeSource={"CodeSourceId": row.key}), dialect="dlc")
+    assert "code_without_submodules" in {note.code for note in submitted.notes}
+
+
 # --- images ----------------------------------------------------------------------------------------------
 
 
