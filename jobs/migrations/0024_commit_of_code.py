@@ -4,15 +4,14 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-
     dependencies = [
-        ('jobs', '0022_sweeps_in_drafts'),
+        ("jobs", "0023_jobs_of_others"),
     ]
 
     operations = [
         migrations.AddField(
-            model_name='task',
-            name='commit',
-            field=models.CharField(blank=True, default='', max_length=64, verbose_name='commit of its code'),
+            model_name="task",
+            name="commit",
+            field=models.CharField(blank=True, default="", max_length=64, verbose_name="commit of its code"),
         ),
     ]

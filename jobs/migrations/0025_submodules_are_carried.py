@@ -4,15 +4,18 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-
     dependencies = [
-        ('jobs', '0023_commit_of_code'),
+        ("jobs", "0024_commit_of_code"),
     ]
 
     operations = [
         migrations.AlterField(
-            model_name='codesource',
-            name='submodules',
-            field=models.BooleanField(default=False, help_text="Kept for the vendors' targets: jobs that run here get the repository without them.", verbose_name='with submodules'),
+            model_name="codesource",
+            name="submodules",
+            field=models.BooleanField(
+                default=False,
+                help_text="Kept for the vendors' targets: jobs that run here get the repository without them.",
+                verbose_name="with submodules",
+            ),
         ),
     ]
