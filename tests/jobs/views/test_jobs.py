@@ -189,5 +189,5 @@ def test_queries_do_not_grow_with_the_list(
                 make_job(state, owner=owner, quota=quota)
     client = browser(people.owner)
     client.get("/jobs/")
-    with django_assert_max_num_queries(14 if not headers else 7):
+    with django_assert_max_num_queries(15 if not headers else 7):
         client.get("/jobs/", headers=headers)
