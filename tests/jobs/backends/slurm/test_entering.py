@@ -16,6 +16,7 @@ from jobs.backends.sessions import Barrier, Ended, Kind, NoEntry, Session, Termi
 from jobs.backends.slurm import step
 from jobs.backends.slurm.layout import Sent
 from jobs.spec import Framework, Resources, SecretRef
+from jobs.states import State
 from tests.jobs.backends.benches import all_pids, log_of, role, text_of, wait_until_over
 from tests.jobs.backends.beside import TASK, beside, everything, run, start, until
 from tests.jobs.backends.slurm_bench import Releasing, SlurmBench
@@ -109,7 +110,7 @@ async def test_a_controller_that_is_away_is_said_to_be_and_who_is_inside_stays(
             controller.send_signal(signal.SIGCONT)
 
 
-async def test_a_killed_srun_ends_what_it_carried_and_leaves_the_job_alone(on_slurm: SlurmBench) -> None:
+async def test_a_killed_srun_ends_the_session_and_leaves_the_job_alone(on_slurm: SlurmBench) -> None:
     handle = start(on_slurm)
     number = Sent.of(handle).number
     wanted = Wanted(Kind.LINE, line="trap '' HUP TERM; echo up; sleep 601")
@@ -119,7 +120,7 @@ async def test_a_killed_srun_ends_what_it_carried_and_leaves_the_job_alone(on_sl
         for pid in [pid for pid in all_pids() if f"--jobid={number}" in text_of(pid, "cmdline").split("\0")]:
             os.kill(pid, signal.SIGKILL)
         assert await session.wait() == Ended()
-        wait_for(lambda: len(on_slurm.processes("sleep")) == 1, 60)
+    assert on_slurm.backend.observe([handle])[handle].state is State.RUNNING  # type: ignore[union-attr]
 
 
 async def _look(bench: SlurmBench, handle: Handle, **asked: Any) -> dict[str, Any]:
