@@ -45,7 +45,7 @@ def copy_home(to: Path) -> None:
     """Give the folder `to` keys, static files and a SQLite database, as an earlier start left them."""
     keys.ensure(to)  # first: a database without its keys is refused
     with _one_at_a_time():
-        shutil.copyfile(_home() / DATABASE, to / DATABASE)
+        shutil.copy(_home() / DATABASE, to / DATABASE)
         shutil.copytree(_home() / "static", to / "static")
 
 
@@ -90,7 +90,9 @@ def _make(home: Path, database_url: str, *what: str) -> None:
         "DATABASE_URL": database_url,
         "DJANGO_SETTINGS_MODULE": "console.settings",
     }
-    subprocess.run([sys.executable, "-c", lines], cwd=CHECKOUT, env={**os.environ, **ours}, check=True)
+    environ = {**os.environ, **ours}
+    # The umask is a console's own.
+    subprocess.run([sys.executable, "-c", lines], cwd=CHECKOUT, env=environ, umask=0o077, check=True)
 
 
 def _digest() -> str:

@@ -52,7 +52,8 @@ class Terminal:
         )
 
     def command(self, *arguments: str) -> list[str]:
-        return [sys.executable, "-m", "jobs.cli", *arguments]
+        """It hears Ctrl-C, even where the tests themselves run in the background and don't."""
+        return ["env", "--default-signal=INT", sys.executable, "-m", "jobs.cli", *arguments]
 
     def __call__(self, *arguments: str, stdin: str = "") -> tuple[int, str, str]:
         """The command in the folder: its exit status, what it printed, and what it said besides."""
@@ -273,9 +274,8 @@ class Tty:
             os.setsid()
             fcntl.ioctl(0, termios.TIOCSCTTY, 0)
 
-        command = [sys.executable, "-m", "jobs.cli", *arguments]
         self.process = subprocess.Popen(
-            command,
+            call.command(*arguments),
             cwd=call.folder,
             env=call.environ,
             stdin=slave,

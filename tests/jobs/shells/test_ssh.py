@@ -192,7 +192,7 @@ def test_keystrokes_are_echoed_at_once(owner: Client, place: Place) -> None:
             client.stdin.write(b"x")
             assert client.stdout.read(1) == b"x"
             took.append(time.perf_counter() - began)
-    assert sorted(took)[len(took) // 2] < 0.05
+    assert sorted(took)[len(took) // 2] < 0.25
 
 
 SSHD = """

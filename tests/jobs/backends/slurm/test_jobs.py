@@ -34,7 +34,7 @@ ONE_GPU = Resources(cpu_milli=1000, memory_mib=64, gpus=1, gpu_type="a100")
 
 def run(bench: SlurmBench, *roles: object, **spec: object) -> tuple[Handle, Observation]:
     handle = bench.backend.submit(bench.submission(*roles, **spec))  # type: ignore[arg-type]
-    return handle, wait_until_over(bench.backend, handle, timeout=40)
+    return handle, wait_until_over(bench.backend, handle, timeout=120)
 
 
 def looked(backend: SlurmBackend, handle: Handle) -> Observation:
@@ -232,7 +232,7 @@ def test_a_requeued_job_is_the_next_run_of_the_same_attempt(on_slurm: SlurmBench
 
     wait_for(waits_again)
     on_slurm.slurm.call("scontrol", "update", f"JobId={number}", "StartTime=now")
-    seen = wait_until_over(on_slurm.backend, handle, timeout=40)
+    seen = wait_until_over(on_slurm.backend, handle, timeout=120)
     assert (seen.state, seen.run) == (State.SUCCEEDED, 2)
     assert (on_slurm.attempt(handle) / "run-2" / "logs" / "worker-0.output").read_text() == "run 1\n"
 
