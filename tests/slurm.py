@@ -60,10 +60,11 @@ MinJobAge=3600
 KillWait=2
 PreemptType=preempt/partition_prio
 PreemptMode=REQUEUE
-NodeName=cpu1 NodeHostname={host} NodeAddr=127.0.0.1 Port={ports[1]} CPUs=16 RealMemory=64000
-NodeName=cpu2 NodeHostname={host} NodeAddr=127.0.0.1 Port={ports[2]} CPUs=16 RealMemory=64000 Feature=slow
-NodeName=gpu1 NodeHostname={host} NodeAddr=127.0.0.1 Port={ports[3]} CPUs=16 RealMemory=64000 Gres=gpu:a100:4 Weight=10
-NodeName=gpu2 NodeHostname={host} NodeAddr=127.0.0.1 Port={ports[4]} CPUs=16 RealMemory=64000 Gres=gpu:titan:4 Weight=10
+NodeName=DEFAULT CPUs=16 RealMemory=64000
+NodeName=cpu1 NodeHostname={host} NodeAddr=127.0.0.1 Port={ports[1]}
+NodeName=cpu2 NodeHostname={host} NodeAddr=127.0.0.1 Port={ports[2]} Feature=slow
+NodeName=gpu1 NodeHostname={host} NodeAddr=127.0.0.1 Port={ports[3]} Gres=gpu:a100:4 Weight=10
+NodeName=gpu2 NodeHostname={host} NodeAddr=127.0.0.1 Port={ports[4]} Gres=gpu:titan:4 Weight=10
 PartitionName=all Nodes=ALL Default=YES MaxTime=INFINITE DefaultTime=1:00:00 State=UP
 PartitionName=gpu Nodes=gpu[1-2] MaxTime=2:00:00 DefaultTime=1:00:00 State=UP
 PartitionName=urgent Nodes=cpu2 MaxTime=INFINITE DefaultTime=1:00:00 State=UP PriorityTier=10
