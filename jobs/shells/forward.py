@@ -43,6 +43,13 @@ class _Here(SSHForwarder):
         super().__init__(there)
         self._all = all_
 
+    def eof_received(self) -> bool:
+        """Over when the job has said all before: its socket has nothing left by which it could tell."""
+        goes_on = super().eof_received()
+        if not goes_on:
+            self.close()
+        return goes_on
+
     def connection_lost(self, exc: Exception | None) -> None:
         super().connection_lost(exc)
         self._all.closed()

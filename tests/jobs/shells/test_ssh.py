@@ -162,6 +162,21 @@ SERVE = (
 )
 
 
+def test_a_connection_that_the_job_ends_first_ends_for_the_client(
+    owner: Client, begin_job: Callable[..., Place]
+) -> None:
+    place = begin_job(f'exec python3 -c "{SERVE}" 2>/dev/null')
+    to = ("-W", f"localhost:{int(place.log())}", f"{place.login()}@127.0.0.1")
+    with running(owner.command("ssh", *to), stdin=subprocess.PIPE, stdout=subprocess.PIPE) as ssh:
+        assert ssh.stdin is not None
+        assert ssh.stdout is not None
+        ssh.stdin.write(b"GET /index.html HTTP/1.0\r\n\r\n")
+        ssh.stdin.flush()
+        assert ssh.stdout.read().endswith(b"served by the job")
+        ssh.stdin.close()
+        assert ssh.wait(30) == 0
+
+
 @EVERYWHERE
 def test_a_port_of_the_job_is_forwarded(owner: Client, begin_job: Callable[..., Place]) -> None:
     place = begin_job(f'exec python3 -c "{SERVE}" 2>/dev/null')
