@@ -29,11 +29,18 @@ export function morph(element, wanted, keep) {
     return;
   }
   if (isField(element) && isField(wanted)) {
-    if (element instanceof HTMLSelectElement) takeChildren(element, wanted, keep);
+    if (element instanceof HTMLSelectElement) takeOptions(element, wanted, keep);
     keep(element, wanted);
     return;
   }
   takeChildren(element, wanted, keep);
+}
+
+/** What is chosen stays chosen: `selected` of an option that is wanted would undo it. @param {HTMLSelectElement} field @param {Element} wanted @param {Keep} keep */
+function takeOptions(field, wanted, keep) {
+  const chosen = field.value;
+  takeChildren(field, wanted, keep);
+  if ([...field.options].some((option) => option.value === chosen)) field.value = chosen;
 }
 
 /** @param {Element} element @param {Element} wanted @param {Keep} keep */

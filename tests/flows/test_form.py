@@ -109,6 +109,20 @@ def test_of_two_fast_edits_the_later_holds_and_what_is_typed_meanwhile_stays(pag
     expect(field(page, "roles-0-memory")).to_have_value("8")
 
 
+def test_what_is_chosen_while_a_change_is_on_its_way_stays_chosen(page: Page) -> None:
+    paste(page, DLC)
+    expect(field(page, "name")).to_have_value("commented")
+    page.locator("[data-form-unfold]").click()
+    held: list[Route] = []
+    page.route("**/jobs/form/change", lambda route: _hold_first(held, route))
+    with page.expect_request("**/jobs/form/change"):
+        field(page, "after-0-job").fill("9f2k4m7q1x3z")
+    field(page, "after-0-when").select_option("ended")
+    held[0].continue_()
+    says(page, '"when": "ended"')
+    expect(field(page, "after-0-when")).to_have_value("ended")
+
+
 def test_text_that_is_written_while_a_change_is_on_its_way_is_kept(page: Page) -> None:
     paste(page, DLC)
     expect(field(page, "name")).to_have_value("commented")
