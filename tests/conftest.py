@@ -94,10 +94,13 @@ def _in_english() -> Iterator[None]:
 
 @pytest.fixture(autouse=True)
 def _nothing_is_remembered() -> None:
-    """Rate limits, and what providers published, are each test's own."""
+    """Rate limits, how many refusals were written, and what providers published, are each test's own."""
     from django.core.cache import cache  # noqa: PLC0415  # there are settings from here on
 
+    from quotas import audit  # noqa: PLC0415  # and models
+
     cache.clear()
+    audit.refusals.forget()
 
 
 @pytest.fixture(scope="session")

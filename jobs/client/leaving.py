@@ -20,9 +20,9 @@ def ask(console: Console, job: str, screen: Screen) -> int | None:
     """
     if not sys.stdin.isatty():
         return _left(job, screen)
-    screen.say("")
-    screen.say(_("Stop the job [s], leave it running [l], or go on following it [Enter]?"))
     try:
+        screen.say("")
+        screen.say(_("Stop the job [s], leave it running [l], or go on following it [Enter]?"))
         answer = input("> ").strip().lower()
     except (KeyboardInterrupt, EOFError):
         return _left(job, screen)

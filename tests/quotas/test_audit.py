@@ -6,7 +6,6 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
 from datetime import timedelta
 from typing import Any
 
@@ -36,13 +35,6 @@ from tests.factories import (
 pytestmark = pytest.mark.django_db
 
 CANARY = "c4n4ry-do-not-show"
-
-
-@pytest.fixture(autouse=True)
-def _unbounded() -> Iterator[None]:
-    audit.refusals.forget()
-    yield
-    audit.refusals.forget()
 
 
 def last(**columns: Any) -> AuditEntry:

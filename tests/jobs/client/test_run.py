@@ -323,7 +323,7 @@ def test_a_second_ctrl_c_leaves_the_job_running(call: Terminal) -> None:
     assert tty.close() == 130
     job = job_of(tty.said)
     assert f"job-console logs -f {job}" in tty.said
-    assert Job.objects.get(public_id=job).state == "RUNNING"
+    wait_for(lambda: Job.objects.get(public_id=job).state == "RUNNING", SECONDS)  # its log may come first
     call("stop", job)
     call("logs", "-f", job)
 
@@ -336,6 +336,6 @@ def test_where_nobody_can_be_asked_ctrl_c_leaves_it(call: Terminal) -> None:
     _out, err = process.communicate(timeout=SECONDS)
     assert process.returncode == 130
     job = job_of(err)
-    assert Job.objects.get(public_id=job).state == "RUNNING"
+    wait_for(lambda: Job.objects.get(public_id=job).state == "RUNNING", SECONDS)  # its log may come first
     call("stop", job)
     call("logs", "-f", job)
