@@ -2,9 +2,13 @@
 
 `python -m tests.run [PART …]` runs some of them. With REQUIRE_ALL=1 a part that is left out is a failure, and
 so is a test that skips itself.
+
+Many tests drive real engines, and wait for what these do. When a few of a part fail, they are run once more,
+alone; what passes then is named at the end as unsteady: a fault too, of ours or of a test, but another kind.
 """
 
 import argparse
+import json
 import os
 import shutil
 import subprocess
@@ -27,6 +31,8 @@ IN_CHROMIUM = ("tests/static", "tests/flows", "tests/jobs/gateway")
 """Each in a process of its own: Playwright's synchronous side exists once in a process."""
 WITHOUT_DATABASE = ("tests/jobs/dialects", "tests/jobs/backends", "tests/fuzz")
 """What is the same on any database runs once."""
+A_FEW = 5
+"""So many failures of a part may be chance; more are not run again."""
 CHROMIUM = ("chromium", "chromium-browser", "google-chrome")
 
 LINT = [
@@ -137,6 +143,10 @@ PARTS = [
 ]
 
 
+UNSTEADY: list[str] = []
+"""What failed among the others and passed alone."""
+
+
 def main() -> int:
     """Run the parts that were asked for, all by default; 1 when one failed."""
     names = [part.name for part in PARTS]
@@ -147,6 +157,8 @@ def main() -> int:
         parser.error(f"there is no part {', '.join(sorted(unknown))}; there are {', '.join(names)}")
     outcomes = [_outcome(part) for part in PARTS if part.name in wanted]
     print("\n" + "\n".join(f"{each.name:12} {each.minutes:5.1f} min  {each.told}" for each in outcomes))
+    for name in UNSTEADY:
+        print(f"unsteady: {name}")
     return int(any(each.failed for each in outcomes))
 
 
@@ -160,7 +172,25 @@ def _outcome(part: Part) -> Outcome:
 
 
 def _pytest(*arguments: str, environ: Mapping[str, str]) -> bool:
-    return _call(_tool("python", "-m", "pytest", "-q", *arguments), environ)
+    with tempfile.TemporaryDirectory() as memory:
+        command = _tool("python", "-m", "pytest", "-q", "-o", f"cache_dir={memory}")
+        if _call([*command, *arguments], environ):
+            return True
+        failed = _failed(Path(memory))
+        if not 0 < len(failed) <= A_FEW:
+            return False
+        print(f"\n=== once more, alone: {', '.join(failed)}", flush=True)
+        alone = ["--last-failed", "--last-failed-no-failures=none", "-n", "0"]
+        if not _call([*command, *arguments, *alone], environ):
+            return False
+        UNSTEADY.extend(failed)
+        return True
+
+
+def _failed(memory: Path) -> list[str]:
+    """The tests that pytest remembers as failed; none where it did not get as far."""
+    kept = memory / "v/cache/lastfailed"
+    return sorted(json.loads(kept.read_text())) if kept.exists() else []
 
 
 def _tool(name: str, *arguments: str) -> list[str]:
