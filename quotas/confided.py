@@ -1,28 +1,61 @@
 """Secrets among a cluster's settings: encrypted where they are kept, and never shown again.
 
 They are told by their names.  What stands in the form for one that is kept is a mask, and the mask that comes
-back leaves it as it is.
+back leaves it as it is, unless what stands beside it would send it somewhere else: whoever may change an
+address but was never told the secret is not to learn it that way.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
 from quotas import encryption
 
 NAMES: Final = frozenset({"token", "private_key"})
+WHERE: Final = frozenset({"url", "host", "port", "host_key", "proxy"})
+"""Where a secret is sent, and by what its receiver is known."""
 MARK: Final = "encrypted:"
 MASK: Final = "********"
 
 
+class EnterAgain(ValueError):
+    """Secrets that only a mask stands for would be sent somewhere else; `names` says which they are."""
+
+    def __init__(self, names: list[str]) -> None:
+        super().__init__(", ".join(names))
+        self.names = names
+
+
 def keep(settings: Mapping[str, Any], before: Mapping[str, Any]) -> dict[str, Any]:
-    """Settings as they are kept, from what an admin wrote, who was shown those of `before`."""
+    """Settings as they are kept, from what an admin wrote, who was shown those of `before`.
+
+    Raises EnterAgain where they lead elsewhere than before, with a secret that was not entered.
+    """
+    masked = [path for path, value in _leaves(settings) if path.split("/")[-1] in NAMES and value == MASK]
+    if masked and _leads(settings) != _leads(before):
+        raise EnterAgain(masked)
+    return _kept(settings, before)
+
+
+def _leads(settings: Mapping[str, Any]) -> dict[str, Any]:
+    return {path: value for path, value in _leaves(settings) if path.split("/")[-1] in WHERE}
+
+
+def _leaves(settings: Mapping[str, Any], below: str = "") -> Iterator[tuple[str, Any]]:
+    for name, value in settings.items():
+        if isinstance(value, Mapping):
+            yield from _leaves(value, f"{below}{name}/")
+        else:
+            yield f"{below}{name}", value
+
+
+def _kept(settings: Mapping[str, Any], before: Mapping[str, Any]) -> dict[str, Any]:
     kept: dict[str, Any] = {}
     for name, value in settings.items():
         old = before.get(name)
         if isinstance(value, Mapping):
-            kept[name] = keep(value, old if isinstance(old, Mapping) else {})
+            kept[name] = _kept(value, old if isinstance(old, Mapping) else {})
         elif name not in NAMES or not isinstance(value, str) or not value:
             kept[name] = value
         elif value != MASK:

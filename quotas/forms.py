@@ -32,7 +32,13 @@ class ClusterForm(forms.ModelForm[Cluster]):
         told = self.cleaned_data["config"]
         if not isinstance(told, Mapping):
             raise ValidationError(_("Settings are a JSON object."))
-        return confided.keep(told, self._kept)
+        try:
+            return confided.keep(told, self._kept)
+        except confided.EnterAgain as again:
+            says = _(
+                "With these settings the console would connect to another place. Enter again: %(names)s."
+            )
+            raise ValidationError(says, params={"names": ", ".join(again.names)}) from None
 
 
 class QuotaForm(forms.ModelForm[Quota]):

@@ -32,6 +32,27 @@ def test_a_secret_is_kept_encrypted_shown_masked_and_given_back() -> None:
     assert confided.keep({"token": confided.MASK}, {}) == {}
 
 
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"url": "http://elsewhere:6820"},
+        {"login": {"host": "elsewhere", "private_key": confided.MASK}},
+        {"login": {"host": "h", "port": 2222, "private_key": confided.MASK}},
+        {"proxy": "http://elsewhere"},
+    ],
+)
+def test_a_secret_that_was_not_entered_goes_nowhere_else(change: dict[str, Any]) -> None:
+    told = {"url": "http://here:6820", "token": TOKEN, "login": {"private_key": "PEM", "host": "h"}}
+    kept = confided.keep(told, {})
+    masked = confided.shown(kept)
+    with pytest.raises(confided.EnterAgain) as again:
+        confided.keep({**masked, **change}, kept)
+    assert again.value.names == ["token", "login/private_key"]
+    anew = {**masked, **change, "token": "x.y.z", "login": {"host": "elsewhere", "private_key": "NEW"}}
+    assert confided.opened(confided.keep(anew, kept))["token"] == "x.y.z"
+    assert confided.keep({**masked, "partitions": {}}, kept)["token"] == kept["token"]
+
+
 def test_what_was_encrypted_elsewhere_is_taken_for_a_secret_itself() -> None:
     kept = confided.keep({"token": TOKEN}, {})
     assert confided.opened(confided.keep(kept, {})) == kept
@@ -63,6 +84,11 @@ def test_the_admin_never_sees_the_token_and_keeps_it_by_leaving_the_mask(client:
         assert confided.MASK in page
         assert TOKEN not in page
         assert confided.MARK not in page
+    moved = {"way": "rest", "url": "http://elsewhere:6820", "token": confided.MASK}
+    answer = client.post(url, {**fields, "config": json.dumps(moved)})
+    assert "Enter again: token." in answer.content.decode()
+    assert "elsewhere" in answer.content.decode(), "what was typed is kept"
+    assert "url" not in Cluster.objects.get(pk=cluster.pk).config
     trail = str(list(AuditEntry.objects.values_list("changes", "details")))
     assert TOKEN not in trail
     assert confided.MARK not in trail
