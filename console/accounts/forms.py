@@ -20,6 +20,7 @@ from allauth.mfa.webauthn.forms import AddWebAuthnForm, EditWebAuthnForm
 from django import forms
 from django.http import QueryDict
 from django.utils.translation import gettext_lazy as _
+from django.utils.translation import pgettext_lazy
 
 if TYPE_CHECKING:  # what gettext_lazy gives has a name in the stubs only
     from django.utils.functional import _StrPromise
@@ -98,13 +99,13 @@ class AgainForm(Dressed, ReauthenticateForm):
 class CodeForm(Dressed, AuthenticateForm):
     """The second factor while signing in."""
 
-    words = {"code": _("Code")}
+    words = {"code": pgettext_lazy("second factor", "Code")}
 
 
 class CodeAgain(Dressed, CodeAgainForm):
     """The second factor, before something that matters."""
 
-    words = {"code": _("Code")}
+    words = {"code": pgettext_lazy("second factor", "Code")}
 
 
 class AppForm(Dressed, ActivateTOTPForm):
