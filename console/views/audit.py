@@ -86,7 +86,7 @@ def audit_trail(request: SignedIn) -> HttpResponseBase:
         query["before"] = str(after)
     context = {
         "form": form,
-        "entries": found,
+        "rows": found,
         "next_url": f"{reverse('audit')}?{query.urlencode()}" if after is not None else "",
         "previous_url": "",
         "export_url": export,

@@ -66,7 +66,7 @@ def test_only_those_who_may_are_led_there(people: People) -> None:
     ],
 )
 def test_it_is_searched(people: People, query: dict[str, str], found: set[str]) -> None:
-    entries = browser(people.admin).get("/audit/", query).context["entries"]
+    entries = browser(people.admin).get("/audit/", query).context["rows"]
     assert {entry.object_repr for entry in entries} == found
 
 
@@ -81,9 +81,9 @@ def test_pages_go_on(people: People) -> None:
         audit.log(Action.USE, people.quota, name=f"thing {number}")
     client = browser(people.manager)
     first = client.get("/audit/")
-    assert len(first.context["entries"]) == 50
+    assert len(first.context["rows"]) == 50
     second = client.get(first.context["next_url"])
-    assert not {entry.pk for entry in first.context["entries"]} & {e.pk for e in second.context["entries"]}
+    assert not {entry.pk for entry in first.context["rows"]} & {e.pk for e in second.context["rows"]}
 
 
 def test_queries_do_not_grow(people: People, django_assert_max_num_queries: Any) -> None:
