@@ -10,11 +10,11 @@ from django.utils.translation import gettext
 from jobs.messages.sentences import mark as _
 
 FATES: Final[Mapping[str, str]] = {
-    "honoured": _("Applied"),
-    "console": _("Applied by the console"),
-    "approximated": _("Applied differently here"),
-    "refused": _("Not taken here"),
-    "kept": _("Kept for export, not applied here"),
+    "honoured": _("Applied."),
+    "console": _("Applied by the console."),
+    "approximated": _("Applied differently here."),
+    "refused": _("Not taken here."),
+    "kept": _("Kept for export, not applied here."),
 }
 
 WHY: Final[Mapping[str, str]] = {
@@ -57,11 +57,8 @@ WHY: Final[Mapping[str, str]] = {
 }
 
 
-def fate_label(fate: str) -> str:
-    """What becomes of a field, in a few words."""
-    return gettext(FATES[fate])
-
-
-def why_message(why: str) -> str:
-    """More about it; "" where there is nothing to add."""
-    return gettext(WHY[why]) if why else ""
+def applied_message(fate: str, why: str = "") -> str:
+    """What becomes of a field, and where there is more to say about it, why."""
+    if not why:
+        return gettext(FATES[fate])
+    return gettext("%(fate)s %(why)s") % {"fate": gettext(FATES[fate]), "why": gettext(WHY[why])}

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
 from jobs import services
 from jobs.dialects.base import Refused
 from jobs.forming import rules
-from jobs.forming.applied import Applied, Fate, applied
+from jobs.forming.applied import Fate, applied
 from jobs.forming.fields import Field, Rows
 from jobs.forming.ground import Ground, ground_of, kinds_beside, with_data
 from jobs.forming.rules import FieldState, Ruling
 from jobs.forming.within import Member
-from jobs.messages.applied import fate_label, why_message
+from jobs.messages.applied import applied_message
 from jobs.messages.rules import origin_label, rule_message
 from jobs.spec import JobSpec
 from quotas.models import Quota, User
@@ -105,7 +105,7 @@ class Standing:
         if self.quota is None or not each.path:
             return ""
         found = applied(self.ground.backend, _path(each))
-        return _said(found) if found and found.fate in _SHOWN else ""
+        return applied_message(found.fate, found.why) if found and found.fate in _SHOWN else ""
 
     def _around(self, each: Field) -> Iterator[FieldState]:
         """The states of the field and of what it is a part of."""
@@ -141,11 +141,6 @@ def _concerns(ruling: Ruling, role: int) -> bool:
     """Whether it is about this role, where it is about single ones."""
     said = ruling.said
     return not (said.at and said.field.startswith("roles[]")) or role in said.at
-
-
-def _said(found: Applied) -> str:
-    words: Sequence[str] = (fate_label(found.fate), why_message(found.why))
-    return ". ".join(word.rstrip(".") for word in words if word) + "."
 
 
 def _path(each: Field | Rows) -> str:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from jobs.forming.applied import BACKENDS, Applied, Fate, applied, not_done
-from jobs.messages.applied import FATES, WHY, fate_label, why_message
+from jobs.messages.applied import FATES, WHY, applied_message
 from jobs.spec import Check, JobSpec, Network, NodeChoice, Resources, TaskRole
 from tests.dialect_pages.paths import paths
 from tests.dialect_pages.probes import probes
@@ -48,8 +48,10 @@ def test_every_answer_is_about_a_field_that_there_is(backend: str) -> None:
 def test_every_fate_and_every_reason_has_words() -> None:
     assert set(FATES) == {str(fate) for fate in Fate}
     assert {each.why for _backend, _path, each in EVERY if each.why} == set(WHY)
-    assert all((fate_label("kept"), why_message("clouds_own")))
-    assert why_message("") == ""
+    assert applied_message("kept", "no_labels") == (
+        "Kept for export, not applied here. The nodes here have no labels."
+    )
+    assert applied_message("kept") == "Kept for export, not applied here."
     unexplained = [path for _backend, path, each in EVERY if each.fate is Fate.KEPT and not each.why]
     assert unexplained == []
 
