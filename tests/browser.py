@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from typing import Final
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, expect, sync_playwright
 
 ARGUMENTS: Final = (
     "--no-sandbox",
@@ -24,6 +24,8 @@ ARGUMENTS: Final = (
     "--disable-sync",
 )
 NAMES: Final = ("chromium", "chromium-browser", "google-chrome")
+PATIENCE_MS: Final = 60_000
+"""How long what will come may take: two cores draw pages, check files and run jobs at once."""
 
 WATCH_CSP: Final = """
 document.addEventListener("securitypolicyviolation", (event) => {
@@ -46,7 +48,8 @@ def chromium() -> Iterator[Browser]:
     """Chromium, headless."""
     path = executable()
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=path, args=list(ARGUMENTS))
+        browser = playwright.chromium.launch(executable_path=path, args=list(ARGUMENTS), timeout=PATIENCE_MS)
+        expect.set_options(timeout=PATIENCE_MS)
         yield browser
         browser.close()
 
@@ -58,6 +61,7 @@ def watched(context: BrowserContext) -> Iterator[Page]:
     Messages that the browser itself writes about answers of the server (a 404, a lost connection) are no
     failures of a script.
     """
+    context.set_default_timeout(PATIENCE_MS)
     page = context.new_page()
     faults: list[str] = []
     page.expose_function("tellFault", lambda fault: faults.append(fault))  # noqa: PLW0108  # it wants a function

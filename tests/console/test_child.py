@@ -48,7 +48,7 @@ def test_it_becomes_the_program_and_leaves_its_pid(tmp_path: Path) -> None:
     code = "import os, sys; print(os.getpid(), sys.argv[1:])"
     command = [*CHILD, str(record), sys.executable, "-c", code, "a b", "%"]
     with subprocess.Popen(command, cwd=CHECKOUT, stdout=subprocess.PIPE, text=True) as process:
-        said, _ = process.communicate(timeout=30)
+        said, _ = process.communicate(timeout=60)
     assert said.strip() == f"{process.pid} ['a b', '%']"
     written = read_record(record)
     assert written is not None
@@ -60,7 +60,7 @@ def test_a_second_short_life_waits(tmp_path: Path) -> None:
     record = tmp_path / "x.process"
     record.write_text(json.dumps({"pid": 1, "started": time.time(), "short_lives": 1}))
     began = time.monotonic()
-    subprocess.run([*CHILD, str(record), "true"], cwd=CHECKOUT, check=True, timeout=30)
+    subprocess.run([*CHILD, str(record), "true"], cwd=CHECKOUT, check=True, timeout=60)
     assert time.monotonic() - began >= pause(2)
 
 
@@ -75,4 +75,4 @@ def test_the_program_ends_when_its_parent_is_killed(tmp_path: Path) -> None:
     wait_for(lambda: program.name() == "sleep")
     os.kill(parent.pid, 9)
     parent.wait()
-    program.wait(10)
+    program.wait(60)

@@ -77,7 +77,7 @@ def query(request: HttpRequest) -> HttpResponse:
 
 
 def slow(request: HttpRequest) -> HttpResponse:
-    released.wait(10)
+    released.wait(60)
     return HttpResponse("slow")
 
 
@@ -168,7 +168,7 @@ async def _answer(handler: Handler, target: str, body: bytes = b"") -> tuple[int
     while more:
         part = await asked.receive_output(10)
         text, more = text + part.get("body", b""), part.get("more_body", False)
-    await asked.wait(10)
+    await asked.wait(60)
     status: int = start["status"]
     return status, text
 
@@ -218,7 +218,7 @@ async def test_a_stream_ends_when_nobody_listens(handler: Handler) -> None:
     assert (await asked.receive_output(10))["status"] == 200
     assert (await asked.receive_output(10))["body"] == b"one "
     await asked.send_input({"type": "http.disconnect"})
-    await asked.wait(10)
+    await asked.wait(60)
     assert left.is_set()
 
 
@@ -231,7 +231,7 @@ async def test_a_body_that_is_refused_is_not_waited_for(handler: Handler) -> Non
     asked = _asked(handler, "/upload?refused=1", "POST")
     assert (await asked.receive_output(10))["status"] == 403
     await asked.receive_output(10)
-    await asked.wait(10)
+    await asked.wait(60)
 
 
 async def test_whoever_leaves_in_the_middle_of_a_body_is_missed(handler: Handler) -> None:
@@ -239,7 +239,7 @@ async def test_whoever_leaves_in_the_middle_of_a_body_is_missed(handler: Handler
     await asked.send_input({"type": "http.request", "body": b"hel", "more_body": True})
     await asked.send_input({"type": "http.disconnect"})
     with pytest.raises(Gone):
-        await asked.wait(10)
+        await asked.wait(60)
     assert left.is_set()
 
 
@@ -247,7 +247,7 @@ async def test_nothing_is_done_for_who_leaves_in_the_middle_of_a_request(handler
     asked = _asked(handler, "/page", "POST")
     await asked.send_input({"type": "http.request", "body": b"hel", "more_body": True})
     await asked.send_input({"type": "http.disconnect"})
-    await asked.wait(10)
+    await asked.wait(60)
     assert seen == []
 
 

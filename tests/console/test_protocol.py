@@ -50,13 +50,13 @@ def everything(connection: socket.socket) -> bytes:
 def test_a_head_that_never_ends_is_not_waited_for(port: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(protocol, "HEAD_SECONDS", 0.2)
     for sent in (b"", HEAD, HEAD + b"\r\n" + HEAD):
-        with socket.create_connection(("127.0.0.1", port), timeout=10) as connection:
+        with socket.create_connection(("127.0.0.1", port), timeout=60) as connection:
             connection.sendall(sent)
             assert everything(connection).endswith(b"hi" if sent.count(b"GET") == 2 else b"")
 
 
 def test_a_header_without_an_end_is_not_kept(port: int) -> None:
-    with socket.create_connection(("127.0.0.1", port), timeout=10) as connection:
+    with socket.create_connection(("127.0.0.1", port), timeout=60) as connection:
         connection.sendall(HEAD + b"X-Long: ")
         with suppress(ConnectionError):
             for _piece in range(64):
@@ -70,7 +70,7 @@ def test_slow_bodies_and_large_ones_are_nobodys_business_here(
 ) -> None:
     monkeypatch.setattr(protocol, "HEAD_SECONDS", 0.2)
     body = b"x" * (3 * protocol.HEAD_BYTES)
-    with socket.create_connection(("127.0.0.1", port), timeout=10) as connection:
+    with socket.create_connection(("127.0.0.1", port), timeout=60) as connection:
         connection.sendall(
             b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n" % (len(body) + 1) + body
         )

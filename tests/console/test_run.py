@@ -174,7 +174,7 @@ def test_a_worker_that_does_not_answer_is_named(stack: Stack) -> None:
     pid = stack.pid("worker-logs")
     os.kill(pid, signal.SIGSTOP)
     try:
-        answer = httpx.get(f"{stack.base_url}/healthz", timeout=10, trust_env=False)
+        answer = httpx.get(f"{stack.base_url}/healthz", timeout=60, trust_env=False)
         assert answer.status_code == 503
         assert answer.json()["parts"]["worker-logs"] == "no answer"
         assert answer.json()["parts"]["worker-control"] == "ok"

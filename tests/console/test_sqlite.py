@@ -68,10 +68,10 @@ def test_a_second_writer_waits_without_asking_sqlite(begun: list[str]) -> None:
             _write()
 
         second = _in_thread("second", write)
-        assert waiting.wait(10)
+        assert waiting.wait(60)
         second.join(0.1)
         assert begun == [threading.current_thread().name]
-    second.join(10)
+    second.join(60)
     assert begun[1:] == ["second"]
     assert Workspace.objects.count() == 2
 
@@ -90,7 +90,7 @@ def test_whoever_waits_too_long_is_told_that_the_database_is_locked(begun: list[
 
     patience = connection.settings_dict["OPTIONS"]["timeout"]
     with transaction.atomic():
-        _in_thread("second", write).join(10)
+        _in_thread("second", write).join(60)
     assert told == ["database is locked"]
     assert begun == [threading.current_thread().name]
 
@@ -149,5 +149,5 @@ def test_many_writers_all_get_their_turn() -> None:
 
     threads = [_in_thread(f"w{number}", partial(write, number)) for number in range(20)]
     for thread in threads:
-        thread.join(20)
+        thread.join(60)
     wait_for(lambda: Workspace.objects.count() == 20)

@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import closing, suppress
 
+import httpx
 import pytest
 from playwright.sync_api import Browser, Page
 
+from jobs.states import LIVE, State
 from tests.browser import chromium, watched
 from tests.scenes import MACHINE, fill
 from tests.screenshots import sign_in
 from tests.stack import Stack, running
+from tests.waiting import wait_for
+
+JOBS = "/api/console/v1/jobs"
+UNFINISHED = sorted({*LIVE, State.QUEUED})
 
 
 @pytest.fixture(scope="session")
@@ -30,6 +37,13 @@ def scenes(stack: Stack) -> dict[str, str]:
     return fill(stack)
 
 
+@pytest.fixture(scope="module")
+def caller(stack: Stack) -> Iterator[httpx.Client]:
+    """Whoever tidies up between the flows."""
+    with closing(stack.client()) as client:
+        yield client
+
+
 @pytest.fixture
 def page(browser: Browser, stack: Stack) -> Iterator[Page]:
     """Signed in; the test fails when a script does or the content security policy is violated."""
@@ -40,3 +54,25 @@ def page(browser: Browser, stack: Stack) -> Iterator[Page]:
         sign_in(opened, stack)
         yield opened
     context.close()
+
+
+@pytest.fixture(autouse=True)
+def _its_jobs_go_with_it(request: pytest.FixtureRequest) -> Iterator[None]:
+    """A flow's jobs hold nothing when the next one begins, of the machine or of what one person may have."""
+    if "scenes" in request.fixturenames:
+        request.getfixturevalue("scenes")
+    if "stack" not in request.fixturenames:
+        yield
+        return
+    caller: httpx.Client = request.getfixturevalue("caller")
+    before = _unfinished(caller)
+    yield
+    for job in _unfinished(caller) - before:
+        with suppress(httpx.HTTPStatusError):  # it has just ended
+            caller.post(f"{JOBS}/{job}/stop").raise_for_status()
+    wait_for(lambda: _unfinished(caller) <= before, interval=0.1)
+
+
+def _unfinished(caller: httpx.Client) -> set[str]:
+    answer = caller.get(JOBS, params={"state": UNFINISHED, "limit": 200}).raise_for_status()
+    return {row["id"] for row in answer.json()["jobs"]}

@@ -75,7 +75,7 @@ def test_a_frozen_cluster_tells_those_who_wait(page: Page, scenes: dict[str, str
     page.get_by_role("button", name="Freeze it").click()
     expect(page.get_by_text("is frozen since")).to_be_visible()
     page.goto(f"/jobs/{scenes['waiting']}/")
-    expect(page.get_by_text("The switch is being replaced.").first).to_be_visible(timeout=20_000)
+    expect(page.get_by_text("The switch is being replaced.").first).to_be_visible()
     page.goto("/admin/incidents/?open=unfreeze")
     page.locator("#unfreeze-cluster").select_option(label="This machine")
     page.locator("#unfreeze-why").fill("It is new.")

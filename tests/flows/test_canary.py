@@ -105,7 +105,7 @@ def scene() -> Iterator[Scene]:
         _keep(stack, client, canaries)
         for job in jobs.values():
             wait_for(lambda job=job: state_of(client, job) == "running", timeout=60)  # type: ignore[misc]
-            wait_for(lambda job=job: "begin" in _log(client, job), timeout=30)  # type: ignore[misc]
+            wait_for(lambda job=job: "begin" in _log(client, job))  # type: ignore[misc]
         yield Scene(stack, client, canaries, jobs, files)
 
 

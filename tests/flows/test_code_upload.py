@@ -11,7 +11,7 @@ from typing import Final
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.flows.test_first_job import SECONDS, paste, state
+from tests.flows.test_first_job import paste, state
 
 pytestmark = pytest.mark.browser
 
@@ -50,10 +50,8 @@ def opened(page: Page) -> None:
 def test_a_folder_becomes_the_jobs_code_and_runs(page: Page, folder: Path) -> None:
     opened(page)
     page.locator("code-upload input[data-folder]").set_input_files(folder)
-    expect(page.locator(".code-upload-status")).to_contain_text("uploaded", timeout=30 * SECONDS)
-    expect(page.locator("#new-form textarea[name=text]")).to_have_value(
-        re.compile("upload://[0-9a-f]{64}"), timeout=10 * SECONDS
-    )
+    expect(page.locator(".code-upload-status")).to_contain_text("uploaded")
+    expect(page.locator("#new-form textarea[name=text]")).to_have_value(re.compile("upload://[0-9a-f]{64}"))
     page.keyboard.press("Control+Enter")
     page.wait_for_url("**/jobs/*/")
     state(page, "Succeeded", 60)
@@ -65,7 +63,7 @@ def test_the_same_again_sends_no_file(page: Page, folder: Path) -> None:
     opened(page)
     choose = page.locator("code-upload input[data-folder]")
     choose.set_input_files(folder)
-    expect(page.locator(".code-upload-status")).to_contain_text("uploaded", timeout=30 * SECONDS)
+    expect(page.locator(".code-upload-status")).to_contain_text("uploaded")
     asked: list[str] = []
     page.on("request", lambda request: asked.append(request.url) if "/uploads/" in request.url else None)
     with page.expect_response("**/uploads/trees"):
@@ -97,4 +95,4 @@ def test_by_keyboard_alone(page: Page, folder: Path) -> None:
     with page.expect_file_chooser() as chosen:
         page.keyboard.press("Enter")
     chosen.value.set_files(folder / "run.sh")
-    expect(page.locator(".code-upload-status")).to_contain_text("1 file is uploaded", timeout=30 * SECONDS)
+    expect(page.locator(".code-upload-status")).to_contain_text("1 file is uploaded")

@@ -49,7 +49,7 @@ def test_without_its_gpu_it_waits_and_says_why(page: Page) -> None:
     paste(page, text)
     page.get_by_role("button", name="Submit").click()
     state(page, "Queued")
-    expect(page.locator(".job-why")).to_contain_text("H9000", timeout=20 * SECONDS)
+    expect(page.locator(".job-why")).to_contain_text("H9000")
     expect(page.locator(".job-why")).to_contain_text("would start")
     page.get_by_role("button", name="Stop").click()
     page.locator("#confirm-yes").click()
@@ -62,7 +62,7 @@ def test_lines_appear_as_they_are_written(page: Page) -> None:
     page.keyboard.press("Control+Enter")
     state(page, "Running")
     page.get_by_role("link", name="Logs").click()
-    expect(page.locator(".log-line").first).to_have_text("line 1 of many", timeout=10 * SECONDS)
+    expect(page.locator(".log-line").first).to_have_text("line 1 of many")
     page.evaluate("window.notLoadedAnew = true")
     shown = page.locator(".log-line").count()
     expect(page.locator(".log-line").nth(shown + 3)).to_have_text(f"line {shown + 4} of many")
@@ -77,7 +77,7 @@ def test_a_job_opens_on_its_live_log(page: Page) -> None:
     page.keyboard.press("Control+Enter")
     page.wait_for_url("**/jobs/*/")
     page.evaluate("window.notLoadedAnew = true")
-    expect(page.locator(".log-line")).to_have_text(["said at once"], timeout=20 * SECONDS)
+    expect(page.locator(".log-line")).to_have_text(["said at once"])
     state(page, "Running")  # the head and the facts were fetched anew, and the log was not
     expect(page.locator(".log-line")).to_have_text(["said at once"])
     assert page.evaluate("window.notLoadedAnew")
@@ -146,12 +146,12 @@ def test_the_list_changes_by_itself(page: Page, stack: Stack, scenes: dict[str, 
     paste(other, job_file("live-job", command="sleep 60"))
     other.keyboard.press("Control+Enter")
     other.wait_for_url("**/jobs/*/")
-    expect(page.locator("#jobs-list .row-link")).to_have_text("live-job", timeout=10 * SECONDS)
-    expect(page.locator("#jobs-list .state")).to_have_text("Running", timeout=20 * SECONDS)
+    expect(page.locator("#jobs-list .row-link")).to_have_text("live-job")
+    expect(page.locator("#jobs-list .state")).to_have_text("Running")
     page.locator("#jobs-list [name=id]").check()
     page.get_by_role("button", name="Stop the chosen").click()
     page.locator("#confirm-yes").click()
-    expect(page.locator("#jobs-list .state")).to_have_text("Stopped", timeout=20 * SECONDS)
+    expect(page.locator("#jobs-list .state")).to_have_text("Stopped")
 
 
 def test_without_a_script_a_job_is_submitted_all_the_same(page: Page, stack: Stack, tmp_path: Path) -> None:
@@ -175,5 +175,5 @@ def test_without_a_script_a_job_is_submitted_all_the_same(page: Page, stack: Sta
         plain.reload()
         return plain.locator("#job-head .state-succeeded").count() == 1
 
-    wait_for(shown, timeout=30, interval=0.3)
+    wait_for(shown, interval=0.3)
     context.close()

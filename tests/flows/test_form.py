@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Locator, Page, Route, expect
 
-from tests.flows.test_first_job import SECONDS, paste, state
+from tests.flows.test_first_job import paste, state
 
 pytestmark = pytest.mark.browser
 
@@ -231,7 +231,7 @@ def test_helloworld_of_the_manual_step_by_step_by_keys_alone(page: Page) -> None
         _fill_in(page, value)
     page.keyboard.press("Tab")
     says(page, '"Memory": "8Gi"')
-    expect(page.locator("#job-panel")).to_contain_text("It would start now", timeout=10 * SECONDS)
+    expect(page.locator("#job-panel")).to_contain_text("It would start now")
     wanted: dict[str, Any] = {
         "DisplayName": "helloworld_16be675e",
         "JobType": "PyTorchJob",

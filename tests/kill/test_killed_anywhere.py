@@ -89,12 +89,12 @@ def test_at_every_fault_point(arena: Arena, point: str, what: str) -> None:
     name = f"{point}-{what}".replace(".", "-").replace("_", "-").lower()
     arena.arm(point, what)
     public_id = begin(arena, name, point)
-    fallen = wait_for(lambda: arena.taken(point), 30)
+    fallen = wait_for(lambda: arena.taken(point))
     if what == "STOP":
-        wait_for(lambda: progressed_without(arena, public_id, point), 15)
+        wait_for(lambda: progressed_without(arena, public_id, point))
         thaw(point, fallen)
     began = time.monotonic()
-    job = wait_for(lambda: ended(arena, public_id), 40)
+    job = wait_for(lambda: ended(arena, public_id))
     judge(arena, name, public_id, point, what, job)
     assert time.monotonic() - began < RIGHT_WITHIN + 20
 
@@ -103,7 +103,7 @@ def begin(arena: Arena, name: str, point: str) -> str:
     """Submit a job that passes the point."""
     if point.startswith(STOPPED_JOBS):
         public_id = arena.submit(name, tail="exec sleep 600")
-        wait_for(lambda: arena.job(public_id).get("state") == "RUNNING", 20)
+        wait_for(lambda: arena.job(public_id).get("state") == "RUNNING")
         with arena.api() as api:
             api.post(f"jobs/{public_id}/stop")
         return public_id
@@ -128,7 +128,7 @@ def judge(arena: Arena, name: str, public_id: str, point: str, what: str, job: d
     if what == "KILL" and point in TREE_ENDS:
         assert arena.starts(name) <= 1
         assert job["state"] in {"FAILED", "SUCCEEDED"}
-        wait_for(lambda: not left_behind(arena, public_id), 15)
+        wait_for(lambda: not left_behind(arena, public_id))
         return
     assert arena.starts(name) == 1
     if point.startswith(STOPPED_JOBS):
@@ -136,7 +136,7 @@ def judge(arena: Arena, name: str, public_id: str, point: str, what: str, job: d
     else:
         assert job["state"] == "SUCCEEDED"
         assert arena.log(public_id) == EXPECTED
-    wait_for(lambda: not left_behind(arena, public_id), 15)
+    wait_for(lambda: not left_behind(arena, public_id))
 
 
 def left_behind(arena: Arena, public_id: str) -> list[int]:
@@ -162,12 +162,12 @@ STEPS: dict[str, Callable[[dict[str, Any]], bool]] = {
 def test_every_program_at_every_step(arena: Arena, program: str, step: str, number: signal.Signals) -> None:
     name = f"{program}-{step}-{number.name}".lower()
     public_id = arena.submit(name)
-    wait_for(lambda: STEPS[step](arena.job(public_id)), 20)
+    wait_for(lambda: STEPS[step](arena.job(public_id)))
     arena.stack.kill(program, number)
     if number is signal.SIGSTOP:
         time.sleep(2)  # it is the length of the freeze that is tested
         arena.stack.kill(program, signal.SIGCONT)
-    job = wait_for(lambda: ended(arena, public_id), 40)
+    job = wait_for(lambda: ended(arena, public_id))
     assert job["state"] == "SUCCEEDED"
     assert arena.starts(name) == 1
     assert arena.log(public_id) == EXPECTED
@@ -177,14 +177,14 @@ def test_every_program_at_every_step(arena: Arena, program: str, step: str, numb
 def test_redis_losing_everything_loses_nothing(arena: Arena) -> None:
     public_id = arena.submit("redis-empty")
     arena.stack.python("from jobs import bus\nbus.client().flushall()\n")
-    assert wait_for(lambda: ended(arena, public_id), 30)["state"] == "SUCCEEDED"
+    assert wait_for(lambda: ended(arena, public_id))["state"] == "SUCCEEDED"
     assert arena.starts("redis-empty") == 1
 
 
 def test_the_whole_console_killed_while_jobs_run(arena: Arena) -> None:
     names = [f"crash-{i}" for i in range(5)]
     ids = [arena.submit(name, lines=1500) for name in names]
-    wait_for(lambda: arena.job(ids[0]).get("state") == "RUNNING", 20)
+    wait_for(lambda: arena.job(ids[0]).get("state") == "RUNNING")
     arena.stack.crash()
     arena.stack.start()
     for name, public_id in zip(names, ids, strict=True):

@@ -168,7 +168,7 @@ def test_a_flood_of_lines_is_followed_with_a_steady_page(page: Page, site: Site)
         site.log += numbered(block * 50_000, (block + 1) * 50_000)
         page.evaluate("new Promise(requestAnimationFrame)")
         assert page.locator(".log-line").count() <= 2000
-    expect(page.locator(".log-line").last).to_have_text("line 999999", timeout=20_000)
+    expect(page.locator(".log-line").last).to_have_text("line 999999")
     seen = lines(page)
     assert seen == [f"line {number}" for number in range(1_000_000 - len(seen), 1_000_000)]
 
@@ -236,7 +236,7 @@ def test_nothing_is_lost_and_nothing_comes_twice_over_lost_connections(page: Pag
         site.log += numbered(block * 40, block * 40 + 20)
         site.drop_streams()
         site.log += numbered(block * 40 + 20, block * 40 + 40)
-        expect(page.locator(".log-line").last).to_have_text(f"line {block * 40 + 39}", timeout=20_000)
+        expect(page.locator(".log-line").last).to_have_text(f"line {block * 40 + 39}")
     assert lines(page) == [f"line {number}" for number in range(320)]
     offsets = followed_from(site, 9)
     assert offsets == sorted(offsets)
@@ -257,8 +257,8 @@ def test_without_a_stream_the_log_is_asked_for(page: Page, site: Site) -> None:
     site.log += numbered(0, 3)
     open_log(page, site)
     site.log += numbered(3, 6)
-    expect(page.locator(".log-line").last).to_have_text("line 5", timeout=15_000)
-    expect(page.locator("[data-live-status]")).to_have_attribute("data-state", "late", timeout=15_000)
+    expect(page.locator(".log-line").last).to_have_text("line 5")
+    expect(page.locator("[data-live-status]")).to_have_attribute("data-state", "late")
     expect(page.locator("[data-live-status]")).to_have_text(re.compile(r"as of \d"))
 
 

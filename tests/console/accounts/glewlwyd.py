@@ -164,13 +164,13 @@ def running(callback: str) -> Iterator[Provider]:
         ["glewlwyd", f"--config-file={folder / 'conf'}"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
     )
     try:
-        wait_for(lambda: _answers(provider), timeout=20)
+        wait_for(lambda: _answers(provider))
         _set_up(provider)
         provider.client(callback)
         yield provider
     finally:
         provider.process.terminate()
-        provider.process.wait(20)
+        provider.process.wait(60)
         shutil.rmtree(folder, ignore_errors=True)
 
 

@@ -104,12 +104,12 @@ class Slapd:
     def start(self) -> None:
         command = [program(), "-f", str(self.folder / "slapd.conf"), "-h", self.url, "-d", "0"]
         self.process = subprocess.Popen(command, stderr=subprocess.DEVNULL)
-        wait_for(self._answers, timeout=20)
+        wait_for(self._answers)
 
     def stop(self) -> None:
         if self.process is not None:
             self.process.terminate()
-            self.process.wait(20)
+            self.process.wait(60)
             self.process = None
 
     def _answers(self) -> bool:

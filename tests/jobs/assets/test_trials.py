@@ -43,7 +43,7 @@ def tried(people: People, asset: Asset, version: int | None = None) -> AssetTria
         trial.refresh_from_db()
         return trial.is_over
 
-    wait_for(over, 30)
+    wait_for(over)
     assert due_clusters()["observe"] == []
     return trial
 

@@ -87,7 +87,7 @@ class Submitter:
     def end(self) -> None:
         """Let it end, however it does."""
         self.thaw()
-        self.process.wait(20)
+        self.process.wait(60)
         assert self.process.stdout is not None
         self.process.stdout.close()
 
@@ -223,7 +223,7 @@ class LocalBench:
             self.backend.stop(handle, grace_s=0, signal="KILL")
         for handle in self.handles():
             wait_until_over(self.backend, handle)
-        wait_for(lambda: not self.processes(), 5)
+        wait_for(lambda: not self.processes())
         for log in self.config.root.glob("*/*/logs/*.output"):
             appendonly.release(log)
 

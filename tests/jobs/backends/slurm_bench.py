@@ -129,4 +129,4 @@ class SlurmBench:
             with suppress(subprocess.CalledProcessError):  # it has ended meanwhile
                 self.slurm.call("scancel", "--full", "--signal=KILL", number)
                 self.slurm.call("scancel", number)
-        wait_for(self.slurm.ready, 30)
+        wait_for(self.slurm.ready)

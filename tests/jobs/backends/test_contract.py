@@ -101,7 +101,7 @@ def test_what_ignores_the_signal_is_killed_when_its_time_is_up(bench: Bench) -> 
     )
     wait_for(lambda: log_of(bench.backend, handle))
     bench.backend.stop(handle, grace_s=1, signal="TERM")
-    seen = wait_until_over(bench.backend, handle, timeout=8)
+    seen = wait_until_over(bench.backend, handle)
     assert seen.state is State.STOPPED
     assert replica(seen).exit_code == 137
 
@@ -119,7 +119,7 @@ def test_a_log_read_from_any_cursor_has_no_gap_and_no_repeat(bench: Bench) -> No
         cursors.append((cursor, len(data)))
         return part.state is LogState.COMPLETE
 
-    wait_for(read_on, 20, interval=0.001)
+    wait_for(read_on, interval=0.001)
     whole = "".join(f"line {number}\n" for number in range(1, 301)).encode()
     assert data == whole
     for again, offset in cursors[::7]:

@@ -198,7 +198,7 @@ def test_hostile_text_is_refused_soon_and_in_little_memory(text: str) -> None:
         most = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
-    assert best < 1
+    assert best < 5
     assert most < 50 * 1024 * 1024
 
 

@@ -58,7 +58,7 @@ class Served:
 
     def __exit__(self, *_problem: object) -> None:
         self._server.should_exit = True
-        self._thread.join(20)
+        self._thread.join(60)
         assert not self._thread.is_alive()
 
     @property
@@ -88,12 +88,12 @@ class Job:
 
     def __enter__(self) -> Self:
         self._thread.start()
-        assert self._ready.wait(10)
+        assert self._ready.wait(60)
         return self
 
     def __exit__(self, *_problem: object) -> None:
         self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join(10)
+        self._thread.join(60)
 
     def _run(self) -> None:
         asyncio.set_event_loop(self._loop)
@@ -238,7 +238,7 @@ class Browser:
     def __init__(self, port: int) -> None:
         self.port = port
         self.jar: dict[str, dict[str, str]] = {}
-        self._client = httpx.Client(transport=_Everywhere(), timeout=20, trust_env=False)
+        self._client = httpx.Client(transport=_Everywhere(), timeout=60, trust_env=False)
 
     def close(self) -> None:
         self._client.close()

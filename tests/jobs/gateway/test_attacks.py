@@ -19,7 +19,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 def raw(port: int, request: bytes) -> bytes:
     """Send `request` as it is; everything that comes back until the server hangs up or falls silent."""
-    with socket.create_connection(("127.0.0.1", port), timeout=2) as connection:
+    with socket.create_connection(("127.0.0.1", port), timeout=60) as connection:
         connection.sendall(request)
         answer = b""
         try:
@@ -315,7 +315,7 @@ def wire(answer: bytes) -> Iterator[int]:
         server.start()
         yield int(listener.getsockname()[1])
         listener.shutdown(socket.SHUT_RDWR)
-        server.join(10)
+        server.join(60)
 
 
 def test_whatever_a_job_answers_the_browser_gets_http(

@@ -73,7 +73,7 @@ def test_events_arrive_while_the_answer_goes_on_and_end_with_the_browser(
 ) -> None:
     cookie = "; ".join(f"{name}={value}" for name, value in browser.cookies(host).items())
     with (
-        httpx.Client(trust_env=False, timeout=10) as client,
+        httpx.Client(trust_env=False, timeout=60) as client,
         client.stream(
             "GET",
             f"http://127.0.0.1:{served.port}/events",

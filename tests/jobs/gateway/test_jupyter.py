@@ -165,7 +165,7 @@ def test_a_person_opens_the_link_and_runs_a_cell(visitor: Browser, jupyter: Endp
         page.goto(link)
         cell = page.locator(".jp-CodeCell").first
         printed = cell.locator(".jp-OutputArea-output")
-        cell.wait_for(timeout=60_000)
+        cell.wait_for()
         # Jupyter drops what is asked of a kernel that still starts, and shows it; a person tries again.
         wait_for(lambda: run(cell) and printed.count(), 60, 1)
         expect(printed).to_contain_text("42001")

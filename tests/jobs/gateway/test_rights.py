@@ -105,7 +105,7 @@ def test_a_stream_ends_with_the_right_to_it(
     sent = {"Host": f"{host}:{served.port}", "Cookie": cookie}
     url = f"http://127.0.0.1:{served.port}/events"
     with (
-        httpx.Client(trust_env=False, timeout=10) as client,
+        httpx.Client(trust_env=False, timeout=60) as client,
         client.stream("GET", url, headers=sent) as answer,
     ):
         lines = answer.iter_lines()

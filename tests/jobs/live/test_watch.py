@@ -180,7 +180,7 @@ def test_it_waits_for_a_database_and_ends_when_told(tmp_path: Path) -> None:
         said = next(line for line in process.stderr if "watch_without_clusters" in line)
         assert str(settings.CONSOLE_HOME) not in said
         process.send_signal(signal.SIGTERM)
-        assert process.wait(20) == 0
+        assert process.wait(60) == 0
     finally:
         process.kill()
         process.communicate()

@@ -176,7 +176,7 @@ def shells() -> Iterator[None]:
     thread.start()
     yield
     loop.call_soon_threadsafe(told.set)
-    thread.join(20)
+    thread.join(60)
     assert not thread.is_alive()
     assert not trouble
 

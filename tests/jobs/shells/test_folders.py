@@ -47,7 +47,7 @@ class Browser:
         if user is not None:
             inner.force_login(user)
         cookies = {name: morsel.value for name, morsel in inner.cookies.items()}
-        self.http = httpx.Client(base_url=base, cookies=cookies, timeout=40, trust_env=False)
+        self.http = httpx.Client(base_url=base, cookies=cookies, timeout=60, trust_env=False)
         self.job = job
         self._token = ""
 
@@ -423,7 +423,7 @@ def api(base: str, place: Place, user: User, *scopes: str) -> Iterator[httpx.Cli
     with httpx.Client(
         base_url=f"{base}/api/console/v1/jobs/{place.job.public_id}",
         headers={"Authorization": f"Bearer {token}"},
-        timeout=40,
+        timeout=60,
         trust_env=False,
     ) as client:
         yield client

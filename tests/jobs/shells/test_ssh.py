@@ -103,9 +103,9 @@ def test_rsync_brings_a_tree_up_to_date(owner: Client, place: Place, tmp_path: P
         (tree / "deep" / f"file {number}").write_text(str(number))
     shell = " ".join(owner.command("ssh"))
     command = ["rsync", "-a", "-e", shell, f"{tree}/", f"{place.login()}@127.0.0.1:tree/"]
-    subprocess.run(command, check=True, timeout=30)
+    subprocess.run(command, check=True, timeout=60)
     (tree / "deep" / "file 1").write_text("another")
-    done = subprocess.run([*command, "-v"], check=True, timeout=30, capture_output=True, text=True)
+    done = subprocess.run([*command, "-v"], check=True, timeout=60, capture_output=True, text=True)
     assert (place.work / "tree/deep/file 1").read_text() == "another"
     assert "file 2" not in done.stdout
 
@@ -174,7 +174,7 @@ def test_a_connection_that_the_job_ends_first_ends_for_the_client(
         ssh.stdin.flush()
         assert ssh.stdout.read().endswith(b"served by the job")
         ssh.stdin.close()
-        assert ssh.wait(30) == 0
+        assert ssh.wait(60) == 0
 
 
 @EVERYWHERE
@@ -207,7 +207,7 @@ def test_keystrokes_are_echoed_at_once(owner: Client, place: Place) -> None:
             client.stdin.write(b"x")
             assert client.stdout.read(1) == b"x"
             took.append(time.perf_counter() - began)
-    assert sorted(took)[len(took) // 2] < 0.25
+    assert sorted(took)[len(took) // 2] < 1
 
 
 SSHD = """
@@ -234,7 +234,7 @@ def test_the_gateway_is_a_jump_host_to_an_ssh_server_of_the_jobs_own(
 
     def hop() -> str:
         command = ["ssh", "-F", str(config), "-J", "jump", "-p", str(port), "owner@localhost", "pwd; echo in"]
-        return subprocess.run(command, capture_output=True, text=True, check=False, timeout=20).stdout
+        return subprocess.run(command, capture_output=True, text=True, check=False, timeout=60).stdout
 
     wait_for(lambda: hop().endswith("in\n"))
 
@@ -252,5 +252,5 @@ def test_a_port_that_is_taken_is_told_and_tried_again(
             wait_for(lambda: "in use" in sshhost.trouble(settings.CONSOLE_HOME))
             other.close()
             client = Client(tmp_path, settings.CONSOLE_SSH_PORT)
-            wait_for(lambda: client.ssh(place, "echo in").stdout == "in\n", 20)
+            wait_for(lambda: client.ssh(place, "echo in").stdout == "in\n")
             assert not sshhost.trouble(settings.CONSOLE_HOME)

@@ -58,7 +58,7 @@ def sender(base_url: str) -> Iterator[Sender]:
     def sending(user: User, scopes: Iterable[str] = ("submit", "read")) -> httpx.Client:
         token = tokens.issue(user, scopes=scopes, lifetime=timedelta(days=1))
         headers = {"Authorization": f"Bearer {token}"}
-        made.append(httpx.Client(base_url=base_url, headers=headers, trust_env=False, timeout=30))
+        made.append(httpx.Client(base_url=base_url, headers=headers, trust_env=False, timeout=60))
         return made[-1]
 
     yield sending

@@ -64,7 +64,7 @@ def test_a_page_sends_with_its_session_and_the_forms_token(base_url: str, people
     browser.force_login(people.owner)
     token = str(browser.get("/jobs/new").context["csrf_token"])
     cookies = {name: morsel.value for name, morsel in browser.cookies.items()}
-    with httpx.Client(base_url=base_url, cookies=cookies, trust_env=False, timeout=30) as page:
+    with httpx.Client(base_url=base_url, cookies=cookies, trust_env=False, timeout=60) as page:
         refused = page.post(f"{UPLOADS}/packs", content=packed(b"x"))
         assert (refused.status_code, Blob.objects.exists()) == (403, False)
         sent = page.post(f"{UPLOADS}/packs", content=packed(b"x"), headers={"X-CSRFToken": token})

@@ -432,7 +432,7 @@ def test_what_is_done_before_the_command_is_told_and_ends_when_the_job_is_stoppe
         bench.backend.stop(handle, grace_s=5, signal="TERM")
         assert wait_until_over(bench.backend, handle).state is State.STOPPED
         assert log_of(bench.backend, handle) == ""
-        wait_for(lambda: not bench.processes(), 5)
+        wait_for(lambda: not bench.processes())
         bench.close()
 
 

@@ -56,7 +56,7 @@ def test_the_samples_run_after_conversion(target: str, machine: LocalBench) -> N
         spec = converted(seed, target)
         handle = machine.backend.submit(machine.submission(**dict(spec)))
         (role,) = spec.roles
-        wait_for(lambda: SAYS[seed.file] in log_of(machine.backend, handle, role.name), 20)  # noqa: B023 - used up here
+        wait_for(lambda: SAYS[seed.file] in log_of(machine.backend, handle, role.name))  # noqa: B023 - used up here
         machine.backend.stop(handle, grace_s=0, signal="KILL")
         assert wait_until_over(machine.backend, handle).state in TERMINAL
 

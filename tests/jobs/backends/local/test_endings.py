@@ -67,10 +67,10 @@ def test_a_role_that_has_finished_stands_beside_one_that_runs(local: LocalBench)
 
 
 def test_what_outlives_the_command_ends_with_it(local: LocalBench) -> None:
-    command = "setsid sleep 60 & (sleep 60 &) ; nohup sh -c 'sleep 60; echo late' & exit 0"
+    command = "setsid sleep 600 & (sleep 600 &) ; nohup sh -c 'sleep 600; echo late' & exit 0"
     handle = local.backend.submit(local.submission(role(command)))
-    assert wait_until_over(local.backend, handle, timeout=5).state is State.SUCCEEDED
-    wait_for(lambda: not local.processes(), 2)
+    assert wait_until_over(local.backend, handle).state is State.SUCCEEDED
+    wait_for(lambda: not local.processes())
 
 
 def test_a_signal_is_told_as_a_signal(local: LocalBench) -> None:
@@ -84,7 +84,7 @@ def test_a_signal_is_told_as_a_signal(local: LocalBench) -> None:
 def test_the_longest_running_time_is_moved_while_it_runs(local: LocalBench) -> None:
     """Also by a supervisor that was killed in between."""
     handle = local.backend.submit(local.submission(role("echo up; exec sleep 60"), time_limit_s=3))
-    wait_for(lambda: log_of(local.backend, handle) == "up\n", 5)
+    wait_for(lambda: log_of(local.backend, handle) == "up\n")
     local.backend.extend(handle, 6)
     local.restart_controller()
     seen = wait_until_over(local.backend, handle)
@@ -151,10 +151,10 @@ def test_a_second_stop_can_only_bring_the_end_nearer(local: LocalBench) -> None:
         local.submission(role("trap '' TERM; echo up; while :; do sleep 0.1; done"))
     )
     wait_for(lambda: log_of(local.backend, handle))
-    local.backend.stop(handle, grace_s=60, signal="TERM")
+    local.backend.stop(handle, grace_s=600, signal="TERM")
     wait_for(lambda: _phase(local, handle) is Phase.STOPPING)
     local.backend.stop(handle, grace_s=1, signal="TERM")
-    wait_until_over(local.backend, handle, timeout=6)
+    wait_until_over(local.backend, handle)
 
 
 def test_a_stop_before_the_supervisor_lives_starts_nothing(
@@ -194,7 +194,7 @@ def test_a_wrapper_killed_from_outside_fails_its_replica_and_takes_all_of_it_alo
     one = replica(seen)
     assert one.reason is not None
     assert (one.state, one.exit_code, one.reason.code) == (TaskState.FAILED, 137, ReasonCode.WRAPPER_LOST)
-    wait_for(lambda: not local.processes(), 2)
+    wait_for(lambda: not local.processes())
 
 
 def test_a_job_whose_folder_was_removed_does_not_run_on(local: LocalBench) -> None:
@@ -202,7 +202,7 @@ def test_a_job_whose_folder_was_removed_does_not_run_on(local: LocalBench) -> No
     wait_for(lambda: len(local.processes("sleep")) == 4)
     before = local.processes()
     shutil.rmtree(local.attempt(handle), ignore_errors=True)
-    wait_for(lambda: not [pid for pid in before if Path(f"/proc/{pid}").exists()], 10)
+    wait_for(lambda: not [pid for pid in before if Path(f"/proc/{pid}").exists()])
 
 
 def _own_words(log: str) -> list[str]:

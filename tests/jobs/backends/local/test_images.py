@@ -104,7 +104,7 @@ def test_a_container_that_will_not_end_is_killed(bench: LocalBench) -> None:
     )
     wait_for(lambda: log_of(bench.backend, handle))
     bench.backend.stop(handle, grace_s=1, signal="TERM")
-    seen = wait_until_over(bench.backend, handle, timeout=10)
+    seen = wait_until_over(bench.backend, handle)
     assert replica(seen).exit_code == 137
     assert containers(bench) == ""
 
@@ -127,7 +127,7 @@ def test_a_lost_wrapper_takes_its_container_along(bench: LocalBench) -> None:
     seen = wait_until_over(bench.backend, handle)
     assert seen.reason.code is ReasonCode.WRAPPER_LOST
     assert containers(bench) == ""
-    wait_for(lambda: not bench.processes(), 3)
+    wait_for(lambda: not bench.processes())
 
 
 def test_a_container_outlives_its_supervisor(bench: LocalBench) -> None:
@@ -176,7 +176,7 @@ def test_an_image_that_cannot_be_had_fails_the_replica_and_nothing_runs_instead(
     spec = role("echo ran", image="127.0.0.1:1/absent:1")
     login = RegistryAuth(registry="127.0.0.1:1", username="me", password=SecretRef(name="p"))
     handle = bench.backend.submit(bench.submission(spec, registry_auth=login, secrets={"p": "s3cret"}))
-    seen = wait_until_over(bench.backend, handle, timeout=60)
+    seen = wait_until_over(bench.backend, handle)
     one = replica(seen)
     assert one.reason is not None
     assert (one.state, one.reason.code) == (TaskState.FAILED, ReasonCode.IMAGE_FAILED)
@@ -386,7 +386,7 @@ def test_a_login_in_a_file_reaches_the_engine_and_no_place_else(
     found = confided.secrets_of(submission, bench.config, laid)["registry"]
     assert found == {"registry": "127.0.0.1:1", "username": "me", "password": "s3cret"}
     handle = bench.backend.submit(submission)
-    assert wait_until_over(bench.backend, handle, timeout=60).reason.code is ReasonCode.IMAGE_FAILED
+    assert wait_until_over(bench.backend, handle).reason.code is ReasonCode.IMAGE_FAILED
     for path in bench.attempt(handle).rglob("*"):
         assert not path.is_file() or b"s3cret" not in path.read_bytes(), path
     bench.close()

@@ -74,9 +74,9 @@ def test_killed_or_frozen_at_any_point(hit: tuple[LocalBench, str, Path], point:
         submitter.answer()
         wait_for(lambda: _is_over(bench, handle, "short") and log_of(bench.backend, handle))
         _stop_in_another_process(bench, handle, faults)
-    wait_for(lambda: list(faults.glob("*.taken.*")), 20)
+    wait_for(lambda: list(faults.glob("*.taken.*")))
 
-    seen = wait_for(lambda: _again(bench, submission, handle), 40, interval=0.1)
+    seen = wait_for(lambda: _again(bench, submission, handle), interval=0.1)
 
     submitter.end()
     _check_the_end(bench, handle, seen, point, how)
@@ -185,10 +185,10 @@ def _check_the_log(bench: LocalBench, handle: Handle) -> None:
 
 
 def _check_nothing_is_left(bench: LocalBench, handle: Handle) -> None:
-    wait_for(lambda: not bench.processes(), 5)
+    wait_for(lambda: not bench.processes())
     attempt = bench.attempt(handle)
     assert not (attempt / "secrets.json").exists()
-    wait_for(lambda: not list((bench.config.root / ".live").iterdir()), 2)
+    wait_for(lambda: not list((bench.config.root / ".live").iterdir()))
     places = cgroups.usable()
     if places is not None:
         assert not [path for path in places.folders("") for path in path.glob(f"{handle}*")]

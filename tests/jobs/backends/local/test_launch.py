@@ -140,7 +140,7 @@ def test_launches_take_turns(local: LocalBench, mark: str) -> None:
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(20)
+        thread.join(60)
     assert all(succeeds(local, handle) for handle in handles)
     assert len(handles) == 6
     assert len(nurseries(mark)) == 1

@@ -70,7 +70,7 @@ def test_a_replica_whose_children_take_more_than_it_was_given_ends_whole(
     assert one.reason.code is ReasonCode.OUT_OF_MEMORY
     assert one.reason.params == {"limit_mib": 2048, "exit_code": 137}
     assert one.exit_code == 137
-    wait_for(lambda: not bench.processes(), 2)
+    wait_for(lambda: not bench.processes())
 
 
 def test_a_child_killed_for_want_of_memory_ends_the_replica_though_the_parent_goes_on(

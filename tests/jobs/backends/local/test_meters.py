@@ -112,7 +112,7 @@ def test_gpus_that_only_settings_know_of_are_not_measured(tmp_path: Path) -> Non
     try:
         resources = Resources(cpu_milli=100, memory_mib=64, gpus=1)
         handle = bench.backend.submit(bench.submission(role("exec sleep 60", resources=resources)))
-        wait_for(lambda: bool(bench.backend.measure([handle])[handle]), 30, 0.2)
+        wait_for(lambda: bool(bench.backend.measure([handle])[handle]), interval=0.2)
         assert measured(bench, handle).gpu_percents is None
     finally:
         bench.close()

@@ -27,7 +27,7 @@ def test_the_second_waits_for_the_first_and_then_says_who_it_is(tmp_path: Path) 
         thread.start()
         assert said == []
         assert not turn.is_free(folder)
-    thread.join(5)
+    thread.join(60)
     with Folder.open(tmp_path) as folder:
         assert turn.is_free(folder)
     assert said == [True, OTHER.dump()]

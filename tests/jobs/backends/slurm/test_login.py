@@ -51,7 +51,7 @@ def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Any]]:
     with (folder / "log").open("wb") as log:
         running = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
     try:
-        wait_for(lambda: _listens(port), 30)
+        wait_for(lambda: _listens(port))
         yield {
             "host": "127.0.0.1",
             "port": port,
