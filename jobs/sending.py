@@ -53,7 +53,7 @@ def submission(
         job_id=job_id,
         attempt=attempt,
         spec=_as_the_engine_says(spec, quota.cluster_id),
-        person=Person(owner.get_username(), owner.pk),
+        person=Person(owner.get_username(), owner.pk, owner.unix_name),
         virtual_cluster=quota.slug,
         workspace=quota.workspace.slug,
         options=options,

@@ -31,7 +31,7 @@ from jobs.ran import as_it_ran
 from jobs.spec import Bid, Idle, JobSpec
 from jobs.states import END_REASON, LIVE, SETTLED, EndKind, Reason, ReasonCode, State
 from jobs.uploads import holding
-from quotas import audit, gputypes, ledger, snapshot
+from quotas import audit, gputypes, ledger, snapshot, unixnames
 from quotas.access import Verb, administers, can, may_submit, may_submit_in
 from quotas.admission import Shape, Waiting
 from quotas.admission.ceilings import NONE, over
@@ -183,6 +183,8 @@ def ready(
         raise Refused(wrong)
     parsed = replace(parsed, secrets={**ownsecrets.inherited(user, parsed, origin), **parsed.secrets})
     quota = find_quota(user, place, parsed.spec)
+    if unixnames.needed(quota.cluster) and not user.unix_name:
+        raise Refused((Problem("no_unix_name", "", params={"cluster": quota.cluster.name}),))
     parsed = sizes.sized(parsed, quota)
     made_of = resolving.resolve(user, text, dialect, parsed, quota.workspace)
     if made_of.problems:

@@ -74,7 +74,7 @@ def _begin(trial: AssetTrial) -> None:
         job_id=trial.public_id,
         attempt=1,
         spec=made_of.spec,
-        person=Person(trial.asker.get_username(), trial.asker_id),
+        person=Person(trial.asker.get_username(), trial.asker_id, trial.asker.unix_name),
         workspace=trial.workspace.slug,
         secrets={**ownsecrets.values_of(trial.asker, made_of.spec), **secrets},
         trial=True,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import pwd
 from collections.abc import Sequence
 from contextlib import ExitStack
 from functools import partial
@@ -19,7 +21,7 @@ from django.utils.translation import gettext, ngettext
 from django.utils.translation import gettext_lazy as _
 from unfold.forms import AdminPasswordChangeForm, UserChangeForm, UserCreationForm
 
-from quotas import acts, bulk, exchange, inventory, ledger, pace, reports, resets, trail
+from quotas import acts, bulk, exchange, inventory, ledger, pace, reports, resets, trail, unixnames
 from quotas.access import administers
 from quotas.adminbase import MachineWritten, ModelAdmin, StackedInline, TabularInline, acting
 from quotas.bulk import AdminForm, Question, WhyForm
@@ -101,9 +103,16 @@ class UserAdmin(DjangoUserAdmin[User], ModelAdmin[User]):
     fieldsets = (
         *(DjangoUserAdmin.fieldsets or ()),
         (_("Signing in"), {"fields": ("break_glass", "directory_dn", "disabled_by")}),
+        (_("Jobs"), {"fields": ("unix_name", "unix_name_from")}),
         (_("Preferences"), {"fields": ("language", "time_zone", "theme")}),
     )
-    readonly_fields = ("disabled_by",)
+    readonly_fields = ("unix_name_from", "disabled_by")
+
+    def save_model(self, request: HttpRequest, obj: User, form: Any, change: bool) -> None:
+        """A UNIX name that an admin wrote is theirs from then on."""
+        if "unix_name" in form.changed_data:
+            obj.unix_name_from = ""
+        super().save_model(request, obj, form, change)
 
     @admin.action(description=_("Make a link by which each of them sets a password"), permissions=("reset",))
     def make_reset_links(self, request: HttpRequest, users: Any) -> None:
@@ -159,8 +168,21 @@ class ClusterAdmin(ModelAdmin[Cluster]):
     list_display = ("name", "slug", "region", "backend", "admission", "enabled", "answered_at", "trouble")
     list_filter = ("backend", "admission", "enabled")
     search_fields = ("name", "slug")
-    readonly_fields = ("answered_at", "trouble", "looks")
+    readonly_fields = ("answered_at", "trouble", "looks", "runs_as")
     form = ClusterForm
+
+    @admin.display(description=_("jobs run as"))
+    def runs_as(self, cluster: Cluster) -> str:
+        """Whether people's jobs are told apart there."""
+        if cluster.backend != unixnames.CHOOSING:
+            return "–"
+        if unixnames.needed(cluster):
+            return gettext("Each job runs as its owner's own UNIX user (People, UNIX name).")
+        told = gettext(
+            "Everything runs as the console's own UNIX user, %(user)s: whoever submits here can read and end "
+            "everybody's jobs."
+        )
+        return told % {"user": pwd.getpwuid(os.geteuid()).pw_name}
 
     @admin.display(description=_("looks"))
     def looks(self, cluster: Cluster) -> str:

@@ -16,7 +16,7 @@ from django.utils import timezone
 
 from console.accounts import providers
 from console.accounts.oidc.claims import Told
-from quotas import audit, groups, sessions
+from quotas import audit, groups, sessions, unixnames
 from quotas.models import Action, Grant, User
 from quotas.sessions import Came
 
@@ -34,6 +34,8 @@ def by_provider(request: HttpRequest, user: User, social: SocialLogin) -> None:
         request.session[SECOND_FACTOR_KEY] = True
     if told.groups is not None:
         groups.learn(user, name, told.groups)
+    if told.unix_name is not None:
+        unixnames.learn(user, name, told.unix_name)
     if social.token is not None and social.token.token_secret:
         Grant.objects.update_or_create(
             user=user,

@@ -20,7 +20,7 @@ from ldap.filter import escape_filter_chars
 
 from console.accounts.backends import LocalBackend
 from console.accounts.ldapconfig import Config, config
-from quotas import accounts, audit, groups
+from quotas import accounts, audit, groups, unixnames
 from quotas.models import Action, User
 
 log = structlog.get_logger(__name__)
@@ -43,6 +43,7 @@ class Entry:
     username: str
     member_of: tuple[str, ...]
     gid: str
+    unix_name: str
 
 
 def options(directory: Config) -> dict[int, Any]:
@@ -147,10 +148,12 @@ def _update(users: Iterable[User]) -> None:
         while some := list(islice(waiting, _AT_ONCE)):
             entries = _people(connection, directory, some)
             for user in some:
-                _apply(user, entries.get(user.username.lower()), by_member)
+                _apply(user, entries.get(user.username.lower()), by_member, named=bool(directory.unix_name))
 
 
-def _apply(user: User, entry: Entry | None, by_member: Mapping[str, set[str]]) -> None:
+def _apply(user: User, entry: Entry | None, by_member: Mapping[str, set[str]], *, named: bool) -> None:
+    if named:
+        unixnames.learn(user, SOURCE, entry.unix_name if entry else "")
     if entry is None:
         accounts.disable(user, SOURCE)
         groups.learn(user, SOURCE, [])
@@ -178,14 +181,15 @@ def _connection(directory: Config) -> Iterator[Any]:
 def _people(connection: Any, directory: Config, users: Sequence[User]) -> dict[str, Entry]:
     """By user name, those of `users` that are there."""
     names = "".join(f"({directory.username}={escape_filter_chars(user.username)})" for user in users)
-    wanted = [directory.username, "memberOf", "gidNumber"]
+    wanted = [directory.username, "memberOf", "gidNumber", *filter(None, [directory.unix_name])]
     found = {}
     for dn, attributes in _search(
         connection, directory.people, f"(&{directory.people_filter}(|{names}))", wanted
     ):
         username = _first(attributes, directory.username)
         member_of = tuple(_texts(attributes, "memberOf"))
-        found[username.lower()] = Entry(dn, username, member_of, _first(attributes, "gidNumber"))
+        gid, unix_name = _first(attributes, "gidNumber"), _first(attributes, directory.unix_name)
+        found[username.lower()] = Entry(dn, username, member_of, gid, unix_name)
     return found
 
 

@@ -23,7 +23,8 @@ class BadDirectory(ValueError):
 class Config:
     """A directory.  `people` and `groups` are where to search; whom `people_filter` leaves out is disabled.
 
-    `username`, `email`, `first_name` and `last_name` are attributes.
+    `username`, `email`, `first_name`, `last_name` and `unix_name` are attributes; without the last the
+    directory does not say as which UNIX user somebody's jobs run.
     """
 
     url: str
@@ -37,6 +38,7 @@ class Config:
     email: str = "mail"
     first_name: str = "givenName"
     last_name: str = "sn"
+    unix_name: str = ""
     groups: str = ""
     group_filter: str = _ANY_GROUP
     group_name: str = "cn"

@@ -10,8 +10,13 @@ from urllib.parse import urlsplit
 from django.conf import settings
 from django.utils.text import slugify
 
+from console.accounts.oidc import claims
+from console.accounts.oidc.claims import Told
+
 _SCOPES: Final = ["openid", "profile", "email"]
-_TEXTS: Final = frozenset({"label", "issuer", "client_id", "groups_claim", "username_claim"})
+_TEXTS: Final = frozenset(
+    {"label", "issuer", "client_id", "groups_claim", "username_claim", "unix_name_claim"}
+)
 _FLAGS: Final = frozenset({"sign_up", "second_factor"})
 _RESERVED: Final = frozenset({"ldap", "password", "passkey", "break-glass"})
 LABEL_LENGTH: Final = 40
@@ -27,6 +32,7 @@ class Provider:
 
     `sign_up`: whoever has an account there gets one here.  `second_factor`: whoever comes from there has
     shown one, and is not asked for another.  `groups_claim` may be dotted: `realm_access.roles`.
+    `unix_name_claim` says as which UNIX user somebody's jobs run; without it the provider does not.
     """
 
     name: str
@@ -37,6 +43,7 @@ class Provider:
     scopes: list[str]
     groups_claim: str
     username_claim: str
+    unix_name_claim: str
     sign_up: bool
     second_factor: bool
 
@@ -44,6 +51,15 @@ class Provider:
     def lasting(self) -> bool:
         """Whether a refused refresh token means that the account or its consent is gone, not just a visit."""
         return "offline_access" in self.scopes
+
+    def told(self, data: Mapping[str, Any]) -> Told:
+        """What it says of somebody, from verified claims."""
+        return claims.read(
+            data,
+            groups_claim=self.groups_claim,
+            username_claim=self.username_claim,
+            unix_name_claim=self.unix_name_claim,
+        )
 
 
 def read(name: str, raw: Any, secret: str) -> Provider:
@@ -71,6 +87,7 @@ def read(name: str, raw: Any, secret: str) -> Provider:
         scopes=[str(scope) for scope in raw.get("scopes", _SCOPES)],
         groups_claim=raw.get("groups_claim", "groups"),
         username_claim=raw.get("username_claim", "preferred_username"),
+        unix_name_claim=raw.get("unix_name_claim", ""),
         sign_up=raw.get("sign_up", True),
         second_factor=raw.get("second_factor", False),
     )

@@ -102,6 +102,7 @@ class _Applying:
     def run(self) -> Applied:
         before = {row.pk: _admission(row) for row in self._clusters.values()}
         self._gpu_types()
+        self._people()
         self._workspaces()
         self._nodes_and_prices()
         self._specs()
@@ -169,6 +170,15 @@ class _Applying:
         if self._prune and "gpu_types" in self._site.model_fields_set:
             for name in known.keys() - self._site.gpu_types.keys():
                 self._remove(known[name], f"/gpu_types/{escape(name)}")
+
+    def _people(self) -> None:
+        known = {row.username: row for row in User.objects.filter(username__in=self._site.people)}
+        for name, shape in self._site.people.items():
+            at = f"/people/{escape(name)}"
+            if name not in known:
+                self._fault(at, _("There is nobody of this name."))
+                continue
+            self._put(known[name], at, {"unix_name": shape.unix_name, "unix_name_from": ""})
 
     def _workspaces(self) -> None:
         known = {row.slug: row for row in Workspace.objects.all()}

@@ -5,9 +5,22 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from django.db.models import QuerySet
+
 from console.siteyaml import assets
 from jobs.dialects.yaml_text import writing
-from quotas.models import Cluster, GpuType, Membership, Node, NodeState, Quota, Spec, SpotPrice, Workspace
+from quotas.models import (
+    Cluster,
+    GpuType,
+    Membership,
+    Node,
+    NodeState,
+    Quota,
+    Spec,
+    SpotPrice,
+    User,
+    Workspace,
+)
 
 MICRO = 1_000_000
 NO_QUOTA = Quota()
@@ -20,10 +33,16 @@ def export() -> str:
         "gpu_types": {row.name: list(row.aliases) for row in GpuType.objects.all()},
         "clusters": {cluster.slug: _cluster(cluster) for cluster in Cluster.objects.order_by("slug")},
         "specs": [spec(row) for row in Spec.objects.select_related("cluster", "workspace")],
+        "people": {row.get_username(): {"unix_name": row.unix_name} for row in _named_by_hand()},
         "workspaces": {row.slug: _workspace(row) for row in Workspace.objects.order_by("slug")},
         "assets": assets.export(),
     }
     return writing.write({key: value for key, value in document.items() if value})
+
+
+def _named_by_hand() -> QuerySet[User]:
+    """Whose UNIX name an admin wrote, not whom they came by."""
+    return User.objects.filter(unix_name_from="").exclude(unix_name="").order_by("username")
 
 
 def _cluster(cluster: Cluster) -> dict[str, Any]:

@@ -106,6 +106,15 @@ class WorkspaceShape(_Part):
     quotas: dict[Slug, dict[Slug, QuotaShape]] = {}
 
 
+class PersonShape(_Part):
+    """Somebody who has an account already."""
+
+    unix_name: Annotated[
+        str,
+        Field(max_length=32, description="as which user their jobs run, where a cluster tells people apart"),
+    ]
+
+
 class AssetShape(_Part):
     """What jobs name by an id: of one workspace, or for everybody."""
 
@@ -189,6 +198,7 @@ class Site(_Part):
     gpu_types: dict[Annotated[str, Field(max_length=64)], list[str]] = {}
     clusters: dict[Slug, ClusterShape] = {}
     specs: list[SpecShape] = []
+    people: dict[str, PersonShape] = {}
     workspaces: dict[Slug, WorkspaceShape] = {}
     assets: AssetsShape = AssetsShape()
 

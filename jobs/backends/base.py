@@ -83,10 +83,13 @@ class Gone(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Person:
-    """For whom a job runs: a login name, and the console's number for them (> 0, never used twice)."""
+    """For whom a job runs: a login name, the console's number for them (> 0, never used twice), and the name
+    of their UNIX user, where they have one.
+    """
 
     name: str
     number: int
+    unix_name: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -67,6 +67,12 @@ _CONTENT: Final[Mapping[str, tuple[str, ...]]] = {
         _("The template that this was made from is not there any more, or not open to you."),
     ),
     "no_such_place": (_("There is no %(place)s “%(name)s” that you may use."),),
+    "no_unix_name": (
+        _(
+            "Jobs on %(cluster)s run as their owner's own UNIX user, and you have none here: ask an admin of "
+            "this console to enter your UNIX name."
+        ),
+    ),
     "over_public_ceiling": (
         _(
             "The job asks for %(wanted)s; of public resources (%(quota)s) one person may hold at most "

@@ -141,6 +141,24 @@ _SENTENCES: Final = {
         ),
         _("Refused: only a Slurm cluster can run this script on several nodes."),
     ),
+    "no_unix_name": (
+        _(
+            "Refused: jobs here run as their owner's own UNIX user, and you have none: ask an admin of this "
+            "console to enter your UNIX name."
+        ),
+    ),
+    "unix_name_unknown": (
+        _(
+            "Refused: there is no UNIX user %(name)s on the console's machine: ask an admin of this console "
+            "to mend your UNIX name."
+        ),
+    ),
+    "unix_name_of_the_system": (
+        _(
+            "Refused: %(name)s is a UNIX user of the system, and nobody's jobs run as that: ask an admin of "
+            "this console to mend your UNIX name."
+        ),
+    ),
     "exceeds_cluster": (
         _("Refused: it asks for %(wanted)s, and the whole cluster has %(total)s."),
         _("Refused: it asks for more than the whole cluster has."),

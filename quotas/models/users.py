@@ -8,6 +8,7 @@ from django.contrib.auth.models import AbstractUser
 from django.db import models
 from django.utils.translation import gettext_lazy as _
 
+from quotas import unixnames
 from quotas.models.audited import Audited
 
 
@@ -15,8 +16,8 @@ class User(Audited, AbstractUser):
     """Somebody who signs in, or a script that does not.
 
     Their primary key is their number at the engines and is never reused.  What a directory or a provider
-    gave (`admin_by_groups`) or took (`disabled_by`) it may take and give back; what an admin did by hand it
-    never touches.
+    gave (`admin_by_groups`, `unix_name_from`) or took (`disabled_by`) it may take and give back; what
+    an admin did by hand it never touches.
     """
 
     class Theme(models.TextChoices):
@@ -46,6 +47,14 @@ class User(Audited, AbstractUser):
         ),
     )
     admin_by_groups = models.BooleanField(_("superuser by a group"), default=False, editable=False)
+    unix_name = models.CharField(
+        _("UNIX name"),
+        max_length=unixnames.LONGEST,
+        blank=True,
+        validators=[unixnames.check],
+        help_text=_("As which user their jobs run on clusters that are set to tell people apart."),
+    )
+    unix_name_from = models.CharField(_("UNIX name by"), max_length=64, blank=True, editable=False)
     disabled_by = models.CharField(_("disabled by"), max_length=64, blank=True, editable=False)
 
     REQUIRED_FIELDS: ClassVar[list[str]] = []

@@ -14,7 +14,7 @@ from django.utils import timezone
 from console.accounts import providers
 from console.accounts.oidc import claims, wire
 from console.accounts.providers import Provider
-from quotas import encryption, groups, sessions
+from quotas import encryption, groups, sessions, unixnames
 from quotas.models import AccessToken, Grant, SignIn
 
 log = structlog.get_logger(__name__)
@@ -63,11 +63,11 @@ def _ask(grant: Grant, provider: Provider) -> None:
     ):
         raise wire.NotOurs("it is about somebody else")
     more = wire.userinfo(provider, str(said["access_token"]), subject)
-    told = claims.read(
-        {**signed, **more}, groups_claim=provider.groups_claim, username_claim=provider.username_claim
-    )
+    told = provider.told({**signed, **more})
     if told.groups is not None:
         groups.learn(grant.user, provider.name, told.groups)
+    if told.unix_name is not None:
+        unixnames.learn(grant.user, provider.name, told.unix_name)
 
 
 def _subject(grant: Grant) -> str:
@@ -81,3 +81,4 @@ def _end(grant: Grant, provider: Provider) -> None:
     sessions.end(SignIn.objects.filter(user=grant.user, provider=provider.name), why="provider")
     if provider.lasting:
         groups.learn(grant.user, provider.name, [])
+        unixnames.learn(grant.user, provider.name, "")

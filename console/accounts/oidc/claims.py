@@ -14,7 +14,9 @@ _MOST_GROUPS: Final = 2000
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """`groups` is None when the provider said nothing of groups, which is not the same as: in none."""
+    """`groups` is None when the provider said nothing of groups, which is not the same as: in none;
+    `unix_name` where the provider is not to say it.
+    """
 
     issuer: str
     subject: str
@@ -24,6 +26,7 @@ class Told:
     email: str
     email_verified: bool
     groups: list[str] | None
+    unix_name: str | None = None
 
     @property
     def uid(self) -> str:
@@ -41,7 +44,9 @@ def uid_of(issuer: str, subject: str) -> str:
     return uid if len(uid) <= _LONGEST_UID else sha256(uid.encode()).hexdigest()
 
 
-def read(claims: Mapping[str, Any], *, groups_claim: str, username_claim: str) -> Told:
+def read(
+    claims: Mapping[str, Any], *, groups_claim: str, username_claim: str, unix_name_claim: str = ""
+) -> Told:
     """From verified claims."""
     return Told(
         issuer=_text(claims.get("iss")),
@@ -52,6 +57,7 @@ def read(claims: Mapping[str, Any], *, groups_claim: str, username_claim: str) -
         email=_text(claims.get("email")),
         email_verified=claims.get("email_verified") in {True, "true"},
         groups=_groups(claims, groups_claim),
+        unix_name=_text(claims.get(unix_name_claim)) if unix_name_claim else None,
     )
 
 

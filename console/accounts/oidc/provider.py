@@ -14,7 +14,7 @@ from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
 
 from console.accounts import providers
-from console.accounts.oidc import claims, wire
+from console.accounts.oidc import wire
 from console.accounts.oidc.claims import Told
 from quotas import encryption
 
@@ -123,7 +123,7 @@ class OidcProvider(OAuth2Provider):
     def _told(self, data: dict[str, Any]) -> Told:
         provider = providers.find(self.app.provider_id)
         assert provider is not None  # its app was just made from it
-        return claims.read(data, groups_claim=provider.groups_claim, username_claim=provider.username_claim)
+        return provider.told(data)
 
     def extract_uid(self, data: dict[str, Any]) -> str:
         return self._told(data).uid

@@ -19,6 +19,9 @@ _TOKEN: Final = re.compile(r"[A-Za-z0-9._=-]*")
 _OPTION: Final = re.compile(r"[a-z][a-z-]*")
 
 WAYS: Final = ("commands", "rest")
+SINGLE: Final = "single"
+"""Everything runs as the console's own user."""
+IDENTITIES: Final = (SINGLE,)
 
 OURS: Final = frozenset(
     {"array", "chdir", "error", "export", "export-file", "hold", "input", "job-name", "open-mode", "output"}
@@ -49,6 +52,8 @@ class SlurmConfig:
     `https://…` or `unix:/…`) as `user`, with `token` or one that `token_command` prints.
     `login` is the node on which commands run, where that is not this machine.
 
+    `identity` is as whom jobs run: `single`, all as the console's own user.
+
     `allow_plain` runs a job that names an image without it; it is marked so.  `ports` is the range from which
     jobs' ports are taken.  No program of Slurm's is waited for longer than `timeout_s`.  `python` is the
     Python on the nodes that lets people in.
@@ -76,6 +81,7 @@ class SlurmConfig:
     token: str = field(default="", repr=False)
     token_command: tuple[str, ...] = ()
     login: Login | None = None
+    identity: str = SINGLE
 
     @classmethod
     def from_settings(cls, home: Path, settings: Mapping[str, Any]) -> SlurmConfig:
@@ -151,7 +157,7 @@ def _options(value: object) -> dict[str, str]:
 
 
 def _check_choices(values: Mapping[str, Any]) -> None:
-    for name, choices in (("images", IMAGES), ("mounts", MOUNTS)):
+    for name, choices in (("images", IMAGES), ("mounts", MOUNTS), ("identity", IDENTITIES)):
         if name in values and values[name] not in choices:
             raise ValueError(f"{name} is one of {', '.join(filter(None, choices))}")
 

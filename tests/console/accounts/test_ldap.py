@@ -237,3 +237,20 @@ def test_memberships_say_that_they_came_by_a_group(directory: Slapd) -> None:
     directory.group("vision", dn("alice"))
     sign_in("alice")
     assert Membership.objects.get(user__username="alice").by_groups
+
+
+def test_the_directory_says_the_unix_name(directory: Slapd, settings: LazySettings) -> None:
+    settings.CONSOLE_LDAP = {**directory.settings, "unix_name": "employeeType"}
+    directory.person("alice", SECRET, employeeType="asmith")
+    sign_in("alice")
+    user = User.objects.get(username="alice")
+    assert (user.unix_name, user.unix_name_from) == ("asmith", "ldap")
+    directory.person("alice", SECRET, employeeType="root")
+    sign_in("alice")
+    user.refresh_from_db()
+    assert user.unix_name == ""
+
+
+def test_a_directory_that_is_not_to_say_the_unix_name_does_not(directory: Slapd) -> None:
+    sign_in("alice")
+    assert User.objects.get(username="alice").unix_name == ""

@@ -280,3 +280,14 @@ def test_a_token_of_somebody_elses_key_ends_nothing(provider: Provider) -> None:
     assert tell("nonsense") == 400
     assert tell("") == 400
     assert is_in(client)
+
+
+def test_the_provider_says_the_unix_name_where_a_claim_is_named(
+    provider: Provider, settings: LazySettings
+) -> None:
+    sign_in(provider)
+    assert User.objects.get().unix_name == ""
+    settings.CONSOLE_OIDC = {"corp": {**provider.settings["corp"], "unix_name_claim": "preferred_username"}}
+    sign_in(provider)
+    user = User.objects.get()
+    assert (user.unix_name, user.unix_name_from) == ("alice", "corp")

@@ -30,6 +30,7 @@ from quotas.models import (
     Source,
     Spec,
     SpotPrice,
+    User,
     Workspace,
 )
 from tests.factories import make_cluster, make_membership, make_quota, make_user, make_workspace
@@ -310,3 +311,25 @@ def test_a_quotas_kind_is_its_own_and_not_that_of_what_is_above(site: Any) -> No
     assert dict(Quota.objects.values_list("slug", "kind"))["all"] == Kind.LINGJUN
     assert dict(Quota.objects.values_list("slug", "kind"))["train"] == Kind.GENERAL
     assert site(export()) == "Everything is as the file says.\n"
+
+
+def test_unix_names_are_applied_and_exported(tmp_path: Path) -> None:
+    make_user("alice", unix_name="earlier", unix_name_from="corp")
+    make_user("bob", unix_name="bjones", unix_name_from="ldap")
+    file = tmp_path / "site.yaml"
+    file.write_text("version: 1\npeople:\n  alice: {unix_name: asmith}\n")
+    call_command("apply", str(file), stdout=StringIO())
+    alice = User.objects.get(username="alice")
+    assert (alice.unix_name, alice.unix_name_from) == ("asmith", "")
+    assert "alice:\n    unix_name: asmith" in export()
+    assert "bjones" not in export(), "the directory says it"
+
+
+@pytest.mark.parametrize("line", ["alice: {unix_name: root}", "carol: {unix_name: carol}"])
+def test_unix_names_that_are_refused(tmp_path: Path, line: str) -> None:
+    make_user("alice")
+    file = tmp_path / "site.yaml"
+    file.write_text(f"version: 1\npeople:\n  {line}\n")
+    with pytest.raises(CommandError):
+        call_command("apply", str(file), stdout=StringIO(), stderr=StringIO())
+    assert User.objects.get(username="alice").unix_name == ""

@@ -1,0 +1,61 @@
+"""As which UNIX user somebody's jobs run on clusters that tell people apart: said by an admin or by whom they
+came by, never by themselves.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final
+
+import structlog
+from django.core.exceptions import ValidationError
+from django.utils.translation import gettext_lazy as _
+
+if TYPE_CHECKING:
+    from quotas.models import Cluster, User
+
+log = structlog.get_logger(__name__)
+
+LONGEST: Final = 32
+_NAME: Final = re.compile(r"[a-z_][a-z0-9_.-]*")
+
+NEVER: Final = frozenset({"root", "nobody", "slurm", "slurmrestd", "munge", "daemon", "bin", "sys"})
+"""Nobody's jobs run as one of these, wherever that is looked at; whoever runs them knows more such users."""
+
+
+SINGLE: Final = "single"
+"""What a cluster's `identity` is without a word: everything runs as the console's own user."""
+
+CHOOSING: Final = "slurm"
+"""The backend whose clusters say as whom jobs run; others have ways of their own."""
+
+
+def needed(cluster: Cluster) -> bool:
+    """Whether whoever submits there needs a UNIX name."""
+    return cluster.backend == CHOOSING and cluster.config.get("identity", SINGLE) != SINGLE
+
+
+def is_one(name: str) -> bool:
+    """Whether it can be the name of a person's UNIX user."""
+    return len(name) <= LONGEST and _NAME.fullmatch(name) is not None and name not in NEVER
+
+
+def check(name: str) -> None:
+    """As a validator of forms and files."""
+    if not is_one(name):
+        raise ValidationError(
+            _("%(name)s can't be the UNIX name of a person: a-z, 0-9 and _.- can, and none of the system's."),
+            params={"name": name},
+        )
+
+
+def learn(user: User, source: str, name: str) -> None:
+    """`source` says it, or that there is none.  What an admin wrote there by hand stays."""
+    if user.unix_name and user.unix_name_from != source:
+        return
+    if name and not is_one(name):
+        log.warning("unix_name_refused", person=user.get_username(), source=source, name=name[:LONGEST])
+        name = ""
+    if user.unix_name != name:
+        user.unix_name, user.unix_name_from = name, source if name else ""
+        user.save(update_fields=["unix_name", "unix_name_from"])
