@@ -9,6 +9,7 @@ from pathlib import Path
 
 import django
 import pytest
+from django.test import SimpleTestCase
 from django.utils import translation
 from hypothesis import HealthCheck
 from hypothesis import settings as hypothesis_settings
@@ -28,6 +29,14 @@ LONG = {
         "quotas/test_crowd.py",
     )
 }
+
+DATABASES = frozenset(
+    {
+        *("db", "transactional_db", "live_server", "admin_client", "django_db_setup"),
+        *("DjangoDbBlocker", "Stack", "running", "postgres", "prepared"),
+    }
+)
+"""Fixtures, and names of a test's module, that lead to one."""
 
 # Before pytest-django reads the settings, which it does once the first conftest files are loaded.
 _HOME = Path(tempfile.mkdtemp(prefix="console-"))
@@ -113,9 +122,24 @@ def slurm() -> Iterator[slurms.Slurm]:
 
 
 @pytest.hookimpl(trylast=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The longest files first: begun last, the other processes would wait for them."""
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """The longest files first: begun last, the other processes would wait for them.
+
+    What sees no database is the same on each, and runs on SQLite alone.
+    """
+    if os.environ.get("DATABASE_URL"):
+        config.hook.pytest_deselected(items=[item for item in items if not _sees_a_database(item)])
+        items[:] = filter(_sees_a_database, items)
     items.sort(key=lambda item: item.path not in LONG)
+
+
+def _sees_a_database(item: pytest.Item) -> bool:
+    """Whether it asks for one, in one of the ways of pytest-django, or for a whole console."""
+    if item.get_closest_marker("once") or not isinstance(item, pytest.Function):
+        return False
+    marked = any(map(item.get_closest_marker, ("django_db", "sample", "postgres")))
+    is_a_case = item.cls is not None and issubclass(item.cls, SimpleTestCase)
+    return marked or is_a_case or not DATABASES.isdisjoint({*item.fixturenames, *vars(item.module)})
 
 
 @pytest.hookimpl(optionalhook=True)

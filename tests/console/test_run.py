@@ -69,6 +69,7 @@ def stack() -> Iterator[Stack]:
         stack.remove()
 
 
+@pytest.mark.once
 def test_it_says_where_it_is_and_what_the_password_is() -> None:
     port = free_port()
     # A short path that is none the easier, and a name that is not its address.
@@ -97,18 +98,21 @@ def test_a_second_start_names_the_first(stack: Stack) -> None:
     assert httpx.get(f"{stack.base_url}/healthz", trust_env=False).status_code == 200
 
 
+@pytest.mark.once
 def test_a_taken_port_is_named(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         assert f"Port {port} on 127.0.0.1 cannot be used" in refusal(run(tmp_path, port))
 
 
+@pytest.mark.once
 def test_a_folder_that_is_read_only(tmp_path: Path) -> None:
     tmp_path.chmod(0o555)  # which means nothing to root
     home = Path("/proc/console") if os.geteuid() == 0 else tmp_path / "home"
     assert f"{home} cannot be written" in refusal(run(home, free_port()))
 
 
+@pytest.mark.once
 def test_a_variable_that_makes_no_sense(tmp_path: Path) -> None:
     environ = {**os.environ, "CONSOLE_HOME": str(tmp_path), "PORT": "http"}
     command = [sys.executable, "-m", "console.run"]
@@ -117,6 +121,7 @@ def test_a_variable_that_makes_no_sense(tmp_path: Path) -> None:
     assert done.stderr.startswith("Job Console cannot start. PORT must be a whole number")
 
 
+@pytest.mark.once
 def test_keys_that_were_lost_are_not_replaced_in_an_old_folder(tmp_path: Path) -> None:
     keys.ensure(tmp_path)
     (tmp_path / "keys" / "fernet").write_text("")
@@ -154,6 +159,7 @@ def test_the_first_admins_password_is_not_left_to_the_programs(stack: Stack) -> 
     assert "CONSOLE_ADMIN_PASSWORD" not in environ
 
 
+@pytest.mark.once
 def test_a_worker_that_is_killed_leaves_no_pool_behind(stack: Stack) -> None:
     worker = psutil.Process(stack.pid("worker-control"))
     pool = wait_for(worker.children)
@@ -163,6 +169,7 @@ def test_a_worker_that_is_killed_leaves_no_pool_behind(stack: Stack) -> None:
     stack.wait_until("/healthz")
 
 
+@pytest.mark.once
 @pytest.mark.parametrize("program", PROGRAMS)
 def test_what_is_killed_is_started_again(stack: Stack, program: str) -> None:
     killed = stack.kill(program)
@@ -170,6 +177,7 @@ def test_what_is_killed_is_started_again(stack: Stack, program: str) -> None:
     stack.wait_until("/healthz")
 
 
+@pytest.mark.once
 def test_a_worker_that_does_not_answer_is_named(stack: Stack) -> None:
     pid = stack.pid("worker-logs")
     os.kill(pid, signal.SIGSTOP)
@@ -213,6 +221,7 @@ def test_when_the_runner_is_killed_nothing_lingers_and_the_next_start_takes_over
         stack.remove()
 
 
+@pytest.mark.once
 def test_a_database_that_does_not_answer(tmp_path: Path) -> None:
     process = run(tmp_path, free_port(), DATABASE_URL="postgres://nobody@127.0.0.1:1/nothing")
     _, told = process.communicate(timeout=STARTS)

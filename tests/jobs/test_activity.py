@@ -30,7 +30,7 @@ COMPUTE = {
     "content": {"code": "import time; time.sleep(600)", "silent": False},
 }
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.once]
 
 
 @pytest.fixture

@@ -17,7 +17,7 @@ from quotas.models import Admission, Cluster, Membership, Node, Quota, Role, Use
 from tests.slurm import Slurm
 from tests.waiting import wait_for
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.once]
 
 SEEDS = Path(__file__).parents[1] / "data" / "seeds"
 

@@ -47,6 +47,7 @@ def test_one_person_cannot_take_all_places(
         assert wait_for(lambda: browser.request("GET", host, "/").status_code == 200)
 
 
+@pytest.mark.once
 def test_ten_thousand_connections_leave_the_console_answering(
     browser: Browser, host: str, settings: Settings
 ) -> None:

@@ -24,7 +24,7 @@ from tests.jobs.gateway.test_jupyter import execute
 from tests.slurm import Slurm
 from tests.waiting import wait_for
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.once]
 
 PATH = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
 """Where the tests' own Jupyter is."""

@@ -32,6 +32,8 @@ from tests.jobs.shells.test_ssh import SERVE, _sleepers, running
 from tests.stack import free_port
 from tests.waiting import wait_for
 
+pytestmark = pytest.mark.once
+
 # --- what the page offers --------------------------------------------------------------------------------
 
 

@@ -63,6 +63,7 @@ def knocking(port: int) -> Iterator[dict[str, int]]:
         program.communicate()
 
 
+@pytest.mark.once
 def test_ten_thousand_who_never_say_who_they_are_keep_nobody_out(
     people: People, place: Place, settings: LazySettings, tmp_path: Path
 ) -> None:
@@ -110,6 +111,7 @@ def hangs_up(connection: socket.socket, *, dripping: bytes = b"") -> bool:
     return False
 
 
+@pytest.mark.once
 @pytest.mark.parametrize("kind", crowd.KINDS, ids=["silent", "half a line", "no keys", "half a packet"])
 @pytest.mark.parametrize("dripping", [b"", b"x"], ids=["still", "dripping"])
 def test_a_handshake_without_an_end_is_ended(impatient_gateway: int, kind: bytes, dripping: bytes) -> None:

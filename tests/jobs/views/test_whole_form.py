@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import re
 
+import pytest
+
 from jobs.forming.fields import FIELDS, ROWS, WAS
 from jobs.forming.reading import read
 from jobs.forming.values import named
@@ -14,6 +16,7 @@ from tests.wholeform import EXPECTED, LEFT_OUT, VALUES
 ROW = re.compile(r"((tags|env|datasets|mounts|roles-0-ports|after)-0-)")
 
 
+@pytest.mark.once
 def test_every_field_filled_in_once_makes_the_expected_file(people: People) -> None:
     client = browser(people.owner)
     text = client.get("/jobs/new").context["text"]
