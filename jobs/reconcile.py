@@ -47,6 +47,7 @@ from jobs.backends.base import (
     Submission,
     Unknown,
     Unreachable,
+    Unseen,
 )
 from jobs.backends.holding import Holding
 from jobs.engines import backend_for
@@ -302,12 +303,16 @@ def observe(cluster_id: int) -> None:
         return
     for attempt in attempts:
         what = seen[Handle(attempt.handle)]
+        if isinstance(what, Unseen):
+            continue
         if isinstance(what, Gone):
             gone(attempt)
         elif what.version != attempt.observed_version:
             observations.apply(attempt, what)
             if Capability.SHRINKS in backend.capabilities:
                 observations.give_back(attempt, what)
+    if untold := sorted({what.why for what in seen.values() if isinstance(what, Unseen)}):
+        trouble(cluster_id, "; ".join(untold))
 
 
 @contextmanager
@@ -326,7 +331,7 @@ def _timed(backend: Backend, cluster_id: int) -> Iterator[None]:
 
 
 def _release_held(
-    backend: Backend, attempts: Iterable[Attempt], seen: Mapping[Handle, Observation | Gone]
+    backend: Backend, attempts: Iterable[Attempt], seen: Mapping[Handle, Observation | Gone | Unseen]
 ) -> None:
     """Let those run whose submitter noted them and died before it could."""
     held = []

@@ -26,6 +26,7 @@ from jobs.backends.base import (
     TaskRef,
     Unknown,
     Unreachable,
+    Unseen,
 )
 from jobs.dialects.base import Parsed
 from jobs.engines import backend_for
@@ -119,6 +120,8 @@ def look(cluster_id: int) -> None:
         return
     for handle, trial in trials.items():
         what = seen[handle]
+        if isinstance(what, Unseen):
+            continue
         if isinstance(what, Gone):
             _lose(trial)
         elif what.state in TERMINAL:

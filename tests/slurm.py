@@ -1,7 +1,8 @@
 """A private Slurm for one run of the tests: real daemons on this machine, on ports of their own.
 
-Four nodes, two of them with four GPUs that are only device files; no accounting, nothing outside one folder,
-and nothing of it is left afterwards.
+Four nodes, two of them with four GPUs that are only device files; nothing outside one folder, and nothing of
+it is left afterwards.  With `accounting` it also has slurmdbd, on a database of its own, and forgets ended
+jobs after two seconds.
 """
 
 import os
@@ -21,7 +22,10 @@ from tests.waiting import wait_for
 SBIN = "/usr/sbin:/usr/local/sbin"
 DAEMONS = ("munged", "slurmctld", "slurmd", "slurmrestd")
 CLIENTS = ("sbatch", "squeue", "scancel", "scontrol", "srun")
+ACCOUNTING = ("slurmdbd", "sacct", "sacctmgr", "mariadbd", "mariadb-install-db")
 PACKAGES = "munge slurmctld slurmd slurm-client slurmrestd slurm-wlm-jwt-plugin"
+PACKAGES_OF_ACCOUNTING = "slurmdbd slurm-wlm-mysql-plugin mariadb-server-core"
+AS_NOBODY = ("setpriv", "--reuid=nobody", "--regid=nogroup", "--clear-groups")
 NODES = ("cpu1", "cpu2", "gpu1", "gpu2")
 
 CONFIGURATION = """\
@@ -52,11 +56,11 @@ SelectTypeParameters=CR_CPU_Memory
 GresTypes=gpu
 DefMemPerCPU=100
 SchedulerParameters=bf_interval=1,sched_min_interval=1000,batch_sched_delay=0,default_queue_depth=1000
-AccountingStorageType=accounting_storage/none
+{accounting}
 JobCompType=jobcomp/none
 JobRequeue=1
 Licenses=tool:2
-MinJobAge=3600
+MinJobAge={remembered}
 KillWait=2
 PreemptType=preempt/partition_prio
 PreemptMode=REQUEUE
@@ -69,6 +73,30 @@ PartitionName=all Nodes=ALL Default=YES MaxTime=INFINITE DefaultTime=1:00:00 Sta
 PartitionName=gpu Nodes=gpu[1-2] MaxTime=2:00:00 DefaultTime=1:00:00 State=UP
 PartitionName=urgent Nodes=cpu2 MaxTime=INFINITE DefaultTime=1:00:00 State=UP PriorityTier=10
 """
+NO_ACCOUNTING = "AccountingStorageType=accounting_storage/none"
+WITH_ACCOUNTING = """\
+AccountingStorageType=accounting_storage/slurmdbd
+AccountingStorageHost=127.0.0.1
+AccountingStoragePort={port}
+AccountingStoragePass={base}/munge/socket
+AccountingStorageTRES=gres/gpu
+AccountingStorageEnforce=associations,limits,qos"""
+DATABASE_DAEMON = """\
+AuthType=auth/munge
+AuthInfo=socket={base}/munge/socket
+AuthAltTypes=auth/jwt
+AuthAltParameters=jwt_key={base}/jwt.key
+DbdHost={host}
+DbdAddr=127.0.0.1
+DbdPort={port}
+SlurmUser={user}
+StorageType=accounting_storage/mysql
+StorageHost=localhost
+StorageUser=root
+StorageLoc=accounting
+LogFile={base}/slurmdbd.log
+PidFile={base}/slurmdbd.pid
+"""
 GENERIC_RESOURCES = """\
 AutoDetect=off
 NodeName=gpu1 Name=gpu Type=a100 Flags=nvidia_gpu_env File={base}/dev/nvidia[0-3]
@@ -76,12 +104,31 @@ NodeName=gpu2 Name=gpu Type=titan Flags=nvidia_gpu_env File={base}/dev/nvidia[0-
 """
 
 
-def missing() -> str:
+ACCOUNTS = (
+    ("cluster", "bench"),
+    ("qos", "onegpu"),
+    ("qos", "onejob", "set", "MaxJobsPerUser=1", "Priority=100"),
+    ("account", "vision", "Description=Vision"),
+    ("account", "speech", "Description=Speech"),
+    ("user", "root", "account=vision,speech", "QosLevel=normal,onegpu,onejob"),
+)
+"""What its accounting has before slurmctld first asks for it: later it may miss some of it."""
+
+LIMITS = (
+    ("qos", "onegpu", "set", "MaxTRESPerUser=gres/gpu=1"),
+    ("account", "vision", "set", "GrpTRES=cpu=40,gres/gpu=2"),
+)
+"""And what it has of what slurmctld counts, GPUs for one."""
+
+
+def missing(*, accounting: bool = False) -> str:
     """What this machine lacks to start one, or nothing."""
-    absent = [name for name in (*DAEMONS, *CLIENTS) if _program(name) is None]
+    wanted = (*DAEMONS, *CLIENTS, *(ACCOUNTING if accounting else ()))
+    packages = f"{PACKAGES} {PACKAGES_OF_ACCOUNTING}" if accounting else PACKAGES
+    absent = [name for name in wanted if _program(name) is None]
     if os.geteuid():
         return "only root can make the device files that stand for GPUs"
-    return f"there is no {', '.join(absent)} (Debian: {PACKAGES})" if absent else ""
+    return f"there is no {', '.join(absent)} (Debian: {packages})" if absent else ""
 
 
 @dataclass
@@ -91,6 +138,7 @@ class Slurm:
     base: Path
     running: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
     rest_port: int = 0
+    accounting: bool = False
 
     @property
     def configuration(self) -> Path:
@@ -121,8 +169,9 @@ class Slurm:
     def start_rest(self) -> None:
         """Start slurmrestd, which does not run as root, and wait until it listens."""
         (self.base / "rest" / "socket").unlink(missing_ok=True)
-        as_nobody = ("setpriv", "--reuid=nobody", "--regid=nogroup", "--clear-groups", "--pdeathsig=KILL")
-        speaks = ("-a", "rest_auth/jwt", "-s", "openapi/v0.0.38")
+        as_nobody = (*AS_NOBODY, "--pdeathsig=KILL")
+        plugins = "openapi/v0.0.38,openapi/dbv0.0.38" if self.accounting else "openapi/v0.0.38"
+        speaks = ("-a", "rest_auth/jwt", "-s", plugins)
         where = (self.rest.removeprefix("http://"), self.rest_socket)
         program = str(_program("slurmrestd"))
         self.start("slurmrestd", *as_nobody, "env", "SLURM_JWT=daemon", program, *speaks, *where)
@@ -157,6 +206,36 @@ class Slurm:
         self.start("slurmctld", "slurmctld", "-D", *arguments)
         wait_for(self._answers)
 
+    def start_database(self) -> None:
+        """Make the database of its accounting, and start what serves it, which does not run as root."""
+        place = self.base / "database"
+        made = (str(_program("mariadb-install-db")), "--no-defaults", f"--datadir={place}/data")
+        plain = ("--auth-root-authentication-method=normal", "--skip-test-db")
+        subprocess.run([*AS_NOBODY, *made, *plain], check=True, capture_output=True, timeout=120)
+        where = (f"--datadir={place}/data", f"--socket={place}/socket", f"--pid-file={place}/pid")
+        fast = ("--innodb-flush-log-at-trx-commit=0", "--skip-networking")
+        as_nobody = (*AS_NOBODY, "--pdeathsig=KILL")
+        self.start("mariadbd", *as_nobody, str(_program("mariadbd")), "--no-defaults", *where, *fast)
+        wait_for((place / "socket").exists, 60)
+
+    def start_accounting(self) -> None:
+        """Start slurmdbd and wait until it answers."""
+        socket_of_it = f"MYSQL_UNIX_PORT={self.base}/database/socket"
+        self.start("slurmdbd", "env", socket_of_it, str(_program("slurmdbd")), "-D")
+        wait_for(self._accounts, 60)
+
+    def _accounts(self) -> bool:
+        try:
+            self.call("sacctmgr", "--noheader", "list", "cluster")
+        except (subprocess.SubprocessError, OSError):
+            return False
+        return True
+
+    def is_registered(self) -> bool:
+        """Whether slurmdbd knows slurmctld, and tells it of changes, and what it counts."""
+        host = self.call("sacctmgr", "--noheader", "--parsable2", "list", "cluster", "format=ControlPort")
+        return host.strip() not in ("", "0") and "gpu" in self.call("sacctmgr", "--noheader", "list", "tres")
+
     def start_node(self, name: str) -> None:
         """Start the slurmd of one node."""
         self.start(name, "slurmd", "-D", "-N", name)
@@ -190,16 +269,25 @@ class Slurm:
 
 
 @contextmanager
-def server() -> Iterator[Slurm]:
+def server(*, accounting: bool = False) -> Iterator[Slurm]:
     """A new Slurm for the length of a `with`."""
     base = Path(tempfile.mkdtemp(prefix="slurm-", dir="/var/tmp"))
     base.chmod(0o755)
-    slurm = Slurm(base)
+    slurm = Slurm(base, accounting=accounting)
     try:
         _lay_out(slurm)
         slurm.start("munged", "munged", "--foreground", *_of_munge(base))
         wait_for((base / "munge" / "socket").exists)
+        if accounting:
+            slurm.start_database()
+            slurm.start_accounting()
+            for thing in ACCOUNTS:
+                slurm.call("sacctmgr", "--immediate", "add", *thing)
         slurm.start_controller()
+        if accounting:
+            wait_for(slurm.is_registered, 60)
+            for limit in LIMITS:
+                slurm.call("sacctmgr", "--immediate", "modify", *limit)
         slurm.start_rest()
         for name in NODES:
             slurm.start_node(name)
@@ -219,7 +307,7 @@ def _lay_out(slurm: Slurm) -> None:
     (base / "jwt.key").chmod(0o600)
     for index in range(4):
         os.mknod(base / "dev" / f"nvidia{index}", 0o20666, os.makedev(1, 3))
-    *ports, slurm.rest_port = _free_ports(6)
+    *ports, slurm.rest_port, database_port = _free_ports(7)
     key = base / "munge" / "key"
     key.write_bytes(os.urandom(128))
     key.chmod(0o400)
@@ -228,10 +316,19 @@ def _lay_out(slurm: Slurm) -> None:
         "host": socket.gethostname().split(".")[0],
         "user": _user(),
         "ports": ports,
+        "port": database_port,
+        "remembered": 2 if slurm.accounting else 3600,
     }
+    said["accounting"] = (WITH_ACCOUNTING if slurm.accounting else NO_ACCOUNTING).format(**said)
     slurm.configuration.write_text(CONFIGURATION.format(**said))
     (base / "gres.conf").write_text(GENERIC_RESOURCES.format(**said))
     (base / "cgroup.conf").write_text("CgroupAutomount=no\n")
+    if slurm.accounting:
+        (base / "database").mkdir(mode=0o755)
+        shutil.chown(base / "database", "nobody", "nogroup")
+        daemon = base / "slurmdbd.conf"
+        daemon.touch(mode=0o600)
+        daemon.write_text(DATABASE_DAEMON.format(**said))
 
 
 def _of_munge(base: Path) -> list[str]:

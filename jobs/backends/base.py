@@ -82,6 +82,13 @@ class Gone(Enum):
 
 
 @dataclass(frozen=True, slots=True)
+class Unseen:
+    """The engine answered, and what would say how the handle is did not: says nothing about the job."""
+
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
 class Person:
     """For whom a job runs: a login name, the console's number for them (> 0, never used twice), and the name
     of their UNIX user, where they have one.
@@ -345,7 +352,7 @@ class Backend(Protocol):
         Raises Refused (final), NotSent (certainly nothing started) or Unknown (only `find` can tell).
         """
 
-    def observe(self, handles: Sequence[Handle]) -> Mapping[Handle, Observation | Gone]:
+    def observe(self, handles: Sequence[Handle]) -> Mapping[Handle, Observation | Gone | Unseen]:
         """One entry for each handle, in one call to the engine; raises Unreachable without an answer."""
 
     def stop(self, handle: Handle, *, grace_s: int, signal: str) -> None:

@@ -27,6 +27,7 @@ from jobs.backends.base import (
     TaskRef,
     Unknown,
     Unreachable,
+    Unseen,
 )
 from jobs.backends.measures import Use
 from jobs.spec import JobSpec
@@ -50,6 +51,7 @@ class MemoryEngine:
     lose_reply: bool = False
     lose_request: bool = False
     away: bool = False
+    silent_of: dict[Handle, str] = field(default_factory=dict)
     listings: int = 0
     node: NodeSeen = NODE
     queue: tuple[QueuedJob, ...] | None = None
@@ -87,10 +89,12 @@ class MemoryEngine:
             State.PENDING, Reason(ReasonCode.STARTING), Phase.ENV_PREPARING, replicas, version="1"
         )
 
-    def observe(self, handles: Sequence[Handle]) -> Mapping[Handle, Observation | Gone]:
+    def observe(self, handles: Sequence[Handle]) -> Mapping[Handle, Observation | Gone | Unseen]:
         self._answer()
         self.listings += 1
-        return {handle: self.jobs.get(handle, Gone.GONE) for handle in handles}
+        untold = {handle: Unseen(why) for handle, why in self.silent_of.items()}
+        known: dict[Handle, Observation | Gone | Unseen] = {**self.jobs, **untold}
+        return {handle: known.get(handle, Gone.GONE) for handle in handles}
 
     def stop(self, handle: Handle, *, grace_s: int, signal: str) -> None:
         self._answer()

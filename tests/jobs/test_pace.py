@@ -11,7 +11,7 @@ from django.urls import reverse
 from django.utils import timezone
 
 from jobs import reconcile
-from jobs.backends.base import Capability, Gone, Handle, Observation
+from jobs.backends.base import Capability, Gone, Handle, Observation, Unseen
 from quotas import pace
 from quotas.models import Cluster
 from tests.jobs.conftest import Place, queued
@@ -30,7 +30,7 @@ def slow(engine: MemoryEngine, monkeypatch: pytest.MonkeyPatch, seconds: float) 
     clock = [0.0]
     observe = engine.observe
 
-    def late(handles: Sequence[Handle]) -> Mapping[Handle, Observation | Gone]:
+    def late(handles: Sequence[Handle]) -> Mapping[Handle, Observation | Gone | Unseen]:
         clock[0] += seconds
         return observe(handles)
 

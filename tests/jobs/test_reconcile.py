@@ -179,6 +179,29 @@ def test_a_worker_that_was_frozen_while_sending_changes_nothing_later(
     assert Event.objects.filter(job=job, kind="accepted").count() == 1
 
 
+def test_what_nobody_answers_for_keeps_its_state_and_the_cluster_says_why(
+    place: Place, engine: MemoryEngine
+) -> None:
+    job, other = queued(place), queued(place)
+    reconcile.drain(place.cluster.pk)
+    engine.run(handle_of(job))
+    look(place)
+    del engine.jobs[handle_of(job)]
+    engine.silent_of[handle_of(job)] = "slurmdbd does not answer"
+    engine.run(handle_of(other))
+    for _ in range(reconcile.GONE_TIMES + 1):
+        look(place)
+    for each in (job, other, place.cluster):
+        each.refresh_from_db()
+    assert (job.state, other.state) == (State.RUNNING, State.RUNNING)
+    assert place.cluster.trouble == "slurmdbd does not answer"
+    engine.silent_of.clear()
+    for _ in range(reconcile.GONE_TIMES):
+        look(place)
+    job.refresh_from_db()
+    assert job.state == State.LOST
+
+
 def test_gone_once_is_no_verdict_and_gone_for_good_is_lost(place: Place, engine: MemoryEngine) -> None:
     job = queued(place)
     reconcile.drain(place.cluster.pk)

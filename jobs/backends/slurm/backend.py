@@ -27,6 +27,7 @@ from jobs.backends.base import (
     Tried,
     Unknown,
     Unreachable,
+    Unseen,
 )
 from jobs.backends.local.clearing import clear
 from jobs.backends.sessions import Barrier, NoEntry, Session, Wanted
@@ -35,6 +36,7 @@ from jobs.backends.slurm import (
     environment,
     evidence,
     forgotten,
+    history,
     layout,
     listing,
     nodes,
@@ -52,6 +54,7 @@ from jobs.backends.slurm.commands import Commands
 from jobs.backends.slurm.config import SlurmConfig
 from jobs.backends.slurm.controller import Controller, Overview
 from jobs.backends.slurm.entering import Replica
+from jobs.backends.slurm.history import Past
 from jobs.backends.slurm.layout import NotOurs, Sent
 from jobs.backends.slurm.listing import Listed
 from jobs.backends.slurm.programs import Programs
@@ -141,13 +144,13 @@ class SlurmBackend:
                 with suppress(FileNotFoundError):
                     layout.publish(self._folder(sent.key) / "released", "")
 
-    def observe(self, handles: Sequence[Handle]) -> Mapping[Handle, Observation | Gone]:
+    def observe(self, handles: Sequence[Handle]) -> Mapping[Handle, Observation | Gone | Unseen]:
         """See `base.Backend`.  Second copies of a job that were submitted late, and never released, are
         cancelled on the way, and what Slurm forgot of a release is made good.
         """
         listed = listing.by_name(self._controller.listing()) if handles else {}
-        todo = ToDo()
-        seen = {handle: self._seen(handle, listed, todo) for handle in handles}
+        todo, past = ToDo(), self._past(handles, listed)
+        seen = {handle: self._seen(handle, listed, past, todo) for handle in handles}
         for few in _in_parts(todo.cancel):
             self._controller.cancel(few, waiting_only=True)
         for few in _in_parts(todo.release):
@@ -298,7 +301,23 @@ class SlurmBackend:
         except Unreachable as error:
             raise NotSent(Reason(ReasonCode.NOT_SENT, {"detail": str(error)})) from error
 
-    def _seen(self, handle: Handle, listed: Mapping[str, list[Listed]], todo: ToDo) -> Observation | Gone:
+    def _past(self, handles: Sequence[Handle], listed: Mapping[str, list[Listed]]) -> Past:
+        """What accounting has of those that Slurm's controller has forgotten and that left no end behind."""
+        missing: dict[int, str] = {}
+        for handle in handles:
+            with suppress(NotOurs):
+                sent = Sent.of(handle)
+                number, folder = self._number(sent), self._folder(sent.key)
+                known = {each.number for each in listed.get(sent.key, ())}
+                if known & {sent.number, number} or evidence.kept(folder) is None:
+                    continue
+                if not sight.is_told(folder):
+                    missing[number] = sent.key
+        return history.past(self._controller, missing)
+
+    def _seen(
+        self, handle: Handle, listed: Mapping[str, list[Listed]], past: Past, todo: ToDo
+    ) -> Observation | Gone | Unseen:
         try:
             sent = Sent.of(handle)
         except NotOurs:
@@ -308,18 +327,22 @@ class SlurmBackend:
         if kept is None:
             return Gone.GONE
         same = listed.get(sent.key, ())
-        mine = self._mine(folder, sent, same, todo)
+        mine = self._mine(folder, sent, same, past, todo)
         todo.cancel += [each.number for each in same if each is not mine and each.is_held]
         if mine is None:
-            return sight.of_evidence(folder, kept, sent.number) or Gone.GONE
+            told = sight.of_evidence(folder, kept, sent.number)
+            return told or past.seen(folder, kept, self._number(sent)) or Gone.GONE
         unsaved.note(folder, mine)
         return rewound.seen(folder, kept, mine, todo) or sight.of_listed(folder, kept, mine)
 
-    def _mine(self, folder: Path, sent: Sent, same: Sequence[Listed], todo: ToDo) -> Listed | None:
+    def _mine(
+        self, folder: Path, sent: Sent, same: Sequence[Listed], past: Past, todo: ToDo
+    ) -> Listed | None:
         """Which of the jobs of that name it is.  One that Slurm has forgotten is handed over again."""
         numbers = {each.number: each for each in same}
-        mine = numbers.get(sent.number) or numbers.get(unsaved.number(folder, sent))
-        if mine is not None or not unsaved.is_one(folder):
+        number = unsaved.number(folder, sent)
+        mine = numbers.get(sent.number) or numbers.get(number)
+        if mine is not None or past.decides(number) or not unsaved.is_one(folder):
             return mine
         if (copy := unsaved.copy(folder, same)) is not None:
             todo.release.append(copy.number)

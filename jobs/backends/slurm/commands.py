@@ -48,6 +48,19 @@ QUEUE_FIELDS: Final = (
 )
 """What is told of everybody's jobs."""
 
+HISTORY_FIELDS: Final = (
+    "JobIDRaw",
+    "State",
+    "ExitCode",
+    "DerivedExitCode",
+    "Start",
+    "End",
+    "NodeList",
+    "Reason",
+    "JobName",
+)
+"""What accounting is asked for."""
+
 SEPARATOR: Final = "|"
 
 _GPU: Final = re.compile(r"\bgpu(?:[:/]([^:,=()]*[^:,=()\d][^:,=()]*))?[:=](\d+)")
@@ -72,6 +85,12 @@ class Commands:
         named = [f"--name={','.join(names)}"] if names else []
         out = self._programs.squeue(f"--user={self._user}", asked, *named)
         return (listed for line in out.splitlines() if (listed := _read(line)) is not None)
+
+    def history(self, forgotten: Mapping[int, str]) -> Iterator[Listed] | None:
+        """See `Controller`."""
+        asked = f"--format={','.join(HISTORY_FIELDS)}"
+        out = self._programs.sacct("--duplicates", asked, f"--jobs={','.join(map(str, forgotten))}")
+        return None if out is None else (_past(line) for line in out.splitlines())
 
     def queue(self) -> Iterator[QueuedJob]:
         """See `controller.Overview`."""
@@ -113,11 +132,35 @@ def _read(line: str) -> Listed | None:
     )
 
 
+def _past(line: str) -> Listed:
+    """A line of sacct's, whose states may say by whom."""
+    told = _told(line, HISTORY_FIELDS)
+    return Listed(
+        number=_whole(told["JobIDRaw"]),
+        name=told["JobName"],
+        state=told["State"].split(" ")[0],
+        reason=told["Reason"],
+        exit_code=_exit_code(told["ExitCode"], told["DerivedExitCode"]),
+        starts_at=_time(told["Start"]),
+        ended_at=_time(told["End"]),
+        nodes=told["NodeList"] if told["NodeList"] != "None assigned" else "",
+    )
+
+
+def _exit_code(told: str, derived: str) -> int:
+    """Of `code:signal`.  Slurm keeps 137 of a script as 9, and as it was only in what it derives of steps."""
+    code, _colon, killer = told.partition(":")
+    if _whole(killer):
+        return 128 + _whole(killer)
+    most = _whole(derived.partition(":")[0])
+    return most if most == 128 + _whole(code) else _whole(code)
+
+
 def _told(line: str, names: Sequence[str]) -> dict[str, str]:
     """A line's fields by their names, the last of which may hold anything."""
     values = line.rstrip().removesuffix(SEPARATOR).split(SEPARATOR, len(names) - 1)
     if len(values) != len(names):
-        raise Unreachable(f"squeue told something else than it was asked for: {line[:200]}")
+        raise Unreachable(f"Slurm told something else than it was asked for: {line[:200]}")
     return dict(zip(names, (value.strip() for value in values), strict=True))
 
 

@@ -18,6 +18,11 @@ class Controller(Protocol):
     def listing(self, names: Sequence[str] = ()) -> Iterable[Listed]:
         """Every job of ours that Slurm remembers, or those so named, by one call."""
 
+    def history(self, forgotten: Mapping[int, str]) -> Iterable[Listed] | None:
+        """What accounting has of jobs by their numbers, each with its name: a row for each run, by one call.
+        None where there is no accounting.
+        """
+
     def release(self, numbers: Sequence[int]) -> None:
         """Let held jobs go; those that are no longer there don't matter."""
 

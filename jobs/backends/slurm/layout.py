@@ -12,6 +12,7 @@
     saved                        exists = Slurm has written it down
     again                        the number that it has since Slurm forgot it and it was handed over again
     rewound                      since when Slurm no longer knows that it had begun
+    missed                       since when neither Slurm's controller nor its accounting knows how it ended
     secrets                      values for the environment, until the end
     claim                        the number of the one Slurm job that may run it
     stop                         somebody asked for the end: signal, seconds of grace

@@ -63,6 +63,12 @@ PAST: Final = (
 """What it says of a job that is no longer there, or no longer waits."""
 
 
+NO_ACCOUNTING: Final = ("accounting storage is disabled",)
+"""What it says where it has no slurmdbd."""
+
+NO_PROGRAM: Final = 127
+"""A shell's exit code for a program that there is not."""
+
 _EXPECTED: Final = re.compile(r"to start at (?P<start>\d+) using \d+ processors on (?:nodes )?(?P<nodes>\S+)")
 _PREFIX: Final = re.compile(r"^(?:Batch job submission failed|allocation failure): ")
 
@@ -133,6 +139,17 @@ class Programs:
         """What is in the queue, times as seconds since the epoch; raises Unreachable without an answer."""
         return self._asked("squeue", "--noheader", "--states=all", *arguments)
 
+    def sacct(self, *arguments: str) -> str | None:
+        """What accounting has; None where there is none.  Raises Unreachable without an answer."""
+        if self._config.login is None and not self._has("sacct"):
+            return None
+        done = self._call("sacct", "--noheader", "--parsable2", "--allocations", "--allusers", *arguments)
+        if done.says(*NO_ACCOUNTING) or done.code == NO_PROGRAM:
+            return None
+        if done.code:
+            raise Unreachable(f"sacct: {done.complaint}")
+        return done.out
+
     def scontrol(self, *arguments: str) -> str:
         """What the controller says; raises Unreachable without an answer."""
         return self._asked("scontrol", *arguments)
@@ -196,6 +213,9 @@ class Programs:
         if program is None:
             raise FileNotFoundError(f"there is no {name} in {self._config.programs or PATH}")
         return [program, *arguments]
+
+    def _has(self, name: str) -> bool:
+        return shutil.which(name, path=self._config.programs or PATH) is not None
 
     def environment(self) -> dict[str, str]:
         """What a program is given, and nothing of the console's."""

@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
-from jobs.backends.base import EndpointSeen, Gone, Handle, Observation, ReplicaSeen, TaskRef
+from jobs.backends.base import EndpointSeen, Gone, Handle, Observation, ReplicaSeen, TaskRef, Unseen
 from jobs.backends.local.announced import Announced, Board
 from jobs.backends.slurm import evidence, sight
 from jobs.states import Params, PortSource, State, TaskState, Unready
@@ -62,7 +62,7 @@ class _Port:
 class Looked:
     """One look at everything that is served; `check` asks a node."""
 
-    def __init__(self, seen: Mapping[Handle, Observation | Gone], check: Check) -> None:
+    def __init__(self, seen: Mapping[Handle, Observation | Gone | Unseen], check: Check) -> None:
         self._check, self._checks, self._asks = check, MOST_CHECKED, MOST_ASKED
         self._ports = {
             (handle, each.role, each.index): tuple(_ports(each))

@@ -66,6 +66,11 @@ def of_listed(folder: Path, kept: Kept, listed: Listed) -> Observation:
     return versioned(_going(folder, kept, listed, found, run))
 
 
+def is_told(folder: Path) -> bool:
+    """Whether what an attempt left behind says that it has ended."""
+    return evidence.of_run(folder, evidence.last_run(folder)).over
+
+
 def of_evidence(folder: Path, kept: Kept, number: int) -> Observation | None:
     """An attempt that Slurm has forgotten, by what it left behind; None when that does not tell its end."""
     run = evidence.last_run(folder)

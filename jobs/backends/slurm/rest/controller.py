@@ -15,6 +15,11 @@ from jobs.backends.slurm.rest.tokens import NoToken
 from jobs.states import Reason, ReasonCode
 
 GONE: Final = ("invalid job id", "unable to find jobid", "already finished", "already completing")
+ASKED_AT_ONCE: Final = 200
+"""So many numbers of jobs fit into the address of one request."""
+
+NOTHING: Final = ("nothing found",)
+
 _NOT_FOUND: Final = 404
 _WRONG: Final = 400
 
@@ -49,6 +54,22 @@ class Rest:
                 continue
             if (found := reading.listed(told)) is not None:
                 yield found
+
+    def history(self, forgotten: Mapping[int, str]) -> list[Listed] | None:
+        """See `Controller`."""
+        numbers = list(map(str, forgotten))
+        version = versions.of(self._client)
+        found: list[Listed] = []
+        for first in range(0, len(numbers), ASKED_AT_ONCE):
+            few = "%2C".join(numbers[first : first + ASKED_AT_ONCE])  # slurmrestd takes no other comma
+            answer = self._client.ask("GET", f"/slurmdb/v0.0.{version}/jobs?skip_steps=true&step={few}")
+            if answer.status == _NOT_FOUND:
+                return None
+            told = answer.body.get("jobs")
+            if not isinstance(told, list) or not (answer.is_good or answer.says(*NOTHING)):
+                raise Unreachable(f"slurmrestd: {answer.complaint}")
+            found += map(reading.past, told)
+        return found
 
     def release(self, numbers: Sequence[int]) -> None:
         """See `Controller`."""

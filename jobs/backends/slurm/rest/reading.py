@@ -45,6 +45,22 @@ def listed(told: Mapping[str, Any]) -> Listed | None:
     )
 
 
+def past(told: Mapping[str, Any]) -> Listed:
+    """A job as slurmdbd has it.  By v0.0.38 the exit code of one that failed is 0: it is not known."""
+    current, times = told.get("state") or {}, told.get("time") or {}
+    starts_at, ended_at = _number(times.get("start")), _number(times.get("end"))
+    return Listed(
+        number=_number(told.get("job_id")) or 0,
+        name=str(told.get("name") or ""),
+        state=state(current.get("current")),
+        reason=str(current.get("reason") or "None"),
+        exit_code=_exit_code(told.get("exit_code")),
+        starts_at=float(starts_at) if starts_at else None,
+        ended_at=float(ended_at) if ended_at else None,
+        nodes=str(told.get("nodes") or "").replace("None assigned", ""),
+    )
+
+
 def state(told: Any) -> str:
     """The word that squeue has for a job's state."""
     words = [str(each) for each in told] if isinstance(told, list) else [str(told or "")]
