@@ -74,6 +74,7 @@ SECTIONS = {
     "job_form_dry_run_new": "job_new",
     "job_form_dry_run": "job_new",
     "jobs_others": "jobs",
+    "jobs_others_log": "jobs",
     "sweeps": "jobs",
     "sweep": "jobs",
     "draft_versions": "drafts",

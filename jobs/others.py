@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -21,17 +20,24 @@ MOST: Final = 20_000
 
 AT_ONCE: Final = 500
 
-_KEY: Final = re.compile(r"[a-z0-9]+-[a-z0-9]+-[1-9][0-9]*")
-
 
 def of_others(cluster: Cluster, jobs: Sequence[QueuedJob]) -> list[QueuedJob]:
-    """Those that are not attempts of ours: these have their key for a name."""
-    names = sorted({job.name for job in jobs if _KEY.fullmatch(job.name)})
+    """Those that are not attempts of ours.  Anybody can give a job the name of ours, but not its number,
+    which the database has once the attempt was handed over.
+    """
+    handles = sorted({job.handle for job in jobs if job.handle})
     ours: set[str] = set()
-    for first in range(0, len(names), AT_ONCE):
-        rows = Attempt.objects.filter(job__cluster=cluster, key__in=names[first : first + AT_ONCE])
-        ours.update(rows.values_list("key", flat=True))
-    return [job for job in jobs if job.name not in ours]
+    for first in range(0, len(handles), AT_ONCE):
+        rows = Attempt.objects.filter(job__cluster=cluster, handle__in=handles[first : first + AT_ONCE])
+        ours.update(rows.values_list("handle", flat=True))
+    on_their_way = _on_their_way(cluster) if any(job.handle not in ours for job in jobs) else set()
+    return [job for job in jobs if job.handle not in ours and not (job.handle and job.name in on_their_way)]
+
+
+def _on_their_way(cluster: Cluster) -> set[str]:
+    """The keys of attempts that are being handed over: their number is not known yet."""
+    rows = Attempt.objects.filter(job__cluster=cluster, live=True, handle="")
+    return set(rows.values_list("key", flat=True))
 
 
 def nodes_used(seen: Inventory, jobs: Iterable[QueuedJob]) -> Iterator[NodeSeen]:
@@ -88,6 +94,7 @@ _COLUMNS: Final = (
     "submitted_at",
     "started_at",
     "ends_at",
+    "output",
 )
 
 
@@ -105,6 +112,7 @@ def _values(job: QueuedJob, known: Any) -> dict[str, Any]:
         "submitted_at": _moment(job.submitted_at),
         "started_at": _moment(job.started_at),
         "ends_at": _moment(job.ends_at),
+        "output": job.output,
     }
 
 

@@ -38,6 +38,7 @@ urlpatterns = [
     path("live/", live.live, name="live"),
     path("jobs/", jobs.jobs, name="jobs"),
     path("jobs/others", others.others, name="jobs_others"),
+    path("jobs/others/<int:pk>/log", others.log, name="jobs_others_log"),
     path("jobs/new", new.new, name="job_new"),
     path("jobs/check", check.check, name="job_check"),
     path("jobs/convert", check.convert, name="job_convert"),

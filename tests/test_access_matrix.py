@@ -27,6 +27,7 @@ from jobs.models import (
     Endpoint,
     Entry,
     Job,
+    OtherJob,
     PersonalSecret,
     Rule,
     SshKey,
@@ -41,7 +42,7 @@ from jobs.states import State
 from jobs.trees import Tree
 from jobs.uploads import holding
 from quotas import encryption
-from quotas.models import AccessToken, Role, SignIn, User
+from quotas.models import AccessToken, Cluster, Role, SignIn, User
 from tests.factories import (
     make_cluster,
     make_endpoint,
@@ -70,6 +71,7 @@ class Audience(Enum):
     KEEPERS = "admins of a workspace"
     ITS_KEEPERS = "admins of that workspace"
     STAFF = "the console's admins"
+    GUESTS = "members of a workspace with a quota on the cluster"
 
 
 E, S, L, R, C, M = (
@@ -80,7 +82,7 @@ E, S, L, R, C, M = (
     Audience.CONTROLLERS,
     Audience.MINE,
 )
-K, W = Audience.KEEPERS, Audience.ITS_KEEPERS
+K, W, G = Audience.KEEPERS, Audience.ITS_KEEPERS, Audience.GUESTS
 
 ADDRESSES: dict[str, tuple[str, Audience]] = {
     "livez": ("get", E),
@@ -226,6 +228,7 @@ ADDRESSES: dict[str, tuple[str, Audience]] = {
     "api_job_files_rename": ("post", C),
     "sweeps": ("get", S),
     "jobs_others": ("get", S),
+    "jobs_others_log": ("get", G),
     "sweep": ("get", L),
     "sweep_stop": ("post", C),
     "sweep_again": ("post", C),
@@ -303,6 +306,7 @@ LET_IN: dict[Audience, frozenset[str]] = {
     Audience.EVERYBODY: frozenset(PEOPLE),
     Audience.SIGNED_IN: frozenset(PEOPLE) - {"anonymous"},
     Audience.LISTERS: frozenset({"member", "owner", "manager", "admin"}),
+    Audience.GUESTS: frozenset({"member", "owner", "manager", "admin"}),
     Audience.READERS: frozenset({"owner", "manager", "admin"}),
     Audience.CONTROLLERS: frozenset({"owner", "manager", "admin"}),
     Audience.MINE: frozenset({"owner"}),
@@ -403,6 +407,7 @@ class World:
             **dict.fromkeys(WAYS_IN, lambda: _way_in(owner, name)),
             "secret_remove": lambda: PersonalSecret.objects.get_or_create(owner=owner, name="X")[0].pk,
             "ssh_key_remove": lambda: _key(owner),
+            "jobs_others_log": lambda: _of_others(self.job),
             "entry_end": lambda: _entry(owner, task_of(self.job)),
             "job_form_dry_run": lambda: dryruns.ask(owner, self.job.quota, make_spec()).pk,
         }
@@ -430,6 +435,13 @@ def _key(owner: User) -> int:
 
 def _entry(owner: User, task: Task) -> int:
     return Entry.objects.get_or_create(user=owner, task=task, kind="ssh")[0].pk
+
+
+def _of_others(job: Job) -> int:
+    """A job that others run on the cluster of `job`, whose log is somewhere that an admin lists."""
+    Cluster.objects.filter(pk=job.cluster_id).update(config={"logs": ["/var"]})
+    columns = {"output": "/var/log/job", "running": True, "user": "carol"}
+    return OtherJob.objects.get_or_create(cluster=job.cluster, number="1", defaults=columns)[0].pk
 
 
 def _way_in(owner: User, name: str) -> int:

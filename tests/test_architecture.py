@@ -29,6 +29,7 @@ LAYERS = (
         "redaction",
         "logs",
         "logscan",
+        "otherlogs",
         "retries",
         "tail",
         "uploads",

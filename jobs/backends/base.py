@@ -239,13 +239,15 @@ class NodeSeen:
 @dataclass(frozen=True, slots=True)
 class QueuedJob:
     """A job that waits or runs on the cluster, whoever submitted it; `number` and `reason` are the engine's
-    words, `user` a UNIX name, `nodes` where it runs.  Times are seconds since the epoch.
+    words, `user` a UNIX name, `nodes` where it runs, `output` the file that it says it writes to.  `handle`
+    is what it would have for one if it were the console's.  Times are seconds since the epoch.
     """
 
     number: str
     name: str
     user: str
     running: bool
+    handle: Handle | None = None
     partition: str = ""
     reason: str = ""
     cpu_milli: int = 0
@@ -255,6 +257,7 @@ class QueuedJob:
     submitted_at: float | None = None
     started_at: float | None = None
     ends_at: float | None = None
+    output: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,7 +26,7 @@ class OtherJob(models.Model):
     """A job that waits or runs on a cluster and was not submitted here, as the last inventory told it.
 
     It can only be looked at.  `number`, `reason` and `partition` are the engine's words, `user` is a UNIX
-    name; the size is that of the whole job.
+    name, `output` the file that the job says it writes to; the size is that of the whole job.
     """
 
     cluster = models.ForeignKey(Cluster, models.CASCADE, related_name="+")
@@ -43,6 +43,7 @@ class OtherJob(models.Model):
     submitted_at = models.DateTimeField(_("submitted"), null=True, blank=True)
     started_at = models.DateTimeField(_("started"), null=True, blank=True)
     ends_at = models.DateTimeField(_("ends by"), null=True, blank=True)
+    output = models.CharField(_("log"), max_length=1000, blank=True)
 
     objects = OtherJobQuerySet.as_manager()
 

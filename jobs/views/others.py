@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import Final
 
-from django.http import HttpResponseBase
+from django.http import Http404, HttpResponseBase
+from django.shortcuts import get_object_or_404
 from django.urls import reverse
 from django.views.decorators.http import require_safe
 
+from jobs import otherlogs, tail
 from jobs.messages import slurm
 from jobs.models import OtherJob
 from jobs.views.http import SignedIn, page, signed_in
@@ -30,12 +32,33 @@ def others(request: SignedIn) -> HttpResponseBase:
     query.pop("before", None)
     first = f"{reverse('jobs_others')}?{query.urlencode()}"
     context = {
-        "rows": [(row, "" if row.running else slurm.waiting({"slurm": row.reason})) for row in shown],
+        "rows": [_told(row) for row in shown],
         "narrowed": bool(cluster or user),
         "previous_url": first if before else "",
         "next_url": f"{first}&before={shown[-1].pk}" if len(found) > PAGE else "",
     }
     return page(request, "jobs/others.html", context)
+
+
+def _told(row: OtherJob) -> tuple[OtherJob, str, bool]:
+    """A job, why it waits, and whether there may be a log to look at."""
+    return row, "" if row.running else slurm.waiting({"slurm": row.reason}), otherlogs.has_log(row)
+
+
+@require_safe
+@signed_in
+def log(request: SignedIn, pk: int) -> HttpResponseBase:
+    """The end of what a job writes, or what stands before or after a place in it."""
+    job = get_object_or_404(OtherJob.objects.visible_to(request.user).select_related("cluster"), pk=pk)
+    if not otherlogs.has_log(job):
+        raise Http404
+    before, after = (_number(request.GET.get(name, "")) or None for name in ("before", "after"))
+    found = otherlogs.read(job, before=before, after=after)
+    context = {"job": job, "found": found, "log_url": reverse("jobs_others_log", args=[pk])}
+    if found is not None:
+        lines = found.data.decode("utf-8", "replace").removesuffix("\n").split("\n")
+        context["text"] = "\n".join(tail.plain(line) for line in lines)
+    return page(request, "jobs/others/log.html", context)
 
 
 def _number(text: str) -> int:

@@ -9,8 +9,8 @@ from django.test import Client
 from django.urls import reverse
 
 from jobs import reconcile
-from jobs.backends.base import Gpu, QueuedJob
-from jobs.models import Job, OtherJob
+from jobs.backends.base import Gpu, Handle, QueuedJob
+from jobs.models import Attempt, Job, OtherJob
 from jobs.states import State
 from jobs.views import others as page
 from quotas import reports
@@ -74,11 +74,30 @@ def test_ours_is_none_of_theirs_and_its_node_is_used_by_nobody_else(
     engine.run(next(iter(engine.jobs)))
     reconcile.observe(place.cluster.pk)
     engine.node = replace(engine.node, free_cpu_milli=60_000)
-    ours = QueuedJob("16", attempt.key, "console", running=True, nodes=("memory-1",))
+    ours = QueuedJob(
+        "16", attempt.key, "console", running=True, handle=Handle(attempt.handle), nodes=("memory-1",)
+    )
     assert taken(place, engine, ours) == []
     assert Amounts.from_json(Node.objects.get().others) == Amounts()
     [use] = reports.nodes_of([place.cluster])
     assert [each.holder for each in use.holdings] == [attempt.key]
+
+
+def test_the_name_of_ours_alone_makes_no_job_ours(place: Place, engine: MemoryEngine) -> None:
+    Cluster.objects.update(admission=Admission.ENGINE)
+    job = queued(place)
+    reconcile.drain(place.cluster.pk)
+    false = replace(THEIRS, name=attempt_of(job).key, handle=Handle("another"))
+    assert taken(place, engine, false, replace(false, number="18", handle=None)) == ["17", "18"]
+
+
+def test_an_attempt_that_is_being_handed_over_is_ours_by_its_name(place: Place, engine: MemoryEngine) -> None:
+    Cluster.objects.update(admission=Admission.ENGINE)
+    job = queued(place)
+    reconcile.drain(place.cluster.pk)
+    Attempt.objects.update(handle="")
+    on_its_way = replace(THEIRS, name=attempt_of(job).key, handle=Handle("not noted yet"))
+    assert taken(place, engine, on_its_way) == []
 
 
 def test_beside_theirs_only_what_is_left_of_ours_counts_as_theirs(place: Place, engine: MemoryEngine) -> None:

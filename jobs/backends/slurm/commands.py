@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import os
 import re
+import secrets
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from jobs.backends.base import QueuedJob, Unreachable
+from jobs.backends.slurm import everybody
 from jobs.backends.slurm.config import SlurmConfig
 from jobs.backends.slurm.listing import Listed
 from jobs.backends.slurm.programs import Programs
-from jobs.dialects.sbatch import hosts
 
 FIELDS: Final = (
     "JobID",
@@ -28,26 +29,6 @@ FIELDS: Final = (
 )
 """Only what is needed; the name last: other people's may hold anything."""
 
-QUEUE_FIELDS: Final = (
-    "JobArrayID",
-    "UserName",
-    "Partition",
-    "StateCompact",
-    "Reason",
-    "tres-alloc",
-    "tres-per-job",
-    "tres-per-node",
-    "tres-per-task",
-    "NumNodes",
-    "NumTasks",
-    "SubmitTime",
-    "StartTime",
-    "EndTime",
-    "NodeList",
-    "Name",
-)
-"""What is told of everybody's jobs."""
-
 HISTORY_FIELDS: Final = (
     "JobIDRaw",
     "State",
@@ -63,8 +44,6 @@ HISTORY_FIELDS: Final = (
 
 SEPARATOR: Final = "|"
 
-_GPU: Final = re.compile(r"\bgpu(?:[:/]([^:,=()]*[^:,=()\d][^:,=()]*))?[:=](\d+)")
-
 _FIELD: Final = re.compile(r"(?:^| )([A-Za-z:/]+)=(.*?)(?= [A-Za-z:/]+=|$)")
 
 
@@ -73,6 +52,7 @@ class Commands:
 
     def __init__(self, config: SlurmConfig) -> None:
         self._programs = Programs(config)
+        self._root = config.root
         self._user = config.login.user if config.login else str(os.geteuid())
 
     def submit(self, script: str) -> int:
@@ -94,9 +74,16 @@ class Commands:
 
     def queue(self) -> Iterator[QueuedJob]:
         """See `controller.Overview`."""
-        asked = f"--Format={','.join(f'{name}:{SEPARATOR}' for name in QUEUE_FIELDS)}"
-        out = self._programs.squeue("--states=PENDING,RUNNING,SUSPENDED,CONFIGURING", asked)
-        return (_queued(_told(line, QUEUE_FIELDS)) for line in out.splitlines())
+        end = f"{SEPARATOR}{secrets.token_hex(8)}{SEPARATOR}"  # which nobody's name or path has in it
+        fields = [f"{name}:{SEPARATOR}" for name in everybody.FIELDS]
+        asked = f"--Format={','.join([*fields, f'{everybody.OUTPUT}:{end}', f'{everybody.NAME}:{end}'])}"
+        parts = iter(self._programs.squeue(f"--states={','.join(everybody.STATES)}", asked).split(end))
+        for line, name in zip(parts, parts, strict=False):
+            *values, output = line.removeprefix("\n").split(SEPARATOR, len(everybody.FIELDS))
+            if len(values) != len(everybody.FIELDS):
+                raise Unreachable(f"squeue told something else than it was asked for: {line[:200]}")
+            told = dict(zip(everybody.FIELDS, map(str.strip, values), strict=True))
+            yield everybody.read({**told, everybody.OUTPUT: output, everybody.NAME: name}, self._root)
 
     def release(self, numbers: Sequence[int]) -> None:
         """See `Controller`."""
@@ -162,47 +149,6 @@ def _told(line: str, names: Sequence[str]) -> dict[str, str]:
     if len(values) != len(names):
         raise Unreachable(f"Slurm told something else than it was asked for: {line[:200]}")
     return dict(zip(names, (value.strip() for value in values), strict=True))
-
-
-def _queued(told: Mapping[str, str]) -> QueuedJob:
-    amounts = dict(part.partition("=")[::2] for part in told["tres-alloc"].split(",") if "=" in part)
-    running = told["StateCompact"] != "PD"
-    return QueuedJob(
-        number=told["JobArrayID"],
-        name=told["Name"],
-        user=told["UserName"],
-        running=running,
-        partition=told["Partition"],
-        reason="" if running else told["Reason"],
-        cpu_milli=_whole(amounts.get("cpu", "")) * 1000,
-        memory_mib=_mib(amounts.get("mem", "")),
-        gpus=_gpus(told),
-        nodes=hosts.names(told["NodeList"]) or () if running else (),
-        submitted_at=_time(told["SubmitTime"]),
-        started_at=_time(told["StartTime"]) if running else None,
-        ends_at=_time(told["EndTime"]) if running else None,
-    )
-
-
-def _gpus(told: Mapping[str, str]) -> dict[str, int]:
-    """GPUs by type, as asked for: what was given names them only where Slurm's accounting counts them."""
-    times = {"job": 1, "node": _whole(told["NumNodes"]), "task": _whole(told["NumTasks"])}
-    found: dict[str, int] = {}
-    for each, count in times.items():
-        for kind, number in _GPU.findall(told[f"tres-per-{each}"]):
-            found[kind] = found.get(kind, 0) + int(number) * count
-        if found:
-            break
-    return found
-
-
-def _mib(value: str) -> int:
-    """What Slurm writes as 200M, 1.50G or 2T."""
-    number, unit = value.rstrip("KMGT"), value[-1:]
-    try:
-        return round(float(number) * {"K": 1 / 1024, "G": 1024, "T": 1 << 20}.get(unit, 1))
-    except ValueError:
-        return 0
 
 
 def _whole(value: str) -> int:

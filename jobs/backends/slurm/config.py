@@ -54,6 +54,8 @@ class SlurmConfig:
 
     `identity` is as whom jobs run: `single`, all as the console's own user.
 
+    `logs` are the folders below which the logs of jobs that others run are shown.
+
     `allow_plain` runs a job that names an image without it; it is marked so.  `ports` is the range from which
     jobs' ports are taken.  No program of Slurm's is waited for longer than `timeout_s`.  `python` is the
     Python on the nodes that lets people in.
@@ -72,6 +74,7 @@ class SlurmConfig:
     mounts: str = "bind"
     allowed: tuple[str, ...] = ()
     allow_plain: bool = False
+    logs: tuple[str, ...] = ()
     ports: tuple[int, int] = (20000, 29999)
     timeout_s: int = 5
     python: str = "python3"
@@ -105,6 +108,7 @@ class SlurmConfig:
             raise ValueError(f"qos: {min(wrong)} is no priority from 1 to 9")
         values["options"] = _options(values.get("options", {}))
         values["allowed"] = _names(values.get("allowed", []))
+        values["logs"] = _places("logs", values.get("logs", []))
         _check_choices(values)
         values["ports"] = _range(values.get("ports", (20000, 29999)))
         if not isinstance(values.get("allow_plain", False), bool):
@@ -137,6 +141,12 @@ def _place(name: str, value: object) -> str:
     if not isinstance(value, str) or not _PLACE.fullmatch(value) or os.path.normpath(value) != value:
         raise ValueError(f"{name}: {value!r} is no absolute path of letters, digits and ._+@-")
     return value
+
+
+def _places(name: str, value: object) -> tuple[str, ...]:
+    if not isinstance(value, list | tuple):
+        raise TypeError(f"{name} is a list of folders")
+    return tuple(_place(name, each) for each in value)
 
 
 def _word(name: str, value: object) -> str:

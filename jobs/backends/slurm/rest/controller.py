@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from jobs.backends.base import NotSent, Refused, Unknown, Unreachable
-from jobs.backends.slurm import programs
+from jobs.backends.base import NotSent, QueuedJob, Refused, Unknown, Unreachable
+from jobs.backends.slurm import everybody, programs
 from jobs.backends.slurm.config import SlurmConfig
 from jobs.backends.slurm.listing import Listed
 from jobs.backends.slurm.rest import options, reading, versions
@@ -93,6 +93,12 @@ class Rest:
     def nodes(self) -> Iterator[Mapping[str, str]]:
         """See `Controller`."""
         return (reading.node(told) for told in self._asked("nodes", "/nodes"))
+
+    def queue(self) -> Iterator[QueuedJob]:
+        """See `controller.Overview`."""
+        for told in self._asked("jobs", "/jobs"):
+            if reading.state(told.get("job_state")) in everybody.STATES:
+                yield everybody.read(reading.queued(told), self._config.root)
 
     def _waits(self, number: int) -> bool:
         answer = self._call("GET", f"/job/{number}")

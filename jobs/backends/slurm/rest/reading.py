@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
+from jobs.backends.slurm import everybody
 from jobs.backends.slurm.listing import Listed
 
 PASSING: Final = (
@@ -59,6 +60,56 @@ def past(told: Mapping[str, Any]) -> Listed:
         ended_at=float(ended_at) if ended_at else None,
         nodes=str(told.get("nodes") or "").replace("None assigned", ""),
     )
+
+
+def queued(told: Mapping[str, Any]) -> dict[str, str]:
+    """A job of anybody's, in the words of `everybody.FIELDS`."""
+    number, leader = _number(told.get("job_id")) or 0, _number(told.get("het_job_id")) or 0
+    numbers = {
+        "NumNodes": told.get("node_count"),
+        "NumTasks": told.get("tasks"),
+        "SubmitTime": told.get("submit_time"),
+        "StartTime": told.get("start_time"),
+        "EndTime": told.get("end_time"),
+    }
+    words = {
+        "UserName": told.get("user_name"),
+        "Partition": told.get("partition"),
+        "Reason": told.get("state_description") or told.get("state_reason"),
+        "tres-alloc": told.get("tres_alloc_str") or told.get("tres_req_str"),
+        "tres-per-job": told.get("tres_per_job"),
+        "tres-per-node": told.get("tres_per_node"),
+        "tres-per-task": told.get("tres_per_task"),
+        "NodeList": told.get("nodes"),
+        everybody.NAME: told.get("name"),
+    }
+    waits = state(told.get("job_state")) == "PENDING"
+    array = _array(told)
+    return {
+        "JobID": str(number),
+        "HetJobID": str(leader),
+        "JobArrayID": array
+        or (f"{leader}+{_number(told.get('het_job_offset')) or 0}" if leader else str(number)),
+        "StateCompact": everybody.WAITS if waits else "R",
+        everybody.OUTPUT: _output(told, array),
+        **{name: str(_number(each) or 0) for name, each in numbers.items()},
+        **{name: str(each or "") for name, each in words.items()},
+    }
+
+
+def _array(told: Mapping[str, Any]) -> str:
+    """The number of one job, or of all that still wait, of an array; '' for a job that is in none."""
+    array, which = _number(told.get("array_job_id")) or 0, str(told.get("array_task_string") or "")
+    task = f"[{which}]" if which else str(_number(told.get("array_task_id")) or 0)
+    return f"{array}_{task}" if array else ""
+
+
+def _output(told: Mapping[str, Any], array: str) -> str:
+    """Where it writes to: Slurm tells nothing where the job does not say so."""
+    path = str(told.get("stdout_expanded") or told.get("standard_output") or "")
+    if path or not told.get("batch_flag"):
+        return path
+    return f"{told.get('current_working_directory') or ''}/slurm-{'%A_%a' if array else '%j'}.out"
 
 
 def state(told: Any) -> str:
