@@ -54,6 +54,7 @@ from jobs.backends.slurm.commands import Commands
 from jobs.backends.slurm.config import SlurmConfig
 from jobs.backends.slurm.controller import Controller, Overview
 from jobs.backends.slurm.entering import Replica
+from jobs.backends.slurm.evidence import Kept
 from jobs.backends.slurm.history import Past
 from jobs.backends.slurm.layout import NotOurs, Sent
 from jobs.backends.slurm.listing import Listed
@@ -148,11 +149,15 @@ class SlurmBackend:
         """See `base.Backend`.  Second copies of a job that were submitted late, and never released, are
         cancelled on the way, and what Slurm forgot of a release is made good.
         """
-        listed = listing.by_name(self._controller.listing()) if handles else {}
-        todo, past = ToDo(), self._past(handles, listed)
+        todo = ToDo()
+        rows = list(self._controller.listing()) if handles else []
+        listed = listing.by_name(rows)
+        past = self._past(handles, listed)
         seen = {handle: self._seen(handle, listed, past, todo) for handle in handles}
         for few in _in_parts(todo.cancel):
             self._controller.cancel(few, waiting_only=True)
+        for few in _in_parts(list(rewound.left(self._config.root, rows, todo))):
+            self._controller.cancel(few)
         for few in _in_parts(todo.release):
             self._controller.release(few)
         for sent in todo.again:
@@ -330,10 +335,17 @@ class SlurmBackend:
         mine = self._mine(folder, sent, same, past, todo)
         todo.cancel += [each.number for each in same if each is not mine and each.is_held]
         if mine is None:
-            told = sight.of_evidence(folder, kept, sent.number)
-            return told or past.seen(folder, kept, self._number(sent)) or Gone.GONE
+            lost = Listed(self._number(sent), sent.key, "", "")
+            return self._of_files(folder, kept, lost, past, todo) or Gone.GONE
         unsaved.note(folder, mine)
         return rewound.seen(folder, kept, mine, todo) or sight.of_listed(folder, kept, mine)
+
+    def _of_files(
+        self, folder: Path, kept: Kept, listed: Listed, past: Past, todo: ToDo
+    ) -> Observation | Unseen | None:
+        """A job that Slurm's controller does not know, by what it left behind and by accounting."""
+        told = sight.of_evidence(folder, kept, listed.number) or past.seen(folder, kept, listed.number)
+        return told or rewound.vanished(folder, kept, listed, todo)
 
     def _mine(
         self, folder: Path, sent: Sent, same: Sequence[Listed], past: Past, todo: ToDo

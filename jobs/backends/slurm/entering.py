@@ -16,7 +16,7 @@ from typing import Any, Final
 
 from jobs.backends.base import TaskRef
 from jobs.backends.sessions import Barrier, Kind, NoEntry, Terminal, Wanted
-from jobs.backends.slurm import evidence, layout, luggage
+from jobs.backends.slurm import evidence, layout, luggage, unsaved
 from jobs.backends.slurm.config import SlurmConfig
 from jobs.backends.slurm.evidence import Kept
 from jobs.backends.slurm.layout import Sent
@@ -37,8 +37,9 @@ class Replica:
     """One replica of one run, as far as it is written down where it is."""
 
     def __init__(self, config: SlurmConfig, sent: Sent, task: TaskRef) -> None:
-        self._config, self._number = config, sent.number
+        self._config = config
         self._folder = layout.attempt(config.root, sent.key)
+        self._number = unsaved.number(self._folder, sent)
         self._run, self._task = task.run, task
         self._name, self._place, self._places = _named(evidence.kept(self._folder), task)
 

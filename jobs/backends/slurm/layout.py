@@ -11,6 +11,7 @@
     released                     exists = it was let go
     saved                        exists = Slurm has written it down
     again                        the number that it has since Slurm forgot it and it was handed over again
+    doubted                      when Slurm first said that it waits although it had begun
     rewound                      since when Slurm no longer knows that it had begun
     missed                       since when neither Slurm's controller nor its accounting knows how it ended
     secrets                      values for the environment, until the end

@@ -1,32 +1,43 @@
 """Jobs of which Slurm knows less than it did.
 
 Its controller writes its jobs down at most every five seconds, and one that crashes comes back with what it
-had written: a job that had been let go is held again, as it was submitted.  One that had not begun is let go
-once more.  One that had is ended by Slurm when its node reports, and Slurm never learns how it ended: its own
-files say so, or nobody does.  It is not begun a second time.
+had written.  A job that had been let go is held again, as it was submitted, or waits again, or runs although
+it has ended.  One that had not begun is let go once more.  One that had is ended by Slurm when its node
+reports, and Slurm never learns how it ended: its own files say so, or nobody does.  It is not begun a second
+time.  One that had ended is told by its files, and taken off Slurm's hands.
 """
 
 from __future__ import annotations
 
 import time
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
 
 from jobs.backends.base import Observation
-from jobs.backends.slurm import evidence, layout, sight
+from jobs.backends.slurm import evidence, layout, sight, unsaved
 from jobs.backends.slurm.evidence import Kept
-from jobs.backends.slurm.layout import Sent
+from jobs.backends.slurm.layout import NotOurs, Sent
 from jobs.backends.slurm.listing import Listed
 
 SETTLES_S: Final = 60
 """By then the node of a job that began has reported, and what ran of it has ended."""
 
+UNHEARD_S: Final = 5
+"""What runs at Slurm so long after it wrote its end down: Slurm has not heard of that."""
+
+LEFT_S: Final = 30
+"""By then Slurm's node would have told it once more."""
+
 
 @dataclass(slots=True)
 class ToDo:
-    """What is to be asked of Slurm after a look, by numbers of jobs; `again` are to be handed over anew."""
+    """What is to be asked of Slurm after a look that began at `asked_at`, by numbers of jobs; `cancel` is for
+    those that wait, `again` are to be handed over anew.
+    """
 
+    asked_at: float = field(default_factory=time.time)
     cancel: list[int] = field(default_factory=list)
     release: list[int] = field(default_factory=list)
     again: list[Sent] = field(default_factory=list)
@@ -34,17 +45,89 @@ class ToDo:
 
 def seen(folder: Path, kept: Kept, listed: Listed, todo: ToDo) -> Observation | None:
     """A job that Slurm knows less of than it did; None for any other."""
-    if listed.state == "CANCELLED" and (folder / "rewound").exists():
-        return sight.of_listed(folder, kept, replace(listed, state="COMPLETED"))
-    if not listed.is_as_submitted or layout.text(folder / "released") is None:
+    if listed.state == "RUNNING":
+        return _running(folder, kept, listed, todo)
+    if listed.state in sight.OVER:
+        return _ended(folder, kept, listed, todo)
+    if listed.state != "PENDING":
         return None
-    run = evidence.of_run(folder, 1)
-    if not run.begun:
+    if _run(folder, listed).exists():
+        return _begun(folder, kept, listed, todo)
+    if listed.is_as_submitted and layout.text(folder / "released") is not None:
         todo.release.append(listed.number)
         return sight.of_listed(folder, kept, replace(listed, reason="None"))
+    return None
+
+
+def vanished(folder: Path, kept: Kept, listed: Listed, todo: ToDo) -> Observation | None:
+    """A job that began and that Slurm had not written down yet; None for any other."""
+    if unsaved.is_saved(folder) or not _run(folder, listed).exists():
+        return None
     layout.publish(folder / "rewound", f"{time.time():.3f}")
-    since = float(layout.text(folder / "rewound") or 0)
-    if not run.over and time.time() < since + SETTLES_S:
+    state = "COMPLETED" if _has_settled(folder, todo) else "RUNNING"
+    return sight.of_listed(folder, kept, replace(listed, state=state))
+
+
+def left(root: Path, rows: Iterable[Listed], todo: ToDo) -> Iterator[int]:
+    """Jobs that run at Slurm and have ended long ago: it would keep their nodes, and begin them once more."""
+    for listed in rows:
+        if listed.state != "RUNNING":
+            continue
+        try:
+            folder = layout.attempt(root, listed.name)
+        except NotOurs:
+            continue
+        if _ended_before(folder, listed, todo.asked_at - LEFT_S) and _is_its_own(folder, listed):
+            yield listed.number
+
+
+def _running(folder: Path, kept: Kept, listed: Listed, todo: ToDo) -> Observation | None:
+    if not _ended_before(folder, listed, todo.asked_at - UNHEARD_S):
+        return None
+    return sight.of_listed(folder, kept, replace(listed, state="COMPLETED"))
+
+
+def _ended(folder: Path, kept: Kept, listed: Listed, todo: ToDo) -> Observation | None:
+    """What Slurm ended of its own accord, once nothing of it runs any more."""
+    is_rewound = (folder / "rewound").exists()
+    if is_rewound and not (_run(folder, listed) / "end").exists() and not _has_settled(folder, todo):
+        return sight.of_listed(folder, kept, replace(listed, state="RUNNING"))
+    never_began = not listed.nodes and _run(folder, listed).exists()
+    if listed.state == "CANCELLED" and (is_rewound or never_began):
+        return sight.of_listed(folder, kept, replace(listed, state="COMPLETED"))
+    return None
+
+
+def _begun(folder: Path, kept: Kept, listed: Listed, todo: ToDo) -> Observation:
+    """One that waits, and has begun: either of it after Slurm was asked, or Slurm has forgotten that."""
+    layout.publish(folder / "doubted", f"{time.time():.3f}")
+    if float(layout.text(folder / "doubted") or 0) >= todo.asked_at:
+        return sight.of_listed(folder, kept, replace(listed, state="RUNNING"))
+    layout.publish(folder / "rewound", f"{time.time():.3f}")
+    if not (_run(folder, listed) / "end").exists() and not _has_settled(folder, todo):
         return sight.of_listed(folder, kept, replace(listed, state="RUNNING"))
     todo.cancel.append(listed.number)
     return sight.of_listed(folder, kept, replace(listed, state="COMPLETED"))
+
+
+def _has_settled(folder: Path, todo: ToDo) -> bool:
+    since = (layout.text(folder / "rewound") or "").strip()
+    return todo.asked_at > float(since or 0) + SETTLES_S
+
+
+def _run(folder: Path, listed: Listed) -> Path:
+    return folder / layout.run_folder(listed.restarts + 1)
+
+
+def _ended_before(folder: Path, listed: Listed, at: float) -> bool:
+    """Whether the run that Slurm means wrote its end down before then, and is the last that there was."""
+    try:
+        ended_at = (_run(folder, listed) / "end").stat().st_mtime
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    return ended_at < at and evidence.last_run(folder) == listed.restarts + 1
+
+
+def _is_its_own(folder: Path, listed: Listed) -> bool:
+    """Whether this is the one of that name that ran."""
+    return (layout.text(folder / "claim") or "").strip() == str(listed.number)

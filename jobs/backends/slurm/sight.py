@@ -115,7 +115,7 @@ def _step(kept: Kept, found: Evidence) -> Params:
 def _ended(folder: Path, kept: Kept, listed: Listed, found: Evidence, run: int) -> Observation:
     state, reason = _outcome(kept, listed, found)
     if _is_cut(reason) and (folder / "rewound").exists():
-        reason = Reason(ReasonCode.NODE_LOST, {"slurm": REWOUND})
+        state, reason = _of_rewound(folder)
     replicas = tuple(
         each if each.state not in (TaskState.WAITING, TaskState.RUNNING) else _cut_off(each, reason, listed)
         for each in _replicas(folder, kept, listed, found, run)
@@ -123,6 +123,13 @@ def _ended(folder: Path, kept: Kept, listed: Listed, found: Evidence, run: int) 
     began = min((at for _node, at in found.started.values()), default=None)
     ended_at = found.ended_at or listed.ended_at
     return Observation(state, reason, Phase.ENDED, replicas, run, started_at=began, ended_at=ended_at)
+
+
+def _of_rewound(folder: Path) -> tuple[State, Reason]:
+    """How a job ended that Slurm ended because it had forgotten it; one whose end was wanted has it."""
+    if (folder / "stop").exists():
+        return State.STOPPED, Reason(ReasonCode.USER_STOP, {"by": None})
+    return State.FAILED, Reason(ReasonCode.NODE_LOST, {"slurm": REWOUND})
 
 
 def _is_cut(reason: Reason) -> bool:

@@ -29,9 +29,14 @@ def number(folder: Path, sent: Sent) -> int:
 
 def note(folder: Path, listed: Listed) -> None:
     """Remember that Slurm has written the job down: if it does not know it some day, it has ended."""
-    waits = listed.state == "PENDING" and not (folder / "saved").exists()
-    if waits and time.time() > _handed_over(folder) + SAVED_S:
+    goes_on = listed.state in ("PENDING", "RUNNING") and not is_saved(folder)
+    if goes_on and time.time() > _handed_over(folder) + SAVED_S:
         layout.publish(folder / "saved", "")
+
+
+def is_saved(folder: Path) -> bool:
+    """Whether Slurm is known to have written the job down."""
+    return (folder / "saved").exists()
 
 
 def is_one(folder: Path) -> bool:

@@ -41,6 +41,15 @@ async def test_a_line_finds_what_its_replica_finds(on_slurm: SlurmBench) -> None
     assert ended == Ended(exit_code=7)
 
 
+async def test_a_job_that_was_handed_over_again_is_entered_by_its_new_number(on_slurm: SlurmBench) -> None:
+    handle = start(on_slurm)
+    sent = Sent.of(handle)
+    (on_slurm.attempt(handle) / "again").write_text(str(sent.number))
+    forgotten = Sent(sent.number + 100_000, sent.key).handle
+    said, ended = await run(on_slurm, forgotten, "echo $SLURM_JOB_ID")
+    assert (said, ended) == (f"{sent.number}\n", Ended(exit_code=0))
+
+
 async def test_each_replica_of_each_role_is_entered_on_its_own_node(on_slurm: SlurmBench) -> None:
     wide = Resources(cpu_milli=9000, memory_mib=64)
     handle = on_slurm.backend.submit(

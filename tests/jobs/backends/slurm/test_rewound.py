@@ -1,0 +1,119 @@
+"""Jobs of which Slurm knows less than their own files say, after a crash of its controller."""
+
+from __future__ import annotations
+
+import os
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from jobs.backends.base import Observation, Person, Submission
+from jobs.backends.slurm import evidence, rewound, script, unsaved
+from jobs.backends.slurm.config import SlurmConfig
+from jobs.backends.slurm.listing import Listed
+from jobs.backends.slurm.rewound import ToDo
+from jobs.spec import JobSpec
+from jobs.states import ReasonCode, State
+from tests.jobs.backends.benches import role
+
+KEY = "console-job7-1"
+RUNS = Listed(7, KEY, "RUNNING", "None", nodes="cpu1")
+WAITS = Listed(7, KEY, "PENDING", "Priority")
+
+
+class Files:
+    """What an attempt of one replica wrote down."""
+
+    def __init__(self, root: Path) -> None:
+        self.root, self.folder = root, root / "job7" / "1"
+        self.run = self.folder / "run-1"
+        (self.run / "started").mkdir(parents=True)
+        (self.run / "ends").mkdir()
+        spec = JobSpec(name="bench", roles=(role(),))
+        submission = Submission(key=KEY, job_id="job7", attempt=1, spec=spec, person=Person("alice", 7))
+        (self.folder / "job.json").write_text(script.kept(submission, SlurmConfig(root=root)))
+        (self.folder / "claim").write_text("7\n")
+        (self.run / "started" / "worker-0").write_text(f"cpu1 {time.time():.3f} 4711\n")
+
+    def end(self, code: int, ago_s: float) -> None:
+        (self.run / "ends" / "worker-0").write_text(f"{code} {time.time() - ago_s:.3f} itself\n")
+        (self.run / "end").write_text(f"{time.time() - ago_s:.3f}\n")
+        os.utime(self.run / "end", (time.time() - ago_s,) * 2)
+
+    def seen(self, listed: Listed, todo: ToDo | None = None) -> Observation | None:
+        kept = evidence.kept(self.folder)
+        assert kept is not None
+        return rewound.seen(self.folder, kept, listed, todo or ToDo())
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> Files:
+    return Files(tmp_path)
+
+
+def told(seen: Observation | None) -> tuple[State, ReasonCode] | None:
+    return (seen.state, seen.reason.code) if seen is not None else None
+
+
+def test_what_has_ended_while_slurm_says_that_it_runs_is_told_by_its_files(files: Files) -> None:
+    assert files.seen(RUNS) is None
+    files.end(3, ago_s=0)
+    assert files.seen(RUNS) is None, "Slurm may be about to say how it ended"
+    files.end(3, ago_s=rewound.UNHEARD_S + 1)
+    assert told(files.seen(RUNS)) == (State.FAILED, ReasonCode.EXIT_CODE)
+    (files.folder / "run-2").mkdir()
+    assert files.seen(RUNS) is None, "it was let run again since"
+
+
+def test_what_has_ended_is_taken_off_slurms_hands(files: Files) -> None:
+    others = replace(RUNS, number=8, name="somebody's own")
+    rows = [RUNS, others, replace(RUNS, number=9), replace(RUNS, state="PENDING")]
+    assert list(rewound.left(files.root, rows, ToDo())) == []
+    files.end(0, ago_s=rewound.LEFT_S + 1)
+    assert list(rewound.left(files.root, rows, ToDo())) == [7], "9 is another of that name"
+
+
+def test_what_waits_though_it_had_begun_is_told_by_its_files_and_cancelled(files: Files) -> None:
+    early, todo = ToDo(), ToDo(asked_at=time.time() + 1)
+    files.end(0, ago_s=1)
+    assert told(files.seen(WAITS, early)) == (State.RUNNING, ReasonCode.RUNNING)
+    assert early.cancel == [], "it may have begun after Slurm was asked"
+    assert not (files.folder / "rewound").exists()
+    assert told(files.seen(WAITS, todo)) == (State.SUCCEEDED, ReasonCode.COMPLETED)
+    assert todo.cancel == [7]
+
+
+def test_what_waits_and_has_neither_begun_nor_been_let_go_is_as_slurm_says(files: Files) -> None:
+    assert files.seen(replace(WAITS, restarts=1)) is None
+
+
+def test_what_ended_at_a_slurm_that_never_knew_it_ran_is_told_by_its_files(files: Files) -> None:
+    cancelled = replace(WAITS, state="CANCELLED")
+    files.end(3, ago_s=1)
+    assert told(files.seen(cancelled)) == (State.FAILED, ReasonCode.EXIT_CODE)
+    assert files.seen(replace(cancelled, nodes="cpu1")) is None, "somebody cancelled it"
+
+
+def test_what_slurm_began_twice_goes_on_until_nothing_of_it_can_run(files: Files) -> None:
+    failed = replace(RUNS, state="FAILED", exit_code=1)
+    (files.folder / "rewound").write_text(f"{time.time():.3f}\n")
+    assert told(files.seen(failed)) == (State.RUNNING, ReasonCode.RUNNING)
+    later = ToDo(asked_at=time.time() + rewound.SETTLES_S + 1)
+    assert files.seen(failed, later) is None
+    files.end(0, ago_s=1)
+    assert files.seen(failed) is None
+
+
+def test_what_began_and_slurm_never_wrote_down_ends_with_its_node(files: Files) -> None:
+    kept = evidence.kept(files.folder)
+    assert kept is not None
+    nothing = Listed(7, KEY, "", "")
+    later = ToDo(asked_at=time.time() + rewound.SETTLES_S + 1)
+    assert told(rewound.vanished(files.folder, kept, nothing, ToDo())) == (State.RUNNING, ReasonCode.RUNNING)
+    assert told(rewound.vanished(files.folder, kept, nothing, later)) == (State.FAILED, ReasonCode.NODE_LOST)
+    (files.folder / "stop").touch()
+    assert told(rewound.vanished(files.folder, kept, nothing, later)) == (State.STOPPED, ReasonCode.USER_STOP)
+    unsaved.note(files.folder, RUNS)
+    assert rewound.vanished(files.folder, kept, nothing, later) is None, "that it ended is all that is known"
