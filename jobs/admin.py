@@ -18,7 +18,7 @@ from jobs import (
     entries,
     house,
 )
-from jobs.messages import state_label
+from jobs.messages import reason_message, state_label
 from jobs.models import (
     Attempt,
     Draft,
@@ -88,8 +88,8 @@ class JobAdmin(MachineWritten):
         "owner",
         "workspace",
         "cluster",
-        "state",
-        "reason_code",
+        "state_now",
+        "why",
         "created_at",
     )
     list_filter = (StateFilter, "cluster", "workspace")
@@ -98,6 +98,16 @@ class JobAdmin(MachineWritten):
     search_help_text = _("A job's id, or the user name of its owner; names are searched on the page Jobs.")
     inlines = (AttemptInline,)
     actions = ("stop_jobs", "hold_jobs", "release_jobs", "prioritise_jobs", "move_jobs")
+
+    @admin.display(description=_("state"), ordering="state")
+    def state_now(self, job: Job) -> str:
+        """As its page says it."""
+        return state_label(job.state)
+
+    @admin.display(description=_("reason"), ordering="reason_code")
+    def why(self, job: Job) -> str:
+        """The sentence, not its code."""
+        return reason_message(job.reason_code, job.reason_params)
 
     def get_search_results(
         self, request: HttpRequest, queryset: QuerySet[Job], search_term: str

@@ -330,10 +330,10 @@ class AssetUse(models.Model):
     asset's kept password; nobody can guess it, so no job file can name it.
     """
 
-    job = models.ForeignKey(Job, models.CASCADE, related_name="asset_uses")
-    kind = models.CharField(max_length=16)
-    key = models.CharField(max_length=63)
-    version = models.PositiveIntegerField(null=True)
+    job = models.ForeignKey(Job, models.CASCADE, related_name="asset_uses", verbose_name=_("job"))
+    kind = models.CharField(_("kind"), max_length=16)
+    key = models.CharField(_("key"), max_length=63)
+    version = models.PositiveIntegerField(_("version"), null=True)
     secret = models.CharField(max_length=64, blank=True)
 
     class Meta:
@@ -361,19 +361,21 @@ class AssetTrial(models.Model):
         WORKS = "works", _("works")
         FAILED = "failed", _("does not work")
 
-    asker = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="+")
-    cluster = models.ForeignKey(Cluster, models.CASCADE, related_name="+")
+    asker = models.ForeignKey(
+        settings.AUTH_USER_MODEL, models.CASCADE, related_name="+", verbose_name=_("asked by")
+    )
+    cluster = models.ForeignKey(Cluster, models.CASCADE, related_name="+", verbose_name=_("cluster"))
     workspace = models.ForeignKey(Workspace, models.CASCADE, related_name="+")
-    kind = models.CharField(max_length=16)
-    key = models.CharField(max_length=63)
-    version = models.PositiveIntegerField(null=True)
+    kind = models.CharField(_("kind"), max_length=16)
+    key = models.CharField(_("key"), max_length=63)
+    version = models.PositiveIntegerField(_("version"), null=True)
     public_id = models.CharField(max_length=12, unique=True)
-    state = models.CharField(max_length=8, choices=State, default=State.WAITING)
+    state = models.CharField(_("state"), max_length=8, choices=State, default=State.WAITING)
     code = models.CharField(max_length=32, blank=True)
     said = models.TextField(blank=True)
-    created_at = models.DateTimeField(db_default=Now())
+    created_at = models.DateTimeField(_("created"), db_default=Now())
     begun_at = models.DateTimeField(null=True)
-    ended_at = models.DateTimeField(null=True)
+    ended_at = models.DateTimeField(_("ended"), null=True)
 
     class Meta:
         verbose_name = _("trial of an asset")

@@ -22,7 +22,7 @@ class Attempt(models.Model):
     secrets that the attempt was sent with: they are masked in its logs.
     """
 
-    job = models.ForeignKey(Job, models.CASCADE, related_name="attempts")
+    job = models.ForeignKey(Job, models.CASCADE, related_name="attempts", verbose_name=_("job"))
     number = models.IntegerField(_("number"), default=1)
     key = models.CharField(_("key"), max_length=63, unique=True)
     handle = models.CharField(_("handle"), max_length=500, blank=True)
@@ -84,7 +84,7 @@ class Attempt(models.Model):
 class Run(models.Model):
     """One run of an attempt; the engine's own requeue begins the next."""
 
-    attempt = models.ForeignKey(Attempt, models.CASCADE, related_name="runs")
+    attempt = models.ForeignKey(Attempt, models.CASCADE, related_name="runs", verbose_name=_("attempt"))
     number = models.IntegerField(_("number"), default=1)
     started_at = models.DateTimeField(_("started"), null=True, blank=True)
     ended_at = models.DateTimeField(_("ended"), null=True, blank=True)

@@ -23,7 +23,9 @@ class Draft(models.Model):
     types may hold secrets, so it is encrypted; `trees` has the uploaded trees that it names.
     """
 
-    owner = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="drafts")
+    owner = models.ForeignKey(
+        settings.AUTH_USER_MODEL, models.CASCADE, related_name="drafts", verbose_name=_("owner")
+    )
     workspace = models.ForeignKey(Workspace, models.CASCADE, related_name="drafts", null=True, blank=True)
     origin = models.ForeignKey(Job, models.SET_NULL, null=True, blank=True, related_name="+")
     name = models.CharField(_("name"), max_length=256, blank=True)

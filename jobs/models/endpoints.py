@@ -23,7 +23,7 @@ class Endpoint(models.Model):
         ANNOUNCED = PortSource.ANNOUNCED.value, _("announced by the job")
         FOUND = PortSource.FOUND.value, _("found listening")
 
-    task = models.ForeignKey(Task, models.CASCADE, related_name="endpoints")
+    task = models.ForeignKey(Task, models.CASCADE, related_name="endpoints", verbose_name=_("replica"))
     label = models.CharField(_("label"), max_length=255)
     ordinal = models.IntegerField(default=0)
     slug = models.SlugField(_("host name"), max_length=63, unique=True)

@@ -39,8 +39,10 @@ class Entry(models.Model):
 
     key = models.CharField(max_length=32, unique=True, default=new_entry_key, editable=False)
     kind = models.CharField(_("way in"), max_length=8, choices=Kind)
-    task = models.ForeignKey(Task, models.CASCADE, related_name="entries")
-    user = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="entries")
+    task = models.ForeignKey(Task, models.CASCADE, related_name="entries", verbose_name=_("replica"))
+    user = models.ForeignKey(
+        settings.AUTH_USER_MODEL, models.CASCADE, related_name="entries", verbose_name=_("person")
+    )
     ssh_key = models.ForeignKey(SshKey, models.SET_NULL, null=True, blank=True, related_name="entries")
     session_key = models.CharField(max_length=40, blank=True, editable=False)
     address = models.CharField(_("from"), max_length=64, blank=True)

@@ -44,12 +44,17 @@ class Event(models.Model):
         EXTENDED = "extended", _("given more time")
         NOT_EXTENDED = "not_extended", _("could not be given more time")
 
-    job = models.ForeignKey(Job, models.CASCADE, related_name="events")
+    job = models.ForeignKey(Job, models.CASCADE, related_name="events", verbose_name=_("job"))
     kind = models.CharField(_("what"), max_length=16, choices=Kind)
     params = models.JSONField(_("details"), default=dict)
     attempt = models.IntegerField(_("attempt"), default=1)
     actor = models.ForeignKey(
-        settings.AUTH_USER_MODEL, models.SET_NULL, null=True, blank=True, related_name="+"
+        settings.AUTH_USER_MODEL,
+        models.SET_NULL,
+        null=True,
+        blank=True,
+        related_name="+",
+        verbose_name=_("by"),
     )
     at = models.DateTimeField(_("when"), db_default=Now())
 

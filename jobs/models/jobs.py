@@ -50,9 +50,11 @@ class Job(models.Model):
 
     public_id = models.CharField(_("id"), max_length=16, unique=True, default=new_public_id)
     name = models.CharField(_("name"), max_length=256)
-    owner = models.ForeignKey(settings.AUTH_USER_MODEL, models.PROTECT, related_name="jobs")
-    workspace = models.ForeignKey(Workspace, models.PROTECT, related_name="jobs")
-    cluster = models.ForeignKey(Cluster, models.PROTECT, related_name="jobs")
+    owner = models.ForeignKey(
+        settings.AUTH_USER_MODEL, models.PROTECT, related_name="jobs", verbose_name=_("owner")
+    )
+    workspace = models.ForeignKey(Workspace, models.PROTECT, related_name="jobs", verbose_name=_("workspace"))
+    cluster = models.ForeignKey(Cluster, models.PROTECT, related_name="jobs", verbose_name=_("cluster"))
     quota = models.ForeignKey(Quota, models.PROTECT, related_name="jobs")
     visibility = models.CharField(
         _("visibility"), max_length=8, choices=Visibility, default=Visibility.PRIVATE
@@ -146,7 +148,9 @@ class JobFile(models.Model):
     JSON; `extras` is what only the dialect understands; `notes` is what was told at submission.
     """
 
-    job = models.OneToOneField(Job, models.CASCADE, related_name="file", primary_key=True)
+    job = models.OneToOneField(
+        Job, models.CASCADE, related_name="file", primary_key=True, verbose_name=_("job")
+    )
     text = models.TextField(_("text"))
     spec_json = models.TextField(_("job specification"))
     extras = models.JSONField(_("extras"), default=dict)

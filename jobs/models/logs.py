@@ -21,7 +21,7 @@ class LogStream(models.Model):
         TRUNCATED = "truncated", _("truncated")
         GONE = "gone", _("gone")
 
-    attempt = models.ForeignKey(Attempt, models.CASCADE, related_name="logs")
+    attempt = models.ForeignKey(Attempt, models.CASCADE, related_name="logs", verbose_name=_("attempt"))
     run = models.IntegerField(_("run"), default=1)
     role = models.CharField(_("role"), max_length=255)
     index = models.IntegerField(_("index"), default=0)
@@ -49,10 +49,10 @@ class LogStream(models.Model):
 class LogChunk(models.Model):
     """At most 8 MiB of a sealed log, in the default storage."""
 
-    stream = models.ForeignKey(LogStream, models.CASCADE, related_name="chunks")
-    offset = models.BigIntegerField()
-    length = models.IntegerField()
-    storage_name = models.CharField(max_length=300)
+    stream = models.ForeignKey(LogStream, models.CASCADE, related_name="chunks", verbose_name=_("log"))
+    offset = models.BigIntegerField(_("offset"))
+    length = models.IntegerField(_("length"))
+    storage_name = models.CharField(_("file"), max_length=300)
 
     class Meta:
         verbose_name = _("log chunk")

@@ -36,7 +36,7 @@ class Secret(models.Model):
 class JobSecret(Secret):
     """A secret that came with a job file; gone with the job."""
 
-    job = models.ForeignKey(Job, models.CASCADE, related_name="secrets")
+    job = models.ForeignKey(Job, models.CASCADE, related_name="secrets", verbose_name=_("job"))
 
     class Meta:
         verbose_name = _("job secret")
@@ -47,7 +47,9 @@ class JobSecret(Secret):
 class PersonalSecret(Audited, Secret):
     """A secret that a person keeps to name in jobs (HF_TOKEN …)."""
 
-    owner = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="secrets")
+    owner = models.ForeignKey(
+        settings.AUTH_USER_MODEL, models.CASCADE, related_name="secrets", verbose_name=_("owner")
+    )
 
     class Meta:
         verbose_name = _("personal secret")

@@ -18,8 +18,12 @@ class SshKey(Audited):
     who comes.  A private half is never stored, not even that of a key which was made here.
     """
 
-    user = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="ssh_keys")
-    job = models.ForeignKey(Job, models.CASCADE, null=True, blank=True, related_name="ssh_keys")
+    user = models.ForeignKey(
+        settings.AUTH_USER_MODEL, models.CASCADE, related_name="ssh_keys", verbose_name=_("person")
+    )
+    job = models.ForeignKey(
+        Job, models.CASCADE, null=True, blank=True, related_name="ssh_keys", verbose_name=_("job")
+    )
     title = models.CharField(_("what it is for"), max_length=100)
     algorithm = models.CharField(_("kind"), max_length=64)
     text = models.TextField(_("public key"))

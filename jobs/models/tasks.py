@@ -16,7 +16,7 @@ class Task(models.Model):
     a key.
     """
 
-    attempt = models.ForeignKey(Attempt, models.CASCADE, related_name="tasks")
+    attempt = models.ForeignKey(Attempt, models.CASCADE, related_name="tasks", verbose_name=_("attempt"))
     run = models.IntegerField(_("run"), default=1)
     ordinal = models.IntegerField(default=0)
     role = models.CharField(_("role"), max_length=255)

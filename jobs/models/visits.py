@@ -18,8 +18,10 @@ class EndpointVisit(models.Model):
     worth nothing once the sign-in it came from (`session_key`) is over.
     """
 
-    endpoint = models.ForeignKey(Endpoint, models.CASCADE, related_name="visits")
-    user = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="+")
+    endpoint = models.ForeignKey(Endpoint, models.CASCADE, related_name="visits", verbose_name=_("endpoint"))
+    user = models.ForeignKey(
+        settings.AUTH_USER_MODEL, models.CASCADE, related_name="+", verbose_name=_("person")
+    )
     session_key = models.CharField(max_length=40, editable=False)
     browser = models.CharField(max_length=64, editable=False)
     secret = models.CharField(max_length=64, unique=True, editable=False)

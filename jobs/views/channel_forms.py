@@ -66,7 +66,11 @@ class ChannelForm(forms.Form):
         help_text=_("So that you know it in the list."),
         widget=forms.TextInput(attrs={"class": "form-control", "autocomplete": "off"}),
     )
-    language = forms.ChoiceField(label=_("Language of the messages"), required=False)
+    language = forms.ChoiceField(
+        label=_("Language of the messages"),
+        required=False,
+        widget=forms.Select(attrs={"class": "form-select"}),
+    )
 
     def __init__(self, kind: str, workspace: Workspace | None, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)

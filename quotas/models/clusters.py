@@ -94,7 +94,7 @@ class Node(models.Model):
     on it.
     """
 
-    cluster = models.ForeignKey(Cluster, models.CASCADE, related_name="nodes")
+    cluster = models.ForeignKey(Cluster, models.CASCADE, related_name="nodes", verbose_name=_("cluster"))
     name = models.CharField(_("name"), max_length=255)
     cpu_milli = models.BigIntegerField(_("CPU (milli-cores)"), default=0)
     memory_mib = models.BigIntegerField(_("memory (MiB)"), default=0)

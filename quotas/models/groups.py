@@ -24,7 +24,12 @@ class GroupMapping(Audited):
         help_text=_("As the provider sends it; of LDAP its common name or its distinguished name."),
     )
     workspace = models.ForeignKey(
-        Workspace, models.CASCADE, null=True, blank=True, related_name="group_mappings"
+        Workspace,
+        models.CASCADE,
+        null=True,
+        blank=True,
+        related_name="group_mappings",
+        verbose_name=_("workspace"),
     )
     role = models.CharField(_("role"), max_length=16, choices=Role, default=Role.DEVELOPER)
     superuser = models.BooleanField(
@@ -59,7 +64,9 @@ class GroupMapping(Audited):
 class PersonGroup(models.Model):
     """A group in which a source last said somebody is.  Only groups that came from there are here."""
 
-    user = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="person_groups")
+    user = models.ForeignKey(
+        settings.AUTH_USER_MODEL, models.CASCADE, related_name="person_groups", verbose_name=_("person")
+    )
     source = models.CharField(_("source"), max_length=64)
     group = models.CharField(_("group"), max_length=500)
 

@@ -17,7 +17,9 @@ class Invitation(Audited):
     that whoever comes by it has that address.
     """
 
-    workspace = models.ForeignKey(Workspace, models.CASCADE, related_name="invitations")
+    workspace = models.ForeignKey(
+        Workspace, models.CASCADE, related_name="invitations", verbose_name=_("workspace")
+    )
     role = models.CharField(_("role"), max_length=16, choices=Role, default=Role.DEVELOPER)
     email = models.EmailField(_("e-mail address"), blank=True)
     mailed = models.BooleanField(default=False, editable=False)
@@ -50,8 +52,12 @@ class Invitation(Audited):
 class ServiceAccount(Audited):
     """What is known of a service account beside its row among the people: whose it is, and for what."""
 
-    user = models.OneToOneField(settings.AUTH_USER_MODEL, models.CASCADE, related_name="service_account")
-    workspace = models.ForeignKey(Workspace, models.CASCADE, related_name="service_accounts")
+    user = models.OneToOneField(
+        settings.AUTH_USER_MODEL, models.CASCADE, related_name="service_account", verbose_name=_("person")
+    )
+    workspace = models.ForeignKey(
+        Workspace, models.CASCADE, related_name="service_accounts", verbose_name=_("workspace")
+    )
     contact = models.CharField(
         _("contact"), max_length=200, help_text=_("Who knows what it does: a name, or an e-mail address.")
     )

@@ -51,8 +51,10 @@ class Quota(Audited):
     above.  `person_…` bound what one person holds directly in this quota.
     """
 
-    workspace = models.ForeignKey(Workspace, models.CASCADE, related_name="quotas")
-    cluster = models.ForeignKey(Cluster, models.CASCADE, related_name="quotas")
+    workspace = models.ForeignKey(
+        Workspace, models.CASCADE, related_name="quotas", verbose_name=_("workspace")
+    )
+    cluster = models.ForeignKey(Cluster, models.CASCADE, related_name="quotas", verbose_name=_("cluster"))
     parent = models.ForeignKey(
         "self", models.PROTECT, null=True, blank=True, related_name="children", verbose_name=_("part of")
     )

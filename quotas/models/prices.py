@@ -156,7 +156,7 @@ class SpotPrice(Priced):
     that have no GPU.  Prices are an hour's, in millionths; `market_micro` is what a discount is taken from.
     """
 
-    cluster = models.ForeignKey(Cluster, models.CASCADE, related_name="prices")
+    cluster = models.ForeignKey(Cluster, models.CASCADE, related_name="prices", verbose_name=_("cluster"))
     gpu_type = models.CharField(_("GPU type"), max_length=64, blank=True)
     from_hour = models.SmallIntegerField(
         _("from hour"), null=True, blank=True, validators=[MinValueValidator(0), MaxValueValidator(23)]

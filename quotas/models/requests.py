@@ -31,9 +31,13 @@ class Request(models.Model):
         CLOSED = "closed", _("Closed")
 
     holder = models.CharField(_("holder"), max_length=64, unique=True)
-    cluster = models.ForeignKey(Cluster, models.PROTECT, related_name="requests")
-    quota = models.ForeignKey(Quota, models.PROTECT, related_name="requests")
-    owner = models.ForeignKey(settings.AUTH_USER_MODEL, models.PROTECT, related_name="+")
+    cluster = models.ForeignKey(Cluster, models.PROTECT, related_name="requests", verbose_name=_("cluster"))
+    quota = models.ForeignKey(
+        Quota, models.PROTECT, related_name="requests", verbose_name=_("resource quota")
+    )
+    owner = models.ForeignKey(
+        settings.AUTH_USER_MODEL, models.PROTECT, related_name="+", verbose_name=_("owner")
+    )
     parts = models.JSONField(_("parts"), default=list)
     priority = models.SmallIntegerField(_("priority"), default=1)
     declared_s = models.IntegerField(_("declared time (s)"), null=True, blank=True)
@@ -69,9 +73,15 @@ class Reservation(models.Model):
     asked back counts as coming.  Only `quotas.ledger` writes here.
     """
 
-    request = models.OneToOneField(Request, models.PROTECT, related_name="reservation")
-    cluster = models.ForeignKey(Cluster, models.PROTECT, related_name="reservations")
-    quota = models.ForeignKey(Quota, models.PROTECT, related_name="reservations")
+    request = models.OneToOneField(
+        Request, models.PROTECT, related_name="reservation", verbose_name=_("request")
+    )
+    cluster = models.ForeignKey(
+        Cluster, models.PROTECT, related_name="reservations", verbose_name=_("cluster")
+    )
+    quota = models.ForeignKey(
+        Quota, models.PROTECT, related_name="reservations", verbose_name=_("resource quota")
+    )
     amounts = models.JSONField(_("amounts"), default=dict)
     placement = models.JSONField(_("placement"), default=list)
     active = models.BooleanField(_("active"), default=True)

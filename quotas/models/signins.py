@@ -13,7 +13,9 @@ class SignIn(models.Model):
     `provider`, `subject` and `sid` are an OIDC provider's, so that it can end what it began.
     """
 
-    user = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="sign_ins")
+    user = models.ForeignKey(
+        settings.AUTH_USER_MODEL, models.CASCADE, related_name="sign_ins", verbose_name=_("person")
+    )
     session_key = models.CharField(max_length=40, unique=True, editable=False)
     how = models.CharField(_("by"), max_length=64)
     provider = models.CharField(max_length=64, blank=True)

@@ -36,7 +36,9 @@ class UsageHour(models.Model):
     `gpu_type` "" has the cores; made from reservations by `quotas.usage` once the hour is over.
     """
 
-    quota = models.ForeignKey(Quota, models.CASCADE, related_name="usage_hours")
+    quota = models.ForeignKey(
+        Quota, models.CASCADE, related_name="usage_hours", verbose_name=_("resource quota")
+    )
     hour = models.DateTimeField(_("hour"))
     gpu_type = models.CharField(_("GPU type"), max_length=64, blank=True)
     seconds = models.BigIntegerField(_("seconds held"), default=0)
@@ -61,8 +63,12 @@ class UsageDay(models.Model):
     """
 
     day = models.DateField(_("day"))
-    quota = models.ForeignKey(Quota, models.CASCADE, related_name="usage_days")
-    person = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="+")
+    quota = models.ForeignKey(
+        Quota, models.CASCADE, related_name="usage_days", verbose_name=_("resource quota")
+    )
+    person = models.ForeignKey(
+        settings.AUTH_USER_MODEL, models.CASCADE, related_name="+", verbose_name=_("person")
+    )
     gpu_type = models.CharField(_("GPU type"), max_length=64, blank=True)
     spec = models.CharField(_("spec"), max_length=100, blank=True)
     gpu_seconds = models.BigIntegerField(_("GPU-seconds"), default=0)

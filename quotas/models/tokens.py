@@ -16,7 +16,9 @@ class AccessToken(Audited):
     a list of `quotas.tokens.SCOPES`.
     """
 
-    user = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="access_tokens")
+    user = models.ForeignKey(
+        settings.AUTH_USER_MODEL, models.CASCADE, related_name="access_tokens", verbose_name=_("person")
+    )
     name = models.CharField(_("name"), max_length=100, blank=True)
     prefix = models.CharField(_("prefix"), max_length=16, unique=True)
     digest = models.CharField(max_length=64, editable=False)

@@ -41,8 +41,12 @@ class Membership(Audited):
     One that came `by_groups` follows them (`quotas.groups`); one that was made by hand is never touched.
     """
 
-    workspace = models.ForeignKey(Workspace, models.CASCADE, related_name="memberships")
-    user = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="memberships")
+    workspace = models.ForeignKey(
+        Workspace, models.CASCADE, related_name="memberships", verbose_name=_("workspace")
+    )
+    user = models.ForeignKey(
+        settings.AUTH_USER_MODEL, models.CASCADE, related_name="memberships", verbose_name=_("person")
+    )
     role = models.CharField(_("role"), max_length=16, choices=Role, default=Role.DEVELOPER)
     by_groups = models.BooleanField(_("by a group"), default=False, editable=False)
     created_at = models.DateTimeField(_("since"), auto_now_add=True)

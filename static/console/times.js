@@ -7,7 +7,8 @@
 
 import { language } from "./i18n.js";
 
-const timeZone = document.documentElement.dataset.timeZone;
+/** The person's time zone; where it is not said, the browser's. */
+export const timeZone = document.documentElement.dataset.timeZone;
 
 /** @param {Intl.DateTimeFormatOptions} options */
 function dateFormat(options) {
@@ -21,6 +22,9 @@ function dateFormat(options) {
 const exact = dateFormat({ dateStyle: "full", timeStyle: "long" });
 const day = dateFormat({ dateStyle: "medium" });
 const clock = dateFormat({ timeStyle: "medium" });
+const moment = dateFormat({ dateStyle: "medium", timeStyle: "short" });
+const dayOfYear = dateFormat({ month: "short", day: "numeric" });
+const minutes = dateFormat({ hour: "2-digit", minute: "2-digit", hourCycle: "h23" });
 const relative = new Intl.RelativeTimeFormat(language, { numeric: "auto" });
 
 /** @type {[Intl.RelativeTimeFormatUnit, number][]} */
@@ -62,6 +66,28 @@ export function elapsedText(milliseconds) {
     .slice(first, first + 2)
     .map((value, at) => parts[first + at]?.format(value))
     .join(" ");
+}
+
+/** A day and its time. @param {number} when */
+export function momentText(when) {
+  return moment.format(when);
+}
+
+/**
+ * Along an axis: days, or times of the clock, with the day below the first of each.
+ * @param {number[]} moments
+ * @param {boolean} areDays
+ * @returns {string[]}
+ */
+export function axisTexts(moments, areDays) {
+  let last = "";
+  return moments.map((when) => {
+    const date = dayOfYear.format(when);
+    if (areDays) return date;
+    const text = date === last ? minutes.format(when) : `${minutes.format(when)}\n${date}`;
+    last = date;
+    return text;
+  });
 }
 
 /** The clock time, as in "as of 12:03:05". @param {number} when */

@@ -1,11 +1,15 @@
 // @ts-check
 /** `<div class="usage-chart" data-usage='{"A100": [[seconds, GPUs], …]}'>` becomes a chart over time. */
 
+import { gettext } from "./i18n.js";
+import { axisTexts, momentText, timeZone } from "./times.js";
 import uPlot from "../vendor/uplot-1.6.32/uplot.js";
 
 const COLOURS = ["--running", "--accent", "--queued", "--succeeded"];
 const HEIGHT_PX = 120;
+const NARROWEST_PX = 200;
 const HALF_A_DAY_S = 43_200;
+const DAY_S = 86_400;
 
 /**
  * A colour of the page as a canvas understands it.
@@ -43,6 +47,31 @@ export function around(time) {
   return [time - HALF_A_DAY_S, time + HALF_A_DAY_S];
 }
 
+/**
+ * @param {uPlot} _plot
+ * @param {number[]} seconds
+ * @param {number} _axis
+ * @param {number} _space
+ * @param {number} step
+ */
+function times(_plot, seconds, _axis, _space, step) {
+  return axisTexts(seconds.map((at) => at * 1000), step >= DAY_S);
+}
+
+/**
+ * The clock of the person's time zone, where uPlot looks for round hours.
+ * @param {number} seconds
+ */
+function zoned(seconds) {
+  const when = new Date(seconds * 1000);
+  return timeZone ? uPlot.tzDate(when, timeZone) : when;
+}
+
+/** What the legend says of the time under the pointer. @param {uPlot} _plot @param {number | null} seconds */
+function pointed(_plot, seconds) {
+  return seconds === null ? "–" : momentText(seconds * 1000);
+}
+
 /** @param {HTMLElement} box */
 function draw(box) {
   if (box.childElementCount) return;
@@ -56,17 +85,19 @@ function draw(box) {
     points: { show: isAlone },
   }));
   const axis = { stroke: colour("--text-muted"), grid: { stroke: colour("--line"), width: 1 } };
-  new uPlot(
+  const plot = new uPlot(
     {
-      width: Math.max(200, box.clientWidth),
+      width: Math.max(NARROWEST_PX, box.clientWidth),
       height: HEIGHT_PX,
+      tzDate: zoned,
       scales: isAlone ? { x: { range: around(drawn[0]?.[0] ?? 0) } } : {},
-      series: [{}, ...series],
-      axes: [axis, { ...axis, size: 40 }],
+      series: [{ label: gettext("Time"), value: pointed }, ...series],
+      axes: [{ ...axis, values: times }, { ...axis, size: 40 }],
     },
     drawn,
     box,
   );
+  new ResizeObserver(() => plot.setSize({ width: Math.max(NARROWEST_PX, box.clientWidth), height: HEIGHT_PX })).observe(box);
 }
 
 /** @param {ParentNode} root */

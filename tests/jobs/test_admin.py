@@ -5,8 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from django.contrib.admin import site
+from django.db.models import Model
 from django.test import Client
 from django.utils import timezone
+from django.utils.functional import Promise
 
 from jobs.models import Attempt, Event, Job, Occasion
 from jobs.states import State
@@ -29,6 +32,22 @@ def root(db: None) -> User:
 def admin(client: Client, root: User) -> Client:
     client.force_login(root)
     return client
+
+
+@pytest.mark.parametrize(
+    "model", [each for each in site._registry if each._meta.app_label in {"jobs", "quotas"}]
+)
+def test_every_column_has_a_name_that_is_translated(model: type[Model]) -> None:
+    columns = set(site._registry[model].list_display)
+    named = [each for each in model._meta.fields if each.name in columns and not each.primary_key]
+    assert [each.name for each in named if not isinstance(each.verbose_name, Promise)] == []
+
+
+def test_a_job_says_how_it_stands_in_words(admin: Client, place: Place) -> None:
+    queued(place)
+    page = admin.get(JOBS, headers={"Accept-Language": "zh-hans"}).content.decode()
+    assert "排队中" in page
+    assert ">QUEUED<" not in page
 
 
 def act(admin: Client, name: str, *rows: Job | Node, confirmed: bool = True, **values: object) -> str:

@@ -48,3 +48,19 @@ def test_a_single_day_is_shown_as_a_day(page: Page, site: Site) -> None:
     )
     assert shown == [1700000000 - 43200, 1700000000 + 43200]
     page.locator(".usage-chart canvas").wait_for()
+
+
+def test_times_are_the_persons_own(page: Page, site: Site) -> None:
+    site.pages["/of-a-person"] = (
+        '<!doctype html><html lang="ja" data-time-zone="Asia/Tokyo"><title>x</title></html>'
+    )
+    page.goto("/of-a-person")
+    shown = page.evaluate(
+        """async () => {
+          const { axisTexts, momentText } = await import("/static/console/times.js");
+          const hour = 3_600_000, start = 1_700_000_000_000;
+          const hours = axisTexts([start, start + hour, start + 24 * hour], false);
+          return [hours, axisTexts([start], true), momentText(start)];
+        }"""
+    )
+    assert shown == [["07:13\n11月15日", "08:13", "07:13\n11月16日"], ["11月15日"], "2023/11/15 7:13"]
