@@ -6,6 +6,7 @@ import shutil
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from unittest.mock import patch
 
 import django
 import pytest
@@ -58,6 +59,8 @@ _SAME = hypothesis_settings(
 hypothesis_settings.register_profile("console", _SAME)
 hypothesis_settings.register_profile("long", _SAME, derandomize=False, max_examples=3000)
 hypothesis_settings.load_profile("console")
+# Nor do they depend on which modules of ours other tests have imported: Hypothesis tries their constants.
+patch("hypothesis.internal.conjecture.providers.is_local_module_file", lambda _path: False).start()
 
 
 def pytest_configure() -> None:
@@ -103,13 +106,17 @@ def _in_english() -> Iterator[None]:
 
 @pytest.fixture(autouse=True)
 def _nothing_is_remembered() -> None:
-    """Rate limits, how many refusals were written, and what providers published, are each test's own."""
+    """Rate limits, which reads and how many refusals were written down, and what providers published, are
+    each test's own.
+    """
     from django.core.cache import cache  # noqa: PLC0415  # there are settings from here on
 
+    from jobs.folders import acts  # noqa: PLC0415
     from quotas import audit  # noqa: PLC0415  # and models
 
     cache.clear()
     audit.refusals.forget()
+    acts._memory.known.clear()
 
 
 @pytest.fixture(scope="session")

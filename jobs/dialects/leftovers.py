@@ -115,11 +115,16 @@ def _unsaid(there: object, said: object, place: _Place) -> Iterator[Leftover]:
 
 def _put(where: object, tokens: list[str], value: object, names: Names) -> None:
     key = ""
+    made: tuple[dict[str, object], str] | None = None
     for index, token in enumerate(tokens[:-1]):
         if isinstance(where, dict):
             whole_element = index == len(tokens) - 2
-            if token in names and token not in where and not whole_element:
-                return  # the element that it belongs to is gone
+            if token in names and token not in where and not whole_element:  # what it belongs to is gone
+                if made is not None:
+                    del made[0][made[1]]
+                return
+            if token not in where and made is None:
+                made = where, token
             where = where.setdefault(token, [] if token in names else {})
             key = token
         elif isinstance(where, list):

@@ -403,6 +403,8 @@ NAMES: Final = {
     "JobSpecs": by("Type"),
     "DataSources": by("DataSourceId", "Uri"),
     "CustomEnvs": by("Key"),
+    CREDENTIAL_ITEMS.key: by(),
+    CREDENTIAL_ROLES.key: by(),
 }
 """What tells the elements of lists apart."""
 

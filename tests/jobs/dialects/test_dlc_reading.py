@@ -361,6 +361,16 @@ def test_the_ram_role_of_the_job(items: list[dict[str, Any]], role: str) -> None
     again(off)
 
 
+def test_what_belongs_to_a_ram_role_goes_with_it() -> None:
+    role = {"RoleArn": "acs:ram::1:role/x", "RoleType": "user", "AssumeRoleFor": "1"}
+    items = [{"Key": "0", "Type": "Role", "Roles": [role]}]
+    config = {"EnableCredentialInject": True, "AliyunEnvRoleKey": "0", "CredentialConfigItems": items}
+    parsed = parse(request(CredentialConfig=config))
+    without = parsed.spec.model_copy(update={"instance_role": ""})
+    assert "CredentialConfig" not in json.loads(DLC.render(without, parsed.extras).text)
+    assert DLC.parse(DLC.render(without, parsed.extras, base=parsed.text).text).spec == without
+
+
 def test_settings_of_the_job() -> None:
     parsed = parse(
         quota(

@@ -60,7 +60,7 @@ def test_megabytes_arrive_whole(local: LocalBench) -> None:
 
 
 def test_the_index_says_how_long_the_log_was_when(local: LocalBench) -> None:
-    handle = local.backend.submit(local.submission(role("echo one; sleep 2.5; echo two")))
+    handle = local.backend.submit(local.submission(role("echo one; sleep 4; echo two")))
     before = time.time()
     wait_until_over(local.backend, handle)
     lines = (local.attempt(handle) / "logs/worker-0.index").read_text().splitlines()

@@ -167,10 +167,10 @@ def test_one_of_several_nodes_is_enough_and_each_role_keeps_away_from_its_own(on
 def test_the_longest_running_time_ends_the_job_with_a_warning_before(on_slurm: SlurmBench) -> None:
     command = "trap 'echo warned' USR1; trap 'echo told; exit 0' TERM; echo up; while :; do sleep 0.1; done"
     handle, seen = run(
-        on_slurm, role(command), time_limit_s=4, end_signal=EndSignal(signal="USR1", seconds_before=2)
+        on_slurm, role(command), time_limit_s=9, end_signal=EndSignal(signal="USR1", seconds_before=2)
     )
     assert (seen.state, seen.reason.code) == (State.STOPPED, ReasonCode.TIME_LIMIT)
-    assert seen.reason.params == {"limit_s": 4}
+    assert seen.reason.params == {"limit_s": 9}
     said = log_of(on_slurm.backend, handle).splitlines()
     assert [line for line in said if line in ("up", "warned", "told")] == ["up", "warned", "told"]
 
