@@ -5,6 +5,8 @@ from __future__ import annotations
 import itertools
 import os
 import secrets
+import shutil
+import signal
 import subprocess
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -103,9 +105,30 @@ class SlurmBench:
         """
         name = f"{self.installation}-saved-{next(self._numbers)}"
         mark = self.slurm.call("sbatch", "--parsable", "--hold", f"--job-name={name}", "--wrap=true").strip()
-        state = self.slurm.base / "state" / "job_state"
-        wait_for(lambda: state.exists() and name.encode() in state.read_bytes(), 60)
+        wait_for(lambda: name.encode() in self._saved(), 60)
         self.slurm.call("scancel", mark)
+
+    def copy_state(self, to: Path) -> None:
+        """What Slurm has written down, copied while it writes nothing and all of it is there."""
+        controller = self.slurm.running["slurmctld"]
+
+        def copied() -> bool:
+            shutil.rmtree(to, ignore_errors=True)
+            controller.send_signal(signal.SIGSTOP)
+            try:
+                shutil.copytree(self.slurm.base / "state", to)
+            finally:
+                controller.send_signal(signal.SIGCONT)
+            return (to / "job_state").exists()
+
+        wait_for(copied, 60)
+
+    def _saved(self) -> bytes:
+        """Slurm puts a new file in place of the old one: for a moment there is none."""
+        try:
+            return (self.slurm.base / "state" / "job_state").read_bytes()
+        except FileNotFoundError:
+            return b""
 
     def processes(self, name: str = "") -> list[int]:
         """What replicas run, and what runs beside them."""

@@ -23,7 +23,7 @@ def forgets(bench: SlurmBench, copy: Path) -> Iterator[None]:
     """A controller that crashes at the end of the block and comes back with what it knew at its beginning."""
     bench.wait_until_saved()
     state = bench.slurm.base / "state"
-    shutil.copytree(state, copy)
+    bench.copy_state(copy)
     yield
     bench.slurm.kill("slurmctld")
     shutil.rmtree(state)

@@ -290,7 +290,7 @@ def test_what_slurm_forgot_when_it_crashed_is_made_good_and_nothing_begins_twice
     wait_for(lambda: looked(held, blocks).state is State.RUNNING, 60)
     on_slurm.wait_until_saved()
     state = on_slurm.slurm.base / "state"
-    shutil.copytree(state, tmp_path / "state")
+    on_slurm.copy_state(tmp_path / "state")
     held.release([ended, cut, waits])
     wait_until_over(held, ended)
     wait_for(lambda: log_of(held, cut), 60)
