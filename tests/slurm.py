@@ -7,6 +7,7 @@ jobs after two seconds.
 
 import os
 import pwd
+import secrets
 import shutil
 import signal
 import socket
@@ -235,6 +236,22 @@ class Slurm:
         """Whether slurmdbd knows slurmctld, and tells it of changes, and what it counts."""
         host = self.call("sacctmgr", "--noheader", "--parsable2", "list", "cluster", "format=ControlPort")
         return host.strip() not in ("", "0") and "gpu" in self.call("sacctmgr", "--noheader", "list", "tres")
+
+    def wait_until_saved(self) -> None:
+        """Slurm writes all its jobs down every five seconds: where one that is made now stands, all that was
+        before does too.
+        """
+        name = f"saved-{secrets.token_hex(8)}"
+        mark = self.call("sbatch", "--parsable", "--hold", f"--job-name={name}", "--wrap=true").strip()
+        wait_for(lambda: name.encode() in self._saved(), 60)
+        self.call("scancel", mark)
+
+    def _saved(self) -> bytes:
+        """Slurm puts a new file in place of the old one: for a moment there is none."""
+        try:
+            return (self.base / "state" / "job_state").read_bytes()
+        except FileNotFoundError:
+            return b""
 
     def start_node(self, name: str) -> None:
         """Start the slurmd of one node."""

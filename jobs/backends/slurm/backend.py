@@ -138,10 +138,16 @@ class SlurmBackend:
             raise NotSent(Reason(ReasonCode.NOT_SENT, {"detail": str(error)})) from error
 
     def release(self, handles: Sequence[Handle]) -> None:
-        """Let jobs go that were submitted and noted (see `holding.Holding`)."""
-        for few in _in_parts([Sent.of(handle) for handle in handles]):
-            self._controller.release([self._number(sent) for sent in few])
-            for sent in few:
+        """Let jobs go that were submitted and noted (see `holding.Holding`), and none that has been given the
+        number of one that Slurm forgot.
+        """
+        now = [replace(sent, number=self._number(sent)) for sent in map(Sent.of, handles)]
+        for few in _in_parts(now):
+            known = {(listed.number, listed.name) for listed in self._controller.known(few)}
+            ours = [sent for sent in few if (sent.number, sent.key) in known]
+            if ours:
+                self._controller.release([sent.number for sent in ours])
+            for sent in ours:
                 with suppress(FileNotFoundError):
                     layout.publish(self._folder(sent.key) / "released", "")
 
@@ -184,9 +190,9 @@ class SlurmBackend:
         earlier = (layout.text(folder / "stop") or "").split()
         if len(earlier) < 3 or float(earlier[2]) > until:
             layout.put(folder / "stop", f"{signal} {grace_s} {until:.3f}\n")
-            self._controller.cancel([self._number(sent)], waiting_only=True)
+            self._controller.cancel([self._number(sent)], waiting_only=True, name=sent.key)
         elif time.time() > float(earlier[2]) + OVERDUE_S:
-            self._controller.cancel([self._number(sent)])
+            self._controller.cancel([self._number(sent)], name=sent.key)
 
     def read_log(self, handle: Handle, task: TaskRef, cursor: str, limit: int) -> LogSlice:
         """See `base.Backend`."""
@@ -271,7 +277,7 @@ class SlurmBackend:
             None,
             number,
         ):
-            self._controller.cancel([number], waiting_only=True)
+            self._controller.cancel([number], waiting_only=True, name=key)
             return Sent(first or number, key).handle
         fault("slurm.noted")
         return Sent(number, key).handle

@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 import re
 import secrets
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 from jobs.backends.base import QueuedJob, Unreachable
 from jobs.backends.slurm import everybody
 from jobs.backends.slurm.config import SlurmConfig
+from jobs.backends.slurm.layout import Sent
 from jobs.backends.slurm.listing import Listed
 from jobs.backends.slurm.programs import Programs
 
@@ -85,13 +86,19 @@ class Commands:
             told = dict(zip(everybody.FIELDS, map(str.strip, values), strict=True))
             yield everybody.read({**told, everybody.OUTPUT: output, everybody.NAME: name}, self._root)
 
+    def known(self, jobs: Sequence[Sent]) -> Iterable[Listed]:
+        """See `Controller`."""
+        return self.listing([sent.key for sent in jobs])
+
     def release(self, numbers: Sequence[int]) -> None:
         """See `Controller`."""
         self._programs.release(numbers)
 
-    def cancel(self, numbers: Sequence[int], *, waiting_only: bool = False) -> None:
+    def cancel(self, numbers: Sequence[int], *, waiting_only: bool = False, name: str = "") -> None:
         """See `Controller`."""
-        self._programs.cancel(*(["--state=PENDING"] if waiting_only else []), *map(str, numbers))
+        only = ["--state=PENDING"] if waiting_only else []
+        named = [f"--name={name}"] if name else []
+        self._programs.cancel(*only, *named, *map(str, numbers))
 
     def nodes(self) -> Iterator[Mapping[str, str]]:
         """See `Controller`."""

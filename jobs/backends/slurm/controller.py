@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Protocol, runtime_checkable
 
 from jobs.backends.base import QueuedJob
+from jobs.backends.slurm.layout import Sent
 from jobs.backends.slurm.listing import Listed
 
 
@@ -23,11 +24,14 @@ class Controller(Protocol):
         None where there is no accounting.
         """
 
+    def known(self, jobs: Sequence[Sent]) -> Iterable[Listed]:
+        """What has one of these names now, as far as its number is one of these."""
+
     def release(self, numbers: Sequence[int]) -> None:
         """Let held jobs go; those that are no longer there don't matter."""
 
-    def cancel(self, numbers: Sequence[int], *, waiting_only: bool = False) -> None:
-        """End jobs, or only those of them that have not begun; absent ones don't matter."""
+    def cancel(self, numbers: Sequence[int], *, waiting_only: bool = False, name: str = "") -> None:
+        """End jobs, or only those of them that have not begun, or are called so; absent ones don't matter."""
 
     def nodes(self) -> Iterable[Mapping[str, str]]:
         """Every node, by the names and in the words of `scontrol show node`."""

@@ -27,7 +27,7 @@ SETTLES_S: Final = 60
 UNHEARD_S: Final = 5
 """What runs at Slurm so long after it wrote its end down: Slurm has not heard of that."""
 
-LEFT_S: Final = 30
+LEFT_S: Final = 20
 """By then Slurm's node would have told it once more."""
 
 

@@ -95,18 +95,9 @@ class SlurmBench:
 
     def restart_controller(self) -> None:
         """Once it has written down how its jobs are."""
-        self.wait_until_saved()
+        self.slurm.wait_until_saved()
         self.slurm.kill("slurmctld")
         self.slurm.start_controller()
-
-    def wait_until_saved(self) -> None:
-        """Slurm writes all its jobs down every five seconds: where one that is made now stands, all that was
-        before does too.
-        """
-        name = f"{self.installation}-saved-{next(self._numbers)}"
-        mark = self.slurm.call("sbatch", "--parsable", "--hold", f"--job-name={name}", "--wrap=true").strip()
-        wait_for(lambda: name.encode() in self._saved(), 60)
-        self.slurm.call("scancel", mark)
 
     def copy_state(self, to: Path) -> None:
         """What Slurm has written down, copied while it writes nothing and all of it is there."""
@@ -122,13 +113,6 @@ class SlurmBench:
             return (to / "job_state").exists()
 
         wait_for(copied, 60)
-
-    def _saved(self) -> bytes:
-        """Slurm puts a new file in place of the old one: for a moment there is none."""
-        try:
-            return (self.slurm.base / "state" / "job_state").read_bytes()
-        except FileNotFoundError:
-            return b""
 
     def processes(self, name: str = "") -> list[int]:
         """What replicas run, and what runs beside them."""

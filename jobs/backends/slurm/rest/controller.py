@@ -8,6 +8,7 @@ from typing import Any, Final
 from jobs.backends.base import NotSent, QueuedJob, Refused, Unknown, Unreachable
 from jobs.backends.slurm import everybody, programs
 from jobs.backends.slurm.config import SlurmConfig
+from jobs.backends.slurm.layout import Sent
 from jobs.backends.slurm.listing import Listed
 from jobs.backends.slurm.rest import options, reading, versions
 from jobs.backends.slurm.rest.client import Answer, Client, NotConnected
@@ -19,6 +20,9 @@ ASKED_AT_ONCE: Final = 200
 """So many numbers of jobs fit into the address of one request."""
 
 NOTHING: Final = ("nothing found",)
+
+ONE_BY_ONE: Final = 10
+"""So many jobs are asked for by their numbers; for more, the whole queue is."""
 
 _NOT_FOUND: Final = 404
 _WRONG: Final = 400
@@ -71,6 +75,16 @@ class Rest:
             found += map(reading.past, told)
         return found
 
+    def known(self, jobs: Sequence[Sent]) -> Iterator[Listed]:
+        """See `Controller`."""
+        if len(jobs) > ONE_BY_ONE:
+            yield from self.listing([sent.key for sent in jobs])
+            return
+        for sent in jobs:
+            for told in self._told(sent.number):
+                if told.get("name") == sent.key and (found := reading.listed(told)) is not None:
+                    yield found
+
     def release(self, numbers: Sequence[int]) -> None:
         """See `Controller`."""
         version = versions.of(self._client)
@@ -79,9 +93,11 @@ class Rest:
         for number in numbers:
             self._done(self._call("POST", f"/job/{number}", told))
 
-    def cancel(self, numbers: Sequence[int], *, waiting_only: bool = False) -> None:
+    def cancel(self, numbers: Sequence[int], *, waiting_only: bool = False, name: str = "") -> None:
         """See `Controller`.  A waiting job is held first, so that it does not begin meanwhile."""
         for number in numbers:
+            if name and not any(told.get("name") == name for told in self._told(number)):
+                continue
             if waiting_only:
                 if not self._waits(number):
                     continue
@@ -101,12 +117,15 @@ class Rest:
                 yield everybody.read(reading.queued(told), self._config.root)
 
     def _waits(self, number: int) -> bool:
+        return any(reading.state(told.get("job_state")) == "PENDING" for told in self._told(number))
+
+    def _told(self, number: int) -> list[Mapping[str, Any]]:
+        """The job of that number, if there is one."""
         answer = self._call("GET", f"/job/{number}")
         jobs = answer.body.get("jobs") or []
         if not jobs and not answer.is_good and not answer.says(*GONE):
             raise Unreachable(f"slurmrestd: {answer.complaint}")
-        mine = [told for told in jobs if told.get("job_id") == number]
-        return any(reading.state(told.get("job_state")) == "PENDING" for told in mine)
+        return [told for told in jobs if told.get("job_id") == number]
 
     def _number(self, answer: Answer) -> int:
         """The number of what was submitted."""

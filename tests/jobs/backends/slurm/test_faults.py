@@ -13,15 +13,17 @@ import pytest
 from jobs.backends.base import Handle, Observation, Unknown
 from jobs.backends.slurm import unsaved
 from jobs.backends.slurm.backend import SlurmBackend
+from jobs.backends.slurm.layout import Sent
 from jobs.states import State
 from tests.jobs.backends.benches import log_of, role, wait_until_over
-from tests.jobs.backends.slurm_bench import SlurmBench
+from tests.jobs.backends.slurm_bench import SlurmBench, by_rest
+from tests.slurm import Slurm
 
 
 @contextmanager
 def forgets(bench: SlurmBench, copy: Path) -> Iterator[None]:
     """A controller that crashes at the end of the block and comes back with what it knew at its beginning."""
-    bench.wait_until_saved()
+    bench.slurm.wait_until_saved()
     state = bench.slurm.base / "state"
     bench.copy_state(copy)
     yield
@@ -78,3 +80,32 @@ def test_a_reply_that_comes_too_late_is_not_a_second_job(on_slurm: SlurmBench, t
     assert [handle] == list(backend.find([submission.key])[submission.key])
     assert wait_until_over(backend, handle).state is State.SUCCEEDED
     assert log_of(backend, handle) == "once\n"
+
+
+@pytest.mark.parametrize("way", ["commands", "rest"])
+def test_whoever_was_given_the_number_of_a_forgotten_job_is_left_alone(
+    way: str, slurm: Slurm, tmp_path: Path
+) -> None:
+    bench = SlurmBench(tmp_path, slurm, by_rest(slurm) if way == "rest" else {})
+    backend = SlurmBackend(bench.config)
+    other = backend.submit(bench.submission(role("echo other's; sleep 600")))
+    mine = backend.submit(bench.submission(role("echo mine")))
+    forgotten = Sent(Sent.of(other).number, Sent.of(mine).key).handle
+    backend.release([forgotten])
+    assert bench.live()[str(Sent.of(other).number)] == Sent.of(other).key
+    assert is_held(backend, other)
+    backend.stop(forgotten, grace_s=0, signal="KILL")
+    assert is_held(backend, other)
+    (bench.attempt(mine) / "stop").write_text("KILL 0 1.0\n")
+    backend.stop(forgotten, grace_s=0, signal="KILL")
+    assert is_held(backend, other)
+    backend.release([other, mine])
+    assert not is_held(backend, other)
+    bench.close()
+
+
+def is_held(backend: SlurmBackend, handle: Handle) -> bool:
+    seen = backend.observe([handle])[handle]
+    assert isinstance(seen, Observation)
+    assert seen.state in (State.PENDING, State.RUNNING)
+    return seen.held

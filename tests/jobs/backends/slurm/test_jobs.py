@@ -288,7 +288,7 @@ def test_what_slurm_forgot_when_it_crashed_is_made_good_and_nothing_begins_twice
     )
     blocks = on_slurm.backend.submit(on_slurm.submission(role("sleep 300", resources=ONE_GPU)))
     wait_for(lambda: looked(held, blocks).state is State.RUNNING, 60)
-    on_slurm.wait_until_saved()
+    on_slurm.slurm.wait_until_saved()
     state = on_slurm.slurm.base / "state"
     on_slurm.copy_state(tmp_path / "state")
     held.release([ended, cut, waits])
