@@ -80,7 +80,7 @@ AccountingStorageType=accounting_storage/slurmdbd
 AccountingStorageHost=127.0.0.1
 AccountingStoragePort={port}
 AccountingStoragePass={base}/munge/socket
-AccountingStorageTRES=gres/gpu
+AccountingStorageTRES=gres/gpu,gres/gpu:a100
 AccountingStorageEnforce=associations,limits,qos"""
 DATABASE_DAEMON = """\
 AuthType=auth/munge
@@ -105,11 +105,19 @@ NodeName=gpu2 Name=gpu Type=titan Flags=nvidia_gpu_env File={base}/dev/nvidia[0-
 """
 
 
+NEVER_ON_DISK = (
+    "--innodb-flush-method=nosync",
+    "--innodb-flush-log-at-trx-commit=0",
+    "--innodb-log-file-size=8M",
+)
+"""A database that is not kept need not wait for the disk."""
+
 ACCOUNTS = (
     ("cluster", "bench"),
     ("qos", "onegpu"),
     ("qos", "onejob", "set", "MaxJobsPerUser=1", "Priority=100"),
     ("account", "vision", "Description=Vision"),
+    ("account", "vision-a", "parent=vision"),
     ("account", "speech", "Description=Speech"),
     ("user", "root", "account=vision,speech", "QosLevel=normal,onegpu,onejob"),
 )
@@ -118,6 +126,15 @@ ACCOUNTS = (
 LIMITS = (
     ("qos", "onegpu", "set", "MaxTRESPerUser=gres/gpu=1"),
     ("account", "vision", "set", "GrpTRES=cpu=40,gres/gpu=2"),
+    (
+        "account",
+        "vision-a",
+        "set",
+        "GrpTRES=cpu=50,mem=102400,gres/gpu=1,gres/gpu:a100=1",
+        "GrpJobs=5",
+        "MaxWall=60",
+    ),
+    ("account", "vision-a", "set", "MaxJobs=2"),
 )
 """And what it has of what slurmctld counts, GPUs for one."""
 
@@ -210,22 +227,29 @@ class Slurm:
     def start_database(self) -> None:
         """Make the database of its accounting, and start what serves it, which does not run as root."""
         place = self.base / "database"
-        made = (str(_program("mariadb-install-db")), "--no-defaults", f"--datadir={place}/data")
+        place.mkdir()
+        shutil.chown(place, "nobody", "nogroup")
+        options = ("--no-defaults", f"--datadir={place}/data", *NEVER_ON_DISK)
         plain = ("--auth-root-authentication-method=normal", "--skip-test-db")
-        subprocess.run([*AS_NOBODY, *made, *plain], check=True, capture_output=True, timeout=120)
-        where = (f"--datadir={place}/data", f"--socket={place}/socket", f"--pid-file={place}/pid")
-        fast = ("--innodb-flush-log-at-trx-commit=0", "--skip-networking")
+        made = [*AS_NOBODY, str(_program("mariadb-install-db")), *options, *plain]
+        subprocess.run(made, check=True, capture_output=True, timeout=240)
+        where = (f"--socket={place}/socket", f"--pid-file={place}/pid", "--skip-networking")
         as_nobody = (*AS_NOBODY, "--pdeathsig=KILL")
-        self.start("mariadbd", *as_nobody, str(_program("mariadbd")), "--no-defaults", *where, *fast)
-        wait_for((place / "socket").exists, 60)
+        self.start("mariadbd", *as_nobody, str(_program("mariadbd")), *options, *where)
+        wait_for((place / "socket").exists, 240)
 
     def start_accounting(self) -> None:
         """Start slurmdbd and wait until it answers."""
-        socket_of_it = f"MYSQL_UNIX_PORT={self.base}/database/socket"
-        self.start("slurmdbd", "env", socket_of_it, str(_program("slurmdbd")), "-D")
-        wait_for(self._accounts, 60)
+        self._start_slurmdbd()
+        wait_for(self._accounts, 240, 0.1)
+
+    def _start_slurmdbd(self) -> None:
+        database = f"MYSQL_UNIX_PORT={self.base}/database/socket"
+        self.start("slurmdbd", "env", database, str(_program("slurmdbd")), "-D")
 
     def _accounts(self) -> bool:
+        if self.running["slurmdbd"].poll() is not None:  # its port was taken for a moment
+            self._start_slurmdbd()
         try:
             self.call("sacctmgr", "--noheader", "list", "cluster")
         except (subprocess.SubprocessError, OSError):
@@ -292,17 +316,18 @@ def server(*, accounting: bool = False) -> Iterator[Slurm]:
     base.chmod(0o755)
     slurm = Slurm(base, accounting=accounting)
     try:
+        if accounting:
+            slurm.start_database()
         _lay_out(slurm)
         slurm.start("munged", "munged", "--foreground", *_of_munge(base))
         wait_for((base / "munge" / "socket").exists)
         if accounting:
-            slurm.start_database()
             slurm.start_accounting()
             for thing in ACCOUNTS:
                 slurm.call("sacctmgr", "--immediate", "add", *thing)
         slurm.start_controller()
         if accounting:
-            wait_for(slurm.is_registered, 60)
+            wait_for(slurm.is_registered, 240, 0.1)
             for limit in LIMITS:
                 slurm.call("sacctmgr", "--immediate", "modify", *limit)
         slurm.start_rest()
@@ -341,8 +366,6 @@ def _lay_out(slurm: Slurm) -> None:
     (base / "gres.conf").write_text(GENERIC_RESOURCES.format(**said))
     (base / "cgroup.conf").write_text("CgroupAutomount=no\n")
     if slurm.accounting:
-        (base / "database").mkdir(mode=0o755)
-        shutil.chown(base / "database", "nobody", "nogroup")
         daemon = base / "slurmdbd.conf"
         daemon.touch(mode=0o600)
         daemon.write_text(DATABASE_DAEMON.format(**said))

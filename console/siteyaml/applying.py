@@ -73,9 +73,11 @@ def _text(value: Any) -> str:
     return "–" if value in (None, "", {}, []) else str(value)
 
 
-def apply(read: Read, *, prune: bool = False, dry: bool = False, revision: str = "") -> Applied:
+def apply(
+    read: Read, *, prune: bool = False, dry: bool = False, revision: str = "", name: str = "site.yaml"
+) -> Applied:
     """Make things so, or with `dry` find out what would change.  Raises Wrong."""
-    name = f"site.yaml@{revision}" if revision else "site.yaml"
+    name = f"{name}@{revision}" if revision else name
     with origin.of(Origin(Way.COMMAND, name=name)), transaction.atomic(), ExitStack() as locks:
         for cluster in Cluster.objects.order_by("pk"):
             locks.enter_context(ledger.locked(cluster.pk))

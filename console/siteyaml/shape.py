@@ -5,11 +5,13 @@ What a file does not name is left as it is.  Its JSON Schema is published, for e
 
 from __future__ import annotations
 
+import re
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-Slug = Annotated[str, Field(pattern=r"^[-a-zA-Z0-9_]{1,63}$")]
+SLUG = re.compile(r"^[-a-zA-Z0-9_]{1,63}$")
+Slug = Annotated[str, Field(pattern=SLUG.pattern)]
 Amount = Annotated[float, Field(ge=0, le=1e9)]
 Count = Annotated[int, Field(ge=0, le=1_000_000_000)]
 Price = Annotated[float, Field(ge=0, le=1e9)]

@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 from typing import Any, Final
 
-from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.core.management.base import BaseCommand, CommandError, CommandParser, OutputWrapper
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
@@ -52,21 +52,23 @@ class Command(BaseCommand):
             raise CommandError("\n".join(lines)) from wrong
         except Refused as refused:
             raise CommandError("\n".join(map(problem_message, refused.problems))) from refused
-        self._tell(applied, dry=options["diff"])
+        tell(self.stdout, applied, dry=options["diff"])
         if options["diff"] and applied.changes:
             sys.exit(DIFFERS)
 
-    def _tell(self, applied: Applied, *, dry: bool) -> None:
-        for change in applied.changes:
-            self.stdout.write(str(change))
-        for effect in applied.effects:
-            self.stdout.write(f"! {effect}")
-        count = len(applied.changes)
-        if not count:
-            self.stdout.write(_("Everything is as the file says."))
-        elif dry:
-            text = ngettext("%(count)s change would be made.", "%(count)s changes would be made.", count)
-            self.stdout.write(text % {"count": count})
-        else:
-            text = ngettext("%(count)s change was made.", "%(count)s changes were made.", count)
-            self.stdout.write(text % {"count": count})
+
+def tell(out: OutputWrapper, applied: Applied, *, dry: bool, same: str = "") -> None:
+    """What changed, or would; `same` where that is nothing."""
+    for change in applied.changes:
+        out.write(str(change))
+    for effect in applied.effects:
+        out.write(f"! {effect}")
+    count = len(applied.changes)
+    if not count:
+        out.write(same or _("Everything is as the file says."))
+    elif dry:
+        text = ngettext("%(count)s change would be made.", "%(count)s changes would be made.", count)
+        out.write(text % {"count": count})
+    else:
+        text = ngettext("%(count)s change was made.", "%(count)s changes were made.", count)
+        out.write(text % {"count": count})

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, Final, TypeVar
 
 from jobs.backends import base
+from jobs.backends.accounts import Books
 from jobs.backends.base import (
     Capability,
     Gone,
@@ -32,6 +33,7 @@ from jobs.backends.base import (
 from jobs.backends.local.clearing import clear
 from jobs.backends.sessions import Barrier, NoEntry, Session, Wanted
 from jobs.backends.slurm import (
+    associations,
     dryrun,
     environment,
     evidence,
@@ -253,6 +255,10 @@ class SlurmBackend:
             return script.written(asked, None, self._config, self._choosable(asked))
 
         return list(dryrun.tried(Programs(self._config), write, str(os.geteuid())))
+
+    def books(self) -> Books:
+        """See `accounts.Accounting`.  By the command line, whichever way jobs go."""
+        return associations.read(Programs(self._config))
 
     def _folder(self, key: str) -> Path:
         return layout.attempt(self._config.root, key)

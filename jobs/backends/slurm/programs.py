@@ -63,7 +63,10 @@ PAST: Final = (
 """What it says of a job that is no longer there, or no longer waits."""
 
 
-NO_ACCOUNTING: Final = ("accounting storage is disabled",)
+NO_ACCOUNTING: Final = (
+    "accounting storage is disabled",
+    "not running a supported accounting_storage plugin",
+)
 """What it says where it has no slurmdbd."""
 
 NO_PROGRAM: Final = 127
@@ -140,14 +143,23 @@ class Programs:
         return self._asked("squeue", "--noheader", "--states=all", *arguments)
 
     def sacct(self, *arguments: str) -> str | None:
-        """What accounting has; None where there is none.  Raises Unreachable without an answer."""
-        if self._config.login is None and not self._has("sacct"):
+        """What accounting has of jobs; None where there is none.  Raises Unreachable without an answer."""
+        return self._of_accounting(
+            "sacct", "--noheader", "--parsable2", "--allocations", "--allusers", *arguments
+        )
+
+    def sacctmgr(self, *arguments: str) -> str | None:
+        """What accounting allows, likewise."""
+        return self._of_accounting("sacctmgr", "--noheader", "--parsable2", "--immediate", *arguments)
+
+    def _of_accounting(self, name: str, *arguments: str) -> str | None:
+        if self._config.login is None and not self._has(name):
             return None
-        done = self._call("sacct", "--noheader", "--parsable2", "--allocations", "--allusers", *arguments)
+        done = self._call(name, *arguments)
         if done.says(*NO_ACCOUNTING) or done.code == NO_PROGRAM:
             return None
         if done.code:
-            raise Unreachable(f"sacct: {done.complaint}")
+            raise Unreachable(f"{name}: {done.complaint}")
         return done.out
 
     def scontrol(self, *arguments: str) -> str:

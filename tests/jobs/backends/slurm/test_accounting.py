@@ -3,20 +3,26 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from io import StringIO
 from pathlib import Path
+from typing import Any
 
 import pytest
+from django.core.management import CommandError, call_command
 
 from jobs.backends.base import Handle, Observation, Unseen
 from jobs.backends.slurm.backend import SlurmBackend
 from jobs.backends.slurm.config import SlurmConfig
 from jobs.backends.slurm.layout import Sent
 from jobs.messages import reason_message
+from jobs.spec import Resources, TaskRole
 from jobs.states import ReasonCode, State, TaskState
+from quotas.models import AuditEntry, Cluster, Membership, Quota
 from tests import slurm as slurms
+from tests.factories import make_cluster, make_user
 from tests.jobs.backends.benches import replica, role
-from tests.jobs.backends.slurm_bench import SlurmBench, by_rest
+from tests.jobs.backends.slurm_bench import Releasing, SlurmBench, by_rest
 from tests.slurm import Slurm
 from tests.waiting import wait_for
 
@@ -113,3 +119,94 @@ def test_what_the_controller_forgot_is_looked_up(
     assert failed.reason.params == {"exit_code": 3}
     assert (killed.reason.code, replica(killed).signal) == (ReasonCode.SIGNALLED, 9)
     assert look(by_rest_too, handles)[1].reason.params == {}  # v0.0.38 does not tell it
+
+
+def imported(cluster: Cluster, *options: str) -> list[str]:
+    out = StringIO()
+    call_command("import_accounts", cluster.slug, *options, stdout=out)
+    return out.getvalue().splitlines()
+
+
+@pytest.fixture
+def house(accounted: Slurm, settings: Any, tmp_path: Path) -> Cluster:
+    """A console that knows the cluster, and whom its accounts call root."""
+    settings.CONSOLE_SLURM_FOLDER = str(tmp_path)
+    make_user("root")
+    config = {"configuration": str(accounted.configuration), "timeout_s": 60}
+    return make_cluster("bench", backend="slurm", admission="engine", config=config)
+
+
+@pytest.mark.django_db
+def test_accounts_become_quotas(house: Cluster) -> None:
+    with pytest.raises(SystemExit) as end:
+        imported(house, "--diff")
+    assert end.value.code == 2
+    assert not Quota.objects.exists()
+
+    told = imported(house)
+    assert "+ /workspaces/vision/quotas/bench/vision/quotas/vision-a" in told
+    assert "? vision-a: MaxWall=01:00:00" in told
+    assert "? QOS onegpu: no priority of jobs has it." in told
+    vision, inside = Quota.objects.get(slug="vision"), Quota.objects.get(slug="vision-a")
+    assert any(line.startswith("? vision: the accounts in it are promised 50 together") for line in told)
+    assert (vision.cpu_milli, vision.gpus, vision.most_jobs) == (None, 2, None)
+    assert (inside.parent, inside.cpu_milli, inside.memory_mib) == (vision, 50_000, 102_400)
+    assert (inside.gpus, inside.gpus_by_type) == (1, {"a100": 1})
+    assert (inside.most_jobs, inside.person_jobs) == (5, 2)
+    assert set(Membership.objects.values_list("workspace__slug", "user__username", "role")) == {
+        ("vision", "root", "developer"),
+        ("speech", "root", "developer"),
+    }
+    trail = AuditEntry.objects.filter(way="command")
+    assert set(trail.values_list("actor_name", flat=True)) == {"import_accounts bench"}
+    house.refresh_from_db()
+    assert house.config["accounts"] == {"vision": "vision", "speech": "speech"}
+    assert house.config["qos"] == {"9": "onejob"}
+
+    assert imported(house)[0] == "Everything is as the accounts are."
+    Membership.objects.filter(workspace__slug="vision").update(role="admin")
+    Quota.objects.filter(slug="vision").update(gpus=8, most_pending=7, name="Vision's")
+    told = imported(house)
+    assert told[:2] == ["~ /workspaces/vision/quotas/bench/vision: gpus 8 → 2", "1 change was made."]
+    assert Membership.objects.get(workspace__slug="vision").role == "admin"
+    vision.refresh_from_db()
+    assert (vision.most_pending, vision.name) == (7, "Vision's")
+
+
+@pytest.mark.django_db
+def test_a_cluster_without_accounts_says_so() -> None:
+    with pytest.raises(CommandError, match="keeps no accounts"):
+        imported(make_cluster("local"))
+    with pytest.raises(CommandError, match="no cluster of this name"):
+        call_command("import_accounts", "nowhere")
+
+
+def test_limits_of_accounting_are_told_as_reasons(bench: SlurmBench) -> None:
+    one, both = (
+        role("sleep 600", resources=Resources(cpu_milli=1000, memory_mib=64, gpus=gpus)) for gpus in (1, 2)
+    )
+    qos = {"1": "onegpu", "2": "onejob"}
+    told = {**bench.told, "accounts": {"vision": "vision", "speech": "speech"}, "qos": qos}
+    backend = Releasing(SlurmConfig.from_settings(bench.folder, told))
+
+    def two(workspace: str, priority: int, each: TaskRole) -> Handle:
+        """The second of two jobs, of which only one may run."""
+        first, second = (
+            backend.submit(bench.submission(each, workspace=workspace, priority=priority)) for _ in range(2)
+        )
+        wait_for(lambda: look(backend, [first])[0].state is State.RUNNING, LONG)
+        return second
+
+    limited = {
+        two("vision", 5, both): "AssocGrpGRES",
+        two("speech", 1, one): "QOSMaxGRESPerUser",
+        two("speech", 2, role("sleep 600")): "QOSMaxJobsPerUserLimit",
+    }
+    wait_for(lambda: words(backend, limited) == set(limited.values()), LONG)
+    for seen in look(backend, list(limited)):
+        said = reason_message(seen.reason.code, seen.reason.params)
+        assert said.startswith(f"Slurm's limit {seen.reason.params['slurm']} is reached: it starts when")
+
+
+def words(backend: SlurmBackend, handles: Iterable[Handle]) -> set[object]:
+    return {seen.reason.params.get("slurm") for seen in look(backend, list(handles))}
