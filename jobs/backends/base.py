@@ -393,6 +393,22 @@ class Extending(Protocol):
         """
 
 
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """Which nodes were tried, and what an admin has to mend, as sentences."""
+
+    nodes: tuple[str, ...]
+    lacking: tuple[str, ...] = ()
+
+
+@runtime_checkable
+class Checking(Protocol):
+    """A backend that can try whether everything is there that jobs need."""
+
+    def check(self) -> Checked:
+        """Try it, on nodes that are free.  Raises Unreachable for what keeps even that from being done."""
+
+
 @runtime_checkable
 class Trying(Protocol):
     """A backend that can say beforehand what it would do with a job."""

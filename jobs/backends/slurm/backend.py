@@ -15,6 +15,7 @@ from jobs.backends import base
 from jobs.backends.accounts import Books
 from jobs.backends.base import (
     Capability,
+    Checked,
     Gone,
     Handle,
     Inventory,
@@ -42,6 +43,7 @@ from jobs.backends.slurm import (
     layout,
     listing,
     nodes,
+    ontonodes,
     prerequisites,
     readlog,
     rewound,
@@ -214,6 +216,13 @@ class SlurmBackend:
         except Unreachable as error:
             raise prerequisites.explained(error) from error
         return seen
+
+    def check(self) -> Checked:
+        """See `base.Checking`.  By the command line, whichever way jobs go: REST starts nothing at once."""
+        seen = self.inventory()
+        return ontonodes.tried(
+            self._config, sum(node.schedulable and node.free_cpu_milli > 0 for node in seen.nodes)
+        )
 
     def forget(self, handle: Handle) -> None:
         """See `base.Backend`."""

@@ -24,6 +24,10 @@ SAYINGS: Final = (
         "could not establish a configuration source",
         "There is no slurm.conf: install the cluster's, or name it as `configuration`. Slurm says: {said}",
     ),
+    (
+        "invalid user id",
+        "slurmctld does not know the console's user: make it where slurmctld runs too. Slurm says: {said}",
+    ),
     ("unable to contact slurm controller", DOWN),
     ("did not answer within", DOWN),
 )

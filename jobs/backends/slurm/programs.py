@@ -166,6 +166,10 @@ class Programs:
         """What the controller says; raises Unreachable without an answer."""
         return self._asked("scontrol", *arguments)
 
+    def srun(self, *arguments: str) -> Done:
+        """Run something on nodes now; how it ended.  Raises Unreachable without an answer."""
+        return self._call("srun", *arguments)
+
     def release(self, numbers: Sequence[int]) -> None:
         """Let held jobs go; those that are no longer there don't matter."""
         done = self._call("scontrol", "release", ",".join(map(str, numbers)))

@@ -1,0 +1,91 @@
+"""What nodes have to have, tried on those that are free: a task on each says what it sees."""
+
+from __future__ import annotations
+
+import os
+import pwd
+import secrets
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Final
+
+from jobs.backends.base import Checked, Unreachable
+from jobs.backends.slurm.config import SlurmConfig
+from jobs.backends.slurm.programs import Done, Programs
+
+MOST: Final = 64
+"""So many nodes are tried at a time."""
+
+WAIT_S: Final = 10
+"""A node that is not free so soon is not tried."""
+
+PATIENCE_S: Final = 60
+
+LOOK: Final = """\
+[ -e "$1" ] || echo "unseen $SLURMD_NODENAME"
+[ ! -e "$1" ] || [ -w "$1" ] || echo "locked $SLURMD_NODENAME"
+[ "$(id -un)" = "$2" ] || echo "stranger $SLURMD_NODENAME"
+echo "tried $SLURMD_NODENAME"
+"""
+
+MEANS: Final = {
+    "unseen": "The folder {root} is not shared: what the console puts there can't be seen on {nodes}. "
+    "Mount it there under the same name.",
+    "locked": "Jobs may not write into {root} on {nodes}: give it to the user {user} there, or export it so.",
+    "stranger": "The user {user} is unknown on {nodes}, or has another number there: make it with number "
+    "{uid}.",
+}
+"""A word of what is said there → what it means."""
+
+
+def tried(config: SlurmConfig, count: int) -> Checked:
+    """On `count` nodes, where so many are free; else on one.  Raises Unreachable where there is none."""
+    mark = config.root / f".tried-{secrets.token_hex(8)}"
+    person = pwd.getpwuid(os.geteuid())
+    user = config.login.user if config.login else person.pw_name
+    mark.touch(mode=0o600)
+    try:
+        where = [f"--{name}={value}" for name in ("partition", "account") if (value := getattr(config, name))]
+        command = ["/bin/sh", "-c", LOOK, "sh", str(mark), user]
+        said = _asked(config, min(count, MOST), [*where, *_TASK, *command])
+    finally:
+        mark.unlink()
+    words = [line.split(" ", 1) for line in said.out.splitlines() if " " in line]
+    nodes = {word: sorted(node for each, node in words if each == word) for word in ("tried", *MEANS)}
+    lacking = (
+        MEANS[word].format(root=config.root, user=user, uid=person.pw_uid, nodes=_listed(nodes[word]))
+        for word in MEANS
+        if nodes[word]
+    )
+    return Checked(tuple(nodes["tried"]), tuple(lacking))
+
+
+_TASK: Final = (
+    "--ntasks-per-node=1",
+    "--mem=1",
+    "--time=1",
+    f"--immediate={WAIT_S}",
+    "--chdir=/",
+    "--mpi=none",
+    "--job-name=job-console-look",
+    "--export=PATH",
+)
+
+
+def _asked(config: SlurmConfig, count: int, arguments: Sequence[str]) -> Done:
+    programs = Programs(replace(config, timeout_s=PATIENCE_S))
+    for nodes in sorted({1, max(1, count)}, reverse=True):
+        done = programs.srun(f"--nodes={nodes}", *arguments)
+        if any(line.startswith("tried ") for line in done.out.splitlines()):
+            return done
+    raise Unreachable(f"No node could be tried. srun says: {done.complaint}")
+
+
+def _listed(names: Sequence[str]) -> str:
+    return ", ".join(_few(names))
+
+
+def _few(names: Sequence[str]) -> Iterator[str]:
+    yield from names[:10]
+    if len(names) > 10:
+        yield f"and {len(names) - 10} more"

@@ -1,0 +1,62 @@
+"""`manage.py try_cluster`: what it says; what is tried on a Slurm is tested beside its backend."""
+
+from __future__ import annotations
+
+from io import StringIO
+
+import pytest
+from django.core.management import CommandError, call_command
+
+from jobs import engines
+from jobs.backends.base import Checked
+from jobs.management.commands import try_cluster
+from quotas.models import Cluster
+from tests.factories import make_cluster
+from tests.jobs.engine import MemoryEngine
+
+pytestmark = pytest.mark.django_db
+
+
+class Tried(MemoryEngine):
+    """An engine that says what it is told to."""
+
+    told = Checked(("n1", "n2"))
+
+    def check(self) -> Checked:
+        self._answer()
+        return self.told
+
+
+@pytest.fixture
+def engine(monkeypatch: pytest.MonkeyPatch) -> Tried:
+    made = Tried()
+    monkeypatch.setattr(try_cluster, "backend_for", lambda _: made)
+    make_cluster("here")
+    return made
+
+
+def test_everything_is_there(engine: Tried) -> None:
+    out = StringIO()
+    call_command("try_cluster", "here", stdout=out)
+    assert out.getvalue() == "Everything is there. Tried: n1, n2\n"
+
+
+def test_what_is_missing_is_said_and_is_a_failure(engine: Tried) -> None:
+    engine.told = Checked(("n1",), ("The folder is not shared.", "The user is unknown."))
+    with pytest.raises(CommandError, match=r"^The folder is not shared\.\nThe user is unknown\.$"):
+        call_command("try_cluster", "here")
+    engine.away = True
+    with pytest.raises(CommandError):
+        call_command("try_cluster", "here")
+
+
+def test_a_cluster_that_is_none_or_needs_nothing(engine: Tried, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(CommandError, match="There is no cluster nowhere"):
+        call_command("try_cluster", "nowhere")
+    monkeypatch.setattr(try_cluster, "backend_for", engines.backend_for)
+    Cluster.objects.update(backend="local")
+    with pytest.raises(CommandError, match="need nothing that could be tried"):
+        call_command("try_cluster", "here")
+    Cluster.objects.update(backend="slurm", config={"nonsense": 1})
+    with pytest.raises(CommandError, match="make no sense"):
+        call_command("try_cluster", "here")
