@@ -52,11 +52,13 @@ def tried(config: SlurmConfig, count: int) -> Checked:
         mark.unlink()
     words = [line.split(" ", 1) for line in said.out.splitlines() if " " in line]
     nodes = {word: sorted(node for each, node in words if each == word) for word in ("tried", *MEANS)}
-    lacking = (
+    lacking = [
         MEANS[word].format(root=config.root, user=user, uid=person.pw_uid, nodes=_listed(nodes[word]))
         for word in MEANS
         if nodes[word]
-    )
+    ]
+    if said.code:
+        lacking.append(f"On some nodes nothing could be run. srun says: {said.complaint}")
     return Checked(tuple(nodes["tried"]), tuple(lacking))
 
 
@@ -74,11 +76,16 @@ _TASK: Final = (
 
 def _asked(config: SlurmConfig, count: int, arguments: Sequence[str]) -> Done:
     programs = Programs(replace(config, timeout_s=PATIENCE_S))
-    for nodes in sorted({1, max(1, count)}, reverse=True):
-        done = programs.srun(f"--nodes={nodes}", *arguments)
-        if any(line.startswith("tried ") for line in done.out.splitlines()):
-            return done
-    raise Unreachable(f"No node could be tried. srun says: {done.complaint}")
+    done = programs.srun(f"--nodes={max(1, count)}", *arguments)
+    if not _has_tried(done):
+        done = programs.srun("--nodes=1", *arguments)
+    if not _has_tried(done):
+        raise Unreachable(f"No node could be tried. srun says: {done.complaint}")
+    return done
+
+
+def _has_tried(done: Done) -> bool:
+    return any(line.startswith("tried ") for line in done.out.splitlines())
 
 
 def _listed(names: Sequence[str]) -> str:

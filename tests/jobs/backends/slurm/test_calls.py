@@ -1,0 +1,68 @@
+"""One look at a cluster asks Slurm the same few things, however many jobs there are."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from jobs.backends.base import Handle, Observation
+from jobs.backends.slurm.backend import SlurmBackend
+from jobs.backends.slurm.programs import Programs
+from jobs.backends.slurm.rest.client import Client
+from jobs.states import State
+from tests.jobs.backends.benches import role
+from tests.jobs.backends.slurm_bench import SlurmBench, by_rest
+from tests.slurm import Slurm
+from tests.waiting import wait_for
+
+MANY = 30
+
+
+@pytest.fixture
+def calls(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Every program that is run, and every request that is sent, from now on."""
+    asked: list[str] = []
+
+    def counted(original: Callable[..., Any]) -> Callable[..., Any]:
+        def call(self: object, *arguments: Any, **more: Any) -> Any:
+            asked.append(" ".join(map(str, arguments[:2])))
+            return original(self, *arguments, **more)
+
+        return call
+
+    monkeypatch.setattr(Programs, "_run", counted(Programs._run))
+    monkeypatch.setattr(Client, "ask", counted(Client.ask))
+    return asked
+
+
+@pytest.mark.parametrize("way", ["commands", "rest"])
+def test_a_look_at_many_jobs_asks_no_more_than_one_at_a_single_one(
+    tmp_path: Path, slurm: Slurm, calls: list[str], way: str
+) -> None:
+    bench = SlurmBench(tmp_path, slurm, by_rest(slurm) if way == "rest" else {})
+    backend = SlurmBackend(bench.config)
+
+    def all_run(handles: list[Handle]) -> bool:
+        seen = backend.observe(handles).values()
+        return all(isinstance(each, Observation) and each.state is State.RUNNING for each in seen)
+
+    def look(handles: list[Handle]) -> list[str]:
+        calls.clear()
+        assert all_run(handles)
+        return calls.copy()
+
+    try:
+        handles = [backend.submit(bench.submission(role("sleep 300"))) for _ in range(MANY)]
+        backend.release(handles)
+        wait_for(lambda: all_run(handles), 120)
+        alone = look(handles[:1])
+        assert len(alone) == 1
+        assert look(handles) == alone
+        calls.clear()
+        backend.inventory()
+        assert len(calls) == 2
+    finally:
+        bench.close()
