@@ -6,7 +6,7 @@ import fcntl
 import os
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final, TypeVar
@@ -49,27 +49,34 @@ from jobs.backends.slurm import (
     rewound,
     script,
     serving,
+    shared,
     showing,
     sight,
     staging,
     unsaved,
+    whom,
 )
 from jobs.backends.slurm.commands import Commands
 from jobs.backends.slurm.config import SlurmConfig
 from jobs.backends.slurm.controller import Controller, Overview
 from jobs.backends.slurm.entering import Replica
 from jobs.backends.slurm.evidence import Kept
+from jobs.backends.slurm.helper import Helper
 from jobs.backends.slurm.history import Past
 from jobs.backends.slurm.layout import NotOurs, Sent
 from jobs.backends.slurm.listing import Listed
 from jobs.backends.slurm.programs import Programs
 from jobs.backends.slurm.rest.controller import Rest
 from jobs.backends.slurm.rewound import ToDo
+from jobs.backends.slurm.whom import Account
 from jobs.faults import fault
 from jobs.spec import JobSpec
-from jobs.states import Reason, ReasonCode
+from jobs.states import TERMINAL, Reason, ReasonCode
 
 T = TypeVar("T")
+
+SECRETS: Final = ("secrets", "login", "code-key")
+"""Files that are there until a job's end."""
 
 OVERDUE_S: Final = 15
 """A job whose script has not ended it so long after its time was up is ended by Slurm."""
@@ -115,12 +122,15 @@ class SlurmBackend:
             return {}
         found: dict[str, Sequence[Handle]] = {}
         listed: dict[str, list[Listed]] = {}
+        whose = {key: self._user(key) for key in keys}
         for few in _in_parts(list(keys)):
             listed |= listing.by_name(self._controller.listing(few))
         for key in keys:
             number = self._sent(key)
             numbers = (
-                [number] if number else [each.number for each in listed.get(key, ()) if not each.was_refused]
+                [number]
+                if number
+                else [each.number for each in listed.get(key, ()) if each.is_of(whose[key])]
             )
             found[key] = [Sent(each, key).handle for each in numbers]
         return found
@@ -130,14 +140,18 @@ class SlurmBackend:
         number = self._sent(submission.key) or forgotten.number(self._config.root, submission.key)
         if number:
             return Sent(number, submission.key).handle
+        account = self._account(submission)
         script.check(submission, self._config)
         folder = self._folder(submission.key)
         fault("slurm.before_lock")
         try:
-            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            if account:
+                shared.prepare(folder, account.pw_uid)
+            else:
+                folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             with _locked(folder):
                 fault("slurm.locked")
-                return self._submit(submission, folder)
+                return self._submit(submission, folder, account)
         except OSError as error:
             raise NotSent(Reason(ReasonCode.NOT_SENT, {"detail": str(error)})) from error
 
@@ -146,11 +160,21 @@ class SlurmBackend:
         number of one that Slurm forgot.
         """
         now = [replace(sent, number=self._number(sent)) for sent in map(Sent.of, handles)]
-        for few in _in_parts(now):
-            known = {(listed.number, listed.name) for listed in self._controller.known(few)}
+        troubles: list[Unreachable] = []
+        for user, mine in self._by_user(now).items():
+            try:
+                self._let_go(user, mine)
+            except Unreachable as error:  # which may be this user's alone
+                troubles.append(error)
+        if troubles:
+            raise troubles[0]
+
+    def _let_go(self, user: str, mine: list[Sent]) -> None:
+        for few in _in_parts(mine):
+            known = {(each.number, each.name) for each in self._controller.known(few) if each.user == user}
             ours = [sent for sent in few if (sent.number, sent.key) in known]
             if ours:
-                self._controller.release([sent.number for sent in ours])
+                self._release(user, [sent.number for sent in ours])
             for sent in ours:
                 with suppress(FileNotFoundError):
                     layout.publish(self._folder(sent.key) / "released", "")
@@ -164,12 +188,17 @@ class SlurmBackend:
         listed = listing.by_name(rows)
         past = self._past(handles, listed)
         seen = {handle: self._seen(handle, listed, past, todo) for handle in handles}
-        for few in _in_parts(todo.cancel):
-            self._controller.cancel(few, waiting_only=True)
-        for few in _in_parts(list(rewound.left(self._config.root, rows, todo))):
-            self._controller.cancel(few)
-        for few in _in_parts(todo.release):
-            self._controller.release(few)
+        self._clear_secrets(seen)
+        whose = {each.number: each.user for each in rows}
+        for user, few in _grouped(todo.cancel, whose):
+            with _of_one(user):
+                self._cancel(user, few, waiting_only=True)
+        for user, few in _grouped(list(self._left(rows, todo)), whose):
+            with _of_one(user):
+                self._cancel(user, few)
+        for user, few in _grouped(todo.release, whose):
+            with _of_one(user):
+                self._release(user, few)
         for sent in todo.again:
             with suppress(NotSent, Unknown, Refused):  # the next look finds it as it is
                 self._hand_over_again(sent)
@@ -188,15 +217,17 @@ class SlurmBackend:
         except NotOurs:
             return
         folder = self._folder(sent.key)
-        if evidence.kept(folder) is None:
+        kept = evidence.kept(folder)
+        if kept is None:
             return
         until = time.time() + grace_s
+        mode = shared.READABLE if kept.user else 0o600
         earlier = (layout.text(folder / "stop") or "").split()
         if len(earlier) < 3 or float(earlier[2]) > until:
-            layout.put(folder / "stop", f"{signal} {grace_s} {until:.3f}\n")
-            self._controller.cancel([self._number(sent)], waiting_only=True, name=sent.key)
+            layout.put(folder / "stop", f"{signal} {grace_s} {until:.3f}\n", mode)
+            self._cancel(kept.user, [self._number(sent)], waiting_only=True, name=sent.key)
         elif time.time() > float(earlier[2]) + OVERDUE_S:
-            self._controller.cancel([self._number(sent)], name=sent.key)
+            self._cancel(kept.user, [self._number(sent)], name=sent.key)
 
     def read_log(self, handle: Handle, task: TaskRef, cursor: str, limit: int) -> LogSlice:
         """See `base.Backend`."""
@@ -229,6 +260,8 @@ class SlurmBackend:
         sent = Sent.of(handle)
         forgotten.remember(self._config.root, sent)
         folder = self._folder(sent.key)
+        if (kept := evidence.kept(folder)) is not None and kept.user:
+            Helper(self._config, kept.user).remove(sent.key)
         clear(folder)
         if folder.parent.exists() and not any(folder.parent.iterdir()):
             folder.parent.rmdir()
@@ -263,6 +296,14 @@ class SlurmBackend:
             script.check(asked, self._config)
             return script.written(asked, None, self._config, self._choosable(asked))
 
+        try:
+            account = self._account(submission)
+        except Refused as refused:
+            return [Tried("accepted", False, reason=refused.reason)]
+        except NotSent as not_sent:
+            raise Unreachable(str(not_sent.reason.params.get("detail"))) from not_sent
+        if account:
+            return list(dryrun.tried(Helper(self._config, account.pw_name), write, account.pw_name))
         return list(dryrun.tried(Programs(self._config), write, str(os.geteuid())))
 
     def books(self) -> Books:
@@ -280,43 +321,46 @@ class SlurmBackend:
             return None
         return int(told) if told and told.strip().isdigit() else None
 
-    def _submit(self, submission: Submission, folder: Path) -> Handle:
+    def _submit(self, submission: Submission, folder: Path, account: Account | None) -> Handle:
         """Hand it over, while nobody else does."""
-        key = submission.key
+        key, user = submission.key, account.pw_name if account else ""
         if (number := self._sent(key)) is None and not layout.publish(folder / "begun", "", durable=True):
-            number = self._already_there(key)
+            number = self._already_there(key, user)
         if number is None:
-            number = self._hand_over(submission, folder)
+            number = self._hand_over(submission, folder, account)
         fault("slurm.accepted")
         if not layout.publish(folder / "sent", str(number)) and (first := self._sent(key)) not in (
             None,
             number,
         ):
-            self._controller.cancel([number], waiting_only=True, name=key)
+            self._cancel(user, [number], waiting_only=True, name=key)
             return Sent(first or number, key).handle
         fault("slurm.noted")
         return Sent(number, key).handle
 
-    def _already_there(self, key: str) -> int | None:
+    def _already_there(self, key: str, user: str) -> int | None:
         """Somebody began to hand it over and did not note its number: Slurm may have it."""
         try:
             listed = listing.by_name(self._controller.listing([key]))
         except Unreachable as error:
             raise Unknown(str(error)) from error
-        return next((each.number for each in listed.get(key, ()) if not each.was_refused), None)
+        return next((each.number for each in listed.get(key, ()) if each.is_of(user)), None)
 
-    def _hand_over(self, submission: Submission, folder: Path) -> int:
+    def _hand_over(self, submission: Submission, folder: Path, account: Account | None) -> int:
         text = script.written(submission, folder, self._config, self._choosable(submission))
-        layout.put(folder / "job.json", script.kept(submission, self._config))
+        user, mode = (account.pw_name, shared.READABLE) if account else ("", 0o600)
+        layout.put(folder / "job.json", script.kept(submission, self._config, user))
         layout.put(folder / "script", text)
         if secrets := _secrets(submission):
-            layout.put(folder / "secrets", environment.as_shell(secrets))
+            layout.put(folder / "secrets", environment.as_shell(secrets), mode)
         for name, content in staging.files(submission):
-            layout.put(folder / name, content)
+            layout.put(folder / name, content, mode)
         for tree, supply in submission.uploads.items():
             staging.pack(supply, folder / "trees" / f"{tree}.tar")
         fault("slurm.before_sbatch")
-        return self._controller.submit(text)
+        if account:
+            shared.open_to(folder, account.pw_uid)
+        return self._send(user, submission.key, text)
 
     def _choosable(self, submission: Submission) -> list[str]:
         """The cluster's nodes, where the job chooses among them."""
@@ -337,9 +381,17 @@ class SlurmBackend:
                 known = {each.number for each in listed.get(sent.key, ())}
                 if known & {sent.number, number} or evidence.kept(folder) is None:
                     continue
-                if not sight.is_told(folder):
+                if not self._is_told(folder):
                     missing[number] = sent.key
         return history.past(self._controller, missing)
+
+    def _is_told(self, folder: Path) -> bool:
+        try:
+            return sight.is_told(folder)
+        except (OSError, ValueError, LookupError):
+            if not layout.is_shared(folder):
+                raise
+            return False
 
     def _seen(
         self, handle: Handle, listed: Mapping[str, list[Listed]], past: Past, todo: ToDo
@@ -352,14 +404,42 @@ class SlurmBackend:
         kept = evidence.kept(folder)
         if kept is None:
             return Gone.GONE
-        same = listed.get(sent.key, ())
+        same = [each for each in listed.get(sent.key, ()) if each.user == kept.user]
         mine = self._mine(folder, sent, same, past, todo)
         todo.cancel += [each.number for each in same if each is not mine and each.is_held]
-        if mine is None:
-            lost = Listed(self._number(sent), sent.key, "", "")
-            return self._of_files(folder, kept, lost, past, todo) or Gone.GONE
-        unsaved.note(folder, mine)
-        return rewound.seen(folder, kept, mine, todo) or sight.of_listed(folder, kept, mine)
+        try:
+            if mine is None:
+                lost = Listed(self._number(sent), sent.key, "", "")
+                told = self._of_files(folder, kept, lost, past, todo)
+                return Gone.GONE if told is None else whom.plausible(told, kept.user)
+            unsaved.note(folder, mine)
+            return whom.plausible(
+                rewound.seen(folder, kept, mine, todo) or sight.of_listed(folder, kept, mine), kept.user
+            )
+        except (OSError, ValueError, LookupError):
+            if not kept.user:
+                raise
+            nothing = folder / ".nothing"  # what its person wrote there can't be read, and is left aside
+            return sight.of_listed(nothing, kept, mine) if mine else Gone.GONE
+
+    def _left(self, rows: Sequence[Listed], todo: ToDo) -> Iterator[int]:
+        """See `rewound.left`; what people wrote of their own jobs decides nothing about others'."""
+        if not self._config.tells_apart:
+            yield from rewound.left(self._config.root, rows, todo)
+            return
+        for row in rows:
+            with suppress(OSError, ValueError):
+                if row.state == "RUNNING" and row.user == self._user(row.name):
+                    yield from rewound.left(self._config.root, [row], todo)
+
+    def _clear_secrets(self, seen: Mapping[Handle, Observation | Gone | Unseen]) -> None:
+        """A job that runs as its owner can't remove the console's own files at its end."""
+        if not self._config.tells_apart:
+            return
+        for handle, what in seen.items():
+            if isinstance(what, Observation) and what.state in TERMINAL:
+                for name in SECRETS:
+                    (self._folder(Sent.of(handle).key) / name).unlink(missing_ok=True)
 
     def _of_files(
         self, folder: Path, kept: Kept, listed: Listed, past: Past, todo: ToDo
@@ -387,11 +467,52 @@ class SlurmBackend:
         folder = self._folder(sent.key)
         with _locked(folder):
             same = listing.by_name(self._controller.listing([sent.key])).get(sent.key, ())
-            if any(not each.was_refused for each in same):
+            user = self._user(sent.key)
+            if any(each.is_of(user) for each in same):
                 return
-            number = self._controller.submit((folder / "script").read_text(encoding="utf-8"))
+            number = self._send(user, sent.key, (folder / "script").read_text(encoding="utf-8"))
             layout.put(folder / "again", str(number))
-        self._controller.release([number])
+        self._release(user, [number])
+
+    def _account(self, submission: Submission) -> Account | None:
+        """The UNIX user as whom it runs, None for the console itself.  Raises Refused, or NotSent."""
+        if not self._config.tells_apart:
+            return None
+        try:
+            return whom.account(submission.person, whom.slurm_user(self._config))
+        except Unreachable as error:
+            raise NotSent(Reason(ReasonCode.NOT_SENT, {"detail": str(error)})) from error
+
+    def _user(self, key: str) -> str:
+        """As whom an attempt was sent, '' for the console itself."""
+        try:
+            kept = evidence.kept(self._folder(key))
+        except NotOurs:
+            return ""
+        return kept.user if kept else ""
+
+    def _by_user(self, some: Sequence[Sent]) -> dict[str, list[Sent]]:
+        found: dict[str, list[Sent]] = {}
+        for sent in some:
+            found.setdefault(self._user(sent.key), []).append(sent)
+        return found
+
+    def _send(self, user: str, key: str, text: str) -> int:
+        return Helper(self._config, user).submit(key, text) if user else self._controller.submit(text)
+
+    def _release(self, user: str, numbers: Sequence[int]) -> None:
+        if user:
+            Helper(self._config, user).release(numbers)
+        else:
+            self._controller.release(numbers)
+
+    def _cancel(
+        self, user: str, numbers: Sequence[int], *, waiting_only: bool = False, name: str = ""
+    ) -> None:
+        if user:
+            Helper(self._config, user).end(numbers, waiting_only=waiting_only, name=name)
+        else:
+            self._controller.cancel(numbers, waiting_only=waiting_only, name=name)
 
     def _number(self, sent: Sent) -> int:
         return unsaved.number(self._folder(sent.key), sent)
@@ -423,6 +544,20 @@ def _secrets(submission: Submission) -> dict[str, str]:
     if submission.endpoint_token:
         found["JOB_CONSOLE_ENDPOINT_TOKEN"] = submission.endpoint_token
     return found
+
+
+def _grouped(numbers: Sequence[int], whose: Mapping[int, str]) -> Iterator[tuple[str, list[int]]]:
+    """Numbers of jobs by whose they are, '' for the console's own, and not too many at once."""
+    found: dict[str, list[int]] = {}
+    for number in numbers:
+        found.setdefault(whose.get(number, ""), []).append(number)
+    for user, theirs in found.items():
+        yield from ((user, few) for few in _in_parts(theirs))
+
+
+def _of_one(user: str) -> AbstractContextManager[None]:
+    """What can't be done as one of the people is no reason to leave the others'."""
+    return suppress(Unreachable) if user else nullcontext()
 
 
 def _in_parts(values: list[T]) -> Iterator[list[T]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pwd
 import re
 import secrets
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -30,6 +31,9 @@ FIELDS: Final = (
 )
 """Only what is needed; the name last: other people's may hold anything."""
 
+WHOSE: Final = "UserName"
+"""What is asked for besides, where jobs run as their owners."""
+
 HISTORY_FIELDS: Final = (
     "JobIDRaw",
     "State",
@@ -55,6 +59,7 @@ class Commands:
         self._programs = Programs(config)
         self._root = config.root
         self._user = config.login.user if config.login else str(os.geteuid())
+        self._everybody = config.tells_apart
 
     def submit(self, script: str) -> int:
         """See `Controller`."""
@@ -62,10 +67,13 @@ class Commands:
 
     def listing(self, names: Sequence[str] = ()) -> Iterator[Listed]:
         """See `Controller`."""
-        asked = f"--Format={','.join(f'{name}:{SEPARATOR}' for name in FIELDS)}"
-        named = [f"--name={','.join(names)}"] if names else []
-        out = self._programs.squeue(f"--user={self._user}", asked, *named)
-        return (listed for line in out.splitlines() if (listed := _read(line)) is not None)
+        fields = (WHOSE, *FIELDS) if self._everybody else FIELDS
+        end = secrets.token_hex(4)  # which no name, that may hold anything, has in it
+        asked = [f"--Format={','.join(f'{name}:{SEPARATOR}' for name in fields)}{end}"]
+        asked += [f"--name={','.join(names)}"] if names else []
+        asked += [] if self._everybody else [f"--user={self._user}"]
+        rows = self._programs.squeue(*asked).split(f"{SEPARATOR}{end}")
+        return (listed for row in rows[:-1] if (listed := _read(row.removeprefix("\n"), fields)) is not None)
 
     def history(self, forgotten: Mapping[int, str]) -> Iterator[Listed] | None:
         """See `Controller`."""
@@ -106,9 +114,9 @@ class Commands:
         return (dict(_FIELD.findall(line)) for line in out.splitlines() if line.startswith("NodeName="))
 
 
-def _read(line: str) -> Listed | None:
+def _read(line: str, fields: Sequence[str] = FIELDS) -> Listed | None:
     """A line; None for the further components of a job."""
-    told = _told(line, FIELDS)
+    told = _told(line, fields)
     if not told["JobID"].isdigit() or told["HetJobID"] not in (told["JobID"], "N/A", "0", ""):
         return None
     status = _whole(told["exit_code"])
@@ -123,7 +131,13 @@ def _read(line: str) -> Listed | None:
         ended_at=_time(told["EndTime"]),
         nodes=told["NodeList"] if told["NodeList"] != "(null)" else "",
         waited=_time(told["AccrueTime"]) is not None,
+        user=_other(told.get(WHOSE, "")),
     )
+
+
+def _other(user: str) -> str:
+    """Whose it is; nothing where it is the console's own."""
+    return "" if user == pwd.getpwuid(os.geteuid()).pw_name else user
 
 
 def _past(line: str) -> Listed:

@@ -21,7 +21,10 @@ _OPTION: Final = re.compile(r"[a-z][a-z-]*")
 WAYS: Final = ("commands", "rest")
 SINGLE: Final = "single"
 """Everything runs as the console's own user."""
-IDENTITIES: Final = (SINGLE,)
+SUDO: Final = "sudo"
+"""Each job runs as its owner's own user, by a helper that sudo runs."""
+IDENTITIES: Final = (SINGLE, SUDO)
+HELPER: Final = "/usr/local/libexec/job-console-slurm"
 
 OURS: Final = frozenset(
     {"array", "chdir", "error", "export", "export-file", "hold", "input", "job-name", "open-mode", "output"}
@@ -52,7 +55,8 @@ class SlurmConfig:
     `https://…` or `unix:/…`) as `user`, with `token` or one that `token_command` prints.
     `login` is the node on which commands run, where that is not this machine.
 
-    `identity` is as whom jobs run: `single`, all as the console's own user.
+    `identity` is as whom jobs run: `single`, all as the console's own user, or `sudo`, each as its owner's,
+    by the `helper` that an admin has installed.
 
     `logs` are the folders below which the logs of jobs that others run are shown.
 
@@ -85,6 +89,7 @@ class SlurmConfig:
     token_command: tuple[str, ...] = ()
     login: Login | None = None
     identity: str = SINGLE
+    helper: str = HELPER
 
     @classmethod
     def from_settings(cls, home: Path, settings: Mapping[str, Any]) -> SlurmConfig:
@@ -94,7 +99,7 @@ class SlurmConfig:
         """
         values = dict(settings)
         folder = _place("folder", values.pop("folder", "") or str(home / "jobs"))
-        for name in ("configuration", "programs"):
+        for name in ("configuration", "programs", "helper"):
             if values.get(name):
                 _place(name, values[name])
         if values.get("python", "python3") != "python3":
@@ -118,7 +123,13 @@ class SlurmConfig:
             raise ValueError("timeout_s is a number of seconds from 1 to 60")
         values |= _way(values)
         values["login"] = Login.from_settings(values.get("login"))
+        _check_identity(values)
         return cls(root=Path(folder), **values)
+
+    @property
+    def tells_apart(self) -> bool:
+        """Whether jobs run as their owners."""
+        return self.identity != SINGLE
 
 
 def _way(values: Mapping[str, Any]) -> dict[str, Any]:
@@ -170,6 +181,11 @@ def _check_choices(values: Mapping[str, Any]) -> None:
     for name, choices in (("images", IMAGES), ("mounts", MOUNTS), ("identity", IDENTITIES)):
         if name in values and values[name] not in choices:
             raise ValueError(f"{name} is one of {', '.join(filter(None, choices))}")
+
+
+def _check_identity(values: Mapping[str, Any]) -> None:
+    if values.get("identity") == SUDO and (values["way"] != "commands" or values["login"]):
+        raise ValueError("identity sudo goes by this machine's commands: without rest, and without login")
 
 
 def _names(value: object) -> tuple[str, ...]:

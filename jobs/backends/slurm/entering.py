@@ -19,6 +19,7 @@ from jobs.backends.sessions import Barrier, Kind, NoEntry, Terminal, Wanted
 from jobs.backends.slurm import evidence, layout, luggage, unsaved
 from jobs.backends.slurm.config import SlurmConfig
 from jobs.backends.slurm.evidence import Kept
+from jobs.backends.slurm.helper import Helper
 from jobs.backends.slurm.layout import Sent
 from jobs.backends.slurm.programs import Programs
 from jobs.backends.slurm.step import BEGIN_S, Step, StepSession
@@ -41,7 +42,9 @@ class Replica:
         self._folder = layout.attempt(config.root, sent.key)
         self._number = unsaved.number(self._folder, sent)
         self._run, self._task = task.run, task
-        self._name, self._place, self._places = _named(evidence.kept(self._folder), task)
+        kept = evidence.kept(self._folder)
+        self._name, self._place, self._places = _named(kept, task)
+        self._key, self._user = sent.key, kept.user if kept else ""
 
     async def exec(self, wanted: Wanted) -> StepSession:
         """Run something beside it.  Raises NoEntry."""
@@ -77,6 +80,9 @@ class Replica:
         which = [f"--jobid={self._number}", f"--nodelist={node}"]
         if self._places > 1:
             which.append(f"--het-group={self._place}")
+        if self._user:
+            place = str(self._place) if self._places > 1 else "-"
+            return self._as_user("enter", str(self._number), place, node)
         programs = Programs(self._config)
         try:
             archive = luggage.packed(self._config.root)
@@ -85,17 +91,28 @@ class Replica:
             raise NoEntry(Barrier.FAILED, str(error)) from error
         return Step(command, programs.environment())
 
+    def _as_user(self, verb: str, *words: str) -> Step:
+        """What the job's own user does there."""
+        helper = Helper(self._config, self._user)
+        try:
+            archive = luggage.packed(self._config.root, for_all=True)
+            return Step(helper.command(verb, *words, archive.name), {"LANG": "C.UTF-8"})
+        except OSError as error:
+            raise NoEntry(Barrier.FAILED, str(error)) from error
+
     async def _look_at_what_is_left(self) -> StepSession:
         """Of a replica that has ended; nothing of it runs any more, and so no step is needed."""
         if not (self._folder / layout.run_folder(self._run) / "ends" / self._name).exists():
             raise NoEntry(Barrier.NOT_RUNNING if self._folder.exists() else Barrier.GONE)
         if not self._work.is_dir():
             raise NoEntry(Barrier.GONE)
+        request = self._request(None, Wanted(Kind.FOLDERS))
+        if self._user:
+            return await StepSession.begin(self._as_user("look", self._key), request)
         try:
             command = [sys.executable, *_ISOLATED, str(luggage.packed(self._config.root))]
         except OSError as error:
             raise NoEntry(Barrier.FAILED, str(error)) from error
-        request = self._request(None, Wanted(Kind.FOLDERS))
         return await StepSession.begin(Step(command, {"LANG": "C.UTF-8"}), request)
 
     @property

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -55,11 +56,12 @@ class Role:
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """What was written down when the job was sent."""
+    """What was written down when the job was sent; `user` is as whom it runs, unless as the console."""
 
     roles: tuple[Role, ...]
     ports: tuple[int, int]
     time_limit_s: int | None = None
+    user: str = ""
 
     def replicas(self) -> Iterator[tuple[Role, int, str]]:
         """Every replica: role, index, name in files."""
@@ -112,7 +114,7 @@ def _kept(folder: str, _inode: int, _mtime_ns: int) -> Kept:
         raise UnknownFormat(value["format"])
     first, last = value["ports"]
     roles = tuple(_role(each) for each in value["roles"])
-    return Kept(roles, (first, last), value.get("time_limit_s"))
+    return Kept(roles, (first, last), value.get("time_limit_s"), value.get("user", ""))
 
 
 def of_run(folder: Path, run: int) -> Evidence:
@@ -231,6 +233,7 @@ def _names(place: Path) -> list[str]:
 
 def _words(path: Path) -> list[str]:
     try:
-        return path.read_text(encoding="utf-8", errors="replace").split()
-    except FileNotFoundError:
+        with layout.found(path) as file:
+            return os.pread(file, layout.MOST_BYTES, 0).decode(errors="replace").split()
+    except (FileNotFoundError, NotADirectoryError, layout.Unsafe):
         return []

@@ -32,6 +32,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import stat
@@ -47,6 +48,19 @@ _KEY: Final = re.compile(r"[a-z0-9]+-(?P<job>[a-z0-9]+)-(?P<attempt>[1-9][0-9]*)
 _HANDLE: Final = re.compile(r"(?P<number>[1-9][0-9]*)\.(?P<key>[a-z0-9-]+)")
 _UNSAFE: Final = re.compile(r"[^A-Za-z0-9._]")
 _NAME_BYTES: Final = 100
+
+
+_RUN: Final = re.compile(r"run-[1-9][0-9]*")
+
+MOST_BYTES: Final = 4 << 20
+"""No file that is read here is longer."""
+
+THEIRS: Final = ("claim", "rewound", "slurm.output")
+"""What a job itself writes into its attempt's folder."""
+
+
+class Unsafe(OSError):
+    """There is something that nobody would put there without a reason."""
 
 
 class NotOurs(ValueError):
@@ -127,32 +141,87 @@ def _sync(folder: Path) -> None:
         os.close(file)
 
 
-def put(path: Path, text: str) -> None:
+def put(path: Path, text: str, mode: int = 0o600) -> None:
     """Put a file there, in place of what was there."""
     temporary = path.with_name(f".{path.name}.{os.getpid()}.{os.urandom(4).hex()}")
-    with os.fdopen(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
+    with os.fdopen(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "w") as file:
         file.write(text)
     temporary.replace(path)
 
 
 def text(path: Path) -> str | None:
-    """What a small file says; None when it is not there.
+    """What a small file says; None when it is not there, or is none that may be believed.
 
     Its folder is listed first: a network file system looks again then, and does not say from memory that
     there is no such file.
     """
     try:
         any(path.parent.iterdir())
-        return path.read_text(encoding="utf-8", errors="replace")
-    except (FileNotFoundError, NotADirectoryError):
+        with found(path) as file:
+            return os.pread(file, MOST_BYTES, 0).decode(errors="replace")
+    except (FileNotFoundError, NotADirectoryError, PermissionError, Unsafe):
         return None
 
 
 @contextmanager
+def found(path: Path) -> Iterator[int]:
+    """A file of an attempt, to be read.
+
+    Where the attempt's folder is open to its person (`whom`) what lies in it may be meant to harm: a run's
+    files are theirs or the console's, the others that the console writes are its own, and no link leads to
+    them.  Raises FileNotFoundError or NotADirectoryError, and Unsafe.
+    """
+    parts = path.parts
+    runs = [at for at in range(2, len(parts) - 1) if _RUN.fullmatch(parts[at]) and parts[at - 1].isdigit()]
+    folder = Path(*parts[: runs[-1]]) if runs else path.parent
+    if not is_shared(folder):
+        file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    else:
+        file = _beneath(folder, path.relative_to(folder).parts)
+    try:
+        yield file
+    finally:
+        os.close(file)
+
+
+def is_shared(folder: Path) -> bool:
+    """Whether an attempt's folder is open to its person."""
+    return bool(folder.stat().st_mode & stat.S_ISVTX)
+
+
+def _beneath(folder: Path, parts: tuple[str, ...]) -> int:
+    flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+    trusted = {os.geteuid()}
+    at = os.open(folder, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        for part in parts[:-1]:
+            deeper = os.open(part, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=at)
+            os.close(at)
+            at = deeper
+            trusted.add(os.fstat(at).st_uid)
+        file = os.open(parts[-1], flags, dir_fd=at)
+    except OSError as error:
+        if error.errno in (errno.ENOENT, errno.ENOTDIR):
+            raise
+        raise Unsafe(str(folder.joinpath(*parts))) from error
+    finally:
+        os.close(at)
+    seen = os.fstat(file)
+    theirs = len(parts) == 1 and parts[0] in THEIRS
+    if not stat.S_ISREG(seen.st_mode) or not (theirs or seen.st_uid in trusted):
+        os.close(file)
+        raise Unsafe(str(folder.joinpath(*parts)))
+    return file
+
+
+@contextmanager
 def opened(root: Path, parts: tuple[str, ...]) -> Iterator[int | None]:
-    """A regular file of our own beneath `root`, through no link; None when there is none."""
+    """A regular file beneath `root`, through no link, of our own or of whoever has its folder; None when
+    there is none.
+    """
     folder: int | None = None
     file: int | None = None
+    owners = {os.geteuid()}
     try:
         folder = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         for part in parts[:-1]:
@@ -160,6 +229,7 @@ def opened(root: Path, parts: tuple[str, ...]) -> Iterator[int | None]:
             deeper = os.open(part, flags, dir_fd=folder)
             os.close(folder)
             folder = deeper
+        owners.add(os.fstat(folder).st_uid)
         flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
         file = os.open(parts[-1], flags, dir_fd=folder)
     except OSError:
@@ -168,12 +238,12 @@ def opened(root: Path, parts: tuple[str, ...]) -> Iterator[int | None]:
         if folder is not None:
             os.close(folder)
     try:
-        yield file if file is not None and _is_ours(file) else None
+        yield file if file is not None and _is_ours(file, owners) else None
     finally:
         if file is not None:
             os.close(file)
 
 
-def _is_ours(file: int) -> bool:
-    found = os.fstat(file)
-    return stat.S_ISREG(found.st_mode) and found.st_uid == os.geteuid() and found.st_nlink == 1
+def _is_ours(file: int, owners: set[int]) -> bool:
+    seen = os.fstat(file)
+    return stat.S_ISREG(seen.st_mode) and seen.st_uid in owners and seen.st_nlink == 1

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 @dataclass(frozen=True, slots=True)
 class Listed:
     """One job as Slurm tells it, for a job of several components the first of them.  Times are seconds since
-    the epoch; `exit_code` is 128+n for a signal; `waited` is whether it was ever free to start.
+    the epoch; `exit_code` is 128+n for a signal; `waited` is whether it was ever free to start; `user` is
+    whose it is, unless it is the console's own.
     """
 
     number: int
@@ -22,6 +23,7 @@ class Listed:
     ended_at: float | None = None
     nodes: str = ""
     waited: bool = True
+    user: str = ""
 
     @property
     def is_held(self) -> bool:
@@ -37,6 +39,10 @@ class Listed:
     def was_refused(self) -> bool:
         """Whether it is only what a refused sbatch left behind."""
         return self.state == "FAILED" and not self.nodes
+
+    def is_of(self, user: str) -> bool:
+        """Whether it is a job of that user, '' for the console's own, and not what a refusal left behind."""
+        return self.user == user and not self.was_refused
 
 
 def by_name(rows: Iterable[Listed]) -> dict[str, list[Listed]]:

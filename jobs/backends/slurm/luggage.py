@@ -49,13 +49,18 @@ _TAKEN: Final = (
 )
 
 
-def packed(root: Path) -> Path:
-    """The file, which is put there if need be.  OSError where that can't be."""
+def packed(root: Path, *, for_all: bool = False) -> Path:
+    """The file, which is put there if need be, to be read by everybody or us alone.  OSError where that can't
+    be.
+    """
     name, data = _archive()
     path = root / FOLDER / name
     if not path.exists():
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         layout.publish_bytes(path, data)
+    if for_all:
+        path.parent.chmod(0o711)
+        path.chmod(0o644)
     return path
 
 

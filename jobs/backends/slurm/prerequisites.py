@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from jobs.backends.base import Unreachable
+from jobs.backends.slurm import helper, shared
 from jobs.backends.slurm.config import SlurmConfig
 from jobs.backends.slurm.programs import PATH
 
@@ -52,6 +53,9 @@ def check(config: SlurmConfig) -> None:
             f"There is no folder {config.root}: make it where all nodes see it, and start the console with "
             "CONSOLE_SLURM_FOLDER."
         )
+    if config.tells_apart:
+        helper.check(config)
+        shared.check(config.root)
     if not _writable(config.root):
         raise Unreachable(f"The console may not write into {config.root}: give the folder to its user.")
 

@@ -112,8 +112,11 @@ class Programs:
 
     def sbatch(self, script: str) -> int:
         """Submit a script, held; its job id.  Raises Refused, NotSent or Unknown."""
+        return self._submitted("sbatch", "--parsable", "--hold", script=script)
+
+    def _submitted(self, name: str, *arguments: str, script: str) -> int:
         try:
-            done = self._run("sbatch", "--parsable", "--hold", stdin=script)
+            done = self._run(name, *arguments, stdin=script)
         except (FileNotFoundError, PermissionError, NoLogin) as error:
             raise NotSent(Reason(ReasonCode.NOT_SENT, {"detail": str(error)})) from error
         except subprocess.TimeoutExpired as error:
@@ -125,16 +128,18 @@ class Programs:
             return int(number)
         if done.says(*NO_ANSWER) or done.code <= 0:
             raise Unknown(done.complaint)
-        if done.says(*NO_CONNECTION, *NOT_NOW):
+        if self._is_prevented(done) or done.says(*NO_CONNECTION, *NOT_NOW):
             raise NotSent(Reason(ReasonCode.NOT_SENT, {"detail": done.complaint}))
         raise Refused(Reason(ReasonCode.REFUSED, {"detail": _why(done)}))
 
     def test(self, script: str) -> Expected:
         """When and where a script would start; nothing of it is kept.  Raises Refused or Unreachable."""
-        done = self._call("sbatch", "--test-only", stdin=script)
+        return self._tested(self._call("sbatch", "--test-only", stdin=script))
+
+    def _tested(self, done: Done) -> Expected:
         if done.code == 0 and (match := _EXPECTED.search(done.err)):
             return Expected(int(match["start"]), match["nodes"])
-        if done.code <= 0 or done.says(*NO_ANSWER, *NO_CONNECTION, *NOT_NOW):
+        if done.code <= 0 or self._is_prevented(done) or done.says(*NO_ANSWER, *NO_CONNECTION, *NOT_NOW):
             raise Unreachable(done.complaint)
         raise Refused(Reason(ReasonCode.REFUSED, {"detail": _why(done)}))
 
@@ -179,6 +184,10 @@ class Programs:
         """End jobs; those that are no longer there don't matter."""
         done = self._call("scancel", *arguments)
         self._done(done)
+
+    def _is_prevented(self, done: Done) -> bool:
+        """Whether Slurm's program was not even run."""
+        return False
 
     def _done(self, done: Done) -> None:
         if done.code and not done.says(*PAST):

@@ -102,7 +102,7 @@ def written(
     return "\n".join(lines) + "\n"
 
 
-def kept(submission: Submission, config: SlurmConfig) -> str:
+def kept(submission: Submission, config: SlurmConfig, user: str = "") -> str:
     """What the console needs to know of the job when it looks at it again, as JSON."""
     spec = submission.spec
     value = {
@@ -110,6 +110,7 @@ def kept(submission: Submission, config: SlurmConfig) -> str:
         "ports": list(config.ports),
         "time_limit_s": spec.time_limit_s,
         "roles": list(_kept_roles(spec, config)),
+        **({"user": user} if user else {}),
     }
     return json.dumps(value, ensure_ascii=False)
 

@@ -171,7 +171,7 @@ def secrets_named(spec: JobSpec) -> set[str]:
 
 def pack(supply: Supplied, path: Path) -> None:
     """An uploaded tree as an archive, for the nodes: they don't see where the console keeps contents."""
-    path.parent.mkdir(mode=0o700, exist_ok=True)
+    path.parent.mkdir(mode=0o750, exist_ok=True)  # in a folder that is nobody else's
     draft = path.with_suffix(".draft")
     with draft.open("wb") as file, tarfile.open(fileobj=file, mode="w", format=tarfile.PAX_FORMAT) as archive:
         for entry in supply.tree.entries:

@@ -115,7 +115,7 @@ class Step:
         for limit, number in ((patience_s, signal.SIGTERM), (_AT_ONCE_S, signal.SIGKILL)):
             if await self._ended(limit):
                 break
-            with contextlib.suppress(ProcessLookupError):
+            with contextlib.suppress(ProcessLookupError, PermissionError):  # what sudo started is not ours
                 os.kill(self._pid, number)
         await asyncio.shield(self._buried)
         self._output.close()

@@ -21,10 +21,7 @@ SAVED_S: Final = 15
 
 def number(folder: Path, sent: Sent) -> int:
     """The number that Slurm has for the job now."""
-    try:
-        return int((folder / "again").read_text())
-    except FileNotFoundError:
-        return sent.number
+    return int(layout.text(folder / "again") or sent.number)
 
 
 def note(folder: Path, listed: Listed) -> None:

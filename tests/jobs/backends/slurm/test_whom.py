@@ -1,0 +1,369 @@
+"""Jobs as their owners' own UNIX users, on a real Slurm: who gets at them, and who is refused."""
+
+from __future__ import annotations
+
+import json
+import os
+import pwd
+import shutil
+import subprocess
+import tempfile
+import traceback
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from jobs.backends.base import Handle, LogState, Person, Refused, Submission, TaskRef, Tried, Unreachable
+from jobs.backends.slurm import as_user, luggage, whom
+from jobs.backends.slurm.layout import Sent
+from jobs.spec import SecretRef
+from jobs.states import State
+from tests import unix_users
+from tests.jobs.backends.benches import log_of, role, wait_until_over
+from tests.jobs.backends.beside import run
+from tests.jobs.backends.slurm_bench import SlurmBench
+from tests.slurm import Slurm
+from tests.waiting import wait_for
+
+pytestmark = pytest.mark.skipif(bool(unix_users.missing()), reason=unix_users.missing() or "there are some")
+
+User = pwd.struct_passwd
+
+
+@pytest.fixture(scope="module")
+def users() -> Iterator[list[User]]:
+    with unix_users.made(2) as found:
+        yield found
+
+
+@pytest.fixture
+def a(users: list[User]) -> User:
+    return users[0]
+
+
+@pytest.fixture
+def b(users: list[User]) -> User:
+    return users[1]
+
+
+@pytest.fixture
+def apart(slurm: Slurm) -> Iterator[SlurmBench]:
+    """A cluster that tells people apart, by a helper as an admin installs it."""
+    folder = Path(tempfile.mkdtemp(prefix="job-console-test-", dir="/var/tmp"))
+    folder.chmod(0o711)
+    helper = folder / "helper"
+    shutil.copy(as_user.__file__, helper)
+    helper.chmod(0o755)
+    told = {
+        "folder": str(folder / "jobs"),
+        "console": pwd.getpwuid(os.geteuid()).pw_name,
+        "configuration": str(slurm.configuration),
+    }
+    Path(f"{helper}.json").write_text(json.dumps(told))
+    made = SlurmBench(folder, slurm, {"identity": "sudo", "helper": str(helper), "timeout_s": 60})
+    made.root.chmod(0o711)
+    yield made
+    made.close()
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+def of(bench: SlurmBench, user: User, command: str) -> Submission:
+    """A job of somebody who is that user."""
+    return bench.submission(role(command), person=Person("somebody", 7, user.pw_name))
+
+
+def started(bench: SlurmBench, user: User, command: str) -> Handle:
+    """A job of theirs that has said something."""
+    handle = bench.backend.submit(of(bench, user, command))
+    wait_for(lambda: log_of(bench.backend, handle), 60)
+    return handle
+
+
+def as_(user: User) -> tuple[str, ...]:
+    """What makes a command that user's."""
+    return ("setpriv", f"--reuid={user.pw_uid}", f"--regid={user.pw_gid}", "--clear-groups")
+
+
+def does(user: User, *command: str) -> subprocess.CompletedProcess[str]:
+    """What comes of a command of that user's."""
+    return subprocess.run(
+        [*as_(user), *command],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+        stdin=subprocess.DEVNULL,
+    )
+
+
+def asked(bench: SlurmBench, user: User, *words: str) -> subprocess.CompletedProcess[str]:
+    """What comes of asking the helper for something, as the console does."""
+    command = ["sudo", "-n", "-u", user.pw_name, "--", bench.config.helper, *words]
+    return subprocess.run(
+        command, capture_output=True, text=True, timeout=60, check=False, stdin=subprocess.DEVNULL, cwd="/"
+    )
+
+
+def test_each_job_runs_as_its_owner_and_others_do_not_get_at_it(apart: SlurmBench, a: User, b: User) -> None:
+    handles = {
+        user.pw_name: apart.backend.submit(
+            replace(
+                of(apart, user, "id -u; echo $SECRET; echo kept > note; echo mine >&2"),
+                spec=apart.submission(
+                    role("id -u; echo $SECRET; echo kept > note"), secret_env={"SECRET": SecretRef(name="s")}
+                ).spec,
+                secrets={"s": f"of {user.pw_name}"},
+            )
+        )
+        for user in (a, b)
+    }
+    for user, other in ((a, b), (b, a)):
+        handle = handles[user.pw_name]
+        assert wait_until_over(apart.backend, handle).state is State.SUCCEEDED
+        assert log_of(apart.backend, handle) == f"{user.pw_uid}\nof {user.pw_name}\n"
+        folder = apart.attempt(handle)
+        assert not (folder / "secrets").exists()
+        log = folder / "run-1" / "logs" / "worker-0.output"
+        note = folder / "run-1" / "work" / "worker-0" / "note"
+        for path in (log, note):
+            assert path.stat().st_uid == user.pw_uid
+            assert does(user, "cat", str(path)).returncode == 0
+            assert does(other, "cat", str(path)).returncode != 0
+        assert does(other, "ls", str(folder)).returncode != 0
+        for ours in ("job.json", "sent"):
+            assert does(user, "cat", str(folder / ours)).returncode != 0
+            assert does(user, "rm", "-f", str(folder / ours)).returncode != 0
+
+
+def test_a_stop_a_dry_run_and_the_end_of_the_folder(apart: SlurmBench, a: User) -> None:
+    submission = of(apart, a, "mkdir -p shut/deep; touch shut/deep/x; chmod 0 shut; echo up; exec sleep 600")
+    assert Tried("user", True, detail=a.pw_name) in apart.backend.dry_run(submission)
+    handle = apart.backend.submit(submission)
+    wait_for(lambda: log_of(apart.backend, handle), 60)
+    assert apart.backend.find([submission.key]) == {submission.key: [handle]}
+    apart.backend.stop(handle, grace_s=1, signal="TERM")
+    assert wait_until_over(apart.backend, handle).state is State.STOPPED
+    apart.backend.forget(handle)
+    assert not apart.attempt(handle).exists()
+
+
+async def test_whoever_is_let_in_is_the_jobs_user(apart: SlurmBench, a: User) -> None:
+    handle = started(apart, a, "echo up; exec sleep 600")
+    said, ended = await run(apart, handle, "id -u; pwd; id -un")
+    assert said.split() == [str(a.pw_uid), f"{apart.attempt(handle)}/run-1/work/worker-0", a.pw_name]
+    assert ended.exit_code == 0
+
+
+def test_one_does_not_get_at_anothers_job_by_the_helper(apart: SlurmBench, a: User, b: User) -> None:
+    handle = started(apart, a, "echo up; exec sleep 600")
+    sent = Sent.of(handle)
+    number = str(sent.number)
+    archive = luggage.packed(apart.root, for_all=True).name
+    assert asked(apart, b, "cancel", "all", "-", number).returncode
+    assert asked(apart, b, "release", number).returncode
+    assert asked(apart, b, "enter", number, "-", "cpu1", archive).returncode
+    assert asked(apart, b, "look", sent.key, archive).returncode
+    assert asked(apart, b, "remove", sent.key).returncode
+    assert log_of(apart.backend, handle) == "up\n"
+    assert apart.backend.observe([handle])[handle].state is State.RUNNING  # type: ignore[union-attr]
+
+
+def test_a_job_of_theirs_that_did_not_come_from_here_is_left_alone(apart: SlurmBench, a: User) -> None:
+    command = ("sbatch", "--parsable", "--hold", "--chdir=/", "--output=/dev/null", "--wrap=true")
+    number = apart.slurm.call(*as_(a), *command).strip()
+    try:
+        assert asked(apart, a, "cancel", "all", "-", number).returncode
+        assert number in apart.slurm.call("squeue", "--noheader", "--format=%A")
+    finally:
+        apart.slurm.call("scancel", number)
+
+
+def test_a_name_that_another_gave_a_job_is_not_taken_for_ours(apart: SlurmBench, a: User, b: User) -> None:
+    submission = of(apart, a, "true")
+    command = (
+        "sbatch",
+        "--parsable",
+        "--hold",
+        "--chdir=/",
+        "--output=/dev/null",
+        f"--job-name={submission.key}",
+    )
+    number = apart.slurm.call(*as_(b), *command, "--wrap=true").strip()
+    try:
+        assert apart.backend.find([submission.key]) == {submission.key: []}
+        handle = apart.backend.submit(submission)
+        assert Sent.of(handle).number != int(number)
+        assert wait_until_over(apart.backend, handle).state is State.SUCCEEDED
+    finally:
+        apart.slurm.call("scancel", number)
+
+
+def by(console: User, does_: Callable[[], object]) -> None:
+    """Do it in a process of that user's, as a console of its own would; what fails there fails here."""
+    luggage._archive()  # reads our own modules, which that user might not
+    reading, writing = os.pipe()
+    if not (pid := os.fork()):
+        try:
+            os.setgroups([])
+            os.setresgid(*[console.pw_gid] * 3)
+            os.setresuid(*[console.pw_uid] * 3)
+            does_()
+        except BaseException:  # noqa: BLE001 nothing gets out of a process that is a copy of the tests'
+            os.write(writing, traceback.format_exc().encode())
+        finally:
+            os._exit(0)
+    os.close(writing)
+    with os.fdopen(reading) as told:
+        said = told.read()
+    os.waitpid(pid, 0)
+    assert said == ""
+
+
+def test_a_console_that_is_not_root(apart: SlurmBench, a: User, b: User) -> None:
+    sudoers = Path(f"/etc/sudoers.d/{b.pw_name}")
+    shutil.chown(apart.root, b.pw_uid, b.pw_gid)
+    file = Path(f"{apart.config.helper}.json")
+    file.write_text(json.dumps({**json.loads(file.read_text()), "console": b.pw_name}))
+    submission = of(apart, a, "id -u; mkdir shut; touch shut/x; chmod 0 shut")
+
+    def all_of_it() -> None:
+        assert apart.backend.inventory().nodes
+        handle = apart.backend.submit(submission)
+        assert wait_until_over(apart.backend, handle).state is State.SUCCEEDED
+        assert log_of(apart.backend, handle) == f"{a.pw_uid}\n"
+        apart.backend.forget(handle)
+        assert not apart.attempt(handle).exists()
+
+    try:
+        sudoers.write_text(f"{b.pw_name} ALL=({a.pw_name}) NOPASSWD: {apart.config.helper}\n")
+        sudoers.chmod(0o440)
+        by(b, all_of_it)
+    finally:
+        sudoers.unlink(missing_ok=True)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        (),
+        ("shell",),
+        ("submit",),
+        ("submit", "../../etc"),
+        ("submit", "a-b-0"),
+        ("submit", "x-job9-1"),
+        ("cancel", "all", "-", "1;id"),
+        ("cancel", "all", "--user=root", "1"),
+        ("cancel", "--user=root", "-", "1"),
+        ("release", "1 2"),
+        ("enter", "1", "-", "-N2", "0" * 24 + ".pyz"),
+        ("enter", "1", "--uid=0", "cpu1", "0" * 24 + ".pyz"),
+        ("look", "x-job9-1", "../evil"),
+    ],
+)
+def test_the_helper_does_nothing_else(apart: SlurmBench, a: User, words: tuple[str, ...]) -> None:
+    assert asked(apart, a, *words).returncode in (1, as_user.REFUSED)
+
+
+def test_the_helper_is_for_people(apart: SlurmBench, a: User) -> None:
+    for user in (pwd.getpwnam("root"), pwd.getpwnam("daemon")):
+        done = asked(apart, user, "test")
+        assert (done.returncode, "system" in done.stderr) == (as_user.REFUSED, True)
+    Path(f"{apart.config.helper}.json").chmod(0o666)
+    assert asked(apart, a, "test").returncode == as_user.REFUSED
+    with pytest.raises(Unreachable, match="has to be root's"):
+        apart.backend.inventory()
+
+
+def test_what_is_missing_is_named(apart: SlurmBench) -> None:
+    assert apart.backend.inventory().nodes
+    apart.root.chmod(0o700)
+    with pytest.raises(Unreachable, match="is closed to the users"):
+        apart.backend.inventory()
+    Path(apart.config.helper).unlink()
+    with pytest.raises(Unreachable, match="install the helper"):
+        apart.backend.inventory()
+
+
+@pytest.mark.parametrize(
+    ("name", "why"),
+    [
+        ("", "no_unix_name"),
+        ("jct-is-nobody", "unix_name_unknown"),
+        ("root", "unix_name_of_the_system"),
+        ("daemon", "unix_name_of_the_system"),
+        ("nobody", "unix_name_of_the_system"),
+    ],
+)
+def test_refused_before_anything_is_sent(apart: SlurmBench, name: str, why: str) -> None:
+    submission = apart.submission(person=Person("somebody", 7, name))
+    with pytest.raises(Refused) as refused:
+        apart.backend.submit(submission)
+    assert refused.value.reason.params["why"] == why
+    assert apart.backend.dry_run(submission) == [Tried("accepted", False, reason=refused.value.reason)]
+    assert not apart.live()
+    assert not any(apart.root.glob("job*"))
+
+
+def test_neither_slurms_user_nor_the_consoles_nor_one_without_a_shell(a: User, b: User) -> None:
+    person = Person("somebody", 7, a.pw_name)
+    assert whom.account(person, b.pw_name) == a
+    with pytest.raises(Refused):
+        whom.account(person, a.pw_name)
+    with unix_users.made(1, "/usr/sbin/nologin") as [without], pytest.raises(Refused):
+        whom.account(replace(person, unix_name=without.pw_name))
+
+
+def test_the_consoles_own_user_is_refused(a: User, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: a.pw_uid)
+    with pytest.raises(Refused):
+        whom.account(Person("somebody", 7, a.pw_name))
+
+
+HOSTILE = """
+run=$PWD/../..
+ln -sf {secret} $run/logs/worker-1.output
+rm -rf $run/steps; ln -s {elsewhere} $run/steps
+mkfifo $run/end $run/hosts.new; mv $run/hosts.new $run/hosts
+echo nonsense > $run/ends/worker-1
+echo 1 nan itself > $run/ends/worker-9
+mkfifo $run/../again; echo 1 > $run/../saved
+echo up; exec sleep 600
+"""
+
+
+def test_what_a_job_leaves_in_its_folder_harms_nobody(
+    apart: SlurmBench, a: User, b: User, tmp_path: Path
+) -> None:
+    secret, elsewhere = tmp_path / "secret", tmp_path / "elsewhere"
+    secret.write_text("not theirs")
+    elsewhere.mkdir()
+    (elsewhere / "worker-0").write_text("not theirs")
+    harm = HOSTILE.format(secret=secret, elsewhere=elsewhere)
+    two = apart.submission(
+        role(f'[ "$PAI_TASK_INDEX" = 0 ] || exec sleep 600\n{harm}', replicas=2),
+        person=Person("somebody", 7, a.pw_name),
+    )
+    hostile = apart.backend.submit(two)
+    good = started(apart, b, "echo up; exec sleep 600")
+    wait_for(lambda: log_of(apart.backend, hostile), 60)
+    seen = apart.backend.observe([hostile, good])
+    assert seen[good].state is State.RUNNING  # type: ignore[union-attr]
+    assert "not theirs" not in repr(seen)
+    slice_ = apart.backend.read_log(hostile, TaskRef("worker", 1), "", 100)
+    assert (slice_.data, slice_.state is LogState.GONE) == (b"", False)
+    apart.backend.stop(hostile, grace_s=0, signal="KILL")
+    apart.backend.stop(good, grace_s=0, signal="KILL")
+    wait_for(lambda: not apart.live(), 60)
+
+
+def test_a_name_that_looks_like_a_line_of_the_queue_is_a_name(apart: SlurmBench, a: User, b: User) -> None:
+    submission = of(apart, a, "true")
+    forged = f"x|\n{a.pw_name}|99|N/A|PENDING|None|0|0|0|N/A||N/A|{submission.key}|"
+    command = ("sbatch", "--parsable", "--hold", "--chdir=/", "--output=/dev/null", f"--job-name={forged}")
+    number = apart.slurm.call(*as_(b), *command, "--wrap=true").strip()
+    try:
+        assert apart.backend.find([submission.key]) == {submission.key: []}
+    finally:
+        apart.slurm.call("scancel", number)
