@@ -21,8 +21,8 @@ from console.siteyaml.reading import read
 from console.siteyaml.shape import SLUG
 from jobs.backends.accounts import Account, Accounting, Books, Ceilings
 from jobs.engines import backend_for
-from quotas import gputypes, origin
-from quotas.models import Cluster, Membership, Quota, Role, User, Way, Workspace
+from quotas import audit, gputypes, origin
+from quotas.models import Action, Cluster, Membership, Quota, Role, User, Way, Workspace
 from quotas.origin import Origin
 
 TOP, USUAL = 9, 5
@@ -36,6 +36,10 @@ CEILINGS: Final = ("gpus", "gpus_by_type", "cores", "memory_gib", "jobs")
 
 class NoAccounts(Exception):
     """The cluster's engine keeps no accounts."""
+
+
+class NotChosen(Exception):
+    """The cluster's settings do not say that quotas are written into its accounts."""
 
 
 @dataclass(slots=True)
@@ -70,6 +74,74 @@ def take(cluster: Cluster, *, dry: bool = False) -> Imported:
     return Imported(applied, said.left)
 
 
+def give(cluster: Cluster, *, dry: bool = False) -> Imported:
+    """Write the ceilings of quotas into the accounts that they are of, or with `dry` say what would be.
+
+    Only accounts that are there, and only what differs; where a quota has no ceiling, the account's stays.
+    Raises NoAccounts, NotChosen and Unreachable.
+    """
+    if cluster.config.get("write_back") is not True:
+        raise NotChosen
+    backend = backend_for(cluster)
+    if not isinstance(backend, Accounting) or not (books := backend.books()).accounts:
+        raise NoAccounts
+    given = Imported(Applied(), [])
+    spaces = _Said(cluster, books).places()
+    quotas = {(row.workspace.slug, row.slug): row for row in _quotas(cluster)}
+    slurms = {
+        gputypes.canonical(kind, gputypes.names()): kind
+        for each in books.accounts
+        for kind in each.all_of_it.gpus_by_type
+    }
+    for account in books.accounts:
+        row = quotas.get((spaces.get(account.name, ""), account.name))
+        if row is None:
+            continue
+        for kind in sorted(row.gpus_by_type.keys() - slurms.keys()):
+            text = _("%(account)s: no account at Slurm has a ceiling for GPUs of type %(type)s.")
+            given.left.append(text % {"account": account.name, "type": kind})
+        wanted, jobs_of_one = _wanted(row, account, slurms)
+        before = _ceilings(account.all_of_it)
+        after = {**before, **_ceilings(wanted)}
+        if wanted.gpus_by_type:
+            after["gpus_by_type"] = {**before.get("gpus_by_type", {}), **after["gpus_by_type"]}
+        if jobs_of_one is not None:
+            before["jobs_of_one"], after["jobs_of_one"] = account.jobs_of_one, jobs_of_one
+        values = {key: (before.get(key), after[key]) for key in after if before.get(key) != after[key]}
+        if not values:
+            continue
+        given.applied.changes.append(Change("update", f"/accounts/{account.name}", values))
+        if not dry:
+            backend.limit(account.name, wanted, jobs_of_one)
+            details = {key: [str(old), str(new)] for key, (old, new) in values.items()}
+            with origin.of(Origin(Way.COMMAND, name=f"export_accounts {cluster.slug}")):
+                audit.log(Action.APPLY, cluster, name=account.name, details=details)
+    return given
+
+
+def _quotas(cluster: Cluster) -> Iterator[Quota]:
+    yield from Quota.objects.filter(cluster=cluster).select_related("workspace")
+
+
+def _wanted(row: Quota, account: Account, slurms: Mapping[str, str]) -> tuple[Ceilings, int | None]:
+    """What differs of a quota's ceilings, in whole CPUs, by Slurm's names of types."""
+    has = account.all_of_it
+    types = {slurms[kind]: count for kind, count in row.gpus_by_type.items() if kind in slurms}
+    cpus = None if row.cpu_milli is None else row.cpu_milli // 1000
+
+    def new(value: int | None, old: int | None) -> int | None:
+        return None if value == old else value
+
+    ceilings = Ceilings(
+        cpus=new(cpus, has.cpus),
+        memory_mib=new(row.memory_mib, has.memory_mib),
+        gpus=new(row.gpus, has.gpus),
+        gpus_by_type={kind: count for kind, count in types.items() if has.gpus_by_type.get(kind) != count},
+        jobs=new(row.most_jobs, has.jobs),
+    )
+    return ceilings, new(row.person_jobs, account.jobs_of_one)
+
+
 @dataclass(slots=True)
 class _Said:
     """What the accounts of one cluster are as a site.yaml."""
@@ -92,6 +164,17 @@ class _Said:
             workspaces[slug] = self._space(slug, top, family)
         self._tell_qualities()
         return {"version": 1, "workspaces": workspaces}
+
+    def places(self) -> dict[str, str]:
+        """The workspace of every account."""
+        parents = {each.name: each.parent for each in self.books.accounts}
+        found = {}
+        for account in self.books.accounts:
+            top = account
+            while top.parent in parents:
+                top = next(each for each in self.books.accounts if each.name == top.parent)
+            found[account.name] = self._workspace(top)
+        return found
 
     def settings(self) -> dict[str, Any]:
         """Those of the cluster, by which jobs are handed over: the account of each workspace, and QOS."""

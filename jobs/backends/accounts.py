@@ -60,3 +60,9 @@ class Accounting(Protocol):
 
     def books(self) -> Books:
         """All of them; nothing where the engine keeps none.  Raises Unreachable."""
+
+    def limit(self, account: str, ceilings: Ceilings, jobs_of_one: int | None) -> None:
+        """Give an account that is there these ceilings; those that are None stay as they are.
+
+        Raises Unreachable, also for what the engine does not take.
+        """

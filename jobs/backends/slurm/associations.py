@@ -51,15 +51,36 @@ _NAME: Final = re.compile(r"^ClusterName\s*=\s*(\S+)", re.MULTILINE)
 
 def read(programs: Programs) -> Books:
     """Everything that is said of this cluster.  Raises Unreachable."""
-    said = _NAME.search(programs.scontrol("show", "config"))
-    if said is None:
-        raise Unreachable("scontrol does not say what its cluster is called")
     fields = (*WHO, *UNDERSTOOD, *OTHER)
-    rows = _table(programs, fields, "associations", f"cluster={said[1].lower()}")
+    rows = _table(programs, fields, "associations", f"cluster={_cluster(programs)}")
     qualities = _table(programs, (*OF_QOS, *OTHER_OF_QOS), "qos")
     if rows is None or qualities is None:
         return Books()
     return Books(tuple(_accounts(rows)), tuple(map(_quality, qualities)), tuple(_of_nobody(rows)))
+
+
+def write(programs: Programs, account: str, ceilings: Ceilings, jobs_of_one: int | None) -> None:
+    """Give an account these ceilings.  Raises Unreachable."""
+    amounts = {
+        "cpu": ceilings.cpus,
+        "mem": ceilings.memory_mib,
+        "gres/gpu": ceilings.gpus,
+        **{f"gres/gpu:{kind}": count for kind, count in ceilings.gpus_by_type.items()},
+    }
+    tres = ",".join(f"{name}={count}" for name, count in amounts.items() if count is not None)
+    limits = {"GrpTRES": tres or None, "GrpJobs": ceilings.jobs, "MaxJobs": jobs_of_one}
+    said = [f"{name}={value}" for name, value in limits.items() if value is not None]
+    where = ("where", f"name={account}", f"cluster={_cluster(programs)}")
+    if said and programs.sacctmgr("modify", "account", *where, "set", *said) is None:
+        raise Unreachable("sacctmgr can't be run, or there is no slurmdbd")
+
+
+def _cluster(programs: Programs) -> str:
+    """What slurmdbd calls the cluster."""
+    said = _NAME.search(programs.scontrol("show", "config"))
+    if said is None:
+        raise Unreachable("scontrol does not say what its cluster is called")
+    return said[1].lower()
 
 
 def _table(programs: Programs, fields: Sequence[str], *what: str) -> list[dict[str, str]] | None:

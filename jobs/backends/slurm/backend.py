@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Final, TypeVar
 
 from jobs.backends import base
-from jobs.backends.accounts import Books
+from jobs.backends.accounts import Books, Ceilings
 from jobs.backends.base import (
     Capability,
     Checked,
@@ -309,6 +309,10 @@ class SlurmBackend:
     def books(self) -> Books:
         """See `accounts.Accounting`.  By the command line, whichever way jobs go."""
         return associations.read(Programs(self._config))
+
+    def limit(self, account: str, ceilings: Ceilings, jobs_of_one: int | None) -> None:
+        """See `accounts.Accounting`."""
+        associations.write(Programs(self._config), account, ceilings, jobs_of_one)
 
     def _folder(self, key: str) -> Path:
         return layout.attempt(self._config.root, key)

@@ -53,7 +53,8 @@ class SlurmConfig:
 
     `way` is how Slurm is asked: by its `commands`, or by `rest`, which is slurmrestd at `url` (`http://…`,
     `https://…` or `unix:/…`) as `user`, with `token` or one that `token_command` prints.
-    `login` is the node on which commands run, where that is not this machine.
+    `login` is the node on which commands run, where that is not this machine.  `write_back` lets quotas be
+    written into Slurm's accounts.
 
     `identity` is as whom jobs run: `single`, all as the console's own user, or `sudo`, each as its owner's,
     by the `helper` that an admin has installed.
@@ -88,6 +89,7 @@ class SlurmConfig:
     token: str = field(default="", repr=False)
     token_command: tuple[str, ...] = ()
     login: Login | None = None
+    write_back: bool = False
     identity: str = SINGLE
     helper: str = HELPER
 
@@ -116,8 +118,6 @@ class SlurmConfig:
         values["logs"] = _places("logs", values.get("logs", []))
         _check_choices(values)
         values["ports"] = _range(values.get("ports", (20000, 29999)))
-        if not isinstance(values.get("allow_plain", False), bool):
-            raise TypeError("allow_plain is true or false")
         timeout_s = values.get("timeout_s", 5)
         if not isinstance(timeout_s, int) or not 1 <= timeout_s <= 60:
             raise ValueError("timeout_s is a number of seconds from 1 to 60")
@@ -181,6 +181,9 @@ def _check_choices(values: Mapping[str, Any]) -> None:
     for name, choices in (("images", IMAGES), ("mounts", MOUNTS), ("identity", IDENTITIES)):
         if name in values and values[name] not in choices:
             raise ValueError(f"{name} is one of {', '.join(filter(None, choices))}")
+    for name in ("allow_plain", "write_back"):
+        if not isinstance(values.get(name, False), bool):
+            raise TypeError(f"{name} is true or false")
 
 
 def _check_identity(values: Mapping[str, Any]) -> None:

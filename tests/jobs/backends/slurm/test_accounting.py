@@ -20,7 +20,7 @@ from jobs.spec import Resources, TaskRole
 from jobs.states import ReasonCode, State, TaskState
 from quotas.models import AuditEntry, Cluster, Membership, Quota
 from tests import slurm as slurms
-from tests.factories import make_cluster, make_user
+from tests.factories import make_cluster, make_quota, make_user, make_workspace
 from tests.jobs.backends.benches import replica, role
 from tests.jobs.backends.slurm_bench import Releasing, SlurmBench, by_rest
 from tests.slurm import Slurm
@@ -121,9 +121,9 @@ def test_what_the_controller_forgot_is_looked_up(
     assert look(by_rest_too, handles)[1].reason.params == {}  # v0.0.38 does not tell it
 
 
-def imported(cluster: Cluster, *options: str) -> list[str]:
+def imported(cluster: Cluster, *options: str, command: str = "import_accounts") -> list[str]:
     out = StringIO()
-    call_command("import_accounts", cluster.slug, *options, stdout=out)
+    call_command(command, cluster.slug, *options, stdout=out)
     return out.getvalue().splitlines()
 
 
@@ -171,6 +171,43 @@ def test_accounts_become_quotas(house: Cluster) -> None:
     assert Membership.objects.get(workspace__slug="vision").role == "admin"
     vision.refresh_from_db()
     assert (vision.most_pending, vision.name) == (7, "Vision's")
+
+
+@pytest.mark.django_db
+def test_quotas_are_written_into_accounts(house: Cluster, accounted: Slurm) -> None:
+    def grown() -> str:
+        fields = ("format=GrpTRES,GrpJobs,MaxJobs", "where", "account=speech", "user=")
+        return accounted.call(
+            "sacctmgr", "--noheader", "--parsable2", "list", "associations", *fields
+        ).strip()
+
+    speech = make_workspace("speech")
+    make_quota(speech, house, "speech", cpu_milli=20_000, gpus=4, most_jobs=9, person_jobs=3)
+    make_quota(speech, house, "other", gpus=1)
+    with pytest.raises(CommandError, match="write_back has to be true"):
+        imported(house, command="export_accounts")
+    house.config = {**house.config, "write_back": True}
+    house.save()
+    before = grown()
+    with pytest.raises(SystemExit):
+        imported(house, "--diff", command="export_accounts")
+    assert grown() == before
+    try:
+        told = imported(house, command="export_accounts")
+        assert told == [
+            "~ /accounts/speech: gpus – → 4; cores – → 20; jobs – → 9; jobs_of_one – → 3",
+            "1 change was made.",
+        ]
+        assert grown() == "cpu=20,gres/gpu=4|9|3"
+        assert AuditEntry.objects.get(action="apply").actor_name == "export_accounts bench"
+        again = imported(house, command="export_accounts")
+        assert again == ["Everything is as the accounts are."]
+        Quota.objects.filter(slug="speech").update(gpus=None, cpu_milli=30_000)
+        imported(house, command="export_accounts")
+        assert grown() == "cpu=30,gres/gpu=4|9|3"
+    finally:
+        none = ("set", "GrpTRES=cpu=-1,gres/gpu=-1", "GrpJobs=-1", "MaxJobs=-1")
+        accounted.call("sacctmgr", "--immediate", "modify", "account", "speech", *none)
 
 
 @pytest.mark.django_db
