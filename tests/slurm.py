@@ -62,6 +62,7 @@ JobCompType=jobcomp/none
 JobRequeue=1
 Licenses=tool:2
 MinJobAge={remembered}
+MaxJobCount=20000
 KillWait=2
 PreemptType=preempt/partition_prio
 PreemptMode=REQUEUE

@@ -14,7 +14,7 @@ from typing import Final
 import psutil
 import pytest
 
-from tests.bench import accept, admission, dialects, form, screen, uploads, ways, weight
+from tests.bench import accept, admission, dialects, form, screen, slurm, uploads, ways, weight
 from tests.bench.figures import Figure, table
 
 PARTS: Final[Mapping[str, Callable[[], list[Figure]]]] = {
@@ -23,13 +23,14 @@ PARTS: Final[Mapping[str, Callable[[], list[Figure]]]] = {
     "dialects": dialects.measure,
     "form": form.measure,
     "screen": screen.measure,
+    "slurm": slurm.measure,
     "uploads": uploads.measure,
     "ways": ways.measure,
     "weight": weight.measure,
 }
 
 NOT_HERE: Final = (
-    "accepting jobs beside sbatch, and draining 1,000 of them into Slurm",
+    "accepting jobs beside sbatch",
     "1 GB of log through the raw endpoint; 500 and 2,000 viewers of one log",
     "a list of 1,000,000 jobs; reconciling 10,000 live ones",
     "the tail of a 10 GB log",
