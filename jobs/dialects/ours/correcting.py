@@ -244,8 +244,10 @@ def _with_strangers(
     whole, rules = dict(said), table(keys).by_name
     for key, value in strangers.items():
         rule, there = rules.get(key), said.get(key, {})
-        if rule is None or not isinstance(value, dict):
+        if rule is None:
             whole.setdefault(key, value)
+        elif not isinstance(value, dict):
+            continue  # said of a role that was not there, and not meant for one that is called so since
         elif isinstance(rule, Records):
             if isinstance(there, list):
                 whole[key] = [

@@ -114,6 +114,24 @@ def test_a_change_is_made_where_it_was_said_and_strangers_stay(name: str) -> Non
             assert stranger in made.text
 
 
+def test_what_was_said_of_a_role_that_was_not_there_is_not_meant_for_a_new_one() -> None:
+    job = {
+        "DisplayName": "a",
+        "JobType": "TFJob",
+        "JobSpecs": [{"Type": "PS"}],
+        "UserCommand": "c",
+        "JobConsole": {"roles": {"Worker": {"name": "other", "mine": 1}}},
+    }
+    dialect = dialects.get("dlc")
+    parsed = dialect.parse(json.dumps(job))
+    role = parsed.spec.roles[0].model_copy(update={"name": "Worker"})
+    wanted = parsed.spec.model_copy(update={"roles": (role,)})
+    for text in (parsed.text, None):
+        made = dialect.render(wanted, parsed.extras, base=text).text
+        assert dialect.parse(made).spec == wanted
+        assert '"mine"' in made
+
+
 def test_it_goes_when_nothing_is_left_to_say() -> None:
     dlc, text = dialects.get("dlc"), written("dlc", {"hold": True})
     parsed = dlc.parse(text)
