@@ -26,6 +26,8 @@ from tests.jobs.backends.slurm_bench import Releasing, SlurmBench, by_rest
 from tests.slurm import Slurm
 from tests.waiting import wait_for
 
+pytestmark = pytest.mark.once
+
 LONG = 120
 """Seconds that a busy machine may take."""
 
