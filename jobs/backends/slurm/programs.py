@@ -35,6 +35,11 @@ NO_CONNECTION: Final = (
 
 NO_ANSWER: Final = (
     "socket timed out",
+    "controller (send failure)",
+    "controller (receive failure)",
+    "controller (shutdown failure)",
+    "message send failure",
+    "message receive failure",
     "zero bytes were transmitted",
     "transport endpoint",
     "unexpected message received",
@@ -49,6 +54,12 @@ NOT_NOW: Final = (
     "temporarily unable to accept job",
     "resource temporarily unavailable",
     "job submit limit",
+    "submissions disabled",
+    "presently disabled",
+    "i/o error writing script",
+    "authentication credential",
+    "credential invalid",
+    "unable to connect to database",
     "maxsubmitjob",
     "job size or time limits and/or job submit",
 )

@@ -136,6 +136,8 @@ class Rest:
         if answer.status == _NOT_FOUND:
             versions.forget(self._client)
             raise NotSent(Reason(ReasonCode.NOT_SENT, {"detail": answer.complaint}))
+        if answer.says(*programs.NO_ANSWER):
+            raise Unknown(answer.complaint)
         if answer.says(*programs.NO_CONNECTION, *programs.NOT_NOW):
             raise NotSent(Reason(ReasonCode.NOT_SENT, {"detail": answer.complaint}))
         if answer.status == _WRONG or _is_decided(answer):
@@ -170,6 +172,4 @@ def _is_decided(answer: Answer) -> bool:
     """Whether slurmctld looked at the job and said no."""
     told = answer.body.get("errors") or []
     codes = [each.get("error_code") or each.get("error_number") for each in told]
-    return any(isinstance(code, int) and SLURMS_OWN <= code < 9000 for code in codes) and not answer.says(
-        *programs.NO_ANSWER
-    )
+    return any(isinstance(code, int) and SLURMS_OWN <= code < 9000 for code in codes)

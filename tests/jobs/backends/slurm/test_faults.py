@@ -7,13 +7,19 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 
-from jobs.backends.base import Handle, Observation, Unknown
+from jobs.backends.base import Handle, NotSent, Observation, Refused, Unknown
 from jobs.backends.slurm import unsaved
 from jobs.backends.slurm.backend import SlurmBackend
+from jobs.backends.slurm.config import SlurmConfig
 from jobs.backends.slurm.layout import Sent
+from jobs.backends.slurm.programs import Programs
+from jobs.backends.slurm.rest import versions
+from jobs.backends.slurm.rest.client import Answer, Client
+from jobs.backends.slurm.rest.controller import Rest
 from jobs.states import State
 from tests.jobs.backends.benches import log_of, role, wait_until_over
 from tests.jobs.backends.slurm_bench import SlurmBench, by_rest
@@ -109,3 +115,29 @@ def is_held(backend: SlurmBackend, handle: Handle) -> bool:
     assert isinstance(seen, Observation)
     assert seen.state in (State.PENDING, State.RUNNING)
     return seen.held
+
+
+@pytest.mark.parametrize(
+    ("said", "means"),
+    [
+        ("Unable to contact slurm controller (connect failure)", NotSent),
+        ("Unable to contact slurm controller (receive failure)", Unknown),
+        ("Message receive failure", Unknown),
+        ("I/O error writing script/environment to file", NotSent),
+        ("Invalid authentication credential", NotSent),
+        ("Requested node configuration is not available", Refused),
+    ],
+)
+def test_trouble_of_the_controller_is_never_a_refusal(
+    said: str, means: type[Exception], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sbatch = tmp_path / "sbatch"
+    sbatch.write_text(f"#!/bin/sh\necho 'sbatch: error: Batch job submission failed: {said}' >&2\nexit 1\n")
+    sbatch.chmod(0o755)
+    with pytest.raises(means):
+        Programs(SlurmConfig(root=tmp_path, programs=str(tmp_path))).sbatch("#!/bin/sh\n")
+    answer = Answer(500, {"errors": [{"error": said, "error_code": 2000}]})
+    monkeypatch.setattr(versions, "of", Mock(return_value=38))
+    monkeypatch.setattr(Client, "ask", Mock(return_value=answer))
+    with pytest.raises(means):
+        Rest(SlurmConfig(root=tmp_path, way="rest", url="http://localhost")).submit("#!/bin/sh\ntrue\n")
