@@ -155,11 +155,22 @@ start() { # PLACE SRUN-OPTION…: a role, until its last replica has ended
   echo "$place $code" >&"$woken"
 }
 
-step_of() { # PLACE MODE SRUN-OPTION…
-  srun "${@:3}" bash -c "$(declare -f now written task); task \"\$@\"" \
-    bash "$folder" "$run" "${names[$1]}" "${told[$1]}" "${commands[$1]}" "$2" </dev/null &
-  child=$!
-  while wait "$child"; code=$?; kill -0 "$child" 2>/dev/null; do :; done
+step_of() { # PLACE MODE SRUN-OPTION…: again where slurmctld was away and nothing of it has begun
+  local said tries=0
+  while :; do
+    said=$(stat -Lc %s /dev/stderr)
+    srun "${@:3}" bash -c "$(declare -f now written task); task \"\$@\"" \
+      bash "$folder" "$run" "${names[$1]}" "${told[$1]}" "${commands[$1]}" "$2" </dev/null &
+    child=$!
+    while wait "$child"; code=$?; kill -0 "$child" 2>/dev/null; do :; done
+    [ "$code" -ne 0 ] && [ ! -e "$run/ending" ] && [ "$((tries += 1))" -le 60 ] || return
+    [ -z "$(echo "$run/work/${names[$1]}"-*)" ] && away "$said" || return
+    sleep 1
+  done
+}
+
+away() { # SIZE: whether what was said behind that is that slurmctld can't be reached
+  [ -f /dev/stderr ] && tail -c "+$(($1 + 1))" /dev/stderr | grep -q 'contact slurm controller'
 }
 
 starters=()
