@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -14,6 +15,7 @@ import pytest
 from jobs.backends.base import Handle, NotSent, Observation, Refused, Unknown
 from jobs.backends.slurm import unsaved
 from jobs.backends.slurm.backend import SlurmBackend
+from jobs.backends.slurm.body import BODY
 from jobs.backends.slurm.config import SlurmConfig
 from jobs.backends.slurm.layout import Sent
 from jobs.backends.slurm.programs import Programs
@@ -141,3 +143,25 @@ def test_trouble_of_the_controller_is_never_a_refusal(
     monkeypatch.setattr(Client, "ask", Mock(return_value=answer))
     with pytest.raises(means):
         Rest(SlurmConfig(root=tmp_path, way="rest", url="http://localhost")).submit("#!/bin/sh\ntrue\n")
+
+
+@pytest.mark.parametrize(("begun", "said"), [("", "again\n0\n"), ("w-0", "1\n")])
+def test_an_srun_that_found_the_controller_away_is_tried_again_unless_something_began(
+    begun: str, said: str, tmp_path: Path
+) -> None:
+    (tmp_path / "work" / begun).mkdir(parents=True)
+    away = "Unable to confirm allocation for job 7: Unable to contact slurm controller (connect failure)"
+    lines = f"""{BODY}
+        run={tmp_path} folder={tmp_path} names=(w) told=('') commands=(true)
+        srun() {{
+          ! mkdir "$run/tried" 2>/dev/null || {{ echo 'srun: error: {away}' >&2; return 1; }}
+          echo again
+        }}
+        step_of 0 ''
+        echo "$code"
+    """
+    with (tmp_path / "errors").open("w") as errors:
+        done = subprocess.run(
+            ["bash", "-c", lines], stdout=subprocess.PIPE, stderr=errors, text=True, check=True
+        )
+    assert done.stdout == said
