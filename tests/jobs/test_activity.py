@@ -47,7 +47,7 @@ def jupyter(db: None, tmp_path: Path) -> Iterator[Endpoint]:
     with (tmp_path / "log").open("wb") as log:
         process = subprocess.Popen(command, cwd=tmp_path, env=environ, stdout=log, stderr=log)
         try:
-            wait_for(lambda: call(endpoint, "/api/status") is not None, 60, 0.1)
+            wait_for(lambda: call(endpoint, "/api/status") is not None, 180, 0.1)
             yield endpoint
         finally:
             process.terminate()
@@ -94,7 +94,7 @@ def test_a_jupyter_in_which_nobody_works_is_idle_though_its_page_is_open(
         proxy=None,
     ) as socket:
         socket.send(json.dumps(COMPUTE))
-        wait_for(lambda: used(jupyter), 60, 0.1)
+        wait_for(lambda: used(jupyter), 180, 0.1)
 
 
 def test_a_jupyter_that_lets_nobody_in_leaves_the_pages_visitors_to_decide(jupyter: Endpoint) -> None:
