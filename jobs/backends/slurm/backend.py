@@ -54,6 +54,7 @@ from jobs.backends.slurm import (
     sight,
     staging,
     unsaved,
+    whereabouts,
     whom,
 )
 from jobs.backends.slurm.commands import Commands
@@ -202,7 +203,7 @@ class SlurmBackend:
         for sent in todo.again:
             with suppress(NotSent, Unknown, Refused):  # the next look finds it as it is
                 self._hand_over_again(sent)
-        looked = serving.Looked(seen, lambda handle, task, port: self._entered(handle, task).serves(port))
+        looked = serving.Looked(seen, self._serves, self._where)
         return {
             handle: looked.at(handle, what) if isinstance(what, Observation) else what
             for handle, what in seen.items()
@@ -280,7 +281,13 @@ class SlurmBackend:
 
     async def reach(self, handle: Handle, task: TaskRef, host: str, port: int) -> tuple[str, int]:
         """A port is the replica's if one of its processes listens there (see `sessions.Enterable`)."""
-        return await self._entered(handle, task).reach(host, port)
+        return await self._entered(handle, task).reach(host, port, self._where)
+
+    def _serves(self, handle: Handle, task: TaskRef, port: int) -> bool | None:
+        return self._entered(handle, task).serves(port, self._where)
+
+    def _where(self, node: str) -> str:
+        return whereabouts.address(self._config, self._controller, node)
 
     def _entered(self, handle: Handle, task: TaskRef) -> Replica:
         try:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from ipaddress import ip_address
 from pathlib import Path
 from typing import Any, Final
@@ -56,10 +56,13 @@ class Replica:
         step = self._step()
         return await StepSession.begin(step, self._request(pid, wanted))
 
-    async def reach(self, host: str, port: int, patience_s: float = BEGIN_S) -> tuple[str, int]:
-        """See `sessions.Enterable`."""
+    async def reach(
+        self, host: str, port: int, where: Callable[[str], str], patience_s: float = BEGIN_S
+    ) -> tuple[str, int]:
+        """See `sessions.Enterable`; `where` knows the addresses of nodes, and may have to ask."""
         pid = evidence.process(self._folder, self._run, self._name)
-        node, address = evidence.of_run(self._folder, self._run).hosts.get(self._name, ("", ""))
+        node = evidence.of_run(self._folder, self._run).hosts.get(self._name, "")
+        address = await asyncio.to_thread(where, node) if node else ""
         if pid is None or not address:
             raise NoEntry(Barrier.NOT_RUNNING)
         names = [node.lower(), address.lower()]
@@ -67,10 +70,10 @@ class Replica:
         at = (await self._step().ask(request, patience_s))["at"]
         return _from_here(at, address), port
 
-    def serves(self, port: int) -> bool | None:
+    def serves(self, port: int, where: Callable[[str], str]) -> bool | None:
         """Whether its node says that it listens there, within reach of this machine; None without a word."""
         try:
-            return bool(asyncio.run(self.reach("localhost", port, self._config.timeout_s)))
+            return bool(asyncio.run(self.reach("localhost", port, where, self._config.timeout_s)))
         except NoEntry as error:
             return False if error.barrier is Barrier.NOT_ITS_OWN else None
 
@@ -150,12 +153,15 @@ def _terminal(terminal: Terminal) -> dict[str, Any]:
 
 
 def _from_here(at: str, address: str) -> str:
-    """How this machine calls what listens at `at` on the node at `address`.  Raises NoEntry."""
+    """How this machine calls what listens at `at` on the node at `address`.  Raises NoEntry.
+
+    `at` is told by what runs as the job's user: it is called only where Slurm has that node.
+    """
     if at in ("0.0.0.0", "::", address):  # noqa: S104 what it listens on, not what we do
         return address
-    if _is_loopback(at) and not _is_loopback(address):
-        raise NoEntry(Barrier.NOT_ITS_OWN, f"{at} of its node, which is another machine")
-    return at
+    if _is_loopback(at) and _is_loopback(address):
+        return at
+    raise NoEntry(Barrier.NOT_ITS_OWN, f"{at}, while its node is reached at {address}")
 
 
 def _is_loopback(address: str) -> bool:

@@ -90,7 +90,7 @@ class Evidence:
     steps: Mapping[str, tuple[str, str]] = field(default_factory=dict)
     started: Mapping[str, tuple[str, float]] = field(default_factory=dict)
     ends: Mapping[str, End] = field(default_factory=dict)
-    hosts: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+    hosts: Mapping[str, str] = field(default_factory=dict)
     ports: tuple[int, ...] = ()
     taken: frozenset[int] = frozenset()
     ending: str = ""
@@ -146,11 +146,6 @@ def process(folder: Path, run: int, name: str) -> int | None:
     words = (layout.text(place / "started" / name) or "").split()
     over = layout.text(place / "ends" / name) is not None
     return int(words[2]) if len(words) == 3 and not over else None
-
-
-def address(run: Path, name: str) -> str:
-    """Where a replica's node is reached; nothing while that is not known."""
-    return dict(_hosts(run / "hosts")).get(name, ("", ""))[1]
 
 
 def last_run(folder: Path) -> int:
@@ -218,10 +213,11 @@ def _ends(place: Path) -> Iterator[tuple[str, End]]:
             yield name, End(int(words[0]), float(words[1]), *words[2:])
 
 
-def _hosts(path: Path) -> Iterator[tuple[str, tuple[str, str]]]:
+def _hosts(path: Path) -> Iterator[tuple[str, str]]:
+    """The node of each replica; the address beside it is for the job's own use."""
     for line in (layout.text(path) or "").splitlines():
-        name, node, address = line.split(" ", 2)
-        yield name, (node, address)
+        name, node, _address = line.split(" ", 2)
+        yield name, node
 
 
 def _names(place: Path) -> list[str]:

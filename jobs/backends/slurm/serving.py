@@ -20,7 +20,7 @@ from typing import Any, Final
 
 from jobs.backends.base import EndpointSeen, Gone, Handle, Observation, ReplicaSeen, TaskRef, Unseen
 from jobs.backends.local.announced import Announced, Board
-from jobs.backends.slurm import evidence, sight
+from jobs.backends.slurm import sight
 from jobs.states import Params, PortSource, State, TaskState, Unready
 
 PATIENCE_S: Final = 10.0
@@ -60,12 +60,14 @@ class _Port:
 
 
 class Looked:
-    """One look at everything that is served; `check` asks a node."""
+    """One look at everything that is served; `check` asks a node, `where` tells a node's address."""
 
-    def __init__(self, seen: Mapping[Handle, Observation | Gone | Unseen], check: Check) -> None:
+    def __init__(
+        self, seen: Mapping[Handle, Observation | Gone | Unseen], check: Check, where: Callable[[str], str]
+    ) -> None:
         self._check, self._checks, self._asks = check, MOST_CHECKED, MOST_ASKED
         self._ports = {
-            (handle, each.role, each.index): tuple(_ports(each))
+            (handle, each.role, each.index): tuple(_ports(each, where))
             for handle, what in seen.items()
             if isinstance(what, Observation) and what.state is State.RUNNING
             for each in what.replicas
@@ -135,14 +137,14 @@ _believed: Final[dict[tuple[Handle, int], tuple[bool, float]]] = {}
 """What nodes said lately: only so that they are not asked at every look."""
 
 
-def _ports(one: ReplicaSeen) -> Iterator[_Port]:
+def _ports(one: ReplicaSeen, where: Callable[[str], str]) -> Iterator[_Port]:
     """Those that were asked for, and those that the replica announces in its folder."""
     log = Path(one.log_path)
     run, name = log.parent.parent, log.name.removesuffix(".output")
     said = {each.port: each for each in Board(run / "work" / name, None).read()}
+    host = where(one.node) if one.node and (said or one.endpoints) else ""
     for seen in one.endpoints:
-        yield _Port(seen, said.pop(seen.port, None))
-    host = evidence.address(run, name) if said else ""
+        yield _Port(replace(seen, host=host), said.pop(seen.port, None))
     for begin in said.values():
         seen = EndpointSeen(begin.label, host, begin.port, ready=False, source=PortSource.ANNOUNCED)
         yield _Port(seen, begin)

@@ -191,7 +191,7 @@ def _replica(folder: Path, kept: Kept, listed: Listed, found: Evidence, run: int
             role=role.name,
             index=index,
             state=state,
-            node=node or found.hosts.get(name, ("", ""))[0],
+            node=node or found.hosts.get(name, ""),
             started_at=began,
             log_path=str(logs / f"{name}.output"),
             image_used=role.contained if role.image else None,
@@ -243,8 +243,7 @@ def _cut_off(seen: ReplicaSeen, reason: Reason, listed: Listed) -> ReplicaSeen:
 def _endpoints(
     kept: Kept, listed: Listed, found: Evidence, role: Role, index: int, name: str
 ) -> Iterator[EndpointSeen]:
-    """The ports that were asked for; whether they answer is looked at in `serving`."""
-    host = found.hosts.get(name, ("", ""))[1]
+    """The ports that were asked for; where they are, and whether they answer, is looked at in `serving`."""
     for label, number, which in role.numbers(kept.ports, listed.number, index):
         port = found.ports[which] if which < len(found.ports) else number
         why, params = Unready.WAITING, {}
@@ -254,7 +253,7 @@ def _endpoints(
             why, params = Unready.TAKEN, {"port": port}
         elif name in found.started:
             why = Unready.STARTING
-        yield EndpointSeen(label, host, port, ready=False, why=why, params=params)
+        yield EndpointSeen(label, "", port, ready=False, why=why, params=params)
 
 
 def versioned(seen: Observation) -> Observation:

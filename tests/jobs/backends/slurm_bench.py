@@ -108,6 +108,8 @@ class SlurmBench:
             controller.send_signal(signal.SIGSTOP)
             try:
                 shutil.copytree(self.slurm.base / "state", to)
+            except shutil.Error:  # it takes a moment to stop
+                return False
             finally:
                 controller.send_signal(signal.SIGCONT)
             return (to / "job_state").exists()

@@ -10,7 +10,10 @@ from pathlib import Path
 import pytest
 
 from jobs.backends.base import EndpointSeen, Handle, Observation, ReplicaSeen, TaskRef
-from jobs.backends.slurm import ports, serving
+from jobs.backends.sessions import NoEntry
+from jobs.backends.slurm import entering, ports, serving, whereabouts
+from jobs.backends.slurm.commands import Commands
+from jobs.backends.slurm.config import SlurmConfig
 from jobs.backends.slurm.layout import Sent
 from jobs.spec import Port, Resources
 from jobs.states import Phase, PortSource, Reason, ReasonCode, State, TaskState, Unready
@@ -121,7 +124,6 @@ def test_what_takes_a_connection_and_says_nothing_is_not_ready() -> None:
 
 def test_a_node_that_does_not_say_leaves_it_open_and_no_other_is_asked_then(tmp_path: Path) -> None:
     (tmp_path / "work" / "worker-0").mkdir(parents=True)
-    (tmp_path / "hosts").write_text("worker-0 cpu1 127.0.0.1\n")
     asked: list[int] = []
 
     def check(_handle: Handle, _task: TaskRef, port: int) -> None:
@@ -131,8 +133,29 @@ def test_a_node_that_does_not_say_leaves_it_open_and_no_other_is_asked_then(tmp_
         said = "".join(f'{{"label": "{port}", "port": {port}}}\n' for port in (one, other))
         (tmp_path / "work" / "worker-0" / ".job-console-endpoints").write_text(said)
         log = str(tmp_path / "logs" / "worker-0.output")
-        running = ReplicaSeen("worker", 0, TaskState.RUNNING, log_path=log)
+        running = ReplicaSeen("worker", 0, TaskState.RUNNING, node="cpu1", log_path=log)
         what = Observation(State.RUNNING, Reason(ReasonCode.RUNNING), Phase.RUNNING, (running,))
-        found = serving.Looked({Handle("1.a-b-1"): what}, check).at(Handle("1.a-b-1"), what)
+        where = {"cpu1": "127.0.0.1"}.__getitem__
+        found = serving.Looked({Handle("1.a-b-1"): what}, check, where).at(Handle("1.a-b-1"), what)
     assert [(seen.ready, seen.why) for seen in replica(found).endpoints] == [(False, Unready.STARTING)] * 2
     assert len(asked) == 1
+
+
+def test_nobody_connects_to_where_a_job_says_that_it_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The console's own machine reaches what the nodes do not."""
+    monkeypatch.setattr(whereabouts, "_known", {})
+    config, asked = SlurmConfig(root=tmp_path), []
+
+    class Asked(Commands):
+        def nodes(self) -> Iterator[dict[str, str]]:
+            asked.append(1)
+            yield {"NodeName": "cpu1", "NodeAddr": "10.1.2.3"}
+
+    where = [whereabouts.address(config, Asked(config), node) for node in ("cpu1", "169.254.169.254", "db")]
+    assert (where, len(asked)) == (["10.1.2.3", "", ""], 1)
+    for at in ("169.254.169.254", "127.0.0.1", "localhost", "10.1.2.4"):
+        with pytest.raises(NoEntry):
+            entering._from_here(at, "10.1.2.3")
+    assert entering._from_here("0.0.0.0", "10.1.2.3") == "10.1.2.3"
