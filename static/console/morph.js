@@ -23,6 +23,7 @@ const OWN = new Set(["open", "data-editor", "data-editor-mounted", "aria-current
  */
 export function morph(element, wanted, keep) {
   if (element.matches("[data-draws-itself]")) return;
+  if (element instanceof HTMLInputElement) settle(element);
   takeAttributes(element, wanted);
   if (element.matches(".editor")) {
     takeEditor(element, wanted, keep);
@@ -34,6 +35,12 @@ export function morph(element, wanted, keep) {
     return;
   }
   takeChildren(element, wanted, keep);
+}
+
+/** What a field says follows its attributes until somebody types: from here on it is `keep` that says. @param {HTMLInputElement} field */
+function settle(field) {
+  if (field.type === "checkbox" || field.type === "radio") field.checked = Boolean(field.checked);
+  else if (field.type !== "file") field.value = String(field.value);
 }
 
 /** What is chosen stays chosen: `selected` of an option that is wanted would undo it. @param {HTMLSelectElement} field @param {Element} wanted @param {Keep} keep */

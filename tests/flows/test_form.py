@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 import re
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
-from playwright.sync_api import Locator, Page, Route, expect
+from playwright.sync_api import Locator, Page, Response, Route, expect
 
 from tests.flows.test_first_job import paste, state
 
@@ -148,7 +149,15 @@ def test_a_wrong_value_is_told_at_its_field_and_keeps_standing_there(page: Page)
     field(page, "name").fill("other")
     says(page, '"DisplayName": "other"')
     expect(gpus).to_have_value("two")
-    page.get_by_role("button", name="Submit").click()
+    asked: list[str] = []
+
+    def has_said_it_again(response: Response) -> bool:
+        """The page that answers reads its file, and then says in it what the form says."""
+        asked.append(urlsplit(response.url).path)
+        return asked[-1] == "/jobs/form/change" and "/jobs/form/read" in asked
+
+    with page.expect_response(has_said_it_again):
+        page.get_by_role("button", name="Submit").click()
     expect(page.locator("#f-roles-0-gpus_problem")).to_be_visible()
     expect(gpus).to_have_value("two")
 
