@@ -45,6 +45,7 @@ class JobForm {
     root.addEventListener("focusout", (event) => this.#left(event.target));
     file.addEventListener("editor:checked", (event) => this.#read(/** @type {CustomEvent} */ (event).detail));
     startViews(host, file);
+    if (root.contains(document.activeElement)) void mount(document.activeElement); // who was faster than this
   }
 
   // --- What somebody does ------------------------------------------------------------------------------------------
