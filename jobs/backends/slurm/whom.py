@@ -38,7 +38,7 @@ def account(person: Person, slurm_user: str = "") -> Account:
     """The user as whom the person's jobs run; `slurm_user` is whom Slurm itself runs as.  Raises Refused."""
     name = person.unix_name
     if not name:
-        raise _refused("no_unix_name")
+        raise _refused("no_unix_name", person.name)
     try:
         found = pwd.getpwnam(name)
     except KeyError:
