@@ -143,8 +143,8 @@ _SENTENCES: Final = {
     ),
     "no_unix_name": (
         _(
-            "Refused: jobs here run as their owner's own UNIX user, and %(name)s has none: ask an admin of this "
-            "console to enter it."
+            "Refused: jobs here run as their owner's own UNIX user, and %(name)s has none: ask an admin of "
+            "this console to enter it."
         ),
     ),
     "unix_name_unknown": (
