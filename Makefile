@@ -5,7 +5,7 @@ BIN := .venv/bin
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help run ldap demo test lint format bench fuzz screenshots messages lock clean
+.PHONY: help run ldap demo test lint format bench fuzz storm screenshots messages lock clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -35,6 +35,9 @@ bench: .venv/dev ## Measure speed and memory as ratios (ARGS=--json for machines
 
 fuzz: .venv/dev ## Look for job files that no dialect gets along with (ARGS="--seconds 60 dlc")
 	@$(BIN)/python -m tests.fuzz $(ARGS)
+
+storm: .venv/dev ## Break Slurm while jobs run, which are to run once each (JOBS=500 for more of them)
+	@SLURM_STORM=$(or $(JOBS),60) $(BIN)/python -m pytest -q -n 0 tests/jobs/backends/slurm/storm.py
 
 screenshots: .venv/dev ## Photograph every page into var/screenshots
 	@$(BIN)/python -m tests.screenshots $(ARGS)
