@@ -103,7 +103,7 @@ def _submission(bench: LocalBench, place: Path | None) -> Submission:
     return bench.submission(
         role("exit 0", name="short", completion=policy, resources=enough),
         role(WORKER.format(judge=bench.judge), completion=policy, resources=enough),
-        time_limit_s=10 if prepared else 1,
+        time_limit_s=20 if prepared else 1,
         end_signal=EndSignal(signal="USR1", seconds_before=1),
         grace_s=1,
         **prepared,
