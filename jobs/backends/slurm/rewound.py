@@ -100,7 +100,7 @@ def _ended(folder: Path, kept: Kept, listed: Listed, todo: ToDo) -> Observation 
 
 def _begun(folder: Path, kept: Kept, listed: Listed, todo: ToDo) -> Observation:
     """One that waits, and has begun: either of it after Slurm was asked, or Slurm has forgotten that."""
-    layout.publish(folder / "doubted", f"{time.time():.3f}")
+    layout.publish(folder / "doubted", repr(time.time()))  # exactly: it is compared with the look's beginning
     if float(layout.text(folder / "doubted") or 0) >= todo.asked_at:
         return sight.of_listed(folder, kept, replace(listed, state="RUNNING"))
     layout.publish(folder / "rewound", f"{time.time():.3f}")
