@@ -112,8 +112,9 @@ def cache(errand: Errand) -> str:
     path.parent.mkdir(mode=0o711, exist_ok=True)
     with contextlib.suppress(FileExistsError):
         path.mkdir(mode=0o700)
-        if os.geteuid() == 0:
-            os.chown(path, *errand.owner)
+    # Only root makes anything there: what is root's was made a moment ago, or by somebody who died over it.
+    if os.geteuid() == 0 and path.lstat().st_uid == 0:
+        os.chown(path, *errand.owner, follow_symlinks=False)
     about = path.lstat()
     if path.is_symlink() or (os.geteuid() == 0 and about.st_uid != errand.owner[0]):
         raise CannotLay(f"{path} does not belong to the job's user")

@@ -14,14 +14,16 @@ from collections.abc import Iterator
 from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
 from jobs.backends.base import Observation, Person, Refused
-from jobs.backends.local import remotes
+from jobs.backends.local import carrying, remotes
 from jobs.backends.local.carrier import guard, main
 from jobs.backends.local.detection import detect
+from jobs.backends.local.errand import Errand
 from jobs.backends.local.isolation import Isolation
 from jobs.messages import reason_message
 from jobs.spec import Mount, MountPurpose, Resources
@@ -421,3 +423,13 @@ def test_the_vendors_addresses_are_s3s(
     assert remote is not None
     assert (remote.uri, remote.endpoint, remote.addressing) == found
     assert "pw" not in remote.shown
+
+
+def test_a_persons_cache_that_somebody_has_just_made_or_died_making_is_theirs(tmp_path: Path) -> None:
+    """Two replicas make it at once: between the folder and its owner there is a moment."""
+    half = tmp_path / "cache" / "7"
+    half.mkdir(mode=0o700, parents=True)
+    owner = (os.geteuid() or 2007, os.getegid() or 2007)
+    errand = SimpleNamespace(plan=SimpleNamespace(cache=str(half)), owner=owner)
+    assert carrying.cache(cast("Errand", errand)) == str(half)
+    assert half.stat().st_uid == owner[0]
