@@ -12,7 +12,7 @@ from django.http import HttpResponseBase
 from django.urls import reverse
 from django.utils import timezone
 from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy
+from django.utils.translation import gettext_lazy, pgettext_lazy
 from django.views.decorators.http import require_safe
 
 from console.downloads import TYPES, download
@@ -30,10 +30,14 @@ class TrailForm(forms.Form):
     thing = forms.CharField(label=gettext_lazy("Thing"), max_length=200, required=False)
     action = forms.ChoiceField(label=gettext_lazy("What was done"), required=False)
     since = forms.DateField(
-        label=gettext_lazy("From"), required=False, widget=forms.DateInput({"type": "date"}, "%Y-%m-%d")
+        label=pgettext_lazy("a date", "From"),
+        required=False,
+        widget=forms.DateInput({"type": "date"}, "%Y-%m-%d"),
     )
     until = forms.DateField(
-        label=gettext_lazy("Until"), required=False, widget=forms.DateInput({"type": "date"}, "%Y-%m-%d")
+        label=pgettext_lazy("a date", "Until"),
+        required=False,
+        widget=forms.DateInput({"type": "date"}, "%Y-%m-%d"),
     )
     refused = forms.BooleanField(label=gettext_lazy("Refused only"), required=False)
 

@@ -11,7 +11,7 @@ from django.conf import settings
 from django.http import HttpResponseBase
 from django.urls import reverse
 from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy
+from django.utils.translation import gettext_lazy, pgettext_lazy
 from django.views.decorators.http import require_safe
 
 from console.downloads import download
@@ -31,8 +31,12 @@ DRAWN: Final = 4
 class ReportForm(forms.Form):
     """What to report."""
 
-    since = forms.DateField(label=gettext_lazy("From"), widget=forms.DateInput({"type": "date"}, "%Y-%m-%d"))
-    until = forms.DateField(label=gettext_lazy("Until"), widget=forms.DateInput({"type": "date"}, "%Y-%m-%d"))
+    since = forms.DateField(
+        label=pgettext_lazy("a date", "From"), widget=forms.DateInput({"type": "date"}, "%Y-%m-%d")
+    )
+    until = forms.DateField(
+        label=pgettext_lazy("a date", "Until"), widget=forms.DateInput({"type": "date"}, "%Y-%m-%d")
+    )
     by = forms.ChoiceField(label=gettext_lazy("Divided by"))
     then = forms.ChoiceField(label=gettext_lazy("and by"), required=False)
     workspace = forms.ChoiceField(label=gettext_lazy("Workspace"), required=False)

@@ -418,4 +418,5 @@ def _page(
         context["fields"] = draw(
             request.user, applied or Applied(read(text, dialect)), place, context["chosen"]
         )
+        context["begins_in_file"] = not context["fields"].problems
     return page(request, "jobs/new.html", context, fragments=FRAGMENTS, status=status)

@@ -45,7 +45,9 @@ class JobForm {
     root.addEventListener("focusout", (event) => this.#left(event.target));
     file.addEventListener("editor:checked", (event) => this.#read(/** @type {CustomEvent} */ (event).detail));
     startViews(host, file);
+    for (const link of this.#counts()) link.addEventListener("click", (event) => this.#goToProblem(event));
     if (root.contains(document.activeElement)) void mount(document.activeElement); // who was faster than this
+    else if (!file.autofocus) this.#goToProblem();
   }
 
   // --- What somebody does ------------------------------------------------------------------------------------------
@@ -81,6 +83,16 @@ class JobForm {
     if (!(event.target instanceof HTMLInputElement)) return;
     event.preventDefault();
     this.#within(0);
+  }
+
+  /** To the first field that has a problem. @param {Event} [event] */
+  #goToProblem(event) {
+    const field = this.root.querySelector('[aria-invalid="true"]');
+    field?.closest("details")?.setAttribute("open", "");
+    if (!isField(field) || !field.checkVisibility()) return;
+    event?.preventDefault();
+    field.scrollIntoView({ block: "center" });
+    field.focus({ preventScroll: true });
   }
 
   /** @param {EventTarget | null} target */
@@ -178,12 +190,17 @@ class JobForm {
 
   #count() {
     const count = this.root.querySelectorAll(".field-error").length;
-    for (const element of this.file.form?.querySelectorAll("[data-form-count]") ?? []) {
+    for (const element of this.#counts()) {
       const text = fill(ngettext("%(count)s field to mend", "%(count)s fields to mend", count), { count: countText(count) });
       if (count && element.textContent !== text) announce(text);
       element.textContent = text;
       element.toggleAttribute("hidden", !count);
     }
+  }
+
+  /** What says how many fields have a problem. */
+  #counts() {
+    return this.file.form?.querySelectorAll("[data-form-count]") ?? [];
   }
 
   // --- The fields --------------------------------------------------------------------------------------------------

@@ -158,7 +158,11 @@ def test_a_wrong_value_is_told_at_its_field_and_keeps_standing_there(page: Page)
 
     with page.expect_response(has_said_it_again):
         page.get_by_role("button", name="Submit").click()
-    expect(page.locator("#f-roles-0-gpus_problem")).to_be_visible()
+    expect(page.locator("#f-roles-0-gpus_problem")).to_be_in_viewport()
+    expect(gpus).to_be_focused()
+    page.locator(".new-editor .cm-content").click()
+    page.get_by_role("link", name="1 field to mend").click()
+    expect(gpus).to_be_focused()
     expect(gpus).to_have_value("two")
 
 

@@ -51,7 +51,7 @@ class Drawn:
 class Form:
     """What `templates/jobs/new/form.html` draws.  `why` says why it is read-only, where it is.
 
-    `problems` counts the fields that have one.
+    `problems` counts the fields that have one, `wrong` is one of them.
     """
 
     sections: tuple[Drawn, ...]
@@ -59,6 +59,7 @@ class Form:
     unshown: tuple[str, ...] = ()
     why: str = ""
     problems: int = 0
+    wrong: str = ""
     dialect: str = ""
     goes_on_as: str = ""
 
@@ -87,6 +88,7 @@ def draw(user: User, applied: Applied, place: str = "", chosen: Chosen | None = 
         reading.unshown,
         _why(reading),
         len(applied.problems),
+        next(iter(applied.problems), ""),
         reading.dialect and dialect_label(reading.dialect),
         dialect_label(GOES_ON_AS) if elsewhere else "",
     )
