@@ -1,0 +1,61 @@
+"""Words of Django admin that come in no language but English, from django-unfold and django-import-export:
+our catalogues translate them.
+
+Each stands here as it is spelled there, or it would not be found.
+"""
+
+from typing import Final
+
+from django.utils.translation import gettext_noop
+
+WORDS: Final = (
+    gettext_noop("Add row"),
+    gettext_noop("After you've created a user, you’ll be able to edit more user options."),
+    gettext_noop("All applications"),
+    gettext_noop("Apply Filters"),
+    gettext_noop("Choose file to upload"),
+    gettext_noop("Click to cancel"),
+    gettext_noop("Click to download"),
+    gettext_noop("Date from"),
+    gettext_noop("Date to"),
+    gettext_noop("Expand row"),
+    gettext_noop("False"),
+    gettext_noop("General"),
+    gettext_noop("Go back"),
+    gettext_noop("Image preview"),
+    gettext_noop("Loading more results..."),
+    gettext_noop("More actions"),
+    gettext_noop("No data"),
+    gettext_noop("No recent searches"),
+    gettext_noop("No results found"),
+    gettext_noop("No results matching your query"),
+    gettext_noop(
+        "Raw passwords are not stored, so there is no way to see this user’s password, but you can change "
+        'the password using <a href="{}" class="text-primary-600 dark:text-primary-500">this form</a>.'
+    ),
+    gettext_noop("Recent searches"),
+    gettext_noop("Record picture"),
+    gettext_noop("Reset filters"),
+    gettext_noop("Return to site"),
+    gettext_noop("Search apps and models..."),
+    gettext_noop("Select action to run"),
+    gettext_noop("Select action"),
+    gettext_noop("Select all rows"),
+    gettext_noop("Select record"),
+    gettext_noop("Select value"),
+    gettext_noop("This item will be deleted."),
+    gettext_noop("This page yielded into no results. Create a new item or reset your filters."),
+    gettext_noop("Toggle password visibility"),
+    gettext_noop("True"),
+    gettext_noop("Type to search"),
+    gettext_noop("You have been successfully logged out from the administration"),
+    gettext_noop("Non field specific"),
+    gettext_noop(
+        "Please correct these errors in your data where possible, then reupload it using the form above."
+    ),
+    gettext_noop("Row"),
+    gettext_noop("Some rows failed to validate"),
+    gettext_noop("This exporter will export the following fields"),
+    gettext_noop("This exporter will export the following fields: "),
+    gettext_noop("View traceback"),
+)
