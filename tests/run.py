@@ -3,7 +3,8 @@
 `python -m tests.run [PART …]` runs some of them. With REQUIRE_ALL=1 a part that is left out is a failure, and
 so is a test that skips itself.
 
-Many tests drive real engines, and wait for what these do. When a few of a part fail, they are run once more,
+Many tests drive real engines, and wait for what these do: so two parts run at a time, each line of theirs
+behind the part's name. When a few tests of a part fail, they are run once more when all parts are through,
 alone; what passes then is named at the end as unsteady: a fault too, of ours or of a test, but another kind.
 """
 
@@ -14,11 +15,13 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import IO
 
 from console import keys
 from console.home import CHECKOUT
@@ -27,10 +30,14 @@ from tests import postgres
 FAST = "not browser and not kill and not postgres"
 THREE_AT_A_TIME = ["-n", "3", "--dist", "loadfile", "--no-loadscope-reorder"]
 """Files in the order in which `tests/conftest.py` leaves them: the longest first."""
-IN_CHROMIUM = ("tests/static", "tests/flows", "tests/jobs/gateway")
-"""Each in a process of its own: Playwright's synchronous side exists once in a process."""
+IN_CHROMIUM = {"flows": "tests/flows", "static": "tests/static", "gateway": "tests/jobs/gateway"}
+"""What a person does, in Chromium: a part each. Playwright's synchronous side exists once in a process."""
+WITH_KILLS = ("tests/kill", "tests/jobs/backends/local")
+"""Collecting all others would take longer than some of these tests."""
 WITHOUT_DATABASE = ("tests/jobs/dialects", "tests/jobs/backends", "tests/fuzz")
 """What is the same on any database runs once."""
+SIDE_BY_SIDE = 2
+"""Parts at a time: each leaves nearly half of two cores idle."""
 A_FEW = 5
 """So many failures of a part may be chance; more are not run again."""
 CHROMIUM = ("chromium", "chromium-browser", "google-chrome")
@@ -48,47 +55,91 @@ LINT = [
 
 
 @dataclass(frozen=True, slots=True)
+class Go:
+    """One go at a part: `memory` is where its pytest remembers what failed, `again` runs that alone."""
+
+    part: str
+    memory: Path
+    again: bool = False
+    beside_others: bool = False
+
+    def pytest(self, *arguments: str, environ: Mapping[str, str]) -> bool:
+        """Whether these tests pass."""
+        again = ["--last-failed", "--last-failed-no-failures=none", "-n", "0"] if self.again else []
+        command = _tool("python", "-m", "pytest", "-q", "-o", f"cache_dir={self.memory}")
+        return self.call([*command, *arguments, *again], environ)
+
+    def call(self, command: list[str], environ: Mapping[str, str]) -> bool:
+        """Whether a command succeeds; it says what it says, and whatever it leaves running nothing more."""
+        process = _started(command, environ)
+        ears = threading.Thread(target=self._hear, args=[process.stdout], daemon=True)
+        ears.start()
+        process.wait()
+        ears.join(10)
+        return process.returncode == 0
+
+    def _hear(self, said: IO[str]) -> None:
+        with said:
+            for line in said:
+                self.say(line)
+
+    def say(self, text: str) -> None:
+        """Whole lines, behind the part's name when other parts speak too."""
+        head = f"{self.part:12} | " if self.beside_others else ""
+        with ONE_SPEAKS:
+            print("".join(f"{head}{line}" for line in text.splitlines(keepends=True)), end="", flush=True)
+
+    def failed(self) -> list[str]:
+        """The tests that pytest remembers as failed; none where it did not get as far."""
+        kept = self.memory / "v/cache/lastfailed"
+        return sorted(json.loads(kept.read_text())) if kept.exists() else []
+
+
+ONE_SPEAKS = threading.Lock()
+
+
+@dataclass(frozen=True, slots=True)
 class Part:
     """`missing` says what this machine lacks for it, or nothing; `run` says whether it passed."""
 
     name: str
-    run: Callable[[], bool]
+    run: Callable[[Go], bool]
     missing: Callable[[], str] = lambda: ""
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What became of a part: passed, FAILED, or why it was left out."""
+    """What became of a part: passed, FAILED, or why it was left out; `again` are a few that failed."""
 
     name: str
     told: str
     failed: bool
     minutes: float
+    again: tuple[str, ...] = ()
 
 
-def lint() -> bool:
+def lint(go: Go) -> bool:
     """All checkers, each to its end; mypy takes longer than all others, which run beside it."""
     with tempfile.TemporaryDirectory() as home, ThreadPoolExecutor(2) as pool:
         keys.ensure(Path(home))
-        done = pool.map(lambda command: _said(_tool(*command), {"CONSOLE_HOME": home}), LINT)
-        passed = [_told(each) for each in done]
-        return all(passed)
+        done = pool.map(lambda command: go.call(_tool(*command), {"CONSOLE_HOME": home}), LINT)
+        return all(list(done))
 
 
-def translations() -> bool:
+def translations(go: Go) -> bool:
     """Every string in every language."""
-    return _call(_tool("python", "-m", "tests.translations"), {})
+    return go.call(_tool("python", "-m", "tests.translations"), {})
 
 
-def fast(database_url: str = "") -> bool:
+def fast(go: Go, database_url: str = "") -> bool:
     """What needs neither a browser nor a kill, in a random order, three files at a time: they wait much.
 
     On another database than SQLite: what there is to see of a database, with a sample of the kill tests.
     """
     if not database_url:
-        return _pytest("-m", FAST, *THREE_AT_A_TIME, environ={"DATABASE_URL": ""})
+        return go.pytest("-m", FAST, *THREE_AT_A_TIME, environ={"DATABASE_URL": ""})
     others = [f"--ignore={folder}" for folder in WITHOUT_DATABASE]
-    return _pytest(
+    return go.pytest(
         "-m",
         f"({FAST} and not sqlite) or sample or postgres",
         *THREE_AT_A_TIME,
@@ -97,25 +148,25 @@ def fast(database_url: str = "") -> bool:
     )
 
 
-def on_postgres() -> bool:
+def on_postgres(go: Go) -> bool:
     """The same on PostgreSQL: on DATABASE_URL, or on a server of our own."""
     given = os.environ.get("DATABASE_URL", "")
     programs = postgres.find_programs()
     if given or programs is None:
-        return fast(given)
+        return fast(go, given)
     with postgres.server(programs) as url:
-        return fast(url)
+        return fast(go, url)
 
 
-def browser() -> bool:
-    """What a person does, in Chromium, each folder to its end."""
-    passed = [_pytest("-m", "browser", part, environ={"DATABASE_URL": ""}) for part in IN_CHROMIUM]
-    return all(passed)
+def in_chromium(go: Go) -> bool:
+    """What a person does, in one folder."""
+    return go.pytest("-m", "browser", IN_CHROMIUM[go.part], environ={"DATABASE_URL": ""})
 
 
-def kill() -> bool:
+def kill(go: Go) -> bool:
     """Every fault point of a whole console: of three, since what is killed is mostly waited for."""
-    return _pytest("-m", "kill", "-n", "3", "--dist", "worksteal", environ={"DATABASE_URL": ""})
+    three = ("-n", "3", "--dist", "worksteal")
+    return go.pytest("-m", "kill", *three, *WITH_KILLS, environ={"DATABASE_URL": ""})
 
 
 def _no_gettext() -> str:
@@ -137,14 +188,13 @@ PARTS = [
     Part("lint", lint),
     Part("translations", translations, _no_gettext),
     Part("sqlite", fast),
-    Part("postgres", on_postgres, _no_postgres),
-    Part("browser", browser, _no_chromium),
+    Part("flows", in_chromium, _no_chromium),
     Part("kill", kill),
+    Part("postgres", on_postgres, _no_postgres),
+    Part("static", in_chromium, _no_chromium),
+    Part("gateway", in_chromium, _no_chromium),
 ]
-
-
-UNSTEADY: list[str] = []
-"""What failed among the others and passed alone."""
+"""The longest first, behind what fails soon."""
 
 
 def main() -> int:
@@ -155,42 +205,47 @@ def main() -> int:
     wanted = parser.parse_args().parts or names
     if unknown := set(wanted) - set(names):
         parser.error(f"there is no part {', '.join(sorted(unknown))}; there are {', '.join(names)}")
-    outcomes = [_outcome(part) for part in PARTS if part.name in wanted]
+    with tempfile.TemporaryDirectory() as memory:
+        return run([part for part in PARTS if part.name in wanted], Path(memory))
+
+
+def run(parts: list[Part], memory: Path) -> int:
+    """These parts, two at a time, and what is to be said of them; 1 when one failed."""
+    gos = [Go(part.name, memory / part.name, beside_others=len(parts) > 1) for part in parts]
+    with ThreadPoolExecutor(SIDE_BY_SIDE) as lanes:
+        firsts = list(lanes.map(_first, parts, gos))
+    outcomes = list(map(_last, parts, gos, firsts))
     print("\n" + "\n".join(f"{each.name:12} {each.minutes:5.1f} min  {each.told}" for each in outcomes))
-    for name in UNSTEADY:
+    for name in (name for each in outcomes if not each.failed for name in each.again):
         print(f"unsteady: {name}")
     return int(any(each.failed for each in outcomes))
 
 
-def _outcome(part: Part) -> Outcome:
+def _first(part: Part, go: Go) -> Outcome:
     if missing := part.missing():
         return Outcome(part.name, f"left out: {missing}", bool(os.environ.get("REQUIRE_ALL")), 0.0)
-    print(f"\n=== {part.name}", flush=True)
+    go.say(f"\n=== {part.name}\n")
     began = time.monotonic()
-    passed = part.run()
-    return Outcome(part.name, "passed" if passed else "FAILED", not passed, (time.monotonic() - began) / 60)
+    passed = part.run(go)
+    failed = () if passed else tuple(go.failed())
+    outcome = Outcome(
+        part.name,
+        "passed" if passed else "FAILED",
+        not passed,
+        (time.monotonic() - began) / 60,
+        failed if len(failed) <= A_FEW else (),
+    )
+    go.say(f"\n=== {part.name}: {outcome.told} in {outcome.minutes:.1f} min\n")
+    return outcome
 
 
-def _pytest(*arguments: str, environ: Mapping[str, str]) -> bool:
-    with tempfile.TemporaryDirectory() as memory:
-        command = _tool("python", "-m", "pytest", "-q", "-o", f"cache_dir={memory}")
-        if _call([*command, *arguments], environ):
-            return True
-        failed = _failed(Path(memory))
-        if not 0 < len(failed) <= A_FEW:
-            return False
-        print(f"\n=== once more, alone: {', '.join(failed)}", flush=True)
-        alone = ["--last-failed", "--last-failed-no-failures=none", "-n", "0"]
-        if not _call([*command, *arguments, *alone], environ):
-            return False
-        UNSTEADY.extend(failed)
-        return True
-
-
-def _failed(memory: Path) -> list[str]:
-    """The tests that pytest remembers as failed; none where it did not get as far."""
-    kept = memory / "v/cache/lastfailed"
-    return sorted(json.loads(kept.read_text())) if kept.exists() else []
+def _last(part: Part, go: Go, first: Outcome) -> Outcome:
+    """What a few failures of a part were, now that nothing else runs."""
+    if not first.again:
+        return first
+    print(f"\n=== once more, alone: {', '.join(first.again)}", flush=True)
+    passed = part.run(replace(go, again=True, beside_others=False))
+    return replace(first, told="passed", failed=False) if passed else first
 
 
 def _tool(name: str, *arguments: str) -> list[str]:
@@ -198,26 +253,17 @@ def _tool(name: str, *arguments: str) -> list[str]:
     return [str(Path(sys.executable).with_name(name)), *arguments]
 
 
-def _call(command: list[str], environ: Mapping[str, str]) -> bool:
-    return subprocess.run(command, cwd=CHECKOUT, env={**os.environ, **environ}, check=False).returncode == 0
-
-
-def _said(command: list[str], environ: Mapping[str, str]) -> "subprocess.CompletedProcess[str]":
-    """Run beside others, whose lines are not to stand among these."""
-    return subprocess.run(
+def _started(command: list[str], environ: Mapping[str, str]) -> "subprocess.Popen[str]":
+    """What it prints comes by a pipe: others speak too."""
+    return subprocess.Popen(
         command,
         cwd=CHECKOUT,
         env={**os.environ, **environ},
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
-        check=False,
+        errors="replace",
     )
-
-
-def _told(done: "subprocess.CompletedProcess[str]") -> bool:
-    print(done.stdout, end="", flush=True)
-    return done.returncode == 0
 
 
 if __name__ == "__main__":

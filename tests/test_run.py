@@ -1,8 +1,13 @@
 """Every test runs in some part of `make test`."""
 
 import os
+import re
+import signal
+import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 from django.conf import settings
@@ -16,7 +21,7 @@ def files(*folders: str) -> list[Path]:
 
 
 def test_what_needs_a_browser_stands_where_browsers_are_started() -> None:
-    started = {path for folder in run.IN_CHROMIUM for path in files(folder)}
+    started = {path for folder in run.IN_CHROMIUM.values() for path in files(folder)}
     asking = {path for path in files("tests") if "mark.browser" in path.read_text()} - {Path(__file__)}
     assert asking <= started
 
@@ -29,44 +34,109 @@ def test_what_runs_on_one_database_only_uses_none(folder: str) -> None:
     assert [path for path in files(folder) if any(word in path.read_text() for word in asks)] == []
 
 
+def test_what_kills_stands_where_killing_is_looked_for() -> None:
+    looked = set(files(*run.WITH_KILLS))
+    assert {path for path in files("tests") if "mark.kill" in path.read_text()} - {Path(__file__)} <= looked
+
+
 def test_each_process_that_runs_tests_has_a_home_of_its_own() -> None:
     assert Path(os.environ["CONSOLE_HOME"]) == settings.CONSOLE_HOME
 
 
+class Ran(NamedTuple):
+    """What a run came to, and what it printed."""
+
+    code: int
+    printed: str
+
+    @property
+    def unsteady(self) -> list[str]:
+        lines = self.printed.splitlines()
+        return [line.rpartition("::")[2] for line in lines if line.startswith("unsteady: ")]
+
+
 @pytest.fixture
-def part(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], bool]:
-    """A part of `make test` that has these tests; they can keep something in `HERE`."""
-    monkeypatch.setattr(run, "UNSTEADY", [])
+def ran(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Callable[..., Ran]:
+    """A run of parts that have these tests; they can keep something in `HERE`."""
+    (tmp_path / "pytest.ini").touch()
+    plain = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTEST_PLUGINS": "xdist.plugin"}
 
-    def ran(tests: str) -> bool:
-        (tmp_path / "test_part.py").write_text(
-            f"from pathlib import Path\nHERE = Path({str(tmp_path)!r})\n{tests}"
-        )
-        (tmp_path / "pytest.ini").touch()
-        plain = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTEST_PLUGINS": "xdist.plugin"}
-        return run._pytest("-c", str(tmp_path / "pytest.ini"), str(tmp_path), environ=plain)
+    def one(path: Path, go: run.Go) -> bool:
+        return go.pytest("-c", str(tmp_path / "pytest.ini"), str(path), environ=plain)
 
-    return ran
+    def run_all(*parts: str) -> Ran:
+        made = []
+        for number, tests in enumerate(parts):
+            path = tmp_path / f"test_{number}.py"
+            path.write_text(f"from pathlib import Path\nHERE = Path({str(tmp_path)!r})\n{WAIT}{tests}")
+            made.append(run.Part(f"part-{number}", partial(one, path)))
+        return Ran(run.run(made, tmp_path / "memory"), capsys.readouterr().out)
+
+    return run_all
 
 
-def test_what_fails_once_and_passes_alone_is_named(part: Callable[[str], bool]) -> None:
-    assert part(
+WAIT = """\
+import time
+def wait_for(path):
+    end = time.monotonic() + 60
+    while not path.exists():
+        assert time.monotonic() < end
+        time.sleep(0.01)
+"""
+
+
+def test_what_fails_once_and_passes_alone_is_named(ran: Callable[..., Ran]) -> None:
+    done = ran(
         "def test_it():\n    new = not (HERE / 'x').exists()\n    (HERE / 'x').touch()\n    assert not new\n"
     )
-    assert [name.rpartition("::")[2] for name in run.UNSTEADY] == ["test_it"]
+    assert done.code == 0
+    assert done.unsteady == ["test_it"]
 
 
 @pytest.mark.parametrize(
     "tests", ["def test_it():\n    assert False\n", "import nonsense\n"], ids=["a failure", "no test"]
 )
-def test_what_fails_twice_has_failed(part: Callable[[str], bool], tests: str) -> None:
-    assert not part(tests)
-    assert run.UNSTEADY == []
+def test_what_fails_twice_has_failed(ran: Callable[..., Ran], tests: str) -> None:
+    done = ran("def test_other():\n    pass\n", tests)
+    assert done.code == 1
+    assert done.unsteady == []
 
 
-def test_many_failures_are_no_chance(part: Callable[[str], bool]) -> None:
+def test_many_failures_are_no_chance(ran: Callable[..., Ran]) -> None:
     many = "".join(
         f"def test_{n}():\n    assert (HERE / 'x{n}').exists() or (HERE / 'x{n}').touch()\n" for n in range(6)
     )
-    assert not part(many)
-    assert run.UNSTEADY == []
+    done = ran(many)
+    assert done.code == 1
+    assert done.unsteady == []
+
+
+def test_two_parts_run_at_a_time_and_each_line_names_its_part(ran: Callable[..., Ran]) -> None:
+    done = ran(
+        "def test_it():\n    (HERE / 'a').touch()\n    wait_for(HERE / 'b')\n",
+        "def test_it():\n    (HERE / 'b').touch()\n    wait_for(HERE / 'a')\n",
+    )
+    assert done.code == 0
+    for part in ("part-0", "part-1"):
+        assert re.search(rf"^{part} +\| 1 passed", done.printed, re.MULTILINE)
+
+
+def test_once_more_is_when_all_others_are_through(ran: Callable[..., Ran]) -> None:
+    done = ran(
+        "def test_it():\n    first = not (HERE / 'x').exists()\n    (HERE / 'x').touch()\n"
+        "    assert not first and (HERE / 'through').exists()\n",
+        "def test_it():\n    wait_for(HERE / 'x')\n    time.sleep(0.5)\n    (HERE / 'through').touch()\n",
+    )
+    assert done.code == 0
+    assert done.unsteady == ["test_it"]
+
+
+def test_what_a_part_leaves_running_keeps_nobody_waiting(ran: Callable[..., Ran], tmp_path: Path) -> None:
+    started = "(HERE / 'pid').write_text(str(subprocess.Popen(['sleep', '600']).pid))"
+    left = f"import subprocess\ndef test_it(capfd):\n    with capfd.disabled():\n        {started}\n"
+    began = time.monotonic()
+    try:
+        assert ran(left).code == 0
+        assert time.monotonic() - began < 300
+    finally:
+        os.kill(int((tmp_path / "pid").read_text()), signal.SIGKILL)
