@@ -28,6 +28,7 @@ LONG = {
         "jobs/dialects/test_sbatch_writing.py",
         "jobs/shells/test_crowd.py",
         "quotas/test_crowd.py",
+        "test_slurm_page.py",
     )
 }
 
@@ -166,3 +167,10 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
     if any("GPU" not in reason for reason in skipped):
         reporter.write_line("REQUIRE_ALL is set, and tests were skipped.", red=True)
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """What tests measured (`record_property`), wherever they ran."""
+    for report in terminalreporter.stats.get("passed", []):
+        for name, value in report.user_properties:
+            terminalreporter.write_line(f"{name}: {value}")

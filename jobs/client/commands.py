@@ -22,6 +22,9 @@ from jobs.client.login import Login
 from jobs.client.scanning import Found
 from jobs.client.trouble import Trouble
 from jobs.client.watching import Screen, Watch, exit_code
+from jobs.dialects.base import Refused as BadFile
+from jobs.dialects.source import decode
+from jobs.messages.problems import problem_message
 from jobs.trees import BadTree
 
 TRIES: Final = 3
@@ -31,6 +34,7 @@ NAMED: Final = 5
 """So many of what is warned of are named."""
 
 MIB: Final = 1024 * 1024
+STANDARD_INPUT: Final = "-"
 INTERRUPTED: Final = 130
 
 
@@ -224,6 +228,23 @@ def _told_end(job: dict[str, Any], screen: Screen) -> None:
     screen.say(_("%(name)s · %(state)s · %(why)s") % told)
 
 
+def _submit(console: Console, arguments: argparse.Namespace, screen: Screen) -> int:
+    """A job file as it is: its problems are said by the console, with their places."""
+    from_stdin = arguments.file == STANDARD_INPUT
+    data = sys.stdin.buffer.read() if from_stdin else Path(arguments.file).read_bytes()
+    places = {name: getattr(arguments, name) for name in ("dialect", "cluster", "quota", "workspace")}
+    body = {"file": _decoded(data, arguments.file), **places}
+    job = console.post("/jobs", body, headers={"Idempotency-Key": str(uuid.uuid4())})
+    return _submitted(console, job, arguments, screen)
+
+
+def _decoded(data: bytes, name: str) -> str:
+    try:
+        return decode(data)
+    except BadFile as refused:
+        raise Trouble("\n".join(f"{name}: {problem_message(each)}" for each in refused.problems), 2) from None
+
+
 # --- the others ------------------------------------------------------------------------------------------
 
 
@@ -295,6 +316,7 @@ def _again(console: Console, arguments: argparse.Namespace, screen: Screen) -> i
 
 _COMMANDS: Final = {
     "run": _run,
+    "submit": _submit,
     "list": _list,
     "status": _status,
     "logs": _logs,

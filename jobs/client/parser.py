@@ -16,6 +16,7 @@ def add_to(commands: Any) -> None:
     login = _command(commands, "login", _("remember a token for a console"))
     login.add_argument("url", metavar="URL", help=_("the console's address"))
     _run(commands)
+    _submit(commands)
     listed = _command(commands, "list", _("my newest jobs"))
     listed.add_argument("--all", action="store_true", help=_("everybody's, as far as I may see them"))
     listed.add_argument("--limit", type=int, default=20, metavar="N", help=_("so many"))
@@ -61,12 +62,25 @@ def _run(commands: Any) -> None:
     run.add_argument(
         "--after", action="append", default=[], metavar="JOB", help=_("begin once this job has succeeded")
     )
-    for name in ("cluster", "quota", "workspace"):
-        run.add_argument(f"--{name}", metavar=name.upper(), help=_("where it runs; chosen otherwise"))
     run.add_argument("--folder", default=".", help=_("the folder to send; this one otherwise"))
     run.add_argument("--no-code", action="store_true", help=_("send no files"))
-    run.add_argument("--detach", action="store_true", help=_("submit, and do not follow it"))
-    _json(run)
+    _where(run)
+
+
+def _submit(commands: Any) -> None:
+    submit = _command(commands, "submit", _("submit a job file as it is"))
+    submit.add_argument("file", metavar="FILE", help=_("the job file; - is standard input"))
+    submit.add_argument(
+        "--dialect", metavar="DIALECT", help=_("what kind of job file it is; found otherwise")
+    )
+    _where(submit)
+
+
+def _where(command: argparse.ArgumentParser) -> None:
+    for name in ("cluster", "quota", "workspace"):
+        command.add_argument(f"--{name}", metavar=name.upper(), help=_("where it runs; chosen otherwise"))
+    command.add_argument("--detach", action="store_true", help=_("submit, and do not follow it"))
+    _json(command)
 
 
 def _command(commands: Any, name: str, about: str) -> argparse.ArgumentParser:

@@ -122,6 +122,14 @@ def test_the_command_gives_all_scopes_unless_told_otherwise(user: User) -> None:
     assert set(row.scopes) == set(tokens.SCOPES)
 
 
+def test_the_command_prints_the_token_alone_for_a_pipe(user: User) -> None:
+    printed = StringIO()
+    call_command("issue_token", "olga", "--plain", stdout=printed)
+    row = tokens.verify(printed.getvalue().removesuffix("\n"))
+    assert row is not None
+    assert row.user == user
+
+
 @pytest.mark.parametrize("arguments", [("nobody",), ("olga", "--days", "0"), ("olga", "--scopes", "fly")])
 def test_the_command_says_what_is_wrong(user: User, arguments: tuple[str, ...]) -> None:
     with pytest.raises(CommandError):

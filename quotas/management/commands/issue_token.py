@@ -14,7 +14,7 @@ from quotas.models import User
 
 
 class Command(BaseCommand):
-    """Prints `{"token", "expires"}`; the token is shown this once."""
+    """Prints `{"token", "expires"}`, or the token alone; it is shown this once."""
 
     help = "Issue an access token of the native API."
 
@@ -29,6 +29,7 @@ class Command(BaseCommand):
         )
         parser.add_argument("--days", type=int, default=90, help="how long it works")
         parser.add_argument("--name", default="", help="what it is for")
+        parser.add_argument("--plain", action="store_true", help="print the token alone, for a pipe")
 
     def handle(self, *args: Any, **options: Any) -> None:
         """Issue and print."""
@@ -40,4 +41,4 @@ class Command(BaseCommand):
         lifetime = timedelta(days=options["days"])
         token = tokens.issue(user, name=options["name"], scopes=options["scopes"], lifetime=lifetime)
         expires = (timezone.now() + lifetime).isoformat(timespec="seconds")
-        self.stdout.write(json.dumps({"token": token, "expires": expires}))
+        self.stdout.write(token if options["plain"] else json.dumps({"token": token, "expires": expires}))

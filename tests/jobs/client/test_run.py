@@ -23,7 +23,7 @@ from pathlib import Path
 import pytest
 
 from console.home import CHECKOUT
-from jobs.models import HeldBlob, Job, TemplateUse, TreeUse
+from jobs.models import HeldBlob, Job, JobFile, TemplateUse, TreeUse
 from jobs.uploads import arriving
 from quotas import tokens
 from quotas.models import User
@@ -119,6 +119,49 @@ def test_what_is_ignored_is_not_sent_and_likely_secrets_are_named(call: Terminal
     assert (status, out.split()) == (0, [".env", ".jobignore", "keep.log", "train.sh", "word.txt"])
     assert "look like secrets" in err
     assert "  .env" in err
+
+
+FILE = """\
+{"DisplayName": "hello", "JobType": "PyTorchJob", "UserCommand": "%s",
+ "JobSpecs": [{"Type": "Worker", "PodCount": 1, "ResourceConfig": {"CPU": "1", "Memory": "1Gi"}}]}
+"""
+SCRIPT = """\
+#!/bin/sh
+#SBATCH --job-name=by-hand --ntasks=1
+echo "$SLURM_JOB_NAME from a file"
+"""
+
+
+def test_a_job_file_is_submitted_as_it_is(call: Terminal, folder: Path) -> None:
+    (folder / "job.sh").write_text(SCRIPT)
+    status, out, err = call("submit", "job.sh", "--detach")
+    job = job_of(err)
+    assert (status, out, "by-hand is job" in err) == (0, f"{job}\n", True), err
+    kept = Job.objects.get(public_id=job)
+    assert (kept.dialect, JobFile.objects.get(job=kept).text) == ("sbatch", SCRIPT)
+    assert call("stop", job)[0] == 0
+
+
+def test_a_job_file_comes_by_standard_input_and_is_followed(call: Terminal) -> None:
+    status, out, err = call("submit", "-", stdin=FILE % "echo hello; exit 3")
+    assert (status, out) == (3, "hello\n"), err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "stdin", "status", "told"),
+    [
+        (("nowhere.json",), "", 2, "nowhere.json: No such file"),
+        (("-",), '{"jobName": 7}', 125, "jobName"),
+        (("-", "--dialect", "latin"), "{}", 125, "latin"),
+        (("-", "--cluster", "nowhere"), FILE % "true", 125, "nowhere"),
+    ],
+)
+def test_why_a_file_is_not_submitted(
+    call: Terminal, arguments: tuple[str, ...], stdin: str, status: int, told: str
+) -> None:
+    ended, _out, err = call("submit", *arguments, stdin=stdin)
+    assert (ended, told in err) == (status, True), err
+    assert not Job.objects.exists()
 
 
 def test_another_job_as_a_pattern(call: Terminal, folder: Path) -> None:

@@ -1,0 +1,57 @@
+"""`manage.py add_cluster`: a cluster from a prompt, with the checks of the form."""
+
+from __future__ import annotations
+
+import io
+import json
+import sys
+
+import pytest
+from django.core.management import CommandError, call_command
+
+from quotas import confided
+from quotas.models import AuditEntry, Cluster
+from tests.factories import make_cluster
+
+pytestmark = pytest.mark.django_db
+
+
+def added(*arguments: str) -> Cluster:
+    out = io.StringIO()
+    call_command("add_cluster", *arguments, stdout=out)
+    assert out.getvalue() == "The cluster hpc was added.\n"
+    return Cluster.objects.get(slug="hpc")
+
+
+def test_a_slurm_that_schedules_is_what_is_added_without_a_word() -> None:
+    made = added("hpc")
+    told = (made.name, made.backend, made.admission, made.config, made.enabled, made.shows_addresses)
+    assert told == ("hpc", "slurm", "engine", {}, True, False)
+    assert AuditEntry.objects.get(action="create").actor_name == "add_cluster hpc"
+
+
+def test_secrets_come_by_standard_input_and_are_kept_encrypted(monkeypatch: pytest.MonkeyPatch) -> None:
+    settings = {"way": "rest", "url": "http://slurm:6820", "token": "eyJ"}
+    monkeypatch.setattr(sys, "stdin", io.StringIO(json.dumps(settings)))
+    made = added("hpc", "--title", "Building 3", "--region", "north", "--config", "-")
+    assert (made.name, made.region) == ("Building 3", "north")
+    assert made.config["token"].startswith(confided.MARK)
+    assert confided.opened(made.config) == settings
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (("local",), "slug: "),
+        (("a b",), "slug: "),
+        (("hpc", "--config", "{"), "config: "),
+        (("hpc", "--config", "[1]"), "config: Settings are a JSON object"),
+        (("hpc", "--config", '{"ways": 1}'), "make no sense"),
+        (("hpc", "--config", '{"python": "python"}'), "python: 'python' is no absolute path"),
+    ],
+)
+def test_what_is_wrong_is_said_and_nothing_is_added(arguments: tuple[str, ...], told: str) -> None:
+    make_cluster("local")
+    with pytest.raises(CommandError, match=told):
+        call_command("add_cluster", *arguments)
+    assert Cluster.objects.count() == 1
