@@ -393,6 +393,7 @@ def node_report(node: NodeSeen) -> NodeReport:
         schedulable=node.schedulable,
         why=node.why,
         programs=node.programs,
+        partitions=node.partitions,
         used=Amounts(
             max(0, node.cpu_milli - node.free_cpu_milli),
             max(0, node.memory_mib - node.free_memory_mib),

@@ -10,7 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from datetime import timedelta
 from typing import Final
 
@@ -436,7 +436,8 @@ def take_inventory(cluster_id: int) -> None:
         theirs = others.of_others(cluster, seen.jobs)
         others.record(cluster, theirs)
         nodes = others.nodes_used(seen, theirs)
-    inventory.record(cluster, [observations.node_report(node) for node in nodes], held)
+    reports = [observations.node_report(node) for node in nodes]
+    inventory.record(cluster, reports, held, [asdict(each) for each in seen.set_aside])
 
 
 # --- sweep and tidy --------------------------------------------------------------------------------------

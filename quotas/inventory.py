@@ -17,6 +17,23 @@ from quotas.models import Action, Cluster, Node, NodeState, Reservation, User
 
 NOTHING: Final = Amounts()
 
+TOLD: Final = (
+    "cpu_milli",
+    "memory_mib",
+    "gpus",
+    "gpu_list",
+    "others",
+    "partitions",
+    "programs",
+    "schedulable",
+    "why",
+    "seen_at",
+)
+"""What an inventory tells of a node; all else is an admin's."""
+
+AT_ONCE: Final = 200
+"""Rows in one statement."""
+
 
 @dataclass(frozen=True, slots=True)
 class NodeReport:
@@ -29,11 +46,15 @@ class NodeReport:
     why: str
     programs: Sequence[str] | None = None
     used: Amounts = NOTHING
+    partitions: Sequence[str] = ()
 
 
 @transaction.atomic
 def record(
-    cluster: Cluster, reports: Sequence[NodeReport], held: Mapping[str, Amounts] | None = None
+    cluster: Cluster,
+    reports: Sequence[NodeReport],
+    held: Mapping[str, Amounts] | None = None,
+    set_aside: Sequence[Mapping[str, Any]] = (),
 ) -> None:
     """Make the cluster's nodes what was reported, GPUs under the names that quotas use.
 
@@ -41,30 +62,17 @@ def record(
     back takes jobs again.  What an admin decided about a node stays.
 
     `held` is what `held_on` said before the engine was asked: what is used beyond that, and beyond what is
-    held now, was not started from here.
+    held now, was not started from here.  `set_aside` is as `Cluster` has it.
     """
-    known = gputypes.names()
     before, now = held or {}, held_on(cluster)
-    for report in reports:
-        Node.objects.update_or_create(
-            cluster=cluster,
-            name=report.name,
-            defaults={
-                "cpu_milli": report.amounts.cpu_milli,
-                "memory_mib": report.amounts.memory_mib,
-                "gpus": dict(gputypes.renamed(report.amounts, known).gpus),
-                "others": _others(
-                    gputypes.renamed(report.used, known),
-                    before.get(report.name, Amounts()),
-                    now.get(report.name, Amounts()),
-                ),
-                "gpu_list": [dict(gpu) for gpu in report.gpu_list],
-                "schedulable": report.schedulable,
-                "why": report.why[:500],
-                "programs": None if report.programs is None else list(report.programs),
-                "seen_at": Now(),
-            },
-        )
+    known = gputypes.names()
+    nodes = [
+        _node(cluster, report, known, before.get(report.name, Amounts()), now.get(report.name, Amounts()))
+        for report in reports
+    ]
+    Node.objects.bulk_create(
+        nodes, AT_ONCE, update_conflicts=True, unique_fields=("cluster", "name"), update_fields=TOLD
+    )
     names = [report.name for report in reports]
     Node.objects.filter(cluster=cluster, name__in=names, state=NodeState.DOWN).update(
         state=NodeState.SCHEDULABLE, state_at=Now()
@@ -75,7 +83,28 @@ def record(
         state=NodeState.DOWN, state_at=Now(), state_by=None, state_why=""
     )
     missing.exclude(name__in=in_use).delete()
-    Cluster.objects.filter(pk=cluster.pk).update(answered_at=Now(), trouble="")
+    Cluster.objects.filter(pk=cluster.pk).update(
+        answered_at=Now(), trouble="", set_aside=[dict(each) for each in set_aside]
+    )
+
+
+def _node(
+    cluster: Cluster, report: NodeReport, known: Mapping[str, str], before: Amounts, now: Amounts
+) -> Node:
+    return Node(
+        cluster=cluster,
+        name=report.name,
+        cpu_milli=report.amounts.cpu_milli,
+        memory_mib=report.amounts.memory_mib,
+        gpus=dict(gputypes.renamed(report.amounts, known).gpus),
+        others=_others(gputypes.renamed(report.used, known), before, now),
+        gpu_list=[dict(gpu) for gpu in report.gpu_list],
+        partitions=list(report.partitions),
+        programs=None if report.programs is None else list(report.programs),
+        schedulable=report.schedulable,
+        why=report.why[:500],
+        seen_at=Now(),
+    )
 
 
 def held_on(cluster: Cluster) -> dict[str, Amounts]:

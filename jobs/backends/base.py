@@ -234,6 +234,23 @@ class NodeSeen:
     schedulable: bool = True
     why: str = ""
     programs: tuple[str, ...] | None = None
+    partitions: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class SetAside:
+    """Nodes that the engine keeps for some people, or for maintenance (Slurm: a reservation).
+
+    `whom` are users and accounts in the engine's words, none for everybody who names it.  Times are seconds
+    since the epoch; without `until` it has no end.
+    """
+
+    name: str
+    nodes: tuple[str, ...]
+    since: float
+    until: float | None
+    whom: tuple[str, ...] = ()
+    maintenance: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -269,6 +286,7 @@ class Inventory:
     nodes: tuple[NodeSeen, ...]
     warnings: tuple[Reason, ...] = ()
     jobs: tuple[QueuedJob, ...] | None = None
+    set_aside: tuple[SetAside, ...] = ()
 
 
 class LogState(StrEnum):

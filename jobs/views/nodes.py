@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from itertools import groupby
 
 from django.http import HttpResponseBase
+from django.utils import timezone
 from django.views.decorators.http import require_safe
 
 from jobs import services
@@ -33,6 +34,17 @@ class Square:
 
 
 @dataclass(frozen=True, slots=True)
+class Aside:
+    """When the engine keeps a node for others, or for maintenance, and under which name."""
+
+    name: str
+    since: datetime
+    until: datetime | None
+    whom: Sequence[str]
+    maintenance: bool
+
+
+@dataclass(frozen=True, slots=True)
 class NodeShown:
     """A node with one square a GPU, and the jobs on it that the person may know of."""
 
@@ -40,6 +52,7 @@ class NodeShown:
     squares: Sequence[Square]
     jobs: Sequence[Job]
     others: int
+    set_aside: Sequence[Aside] = ()
 
     @property
     def free_gpus(self) -> int:
@@ -68,8 +81,9 @@ def _clusters(user: User) -> list[ClusterShown]:
     clusters = reports.clusters_of(user)
     uses = reports.nodes_of(clusters)
     known = _jobs_by_holder(user, {holding.holder for use in uses for holding in use.holdings})
+    aside = {cluster.pk: _set_aside(cluster) for cluster in clusters}
     by_cluster = {
-        cluster_id: [_shown(use, known) for use in rows]
+        cluster_id: [_shown(use, known, aside[cluster_id].get(use.node.name, ())) for use in rows]
         for cluster_id, rows in groupby(uses, key=lambda use: use.node.cluster_id)
     }
     mine = {quota.cluster_id: services.address_of(quota) for quota in services.quotas_open_to(user).reverse()}
@@ -88,12 +102,25 @@ def _jobs_by_holder(user: User, holders: set[str]) -> dict[str, Job]:
     return {key: jobs[job_id] for key, job_id in job_ids.items() if job_id in jobs}
 
 
-def _shown(use: reports.NodeUse, known: Mapping[str, Job]) -> NodeShown:
+def _set_aside(cluster: Cluster) -> dict[str, list[Aside]]:
+    """What is not over yet, by the names of nodes."""
+    found: dict[str, list[Aside]] = {}
+    for each in sorted(cluster.set_aside, key=lambda each: float(each["since"])):
+        until = datetime.fromtimestamp(each["until"], UTC) if each["until"] else None
+        if until is None or until > timezone.now():
+            since = datetime.fromtimestamp(each["since"], UTC)
+            aside = Aside(each["name"], since, until, each["whom"], each["maintenance"])
+            for node in each["nodes"]:
+                found.setdefault(node, []).append(aside)
+    return found
+
+
+def _shown(use: reports.NodeUse, known: Mapping[str, Job], aside: Sequence[Aside]) -> NodeShown:
     jobs = {
         known[holding.holder].pk: known[holding.holder] for holding in use.holdings if holding.holder in known
     }
     others = sum(holding.holder not in known for holding in use.holdings)
-    return NodeShown(use, _squares(use, known), list(jobs.values()), others)
+    return NodeShown(use, _squares(use, known), list(jobs.values()), others, aside)
 
 
 def _squares(use: reports.NodeUse, known: Mapping[str, Job]) -> list[Square]:

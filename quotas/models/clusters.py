@@ -17,7 +17,11 @@ class Admission(models.TextChoices):
 
 
 class Cluster(Audited):
-    """A place where jobs run: the name of a backend, and its settings."""
+    """A place where jobs run: the name of a backend, and its settings.
+
+    `set_aside` are the engine's own reservations of nodes as its inventory last told them: objects of `name`,
+    `nodes`, `since`, `until` (seconds since the epoch, null for ever), `whom` and `maintenance`.
+    """
 
     slug = models.SlugField(_("short name"), max_length=63, unique=True)
     name = models.CharField(_("name"), max_length=200)
@@ -47,6 +51,7 @@ class Cluster(Audited):
     trouble = models.TextField(_("last trouble"), blank=True, editable=False)
     look_ms = models.PositiveIntegerField(_("last look (ms)"), null=True, blank=True, editable=False)
     next_look_at = models.DateTimeField(_("next look"), null=True, blank=True, editable=False)
+    set_aside = models.JSONField(_("nodes set aside by the engine"), default=list, blank=True, editable=False)
 
     class Meta:
         verbose_name = _("cluster")
@@ -89,9 +94,9 @@ class Node(models.Model):
     `gpus` counts by type; `gpu_list` names each GPU (index, type, memory) for the squares of the page.
     `others` is what is used there and was not started from here (Amounts as JSON).
     `programs` are those that its jobs find without an image, as far as they were looked for; null where
-    that is not known.  `schedulable` and `why` are the engine's words; `state` and what belongs to it an
-    admin's, except for DOWN, which is a node that the engine no longer reports while something is still held
-    on it.
+    that is not known.  `partitions` are those of the engine that it belongs to.  `schedulable` and `why` are
+    the engine's words; `state` and what belongs to it an admin's, except for DOWN, which is a node that the
+    engine no longer reports while something is still held on it.
     """
 
     cluster = models.ForeignKey(Cluster, models.CASCADE, related_name="nodes", verbose_name=_("cluster"))
@@ -102,6 +107,7 @@ class Node(models.Model):
     gpu_list = models.JSONField(_("GPUs"), default=list, blank=True)
     others = models.JSONField(_("used from elsewhere"), default=dict, blank=True)
     programs = models.JSONField(_("programs"), null=True, blank=True, default=None)
+    partitions = models.JSONField(_("partitions"), default=list, blank=True)
     schedulable = models.BooleanField(_("schedulable"), default=True)
     why = models.CharField(_("why not"), max_length=500, blank=True)
     state = models.CharField(_("state"), max_length=16, choices=NodeState, default=NodeState.SCHEDULABLE)

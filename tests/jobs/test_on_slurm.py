@@ -14,6 +14,7 @@ from jobs import dialects, logs, reconcile, services
 from jobs.models import Attempt, Job, LogStream, Task
 from jobs.states import TERMINAL, State
 from quotas.models import Admission, Cluster, Membership, Node, Quota, Role, User, Workspace
+from tests.jobs.backends.slurm_bench import by_rest
 from tests.slurm import Slurm
 from tests.waiting import wait_for
 
@@ -37,10 +38,20 @@ THREE_ROLES = {
 }
 
 
+BOTH_WAYS = pytest.mark.parametrize("way", ["commands", "rest"])
+
+
 @pytest.fixture
-def quota(slurm: Slurm) -> Iterator[Quota]:
+def way() -> str:
+    """How Slurm is asked."""
+    return "commands"
+
+
+@pytest.fixture
+def quota(slurm: Slurm, way: str) -> Iterator[Quota]:
     """Of a person in a workspace, on a cluster that the engine schedules."""
     config = {"configuration": str(slurm.configuration), "allow_plain": True}
+    config |= by_rest(slurm) if way == "rest" else {}
     cluster = Cluster.objects.create(
         slug="hpc", name="HPC", backend="slurm", config=config, admission=Admission.ENGINE
     )
@@ -80,6 +91,7 @@ def test_the_inventory_is_slurms(quota: Quota) -> None:
     assert [sum(gpus.values()) for gpus in nodes.values()] == [0, 0, 4, 4]
 
 
+@BOTH_WAYS
 def test_the_helloworld_of_the_scm_page_runs(quota: Quota) -> None:
     value: dict[str, Any] = json.loads((SEEDS / "helloworld.json").read_text())
     value["taskRoles"][0]["gpuType"] = "titan"
@@ -92,6 +104,7 @@ def test_the_helloworld_of_the_scm_page_runs(quota: Quota) -> None:
     assert (task.node, task.exit_code, task.image_used) == ("gpu2", 0, False)
 
 
+@BOTH_WAYS
 def test_a_job_of_three_roles_runs(quota: Quota) -> None:
     job = finished(quota, json.dumps(THREE_ROLES))
     assert job.state == State.SUCCEEDED

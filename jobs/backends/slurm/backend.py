@@ -242,7 +242,7 @@ class SlurmBackend:
         """See `base.Backend`."""
         prerequisites.check(self._config)
         try:
-            seen = nodes.read(self._controller.nodes())
+            seen = nodes.read(self._controller.nodes(), self._controller.reservations())
             if isinstance(self._controller, Overview):
                 seen = replace(seen, jobs=tuple(self._controller.queue()))
         except Unreachable as error:

@@ -113,6 +113,13 @@ class Commands:
         out = self._programs.scontrol("--oneliner", "--details", "show", "node")
         return (dict(_FIELD.findall(line)) for line in out.splitlines() if line.startswith("NodeName="))
 
+    def reservations(self) -> Iterator[Mapping[str, str]]:
+        """See `Controller`."""
+        out = self._programs.scontrol("--oneliner", "show", "reservation")
+        return (
+            dict(_FIELD.findall(line)) for line in out.splitlines() if line.startswith("ReservationName=")
+        )
+
 
 def _read(line: str, fields: Sequence[str] = FIELDS) -> Listed | None:
     """A line; None for the further components of a job."""

@@ -36,6 +36,9 @@ class Controller(Protocol):
     def nodes(self) -> Iterable[Mapping[str, str]]:
         """Every node, by the names and in the words of `scontrol show node`."""
 
+    def reservations(self) -> Iterable[Mapping[str, str]]:
+        """Every reservation of nodes, by the names and in the words of `scontrol show reservation`."""
+
 
 @runtime_checkable
 class Overview(Protocol):

@@ -6,7 +6,8 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
-from jobs.backends.base import Gpu, Inventory, NodeSeen
+from jobs.backends.base import Gpu, Inventory, NodeSeen, SetAside
+from jobs.dialects.sbatch import hosts
 
 CLOSED: Final = frozenset(
     {
@@ -33,9 +34,30 @@ CLOSED: Final = frozenset(
 _GRES: Final = re.compile(r"(?:^|,)gpu(?::([^:,(]+))?:(\d+)(?:\(([^()]*)\))?")
 
 
-def read(nodes: Iterable[Mapping[str, str]]) -> Inventory:
-    """Nodes as `Controller.nodes` tells them."""
-    return Inventory(tuple(_node(told) for told in nodes))
+_NOBODY: Final = ("", "(null)")
+
+
+def read(nodes: Iterable[Mapping[str, str]], reservations: Iterable[Mapping[str, str]] = ()) -> Inventory:
+    """Nodes and reservations as `Controller` tells them."""
+    return Inventory(
+        tuple(_node(told) for told in nodes),
+        set_aside=tuple(_set_aside(told) for told in reservations if _listed(told.get("Nodes", ""))),
+    )
+
+
+def _set_aside(told: Mapping[str, str]) -> SetAside:
+    return SetAside(
+        name=told.get("ReservationName", ""),
+        nodes=hosts.names(told["Nodes"]) or (),
+        since=_whole(told.get("StartTime", "")),
+        until=_whole(told.get("EndTime", "")) or None,
+        whom=(*_listed(told.get("Users", "")), *_listed(told.get("Accounts", ""))),
+        maintenance="MAINT" in _listed(told.get("Flags", "")),
+    )
+
+
+def _listed(words: str) -> tuple[str, ...]:
+    return () if words in _NOBODY else tuple(word.strip() for word in words.split(",") if word.strip())
 
 
 def _node(told: Mapping[str, str]) -> NodeSeen:
@@ -56,6 +78,7 @@ def _node(told: Mapping[str, str]) -> NodeSeen:
         free_gpus=tuple(gpu.index for gpu in gpus if gpu.index not in used),
         schedulable=not (states & CLOSED or silent),
         why=_why(told, states, silent=silent),
+        partitions=_listed(told.get("Partitions", "")),
     )
 
 

@@ -19,6 +19,7 @@ from jobs.models import Endpoint, Job
 from jobs.states import State
 from quotas.models import Admission, Quota, Role, User
 from tests.factories import make_cluster, make_quota, make_user, make_workspace
+from tests.jobs.backends.slurm_bench import by_rest
 from tests.jobs.gateway.served import CONSOLE, Browser
 from tests.jobs.gateway.test_jupyter import execute
 from tests.slurm import Slurm
@@ -35,10 +36,11 @@ def owner(transactional_db: None) -> User:
     return make_user("alice")
 
 
-@pytest.fixture
-def quota(slurm: Slurm, owner: User) -> Iterator[Quota]:
+@pytest.fixture(params=["commands", "rest"])
+def quota(request: pytest.FixtureRequest, slurm: Slurm, owner: User) -> Iterator[Quota]:
     """Of the owner's workspace, on a cluster that Slurm schedules."""
     config = {"configuration": str(slurm.configuration)}
+    config |= by_rest(slurm) if request.param == "rest" else {}
     cluster = make_cluster(backend="slurm", config=config, admission=Admission.ENGINE)
     (console.CONSOLE_HOME / "jobs").mkdir(mode=0o700, exist_ok=True)
     reconcile.take_inventory(cluster.pk)

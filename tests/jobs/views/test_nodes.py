@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from django.utils import timezone
+
 from jobs.models import Job
 from jobs.states import State
 from quotas import ledger
@@ -52,6 +54,34 @@ def test_clusters_without_a_quota_of_ours_are_not_shown(people: People) -> None:
     Node.objects.create(cluster=cluster, name="theirs")
     assert "theirs" not in seen(browser(people.owner).get("/nodes/"))
     assert "theirs" in seen(browser(people.admin).get("/nodes/"))
+
+
+def test_what_the_engine_keeps_a_node_for_is_said_until_it_is_over(people: People) -> None:
+    cluster = people.quota.cluster
+    Node.objects.create(cluster=cluster, name="n1", partitions=["all", "gpu"])
+    Node.objects.create(cluster=cluster, name="n2")
+    now = timezone.now().timestamp()
+    kept = {"name": "lecture", "nodes": ["n1"], "since": now - 60, "until": now + 60, "maintenance": False}
+    cluster.set_aside = [
+        {**kept, "whom": ["carol"]},
+        {**kept, "whom": [], "until": None},
+        {**kept, "whom": [], "maintenance": True, "since": now + 30},
+        {**kept, "whom": ["over"], "until": now - 1},
+    ]
+    cluster.save()
+    response = browser(people.owner).get("/nodes/")
+    first, second = response.context["clusters"][0].nodes
+    assert [(each.whom, each.maintenance) for each in first.set_aside] == [
+        (["carol"], False),
+        ([], False),
+        ([], True),
+    ]
+    assert not second.set_aside
+    text = seen(response)
+    assert "all, gpu" in text
+    assert "Set aside for carol" in text
+    assert "Set aside for jobs that name lecture" in text
+    assert "Set aside for maintenance" in text
 
 
 def test_a_node_that_takes_no_jobs_says_so(people: People) -> None:

@@ -110,6 +110,10 @@ class Rest:
         """See `Controller`."""
         return (reading.node(told) for told in self._asked("nodes", "/nodes"))
 
+    def reservations(self) -> Iterator[Mapping[str, str]]:
+        """See `Controller`."""
+        return (reading.reservation(told) for told in self._asked("reservations", "/reservations"))
+
     def queue(self) -> Iterator[QueuedJob]:
         """See `controller.Overview`."""
         for told in self._asked("jobs", "/jobs"):

@@ -135,7 +135,21 @@ def node(told: Mapping[str, Any]) -> dict[str, str]:
         "Gres": str(told.get("gres") or ""),
         "GresUsed": str(told.get("gres_used") or ""),
         "Reason": str(told.get("reason") or ""),
+        "Partitions": ",".join(_words(told.get("partitions"))),
         **{name: str(value) for name, each in numbers.items() if (value := _number(each)) is not None},
+    }
+
+
+def reservation(told: Mapping[str, Any]) -> dict[str, str]:
+    """A reservation, in the words of `scontrol show reservation`."""
+    times = {"StartTime": told.get("start_time"), "EndTime": told.get("end_time")}
+    return {
+        "ReservationName": str(told.get("name") or ""),
+        "Nodes": str(told.get("node_list") or ""),
+        "Users": str(told.get("users") or ""),
+        "Accounts": str(told.get("accounts") or ""),
+        "Flags": ",".join(word.upper() for word in _words(told.get("flags"))),
+        **{name: str(at) for name, each in times.items() if (at := _number(each)) is not None},
     }
 
 

@@ -9,9 +9,10 @@ import jsonschema  # type: ignore[import-untyped]
 import pytest
 
 from jobs.backends.base import QueuedJob
-from jobs.backends.slurm import everybody, layout
+from jobs.backends.slurm import everybody, layout, nodes
 from jobs.backends.slurm.commands import Commands
 from jobs.backends.slurm.config import SlurmConfig
+from jobs.backends.slurm.controller import Controller
 from jobs.backends.slurm.layout import Sent
 from jobs.backends.slurm.rest import reading
 from jobs.backends.slurm.rest.controller import Rest
@@ -79,6 +80,33 @@ def test_both_ways_tell_the_same(on_slurm: SlurmBench, slurm: Slurm, tmp_path: P
         for number in made:
             slurm.call("scancel", number)
         wait_for(slurm.ready, 60)
+
+
+def test_partitions_and_reservations_are_told_alike(on_slurm: SlurmBench, slurm: Slurm) -> None:
+    rest = SlurmConfig.from_settings(on_slurm.folder, {**on_slurm.told, **by_rest(slurm)})
+    ways: list[Controller] = [Commands(on_slurm.config), Rest(rest)]
+    assert [nodes.read(way.nodes(), way.reservations()).set_aside for way in ways] == [(), ()]
+    later = ("StartTime=now+2hours", "Duration=60", "Users=root")
+    made: list[str] = []
+    try:
+        for what in (
+            ("ReservationName=lecture", "Nodes=gpu[1-2]"),
+            ("ReservationName=repair", "Nodes=cpu1", "Flags=MAINT"),
+        ):
+            slurm.call("scontrol", "create", "reservation", *what, *later)
+            made.append(what[0])
+        by_lines, by_rest_ = (nodes.read(way.nodes(), way.reservations()) for way in ways)
+    finally:
+        for name in made:
+            slurm.call("scontrol", "delete", name)
+    assert by_lines == by_rest_
+    lecture, repair = sorted(by_lines.set_aside, key=lambda each: each.name)
+    assert (lecture.name, lecture.nodes, lecture.whom) == ("lecture", ("gpu1", "gpu2"), ("root",))
+    assert lecture.until == lecture.since + 3600
+    assert (repair.nodes, repair.maintenance, lecture.maintenance) == (("cpu1",), True, False)
+    partitions = {node.name: node.partitions for node in by_lines.nodes}
+    assert partitions["gpu1"] == ("all", "gpu")
+    assert partitions["cpu2"] == ("all", "urgent")
 
 
 def test_a_job_of_ours_is_told_with_its_handle_and_a_copy_of_its_name_with_another(

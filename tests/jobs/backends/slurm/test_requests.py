@@ -6,12 +6,15 @@ import json
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
+
 from jobs import dialects
 from jobs.backends.base import Submission
+from jobs.backends.slurm.config import SlurmConfig
 from jobs.spec import CodeSource, JobSpec, Mount, MountPurpose, Requirements, Resources
 from jobs.states import State
 from tests.jobs.backends.benches import log_of, wait_until_over
-from tests.jobs.backends.slurm_bench import Releasing, SlurmBench
+from tests.jobs.backends.slurm_bench import Releasing, SlurmBench, by_rest
 
 SEEDS = Path(__file__).parents[3] / "data" / "seeds"
 PROGRAM = """\
@@ -41,7 +44,8 @@ def sent(bench: SlurmBench, spec: JobSpec) -> Submission:
     return replace(bench.submission(), spec=spec)
 
 
-def test_three_workers_with_code_data_and_packages(on_slurm: SlurmBench, tmp_path: Path) -> None:
+@pytest.mark.parametrize("way", ["commands", "rest"])
+def test_three_workers_with_code_data_and_packages(on_slurm: SlurmBench, way: str, tmp_path: Path) -> None:
     text = (SEEDS / "dlc-tfjob.json").read_text(encoding="utf-8")
     parsed = dialects.get("dlc").parse(text.replace("python /root", "python3 /root")).spec
     code, data = tmp_path / "code", tmp_path / "nas"
@@ -59,7 +63,9 @@ def test_three_workers_with_code_data_and_packages(on_slurm: SlurmBench, tmp_pat
             "requirements": Requirements(directory=parsed.requirements.directory),
         }
     )
-    backend = Releasing(replace(on_slurm.config, allow_plain=True))
+    told = by_rest(on_slurm.slurm) if way == "rest" else {}
+    config = SlurmConfig.from_settings(on_slurm.folder, {**on_slurm.told, **told, "allow_plain": True})
+    backend = Releasing(config)
     handle = backend.submit(sent(on_slurm, spec))
     seen = wait_until_over(backend, handle, timeout=120)
     logs = [log_of(backend, handle, "Worker", index) for index in range(3)]
