@@ -36,8 +36,8 @@ bench: .venv/dev ## Measure speed and memory as ratios (ARGS=--json for machines
 fuzz: .venv/dev ## Look for job files that no dialect gets along with (ARGS="--seconds 60 dlc")
 	@$(BIN)/python -m tests.fuzz $(ARGS)
 
-storm: .venv/dev ## Break Slurm while jobs run, which are to run once each (JOBS=500 for more of them)
-	@SLURM_STORM=$(or $(JOBS),60) $(BIN)/python -m pytest -q -n 0 tests/jobs/slurm_storm.py
+storm: .venv/dev ## Break Slurm while jobs run, 500 of them unless JOBS says so, which are to run once each
+	@SLURM_STORM=$(or $(JOBS),500) $(BIN)/python -m pytest -q -n 0 tests/jobs/test_slurm_storm.py
 
 screenshots: .venv/dev ## Photograph every page into var/screenshots
 	@$(BIN)/python -m tests.screenshots $(ARGS)
