@@ -10,6 +10,7 @@ from typing import Any, Final
 
 import httpx
 
+from tests.slurm import Slurm
 from tests.stack import Stack
 from tests.waiting import wait_for
 
@@ -112,6 +113,31 @@ def fill(stack: Stack) -> dict[str, str]:
         jobs["again"] = submit(client, mended, jobs["failed"])
         client.post("/drafts/save", data={"text": job_file("half-done")[:60]})
         return {**jobs, "template": keep_template(client), "dataset": dataset(client), "sweep": sweep(client)}
+
+
+def fill_slurm(stack: Stack, slurm: Slurm) -> dict[str, str]:
+    """Add a Slurm of which others use a part, with a job that runs there and one that waits; ids by name."""
+    by_hand = ("--parsable", "--output=/dev/null", "--mem=16G", "--time=1-0")
+    for name, wanted in (("bert-large", "--gres=gpu:titan:2"), ("preprocess", "--cpus-per-task=12")):
+        slurm.call("sbatch", *by_hand, f"--job-name={name}", wanted, "--wrap=sleep 600")
+    lecture = ("ReservationName=lecture", "Nodes=gpu2", "Users=root", "StartTime=now+1day", "Duration=120")
+    slurm.call("scontrol", "create", "reservation", *lecture)
+    slurm.call("scontrol", "update", "NodeName=cpu2", "State=DRAIN", "Reason=a fan is broken")
+    config = {"configuration": str(slurm.configuration), "allow_plain": True}
+    stack.manage("add_cluster", "hpc", "--title", "HPC", "--config", json.dumps(config))
+    quota = {"hpc": {"all": {"name": "All of it"}}}
+    told = {"version": 1, "workspaces": {"default": {"name": "Default", "quotas": quota}}}
+    stack.manage("apply", "-", stdin=json.dumps(told))
+    with closing(stack.client()) as client:
+        wait_for(lambda: "gpu2" in client.get("/nodes/").text, timeout=60, interval=0.2)
+        role = {"gpuNumber": 2, "memoryMB": 16_384, "cpuNumber": 4, "command": f"{_TRAINING}; sleep 600"}
+        jobs: dict[str, str] = {}
+        for name, state in (("runs", "running"), ("waits", "pending")):
+            text = job_file(f"resnet-{len(jobs) + 1}", gpuType="a100", taskNumber=2, **role)
+            answer = client.post("/api/console/v1/jobs", json={"file": text, "cluster": "hpc"})
+            jobs[name] = str(answer.raise_for_status().json()["id"])
+            wait_for(partial(_is, client, jobs[name], state), timeout=60, interval=0.2)
+        return jobs
 
 
 def keep_template(client: httpx.Client) -> str:

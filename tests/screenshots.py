@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import io
+import tempfile
 import time
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -18,8 +19,9 @@ from PIL import Image
 from playwright.sync_api import Browser, FloatRect, Page, ViewportSize
 
 from console.home import CHECKOUT
+from tests import slurm
 from tests.browser import chromium
-from tests.scenes import MACHINE, fill
+from tests.scenes import MACHINE, fill, fill_slurm
 from tests.stack import ADMIN, Stack, running
 
 INTO: Final = CHECKOUT / "var" / "screenshots"
@@ -119,6 +121,13 @@ IN_DOCS: Final[Mapping[str, Picture]] = {
     "sweep-new": Picture("new-form", ("#sweep",), acts=(("#sweep summary", ""),), height=2000),
 }
 """The pictures of docs/images that are taken by `--docs`."""
+
+ON_SLURM: Final[Mapping[str, Picture]] = {
+    "slurm-waits": Picture("waits", width=1280, height=640),
+    "slurm-nodes": Picture("nodes", ("section:has(h2:text-is('HPC'))",), width=1280, height=900),
+    "slurm-others": Picture("others", width=1280, height=620),
+}
+"""Those of a console with a Slurm, by `--slurm`."""
 
 AS_DELIVERED: Final = {"CONSOLE_SSH_PORT": "2222", "CONSOLE_SSH_HOST": "console.example.com"}
 
@@ -222,7 +231,9 @@ def photograph(browser: Browser, stack: Stack, wanted: Mapping[str, str]) -> Non
             context.close()
 
 
-def illustrate(browser: Browser, stack: Stack, every: Mapping[str, str], wanted: Collection[str]) -> None:
+def illustrate(
+    browser: Browser, stack: Stack, every: Mapping[str, str], pictures: Mapping[str, Picture]
+) -> None:
     """The parts of pages that docs/ shows, in English."""
     for look in SIZES:
         context = browser.new_context(
@@ -231,8 +242,8 @@ def illustrate(browser: Browser, stack: Stack, every: Mapping[str, str], wanted:
         page = context.new_page()
         sign_in(page, stack)
         show_again(page, stack)
-        for name, picture in IN_DOCS.items():
-            if picture.look == look and (not wanted or name in wanted):
+        for name, picture in pictures.items():
+            if picture.look == look:
                 _keep(_illustration(page, picture, every[picture.page]), DOCS / f"{name}.png")
         context.close()
 
@@ -290,6 +301,20 @@ def _take(page: Page, address: str, path: Path) -> None:
     page.screenshot(path=path)
 
 
+def _wanted(pictures: Mapping[str, Picture], asked: Collection[str]) -> dict[str, Picture]:
+    return {name: each for name, each in pictures.items() if not asked or name in asked}
+
+
+def _of_slurm(asked: Collection[str]) -> None:
+    """With a Slurm of its own."""
+    with slurm.server() as engine, tempfile.TemporaryDirectory(dir="/var/tmp") as folder:
+        settings = {**MACHINE, "CONSOLE_SLURM_FOLDER": folder}
+        with chromium() as browser, running(settings) as stack:
+            jobs = fill_slurm(stack, engine)
+            every = {"waits": f"/jobs/{jobs['waits']}/", "nodes": "/nodes/", "others": "/jobs/others"}
+            illustrate(browser, stack, every, _wanted(ON_SLURM, asked))
+
+
 def main() -> None:
     """Start a console, fill it, photograph it."""
     parser = argparse.ArgumentParser(prog="make screenshots", description=__doc__)
@@ -297,8 +322,12 @@ def main() -> None:
     parser.add_argument(
         "--docs", action="store_true", help="only the pictures in docs/images, each by its name"
     )
+    parser.add_argument("--slurm", action="store_true", help="the pictures of docs/slurm.md, with --docs")
     options = parser.parse_args()
     asked = options.pages
+    if options.docs and options.slurm:
+        _of_slurm(asked)
+        return
     began = time.monotonic()
     settings = {**MACHINE, **AS_DELIVERED} if options.docs else MACHINE
     with chromium() as browser, running(settings) as stack:
@@ -307,7 +336,7 @@ def main() -> None:
         if unknown := set(asked) - set(known):
             parser.error(f"there is no page {', '.join(sorted(unknown))}; there are {', '.join(known)}")
         if options.docs:
-            illustrate(browser, stack, every, asked)
+            illustrate(browser, stack, every, _wanted(IN_DOCS, asked))
             return
         photograph(browser, stack, {name: at for name, at in every.items() if not asked or name in asked})
     print(f"{INTO}: {time.monotonic() - began:.0f} s")

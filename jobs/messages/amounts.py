@@ -51,9 +51,9 @@ def money(micro: int) -> str:
 
 
 def moment(text: str) -> str:
-    """An RFC 3339 time in the reader's zone."""
+    """An RFC 3339 time in the reader's zone, in figures: after "p.m." a sentence ends with two full stops."""
     found = parse_datetime(text)
-    return date_format(localtime(found), "DATETIME_FORMAT") if found else text
+    return date_format(localtime(found), "Y-m-d H:i") if found else text
 
 
 def tasks(number: int) -> str:

@@ -34,6 +34,9 @@ CLOSED: Final = frozenset(
 _GRES: Final = re.compile(r"(?:^|,)gpu(?::([^:,(]+))?:(\d+)(?:\(([^()]*)\))?")
 
 
+_BY: Final = re.compile(r" \[[^\[\]@]+@[^\[\]]+\]$")
+"""Who gave the reason, and when: scontrol adds it."""
+
 _NOBODY: Final = ("", "(null)")
 
 
@@ -87,7 +90,7 @@ def _why(told: Mapping[str, str], states: set[str], *, silent: bool) -> str:
     closed = sorted(states & CLOSED)
     if not closed and not silent:
         return ""
-    return told.get("Reason", "").strip() or "+".join(closed) or "NOT_RESPONDING"
+    return _BY.sub("", told.get("Reason", "")).strip() or "+".join(closed) or "NOT_RESPONDING"
 
 
 def _gpus(gres: str) -> Iterator[Gpu]:

@@ -369,7 +369,7 @@ def test_what_others_run_counts_and_a_drained_node_says_why(on_slurm: SlurmBench
         slurm.call("scontrol", "update", "NodeName=cpu2", "State=DRAIN", "Reason=a fan is broken")
         drained = {node.name: node for node in on_slurm.backend.inventory().nodes}["cpu2"]
         assert not drained.schedulable
-        assert drained.why.startswith("a fan is broken")
+        assert drained.why == "a fan is broken"
     finally:
         slurm.call("scontrol", "update", "NodeName=cpu2", "State=RESUME")
         slurm.call("scancel", other)
