@@ -297,10 +297,13 @@ def observe(cluster_id: int) -> None:
         extend_wanted(backend, attempts)
         with _timed(backend, cluster_id):
             seen = backend.observe([Handle(attempt.handle) for attempt in attempts])
-        _release_held(backend, attempts, seen)
     except Unreachable as error:
         trouble(cluster_id, str(error))
         return
+    try:
+        _release_held(backend, attempts, seen)
+    except Unreachable as error:  # which may be about one person's jobs, and what was seen is true
+        trouble(cluster_id, str(error))
     for attempt in attempts:
         what = seen[Handle(attempt.handle)]
         if isinstance(what, Unseen):

@@ -176,6 +176,11 @@ class ClusterAdmin(ModelAdmin[Cluster]):
         """Whether people's jobs are told apart there."""
         if cluster.backend != unixnames.CHOOSING:
             return "–"
+        if unixnames.needed(cluster) and cluster.config["identity"] == unixnames.BY_TOKENS:
+            return gettext(
+                "Each job runs as its owner's own UNIX user (People, UNIX name), by tokens that the console "
+                "makes."
+            )
         if unixnames.needed(cluster):
             return gettext("Each job runs as its owner's own UNIX user (People, UNIX name).")
         told = gettext(

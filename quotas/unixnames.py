@@ -26,6 +26,9 @@ NEVER: Final = frozenset({"root", "nobody", "slurm", "slurmrestd", "munge", "dae
 SINGLE: Final = "single"
 """What a cluster's `identity` is without a word: everything runs as the console's own user."""
 
+BY_TOKENS: Final = "jwt"
+"""What it is where the console makes a token for each user."""
+
 CHOOSING: Final = "slurm"
 """The backend whose clusters say as whom jobs run; others have ways of their own."""
 

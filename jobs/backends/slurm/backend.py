@@ -41,6 +41,7 @@ from jobs.backends.slurm import (
     forgotten,
     history,
     layout,
+    leftovers,
     listing,
     nodes,
     ontonodes,
@@ -57,8 +58,9 @@ from jobs.backends.slurm import (
     whereabouts,
     whom,
 )
+from jobs.backends.slurm.acting import acting
 from jobs.backends.slurm.commands import Commands
-from jobs.backends.slurm.config import SlurmConfig
+from jobs.backends.slurm.config import JWT, SlurmConfig
 from jobs.backends.slurm.controller import Controller, Overview
 from jobs.backends.slurm.entering import Replica
 from jobs.backends.slurm.evidence import Kept
@@ -67,6 +69,7 @@ from jobs.backends.slurm.history import Past
 from jobs.backends.slurm.layout import NotOurs, Sent
 from jobs.backends.slurm.listing import Listed
 from jobs.backends.slurm.programs import Programs
+from jobs.backends.slurm.rest.acting import ByToken
 from jobs.backends.slurm.rest.controller import Rest
 from jobs.backends.slurm.rewound import ToDo
 from jobs.backends.slurm.whom import Account
@@ -102,7 +105,9 @@ CAPABILITIES: Final = frozenset(
 
 
 BESIDE: Final = frozenset({Capability.EXEC, Capability.LIVE_FILES})
-"""What takes an srun on this machine, which a console that signs in at a login node does not have."""
+"""What takes an srun on this machine, as the job's user: a console that signs in at a login node has none,
+and one that has but tokens for its people can't run it as them.
+"""
 
 
 class SlurmBackend:
@@ -115,7 +120,8 @@ class SlurmBackend:
     @property
     def capabilities(self) -> frozenset[Capability]:
         """See `base.Backend`."""
-        return CAPABILITIES - BESIDE if self._config.login else CAPABILITIES
+        without = self._config.login or self._config.identity == JWT
+        return CAPABILITIES - BESIDE if without else CAPABILITIES
 
     def find(self, keys: Sequence[str]) -> Mapping[str, Sequence[Handle]]:
         """See `base.Backend`.  What a refused sbatch left behind is nobody's job."""
@@ -179,6 +185,8 @@ class SlurmBackend:
             for sent in ours:
                 with suppress(FileNotFoundError):
                     layout.publish(self._folder(sent.key) / "released", "")
+            if any(sent not in ours and self._is_hidden(sent) for sent in few):
+                raise Unreachable(whom.HIDDEN)
 
     def observe(self, handles: Sequence[Handle]) -> Mapping[Handle, Observation | Gone | Unseen]:
         """See `base.Backend`.  Second copies of a job that were submitted late, and never released, are
@@ -201,8 +209,11 @@ class SlurmBackend:
             with _of_one(user):
                 self._release(user, few)
         for sent in todo.again:
-            with suppress(NotSent, Unknown, Refused):  # the next look finds it as it is
-                self._hand_over_again(sent)
+            with suppress(NotSent, Unknown, Refused), _of_one(self._user(sent.key)):
+                if self._is_hidden(sent):
+                    seen[sent.handle] = Unseen(whom.HIDDEN)
+                else:
+                    self._hand_over_again(sent)  # the next look finds it as it is
         looked = serving.Looked(seen, self._serves, self._where)
         return {
             handle: looked.at(handle, what) if isinstance(what, Observation) else what
@@ -247,23 +258,30 @@ class SlurmBackend:
                 seen = replace(seen, jobs=tuple(self._controller.queue()))
         except Unreachable as error:
             raise prerequisites.explained(error) from error
+        if self._config.identity == JWT:
+            leftovers.look_after(self._config)
         return seen
 
     def check(self) -> Checked:
         """See `base.Checking`.  By the command line, whichever way jobs go: REST starts nothing at once."""
         seen = self.inventory()
-        return ontonodes.tried(
+        found = ontonodes.tried(
             self._config, sum(node.schedulable and node.free_cpu_milli > 0 for node in seen.nodes)
         )
+        return replace(found, lacking=(*found.lacking, *leftovers.told(self._config)))
 
     def forget(self, handle: Handle) -> None:
         """See `base.Backend`."""
         sent = Sent.of(handle)
         forgotten.remember(self._config.root, sent)
         folder = self._folder(sent.key)
-        if (kept := evidence.kept(folder)) is not None and kept.user:
-            Helper(self._config, kept.user).remove(sent.key)
-        clear(folder)
+        user = self._user(sent.key)
+        if self._config.identity == JWT:
+            leftovers.remove(self._config, sent.key, user)
+        else:
+            if user:
+                Helper(self._config, user).remove(sent.key)
+            clear(folder)
         if folder.parent.exists() and not any(folder.parent.iterdir()):
             folder.parent.rmdir()
 
@@ -284,12 +302,16 @@ class SlurmBackend:
         return await self._entered(handle, task).reach(host, port, self._where)
 
     def _serves(self, handle: Handle, task: TaskRef, port: int) -> bool | None:
+        if self._config.identity == JWT:
+            return None
         return self._entered(handle, task).serves(port, self._where)
 
     def _where(self, node: str) -> str:
         return whereabouts.address(self._config, self._controller, node)
 
     def _entered(self, handle: Handle, task: TaskRef) -> Replica:
+        if self._config.identity == JWT:
+            raise NoEntry(Barrier.FAILED, "with identity jwt nothing on this machine runs as the job's user")
         try:
             return Replica(self._config, Sent.of(handle), task)
         except NotOurs as error:
@@ -309,6 +331,8 @@ class SlurmBackend:
             return [Tried("accepted", False, reason=refused.reason)]
         except NotSent as not_sent:
             raise Unreachable(str(not_sent.reason.params.get("detail"))) from not_sent
+        if account and self._config.identity == JWT:
+            return list(dryrun.untried(write, account.pw_name))
         if account:
             return list(dryrun.tried(Helper(self._config, account.pw_name), write, account.pw_name))
         return list(dryrun.tried(Programs(self._config), write, str(os.geteuid())))
@@ -352,10 +376,10 @@ class SlurmBackend:
     def _already_there(self, key: str, user: str) -> int | None:
         """Somebody began to hand it over and did not note its number: Slurm may have it."""
         try:
-            listed = listing.by_name(self._controller.listing([key]))
+            found = self._called(key, user)
         except Unreachable as error:
             raise Unknown(str(error)) from error
-        return next((each.number for each in listed.get(key, ()) if each.is_of(user)), None)
+        return found[0].number if found else None
 
     def _hand_over(self, submission: Submission, folder: Path, account: Account | None) -> int:
         text = script.written(submission, folder, self._config, self._choosable(submission))
@@ -477,9 +501,8 @@ class SlurmBackend:
     def _hand_over_again(self, sent: Sent) -> None:
         folder = self._folder(sent.key)
         with _locked(folder):
-            same = listing.by_name(self._controller.listing([sent.key])).get(sent.key, ())
             user = self._user(sent.key)
-            if any(each.is_of(user) for each in same):
+            if self._called(sent.key, user):
                 return
             number = self._send(user, sent.key, (folder / "script").read_text(encoding="utf-8"))
             layout.put(folder / "again", str(number))
@@ -508,12 +531,24 @@ class SlurmBackend:
             found.setdefault(self._user(sent.key), []).append(sent)
         return found
 
+    def _is_hidden(self, sent: Sent) -> bool:
+        """Whether Slurm has a job after all that it does not tell the console of."""
+        user = self._user(sent.key)
+        return bool(user) and self._config.identity == JWT and bool(self._called(sent.key, user))
+
+    def _called(self, key: str, user: str) -> list[Listed]:
+        """That user's jobs of that name.  With a token of theirs also what Slurm hides from the console."""
+        if user and self._config.identity == JWT:
+            return [each for each in ByToken(self._config, user).called(key) if not each.was_refused]
+        listed = listing.by_name(self._controller.listing([key]))
+        return [each for each in listed.get(key, ()) if each.is_of(user)]
+
     def _send(self, user: str, key: str, text: str) -> int:
-        return Helper(self._config, user).submit(key, text) if user else self._controller.submit(text)
+        return acting(self._config, user).submit(key, text) if user else self._controller.submit(text)
 
     def _release(self, user: str, numbers: Sequence[int]) -> None:
         if user:
-            Helper(self._config, user).release(numbers)
+            acting(self._config, user).release(numbers)
         else:
             self._controller.release(numbers)
 
@@ -521,7 +556,7 @@ class SlurmBackend:
         self, user: str, numbers: Sequence[int], *, waiting_only: bool = False, name: str = ""
     ) -> None:
         if user:
-            Helper(self._config, user).end(numbers, waiting_only=waiting_only, name=name)
+            acting(self._config, user).end(numbers, waiting_only=waiting_only, name=name)
         else:
             self._controller.cancel(numbers, waiting_only=waiting_only, name=name)
 

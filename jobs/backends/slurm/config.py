@@ -23,7 +23,9 @@ SINGLE: Final = "single"
 """Everything runs as the console's own user."""
 SUDO: Final = "sudo"
 """Each job runs as its owner's own user, by a helper that sudo runs."""
-IDENTITIES: Final = (SINGLE, SUDO)
+JWT: Final = "jwt"
+"""The same, by slurmrestd, with a token that is made for that user."""
+IDENTITIES: Final = (SINGLE, SUDO, JWT)
 HELPER: Final = "/usr/local/libexec/job-console-slurm"
 
 OURS: Final = frozenset(
@@ -52,12 +54,14 @@ class SlurmConfig:
     the job's own folder (`links`).  `allowed` are further options of sbatch that a job file may give.
 
     `way` is how Slurm is asked: by its `commands`, or by `rest`, which is slurmrestd at `url` (`http://…`,
-    `https://…` or `unix:/…`) as `user`, with `token` or one that `token_command` prints.
+    `https://…` or `unix:/…`) as `user`, with `token` or one that `token_command` prints.  With the
+    key in the file `jwt_key` the console makes tokens itself.  Whoever runs the console says these two.
     `login` is the node on which commands run, where that is not this machine.  `write_back` lets quotas be
     written into Slurm's accounts.
 
-    `identity` is as whom jobs run: `single`, all as the console's own user, or `sudo`, each as its owner's,
-    by the `helper` that an admin has installed.
+    `identity` is as whom jobs run: `single`, all as the console's own user, or each as its owner's, by the
+    `helper` that an admin has installed (`sudo`) or by tokens (`jwt`).  `slurm_user` is whom Slurm itself
+    runs as, where scontrol is not there to say so.
 
     `logs` are the folders below which the logs of jobs that others run are shown.
 
@@ -92,6 +96,8 @@ class SlurmConfig:
     write_back: bool = False
     identity: str = SINGLE
     helper: str = HELPER
+    jwt_key: str = ""
+    slurm_user: str = ""
 
     @classmethod
     def from_settings(cls, home: Path, settings: Mapping[str, Any]) -> SlurmConfig:
@@ -101,14 +107,14 @@ class SlurmConfig:
         """
         values = dict(settings)
         folder = _place("folder", values.pop("folder", "") or str(home / "jobs"))
-        for name in ("configuration", "programs", "helper"):
+        for name in ("configuration", "programs", "helper", "jwt_key"):
             if values.get(name):
                 _place(name, values[name])
         if values.get("python", "python3") != "python3":
             _place("python", values["python"])
         for name in ("partitions", "accounts", "qos"):
             values[name] = {str(key): _word(name, value) for key, value in values.get(name, {}).items()}
-        for name in ("partition", "account"):
+        for name in ("partition", "account", "slurm_user"):
             if values.get(name):
                 _word(name, values[name])
         if wrong := set(values["qos"]) - set("123456789"):
@@ -124,6 +130,8 @@ class SlurmConfig:
         values |= _way(values)
         values["login"] = Login.from_settings(values.get("login"))
         _check_identity(values)
+        if values.get("identity") != JWT:
+            values.pop("jwt_key", None)
         return cls(root=Path(folder), **values)
 
     @property
@@ -187,6 +195,8 @@ def _check_choices(values: Mapping[str, Any]) -> None:
 
 
 def _check_identity(values: Mapping[str, Any]) -> None:
+    if values.get("identity") == JWT and (values["way"] != "rest" or values["login"]):
+        raise ValueError("identity jwt goes by slurmrestd: with way rest, and without login")
     if values.get("identity") == SUDO and (values["way"] != "commands" or values["login"]):
         raise ValueError("identity sudo goes by this machine's commands: without rest, and without login")
 

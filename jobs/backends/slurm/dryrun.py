@@ -15,6 +15,19 @@ SOON_S: Final = 60
 """Slurm starts jobs at its next look, and not in the second in which it is asked."""
 
 
+def untried(write: Callable[[], str], user: str) -> Iterator[Tried]:
+    """As whom it would run, where nothing can be asked as that user; what it would be refused for before."""
+    try:
+        write()
+    except Refused as refused:
+        yield Tried("accepted", False, reason=refused.reason)
+        return
+    except NotSent as not_sent:
+        raise Unreachable(str(not_sent.reason.params.get("detail"))) from not_sent
+    yield Tried("unable", None)
+    yield Tried("user", True, detail=user)
+
+
 def tried(programs: Programs, write: Callable[[], str], user: str) -> Iterator[Tried]:
     """Every finding; `write` makes the script, or raises what it raises at a submission."""
     try:

@@ -8,13 +8,19 @@ from pathlib import Path
 from typing import Final
 
 from jobs.backends.base import Unreachable
-from jobs.backends.slurm import helper, shared
-from jobs.backends.slurm.config import SlurmConfig
+from jobs.backends.slurm import helper, shared, whom
+from jobs.backends.slurm.config import JWT, SUDO, SlurmConfig
 from jobs.backends.slurm.programs import PATH
+from jobs.backends.slurm.rest import tokens
 
 PROGRAMS: Final = ("sbatch", "squeue", "scontrol", "scancel")
 
 DOWN: Final = "slurmctld does not answer: it is down, or a firewall is between. Slurm says: {said}"
+
+NOT_TAKEN: Final = (
+    "slurmctld does not answer, or does not accept the token: auth/jwt has to be among AuthAltTypes in "
+    "slurm.conf, and the key that of its jwt_key. slurmrestd says: {said}"
+)
 
 SAYINGS: Final = (
     (
@@ -29,6 +35,7 @@ SAYINGS: Final = (
         "invalid user id",
         "slurmctld does not know the console's user: make it where slurmctld runs too. Slurm says: {said}",
     ),
+    ("unspecified error", NOT_TAKEN),
     ("unable to contact slurm controller", DOWN),
     ("did not answer within", DOWN),
 )
@@ -53,8 +60,12 @@ def check(config: SlurmConfig) -> None:
             f"There is no folder {config.root}: make it where all nodes see it, and start the console with "
             "CONSOLE_SLURM_FOLDER."
         )
-    if config.tells_apart:
+    if config.identity == SUDO:
         helper.check(config)
+    if config.identity == JWT:
+        tokens.check(config)
+        _check_slurm_user(config)
+    if config.tells_apart:
         shared.check(config.root)
     if not _writable(config.root):
         raise Unreachable(f"The console may not write into {config.root}: give the folder to its user.")
@@ -65,6 +76,16 @@ def explained(error: Unreachable) -> Unreachable:
     said = str(error)
     meaning = next((text for phrase, text in SAYINGS if phrase in said.lower()), None)
     return Unreachable(meaning.format(said=said)) if meaning else error
+
+
+def _check_slurm_user(config: SlurmConfig) -> None:
+    try:
+        whom.slurm_user(config)
+    except Unreachable as error:
+        raise Unreachable(
+            "It is not known as whom Slurm itself runs, and nobody's jobs may run as that: install scontrol, "
+            f"or name the user as `slurm_user`. {error}"
+        ) from error
 
 
 def _writable(folder: Path) -> bool:

@@ -258,9 +258,9 @@ class Programs:
         return {**of_login(self._config), "SLURM_TIME_FORMAT": "%s"}
 
 
-def of_login(config: SlurmConfig) -> dict[str, str]:
-    """The environment that a login would have."""
-    person = pwd.getpwuid(os.geteuid())
+def of_login(config: SlurmConfig, account: pwd.struct_passwd | None = None) -> dict[str, str]:
+    """The environment that a login would have, the console's own user's or another's."""
+    person = account or pwd.getpwuid(os.geteuid())
     found = {
         "PATH": PATH,
         "LANG": "C.UTF-8",

@@ -26,6 +26,11 @@ _SLURM_USER: Final = re.compile(r"^SlurmUser\s*=\s*([^\s(]+)", re.MULTILINE)
 _NO_SHELLS: Final = frozenset({"nologin", "false", "true", "sync", "halt", "shutdown"})
 
 
+HIDDEN: Final = (
+    "Slurm hides people's jobs from the user as whom the console asks (PrivateData in slurm.conf): make it "
+    "an operator of Slurm."
+)
+
 T = TypeVar("T")
 
 Account = pwd.struct_passwd
@@ -43,13 +48,15 @@ def account(person: Person, slurm_user: str = "") -> Account:
         found = pwd.getpwnam(name)
     except KeyError:
         raise _refused("unix_name_unknown", name) from None
-    if not _is_a_persons(found) or found.pw_uid in (os.geteuid(), _number(slurm_user)):
+    if name.isdigit() or not _is_a_persons(found) or found.pw_uid in (os.geteuid(), number(slurm_user)):
         raise _refused("unix_name_of_the_system", name)
     return found
 
 
 def slurm_user(config: SlurmConfig) -> str:
     """As whom Slurm itself runs.  Raises Unreachable."""
+    if config.slurm_user:
+        return config.slurm_user
     asked = (config.configuration, config.programs)
     if asked not in _told:
         match = _SLURM_USER.search(Programs(config).scontrol("show", "config"))
@@ -59,6 +66,14 @@ def slurm_user(config: SlurmConfig) -> str:
 
 _told: Final[dict[tuple[str, str], str]] = {}
 """By a cluster's configuration and programs; it does not change while Slurm runs."""
+
+
+def number(name: str) -> int | None:
+    """A user's number; None where there is no such user."""
+    try:
+        return pwd.getpwnam(name).pw_uid if name else None
+    except KeyError:
+        return None
 
 
 def plausible(seen: T, user: str) -> T:
@@ -88,13 +103,6 @@ def _first_person() -> int:
     except OSError:
         return _LEAST
     return int(told[1]) if told else _LEAST
-
-
-def _number(name: str) -> int | None:
-    try:
-        return pwd.getpwnam(name).pw_uid if name else None
-    except KeyError:
-        return None
 
 
 def _refused(why: str, name: str = "") -> Refused:

@@ -16,6 +16,10 @@ UNIX: Final = "unix:"
 _NO_TOKEN: Final = 401
 
 
+UNSPECIFIED: Final = ("unspecified error", "zero bytes were transmitted")
+"""What v0.0.38 says where slurmctld did not answer, or did not accept the token."""
+
+
 class NotConnected(Unreachable):
     """Nothing was sent."""
 
@@ -52,10 +56,11 @@ class Answer:
 
 
 class Client:
-    """The slurmrestd of one cluster."""
+    """The slurmrestd of one cluster, asked by the console, or as `user`."""
 
-    def __init__(self, config: SlurmConfig) -> None:
+    def __init__(self, config: SlurmConfig, user: str = "") -> None:
         self._config = config
+        self._user = user
 
     @property
     def address(self) -> str:
@@ -64,7 +69,7 @@ class Client:
 
     def ask(self, method: str, path: str, json: Mapping[str, Any] | None = None) -> Answer:
         """Ask it; raises NotConnected, or Unreachable when it may have been understood."""
-        headers = tokens.headers(self._config)
+        headers = tokens.headers(self._config, self._user)
         url, transport = self._config.url, None
         if url.startswith(UNIX):
             url, transport = "http://localhost", httpx.HTTPTransport(uds=url.removeprefix(UNIX))
@@ -82,9 +87,13 @@ class Client:
 
     def _read(self, answer: httpx.Response) -> Answer:
         if answer.status_code == _NO_TOKEN:
+            tokens.forget(self._config, self._user)
             raise NotConnected(f"slurmrestd at {self.address} does not accept the token (HTTP 401)")
         try:
             body = answer.json()
         except ValueError:
             body = {"errors": [{"error": answer.text[:200]}]} if not answer.is_success else {}
-        return Answer(answer.status_code, body if isinstance(body, dict) else {})
+        found = Answer(answer.status_code, body if isinstance(body, dict) else {})
+        if found.says(*UNSPECIFIED):
+            tokens.forget(self._config, self._user)
+        return found

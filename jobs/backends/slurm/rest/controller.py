@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Final
 
 from jobs.backends.base import NotSent, QueuedJob, Refused, Unknown, Unreachable
@@ -11,8 +12,9 @@ from jobs.backends.slurm.config import SlurmConfig
 from jobs.backends.slurm.layout import Sent
 from jobs.backends.slurm.listing import Listed
 from jobs.backends.slurm.rest import options, reading, versions
-from jobs.backends.slurm.rest.client import Answer, Client, NotConnected
+from jobs.backends.slurm.rest.client import UNSPECIFIED, Answer, Client, NotConnected
 from jobs.backends.slurm.rest.tokens import NoToken
+from jobs.backends.slurm.whom import Account
 from jobs.states import Reason, ReasonCode
 
 GONE: Final = ("invalid job id", "unable to find jobid", "already finished", "already completing")
@@ -29,11 +31,14 @@ _WRONG: Final = 400
 
 
 class Rest:
-    """See `jobs.backends.slurm.controller.Controller`."""
+    """See `jobs.backends.slurm.controller.Controller`.  With an `account` it is that user who asks."""
 
-    def __init__(self, config: SlurmConfig) -> None:
+    def __init__(self, config: SlurmConfig, account: Account | None = None) -> None:
         self._config = config
-        self._client = Client(config)
+        self._client = Client(config, account.pw_name if account else "")
+        self._user = account.pw_name if account else config.user
+        self._everybody = config.tells_apart and account is None
+        self._environment = programs.of_login(config, account)
 
     def submit(self, script: str) -> int:
         """See `Controller`."""
@@ -41,7 +46,7 @@ class Rest:
             version = versions.of(self._client)
         except Unreachable as error:
             raise NotSent(Reason(ReasonCode.NOT_SENT, {"detail": str(error)})) from error
-        told = options.body(script, version, programs.of_login(self._config))
+        told = options.body(script, version, self._environment)
         try:
             answer = self._client.ask("POST", f"/slurm/v0.0.{version}/job/submit", told)
         except (NotConnected, NoToken) as error:
@@ -54,9 +59,10 @@ class Rest:
         """See `Controller`.  slurmrestd can't be asked for some jobs: it tells of all."""
         wanted = frozenset(names)
         for told in self._asked("jobs", "/jobs"):
-            if told.get("user_name") != self._config.user or (wanted and told.get("name") not in wanted):
+            is_ours = self._everybody or told.get("user_name") == self._user
+            if not is_ours or (wanted and told.get("name") not in wanted):
                 continue
-            if (found := reading.listed(told)) is not None:
+            if (found := self._listed(told)) is not None:
                 yield found
 
     def history(self, forgotten: Mapping[int, str]) -> list[Listed] | None:
@@ -81,8 +87,8 @@ class Rest:
             yield from self.listing([sent.key for sent in jobs])
             return
         for sent in jobs:
-            for told in self._told(sent.number):
-                if told.get("name") == sent.key and (found := reading.listed(told)) is not None:
+            for told in self.told(sent.number):
+                if told.get("name") == sent.key and (found := self._listed(told)) is not None:
                     yield found
 
     def release(self, numbers: Sequence[int]) -> None:
@@ -96,7 +102,7 @@ class Rest:
     def cancel(self, numbers: Sequence[int], *, waiting_only: bool = False, name: str = "") -> None:
         """See `Controller`.  A waiting job is held first, so that it does not begin meanwhile."""
         for number in numbers:
-            if name and not any(told.get("name") == name for told in self._told(number)):
+            if name and not any(told.get("name") == name for told in self.told(number)):
                 continue
             if waiting_only:
                 if not self._waits(number):
@@ -120,14 +126,22 @@ class Rest:
             if reading.state(told.get("job_state")) in everybody.STATES:
                 yield everybody.read(reading.queued(told), self._config.root)
 
-    def _waits(self, number: int) -> bool:
-        return any(reading.state(told.get("job_state")) == "PENDING" for told in self._told(number))
+    def is_answered(self) -> bool:
+        """Whether slurmctld answers, which it does to whoever shows a token that it takes."""
+        return self._call("GET", "/ping").is_good
 
-    def _told(self, number: int) -> list[Mapping[str, Any]]:
+    def _listed(self, told: Mapping[str, Any]) -> Listed | None:
+        found, user = reading.listed(told), str(told.get("user_name") or "")
+        return found and replace(found, user="" if user == self._user else user)
+
+    def _waits(self, number: int) -> bool:
+        return any(reading.state(told.get("job_state")) == "PENDING" for told in self.told(number))
+
+    def told(self, number: int) -> list[Mapping[str, Any]]:
         """The job of that number, if there is one."""
         answer = self._call("GET", f"/job/{number}")
         jobs = answer.body.get("jobs") or []
-        if not jobs and not answer.is_good and not answer.says(*GONE):
+        if not jobs and not answer.is_good and not _is_gone(answer):
             raise Unreachable(f"slurmrestd: {answer.complaint}")
         return [told for told in jobs if told.get("job_id") == number]
 
@@ -158,18 +172,25 @@ class Rest:
     def _call(self, method: str, path: str, told: Mapping[str, Any] | None = None) -> Answer:
         version = versions.of(self._client)
         answer = self._client.ask(method, f"/slurm/v0.0.{version}{path}", told)
-        if answer.status == _NOT_FOUND and not answer.says(*GONE):
+        if answer.status == _NOT_FOUND and not _is_gone(answer):
             versions.forget(self._client)
             raise Unreachable(f"slurmrestd: {answer.complaint}")
         return answer
 
     def _done(self, answer: Answer) -> None:
-        if not answer.is_good and not answer.says(*GONE, *programs.PAST):
+        if not answer.is_good and not _is_gone(answer):
             raise Unreachable(f"slurmrestd: {answer.complaint}")
 
 
 SLURMS_OWN: Final = 2000
 """Numbers of errors from here on are slurmctld's about the job itself (slurm_errno.h)."""
+
+
+def _is_gone(answer: Answer) -> bool:
+    """Whether there is no such job any more, or none that waits.  Where slurmctld did not answer, or did not
+    take the token, v0.0.38 says that the job can't be found, for an unspecified reason.
+    """
+    return answer.says(*GONE, *programs.PAST) and not answer.says(*UNSPECIFIED)
 
 
 def _is_decided(answer: Answer) -> bool:

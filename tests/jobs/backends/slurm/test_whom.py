@@ -7,95 +7,31 @@ import os
 import pwd
 import shutil
 import subprocess
-import tempfile
-import traceback
-from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from jobs.backends.base import Handle, LogState, Person, Refused, Submission, TaskRef, Tried, Unreachable
+from jobs.backends.base import LogState, Person, Refused, TaskRef, Tried, Unreachable
 from jobs.backends.slurm import as_user, luggage, whom
 from jobs.backends.slurm.layout import Sent
 from jobs.spec import SecretRef
 from jobs.states import State
 from tests import unix_users
+from tests.jobs.backends.apart import User, as_, by, does, of, started
 from tests.jobs.backends.benches import log_of, role, wait_until_over
 from tests.jobs.backends.beside import run
 from tests.jobs.backends.slurm_bench import SlurmBench
-from tests.slurm import Slurm
 from tests.waiting import wait_for
 
 pytestmark = pytest.mark.skipif(bool(unix_users.missing()), reason=unix_users.missing() or "there are some")
 
-User = pwd.struct_passwd
 
-
-@pytest.fixture(scope="module")
-def users() -> Iterator[list[User]]:
-    with unix_users.made(2) as found:
-        yield found
-
-
-@pytest.fixture
-def a(users: list[User]) -> User:
-    return users[0]
-
-
-@pytest.fixture
-def b(users: list[User]) -> User:
-    return users[1]
-
-
-@pytest.fixture
-def apart(slurm: Slurm) -> Iterator[SlurmBench]:
-    """A cluster that tells people apart, by a helper as an admin installs it."""
-    folder = Path(tempfile.mkdtemp(prefix="job-console-test-", dir="/var/tmp"))
-    folder.chmod(0o711)
-    helper = folder / "helper"
-    shutil.copy(as_user.__file__, helper)
-    helper.chmod(0o755)
-    told = {
-        "folder": str(folder / "jobs"),
-        "console": pwd.getpwuid(os.geteuid()).pw_name,
-        "configuration": str(slurm.configuration),
-    }
-    Path(f"{helper}.json").write_text(json.dumps(told))
-    made = SlurmBench(folder, slurm, {"identity": "sudo", "helper": str(helper), "timeout_s": 60})
-    made.root.chmod(0o711)
-    yield made
-    made.close()
-    shutil.rmtree(folder, ignore_errors=True)
-
-
-def of(bench: SlurmBench, user: User, command: str) -> Submission:
-    """A job of somebody who is that user."""
-    return bench.submission(role(command), person=Person("somebody", 7, user.pw_name))
-
-
-def started(bench: SlurmBench, user: User, command: str) -> Handle:
-    """A job of theirs that has said something."""
-    handle = bench.backend.submit(of(bench, user, command))
-    wait_for(lambda: log_of(bench.backend, handle), 60)
-    return handle
-
-
-def as_(user: User) -> tuple[str, ...]:
-    """What makes a command that user's."""
-    return ("setpriv", f"--reuid={user.pw_uid}", f"--regid={user.pw_gid}", "--clear-groups")
-
-
-def does(user: User, *command: str) -> subprocess.CompletedProcess[str]:
-    """What comes of a command of that user's."""
-    return subprocess.run(
-        [*as_(user), *command],
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-        stdin=subprocess.DEVNULL,
-    )
+@pytest.fixture(params=["sudo", "jwt"])
+def apart(request: pytest.FixtureRequest) -> SlurmBench:
+    """A cluster that tells people apart, in either way."""
+    made: SlurmBench = request.getfixturevalue(f"by_{request.param}")
+    return made
 
 
 def asked(bench: SlurmBench, user: User, *words: str) -> subprocess.CompletedProcess[str]:
@@ -149,35 +85,35 @@ def test_a_stop_a_dry_run_and_the_end_of_the_folder(apart: SlurmBench, a: User) 
     assert not apart.attempt(handle).exists()
 
 
-async def test_whoever_is_let_in_is_the_jobs_user(apart: SlurmBench, a: User) -> None:
-    handle = started(apart, a, "echo up; exec sleep 600")
-    said, ended = await run(apart, handle, "id -u; pwd; id -un")
-    assert said.split() == [str(a.pw_uid), f"{apart.attempt(handle)}/run-1/work/worker-0", a.pw_name]
+async def test_whoever_is_let_in_is_the_jobs_user(by_sudo: SlurmBench, a: User) -> None:
+    handle = started(by_sudo, a, "echo up; exec sleep 600")
+    said, ended = await run(by_sudo, handle, "id -u; pwd; id -un")
+    assert said.split() == [str(a.pw_uid), f"{by_sudo.attempt(handle)}/run-1/work/worker-0", a.pw_name]
     assert ended.exit_code == 0
 
 
-def test_one_does_not_get_at_anothers_job_by_the_helper(apart: SlurmBench, a: User, b: User) -> None:
-    handle = started(apart, a, "echo up; exec sleep 600")
+def test_one_does_not_get_at_anothers_job_by_the_helper(by_sudo: SlurmBench, a: User, b: User) -> None:
+    handle = started(by_sudo, a, "echo up; exec sleep 600")
     sent = Sent.of(handle)
     number = str(sent.number)
-    archive = luggage.packed(apart.root, for_all=True).name
-    assert asked(apart, b, "cancel", "all", "-", number).returncode
-    assert asked(apart, b, "release", number).returncode
-    assert asked(apart, b, "enter", number, "-", "cpu1", archive).returncode
-    assert asked(apart, b, "look", sent.key, archive).returncode
-    assert asked(apart, b, "remove", sent.key).returncode
-    assert log_of(apart.backend, handle) == "up\n"
-    assert apart.backend.observe([handle])[handle].state is State.RUNNING  # type: ignore[union-attr]
+    archive = luggage.packed(by_sudo.root, for_all=True).name
+    assert asked(by_sudo, b, "cancel", "all", "-", number).returncode
+    assert asked(by_sudo, b, "release", number).returncode
+    assert asked(by_sudo, b, "enter", number, "-", "cpu1", archive).returncode
+    assert asked(by_sudo, b, "look", sent.key, archive).returncode
+    assert asked(by_sudo, b, "remove", sent.key).returncode
+    assert log_of(by_sudo.backend, handle) == "up\n"
+    assert by_sudo.backend.observe([handle])[handle].state is State.RUNNING  # type: ignore[union-attr]
 
 
-def test_a_job_of_theirs_that_did_not_come_from_here_is_left_alone(apart: SlurmBench, a: User) -> None:
+def test_a_job_of_theirs_that_did_not_come_from_here_is_left_alone(by_sudo: SlurmBench, a: User) -> None:
     command = ("sbatch", "--parsable", "--hold", "--chdir=/", "--output=/dev/null", "--wrap=true")
-    number = apart.slurm.call(*as_(a), *command).strip()
+    number = by_sudo.slurm.call(*as_(a), *command).strip()
     try:
-        assert asked(apart, a, "cancel", "all", "-", number).returncode
-        assert number in apart.slurm.call("squeue", "--noheader", "--format=%A")
+        assert asked(by_sudo, a, "cancel", "all", "-", number).returncode
+        assert number in by_sudo.slurm.call("squeue", "--noheader", "--format=%A")
     finally:
-        apart.slurm.call("scancel", number)
+        by_sudo.slurm.call("scancel", number)
 
 
 def test_a_name_that_another_gave_a_job_is_not_taken_for_ours(apart: SlurmBench, a: User, b: User) -> None:
@@ -200,44 +136,23 @@ def test_a_name_that_another_gave_a_job_is_not_taken_for_ours(apart: SlurmBench,
         apart.slurm.call("scancel", number)
 
 
-def by(console: User, does_: Callable[[], object]) -> None:
-    """Do it in a process of that user's, as a console of its own would; what fails there fails here."""
-    luggage._archive()  # reads our own modules, which that user might not
-    reading, writing = os.pipe()
-    if not (pid := os.fork()):
-        try:
-            os.setgroups([])
-            os.setresgid(*[console.pw_gid] * 3)
-            os.setresuid(*[console.pw_uid] * 3)
-            does_()
-        except BaseException:  # noqa: BLE001 nothing gets out of a process that is a copy of the tests'
-            os.write(writing, traceback.format_exc().encode())
-        finally:
-            os._exit(0)
-    os.close(writing)
-    with os.fdopen(reading) as told:
-        said = told.read()
-    os.waitpid(pid, 0)
-    assert said == ""
-
-
-def test_a_console_that_is_not_root(apart: SlurmBench, a: User, b: User) -> None:
+def test_a_console_that_is_not_root(by_sudo: SlurmBench, a: User, b: User) -> None:
     sudoers = Path(f"/etc/sudoers.d/{b.pw_name}")
-    shutil.chown(apart.root, b.pw_uid, b.pw_gid)
-    file = Path(f"{apart.config.helper}.json")
+    shutil.chown(by_sudo.root, b.pw_uid, b.pw_gid)
+    file = Path(f"{by_sudo.config.helper}.json")
     file.write_text(json.dumps({**json.loads(file.read_text()), "console": b.pw_name}))
-    submission = of(apart, a, "id -u; mkdir shut; touch shut/x; chmod 0 shut")
+    submission = of(by_sudo, a, "id -u; mkdir shut; touch shut/x; chmod 0 shut")
 
     def all_of_it() -> None:
-        assert apart.backend.inventory().nodes
-        handle = apart.backend.submit(submission)
-        assert wait_until_over(apart.backend, handle).state is State.SUCCEEDED
-        assert log_of(apart.backend, handle) == f"{a.pw_uid}\n"
-        apart.backend.forget(handle)
-        assert not apart.attempt(handle).exists()
+        assert by_sudo.backend.inventory().nodes
+        handle = by_sudo.backend.submit(submission)
+        assert wait_until_over(by_sudo.backend, handle).state is State.SUCCEEDED
+        assert log_of(by_sudo.backend, handle) == f"{a.pw_uid}\n"
+        by_sudo.backend.forget(handle)
+        assert not by_sudo.attempt(handle).exists()
 
     try:
-        sudoers.write_text(f"{b.pw_name} ALL=({a.pw_name}) NOPASSWD: {apart.config.helper}\n")
+        sudoers.write_text(f"{b.pw_name} ALL=({a.pw_name}) NOPASSWD: {by_sudo.config.helper}\n")
         sudoers.chmod(0o440)
         by(b, all_of_it)
     finally:
@@ -262,28 +177,28 @@ def test_a_console_that_is_not_root(apart: SlurmBench, a: User, b: User) -> None
         ("look", "x-job9-1", "../evil"),
     ],
 )
-def test_the_helper_does_nothing_else(apart: SlurmBench, a: User, words: tuple[str, ...]) -> None:
-    assert asked(apart, a, *words).returncode in (1, as_user.REFUSED)
+def test_the_helper_does_nothing_else(by_sudo: SlurmBench, a: User, words: tuple[str, ...]) -> None:
+    assert asked(by_sudo, a, *words).returncode in (1, as_user.REFUSED)
 
 
-def test_the_helper_is_for_people(apart: SlurmBench, a: User) -> None:
+def test_the_helper_is_for_people(by_sudo: SlurmBench, a: User) -> None:
     for user in (pwd.getpwnam("root"), pwd.getpwnam("daemon")):
-        done = asked(apart, user, "test")
+        done = asked(by_sudo, user, "test")
         assert (done.returncode, "system" in done.stderr) == (as_user.REFUSED, True)
-    Path(f"{apart.config.helper}.json").chmod(0o666)
-    assert asked(apart, a, "test").returncode == as_user.REFUSED
+    Path(f"{by_sudo.config.helper}.json").chmod(0o666)
+    assert asked(by_sudo, a, "test").returncode == as_user.REFUSED
     with pytest.raises(Unreachable, match="has to be root's"):
-        apart.backend.inventory()
+        by_sudo.backend.inventory()
 
 
-def test_what_is_missing_is_named(apart: SlurmBench) -> None:
-    assert apart.backend.inventory().nodes
-    apart.root.chmod(0o700)
+def test_what_is_missing_is_named(by_sudo: SlurmBench) -> None:
+    assert by_sudo.backend.inventory().nodes
+    by_sudo.root.chmod(0o700)
     with pytest.raises(Unreachable, match="is closed to the users"):
-        apart.backend.inventory()
-    Path(apart.config.helper).unlink()
+        by_sudo.backend.inventory()
+    Path(by_sudo.config.helper).unlink()
     with pytest.raises(Unreachable, match="install the helper"):
-        apart.backend.inventory()
+        by_sudo.backend.inventory()
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,403 @@
+"""Jobs as their owners' own UNIX users by tokens: whom one is made for, and what goes without a helper.
+
+What holds whichever way people are told apart is in `test_whom`.
+"""
+
+from __future__ import annotations
+
+import os
+import pwd
+import shutil
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import jwt
+import pytest
+
+from jobs.backends.base import NotSent, Observation, Refused, TaskRef, Tried, Unreachable, Unseen
+from jobs.backends.sessions import Kind, NoEntry, Wanted
+from jobs.backends.slurm import leftovers
+from jobs.backends.slurm.backend import SlurmBackend
+from jobs.backends.slurm.config import SlurmConfig
+from jobs.backends.slurm.layout import Sent
+from jobs.backends.slurm.rest import minting, tokens
+from jobs.backends.slurm.rest.acting import ByToken
+from jobs.backends.slurm.rest.controller import Rest
+from jobs.backends.slurm.rest.tokens import NoToken
+from jobs.states import State
+from tests import unix_users
+from tests.jobs.backends.apart import User, as_, by, by_tokens, of, opened, started
+from tests.jobs.backends.benches import log_of, wait_until_over
+from tests.jobs.backends.slurm.test_faults import forgets, state_of
+from tests.jobs.backends.slurm_bench import SlurmBench
+from tests.slurm import Slurm
+from tests.waiting import wait_for
+
+pytestmark = pytest.mark.skipif(bool(unix_users.missing()), reason=unix_users.missing() or "there are some")
+
+LATER_S = 86_400
+
+
+@pytest.fixture(autouse=True)
+def _nothing_remembered() -> Iterator[None]:
+    tokens._made.clear()
+    yield
+    tokens._made.clear()
+
+
+# --- whom a token is made for ----------------------------------------------------------------------------
+
+
+def made_for(config: SlurmConfig, user: str = "") -> dict[str, Any]:
+    token = tokens.headers(config, user)["X-SLURM-USER-TOKEN"]
+    key = Path(config.jwt_key).read_bytes()
+    return dict(jwt.decode(token, key, algorithms=["HS256"], options={"require": ["exp", "iat", "sun"]}))
+
+
+def test_a_token_is_for_that_user_and_a_short_while(by_jwt: SlurmBench, a: User, b: User) -> None:
+    told = made_for(by_jwt.config, a.pw_name)
+    assert told["sun"] == a.pw_name
+    assert 0 < told["exp"] - time.time() <= minting.LIFE_S
+    assert made_for(by_jwt.config, a.pw_name) == told
+    assert made_for(by_jwt.config, b.pw_name)["sun"] == b.pw_name
+
+
+@pytest.mark.parametrize("name", ["root", "daemon", "nobody", "jct-is-nobody", "0", "1000", "-u"])
+def test_none_is_made_for_who_is_no_person(by_jwt: SlurmBench, name: str) -> None:
+    with pytest.raises(NoToken, match="No token is made for"):
+        tokens.headers(by_jwt.config, name)
+    with pytest.raises(Refused):
+        ByToken(by_jwt.config, name).submit("x-job1-1", "#!/bin/sh\ntrue\n")
+
+
+def test_none_is_made_for_slurms_own_user_or_the_consoles(
+    by_jwt: SlurmBench, a: User, b: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(NoToken):
+        tokens.headers(replace(by_jwt.config, slurm_user=a.pw_name), a.pw_name)
+    monkeypatch.setattr(os, "geteuid", lambda: b.pw_uid)
+    with pytest.raises(NoToken):
+        tokens.headers(by_jwt.config, b.pw_name)
+
+
+@pytest.mark.parametrize("user", ["root", "0", "daemon"])
+def test_with_the_key_the_console_asks_as_nobody_else(
+    by_jwt: SlurmBench, a: User, user: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = replace(by_jwt.config, token="", user=user)
+    with pytest.raises(NoToken, match="with the key"):
+        tokens.headers(config)
+    monkeypatch.setattr(os, "geteuid", lambda: a.pw_uid)
+    with pytest.raises(NoToken, match="with the key"):
+        tokens.headers(config)
+    with pytest.raises(NoToken, match="may do anything"):
+        tokens.headers(replace(config, jwt_key="", token_command=("echo", "{user}"), user="root"))
+
+
+def test_the_consoles_own_token_is_made_with_the_key(
+    by_jwt: SlurmBench, a: User, b: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    key = by_jwt.folder / "key"
+    shutil.copy(by_jwt.config.jwt_key, key)
+    key.chmod(0o400)
+    shutil.chown(key, a.pw_uid)
+    config = replace(by_jwt.config, token="", user=a.pw_name, jwt_key=str(key))
+    monkeypatch.setattr(os, "geteuid", lambda: a.pw_uid)
+    assert made_for(config)["sun"] == a.pw_name
+    with pytest.raises(NoToken, match="with the key"):
+        tokens.headers(replace(config, user=b.pw_name))
+    with pytest.raises(NoToken, match="with the key"):
+        tokens.headers(replace(config, slurm_user=a.pw_name))
+
+
+def _printing(bench: SlurmBench, script: str) -> SlurmConfig:
+    program = bench.folder / "token"
+    program.write_text(f"#!/bin/sh\n{script}\n")
+    program.chmod(0o755)
+    return replace(bench.config, jwt_key="", token_command=(str(program), "{user}"))
+
+
+def test_a_command_is_given_the_name_and_has_to_make_a_token_for_it(
+    by_jwt: SlurmBench, a: User, b: User
+) -> None:
+    config = _printing(by_jwt, 'exec scontrol token "username=$1" lifespan=600')
+    assert Rest(config, a).is_answered()
+    tokens._made.clear()
+    for script, why in (
+        (f"exec scontrol token username={b.pw_name} lifespan=600", "printed none for"),
+        (f"echo SLURM_JWT={_signed(by_jwt, a, -60)}", "has expired"),
+        ("echo nothing", "printed no token"),
+        ("exit 1", "failed"),
+    ):
+        with pytest.raises(NoToken, match=why):
+            tokens.headers(_printing(by_jwt, script), a.pw_name)
+
+
+def _signed(bench: SlurmBench, user: User, life_s: int, key: bytes = b"") -> str:
+    told = {"sun": user.pw_name, "exp": int(time.time()) + life_s}
+    return jwt.encode(told, key or Path(bench.config.jwt_key).read_bytes(), algorithm="HS256")
+
+
+# --- what has to be there --------------------------------------------------------------------------------
+
+
+def _key(bench: SlurmBench, mode: int, length: int = 32) -> SlurmConfig:
+    path = bench.folder / "key"
+    path.write_bytes(os.urandom(length))
+    path.chmod(mode)
+    return replace(bench.config, jwt_key=str(path))
+
+
+MISSING: list[tuple[str, Callable[[SlurmBench], SlurmConfig]]] = [
+    ("nothing that makes tokens", lambda bench: replace(bench.config, jwt_key="")),
+    ("can't be read", lambda bench: replace(bench.config, jwt_key="/nowhere/key")),
+    ("is not the console's alone", lambda bench: _key(bench, 0o440)),
+    ("is not the console's alone", lambda bench: _key(bench, 0o604)),
+    ("is no file of 32", lambda bench: _key(bench, 0o400, 31)),
+    (
+        "whose token is it",
+        lambda bench: replace(bench.config, jwt_key="", token_command=("scontrol", "token")),
+    ),
+    (
+        "not known as whom Slurm itself runs",
+        lambda bench: replace(bench.config, programs=str(bench.folder)),
+    ),
+    ("does not accept the token", lambda bench: replace(bench.config, token="a.b.c")),
+]
+
+
+@pytest.mark.parametrize(("told", "without"), MISSING)
+def test_what_is_missing_is_named(
+    by_jwt: SlurmBench, told: str, without: Callable[[SlurmBench], SlurmConfig]
+) -> None:
+    with pytest.raises(Unreachable) as missing:
+        SlurmBackend(without(by_jwt)).inventory()
+    assert told in str(missing.value)
+    assert by_jwt.backend.inventory().nodes
+
+
+def test_a_folder_that_is_closed_to_people_is_named(by_jwt: SlurmBench) -> None:
+    by_jwt.root.chmod(0o700)
+    with pytest.raises(Unreachable, match="is closed to the users"):
+        by_jwt.backend.inventory()
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"way": "commands"},
+        {"login": {"host": "h", "user": "u", "private_key": "k", "host_key": "ssh-ed25519 AAAA"}},
+    ],
+)
+def test_it_goes_by_slurmrestd_alone(tmp_path: Path, wrong: dict[str, Any]) -> None:
+    said = {"identity": "jwt", "way": "rest", "url": "http://slurm:6820", **wrong}
+    with pytest.raises(ValueError, match=r"jwt goes by|private_key|login"):
+        SlurmConfig.from_settings(tmp_path, said)
+
+
+def test_the_key_counts_for_clusters_that_tell_people_apart(tmp_path: Path) -> None:
+    said = {"way": "rest", "url": "http://slurm:6820", "jwt_key": "/key"}
+    assert SlurmConfig.from_settings(tmp_path, said).jwt_key == ""
+    assert SlurmConfig.from_settings(tmp_path, {**said, "identity": "jwt"}).jwt_key == "/key"
+
+
+# --- one person's trouble is theirs ----------------------------------------------------------------------
+
+
+def test_a_token_of_one_that_is_not_accepted_stops_nobody_else(by_jwt: SlurmBench, a: User, b: User) -> None:
+    script = 'cat "$0.$1" 2>/dev/null || exec scontrol token "username=$1" lifespan=600'
+    config = _printing(by_jwt, script)
+    backend = SlurmBackend(config)
+    wrong = Path(f"{config.token_command[0]}.{a.pw_name}")
+    theirs, others = (backend.submit(of(by_jwt, user, "id -u")) for user in (a, b))
+    wrong.write_text(_signed(by_jwt, a, 600, os.urandom(32)))
+    tokens._made.clear()
+    with pytest.raises(Unreachable):
+        backend.release([theirs, others])
+    assert wait_until_over(backend, others).state is State.SUCCEEDED
+    with pytest.raises(NotSent) as not_sent:
+        backend.submit(of(by_jwt, a, "true"))
+    assert "does not accept the token" in str(not_sent.value.reason.params["detail"])
+    with pytest.raises(Unreachable):
+        backend.stop(theirs, grace_s=0, signal="KILL")
+    wrong.write_text(_signed(by_jwt, a, -60))
+    with pytest.raises(NotSent) as not_sent:
+        backend.submit(of(by_jwt, a, "true"))
+    assert "has expired" in str(not_sent.value.reason.params["detail"])
+    seen = backend.observe([theirs, others])[theirs]
+    assert isinstance(seen, Observation)
+    assert seen.state is State.PENDING
+    wrong.unlink()
+    (by_jwt.attempt(theirs) / "stop").unlink()
+    backend.release([theirs])
+    assert wait_until_over(backend, theirs).state is State.SUCCEEDED
+    assert log_of(backend, theirs) == f"{a.pw_uid}\n"
+
+
+def test_one_does_not_get_at_anothers_job_by_their_token(by_jwt: SlurmBench, a: User, b: User) -> None:
+    handle = started(by_jwt, a, "echo up; exec sleep 600")
+    number = Sent.of(handle).number
+    acting = ByToken(by_jwt.config, b.pw_name)
+    with pytest.raises(Unreachable):
+        acting.end([number])
+    with pytest.raises(Unreachable):
+        Rest(by_jwt.config, b).cancel([number])
+    assert acting.called(Sent.of(handle).key) == []
+    assert state_of(by_jwt.backend, handle) is State.RUNNING
+
+
+def test_a_job_of_theirs_that_did_not_come_from_here_is_left_alone(by_jwt: SlurmBench, a: User) -> None:
+    command = ("sbatch", "--parsable", "--hold", "--chdir=/", "--output=/dev/null", "--wrap=true")
+    number = by_jwt.slurm.call(*as_(a), *command).strip()
+    try:
+        ByToken(by_jwt.config, a.pw_name).end([int(number)])
+        assert number in by_jwt.slurm.call("squeue", "--noheader", "--format=%A")
+    finally:
+        by_jwt.slurm.call("scancel", number)
+
+
+def test_whom_slurm_does_not_know_is_refused_and_runs_as_nobody_else(
+    by_jwt: SlurmBench, a: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    known = pwd.getpwnam
+
+    def here(name: str) -> User:
+        """The console's machine has a user that Slurm's has not."""
+        return pwd.struct_passwd((name, *a[1:])) if name == "jct-of-here" else known(name)
+
+    monkeypatch.setattr(pwd, "getpwnam", here)
+    person = replace(of(by_jwt, a, "true").person, unix_name="jct-of-here")
+    with pytest.raises(Refused) as refused:
+        by_jwt.backend.submit(replace(of(by_jwt, a, "true"), person=person))
+    assert "does not know" in str(refused.value.reason.params["detail"])
+    assert not by_jwt.live()
+
+
+# --- what Slurm forgets and hides ------------------------------------------------------------------------
+
+
+def test_what_slurm_forgot_is_handed_over_again_and_a_second_copy_cancelled(
+    by_jwt: SlurmBench, a: User, tmp_path: Path
+) -> None:
+    backend = SlurmBackend(by_jwt.config)
+    with forgets(by_jwt, tmp_path / "state"):
+        handle = backend.submit(of(by_jwt, a, "id -u"))
+    assert state_of(backend, handle) is State.PENDING
+    where = f"--chdir={by_jwt.attempt(handle)}"
+    command = ("sbatch", "--parsable", "--hold", where, "--output=/dev/null", "--wrap=true")
+    copy = by_jwt.slurm.call(*as_(a), *command, f"--job-name={Sent.of(handle).key}").strip()
+    assert wait_until_over(backend, handle).state is State.SUCCEEDED
+    assert log_of(backend, handle) == f"{a.pw_uid}\n"
+    wait_for(lambda: backend.observe([handle]) and copy not in by_jwt.live(), 60)
+
+
+@contextmanager
+def hiding(slurm: Slurm) -> Iterator[None]:
+    """Slurm tells nobody of others' jobs."""
+    said = slurm.configuration.read_text()
+    slurm.configuration.write_text(f"{said}PrivateData=jobs\n")
+    slurm.call("scontrol", "reconfigure")
+    try:
+        yield
+    finally:
+        slurm.configuration.write_text(said)
+        slurm.call("scontrol", "reconfigure")
+
+
+def test_where_slurm_hides_jobs_it_is_said(by_jwt: SlurmBench, slurm: Slurm, a: User, b: User) -> None:
+    config = replace(by_jwt.config, token=slurm.token(b.pw_name), user=b.pw_name)
+    backend = SlurmBackend(config)
+    with hiding(slurm):
+        handle = backend.submit(of(by_jwt, a, "true"))
+        with pytest.raises(Unreachable, match="PrivateData"):
+            backend.release([handle])
+        assert isinstance(backend.observe([handle])[handle], Unseen)
+        assert len(by_jwt.live()) == 1
+    backend.release([handle])
+    assert wait_until_over(backend, handle).state is State.SUCCEEDED
+
+
+# --- a console that is not root --------------------------------------------------------------------------
+
+
+@pytest.fixture
+def as_b(slurm: Slurm, b: User, open_folder: Path) -> Iterator[SlurmBench]:
+    """A cluster of a console that runs as b, and is no user of Slurm's that may do more than others."""
+    key = open_folder / "key"
+    shutil.copy(slurm.base / "jwt.key", key)
+    key.chmod(0o400)
+    shutil.chown(key, b.pw_uid)
+    with opened(
+        open_folder, slurm, {**by_tokens(slurm), "token": "", "user": b.pw_name, "jwt_key": str(key)}
+    ) as made:
+        shutil.chown(made.root, b.pw_uid, b.pw_gid)
+        yield made
+
+
+def test_what_the_console_cannot_remove_its_user_removes(
+    as_b: SlurmBench, a: User, b: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(leftovers, "SOON_S", 0)
+    submission = of(as_b, a, "id -u; mkdir shut; touch shut/x; chmod 0 shut")
+
+    def all_of_it() -> None:
+        assert as_b.backend.inventory().nodes
+        handle = as_b.backend.submit(submission)
+        assert wait_until_over(as_b.backend, handle).state is State.SUCCEEDED
+        assert log_of(as_b.backend, handle) == f"{a.pw_uid}\n"
+        as_b.backend.forget(handle)
+        assert as_b.attempt(handle).exists()
+        assert as_b.backend.submit(submission) == handle
+
+        def is_gone() -> bool:
+            as_b.backend.inventory()
+            return not as_b.attempt(handle).parent.exists()
+
+        wait_for(is_gone, 120)
+        assert list(leftovers.told(as_b.config)) == []
+
+    by(b, all_of_it)
+
+
+def test_what_nobody_can_remove_is_told_and_stops_nothing(
+    as_b: SlurmBench, a: User, b: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    submission = of(as_b, a, "mkdir shut; touch shut/x; chmod 0 shut")
+
+    def all_of_it() -> None:
+        handle = as_b.backend.submit(submission)
+        assert wait_until_over(as_b.backend, handle).state is State.SUCCEEDED
+        without = SlurmBackend(replace(as_b.config, slurm_user=a.pw_name))
+        without.forget(handle)
+        without.forget(handle)
+        assert without.inventory().nodes
+        assert list(leftovers.told(as_b.config)) == []
+        now = time.time()
+        monkeypatch.setattr(time, "time", lambda: now + LATER_S)
+        for _ in range(leftovers.TRIES + 1):
+            leftovers.look_after(replace(as_b.config, slurm_user=a.pw_name))
+        [told] = leftovers.told(as_b.config)
+        assert str(as_b.attempt(handle)) in told
+
+    by(b, all_of_it)
+
+
+# --- what goes without a helper --------------------------------------------------------------------------
+
+
+async def test_nobody_gets_in_as_the_console(by_jwt: SlurmBench, a: User) -> None:
+    handle = started(by_jwt, a, "echo up; exec sleep 600")
+    for kind in (Kind.SHELL, Kind.FOLDERS):
+        with pytest.raises(NoEntry):
+            await by_jwt.backend.exec(handle, TaskRef("worker", 0), Wanted(kind))
+    with pytest.raises(NoEntry):
+        await by_jwt.backend.reach(handle, TaskRef("worker", 0), "localhost", 80)
+
+
+def test_nothing_can_be_asked_as_them_beforehand(by_jwt: SlurmBench, a: User) -> None:
+    found = by_jwt.backend.dry_run(of(by_jwt, a, "true"))
+    assert found == [Tried("unable", None), Tried("user", True, detail=a.pw_name)]
