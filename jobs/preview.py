@@ -13,11 +13,13 @@ from typing import Any, Final
 from django.db.models import Q
 
 from jobs import dialects, sending, services, waiting
-from jobs.dialects.base import Problem, Refused
+from jobs.dialects.base import Array, Problem, Refused
 from jobs.messages import problem_message
 from jobs.models import Job
 from jobs.spec import JobSpec
-from quotas import estimates, snapshot, whatif
+from jobs.sweeps import arrays
+from jobs.sweeps.expanding import CannotSweepError
+from quotas import estimates, ledger, snapshot, whatif
 from quotas.admission import Bid, Shape, Waiting
 from quotas.amounts import Amounts, total
 from quotas.estimates import Estimate
@@ -41,7 +43,10 @@ class Unreadable(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Preview:
-    """What would become of it in `quota`; `refused` says why it would not be accepted there."""
+    """What would become of it in `quota`; `refused` says why it would not be accepted there.
+
+    Of an `array` it is the first job, and `levels` are those of as many jobs as may run at a time.
+    """
 
     dialect: str
     spec: JobSpec
@@ -53,6 +58,27 @@ class Preview:
     refused: tuple[str, ...] = ()
     aimaster_micro: int | None = None
     options: Mapping[str, str] = field(default_factory=dict)
+    array: Array | None = None
+
+    @property
+    def jobs(self) -> int:
+        """How many jobs the file is for."""
+        return len(self.array.indexes) if self.array else 1
+
+    @property
+    def at_once(self) -> int:
+        """How many of them may run at a time."""
+        return self.array.most_at_once if self.array else 1
+
+    @property
+    def hour_of_all_micro(self) -> int | None:
+        """What an hour costs while as many run as may."""
+        return _times(self.estimate.hour_micro, self.at_once)
+
+    @property
+    def limit_of_all_micro(self) -> int | None:
+        """What all of them cost if each runs as long as it may."""
+        return _times(self.limit_micro, self.jobs)
 
     @property
     def sentence(self) -> str:
@@ -99,6 +125,8 @@ class Preview:
             "reason": self._reason(),
             "nodes": [node for node, _amounts in self.trial.decision.placement] if self.starts else [],
             "by_engine": self.by_engine,
+            "jobs": self.jobs,
+            "at_once": self.at_once,
             "price": {
                 "billing": self.estimate.billing.value,
                 "hour_micro": self.estimate.hour_micro,
@@ -155,16 +183,20 @@ def of_text(
         name, parsed = dialects.parse(text, dialect)
         if not keep_original:
             text, parsed = services.mended(text, parsed, name)
+        array = parsed.array
+        if array is not None:
+            text, parsed = arrays.first(text, parsed, array)
         made = services.ready(user, text, name, parsed, place, origin)
-    except Refused as refused:
+    except (Refused, CannotSweepError) as refused:
         raise Unreadable(refused.problems) from refused
-    found = preview(user, name, made.parsed.spec, made.quota)
+    found = preview(user, name, made.parsed.spec, made.quota, array)
     return replace(found, options=sending.options_of(name, made.parsed.extras))
 
 
-def preview(user: User, dialect: str, spec: JobSpec, quota: Quota) -> Preview:
+def preview(user: User, dialect: str, spec: JobSpec, quota: Quota, array: Array | None = None) -> Preview:
     """What would become of the job in that quota; a fixed number of queries."""
     parts = tuple(services.parts_of(spec))
+    at_once = array.most_at_once if array else 1
     terms = services.terms_of(spec)
     now = snapshot.take(quota.cluster)
     bids = tuple(Bid(**bid) for bid in terms.bids)
@@ -185,11 +217,21 @@ def preview(user: User, dialect: str, spec: JobSpec, quota: Quota) -> Preview:
         quota=quota,
         amounts=total(part.each.times(part.count) for part in parts),
         estimate=estimates.estimate(quota, parts, bids, dict(now.prices)),
-        levels=whatif.levels(now, request),
+        levels=whatif.levels(now, replace(request, shape=Shape(_together(parts, at_once)))),
         trial=whatif.would(now, request, held=terms.held, others=terms.others, not_before=terms.not_before),
         refused=_refused(quota, spec),
         aimaster_micro=_aimaster(quota) if spec.fault_tolerance.enabled else None,
+        array=array,
     )
+
+
+def _together(parts: Sequence[ledger.Part], jobs: int) -> tuple[ledger.Part, ...]:
+    """What so many jobs ask for."""
+    return tuple(replace(part, count=part.count * jobs) for part in parts)
+
+
+def _times(micro: int | None, count: int) -> int | None:
+    return None if micro is None else micro * count
 
 
 def _refused(quota: Quota, spec: JobSpec) -> tuple[str, ...]:

@@ -22,7 +22,7 @@ from django.utils.translation import gettext as _
 from jobs import afters, dialects, ownsecrets, queue, templates, transitions
 from jobs.asked import Ask, asked
 from jobs.assets import resolving
-from jobs.dialects.base import Note, Parsed, Problem, Refused
+from jobs.dialects.base import Array, Note, Parsed, Problem, Refused
 from jobs.faults import fault
 from jobs.forming import rules, sizes
 from jobs.forming.ground import ground_of
@@ -117,7 +117,7 @@ def mended(text: str, parsed: Parsed, dialect: str) -> tuple[str, Parsed]:
 
 
 def _with_notes(parsed: Parsed, notes: tuple[Note, ...]) -> Parsed:
-    return Parsed(parsed.spec, parsed.extras, notes, parsed.secrets, parsed.text)
+    return replace(parsed, notes=notes)
 
 
 def submit(
@@ -147,6 +147,8 @@ def submit(
         text, parsed = mended(text, parsed, name)
     if wrong := wrong_with(user, text, name, parsed, origin, template):
         raise Refused(wrong)
+    if parsed.array is not None:
+        raise Refused((_is_many(text, name, parsed.array),))
     made = ready(user, text, name, parsed, place, origin)
     parsed, quota = made.parsed, made.quota
     refuse_beyond_public(quota, parsed.spec)
@@ -206,6 +208,13 @@ def wrong_with(
     if chosen is None:
         return (Problem("no_such_template", ""), *missing)
     return (*templates.problems(chosen, text, dialect, parsed), *missing)
+
+
+def _is_many(text: str, dialect: str, array: Array) -> Problem:
+    """Why a file for many jobs is not taken for one."""
+    line, column = dialects.get(dialect).locate(text, array.pointer) or (None, None)
+    params = {"count": len(array.indexes), "at_once": array.most_at_once}
+    return Problem("array_is_sweep", array.pointer, line, column, params)
 
 
 def _digest(text: str, dialect: str | None, place: Place, keep_original: bool, template: str) -> str:

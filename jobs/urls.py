@@ -83,6 +83,7 @@ urlpatterns = [
     path("templates/<slug:template>/change", templates.change, name="template_change"),
     path("sweeps/", sweeps.listed, name="sweeps"),
     path("sweeps/<slug:public_id>", sweeps.sweep, name="sweep"),
+    path("sweeps/<slug:public_id>/file", sweeps.file, name="sweep_file"),
     path("sweeps/<slug:public_id>/stop", sweeps.stop, name="sweep_stop"),
     path("sweeps/<slug:public_id>/again", sweeps.again, name="sweep_again"),
     path("sweeps/<slug:public_id>/change", sweeps.change, name="sweep_change"),

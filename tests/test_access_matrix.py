@@ -230,11 +230,13 @@ ADDRESSES: dict[str, tuple[str, Audience]] = {
     "jobs_others": ("get", S),
     "jobs_others_log": ("get", G),
     "sweep": ("get", L),
+    "sweep_file": ("get", R),
     "sweep_stop": ("post", C),
     "sweep_again": ("post", C),
     "sweep_change": ("post", C),
     "api_sweeps": ("post", S),
     "api_sweep": ("get", L),
+    "api_sweep_file": ("get", R),
     "api_sweep_stop": ("post", C),
     "api_sweep_again": ("post", C),
     "api_templates": ("get", S),
@@ -256,7 +258,8 @@ OF_TEMPLATES = ("template", "template_file", "template_edit", "template_change",
 DRAFTS = ("draft_versions", "draft_file", "draft_delete")
 WAYS_IN = ("sign_in_end", "connection_remove", "token_revoke")
 
-READ = [name for name, (_method, audience) in ADDRESSES.items() if audience is R]
+READ = [name for name, (_method, audience) in ADDRESSES.items() if audience is R and "sweep" not in name]
+"""A sweep is never public, whatever its jobs are."""
 SIGN_OUT = {"logout", "account_logout"}
 """Ends at the sign-in page whoever asks."""
 
@@ -292,6 +295,9 @@ HALFWAY = {
     "socialaccount_signup",
 }
 """Steps on the way in, second factors, and members: tests/console/{accounts,views} go through them."""
+
+ARRAY = "#!/bin/sh\n#SBATCH --array=1\ntrue\n"
+"""The file of a sweep that came as one."""
 
 WITH: dict[str, dict[str, Any]] = {
     "template_change": {"do": "retire"},
@@ -393,7 +399,7 @@ class World:
         """A sweep of the owner's, of one job."""
         job = self.job
         made, _new = Sweep.objects.get_or_create(
-            owner=job.owner, workspace=job.workspace, defaults={"name": "sweep", "at_once": 1}
+            owner=job.owner, workspace=job.workspace, defaults={"name": "sweep", "at_once": 1, "file": ARRAY}
         )
         SweepRun.objects.get_or_create(sweep=made, job=job, number=1)
         return made

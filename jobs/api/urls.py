@@ -45,6 +45,7 @@ urlpatterns = [
     path(f"{JOB}/stream", streams.stream, name="api_job_stream"),
     path(f"{V1}sweeps", sweeps.Sweeps.as_view(), name="api_sweeps"),
     path(f"{V1}sweeps/<slug:public_id>", sweeps.OneSweep.as_view(), name="api_sweep"),
+    path(f"{V1}sweeps/<slug:public_id>/file", sweeps.File.as_view(), name="api_sweep_file"),
     path(f"{V1}sweeps/<slug:public_id>/stop", sweeps.Stop.as_view(), name="api_sweep_stop"),
     path(f"{V1}sweeps/<slug:public_id>/again", sweeps.Again.as_view(), name="api_sweep_again"),
     path(f"{V1}templates", templates.Templates.as_view(), name="api_templates"),

@@ -15,6 +15,9 @@ from jobs.spec import JobSpec
 MAX_BYTES: Final = 1024 * 1024
 """A job file over 1 MiB is refused before parsing (DESIGN section 3)."""
 
+MOST_JOBS: Final = 200
+"""One file stands for at most so many jobs."""
+
 Params: TypeAlias = Mapping[str, str | int | float | None]
 
 
@@ -64,12 +67,31 @@ class Note:
 
 
 @dataclass(frozen=True, slots=True)
+class Array:
+    """The one text is for many jobs, one for each of `indexes`, of which `at_once` may run at a time.
+
+    `pointer` is where it says so; `named` are those values, by their pointers, in which the index stands.
+    """
+
+    indexes: tuple[int, ...]
+    at_once: int | None = None
+    step: int = 1
+    pointer: str = ""
+    named: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def most_at_once(self) -> int:
+        """How many may run at a time, at most all."""
+        return min(self.at_once or len(self.indexes), len(self.indexes))
+
+
+@dataclass(frozen=True, slots=True)
 class Parsed:
     """A text that was understood.
 
     `extras` is what has no neutral meaning, kept for export under this dialect's name and never
     executed.  `secrets` maps each SecretRef's name to the value taken out of the text, and `text` is
-    the text with placeholders in their place.
+    the text with placeholders in their place.  With an `array`, `spec` is what its jobs have in common.
     """
 
     spec: JobSpec
@@ -77,6 +99,7 @@ class Parsed:
     notes: tuple[Note, ...] = ()
     secrets: Mapping[str, str] = field(default_factory=dict)
     text: str = ""
+    array: Array | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,16 @@ PROBLEMS: Final[Mapping[str, tuple[str, ...]]] = {
     ),
     "never_succeeded": (_("%(name)s has ended already (%(state)s), so it will never succeed."),),
     "never_failed": (_("%(name)s has ended already (%(state)s), so it will never fail."),),
+    "array_is_sweep": (
+        _(
+            "This script is an array of jobs, %(count)s in all, at most %(at_once)s of them at a time; one "
+            "job was asked for. POST /api/console/v1/sweeps takes the same file."
+        ),
+        _("This script is an array of jobs; POST /api/console/v1/sweeps takes the same file."),
+    ),
+    "sweep_of_array": (
+        _("The script's own --array says which jobs there are: give parameters or an array, not both."),
+    ),
     "sweep_grid_or_list": (_("Give the values of the parameters as a grid or as a list, not both."),),
     "sweep_without_parameters": (_("A sweep needs a parameter with at least one value."),),
     "sweep_too_many": (_("These are more than %(most)s; a sweep takes no more than that."),),

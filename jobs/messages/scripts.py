@@ -16,12 +16,21 @@ PROBLEMS: Final[Mapping[str, tuple[str, ...]]] = {
         ),
         _("A job here waits for all the jobs that it names, never for any one of them."),
     ),
-    "array": (
+    "array_backwards": (_("“%(part)s” in --array goes backwards: write the lower index first."),),
+    "array_index": (_("“%(part)s” in --array has an index above %(most)s, the highest that Slurm knows."),),
+    "array_limit": (
+        _("“%(part)s” is no limit for --array: a number follows the %%, as in --array=%(example)s."),
+    ),
+    "array_of_components": (_("A heterogeneous job can't be an array; Slurm refuses it too."),),
+    "array_part": (
         _(
-            "--array=%(value)s stands for many jobs, and a job here is one: remove it and submit each by "
-            "itself."
+            "“%(part)s” in --array is neither an index nor a range: write 3, 0-9 or 0-15:4, with commas "
+            "between."
         ),
-        _("A job array stands for many jobs, and a job here is one: remove it and submit each by itself."),
+    ),
+    "array_step": (_("“%(part)s” in --array has a step of 0: write 1 or more, or leave the step out."),),
+    "array_too_long": (
+        _("--array=%(value)s has more than %(most)s indexes; a sweep takes no more: submit it in parts."),
     ),
     "no_commands": (_("No command follows the options of the script."),),
     "no_interpreter": (_("The first line must name a program, as in #!/bin/bash; sbatch refuses others."),),
@@ -38,6 +47,10 @@ PROBLEMS: Final[Mapping[str, tuple[str, ...]]] = {
 
 NOTES: Final[Mapping[str, tuple[str, ...]]] = {
     "abbreviated_option": (_("--%(key)s was read as --%(meant)s."),),
+    "array": (
+        _("--array=%(value)s makes this a sweep. Jobs: %(count)s, at most %(at_once)s of them at a time."),
+        _("--array=%(value)s makes this a sweep. Jobs: %(count)s, all of them at a time."),
+    ),
     "dos_line_ends": (
         _("The lines end as on Windows, which sbatch refuses; they were read as if they did not."),
     ),

@@ -23,7 +23,10 @@ class SweepQuerySet(models.QuerySet["Sweep"]):
 
 
 class Sweep(models.Model):
-    """One group; `at_once` of its jobs may be under way at a time, and `names` are its parameters."""
+    """One group; `at_once` of its jobs may be under way at a time, and `names` are its parameters.
+
+    `file` is the one file of all where that is a job array, with placeholders for secret values.
+    """
 
     public_id = models.CharField(_("id"), max_length=16, unique=True, default=new_public_id)
     name = models.CharField(_("name"), max_length=256)
@@ -31,6 +34,7 @@ class Sweep(models.Model):
     workspace = models.ForeignKey(Workspace, models.PROTECT, related_name="+")
     names = models.JSONField(_("parameters"), default=list)
     at_once = models.PositiveIntegerField(_("at once"))
+    file = models.TextField(_("job file"), blank=True, default="")
     idempotency_key = models.CharField(max_length=255, null=True, blank=True)  # noqa: DJ001 unique with null
     request_digest = models.CharField(max_length=64, blank=True)
     created_at = models.DateTimeField(_("submitted"), db_default=Now())

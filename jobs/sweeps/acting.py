@@ -17,8 +17,11 @@ from jobs import dependencies, dialects, services, transitions
 from jobs.dialects.base import Parsed, Problem, Refused
 from jobs.faults import fault
 from jobs.models import Job, Sweep, SweepRun
+from jobs.models.jobs import new_public_id
 from jobs.services import Conflict, Forbidden, Place, Request
+from jobs.spec import JobSpec
 from jobs.states import TERMINAL, State
+from jobs.sweeps import arrays
 from jobs.sweeps.expanding import CannotSweepError, Values, combinations, expanded
 from quotas import ledger
 from quotas.access import Verb, can
@@ -29,9 +32,11 @@ MOST_PROBLEMS: Final = 20
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A job file and what is to vary in it; `at_once` None lets all of them be under way.
+    """A job file and what is to vary in it; `at_once` None leaves it to the file, or lets all be under way.
 
-    `template` is the version of a template that it comes from, `origin` the job that it was made from.
+    A file that is a job array says itself what varies.  `template` is the version of a template that it comes
+    from, `origin` the job that it was made from; without `keep_original` the fixes that its notes offer are
+    made first.
     """
 
     text: str
@@ -42,12 +47,14 @@ class Asked:
     at_once: int | None = None
     template: str = ""
     origin: Job | None = None
+    keep_original: bool = True
 
     @property
     def digest(self) -> str:
         """What tells one request from another."""
         said = [self.text, self.dialect, self.place.workspace, self.place.cluster, self.place.quota]
         said += [self.template] if self.template else []
+        said += [] if self.keep_original else ["mended"]
         whole = json.dumps([*said, self.grid, [*self.listed], self.at_once], sort_keys=True)
         return hashlib.sha256(whole.encode()).hexdigest()
 
@@ -58,10 +65,10 @@ def submit(user: User, asked: Asked, idempotency_key: str | None = None) -> tupl
         before = Sweep.objects.filter(owner=user, idempotency_key=idempotency_key).first()
         if before is not None:
             return _replayed(before, asked)
-    found, ready = _read(user, asked)
+    made = _read(user, asked, new_public_id())
     try:
         with transaction.atomic():
-            sweep = _store(user, asked, idempotency_key, found, ready)
+            sweep = _store(user, asked, idempotency_key, made)
     except IntegrityError:
         if not idempotency_key:
             raise
@@ -76,26 +83,55 @@ def _replayed(sweep: Sweep, asked: Asked) -> tuple[Sweep, bool]:
     return sweep, True
 
 
-def _read(user: User, asked: Asked) -> tuple[list[Values], list[services.Ready]]:
+@dataclass(frozen=True, slots=True)
+class _Made:
+    """A sweep as it would be stored: its id, what was read, and every job with its values."""
+
+    public_id: str
+    dialect: str
+    parsed: Parsed
+    found: Sequence[Values]
+    ready: Sequence[services.Ready]
+
+
+def _read(user: User, asked: Asked, public_id: str) -> _Made:
     """Every job of the sweep as it would be stored; what is wrong with several is told once."""
     name, parsed = dialects.parse(asked.text, asked.dialect)
+    text = asked.text
+    if not asked.keep_original:
+        text, parsed = services.mended(text, parsed, name)
     try:
-        found = combinations(asked.grid, asked.listed)
-        specs = expanded(parsed.spec, found)
+        found, specs, bases = _jobs(asked, text, parsed, arrays.number_of(public_id))
     except CannotSweepError as error:
         raise Refused(error.problems) from error
     dialect, ready = dialects.get(name), []
     problems: dict[tuple[str, str], Problem] = {}
-    for spec in specs:
-        text = dialect.render(spec, parsed.extras, base=asked.text).text
+    for spec, base in zip(specs, bases, strict=True):
+        rendered = dialect.render(spec, parsed.extras, base=base).text
         try:
-            ready.append(_ready(user, asked, text, name))
+            ready.append(_ready(user, asked, dialect.with_secrets(rendered, parsed.secrets), name))
         except Refused as refused:
             for problem in refused.problems:
-                problems.setdefault((problem.code, problem.pointer), problem)
+                told = problem if parsed.array is None else arrays.placed(problem, asked.text)
+                problems.setdefault((problem.code, problem.pointer), told)
     if problems:
         raise Refused(tuple(problems.values())[:MOST_PROBLEMS])
-    return found, ready
+    return _Made(public_id, name, parsed, found, ready)
+
+
+def _jobs(
+    asked: Asked, text: str, parsed: Parsed, number: int
+) -> tuple[Sequence[Values], Sequence[JobSpec], Sequence[str]]:
+    """The values of each job, the job, and the text that is to say it.  Raises CannotSweepError."""
+    array = parsed.array
+    if array is None:
+        found = combinations(asked.grid, asked.listed)
+        return found, expanded(parsed.spec, found), [text] * len(found)
+    if asked.grid or asked.listed:
+        raise CannotSweepError(Problem("sweep_of_array", "/parameters"))
+    found = arrays.values(array)
+    specs = expanded(arrays.shared(parsed.spec, array, number), found, array.indexes)
+    return found, specs, [arrays.one(text, array, number, index) for index in array.indexes]
 
 
 def _ready(user: User, asked: Asked, text: str, name: str) -> services.Ready:
@@ -107,22 +143,22 @@ def _ready(user: User, asked: Asked, text: str, name: str) -> services.Ready:
     return made
 
 
-def _store(
-    user: User, asked: Asked, key: str | None, found: Sequence[Values], ready: Sequence[services.Ready]
-) -> Sweep:
-    name, parsed = dialects.parse(asked.text, asked.dialect)
+def _store(user: User, asked: Asked, key: str | None, made: _Made) -> Sweep:
+    array = made.parsed.array
     sweep = Sweep.objects.create(
-        name=parsed.spec.name,
+        public_id=made.public_id,
+        name=made.parsed.spec.name,
         owner=user,
-        workspace=ready[0].quota.workspace,
-        names=list(dict.fromkeys(path for values in found for path in values)),
-        at_once=asked.at_once or len(ready),
+        workspace=made.ready[0].quota.workspace,
+        names=list(dict.fromkeys(path for values in made.found for path in values)),
+        at_once=asked.at_once or (array.most_at_once if array else len(made.ready)),
+        file=made.parsed.text if array else "",
         idempotency_key=key,
         request_digest=asked.digest,
     )
-    for number, (values, made) in enumerate(zip(found, ready, strict=True), 1):
-        request = Request(origin=asked.origin, made_of=made.uses, template=asked.template)
-        job = services.store(user, name, made.parsed, made.quota, request)
+    for number, (values, ready) in enumerate(zip(made.found, made.ready, strict=True), 1):
+        request = Request(origin=asked.origin, made_of=ready.uses, template=asked.template)
+        job = services.store(user, made.dialect, ready.parsed, ready.quota, request)
         _enter(sweep, job, number, values)
     fault("accept.before_commit")
     return sweep

@@ -14,10 +14,10 @@ from typing import Any, Final, TypeAlias
 
 from pydantic import ValidationError
 
-from jobs.dialects.base import Problem
+from jobs.dialects.base import MOST_JOBS, Problem
 from jobs.spec import JobSpec
 
-MOST: Final = 200
+MOST: Final = MOST_JOBS
 """Jobs of one sweep."""
 
 MOST_PARAMETERS: Final = 20
@@ -59,11 +59,11 @@ def combinations(grid: Mapping[str, Sequence[Any]], listed: Sequence[Values]) ->
     return found
 
 
-def expanded(spec: JobSpec, found: Sequence[Values]) -> list[JobSpec]:
+def expanded(spec: JobSpec, found: Sequence[Values], numbers: Sequence[int] | None = None) -> list[JobSpec]:
     """A job for each combination, numbered behind its name; raises CannotSweepError."""
     problems: dict[tuple[str, str], Problem] = {}
     made = []
-    for number, values in enumerate(found, 1):
+    for number, values in zip(numbers or range(1, len(found) + 1), found, strict=True):
         try:
             made.append(_with(spec, values, number))
         except CannotSweepError as error:

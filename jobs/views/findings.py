@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from jobs import dialects, services
 from jobs.assets import resolving
 from jobs.assets.resolving import Resolved
-from jobs.dialects.base import Note, Parsed, Problem, Refused
+from jobs.dialects.base import Array, Note, Parsed, Problem, Refused
 from jobs.dialects.checking import check
 from jobs.messages.findings import Finding, of_note, of_problem
 from jobs.models import Job
@@ -29,13 +29,19 @@ class Mend:
 
 @dataclass(frozen=True, slots=True)
 class Findings:
-    """Everything about one text; `spec` is None when it can't be accepted."""
+    """Everything about one text; `spec` is None when it can't be accepted, `array` where it is one job's."""
 
     dialect: str = ""
     problems: tuple[Finding, ...] = ()
     notes: tuple[Finding, ...] = ()
     mends: tuple[Mend, ...] = ()
     spec: JobSpec | None = None
+    array: Array | None = None
+
+    @property
+    def jobs(self) -> int:
+        """How many jobs the text is for."""
+        return len(self.array.indexes) if self.array else 1
 
 
 def examine(
@@ -60,7 +66,7 @@ def examine(
     wrong = problems_of(text, (*lacking, *made_of.problems))
     notes = tuple(of_note(note) for note in (*found.notes, *made_of.notes))
     spec = None if wrong else mended.spec
-    return Findings(found.dialect, wrong, notes, _mends(found.parsed, mended), spec)
+    return Findings(found.dialect, wrong, notes, _mends(found.parsed, mended), spec, mended.array)
 
 
 def _made_of(user: User, text: str, dialect: str, parsed: Parsed) -> Resolved:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -22,7 +22,7 @@ from jobs.forming.saying import GOES_ON_AS
 from jobs.forms import SubmitForm, dialect_choices, new_key
 from jobs.models import Draft, DraftVersion, Job
 from jobs.spec import Framework, JobSpec, Resources, TaskRole
-from jobs.sweeps import acting
+from jobs.sweeps import acting, arrays
 from jobs.views.access import find_job
 from jobs.views.again import CodeChoice, again, code_choice, free_name
 from jobs.views.answers import filled, linked
@@ -207,7 +207,10 @@ def _sent(request: SignedIn) -> HttpResponseBase:
         findings = _examined(request, form, text)
         kept = _kept(request, text)
         return _page(request, form, text, findings, applied=applied, kept=kept, status=422)
-    return _swept(request, form, text) if wanted == "sweep" else _submitted(request, form, text)
+    of_array = arrays.of(text, form.chosen_dialect()) is not None
+    if wanted == "sweep" or of_array:
+        return _swept(request, form, text, of_array=of_array)
+    return _submitted(request, form, text)
 
 
 def _wanted(request: SignedIn) -> str:
@@ -264,9 +267,9 @@ def _submitted(request: SignedIn, form: SubmitForm, text: str) -> HttpResponseBa
     return redirect("job", submitted.job.public_id)
 
 
-def _swept(request: SignedIn, form: SubmitForm, text: str) -> HttpResponseBase:
-    """Many jobs of the text, with the values that the page's part for sweeps says."""
-    said = SweepForm(request.POST)
+def _swept(request: SignedIn, form: SubmitForm, text: str, *, of_array: bool) -> HttpResponseBase:
+    """Many jobs of the text, with the values that the page's part for sweeps says, or an array itself."""
+    said = SweepForm(request.POST, of_array=of_array)
     if not said.is_valid():
         found = _examined(request, form, text)
         kept = _kept(request, text)
@@ -282,11 +285,15 @@ def _swept(request: SignedIn, form: SubmitForm, text: str) -> HttpResponseBase:
         said.cleaned_data["sweep_at_once"],
         form.cleaned_data["template"],
         origin(request),
+        keep_original=not of_array or form.cleaned_data["keep_original"],
     )
     try:
         sweep, before = acting.submit(request.user, asked, form.cleaned_data["key"])
     except Refused as refused:
         found = _examined(request, form, text)
+        if of_array and not found.problems:
+            of_file = [each for each in refused.problems if not _is_of_sweep(each)]
+            found = replace(found, problems=problems_of(text, of_file))
         # What is wrong with the file by itself is told beside it, with its lines.
         mine = [each for each in refused.problems if not found.problems or _is_of_sweep(each)]
         start = Beginning(sweep=refused_sweep(said, mine))

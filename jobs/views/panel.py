@@ -36,15 +36,19 @@ FRAGMENTS: Final = {"job-panel": "jobs/new/panel_answer.html"}
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """The one sentence, and how good it is: a level of `components/notice.html`."""
+    """The one sentence, and how good it is: a level of `components/notice.html`.
+
+    `title` goes before it where it is about the first of many jobs.
+    """
 
     level: str
     text: str
+    title: str = ""
 
     @property
     def digest(self) -> str:
         """What tells this sentence from another: one that is known already is not read out again."""
-        return sha256(self.text.encode()).hexdigest()[:12]
+        return sha256(f"{self.title}{self.text}".encode()).hexdigest()[:12]
 
 
 @require_POST
@@ -165,9 +169,25 @@ def _not_yet(unreadable: Unreadable) -> str:
 
 def said(found: Preview) -> Said:
     """Whether it would start now, as a notice."""
+    title = _many(found) if found.array else ""
     if found.refused:
-        return Said("bad", found.sentence)
-    return Said("ok" if found.starts else "warn", found.sentence)
+        return Said("bad", found.sentence, title)
+    return Said("ok" if found.starts else "warn", found.sentence, title)
+
+
+def _many(found: Preview) -> str:
+    """How many jobs an array is."""
+    if found.at_once == found.jobs:
+        text = ngettext(
+            "A sweep of %(count)d job.", "A sweep of %(count)d jobs, all of them at a time.", found.jobs
+        )
+    else:
+        text = ngettext(
+            "A sweep of %(count)d job.",
+            "A sweep of %(count)d jobs, at most %(at_once)d of them at a time.",
+            found.jobs,
+        )
+    return text % {"count": found.jobs, "at_once": found.at_once}
 
 
 @dataclass(frozen=True, slots=True)

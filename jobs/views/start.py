@@ -23,6 +23,7 @@ from jobs.forms import TemplateForm, new_key
 from jobs.jobtemplates import SHIPPED, JobTemplate, Kind
 from jobs.messages.jobtemplates import question, template_words
 from jobs.models import Template, TemplateVersion
+from jobs.sweeps import acting, arrays
 from jobs.templates import Chosen
 from jobs.views.answers import Linked, filled, form_for, linked, own_jobs
 from jobs.views.drafts import address_of
@@ -154,14 +155,17 @@ def _sent(request: SignedIn, chosen: Chosen) -> HttpResponseBase:
 
 
 def _started(request: SignedIn, chosen: Chosen, form: TemplateForm, text: str) -> HttpResponseBase:
-    template = chosen.template
+    template, key = chosen.template, form.cleaned_data["key"]
     try:
+        if arrays.of(text, template.dialect) is not None:
+            asked = acting.Asked(text, template.dialect, form.chosen_place(), template=chosen.ref)
+            return redirect("sweep", acting.submit(request.user, asked, key)[0].public_id)
         submitted = services.submit(
             request.user,
             text,
             dialect=template.dialect,
             place=form.chosen_place(),
-            idempotency_key=form.cleaned_data["key"],
+            idempotency_key=key,
             keep_original=True,
             template=chosen.ref,
         )

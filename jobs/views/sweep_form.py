@@ -62,6 +62,11 @@ class SweepForm(forms.Form):
         widget=forms.NumberInput({"class": "form-control"}),
     )
 
+    def __init__(self, *args: Any, of_array: bool = False, **kwargs: Any) -> None:
+        """With `of_array` the file itself says what varies."""
+        super().__init__(*args, **kwargs)
+        self.fields["sweep_parameters"].required = not of_array
+
     def clean_sweep_parameters(self) -> Typed:
         """What the lines or the JSON mean."""
         return read(self.cleaned_data["sweep_parameters"])

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from django.contrib import messages as notes
 from django.core.exceptions import PermissionDenied
-from django.http import Http404, HttpResponseBase
+from django.http import Http404, HttpResponse, HttpResponseBase
 from django.shortcuts import redirect
 from django.urls import reverse
 from django.utils.translation import gettext as _
@@ -20,8 +20,9 @@ from jobs import bus, messages, waiting
 from jobs.dialects.base import Refused
 from jobs.models import JobFile, Sweep, SweepRun
 from jobs.states import TERMINAL, State
-from jobs.sweeps import acting
+from jobs.sweeps import acting, arrays
 from jobs.transitions import Overtaken
+from jobs.views.files import file_name
 from jobs.views.findings import problems_of
 from jobs.views.history import compared
 from jobs.views.http import SignedIn, live, page, signed_in
@@ -102,11 +103,26 @@ def sweep(request: SignedIn, public_id: str) -> HttpResponseBase:
         "chosen": {_number(each) for each in request.GET.getlist("of")[:PAGE]},
         "sweep_url": reverse("sweep", args=[public_id]),
         "live_names": " ".join(["jobs", *(bus.job_name(run.job.public_id) for run in runs)]),
+        "array_number": arrays.number_of(found.public_id) if found.file else None,
         "at_once": AtOnceForm(initial={"at_once": found.at_once}),
     }
     if Verb.READ in may and not request.htmx and "of" in request.GET:
         context["comparison"] = _comparison(request.user, found, runs, context["chosen"])
     return page(request, "jobs/sweep.html", context, fragments=FRAGMENTS)
+
+
+@require_safe
+@signed_in
+def file(request: SignedIn, public_id: str) -> HttpResponseBase:
+    """The one file of all its jobs, to keep, where it came as one."""
+    found = _find(request.user, public_id, Verb.READ)
+    if not found.file:
+        raise Http404
+    response = HttpResponse(arrays.file_of(found), content_type="text/plain; charset=utf-8")
+    name = file_name(found.name, arrays.DIALECT)
+    response["Content-Disposition"] = f'attachment; filename="{name}"'
+    response["Cache-Control"] = "private, no-store"
+    return response
 
 
 @dataclass(frozen=True, slots=True)

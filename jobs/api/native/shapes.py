@@ -179,6 +179,8 @@ class WouldBeShape(serializers.Serializer[Any]):
     reason = WouldStartShape()
     nodes = serializers.ListField(child=serializers.CharField())
     by_engine = serializers.BooleanField(help_text="its cluster's own scheduler decides when it starts")
+    jobs = serializers.IntegerField(help_text="for how many jobs the file is: more than one with --array")
+    at_once = serializers.IntegerField(help_text="how many of them may run at a time")
     price = PriceShape()
     levels = LevelShape(many=True)
 

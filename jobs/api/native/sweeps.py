@@ -17,13 +17,16 @@ from jobs.api.native.base import ABSENT, REFUSED, NativeView
 from jobs.api.native.jobs import IDEMPOTENCY_KEY, key_of
 from jobs.dialects.base import Refused
 from jobs.models import Sweep
-from jobs.sweeps import acting
+from jobs.sweeps import acting, arrays
 from jobs.sweeps.expanding import MOST
 from quotas.access import Verb, can
 
 
 class SweepRequestShape(serializers.Serializer[Any]):
-    """A job file, and the values that its fields shall have: a grid or a list of combinations."""
+    """A job file, and the values that its fields shall have: a grid or a list of combinations.
+
+    An sbatch script with `--array` needs neither: each index is a job, and `%k` says how many at once.
+    """
 
     file = serializers.CharField(trim_whitespace=False, allow_blank=True)
     dialect = serializers.CharField(allow_null=True, default=None)
@@ -64,6 +67,13 @@ class SweepShape(serializers.Serializer[Any]):
     at_once = serializers.IntegerField()
     states = serializers.DictField(child=serializers.IntegerField(), help_text="state → how many jobs")
     runs = SweepRunShape(many=True)
+
+
+class SweepFileShape(serializers.Serializer[Any]):
+    """The one file of all jobs, with placeholders for secret values."""
+
+    dialect = serializers.CharField()
+    text = serializers.CharField()
 
 
 class AtOnceShape(serializers.Serializer[Any]):
@@ -131,6 +141,18 @@ class OneSweep(NativeView):
         acting.change(self.person, sweep, shape.validated_data["at_once"])
         sweep.refresh_from_db()
         return Response(_told(self, sweep))
+
+
+class File(NativeView):
+    """The file of a sweep that came as one: a job array."""
+
+    @extend_schema(operation_id="sweeps_file", responses={200: SweepFileShape, **ABSENT})
+    def get(self, request: Request, public_id: str) -> Response:
+        """The script with its --array, and as many at once as are allowed now."""
+        sweep = _found(self, public_id, Verb.READ)
+        if not sweep.file:
+            raise Http404
+        return Response({"dialect": arrays.DIALECT, "text": arrays.file_of(sweep)})
 
 
 class Stop(NativeView):

@@ -10,8 +10,9 @@ How a script becomes a job (the whole table is in `docs/sbatch.md`):
 - A job with several roles or replicas that is not Slurm's own becomes a script that starts each role with
   an srun of its own (`launcher`), in a component of its own; there a replica is a task.  That script is
   read back as what it was made of.
-- An option without a neutral meaning is kept in the extras and told.  `--array` is refused: it stands for
-  many jobs, and nobody could say which of them is meant.
+- An option without a neutral meaning is kept in the extras and told.
+- With `--array` the script is for many jobs: what they have in common is read, and which they are (`arrays`);
+  `jobs.sweeps` makes them.
 """
 
 from __future__ import annotations

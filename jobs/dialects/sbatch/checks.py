@@ -36,9 +36,6 @@ def check(component: int, options: Mapping[str, str], findings: Findings) -> Non
             where = pointer_of(component, name)
             fix = Fix(where, value.replace(values.ANY_OF, ","))
             findings.problem("any_dependency", where, CONSOLE, fix, key=name, value=short(value))
-        elif name == "array":
-            where = pointer_of(component, name)
-            findings.problem("array", where, CONSOLE, Fix(where), key=name, value=short(value))
 
 
 def _size(component: int, name: str, value: str, findings: Findings) -> None:

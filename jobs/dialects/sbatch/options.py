@@ -105,6 +105,7 @@ NEUTRAL: Final = (
 KEPT: Final = (
     _value("account", "Account that pays for the job.", letter="A"),
     _value("acctg-freq", "How often usage is sampled."),
+    _value("array", "Indexes of a job array, 0-9%2: a sweep with a job for each.", letter="a"),
     _value("batch", "Features of the node that the script runs on."),
     _value("bb", "Burst buffer."),
     _value("bbf", "File that describes the burst buffer."),
@@ -204,9 +205,6 @@ KEPT: Final = (
 )
 """The options that stay in the script, and mean nothing in a JobSpec."""
 
-REFUSED: Final = (_value("array", "Indexes of a job array, which is many jobs.", letter="a"),)
-"""Options that no single job can say."""
-
 _ROLE: Final = (
     Text(key="name", source=CONSOLE, path="roles[].name", help="Name of the role."),
     Text(key="fails", source=CONSOLE, path="roles[].completion", help="A failed task fails all."),
@@ -232,7 +230,7 @@ PARTS: Final = (
 OTHER_NAMES: Final = {"tasks-per-node": "ntasks-per-node", "share": "oversubscribe", "workdir": "chdir"}
 """Spellings that sbatch takes as well, or took before."""
 
-OPTIONS: Final = {option.name: option for option in (*NEUTRAL, *KEPT, *REFUSED)}
+OPTIONS: Final = {option.name: option for option in (*NEUTRAL, *KEPT)}
 BY_LETTER: Final = {option.letter: option for option in OPTIONS.values() if option.letter}
 RULES: Final = tuple(option.rule for option in (*NEUTRAL, *KEPT))
 

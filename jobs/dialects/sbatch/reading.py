@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from jobs.dialects import commands
-from jobs.dialects.base import Parsed
+from jobs.dialects.base import Array, Parsed
 from jobs.dialects.findings import Findings
 from jobs.dialects.placeholders import looks_secret
 from jobs.dialects.record import Record, short
-from jobs.dialects.sbatch import secrets, sizes
+from jobs.dialects.sbatch import arrays, secrets, sizes
 from jobs.dialects.sbatch.amounts import nodes as node_range
 from jobs.dialects.sbatch.checks import check
 from jobs.dialects.sbatch.header import read
@@ -66,7 +66,8 @@ def parse(text: str) -> Parsed:
     said = _said(script, told)
     for component, options in enumerate(said):
         check(component, options, findings)
-    reader = _Reader(said, told, findings)
+    array = arrays.read(said, findings)
+    reader = _Reader(said, told, findings, array)
     roles = reader.roles()
     findings.refuse_if_any(script)
     if any(role.image for role in roles):
@@ -76,10 +77,11 @@ def parse(text: str) -> Parsed:
     spec = reader.spec(roles)
     return Parsed(
         spec=spec,
-        extras=_extras(script, said, told, findings),
+        extras=_extras(script, said, told, findings, array),
         notes=findings.notes(script),
         secrets=taken,
         text=secrets.text_with(script, before, told),
+        array=array,
     )
 
 
@@ -98,6 +100,7 @@ class _Reader:
     said: Sequence[Mapping[str, str]]
     told: Told
     findings: Findings
+    array: Array | None
 
     def roles(self) -> tuple[TaskRole, ...]:
         """One role for each component, or for each srun of a script of ours."""
@@ -220,7 +223,7 @@ class _Reader:
         """What the commands count on, and what they give away."""
         where = f"/{SCRIPT}"
         commands.remark_on(command, where, self.findings, MAIN)
-        names = [*dict.fromkeys(_CALLS.findall(command)), *_slurm_variables(command)]
+        names = [*dict.fromkeys(_CALLS.findall(command)), *self._slurm_variables(command)]
         if names:
             self.findings.note("needs_slurm", where, names=", ".join(names[:_MOST_NAMED]))
         several = len(self.said) > 1 or sizes.nodes(self.said[0]) > 1
@@ -228,6 +231,12 @@ class _Reader:
             self.findings.note("script_runs_once", where)
         for name in list(dict.fromkeys(_assigned_secrets(command)))[:_MOST_NAMED]:
             self.findings.note("secret_in_script", where, name=name)
+
+    def _slurm_variables(self, command: str) -> Iterator[str]:
+        """Variables that Slurm alone sets; those of an array are set here too."""
+        for found in dict.fromkeys(_VARIABLE.findall(command)):
+            if self.array is None or not found.startswith("SLURM_ARRAY_"):
+                yield f"${found}"
 
 
 def _option_of(started: Started, option: str) -> str:
@@ -241,11 +250,6 @@ def _name(index: int) -> str:
     return f"hetjob-{index}" if index else MAIN
 
 
-def _slurm_variables(command: str) -> Iterator[str]:
-    for found in dict.fromkeys(_VARIABLE.findall(command)):
-        yield f"${found}"
-
-
 def _assigned_secrets(command: str) -> Iterator[str]:
     for match in _ASSIGNED.finditer(command):
         if looks_secret(match["name"]):
@@ -253,7 +257,11 @@ def _assigned_secrets(command: str) -> Iterator[str]:
 
 
 def _extras(
-    script: Script, said: Sequence[Mapping[str, str]], told: Told, findings: Findings
+    script: Script,
+    said: Sequence[Mapping[str, str]],
+    told: Told,
+    findings: Findings,
+    array: Array | None,
 ) -> dict[str, object]:
     """What means nothing here, each thing noted, and how the rest was spelled."""
     extras: dict[str, object] = {}
@@ -269,7 +277,12 @@ def _extras(
             elif name in OPTIONS:
                 where = pointer_of(component, name)
                 extras[where] = value
-                findings.note("kept_unused", where, key=name, value=short(value))
+                if array is None or where != array.pointer:
+                    findings.note("kept_unused", where, key=name, value=short(value))
+    if array is not None:
+        count, most = len(array.indexes), array.most_at_once
+        at_once = most if most < count else None
+        findings.note("array", array.pointer, value=short(said[0][arrays.NAME]), count=count, at_once=at_once)
     extras[SPELLING] = spelling
     if told.body.interpreter != BASH:
         extras[INTERPRETER] = told.body.interpreter

@@ -38,3 +38,39 @@ def test_members_see_the_jobs_and_not_the_values_and_strangers_nothing(people: P
     assert [run["values"] for run in seen["runs"]] == [None, None]
     assert api(people.stranger).get(f"sweeps/{made['id']}").status_code == 404
     assert api(people.member).post(f"sweeps/{made['id']}/stop", {}).status_code == 403
+
+
+ARRAY = "#!/bin/bash\n#SBATCH -J sim -c1 --mem=1G\n#SBATCH -a 1-9:2%2\n\necho $SLURM_ARRAY_TASK_ID\n"
+
+
+def test_a_script_with_an_array_is_a_sweep(people: People) -> None:
+    owner = api(people.owner)
+    made = body_of(owner.post("sweeps", {"file": ARRAY}), 201)
+    assert (made["name"], made["at_once"], made["states"]) == ("sim", 2, {"QUEUED": 5})
+    assert made["runs"][4]["values"] == {"env.SLURM_ARRAY_TASK_ID": 9}
+    assert made["runs"][4]["job"]["name"] == "sim-9"
+    told = body_of(owner.get(f"sweeps/{made['id']}/file"))
+    assert told == {"dialect": "sbatch", "text": ARRAY}
+
+
+def test_the_endpoint_of_one_job_says_which_one_takes_an_array(people: People) -> None:
+    told = problem(api(people.owner).post("jobs", {"file": ARRAY}))
+    [found] = told["problems"]
+    assert (found["code"], found["line"], found["column"]) == ("array_is_sweep", 3, 12)
+    assert "5 in all, at most 2 of them at a time" in found["message"]
+    assert "POST /api/console/v1/sweeps" in found["message"]
+    assert Job.objects.count() == 0
+
+
+def test_a_preview_says_how_many_jobs_a_file_is_for(people: People) -> None:
+    found = body_of(api(people.owner).post("preview", {"file": ARRAY}))["preview"]
+    assert (found["jobs"], found["at_once"]) == (5, 2)
+
+
+def test_the_file_of_an_array_is_for_those_who_may_read_it(people: People) -> None:
+    made = body_of(api(people.owner).post("sweeps", {"file": ARRAY}), 201)
+    address = f"sweeps/{made['id']}/file"
+    told = [api(who).get(address).status_code for who in (people.member, people.stranger)]
+    assert told == [403, 404]
+    plain = body_of(api(people.owner).post("sweeps", BODY), 201)
+    assert api(people.owner).get(f"sweeps/{plain['id']}/file").status_code == 404

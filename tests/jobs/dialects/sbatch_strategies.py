@@ -144,7 +144,7 @@ VALUES: dict[str, st.SearchStrategy[str]] = {
     "container-mounts": st.sampled_from(["/data:/data", "/a:/b:ro,/c", "x:/y"]),
     "job-name": letters,
 }
-_OTHERS = sorted(set(OPTIONS) - {"array"})
+_OTHERS = sorted(set(OPTIONS) - {"array"})  # an array has no components; test_sbatch_arrays has them
 
 
 @st.composite
