@@ -153,7 +153,7 @@ def until(descriptor: int, text: str) -> str:
     """All that is shown up to and with `text`."""
     shown = b""
     while text.encode() not in shown:
-        assert select.select([descriptor], [], [], 20)[0], shown
+        assert select.select([descriptor], [], [], 60)[0], shown
         shown += os.read(descriptor, 4096)
     return shown.decode(errors="replace")
 
@@ -162,9 +162,11 @@ def test_the_window_is_the_clients_and_stays_so(owner: Client, place: Place) -> 
     command = owner.command("ssh", "-t", f"{place.login()}@127.0.0.1", "stty size; exec bash --norc")
     with terminal(command, 101, 37) as (screen, program):
         until(screen, "37 101")
+        waiting = "while [ $(stty size | cut -d' ' -f2) = 101 ]; do :; done"
+        os.write(screen, f"echo wai''ting; {waiting}; stty size; exit 3\n".encode())
+        until(screen, "waiting")  # beginning to read a line, Bash itself sets the size that it has just seen
         set_size(screen, 133, 41)
         program.send_signal(signal.SIGWINCH)
-        os.write(screen, b"while [ $(stty size | cut -d' ' -f2) = 101 ]; do :; done; stty size; exit 3\n")
         until(screen, "41 133")
         assert program.wait(60) == 3
 

@@ -96,7 +96,7 @@ def test_whoever_was_given_the_number_of_a_forgotten_job_is_left_alone(
 ) -> None:
     bench = SlurmBench(tmp_path, slurm, by_rest(slurm) if way == "rest" else {})
     backend = SlurmBackend(bench.config)
-    other = backend.submit(bench.submission(role("echo other's; sleep 600")))
+    other = backend.submit(bench.submission(role("sleep 600")))
     mine = backend.submit(bench.submission(role("echo mine")))
     forgotten = Sent(Sent.of(other).number, Sent.of(mine).key).handle
     backend.release([forgotten])
