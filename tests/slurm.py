@@ -18,6 +18,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from tests.ports import free_ports
 from tests.waiting import wait_for
 
 SBIN = "/usr/sbin:/usr/local/sbin"
@@ -350,7 +351,8 @@ def _lay_out(slurm: Slurm) -> None:
     (base / "jwt.key").chmod(0o600)
     for index in range(4):
         os.mknod(base / "dev" / f"nvidia{index}", 0o20666, os.makedev(1, 3))
-    *ports, slurm.rest_port, database_port = _free_ports(7)
+    first = free_ports(7)
+    *ports, slurm.rest_port, database_port = range(first, first + 7)
     key = base / "munge" / "key"
     key.write_bytes(os.urandom(128))
     key.chmod(0o400)
@@ -381,17 +383,6 @@ def _of_munge(base: Path) -> list[str]:
         "seed-file": "seed",
     }
     return [f"--{option}={base}/munge/{name}" for option, name in places.items()]
-
-
-def _free_ports(count: int) -> list[int]:
-    """Ports that nothing listens on; taken together, so that they differ."""
-    taken = [socket.socket() for _ in range(count)]
-    for each in taken:
-        each.bind(("127.0.0.1", 0))
-    ports = [int(each.getsockname()[1]) for each in taken]
-    for each in taken:
-        each.close()
-    return ports
 
 
 def _user() -> str:

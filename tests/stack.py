@@ -10,7 +10,6 @@ import os
 import secrets
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
@@ -25,6 +24,7 @@ import psutil
 from console.home import CHECKOUT
 from console.run.child import read_record
 from tests import prepared
+from tests.ports import free_port
 from tests.postgres import drop_database, fresh_database
 from tests.waiting import wait_for
 
@@ -205,13 +205,6 @@ def running(environ: Mapping[str, str] | None = None) -> Iterator[Stack]:
         yield stack
     finally:
         stack.remove()
-
-
-def free_port() -> int:
-    """A TCP port of the loopback that nobody listens on."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 def _ours(name: str) -> bool:

@@ -20,8 +20,9 @@ import httpx
 from console.home import CHECKOUT
 from tests.bench.figures import Figure, percentile
 from tests.bench.load import Call, durations, rate
+from tests.ports import free_port
 from tests.scenes import MACHINE, job_file
-from tests.stack import Stack, free_port, running
+from tests.stack import Stack, running
 from tests.waiting import wait_for
 
 ROUNDS: Final = 3

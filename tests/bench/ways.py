@@ -33,8 +33,9 @@ import websockets
 from tests.bench import served
 from tests.bench.figures import Figure, percentile
 from tests.bench.wire import Wire
+from tests.ports import free_port
 from tests.scenes import MACHINE, job_file, submit
-from tests.stack import Stack, free_port, running
+from tests.stack import Stack, running
 from tests.waiting import wait_for
 
 LARGE: Final = 128 << 20

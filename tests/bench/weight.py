@@ -20,9 +20,10 @@ from celery import Celery
 from console.home import CHECKOUT
 from console.servers import celery_broker
 from tests.bench.figures import Figure
+from tests.ports import free_port
 from tests.scenes import MACHINE
 from tests.serving import RedisServer
-from tests.stack import Stack, free_port
+from tests.stack import Stack
 from tests.waiting import wait_for
 
 WORKERS: Final = {"control": 2, "logs": 1}

@@ -8,7 +8,7 @@ import pytest
 
 from console.run import news
 from console.run.news import TROUBLE, News
-from tests.stack import free_port
+from tests.ports import free_port
 
 
 @pytest.fixture

@@ -17,7 +17,8 @@ import pytest
 
 from console import keys
 from console.home import CHECKOUT
-from tests.stack import Stack, free_port
+from tests.ports import free_port
+from tests.stack import Stack
 from tests.waiting import wait_for
 
 STARTS = 180  # seconds that one start may take on a busy machine

@@ -19,7 +19,7 @@ from jobs import activity
 from jobs.models import Endpoint, EndpointVisit
 from quotas.encryption import decrypt
 from tests.factories import make_endpoint
-from tests.stack import free_port
+from tests.ports import free_port
 from tests.waiting import wait_for
 
 COMPUTE = {

@@ -11,8 +11,10 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -68,16 +70,21 @@ class Storm:
             services.store(owner, "openpai-v1", parser.parse(text), self.quotas[number % 2])
 
     def mend(self) -> None:
-        """What an admin does where Slurm gave away a number that a node still had: both are held back."""
-        if "slurmctld" not in self.slurm.running:
-            return
+        """What an admin does where Slurm gave away a number that a node still had: both are held back.
+
+        What does not succeed, since Slurm has too much to do or went on meanwhile, is done at the next look.
+        """
+        if "slurmctld" in self.slurm.running:
+            with suppress(subprocess.SubprocessError):
+                self._mend()
+
+    def _mend(self) -> None:
         drained = self.slurm.call("sinfo", "--noheader", "--list-reasons", "--format=%n %E").splitlines()
         for line in drained:
             if "Duplicate jobid" in line:
                 self.slurm.call("scontrol", "update", f"NodeName={line.split()[0]}", "State=RESUME")
-        for line in self.slurm.call(
-            "squeue", "--noheader", "--states=PENDING", "--format=%i %r"
-        ).splitlines():
+        waiting = self.slurm.call("squeue", "--noheader", "--states=PENDING", "--format=%i %r")
+        for line in waiting.splitlines():
             number, _, reason = line.partition(" ")
             if reason == "launch failed requeued held":
                 self.slurm.call("scontrol", "release", number)

@@ -16,7 +16,8 @@ import psutil
 import pytest
 
 from jobs.faults import POINTS
-from tests.stack import Stack, free_port
+from tests.ports import free_port
+from tests.stack import Stack
 from tests.waiting import wait_for
 
 LINES = 400

@@ -15,7 +15,7 @@ from typing import Any, Final
 
 import httpx
 
-from tests.stack import free_port
+from tests.ports import free_port
 from tests.waiting import wait_for
 
 SCHEMA: Final = Path("/usr/share/doc/glewlwyd/database/init.sqlite3.sql.gz")

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from tests.stack import free_port
+from tests.ports import free_port
 from tests.waiting import wait_for
 
 BASE: Final = "dc=example,dc=org"

@@ -3,7 +3,6 @@
 import os
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import urllib.error
@@ -18,6 +17,7 @@ from hypothesis import strategies as st
 
 from jobs.dialects import mend
 from jobs.dialects.mend import PREFIX, mend_command
+from tests.ports import free_port
 from tests.waiting import wait_for
 
 SEED = (
@@ -174,13 +174,6 @@ def test_a_name_behind_a_thousand_words_is_not_looked_for() -> None:
 
 
 # --- the mended command in a real Jupyter ----------------------------------------------------------------
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
 
 
 def status(port: int, path: str, host: str = "") -> int:

@@ -22,7 +22,7 @@ from quotas.encryption import decrypt
 from tests.factories import make_endpoint
 from tests.jobs.gateway.chromium import in_chromium
 from tests.jobs.gateway.served import CONSOLE, Browser
-from tests.stack import free_port
+from tests.ports import free_port
 from tests.waiting import wait_for
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.once]

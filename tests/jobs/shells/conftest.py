@@ -38,8 +38,8 @@ from tests.factories import (
     make_workspace,
     task_of,
 )
+from tests.ports import free_port
 from tests.slurm import Slurm
-from tests.stack import free_port
 from tests.waiting import wait_for
 
 SMALL = Resources(cpu_milli=1000, memory_mib=512)

@@ -29,7 +29,7 @@ from django.urls import reverse
 from jobs import sshhost
 from tests.jobs.shells.conftest import Client, People, Place
 from tests.jobs.shells.test_ssh import SERVE, _sleepers, running
-from tests.stack import free_port
+from tests.ports import free_port
 from tests.waiting import wait_for
 
 pytestmark = pytest.mark.once

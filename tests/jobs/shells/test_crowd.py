@@ -28,7 +28,7 @@ from tests.jobs.shells import crowd
 from tests.jobs.shells.conftest import Client, People, Place, make_key
 from tests.jobs.shells.test_ssh import SERVE, running
 from tests.jobs.shells.test_ssh_attacks import enters
-from tests.stack import free_port
+from tests.ports import free_port
 from tests.waiting import wait_for
 
 CROWD = 10_000

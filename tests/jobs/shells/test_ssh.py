@@ -16,7 +16,7 @@ from jobs import sshhost, sshkeys
 from jobs.models import Entry, Event
 from jobs.shells import process
 from tests.jobs.shells.conftest import EVERYWHERE, Client, People, Place, make_key, shells
-from tests.stack import free_port
+from tests.ports import free_port
 from tests.waiting import wait_for
 
 

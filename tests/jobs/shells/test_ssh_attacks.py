@@ -19,7 +19,7 @@ from quotas.models import Membership, Role, User
 from tests import postgres
 from tests.jobs.shells.conftest import Client, People, Place, make_key
 from tests.jobs.shells.test_ssh import SERVE, running
-from tests.stack import free_port
+from tests.ports import free_port
 from tests.waiting import wait_for
 
 STAY = "echo in; exec sleep 602"

@@ -1,7 +1,5 @@
 """What a machine gives out: GPUs, ports, memory; all of it or nothing."""
 
-import contextlib
-import random
 import socket
 from pathlib import Path
 
@@ -15,6 +13,7 @@ from jobs.backends.local.layout import Layout, NotOurs, folder_name
 from jobs.spec import Framework, NodeChoice, Port, Resources, SecretRef
 from jobs.states import ReasonCode
 from tests.jobs.backends.benches import SMALL, LocalBench, log_of, replica, role, wait_until_over
+from tests.ports import free_ports
 from tests.waiting import wait_for
 
 
@@ -104,21 +103,8 @@ def test_ports_are_free_different_and_remembered(local: LocalBench) -> None:
     assert all(first <= port <= last for port in seen)
 
 
-def four_free_ports() -> int:
-    """The first of four in a row, from where neither jobs without a wish nor outgoing connections are."""
-    for begin in random.sample(range(10_000, 18_000, 4), 100):
-        try:
-            with contextlib.ExitStack() as sockets:
-                for port in range(begin, begin + 4):
-                    sockets.enter_context(socket.socket()).bind(("", port))
-        except OSError:
-            continue
-        return begin
-    pytest.fail("there are no four free ports in a row")
-
-
 def test_a_fixed_start_moves_on_for_each_replica(local: LocalBench) -> None:
-    begin = four_free_ports()
+    begin = free_ports(4)
     command = "echo $PAI_CONTAINER_HOST_fixed_PORT_LIST"
     handle = local.backend.submit(
         local.submission(role(command, replicas=2, ports=(Port(label="fixed", begin_at=begin, count=2),)))

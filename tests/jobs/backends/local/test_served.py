@@ -27,7 +27,7 @@ from jobs.spec import Port
 from jobs.states import PortSource, Unready
 from tests.jobs.backends.benches import LocalBench, replica, role
 from tests.jobs.backends.conftest import make
-from tests.stack import free_port
+from tests.ports import free_port
 from tests.waiting import wait_for
 
 LISTENS = """

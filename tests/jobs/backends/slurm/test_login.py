@@ -20,6 +20,7 @@ from jobs.backends.slurm.config import SlurmConfig
 from jobs.states import State
 from tests.jobs.backends.benches import log_of, role, wait_until_over
 from tests.jobs.backends.slurm_bench import SlurmBench
+from tests.ports import free_port
 from tests.slurm import Slurm
 from tests.waiting import wait_for
 
@@ -36,9 +37,7 @@ def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Any]]:
     for name in ("host", "person"):
         subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", folder / name], check=True)
     (folder / "authorized").write_text((folder / "person.pub").read_text())
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = int(free.getsockname()[1])
+    port = free_port()
     options = (
         "ListenAddress=127.0.0.1",
         f"AuthorizedKeysFile={folder}/authorized",

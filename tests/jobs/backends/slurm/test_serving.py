@@ -19,7 +19,7 @@ from jobs.spec import Port, Resources
 from jobs.states import Phase, PortSource, Reason, ReasonCode, State, TaskState, Unready
 from tests.jobs.backends.benches import log_of, replica, role
 from tests.jobs.backends.slurm_bench import Releasing, SlurmBench
-from tests.stack import free_port
+from tests.ports import free_port, free_ports
 from tests.waiting import wait_for
 
 SERVE = "python3 -m http.server --bind 127.0.0.1"
@@ -60,7 +60,7 @@ def test_a_port_is_ready_once_it_answers_and_no_more_when_it_does_not(
 def test_a_port_that_is_taken_on_the_node_is_left_to_whoever_has_it(on_slurm: SlurmBench) -> None:
     first = on_slurm.backend.submit(on_slurm.submission(role("true")))
     number = Sent.of(first).number + 1
-    base = free_port()
+    base = free_ports(4)
     on_slurm.backend = Releasing(replace(on_slurm.config, ports=(base, base + 3)))
     asked = {which: ports.number((base, base + 3), number, which) for which in range(3)}
     with listener(asked[2]):
