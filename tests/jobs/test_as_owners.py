@@ -9,6 +9,7 @@ import shutil
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from django.conf import LazySettings
@@ -22,6 +23,7 @@ from quotas.access import Verb, can
 from quotas.models import Admission, Cluster, Role, User
 from tests import unix_users
 from tests.factories import make_membership, make_quota, make_user, make_workspace
+from tests.jobs.backends.slurm_bench import by_rest
 from tests.slurm import Slurm
 from tests.waiting import wait_for
 
@@ -31,20 +33,29 @@ pytestmark = [
 ]
 
 
-@pytest.fixture
-def cluster(slurm: Slurm, settings: LazySettings) -> Iterator[Cluster]:
-    folder = Path(tempfile.mkdtemp(prefix="job-console-test-", dir="/var/tmp"))
-    folder.chmod(0o711)
-    (folder / "jobs").mkdir(mode=0o711)
-    settings.CONSOLE_SLURM_FOLDER = str(folder / "jobs")
+def with_a_helper(slurm: Slurm, folder: Path) -> dict[str, Any]:
+    """As an admin installs it."""
     helper = folder / "helper"
     shutil.copy(as_user.__file__, helper)
     helper.chmod(0o755)
     told = {"folder": str(folder / "jobs"), "configuration": str(slurm.configuration)}
     console = {"console": pwd.getpwuid(os.geteuid()).pw_name}
     Path(f"{helper}.json").write_text(json.dumps({**told, **console}))
+    return {"identity": "sudo", "helper": str(helper)}
+
+
+@pytest.fixture(params=["sudo", "jwt"])
+def cluster(request: pytest.FixtureRequest, slurm: Slurm, settings: LazySettings) -> Iterator[Cluster]:
+    folder = Path(tempfile.mkdtemp(prefix="job-console-test-", dir="/var/tmp"))
+    folder.chmod(0o711)
+    (folder / "jobs").mkdir(mode=0o711)
+    settings.CONSOLE_SLURM_FOLDER = str(folder / "jobs")
     config = {"configuration": str(slurm.configuration), "allow_plain": True, "timeout_s": 60}
-    config |= {"identity": "sudo", "helper": str(helper)}
+    if request.param == "sudo":
+        config |= with_a_helper(slurm, folder)
+    else:
+        settings.CONSOLE_SLURM_JWT_KEY = str(slurm.base / "jwt.key")
+        config |= {**by_rest(slurm), "identity": "jwt"}
     made = Cluster.objects.create(
         slug="hpc", name="HPC", backend="slurm", config=config, admission=Admission.ENGINE
     )

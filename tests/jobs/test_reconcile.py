@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from jobs import admitting, observations, reconcile, services, tidy
-from jobs.backends.base import Handle
+from jobs.backends.base import Handle, Unreachable
 from jobs.models import Attempt, Event, Job, LogStream, Task
 from jobs.spec import CompletionPolicy, Resources, RetryPolicy, TaskRole
 from jobs.states import Reason, ReasonCode, State
@@ -52,6 +53,24 @@ def test_a_job_goes_from_the_queue_to_its_end(place: Place, engine: MemoryEngine
     kinds = list(Event.objects.filter(job=job).values_list("kind", flat=True))
     assert kinds == ["submitted", "admitted", "accepted", "task_started", "started", "task_ended", "ended"]
     assert engine.starts == {attempt_of(job).key: 1}
+
+
+def test_what_cannot_be_let_go_is_told_and_keeps_nobody_elses_news(
+    place: Place, engine: MemoryEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    held, other = queued(place), queued(place)
+    reconcile.drain(place.cluster.pk)
+    engine.jobs[handle_of(held)] = replace(engine.jobs[handle_of(held)], held=True)
+    engine.run(handle_of(other))
+
+    def release(handles: list[Handle]) -> None:
+        raise Unreachable(f"{len(handles)} can't be let go")
+
+    monkeypatch.setattr(engine, "release", release, raising=False)
+    look(place)
+    other.refresh_from_db()
+    place.cluster.refresh_from_db()
+    assert (other.state, place.cluster.trouble) == (State.RUNNING, "1 can't be let go")
 
 
 def test_what_does_not_fit_waits_and_says_why(place: Place, engine: MemoryEngine) -> None:

@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 
 import pytest
+from django.contrib.admin import site
 
 from jobs import preview, sending, services
 from jobs.dialects.base import Refused
 from jobs.messages import problem_message
-from quotas.models import Quota, User
+from quotas.admin import ClusterAdmin
+from quotas.models import Cluster, Quota, User
 from tests.factories import make_cluster, make_quota, make_spec, make_user
 
 pytestmark = pytest.mark.django_db
@@ -60,3 +62,11 @@ def test_whoever_has_one_is_sent_under_it(owner: User) -> None:
     services.submit(owner, FILE)
     sent = sending.submission(owner, quota, make_spec(), "k-a-1", "a", 1)
     assert sent.person.unix_name == "asmith"
+
+
+@pytest.mark.parametrize(
+    ("identity", "told"), [("", "console's own"), ("sudo", "Each job"), ("jwt", "by tokens")]
+)
+def test_a_clusters_page_says_as_whom_jobs_run_there(identity: str, told: str) -> None:
+    cluster = quota_of(identity).cluster
+    assert told in ClusterAdmin(Cluster, site).runs_as(cluster)

@@ -1,6 +1,7 @@
 """Where an attempt's files lie, in the folder that the console and all nodes see.
 
 <root>/.forgotten/<month>/<key>  keys that must never run again, with the number that each had
+<root>/.left/<key>               an attempt whose folder could not be removed yet, and whose it is
 <root>/.node/<digest>.pyz        what nodes need of us to let somebody in
 <root>/<job id>/<attempt>/
     lock                         held by the worker that hands the attempt over

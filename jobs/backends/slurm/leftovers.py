@@ -8,6 +8,7 @@ then it stands in a note, and is looked after now and then; what stays is told t
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import time
 from collections.abc import Iterator, Mapping
@@ -21,6 +22,7 @@ from jobs.backends.local.clearing import clear
 from jobs.backends.slurm import layout
 from jobs.backends.slurm.config import SlurmConfig
 from jobs.backends.slurm.rest.acting import ByToken
+from jobs.dialects.base import Refused as Unread
 from jobs.dialects.sbatch.header import read
 
 FOLDER: Final = ".left"
@@ -34,10 +36,12 @@ MOST: Final = 10
 """So many are looked at in one go."""
 
 TRIES: Final = 3
-"""So many jobs are sent to remove one."""
+"""So many jobs are sent to remove one, LATER_S apart."""
 
 SAME: Final = ("partition", "account", "qos", "reservation")
 """Options that such a job has of the one whose folder it is."""
+
+_WORD: Final = re.compile(r"[A-Za-z0-9._,:@/+-]+")
 
 SCRIPT: Final = """\
 #!/bin/bash
@@ -74,26 +78,21 @@ def remove(config: SlurmConfig, key: str, user: str) -> None:
 
 def look_after(config: SlurmConfig) -> None:
     """Try again with what was left, as far as its time has come."""
-    for note in _notes(config)[:MOST]:
-        if (left := _read(note)) is None or time.time() < _next(note, left):
-            continue
+    due = ((at, note, left) for at, note, left in _notes(config) if time.time() >= _next(at, left))
+    for _at, note, left in list(due)[:MOST]:
         folder = layout.attempt(config.root, note.name)
         if _is_gone(folder):
             note.unlink(missing_ok=True)
             _drop(folder.parent)
-        elif left.tries < TRIES:
+        elif left.tries < TRIES and time.time() > left.since + left.tries * LATER_S:
             _send(config, note.name, left)
         else:
-            note.touch()
+            layout.put(note, json.dumps(asdict(left)))
 
 
 def told(config: SlurmConfig) -> Iterator[str]:
     """What an admin should know."""
-    old = [
-        (note.name, left)
-        for note in _notes(config)
-        if (left := _read(note)) is not None and time.time() > left.since + LATER_S
-    ]
+    old = [(note.name, left) for _, note, left in _notes(config) if time.time() > left.since + LATER_S]
     if old:
         key, left = old[0]
         yield (
@@ -124,8 +123,11 @@ def _send(config: SlurmConfig, key: str, left: Left) -> None:
 
 
 def _options(script: str) -> dict[str, str]:
-    said = read(script).options(0)
-    return {name: said[name] for name in SAME if name in said}
+    try:
+        said = read(script).options(0)
+    except Unread:
+        return {}
+    return {name: said[name] for name in SAME if _WORD.fullmatch(said.get(name, ""))}
 
 
 def _is_gone(folder: Path) -> bool:
@@ -140,20 +142,15 @@ def _drop(folder: Path) -> None:
         folder.rmdir()
 
 
-def _notes(config: SlurmConfig) -> list[Path]:
-    """Those that were looked at longest ago first."""
-    place = config.root / FOLDER
-    if not place.is_dir():
-        return []
-    found = [(path.stat().st_mtime, path) for path in place.iterdir() if not path.name.startswith(".")]
-    return [path for _at, path in sorted(found)]
+def _notes(config: SlurmConfig) -> list[tuple[float, Path, Left]]:
+    """When each was looked at last, longest ago first."""
+    place, found = config.root / FOLDER, []
+    for note in place.iterdir() if place.is_dir() else ():
+        with suppress(FileNotFoundError):  # another worker was there
+            if not note.name.startswith("."):
+                found.append((note.stat().st_mtime, note, Left(**json.loads(note.read_bytes()))))
+    return sorted(found, key=lambda each: each[0])
 
 
-def _next(note: Path, left: Left) -> float:
-    seen = note.stat().st_mtime
-    return seen + (SOON_S if seen < left.since + LATER_S else LATER_S)
-
-
-def _read(note: Path) -> Left | None:
-    value = json.loads(layout.text(note) or "null")
-    return Left(**value) if value else None
+def _next(at: float, left: Left) -> float:
+    return at + (SOON_S if at < left.since + LATER_S else LATER_S)

@@ -63,6 +63,6 @@ def test_a_look_at_many_jobs_asks_no_more_than_one_at_a_single_one(
         assert look(handles) == alone
         calls.clear()
         backend.inventory()
-        assert len(calls) == 2
+        assert len(calls) == 3
     finally:
         bench.close()

@@ -12,13 +12,14 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import jwt
 import pytest
 
-from jobs.backends.base import NotSent, Observation, Refused, TaskRef, Tried, Unreachable, Unseen
+from jobs.backends.base import NotSent, Observation, Person, Refused, TaskRef, Tried, Unreachable, Unseen
 from jobs.backends.sessions import Kind, NoEntry, Wanted
 from jobs.backends.slurm import leftovers
 from jobs.backends.slurm.backend import SlurmBackend
@@ -30,6 +31,7 @@ from jobs.backends.slurm.rest.controller import Rest
 from jobs.backends.slurm.rest.tokens import NoToken
 from jobs.states import State
 from tests import unix_users
+from tests.jobs.backends import test_contract as contract
 from tests.jobs.backends.apart import User, as_, by, by_tokens, of, opened, started
 from tests.jobs.backends.benches import log_of, wait_until_over
 from tests.jobs.backends.slurm.test_faults import forgets, state_of
@@ -47,6 +49,23 @@ def _nothing_remembered() -> Iterator[None]:
     tokens._made.clear()
     yield
     tokens._made.clear()
+
+
+PROMISES = [
+    contract.test_submitting_twice_starts_once,
+    contract.test_stopping_twice_ends_it_once_and_stopping_nobody_is_fine,
+    contract.test_an_unknown_handle_is_gone,
+    contract.test_a_key_nobody_submitted_is_not_found,
+]
+
+
+@pytest.mark.parametrize("promise", PROMISES, ids=lambda promise: promise.__name__.removeprefix("test_"))
+def test_what_every_backend_promises_holds(
+    by_jwt: SlurmBench, a: User, promise: Callable[[SlurmBench], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    as_theirs = partial(by_jwt.submission, person=Person("somebody", 7, a.pw_name))
+    monkeypatch.setattr(by_jwt, "submission", as_theirs)
+    promise(by_jwt)
 
 
 # --- whom a token is made for ----------------------------------------------------------------------------
