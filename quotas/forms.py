@@ -8,10 +8,10 @@ from typing import Any
 from django import forms
 from django.core.exceptions import ValidationError
 from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy
+from django.utils.translation import gettext_lazy, ngettext
 
-from quotas import confided, gputypes, reports
-from quotas.models import Cluster, Quota
+from quotas import confided, gputypes, reports, unixnames
+from quotas.models import Cluster, Quota, Reservation
 
 
 class ClusterForm(forms.ModelForm[Cluster]):
@@ -39,6 +39,23 @@ class ClusterForm(forms.ModelForm[Cluster]):
                 "With these settings the console would connect to another place. Enter again: %(names)s."
             )
             raise ValidationError(says, params={"names": ", ".join(again.names)}) from None
+
+    def clean(self) -> dict[str, Any] | None:
+        """Jobs that were sent as one user are neither seen nor ended as another."""
+        told = super().clean()
+        after = self.cleaned_data.get("config", self._kept)
+        if self.instance.pk and unixnames.identity(after) != unixnames.identity(self._kept):
+            count = Reservation.objects.filter(cluster=self.instance.pk, active=True).count()
+            if count:
+                says = ngettext(
+                    "As whom jobs run can't be changed while %(count)s job of this console is there: take "
+                    "“takes jobs” away, and let it end or stop it first.",
+                    "As whom jobs run can't be changed while %(count)s jobs of this console are there: take "
+                    "“takes jobs” away, and let them end or stop them first.",
+                    count,
+                )
+                self.add_error("config", ValidationError(says, params={"count": count}))
+        return told
 
 
 class QuotaForm(forms.ModelForm[Quota]):

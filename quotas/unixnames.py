@@ -5,7 +5,8 @@ came by, never by themselves.
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Final
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Final
 
 import structlog
 from django.core.exceptions import ValidationError
@@ -35,7 +36,12 @@ CHOOSING: Final = "slurm"
 
 def needed(cluster: Cluster) -> bool:
     """Whether whoever submits there needs a UNIX name."""
-    return cluster.backend == CHOOSING and cluster.config.get("identity", SINGLE) != SINGLE
+    return cluster.backend == CHOOSING and identity(cluster.config) != SINGLE
+
+
+def identity(settings: Mapping[str, Any]) -> str:
+    """As whom jobs run on a cluster with these settings."""
+    return str(settings.get("identity") or SINGLE)
 
 
 def is_one(name: str) -> bool:

@@ -413,10 +413,13 @@ class Extending(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """Which nodes were tried, and what an admin has to mend, as sentences."""
+    """Which nodes were tried, and what an admin has to mend, as sentences; `remarks` are what jobs
+    run without all the same.
+    """
 
     nodes: tuple[str, ...]
     lacking: tuple[str, ...] = ()
+    remarks: tuple[str, ...] = ()
 
 
 @runtime_checkable
@@ -425,6 +428,11 @@ class Checking(Protocol):
 
     def check(self) -> Checked:
         """Try it, on nodes that are free.  Raises Unreachable for what keeps even that from being done."""
+
+    def try_as(self, person: Person) -> str:
+        """Run a small job of the person's; as whom it ran.  Raises Refused where it was refused or failed,
+        and Unreachable where it could not be tried.
+        """
 
 
 @runtime_checkable

@@ -8,10 +8,11 @@ import pytest
 from django.core.management import CommandError, call_command
 
 from jobs import engines
-from jobs.backends.base import Checked
+from jobs.backends.base import Checked, Person, Refused
 from jobs.management.commands import try_cluster
+from jobs.states import Reason, ReasonCode
 from quotas.models import Cluster
-from tests.factories import make_cluster
+from tests.factories import make_cluster, make_user
 from tests.jobs.engine import MemoryEngine
 
 pytestmark = pytest.mark.django_db
@@ -25,6 +26,11 @@ class Tried(MemoryEngine):
     def check(self) -> Checked:
         self._answer()
         return self.told
+
+    def try_as(self, person: Person) -> str:
+        if not person.unix_name:
+            raise Refused(Reason(ReasonCode.REFUSED, {"why": "no_unix_name", "name": person.name}))
+        return person.unix_name
 
 
 @pytest.fixture
@@ -48,6 +54,25 @@ def test_what_is_missing_is_said_and_is_a_failure(engine: Tried) -> None:
     engine.away = True
     with pytest.raises(CommandError):
         call_command("try_cluster", "here")
+
+
+def test_what_jobs_do_without_is_said_and_is_no_failure(engine: Tried) -> None:
+    engine.told = Checked(("n1",), (), ("There is no Python.",))
+    out = StringIO()
+    call_command("try_cluster", "here", stdout=out)
+    assert out.getvalue().splitlines() == ["There is no Python.", "Everything is there. Tried: n1"]
+
+
+def test_a_persons_job_is_tried_too(engine: Tried) -> None:
+    make_user("alice", unix_name="asmith")
+    make_user("bob")
+    out = StringIO()
+    call_command("try_cluster", "here", "--as", "alice", stdout=out)
+    assert out.getvalue().splitlines()[1] == "A job of alice's ran as the UNIX user asmith."
+    with pytest.raises(CommandError, match="bob has none"):
+        call_command("try_cluster", "here", "--as", "bob")
+    with pytest.raises(CommandError, match="nobody called carol"):
+        call_command("try_cluster", "here", "--as", "carol")
 
 
 def test_a_cluster_that_is_none_or_needs_nothing(engine: Tried, monkeypatch: pytest.MonkeyPatch) -> None:

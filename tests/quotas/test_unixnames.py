@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 from django.core.exceptions import ValidationError
 from django.test import Client
 
-from quotas import unixnames
-from quotas.models import User
-from tests.factories import make_cluster, make_user
+from quotas import ledger, unixnames
+from quotas.amounts import Amounts, Part
+from quotas.models import Cluster, User
+from tests.factories import make_cluster, make_quota, make_user
 
 pytestmark = pytest.mark.django_db
 
@@ -110,3 +113,34 @@ def test_the_admin_pages_say_as_whom_jobs_run(
     page = admin.get(f"/admin/quotas/cluster/{cluster.pk}/change/").content.decode()
     assert told in page
     assert ("Everything runs as" in page) == (told == "own UNIX user, ")
+
+
+def held(cluster: Cluster, holder: str) -> None:
+    """A job of the console's that has not ended there."""
+    parts = [Part(1, Amounts(1000, 1024))]
+    quota = make_quota(cluster=cluster)
+    request = ledger.ask(holder, quota=quota, owner=make_user(), parts=parts, priority=1, declared_s=None)
+    ledger.reserve(request, [])
+
+
+def test_as_whom_jobs_run_is_not_changed_under_them(admin: Client) -> None:
+    cluster = make_cluster(backend="slurm", config={"identity": "sudo"})
+    url = f"/admin/quotas/cluster/{cluster.pk}/change/"
+    fields = {"slug": cluster.slug, "name": cluster.name, "backend": "slurm", "admission": "engine"}
+
+    def changed(to: dict[str, str]) -> str:
+        answer = admin.post(url, {**fields, "config": json.dumps(to)})
+        cluster.refresh_from_db()
+        return answer.content.decode() if answer.status_code == 200 else ""
+
+    held(make_cluster("other"), "elsewhere")
+    held(cluster, "a")
+    held(cluster, "b")
+    assert "while 2 jobs of this console are there" in changed({})
+    assert cluster.config == {"identity": "sudo"}
+    assert changed({"identity": "sudo", "partition": "gpu"}) == ""
+    ledger.close("a")
+    assert "while 1 job of this console is there" in changed({"identity": "single"})
+    ledger.close("b")
+    assert changed({}) == ""
+    assert cluster.config == {}

@@ -23,6 +23,7 @@ from jobs.backends.base import (
     LogState,
     NotSent,
     Observation,
+    Person,
     Refused,
     Submission,
     TaskRef,
@@ -34,6 +35,7 @@ from jobs.backends.base import (
 from jobs.backends.local.clearing import clear
 from jobs.backends.sessions import Barrier, NoEntry, Session, Wanted
 from jobs.backends.slurm import (
+    accepted,
     associations,
     dryrun,
     environment,
@@ -54,13 +56,15 @@ from jobs.backends.slurm import (
     showing,
     sight,
     staging,
+    trial,
     unsaved,
+    visible,
     whereabouts,
     whom,
 )
 from jobs.backends.slurm.acting import acting
 from jobs.backends.slurm.commands import Commands
-from jobs.backends.slurm.config import JWT, SlurmConfig
+from jobs.backends.slurm.config import JWT, SUDO, SlurmConfig
 from jobs.backends.slurm.controller import Controller, Overview
 from jobs.backends.slurm.entering import Replica
 from jobs.backends.slurm.evidence import Kept
@@ -265,10 +269,26 @@ class SlurmBackend:
     def check(self) -> Checked:
         """See `base.Checking`.  By the command line, whichever way jobs go: REST starts nothing at once."""
         seen = self.inventory()
-        found = ontonodes.tried(
-            self._config, sum(node.schedulable and node.free_cpu_milli > 0 for node in seen.nodes)
-        )
-        return replace(found, lacking=(*found.lacking, *leftovers.told(self._config)))
+        free = sum(node.schedulable and node.free_cpu_milli > 0 for node in seen.nodes)
+        try:
+            tried = ontonodes.tried(self._config, free)
+        except Unreachable as error:
+            raise prerequisites.explained(error) from error
+        if self._config.tells_apart:  # each job's own user is asked for by Slurm: see try_as
+            return replace(tried, lacking=(*tried.lacking, *leftovers.told(self._config)))
+        programs, user = Programs(self._config), visible.asking(self._config)
+        lacking = tuple(accepted.lacking(self._config, programs, user))
+        hidden = tuple(filter(None, [visible.hidden(self._config)]))
+        return replace(tried, lacking=tried.lacking + lacking, remarks=tried.remarks + hidden)
+
+    def try_as(self, person: Person) -> str:
+        """See `base.Checking`."""
+        prerequisites.check(self._config)
+        if self._config.identity == SUDO:
+            user = whom.account(person, whom.slurm_user(self._config)).pw_name
+            if lacking := list(accepted.lacking(self._config, Helper(self._config, user), user)):
+                raise Unreachable("\n".join(lacking))
+        return trial.run(self, person)
 
     def forget(self, handle: Handle) -> None:
         """See `base.Backend`."""
@@ -513,6 +533,8 @@ class SlurmBackend:
         if not self._config.tells_apart:
             return None
         try:
+            if self._config.identity == SUDO:
+                visible.check(self._config)
             return whom.account(submission.person, whom.slurm_user(self._config))
         except Unreachable as error:
             raise NotSent(Reason(ReasonCode.NOT_SENT, {"detail": str(error)})) from error

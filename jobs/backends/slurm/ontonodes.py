@@ -25,6 +25,7 @@ LOOK: Final = """\
 [ -e "$1" ] || echo "unseen $SLURMD_NODENAME"
 [ ! -e "$1" ] || [ -w "$1" ] || echo "locked $SLURMD_NODENAME"
 [ "$(id -un)" = "$2" ] || echo "stranger $SLURMD_NODENAME"
+"$3" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || echo "old $SLURMD_NODENAME"
 echo "tried $SLURMD_NODENAME"
 """
 
@@ -37,6 +38,11 @@ MEANS: Final = {
 }
 """A word of what is said there → what it means."""
 
+OLD: Final = (
+    "There is no {python} of version 3.11 or newer on {nodes}: jobs run there, but terminals, SSH and files "
+    "don't. Install one, or name it as `python`."
+)
+
 
 def tried(config: SlurmConfig, count: int) -> Checked:
     """On `count` nodes, where so many are free; else on one.  Raises Unreachable where there is none."""
@@ -46,20 +52,21 @@ def tried(config: SlurmConfig, count: int) -> Checked:
     mark.touch(mode=0o600)
     try:
         where = [f"--{name}={value}" for name in ("partition", "account") if (value := getattr(config, name))]
-        command = ["/bin/sh", "-c", LOOK, "sh", str(mark), user]
+        command = ["/bin/sh", "-c", LOOK, "sh", str(mark), user, config.python]
         said = _asked(config, min(count, MOST), [*where, *_TASK, *command])
     finally:
         mark.unlink()
     words = [line.split(" ", 1) for line in said.out.splitlines() if " " in line]
-    nodes = {word: sorted(node for each, node in words if each == word) for word in ("tried", *MEANS)}
+    nodes = {word: sorted(node for each, node in words if each == word) for word in ("tried", *MEANS, "old")}
     lacking = [
         MEANS[word].format(root=config.root, user=user, uid=person.pw_uid, nodes=_listed(nodes[word]))
         for word in MEANS
         if nodes[word]
     ]
     if said.code:
-        lacking.append(f"On some nodes nothing could be run. srun says: {said.complaint}")
-    return Checked(tuple(nodes["tried"]), tuple(lacking))
+        lacking.append(f"On some nodes nothing could be run. srun says: {_last(said)}")
+    old = OLD.format(python=config.python, nodes=_listed(nodes["old"])) if nodes["old"] else ""
+    return Checked(tuple(nodes["tried"]), tuple(lacking), tuple(filter(None, [old])))
 
 
 _TASK: Final = (
@@ -80,12 +87,18 @@ def _asked(config: SlurmConfig, count: int, arguments: Sequence[str]) -> Done:
     if not _has_tried(done):
         done = programs.srun("--nodes=1", *arguments)
     if not _has_tried(done):
-        raise Unreachable(f"No node could be tried. srun says: {done.complaint}")
+        raise Unreachable(f"No node could be tried. srun says: {_last(done)}")
     return done
 
 
 def _has_tried(done: Done) -> bool:
     return any(line.startswith("tried ") for line in done.out.splitlines())
+
+
+def _last(done: Done) -> str:
+    """The last that it complained about: before, it tells how far it has come."""
+    lines = [line.split("error: ", 1)[1].strip() for line in done.err.splitlines() if "error: " in line]
+    return lines[-1] if lines else done.complaint
 
 
 def _listed(names: Sequence[str]) -> str:

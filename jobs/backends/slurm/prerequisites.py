@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from jobs.backends.base import Unreachable
-from jobs.backends.slurm import helper, shared, whom
+from jobs.backends.slurm import helper, shared, visible, whom
 from jobs.backends.slurm.config import JWT, SUDO, SlurmConfig
 from jobs.backends.slurm.programs import PATH
 from jobs.backends.slurm.rest import tokens
@@ -22,19 +22,31 @@ NOT_TAKEN: Final = (
     "slurm.conf, and the key that of its jwt_key. slurmrestd says: {said}"
 )
 
+KEY: Final = (
+    "slurmctld does not accept what munge signs on this machine: give it the cluster's key, and compare the "
+    "clocks. Slurm says: {said}"
+)
+
+STRANGER: Final = (
+    "slurmctld does not know the console's user: make it where slurmctld runs too, with the same number. "
+    "Slurm says: {said}"
+)
+
+NOWHERE: Final = (
+    "There is no slurm.conf: install the cluster's, or name it as `configuration`. Slurm says: {said}"
+)
+
 SAYINGS: Final = (
     (
         "munge",
         "munge does not answer on this machine: start munged, with the cluster's key. Slurm says: {said}",
     ),
-    (
-        "could not establish a configuration source",
-        "There is no slurm.conf: install the cluster's, or name it as `configuration`. Slurm says: {said}",
-    ),
-    (
-        "invalid user id",
-        "slurmctld does not know the console's user: make it where slurmctld runs too. Slurm says: {said}",
-    ),
+    ("could not establish a configuration source", NOWHERE),
+    ("resolve_ctls_from_dns_srv", NOWHERE),  # without one, Slurm looks in the DNS
+    ("invalid user id", STRANGER),
+    ("error generating job credential", STRANGER),
+    ("zero bytes were transmitted", KEY),
+    ("protocol authentication error", KEY),
     ("unspecified error", NOT_TAKEN),
     ("unable to contact slurm controller", DOWN),
     ("did not answer within", DOWN),
@@ -69,6 +81,8 @@ def check(config: SlurmConfig) -> None:
         shared.check(config.root)
     if not _writable(config.root):
         raise Unreachable(f"The console may not write into {config.root}: give the folder to its user.")
+    if config.identity == SUDO:
+        visible.check(config)
 
 
 def explained(error: Unreachable) -> Unreachable:

@@ -6,9 +6,10 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from jobs.backends.base import Checking, Unreachable
+from jobs.backends.base import Checking, Person, Refused, Unreachable
 from jobs.engines import NoSuchBackend, backend_for
-from quotas.models import Cluster
+from jobs.messages import reason_message
+from quotas.models import Cluster, User
 
 
 class Command(BaseCommand):
@@ -19,6 +20,9 @@ class Command(BaseCommand):
     def add_arguments(self, parser: CommandParser) -> None:
         """The cluster's short name."""
         parser.add_argument("cluster")
+        parser.add_argument(
+            "--as", metavar="USER", dest="person", help="Run a small job of this person's there too."
+        )
 
     def handle(self, *args: Any, **options: Any) -> None:
         """Try it."""
@@ -32,8 +36,22 @@ class Command(BaseCommand):
                     f"Clusters of the kind {cluster.backend} need nothing that could be tried."
                 )
             checked = backend.check()
+            for remark in checked.remarks:
+                self.stdout.write(remark)
+            if checked.lacking:
+                raise CommandError("\n".join(checked.lacking))
+            self.stdout.write(f"Everything is there. Tried: {', '.join(checked.nodes)}")
+            if options["person"]:
+                user = backend.try_as(_person(options["person"]))
+                self.stdout.write(f"A job of {options['person']}'s ran as the UNIX user {user}.")
         except (NoSuchBackend, Unreachable) as error:
             raise CommandError(str(error)) from error
-        if checked.lacking:
-            raise CommandError("\n".join(checked.lacking))
-        self.stdout.write(f"Everything is there. Tried: {', '.join(checked.nodes)}")
+        except Refused as refused:
+            raise CommandError(reason_message(refused.reason.code, refused.reason.params)) from refused
+
+
+def _person(name: str) -> Person:
+    user = User.objects.filter(username=name).first()
+    if user is None:
+        raise CommandError(f"There is nobody called {name}.")
+    return Person(user.get_username(), user.pk, user.unix_name)

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+import os
 import re
-import subprocess
+import secrets
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from jobs.backends.base import Unreachable
-from jobs.backends.slurm import ontonodes, prerequisites
+from jobs.backends.base import Checked, Unreachable
+from jobs.backends.slurm import accepted, ontonodes, prerequisites, visible
 from jobs.backends.slurm.backend import SlurmBackend
 from jobs.backends.slurm.config import SlurmConfig
+from jobs.backends.slurm.programs import Programs
 from tests.jobs.backends.slurm_bench import SlurmBench, by_rest
-from tests.slurm import NODES, Slurm
+from tests.slurm import NODES, Slurm, of_munge
 from tests.waiting import wait_for
 
 
@@ -35,6 +38,19 @@ def without_sbatch(bench: SlurmBench) -> SlurmConfig:
     return replace(bench.config, programs=str(programs))
 
 
+def with_another_key(bench: SlurmBench) -> SlurmConfig:
+    """A munged beside the cluster's own, which goes with the bench's Slurm."""
+    name = f"munged-{secrets.token_hex(4)}"
+    base = bench.slurm.base / name
+    (base / "munge").mkdir(parents=True)
+    key, socket = base / "munge" / "key", base / "munge" / "socket"
+    key.write_bytes(os.urandom(128))
+    key.chmod(0o400)
+    bench.slurm.start(name, "munged", "--foreground", *of_munge(base))
+    wait_for(socket.exists)
+    return configured(bench, r"AuthInfo=.*", f"AuthInfo=socket={socket}", 30)
+
+
 TAKEN: list[tuple[str, Callable[[SlurmBench], SlurmConfig]]] = [
     ("There is no sbatch in ", without_sbatch),
     (
@@ -49,6 +65,7 @@ TAKEN: list[tuple[str, Callable[[SlurmBench], SlurmConfig]]] = [
         "slurmctld does not answer",
         lambda bench: configured(bench, r"SlurmctldPort=\d+", "SlurmctldPort=1", 2),
     ),
+    ("slurmctld does not accept what munge signs", with_another_key),
     ("There is no folder /nowhere", lambda bench: replace(bench.config, root=Path("/nowhere"))),
 ]
 
@@ -63,6 +80,15 @@ def test_what_is_missing_is_named(
     assert told in str(missing.value)
 
 
+def test_a_machine_without_slurm_conf_is_told_so(on_slurm: SlurmBench) -> None:
+    """Without one, Slurm's programs ask the DNS, which may take its time."""
+    if Path("/etc/slurm/slurm.conf").exists():
+        pytest.skip("this machine has one of its own")
+    config = replace(on_slurm.config, configuration="", timeout_s=60)
+    with pytest.raises(Unreachable, match=r"^There is no slurm\.conf: install the cluster's, or name it"):
+        SlurmBackend(config).inventory()
+
+
 def test_a_folder_in_which_the_console_may_not_write_is_named(
     on_slurm: SlurmBench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -75,35 +101,23 @@ def test_a_folder_in_which_the_console_may_not_write_is_named(
 
 
 @pytest.fixture
-def apart(slurm: Slurm) -> Iterator[Callable[..., None]]:
-    """A node with a view of files of its own; the function runs a command in that view."""
-    slurm.kill("cpu1")
-    slurm.start("cpu1", "unshare", "--mount", "slurmd", "-D", "-N", "cpu1")
-    pid = slurm.running["cpu1"].pid
-    wait_for(lambda: _starts_tasks(slurm), 60)
+def mounted(slurm: Slurm) -> Iterator[Callable[..., None]]:
+    """Lays something over a place as one node sees it, and takes it away again."""
+    places: list[str] = []
 
-    def inside(*command: str) -> None:
-        subprocess.run(["nsenter", f"--target={pid}", "--mount", *command], check=True, timeout=30)
+    def mount(place: Path, *options: str) -> None:
+        slurm.in_apart("mount", *options, str(place))
+        places.append(str(place))
 
-    yield inside
     wait_for(slurm.ready, 60)
-    slurm.kill("cpu1")
-    slurm.start_node("cpu1")
-    wait_for(lambda: _starts_tasks(slurm), 60)
-
-
-def _starts_tasks(slurm: Slurm) -> bool:
-    """Whether every node does: slurmctld takes a while to notice that one was away."""
-    try:
-        slurm.call("srun", "--nodes=4", "--ntasks-per-node=1", "--immediate=5", "--mpi=none", "true")
-    except subprocess.SubprocessError:
-        return False
-    return slurm.ready()
+    yield mount
+    for place in places:
+        slurm.in_apart("umount", "--lazy", place)
 
 
 def test_nothing_is_missing_on_any_node(on_slurm: SlurmBench) -> None:
-    checked = on_slurm.backend.check()
-    assert (checked.nodes, checked.lacking) == (NODES, ())
+    checked = SlurmBackend(replace(on_slurm.config, partitions={})).check()
+    assert checked == Checked(NODES)
     assert list(on_slurm.root.iterdir()) == []
 
 
@@ -117,21 +131,79 @@ def test_a_cluster_asked_by_rest_is_tried_by_the_command_line(on_slurm: SlurmBen
     assert SlurmBackend(config).check().nodes == NODES
 
 
-def test_a_folder_that_a_node_does_not_see_is_named(on_slurm: SlurmBench, apart: Callable[..., None]) -> None:
-    apart("mount", "-t", "tmpfs", "none", str(on_slurm.root))
+def test_a_folder_that_a_node_does_not_see_is_named(
+    on_slurm: SlurmBench, mounted: Callable[..., None]
+) -> None:
+    mounted(on_slurm.root, "-t", "tmpfs", "none")
     told = "".join(on_slurm.backend.check().lacking)
     assert told.startswith(f"The folder {on_slurm.root} is not shared: what the console")
 
 
-def test_a_user_that_a_node_does_not_know_is_named(on_slurm: SlurmBench, apart: Callable[..., None]) -> None:
+def test_a_folder_that_a_node_may_only_read_is_named(
+    on_slurm: SlurmBench, mounted: Callable[..., None]
+) -> None:
+    mounted(on_slurm.root, "--bind", "-o", "ro", str(on_slurm.root))
+    told = "".join(on_slurm.backend.check().lacking)
+    assert told.startswith(f"Jobs may not write into {on_slurm.root} on cpu1: give it to the user root there")
+
+
+def test_a_user_that_a_node_does_not_know_is_named(
+    on_slurm: SlurmBench, mounted: Callable[..., None]
+) -> None:
     known = on_slurm.folder / "passwd"
     known.write_text("somebody:x:0:0::/:/bin/sh\n")
-    apart("mount", "--bind", str(known), "/etc/passwd")
+    mounted(Path("/etc/passwd"), "--bind", str(known))
     told = "".join(on_slurm.backend.check().lacking)
     assert told.startswith("The user root is unknown on cpu1, or has another number there")
+
+
+def test_a_user_that_slurmctld_does_not_know_is_named(on_slurm: SlurmBench) -> None:
+    programs = on_slurm.folder / "bin"
+    programs.mkdir()
+    for name in prerequisites.PROGRAMS:
+        (programs / name).symlink_to(f"/usr/bin/{name}")
+    as_nobody_known = "exec setpriv --reuid=54321 --regid=54321 --clear-groups /usr/bin/srun"
+    (programs / "srun").write_text(f'#!/bin/sh\n{as_nobody_known} "$@"\n')
+    (programs / "srun").chmod(0o755)
+    with pytest.raises(Unreachable, match="slurmctld does not know the console's user: make it where"):
+        SlurmBackend(replace(on_slurm.config, programs=str(programs))).check()
 
 
 def test_where_no_node_is_free_it_says_so(on_slurm: SlurmBench, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ontonodes, "_TASK", (*ontonodes._TASK, "--constraint=none-such"))
     with pytest.raises(Unreachable, match=r"No node could be tried\. srun says: "):
         on_slurm.backend.check()
+
+
+def test_a_node_without_python_is_remarked(on_slurm: SlurmBench) -> None:
+    checked = SlurmBackend(replace(on_slurm.config, partitions={}, python="/nowhere/python3")).check()
+    assert (checked.nodes, checked.lacking) == (NODES, ())
+    assert checked.remarks[0].startswith(
+        "There is no /nowhere/python3 of version 3.11 or newer on cpu1, cpu2"
+    )
+
+
+# --- what the settings name --------------------------------------------------------
+
+
+@pytest.mark.parametrize("said", [{"partition": "none-such"}, {"partitions": {"vision": "none-such"}}])
+def test_a_partition_that_there_is_none_of_is_named(on_slurm: SlurmBench, said: dict[str, Any]) -> None:
+    [setting] = said
+    config = replace(on_slurm.config, **{"partitions": {}, **said})
+    [told] = accepted.lacking(config, Programs(config), "root")
+    assert told.startswith(
+        "Slurm takes no job of root with --partition=none-such, which the cluster's setting"
+    )
+    assert f" {setting} names: invalid partition specified" in told
+
+
+def test_what_the_settings_name_is_tried(on_slurm: SlurmBench) -> None:
+    config = replace(on_slurm.config, partitions={"vision": "gpu", "speech": "none-such"})
+    [told] = SlurmBackend(config).check().lacking
+    assert "--partition=none-such" in told
+
+
+def test_what_slurm_shows_is_asked_for_once(on_slurm: SlurmBench, monkeypatch: pytest.MonkeyPatch) -> None:
+    visible.check(on_slurm.config)
+    monkeypatch.setattr(visible, "hidden", lambda _config: "It is hidden.")
+    visible.check(on_slurm.config)

@@ -1,0 +1,120 @@
+"""What jobs as their owners' own UNIX users take besides, each taken away in turn."""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import os
+import pwd
+import shutil
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from jobs.backends.base import NotSent, Person, Refused, Unreachable
+from jobs.backends.slurm import shared, visible
+from jobs.backends.slurm.backend import SlurmBackend
+from jobs.backends.slurm.programs import Programs
+from tests import unix_users
+from tests.jobs.backends.apart import User, by, of
+from tests.jobs.backends.slurm_bench import SlurmBench
+from tests.slurm import Slurm
+
+pytestmark = pytest.mark.skipif(bool(unix_users.missing()), reason=unix_users.missing() or "there are some")
+
+NEW_MOUNTS = 0x00020000
+"""CLONE_NEWNS of linux/sched.h."""
+
+
+@contextmanager
+def leave(bench: SlurmBench, a: User, b: User) -> Iterator[None]:
+    """What an admin gives a console that is `b`, so that it may run jobs as `a`."""
+    sudoers = Path(f"/etc/sudoers.d/{b.pw_name}")
+    try:
+        sudoers.write_text(f"{b.pw_name} ALL=({a.pw_name}) NOPASSWD: {bench.config.helper}\n")
+        sudoers.chmod(0o440)
+        yield
+    finally:
+        sudoers.unlink(missing_ok=True)
+
+
+@pytest.fixture
+def not_root(by_sudo: SlurmBench, b: User) -> SlurmBench:
+    """One whose folder and helper are for a console that is `b`."""
+    shutil.chown(by_sudo.root, b.pw_uid, b.pw_gid)
+    file = Path(f"{by_sudo.config.helper}.json")
+    file.write_text(json.dumps({**json.loads(file.read_text()), "console": b.pw_name}))
+    return by_sudo
+
+
+def test_a_console_without_leave_from_sudo_is_told(not_root: SlurmBench, b: User) -> None:
+    def refused() -> None:
+        with pytest.raises(Unreachable, match="sudo does not let the console run"):
+            not_root.backend.inventory()
+
+    by(b, refused)
+
+
+@pytest.fixture
+def private(slurm: Slurm) -> Iterator[None]:
+    """A Slurm that shows people their own jobs alone."""
+    before = slurm.configuration.read_text()
+    slurm.configuration.write_text(f"{before}PrivateData=jobs,usage\n")
+    slurm.call("scontrol", "reconfigure")
+    yield
+    slurm.configuration.write_text(before)
+    slurm.call("scontrol", "reconfigure")
+
+
+def test_nothing_is_sent_where_slurm_hides_what_becomes_of_it(
+    not_root: SlurmBench, a: User, b: User, private: None
+) -> None:
+    held = not_root.slurm.call("sbatch", "--parsable", "--hold", "--wrap=true").strip()
+    submission = of(not_root, a, "true")
+
+    def refused() -> None:
+        assert held not in Programs(not_root.config).squeue("--format=%A").split()
+        with pytest.raises(Unreachable, match=f"does not show {b.pw_name} other people's jobs"):
+            not_root.backend.inventory()
+        with pytest.raises(NotSent) as not_sent:
+            not_root.backend.submit(submission)
+        assert "PrivateData=jobs" in str(not_sent.value.reason.params["detail"])
+
+    try:
+        assert visible.hidden(not_root.config) == ""  # root is shown all
+        with leave(not_root, a, b):
+            by(b, refused)
+    finally:
+        not_root.slurm.call("scancel", held)
+
+
+def test_a_file_system_without_access_lists_is_told() -> None:
+    def refused() -> None:
+        assert ctypes.CDLL(None).unshare(NEW_MOUNTS) == 0
+        subprocess.run(["mount", "--make-rprivate", "/"], check=True)
+        subprocess.run(["mount", "-t", "ramfs", "none", "/mnt"], check=True)
+        with pytest.raises(Unreachable, match="keeps no POSIX access lists"):
+            shared.check(Path("/mnt"))
+
+    by(pwd.getpwuid(os.geteuid()), refused)
+
+
+@pytest.mark.parametrize("identity", ["by_sudo", "by_jwt"])
+def test_a_persons_job_is_tried(identity: str, request: pytest.FixtureRequest, a: User) -> None:
+    bench: SlurmBench = request.getfixturevalue(identity)
+    backend = SlurmBackend(replace(bench.config, partitions={}))
+    assert backend.try_as(Person("somebody", 7, a.pw_name)) == a.pw_name
+    assert [path.name for path in bench.root.iterdir() if not path.name.startswith(".")] == []
+    with pytest.raises(Refused) as refused:
+        backend.try_as(Person("somebody", 7, "root"))
+    assert refused.value.reason.params["why"] == "unix_name_of_the_system"
+
+
+def test_what_the_settings_name_is_tried_as_that_person(by_sudo: SlurmBench, a: User) -> None:
+    config = replace(by_sudo.config, partition="none-such")
+    with pytest.raises(Unreachable, match=f"takes no job of {a.pw_name} with --partition=none-such"):
+        SlurmBackend(config).try_as(Person("somebody", 7, a.pw_name))
