@@ -83,7 +83,7 @@ from jobs.states import TERMINAL, Reason, ReasonCode
 
 T = TypeVar("T")
 
-SECRETS: Final = ("secrets", "login", "code-key")
+SECRETS: Final = ("secrets", "login", "code-key", "door", "door-key")
 """Files that are there until a job's end."""
 
 OVERDUE_S: Final = 15
@@ -108,12 +108,6 @@ CAPABILITIES: Final = frozenset(
 )
 
 
-BESIDE: Final = frozenset({Capability.EXEC, Capability.LIVE_FILES})
-"""What takes an srun on this machine, as the job's user: a console that signs in at a login node has none,
-and one that has but tokens for its people can't run it as them.
-"""
-
-
 class SlurmBackend:
     """One cluster.  Its memory is Slurm's, and the folder that the console shares with it."""
 
@@ -124,8 +118,7 @@ class SlurmBackend:
     @property
     def capabilities(self) -> frozenset[Capability]:
         """See `base.Backend`."""
-        without = self._config.login or self._config.identity == JWT
-        return CAPABILITIES - BESIDE if without else CAPABILITIES
+        return CAPABILITIES
 
     def find(self, keys: Sequence[str]) -> Mapping[str, Sequence[Handle]]:
         """See `base.Backend`.  What a refused sbatch left behind is nobody's job."""
@@ -314,26 +307,22 @@ class SlurmBackend:
         return showing.rendered(submission, self._config)
 
     async def exec(self, handle: Handle, task: TaskRef, wanted: Wanted) -> Session:
-        """By a step of Slurm's beside the replica (see `sessions.Enterable`)."""
+        """By a step of Slurm's beside the replica, whoever begins it (see `sessions.Enterable`)."""
         return await self._entered(handle, task).exec(wanted)
 
     async def reach(self, handle: Handle, task: TaskRef, host: str, port: int) -> tuple[str, int]:
         """A port is the replica's if one of its processes listens there (see `sessions.Enterable`)."""
-        return await self._entered(handle, task).reach(host, port, self._where)
+        return await self._entered(handle, task).reach(host, port)
 
     def _serves(self, handle: Handle, task: TaskRef, port: int) -> bool | None:
-        if self._config.identity == JWT:
-            return None
-        return self._entered(handle, task).serves(port, self._where)
+        return self._entered(handle, task).serves(port)
 
     def _where(self, node: str) -> str:
         return whereabouts.address(self._config, self._controller, node)
 
     def _entered(self, handle: Handle, task: TaskRef) -> Replica:
-        if self._config.identity == JWT:
-            raise NoEntry(Barrier.FAILED, "with identity jwt nothing on this machine runs as the job's user")
         try:
-            return Replica(self._config, Sent.of(handle), task)
+            return Replica(self._config, Sent.of(handle), task, self._where)
         except NotOurs as error:
             raise NoEntry(Barrier.GONE) from error
 

@@ -1,4 +1,5 @@
-"""The node's end of a session: beside a replica, inside the job's allocation.  It talks on stdin and stdout.
+"""The node's end of a session: beside a replica, inside the job's allocation.  It talks on stdin and stdout,
+which are srun's, or those of a `door`.
 
     srun
       └ this process        hears what is wanted, finds the replica, carries bytes
@@ -296,7 +297,7 @@ class _Carrier:
         self._streams = dict(zip(files[-len(kinds) :], map(_Stream, kinds), strict=True))
         self._typed = _Typed(os.dup(files[0]) if self._terminal else files[0])
         os.set_blocking(self._typed.fd, False)
-        self._led = True
+        self._led, self._left = True, False
 
     def run(self, early: list[tuple[int, bytes]]) -> None:
         """To the end."""
@@ -330,7 +331,7 @@ class _Carrier:
         data = os.read(_IN, wire.PIECE)
         for kind, message in self._heard.more(data):
             self._take(kind, message)
-        return bool(data)
+        return bool(data) and not self._left
 
     def _take(self, kind: int, data: bytes) -> None:
         if kind == wire.INPUT:
@@ -346,6 +347,8 @@ class _Carrier:
             size = struct.pack("HHHH", said["rows"], said["columns"], 0, 0)
             with contextlib.suppress(OSError):
                 fcntl.ioctl(self._typed.fd, termios.TIOCSWINSZ, size)
+        elif "bye" in said:
+            self._left = True
         elif "signal" in said:
             leader.tell(self._channel, {"signal": str(said["signal"])[:20]})
 

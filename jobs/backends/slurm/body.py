@@ -8,7 +8,7 @@ somebody asked for its end.  Whatever it learns it writes down on the shared fil
 
 from typing import Final
 
-from jobs.backends.slurm import ports
+from jobs.backends.slurm import luggage, ports
 
 _BODY: Final = r"""
 shopt -s nullglob
@@ -34,6 +34,31 @@ of() { # Slurm's variable $1 for the role at place $2
 names=() sizes=() fails=() enough=() wants=() told=() commands=()
 role() { # NAME-IN-FILES REPLICAS FAILURES-THAT-END-THE-JOB SUCCESSES-THAT-DO PORTS ENVIRONMENT COMMAND
   names+=("$1") sizes+=("$2") fails+=("$3") enough+=("$4") wants+=("$5") told+=("$6") commands+=("$7")
+}
+
+declare -A knocked doors
+let_in() { # where no program of the console's gets in, it asks here: a step then listens beside the replica
+  local each name asked python archive node place
+  for each in "$folder"/enter-*; do
+    name=${each##*/enter-}
+    { read -r asked python archive <"$each"; } 2>/dev/null || continue
+    [ "${knocked[$name]:-}" != "$asked" ] || continue
+    [ -z "${doors[$name]:-}" ] || ! kill -0 "${doors[$name]}" 2>/dev/null || continue
+    for place in "${!names[@]}"; do
+      [ "${names[place]}" = "${name%-*}" ] || continue
+      { read -r node _ <"$run/started/$name"; } 2>/dev/null || continue
+      knocked[$name]=$asked
+      door "$name" "$place" "$node" "$asked" "$python" "$archive" &
+      doors[$name]=$!
+    done
+  done
+}
+
+door() { # NAME PLACE NODE REQUEST PYTHON ARCHIVE: until nobody needs it; the job does not wait for it
+  env -i PATH="$PATH" ${SLURM_CONF:+"SLURM_CONF=$SLURM_CONF"} srun BESIDE "--jobid=$SLURM_JOB_ID" \
+    "--nodelist=$3" ${SLURM_HET_SIZE:+"--het-group=$2"} --input=none "$5" ISOLATED "$6" door "$folder" \
+    "${run##*/}" "$1" "$4" "${address[$3]:-$3}" "${span[@]}" </dev/null >"$run/doors/$1.said" 2>&1
+  written "$run/doors/$1" "- $4"
 }
 
 places() { # PLACE: the node of each replica of a role, in order
@@ -313,13 +338,14 @@ watched() {
       spread $?
       left=0
     fi
+    let_in
     [ -n "$ending" ] || decided
     [ -n "$ending" ] || asked
     [ -n "$ending" ] || timed
     [ -z "$ending" ] || enforced
   done
   written "$run/end" "$(now)"
-  rm -f "$folder"/{secrets,login,code-key}
+  rm -f "$folder"/{secrets,login,code-key,door,door-key} "$folder"/enter-*
   [ -z "$by_hand" ] || tail -n +1 "$run"/logs/*.output
   [ "$verdict" = succeeded ] || exit "$result"
 }
@@ -330,7 +356,7 @@ begin() {
   run=$folder/run-$((${SLURM_RESTART_COUNT:-0} + 1))
   # Slurm forgot that it had started this run: it killed that, and what came of it stands there.
   mkdir "$run" || { written "$folder/rewound" "$(now)"; exit 1; }
-  mkdir "$run"/{started,ends,logs,work,steps,views}
+  mkdir "$run"/{started,ends,logs,work,steps,views,doors}
   fifo=$(mktemp -u) && mkfifo -m 600 "$fifo" && exec {woken}<>"$fifo" && rm "$fifo" || exit 1
   laid_out
   chosen
@@ -348,4 +374,8 @@ begin() {
 }
 """
 
-BODY: Final = _BODY.replace("STRIDE", str(ports.STRIDE))
+BODY: Final = (
+    _BODY.replace("STRIDE", str(ports.STRIDE))
+    .replace("BESIDE", " ".join(luggage.SRUN))
+    .replace("ISOLATED", " ".join(luggage.ISOLATED))
+)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import pwd
 import re
+import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -26,6 +27,14 @@ SUDO: Final = "sudo"
 JWT: Final = "jwt"
 """The same, by slurmrestd, with a token that is made for that user."""
 IDENTITIES: Final = (SINGLE, SUDO, JWT)
+SRUN: Final = "srun"
+"""People get into jobs by steps that the console, or its helper, begins."""
+DOOR: Final = "door"
+"""They get in by steps that the jobs' own scripts begin: see `jobs.backends.slurm.door`."""
+
+PATH: Final = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+"""Where programs are looked for."""
+
 HELPER: Final = "/usr/local/libexec/job-console-slurm"
 
 OURS: Final = frozenset(
@@ -138,6 +147,14 @@ class SlurmConfig:
     def tells_apart(self) -> bool:
         """Whether jobs run as their owners."""
         return self.identity != SINGLE
+
+    @property
+    def enters(self) -> str:
+        """How people get into jobs."""
+        if self.tells_apart:
+            return SRUN if self.identity == SUDO else DOOR
+        has_programs = self.way == "commands" or shutil.which("srun", path=self.programs or PATH)
+        return SRUN if has_programs and self.login is None else DOOR
 
 
 def _way(values: Mapping[str, Any]) -> dict[str, Any]:

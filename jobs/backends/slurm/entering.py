@@ -1,85 +1,83 @@
 """Entering a replica: a step of Slurm's own beside it, in which `beside` sees a session through.
 
-The step shares the allocation of the job (`srun --overlap`), and ends with it.  What is wanted travels by the
-step's stdin, never by a command line.  What is left of a replica that has ended lies in the folder that the
-console shares with the nodes, and is looked at here.
+The step shares the allocation of the job (`srun --overlap`), and ends with it.  The console begins it, or has
+the job's user begin it; where it can do neither the job's own script does, and the console knocks there
+(`knock`).  What is wanted travels by the step's stdin or by that connection, never by a command line.  What
+is left of a replica that has ended lies in the folder that the console shares with the nodes, and is looked
+at here.
 """
 
 from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from ipaddress import ip_address
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 from jobs.backends.base import TaskRef
 from jobs.backends.sessions import Barrier, Kind, NoEntry, Terminal, Wanted
-from jobs.backends.slurm import evidence, layout, luggage, unsaved
-from jobs.backends.slurm.config import SlurmConfig
+from jobs.backends.slurm import evidence, layout, luggage, shared, unsaved
+from jobs.backends.slurm.carried import LineSession
+from jobs.backends.slurm.config import DOOR, SUDO, SlurmConfig
 from jobs.backends.slurm.evidence import Kept
 from jobs.backends.slurm.helper import Helper
+from jobs.backends.slurm.knock import Door, Place
 from jobs.backends.slurm.layout import Sent
+from jobs.backends.slurm.line import BEGIN_S, Line
+from jobs.backends.slurm.luggage import ISOLATED, SRUN
 from jobs.backends.slurm.programs import Programs
-from jobs.backends.slurm.step import BEGIN_S, Step, StepSession
-
-SRUN: Final = (
-    "--overlap",
-    "--nodes=1",
-    "--ntasks=1",
-    "--mpi=none",
-    "--kill-on-bad-exit=0",
-    "--export=PATH",
-)
+from jobs.backends.slurm.step import Step
 
 
 class Replica:
     """One replica of one run, as far as it is written down where it is."""
 
-    def __init__(self, config: SlurmConfig, sent: Sent, task: TaskRef) -> None:
-        self._config = config
+    def __init__(self, config: SlurmConfig, sent: Sent, task: TaskRef, where: Callable[[str], str]) -> None:
+        """`where` knows the addresses of nodes, and may have to ask."""
+        self._config, self._where = config, where
         self._folder = layout.attempt(config.root, sent.key)
         self._number = unsaved.number(self._folder, sent)
         self._run, self._task = task.run, task
         kept = evidence.kept(self._folder)
         self._name, self._place, self._places = _named(kept, task)
         self._key, self._user = sent.key, kept.user if kept else ""
+        self._ports = kept.ports if kept else config.ports
 
-    async def exec(self, wanted: Wanted) -> StepSession:
+    async def exec(self, wanted: Wanted) -> LineSession:
         """Run something beside it.  Raises NoEntry."""
         pid = evidence.process(self._folder, self._run, self._name)
         if pid is None and wanted.kind is not Kind.FOLDERS:
             raise NoEntry(Barrier.NOT_RUNNING)
         if pid is None:
             return await self._look_at_what_is_left()
-        step = self._step()
-        return await StepSession.begin(step, self._request(pid, wanted))
+        return await LineSession.begin(self._line(), self._request(pid, wanted))
 
-    async def reach(
-        self, host: str, port: int, where: Callable[[str], str], patience_s: float = BEGIN_S
-    ) -> tuple[str, int]:
-        """See `sessions.Enterable`; `where` knows the addresses of nodes, and may have to ask."""
+    async def reach(self, host: str, port: int, patience_s: float = BEGIN_S) -> tuple[str, int]:
+        """See `sessions.Enterable`."""
         pid = evidence.process(self._folder, self._run, self._name)
         node = evidence.of_run(self._folder, self._run).hosts.get(self._name, "")
-        address = await asyncio.to_thread(where, node) if node else ""
+        address = await asyncio.to_thread(self._where, node) if node else ""
         if pid is None or not address:
             raise NoEntry(Barrier.NOT_RUNNING)
         names = [node.lower(), address.lower()]
         request = {"kind": "reach", "pid": pid, "host": host, "port": port, "names": names}
-        at = (await self._step().ask(request, patience_s))["at"]
-        return _from_here(at, address), port
+        told = await self._line().ask(request, patience_s)
+        return _from_here(str(told.get("at")), address), port
 
-    def serves(self, port: int, where: Callable[[str], str]) -> bool | None:
+    def serves(self, port: int) -> bool | None:
         """Whether its node says that it listens there, within reach of this machine; None without a word."""
         try:
-            return bool(asyncio.run(self.reach("localhost", port, where, self._config.timeout_s)))
+            return bool(asyncio.run(self.reach("localhost", port, self._config.timeout_s)))
         except NoEntry as error:
             return False if error.barrier is Barrier.NOT_ITS_OWN else None
 
-    def _step(self) -> Step:
-        """A step on the replica's node, in the part of the job that it belongs to."""
-        node = evidence.of_run(self._folder, self._run).started[self._name][0]
+    def _line(self) -> Line:
+        """To a step on the replica's node, in the part of the job that it belongs to."""
+        if self._config.enters == DOOR:
+            return self._door()
+        node = self._node()
         which = [f"--jobid={self._number}", f"--nodelist={node}"]
         if self._places > 1:
             which.append(f"--het-group={self._place}")
@@ -89,10 +87,26 @@ class Replica:
         programs = Programs(self._config)
         try:
             archive = luggage.packed(self._config.root)
-            command = programs.command("srun", *SRUN, *which, self._config.python, *_ISOLATED, str(archive))
+            command = programs.command("srun", *SRUN, *which, self._config.python, *ISOLATED, str(archive))
         except OSError as error:
             raise NoEntry(Barrier.FAILED, str(error)) from error
         return Step(command, programs.environment())
+
+    def _door(self) -> Door:
+        """One that the job's own script opens."""
+        mode = shared.READABLE if self._user else 0o600
+        place = Place(self._folder, self._run, self._name, self._ports, mode, self._address)
+        try:
+            archive = luggage.packed(self._config.root, for_all=bool(self._user))
+        except OSError as error:
+            raise NoEntry(Barrier.FAILED, str(error)) from error
+        return Door(place, f"{self._config.python} {archive}")
+
+    def _address(self) -> str:
+        return self._where(self._node())
+
+    def _node(self) -> str:
+        return evidence.of_run(self._folder, self._run).started[self._name][0]
 
     def _as_user(self, verb: str, *words: str) -> Step:
         """What the job's own user does there."""
@@ -103,20 +117,22 @@ class Replica:
         except OSError as error:
             raise NoEntry(Barrier.FAILED, str(error)) from error
 
-    async def _look_at_what_is_left(self) -> StepSession:
+    async def _look_at_what_is_left(self) -> LineSession:
         """Of a replica that has ended; nothing of it runs any more, and so no step is needed."""
         if not (self._folder / layout.run_folder(self._run) / "ends" / self._name).exists():
             raise NoEntry(Barrier.NOT_RUNNING if self._folder.exists() else Barrier.GONE)
         if not self._work.is_dir():
             raise NoEntry(Barrier.GONE)
         request = self._request(None, Wanted(Kind.FOLDERS))
-        if self._user:
-            return await StepSession.begin(self._as_user("look", self._key), request)
+        if self._config.identity == SUDO and self._user:
+            return await LineSession.begin(self._as_user("look", self._key), request)
         try:
-            command = [sys.executable, *_ISOLATED, str(luggage.packed(self._config.root))]
+            command = [sys.executable, *ISOLATED, str(luggage.packed(self._config.root))]
+            folder = layout.folder(self._folder, self._work.relative_to(self._folder).parts)
         except OSError as error:
             raise NoEntry(Barrier.FAILED, str(error)) from error
-        return await StepSession.begin(Step(command, {"LANG": "C.UTF-8"}), request)
+        step = Step(command, {"LANG": "C.UTF-8"}, (folder,))
+        return await LineSession.begin(step, {**request, "folder": f"/proc/self/fd/{folder}"})
 
     @property
     def _work(self) -> Path:
@@ -133,9 +149,6 @@ class Replica:
             "folder": str(self._work),
             "label": str(self._work),
         }
-
-
-_ISOLATED: Final[Sequence[str]] = ("-I", "-S")
 
 
 def _named(kept: Kept | None, task: TaskRef) -> tuple[str, int, int]:

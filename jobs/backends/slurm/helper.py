@@ -12,8 +12,8 @@ from typing import Final
 
 from jobs.backends.base import Unreachable
 from jobs.backends.slurm import as_user
-from jobs.backends.slurm.config import SlurmConfig
-from jobs.backends.slurm.programs import PATH, Done, Expected, Programs
+from jobs.backends.slurm.config import PATH, SlurmConfig
+from jobs.backends.slurm.programs import Done, Expected, Programs
 
 _SUDO: Final = "sudo:"
 

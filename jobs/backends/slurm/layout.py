@@ -16,6 +16,9 @@
     rewound                      since when Slurm no longer knows that it had begun
     missed                       since when neither Slurm's controller nor its accounting knows how it ended
     secrets                      values for the environment, until the end
+    door                         by which a door's two sides know each other, for the node's, until the end
+    door-key                     the same, with the console's own side, for the console alone
+    enter-<name>                 somebody waits for a door beside that replica
     claim                        the number of the one Slurm job that may run it
     stop                         somebody asked for the end: signal, seconds of grace
     slurm.output                 what the script itself has to say
@@ -27,6 +30,7 @@
         ends/<name>              exit code, time, and whether it was told to end
         ending                   since when the rest is told to end, and why
         end                      exists = every replica has ended
+        doors/<name>             on which port a door is open, by which request; - for one that has closed
         logs/<name>.output       what it wrote
         work/<name>/             where it runs
 """
@@ -37,7 +41,7 @@ import errno
 import os
 import re
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -213,6 +217,18 @@ def _beneath(folder: Path, parts: tuple[str, ...]) -> int:
         os.close(file)
         raise Unsafe(str(folder.joinpath(*parts)))
     return file
+
+
+def folder(root: Path, parts: Sequence[str]) -> int:
+    """A folder beneath `root`, through no link.  OSError where there is none."""
+    at = os.open(root, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+    for part in parts:
+        try:
+            deeper = os.open(part, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=at)
+        finally:
+            os.close(at)
+        at = deeper
+    return at
 
 
 @contextmanager

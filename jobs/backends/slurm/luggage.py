@@ -20,10 +20,26 @@ from jobs.backends.slurm import layout
 FOLDER: Final = ".node"
 OLDEST: Final = (3, 11)
 
+SRUN: Final = (
+    "--overlap",
+    "--nodes=1",
+    "--ntasks=1",
+    "--mpi=none",
+    "--kill-on-bad-exit=0",
+    "--export=PATH",
+)
+"""How a step is begun that has the archive run beside a replica; which job's and where is said besides."""
+
+ISOLATED: Final = ("-I", "-S")
+"""And how Python is told that nothing else there is its business."""
+
 _MAIN: Final = f"""\
 import sys
 if sys.version_info < {OLDEST}:
     sys.exit("the nodes need Python {".".join(map(str, OLDEST))} or newer; this is " + sys.version)
+if sys.argv[1:2] == ["door"]:
+    from jobs.backends.slurm.door import main
+    main(sys.argv[2:])
 from jobs.backends.slurm.beside import main
 main()
 """
@@ -45,6 +61,8 @@ _TAKEN: Final = (
     "backends/local/trees.py",
     "backends/slurm/__init__.py",
     "backends/slurm/beside.py",
+    "backends/slurm/door.py",
+    "backends/slurm/tls.py",
     "backends/slurm/wire.py",
 )
 

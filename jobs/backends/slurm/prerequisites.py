@@ -9,8 +9,7 @@ from typing import Final
 
 from jobs.backends.base import Unreachable
 from jobs.backends.slurm import helper, shared, visible, whom
-from jobs.backends.slurm.config import JWT, SUDO, SlurmConfig
-from jobs.backends.slurm.programs import PATH
+from jobs.backends.slurm.config import JWT, PATH, SUDO, SlurmConfig
 from jobs.backends.slurm.rest import tokens
 
 PROGRAMS: Final = ("sbatch", "squeue", "scontrol", "scancel")

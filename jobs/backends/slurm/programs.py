@@ -16,11 +16,9 @@ from dataclasses import dataclass
 from typing import Final
 
 from jobs.backends.base import NotSent, Refused, Unknown, Unreachable
-from jobs.backends.slurm.config import SlurmConfig
+from jobs.backends.slurm.config import PATH, SlurmConfig
 from jobs.backends.slurm.login import Login, Lost, NoLogin, run
 from jobs.states import Reason, ReasonCode
-
-PATH: Final = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 NO_CONNECTION: Final = (
     "unable to contact slurm controller",

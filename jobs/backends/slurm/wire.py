@@ -1,4 +1,5 @@
-"""How the console and the node's end of a session talk, over the stdin and stdout of one step of Slurm's.
+"""How the console and the node's end of a session talk, over the stdin and stdout of one step of Slurm's, or
+by a door.
 
 A message is its kind (8 bits), its length (32 bits), so many bytes, and an end.  srun hands lines on as they
 are complete, each by itself: so the end is a line's, and within a message it is another byte that stands for
@@ -22,6 +23,7 @@ ERRORS: Final = 3
 WINDOW: Final = 512 * 1024
 PIECE: Final = 32 * 1024
 LONGEST: Final = 8 << 20
+LONGEST_FROM_A_NODE: Final = 2 * PIECE
 
 PING_S: Final = 20.0
 """The console says something at least so often."""
@@ -54,7 +56,7 @@ def understood(data: bytes) -> dict[str, Any]:
     """The JSON of a message.  Raises Broken."""
     try:
         value = json.loads(data)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise Broken(str(error)) from error
     if not isinstance(value, dict):
         raise Broken("no object")
@@ -64,8 +66,8 @@ def understood(data: bytes) -> dict[str, Any]:
 class Heard:
     """Messages, out of what has come so far."""
 
-    def __init__(self) -> None:
-        self._rest = bytearray()
+    def __init__(self, longest: int = LONGEST) -> None:
+        self._rest, self._longest = bytearray(), longest
 
     def more(self, data: bytes) -> Iterator[tuple[int, bytes]]:
         """The messages that are whole now.  Raises Broken."""
@@ -73,7 +75,7 @@ class Heard:
         while len(self._rest) >= _HEAD.size:
             kind, length = _HEAD.unpack_from(self._rest)
             end = _HEAD.size + length
-            if kind > ERRORS or length > LONGEST:
+            if kind > ERRORS or length > self._longest:
                 raise Broken("no message")
             if len(self._rest) <= end:
                 return

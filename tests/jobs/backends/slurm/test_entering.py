@@ -13,7 +13,7 @@ import pytest
 from jobs import frames
 from jobs.backends.base import Handle, TaskRef
 from jobs.backends.sessions import Barrier, Ended, Kind, NoEntry, Session, Terminal, Wanted
-from jobs.backends.slurm import step
+from jobs.backends.slurm import carried
 from jobs.backends.slurm.layout import Sent
 from jobs.spec import Framework, Resources, SecretRef
 from jobs.states import State
@@ -107,7 +107,7 @@ async def test_a_controller_that_is_away_is_said_to_be_and_who_is_inside_stays(
     handle = start(on_slurm)
     controller = on_slurm.slurm.running["slurmctld"]
     async with beside(on_slurm, handle, Wanted(Kind.SHELL, terminal=Terminal())) as session:
-        monkeypatch.setattr(step, "BEGIN_S", 1.0)
+        monkeypatch.setattr(carried, "BEGIN_S", 1.0)
         controller.send_signal(signal.SIGSTOP)
         try:
             with pytest.raises(NoEntry) as refused:

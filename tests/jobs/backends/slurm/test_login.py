@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import pwd
 import shlex
@@ -14,11 +15,14 @@ from typing import Any
 
 import pytest
 
+from jobs import frames
 from jobs.backends.base import Capability, NotSent, Unreachable
+from jobs.backends.sessions import Ended, Kind, Wanted
 from jobs.backends.slurm import login
 from jobs.backends.slurm.config import SlurmConfig
 from jobs.states import State
 from tests.jobs.backends.benches import log_of, role, wait_until_over
+from tests.jobs.backends.beside import beside, everything, run, start
 from tests.jobs.backends.slurm_bench import SlurmBench
 from tests.ports import free_port
 from tests.slurm import Slurm
@@ -76,6 +80,19 @@ def a_bench(folder: Path, slurm: Slurm, node: dict[str, Any], **more: Any) -> It
     made.close()
 
 
+async def test_people_get_into_jobs_that_went_there(
+    tmp_path: Path, slurm: Slurm, node: dict[str, Any]
+) -> None:
+    with a_bench(tmp_path / "there", slurm, node) as there:
+        assert Capability.EXEC in there.backend.capabilities
+        command = "echo kept > note; echo up; exec sleep 600"
+        handle = await asyncio.to_thread(start, there, command)  # a program there has a loop of its own
+        assert await run(there, handle, "cat note; exit 5") == ("kept\n", Ended(exit_code=5))
+        async with beside(there, handle, Wanted(Kind.FOLDERS)) as session:
+            await session.write(frames.words({"do": "look", "root": "work", "names": []}))
+            assert "note" in await everything(session)
+
+
 def test_a_job_goes_there_and_its_end_comes_back(tmp_path: Path, slurm: Slurm, node: dict[str, Any]) -> None:
     with a_bench(tmp_path / "there", slurm, node) as there:
         submission = there.submission(role('env | grep -c ^SSH_; echo "it\'s $HOME"; exit 3'))
@@ -89,7 +106,6 @@ def test_a_job_goes_there_and_its_end_comes_back(tmp_path: Path, slurm: Slurm, n
         stopped = there.backend.submit(there.submission(role("sleep 300")))
         there.backend.stop(stopped, grace_s=0, signal="KILL")
         assert wait_until_over(there.backend, stopped).state is State.STOPPED
-        assert Capability.EXEC not in there.backend.capabilities
 
 
 def test_another_host_key_or_a_node_that_is_away_is_trouble_and_nothing_is_sent(

@@ -5,6 +5,7 @@ What holds whichever way people are told apart is in `test_whom`.
 
 from __future__ import annotations
 
+import asyncio
 import os
 import pwd
 import shutil
@@ -19,8 +20,18 @@ from typing import Any
 import jwt
 import pytest
 
-from jobs.backends.base import NotSent, Observation, Person, Refused, TaskRef, Tried, Unreachable, Unseen
-from jobs.backends.sessions import Kind, NoEntry, Wanted
+from jobs import frames
+from jobs.backends.base import (
+    Handle,
+    NotSent,
+    Observation,
+    Person,
+    Refused,
+    Tried,
+    Unreachable,
+    Unseen,
+)
+from jobs.backends.sessions import Ended, Kind, NoEntry, Wanted
 from jobs.backends.slurm import leftovers
 from jobs.backends.slurm.backend import SlurmBackend
 from jobs.backends.slurm.config import SlurmConfig
@@ -32,8 +43,9 @@ from jobs.backends.slurm.rest.tokens import NoToken
 from jobs.states import State
 from tests import unix_users
 from tests.jobs.backends import test_contract as contract
-from tests.jobs.backends.apart import User, as_, by, by_tokens, of, opened, started
+from tests.jobs.backends.apart import User, as_, by, by_tokens, does, of, opened, started
 from tests.jobs.backends.benches import log_of, wait_until_over
+from tests.jobs.backends.beside import beside, everything, run
 from tests.jobs.backends.slurm.test_faults import forgets, state_of
 from tests.jobs.backends.slurm_bench import SlurmBench
 from tests.slurm import Slurm
@@ -382,6 +394,17 @@ def test_what_the_console_cannot_remove_its_user_removes(
     by(b, all_of_it)
 
 
+def test_it_gets_in_too(as_b: SlurmBench, a: User, b: User) -> None:
+    submission = of(as_b, a, "echo up; exec sleep 600")
+
+    def all_of_it() -> None:
+        handle = as_b.backend.submit(submission)
+        wait_for(lambda: log_of(as_b.backend, handle), 60)
+        assert asyncio.run(run(as_b, handle, "id -u")) == (f"{a.pw_uid}\n", Ended(exit_code=0))
+
+    by(b, all_of_it)
+
+
 def test_what_nobody_can_remove_is_told_and_stops_nothing(
     as_b: SlurmBench, a: User, b: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -408,13 +431,34 @@ def test_what_nobody_can_remove_is_told_and_stops_nothing(
 # --- what goes without a helper --------------------------------------------------------------------------
 
 
-async def test_nobody_gets_in_as_the_console(by_jwt: SlurmBench, a: User) -> None:
-    handle = started(by_jwt, a, "echo up; exec sleep 600")
-    for kind in (Kind.SHELL, Kind.FOLDERS):
-        with pytest.raises(NoEntry):
-            await by_jwt.backend.exec(handle, TaskRef("worker", 0), Wanted(kind))
+async def looked(bench: SlurmBench, handle: Handle) -> str:
+    """What Files has of a replica, or why it has nothing."""
+    async with beside(bench, handle, Wanted(Kind.FOLDERS)) as session:
+        await session.write(frames.words({"do": "look", "root": "work", "names": []}))
+        return await everything(session)
+
+
+async def test_whoever_gets_in_is_the_jobs_user_and_has_no_key_of_others(
+    by_jwt: SlurmBench, a: User, b: User
+) -> None:
+    handle = started(by_jwt, a, "echo kept > note; echo up; until [ -e go ]; do sleep 0.1; done")
+    work = by_jwt.attempt(handle) / "run-1" / "work" / "worker-0"
+    assert await run(by_jwt, handle, "id -u; pwd") == (f"{a.pw_uid}\n{work}\n", Ended(exit_code=0))
+    for user, name, can in ((a, "door", True), (b, "door", False), (a, "door-key", False)):
+        assert (does(user, "cat", str(by_jwt.attempt(handle) / name)).returncode == 0) is can
+    for name in ("door", "door-key"):
+        assert does(a, "rm", "-f", str(by_jwt.attempt(handle) / name)).returncode
+    (work / "go").touch()
+    assert wait_until_over(by_jwt.backend, handle).state is State.SUCCEEDED
+    assert not list(by_jwt.attempt(handle).glob("door*"))
+    assert "note" in await looked(by_jwt, handle)
+    secret = by_jwt.folder / "secret"
+    secret.mkdir()
+    (secret / "not-theirs").touch()
+    work.rename(work.with_name("away"))
+    work.symlink_to(secret)
     with pytest.raises(NoEntry):
-        await by_jwt.backend.reach(handle, TaskRef("worker", 0), "localhost", 80)
+        await looked(by_jwt, handle)
 
 
 def test_nothing_can_be_asked_as_them_beforehand(by_jwt: SlurmBench, a: User) -> None:
