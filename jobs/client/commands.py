@@ -15,7 +15,7 @@ import httpx
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
-from jobs.client import describing, leaving, login, scanning, sending
+from jobs.client import describing, leaving, login, scanning, sending, sweeping
 from jobs.client.api import Console, Refused
 from jobs.client.describing import Base, Wanted
 from jobs.client.login import Login
@@ -101,7 +101,18 @@ def _run(console: Console, arguments: argparse.Namespace, screen: Screen) -> int
         "template": (base.template or None) if base else None,
         "keep_original": base is not None,
     }
-    job = console.post("/jobs", body, headers={"Idempotency-Key": str(uuid.uuid4())})
+    return _sent(console, body, arguments, screen)
+
+
+def _sent(console: Console, body: dict[str, Any], arguments: argparse.Namespace, screen: Screen) -> int:
+    """Submit a file: as the job that it is, or as the sweep."""
+    key = str(uuid.uuid4())
+    try:
+        job = console.post("/jobs", body, headers={"Idempotency-Key": key})
+    except Refused as refused:
+        if not sweeping.is_meant(refused):
+            raise
+        return sweeping.submit(console, body, key, arguments, screen)
     return _submitted(console, job, arguments, screen)
 
 
@@ -234,8 +245,7 @@ def _submit(console: Console, arguments: argparse.Namespace, screen: Screen) -> 
     data = sys.stdin.buffer.read() if from_stdin else Path(arguments.file).read_bytes()
     places = {name: getattr(arguments, name) for name in ("dialect", "cluster", "quota", "workspace")}
     body = {"file": _decoded(data, arguments.file), **places}
-    job = console.post("/jobs", body, headers={"Idempotency-Key": str(uuid.uuid4())})
-    return _submitted(console, job, arguments, screen)
+    return _sent(console, body, arguments, screen)
 
 
 def _decoded(data: bytes, name: str) -> str:

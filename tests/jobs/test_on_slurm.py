@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -12,8 +13,10 @@ from django.conf import settings as console
 
 from jobs import dialects, logs, reconcile, services
 from jobs.models import Attempt, Job, LogStream, Task
-from jobs.states import TERMINAL, State
+from jobs.states import LIVE, TERMINAL, State
+from jobs.sweeps import acting, arrays
 from quotas.models import Admission, Cluster, Membership, Node, Quota, Role, User, Workspace
+from tests.arrays import SCRIPT, most_at_a_time
 from tests.jobs.backends.slurm_bench import by_rest
 from tests.slurm import Slurm
 from tests.waiting import wait_for
@@ -122,6 +125,31 @@ def test_a_worker_that_died_before_the_release_is_made_up_for_at_the_next_look(
     job = finished(quota, json.dumps(THREE_ROLES))
     assert job.state == State.SUCCEEDED
     assert Attempt.objects.get(job=job).number == 1
+
+
+def test_an_array_is_jobs_of_their_own_of_which_no_more_run_than_it_says(quota: Quota, slurm: Slurm) -> None:
+    asked = acting.Asked(f"{SCRIPT}echo $SLURM_JOB_ID\n")
+    sweep, _before = acting.submit(User.objects.get(username="alice"), asked)
+
+    def over() -> bool:
+        reconcile.drain(quota.cluster_id)
+        reconcile.observe(quota.cluster_id)
+        states = [State(run.job.state) for run in acting.latest(sweep)]
+        assert len([state for state in states if state in LIVE]) <= sweep.at_once == 2
+        return all(state in TERMINAL for state in states)
+
+    wait_for(over, timeout=240, interval=0.2)
+    runs = acting.latest(sweep)
+    assert [run.job.state for run in runs] == [State.SUCCEEDED] * 6
+    written = [output(run.job, "main") for run in runs]
+    number = str(arrays.number_of(sweep.public_id))
+    assert [log.splitlines()[0] for log in written] == [
+        f"task {index} of 6 of {number}" for index in range(6)
+    ]
+    assert most_at_a_time(written) <= 2
+    assert len({log.splitlines()[3] for log in written}) == 6, "each is a job of Slurm's of its own"
+    with pytest.raises(subprocess.CalledProcessError):
+        slurm.call("scontrol", "show", "job", number)
 
 
 def test_logs_are_read_in_the_shared_folder_and_nowhere_beside_it(

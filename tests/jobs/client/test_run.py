@@ -23,10 +23,14 @@ from pathlib import Path
 import pytest
 
 from console.home import CHECKOUT
-from jobs.models import HeldBlob, Job, JobFile, TemplateUse, TreeUse
+from jobs import logs
+from jobs.models import HeldBlob, Job, JobFile, LogStream, Sweep, TemplateUse, TreeUse
+from jobs.sweeps import arrays
 from jobs.uploads import arriving
 from quotas import tokens
 from quotas.models import User
+from tests.arrays import SCRIPT as SCRIPT_OF_SIX
+from tests.arrays import most_at_a_time
 from tests.factories import TEMPLATE_FILE, make_template
 from tests.waiting import wait_for
 
@@ -145,6 +149,26 @@ def test_a_job_file_is_submitted_as_it_is(call: Terminal, folder: Path) -> None:
 def test_a_job_file_comes_by_standard_input_and_is_followed(call: Terminal) -> None:
     status, out, err = call("submit", "-", stdin=FILE % "echo hello; exit 3")
     assert (status, out) == (3, "hello\n"), err
+
+
+def test_an_array_is_submitted_as_the_sweep_that_it_is(call: Terminal) -> None:
+    status, out, err = call("submit", "-", stdin=f"{SCRIPT_OF_SIX}[ $SLURM_ARRAY_TASK_ID != 5 ]\n")
+    assert (status, out) == (1, ""), err
+    sweep = Sweep.objects.get()
+    assert f"array is sweep {sweep.public_id}: http" in err
+    assert "6 jobs, at most 2 at a time" in err
+    jobs = [run.job for run in sweep.runs.select_related("job").order_by("number")]
+    assert [(job.name, str(job.state)) for job in jobs] == [
+        (f"array-{index}", "FAILED" if index == 5 else "SUCCEEDED") for index in range(6)
+    ]
+    assert all(f"{job.name} ({job.public_id}) · {job.state}" in err for job in jobs)
+    streams = [LogStream.objects.get(attempt__job=job, role="main", index=0) for job in jobs]
+    written = [logs.read(stream, 0, 1 << 20).data.decode() for stream in streams]
+    number = arrays.number_of(sweep.public_id)
+    assert [log.splitlines()[0] for log in written] == [
+        f"task {index} of 6 of {number}" for index in range(6)
+    ]
+    assert most_at_a_time(written) <= 2
 
 
 @pytest.mark.parametrize(

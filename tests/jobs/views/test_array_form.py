@@ -42,7 +42,7 @@ def test_the_page_says_how_many_jobs_it_will_be_before_it_is_sent(people: People
     assert "Submit 6 jobs" in page
     panel = seen(browser(people.owner).post(reverse("job_form_panel"), {"text": TEXT}))
     assert "A sweep of 6 jobs, at most 2 of them at a time." in panel
-    assert "2 jobs at a time" in panel
+    assert "for 2 jobs" in panel
     assert not Sweep.objects.exists()
 
 
