@@ -166,7 +166,7 @@ def storm(slurm: Slurm, tmp_path: Path, settings: object) -> Iterator[Storm]:
     for each in made.frozen:
         each.end()
     slurm.call("scancel", "--quiet", f"--user={os.geteuid()}")
-    wait_for(slurm.ready, 60)
+    wait_for(slurm.ready, PATIENCE_S)
 
 
 def test_none_is_lost_and_none_runs_twice(storm: Storm) -> None:

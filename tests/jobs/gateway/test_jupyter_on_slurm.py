@@ -22,7 +22,7 @@ from tests.factories import make_cluster, make_quota, make_user, make_workspace
 from tests.jobs.backends.slurm_bench import by_rest
 from tests.jobs.gateway.served import CONSOLE, Browser
 from tests.jobs.gateway.test_jupyter import execute
-from tests.slurm import Slurm
+from tests.slurm import PATIENCE_S, Slurm
 from tests.waiting import wait_for
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.once]
@@ -47,7 +47,7 @@ def quota(request: pytest.FixtureRequest, slurm: Slurm, owner: User) -> Iterator
     yield make_quota(make_workspace(members={owner: Role.DEVELOPER}), cluster)
     for job in Job.objects.filter(cluster=cluster):
         _end(owner, job)
-    wait_for(slurm.ready, 60)
+    wait_for(slurm.ready, PATIENCE_S)
 
 
 def _end(owner: User, job: Job) -> None:
