@@ -43,12 +43,16 @@ class ConsoleAdminSite(Site):
 
     def extra_urls(self) -> list[URLPattern]:
         """Pages about the whole house, before those of single tables (unfold asks for them)."""
-        from console.administration import day, incidents, quota_tree  # noqa: PLC0415  # they need this site
+        from console.administration import accounts, day, incidents, quota_tree  # noqa: PLC0415  # they need this site
 
         return [
             path("health/", self.admin_view(day.health_parts), name="health_parts"),
             path("tree/", self.admin_view(quota_tree.index), name="quota_trees"),
             path("tree/<slug:slug>/", self.admin_view(quota_tree.tree), name="quota_tree"),
+            path("clusters/<slug:slug>/accounts/", self.admin_view(accounts.take), name="accounts_take"),
+            path(
+                "clusters/<slug:slug>/accounts/write/", self.admin_view(accounts.give), name="accounts_give"
+            ),
             path("incidents/", self.admin_view(incidents.page), name="incidents"),
             path("incidents/<slug:name>", self.admin_view(incidents.act), name="incident"),
         ]

@@ -15,7 +15,9 @@ from django.contrib.auth.admin import UserAdmin as DjangoUserAdmin
 from django.db import transaction
 from django.db.models import Q, QuerySet
 from django.http import HttpRequest, HttpResponse
+from django.urls import reverse
 from django.utils import timezone
+from django.utils.html import format_html
 from django.utils.text import Truncator
 from django.utils.translation import gettext, ngettext
 from django.utils.translation import gettext_lazy as _
@@ -168,7 +170,7 @@ class ClusterAdmin(ModelAdmin[Cluster]):
     list_display = ("name", "slug", "region", "backend", "admission", "enabled", "answered_at", "trouble")
     list_filter = ("backend", "admission", "enabled")
     search_fields = ("name", "slug")
-    readonly_fields = ("answered_at", "trouble", "looks", "runs_as")
+    readonly_fields = ("answered_at", "trouble", "looks", "runs_as", "accounts")
     form = ClusterForm
 
     @admin.display(description=_("jobs run as"))
@@ -188,6 +190,18 @@ class ClusterAdmin(ModelAdmin[Cluster]):
             "everybody's jobs."
         )
         return told % {"user": pwd.getpwuid(os.geteuid()).pw_name}
+
+    @admin.display(description=_("accounts"))
+    def accounts(self, cluster: Cluster) -> str:
+        """The way to the accounts that the engine itself keeps."""
+        if cluster.pk is None or cluster.backend != unixnames.CHOOSING:
+            return "–"
+        address = reverse("admin:accounts_take", args=[cluster.slug])
+        return format_html(
+            '<a class="house-button" href="{}">{}</a>',
+            address,
+            gettext("Import quotas from accounts, or write them back"),
+        )
 
     @admin.display(description=_("looks"))
     def looks(self, cluster: Cluster) -> str:

@@ -50,8 +50,9 @@ class Imported:
     left: list[str]
 
 
-def take(cluster: Cluster, *, dry: bool = False) -> Imported:
-    """Make quotas as the cluster's accounts are, or with `dry` find out what would change.
+def take(cluster: Cluster, *, dry: bool = False, by: Origin | None = None) -> Imported:
+    """Make quotas as the cluster's accounts are, or with `dry` find out what would change; `by` is who wants
+    it, a command without a word.
 
     Raises NoAccounts, Unreachable, and Wrong.
     """
@@ -61,8 +62,9 @@ def take(cluster: Cluster, *, dry: bool = False) -> Imported:
         raise NoAccounts
     said = _Said(cluster, books)
     name = f"import_accounts {cluster.slug}"
-    with transaction.atomic(), origin.of(Origin(Way.COMMAND, name=name)):
-        applied = apply(read(json.dumps(said.site())), dry=dry, name=name)
+    by = by or Origin(Way.COMMAND, name=name)
+    with transaction.atomic(), origin.of(by):
+        applied = apply(read(json.dumps(said.site())), dry=dry, name=name, by=by)
         before = dict(cluster.config)
         after = {**before, **said.settings()}
         if before != after:
@@ -74,8 +76,9 @@ def take(cluster: Cluster, *, dry: bool = False) -> Imported:
     return Imported(applied, said.left)
 
 
-def give(cluster: Cluster, *, dry: bool = False) -> Imported:
-    """Write the ceilings of quotas into the accounts that they are of, or with `dry` say what would be.
+def give(cluster: Cluster, *, dry: bool = False, by: Origin | None = None) -> Imported:
+    """Write the ceilings of quotas into the accounts that they are of, or with `dry` say what would be; see
+    `take`.
 
     Only accounts that are there, and only what differs; where a quota has no ceiling, the account's stays.
     Raises NoAccounts, NotChosen and Unreachable.
@@ -114,7 +117,7 @@ def give(cluster: Cluster, *, dry: bool = False) -> Imported:
         if not dry:
             backend.limit(account.name, wanted, jobs_of_one)
             details = {key: [str(old), str(new)] for key, (old, new) in values.items()}
-            with origin.of(Origin(Way.COMMAND, name=f"export_accounts {cluster.slug}")):
+            with origin.of(by or Origin(Way.COMMAND, name=f"export_accounts {cluster.slug}")):
                 audit.log(Action.APPLY, cluster, name=account.name, details=details)
     return given
 

@@ -74,11 +74,20 @@ def _text(value: Any) -> str:
 
 
 def apply(
-    read: Read, *, prune: bool = False, dry: bool = False, revision: str = "", name: str = "site.yaml"
+    read: Read,
+    *,
+    prune: bool = False,
+    dry: bool = False,
+    revision: str = "",
+    name: str = "site.yaml",
+    by: Origin | None = None,
 ) -> Applied:
-    """Make things so, or with `dry` find out what would change.  Raises Wrong."""
+    """Make things so, or with `dry` find out what would change; `by` is who does, the file without a word.
+
+    Raises Wrong.
+    """
     name = f"{name}@{revision}" if revision else name
-    with origin.of(Origin(Way.COMMAND, name=name)), transaction.atomic(), ExitStack() as locks:
+    with origin.of(by or Origin(Way.COMMAND, name=name)), transaction.atomic(), ExitStack() as locks:
         for cluster in Cluster.objects.order_by("pk"):
             locks.enter_context(ledger.locked(cluster.pk))
         applied = _Applying(read, prune=prune).run()

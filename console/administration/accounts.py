@@ -1,0 +1,117 @@
+"""Quotas and the accounts of a cluster's own scheduler: what would change one way or the other, and doing it.
+
+Only what was shown is done.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from http import HTTPStatus
+from typing import Any, Final
+
+from django.contrib import admin, messages
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, redirect
+from django.template.response import TemplateResponse
+from django.utils.functional import Promise
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy, ngettext
+from django.views.decorators.http import require_http_methods
+
+from console.siteyaml import accounts
+from console.siteyaml.accounts import Imported, NoAccounts, NotChosen
+from console.siteyaml.reading import Wrong
+from jobs.backends.base import Unreachable
+from jobs.engines import NoSuchBackend
+from quotas import acts, origin
+from quotas.models import Act, Cluster
+
+
+@dataclass(frozen=True, slots=True)
+class Direction:
+    """One of the two ways; `does` raises what it can't."""
+
+    does: Callable[..., Imported]
+    title: Promise
+    about: Promise
+    button: Promise
+    same: Promise
+
+
+TAKE: Final = Direction(
+    accounts.take,
+    gettext_lazy("Import quotas from accounts"),
+    gettext_lazy(
+        "Workspaces, members and quotas become as the accounts of this cluster are. Nothing is removed."
+    ),
+    gettext_lazy("Import"),
+    gettext_lazy("Everything is as the accounts are."),
+)
+GIVE: Final = Direction(
+    accounts.give,
+    gettext_lazy("Write quotas into accounts"),
+    gettext_lazy("Accounts of this cluster get the ceilings of the quotas that they are of. None is made."),
+    gettext_lazy("Write"),
+    gettext_lazy("Everything is as the quotas are."),
+)
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+def page(request: HttpRequest, slug: str, direction: Direction) -> HttpResponse:
+    """Show what would change; do what was shown."""
+    actor = acts.actor_of(request)
+    cluster = get_object_or_404(Cluster, slug=slug)
+    does = partial(direction.does, cluster, by=origin.current())
+    found, trouble = _tried(partial(does, dry=True))
+    if request.method == "POST" and found is not None and request.POST.get("shown") == _digest(found):
+        found, trouble = _tried(does)
+        if found is not None:
+            count = len(found.applied.changes)
+            acts.write_down(actor, Act.Kind.QUOTAS, cluster.name, to=cluster, accounts=count)
+            text = ngettext("%(count)s change was made.", "%(count)s changes were made.", count)
+            messages.success(request, text % {"count": count})
+            return redirect(request.path)
+    context = {
+        **admin.site.each_context(request),
+        "title": direction.title,
+        "cluster": cluster,
+        "direction": direction,
+        "writes": direction is GIVE,
+        "found": found,
+        "trouble": trouble,
+        "moved": request.method == "POST" and found is not None,
+        "shown": _digest(found) if found is not None else "",
+    }
+    status = HTTPStatus.CONFLICT if request.method == "POST" else HTTPStatus.OK
+    return TemplateResponse(request, "administration/accounts.html", context, status=status)
+
+
+def _tried(does: Callable[[], Imported]) -> tuple[Imported | None, str]:
+    """What it found, or why it could not."""
+    try:
+        return does(), ""
+    except (NoAccounts, NoSuchBackend):
+        return None, _("This cluster keeps no accounts.")
+    except NotChosen:
+        return None, _("The cluster's settings do not allow it: write_back has to be true there.")
+    except (Unreachable, Wrong) as error:
+        return None, str(error)
+
+
+def _digest(found: Imported) -> str:
+    """What was shown, in short."""
+    said = "\n".join(map(str, found.applied.changes))
+    return hashlib.sha256(said.encode()).hexdigest()
+
+
+def take(request: HttpRequest, slug: str) -> Any:
+    """From accounts to quotas."""
+    return page(request, slug, TAKE)
+
+
+def give(request: HttpRequest, slug: str) -> Any:
+    """From quotas to accounts."""
+    return page(request, slug, GIVE)

@@ -1,0 +1,50 @@
+"""What the commands about quotas and accounts share: a cluster, `--diff`, and how they tell it."""
+
+from __future__ import annotations
+
+import sys
+from abc import abstractmethod
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.utils.translation import gettext as _
+
+from console.management.commands.apply import DIFFERS, tell
+from console.siteyaml.accounts import Imported, NoAccounts, NotChosen
+from console.siteyaml.reading import Wrong
+from jobs.backends.base import Unreachable
+from quotas.models import Cluster
+
+
+class AccountsCommand(BaseCommand):
+    """Repeating it changes nothing."""
+
+    @abstractmethod
+    def does(self, cluster: Cluster, *, dry: bool) -> Imported:
+        """Do it, or find out what would change."""
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("cluster", help="The cluster's short name.")
+        parser.add_argument(
+            "--diff", action="store_true", help="Only say what would change; exits 2 when something would."
+        )
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        cluster = Cluster.objects.filter(slug=options["cluster"]).first()
+        if cluster is None:
+            raise CommandError(_("There is no cluster of this name."))
+        try:
+            found = self.does(cluster, dry=options["diff"])
+        except NoAccounts as none:
+            raise CommandError(_("This cluster keeps no accounts.")) from none
+        except NotChosen as none:
+            text = _("The cluster's settings do not allow it: write_back has to be true there.")
+            raise CommandError(text) from none
+        except (Unreachable, Wrong) as error:
+            raise CommandError(str(error)) from error
+        same = _("Everything is as the accounts are.")
+        tell(self.stdout, found.applied, dry=options["diff"], same=same)
+        for each in found.left:
+            self.stdout.write(f"? {each}")
+        if options["diff"] and found.applied.changes:
+            sys.exit(DIFFERS)

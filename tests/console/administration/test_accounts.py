@@ -1,0 +1,123 @@
+"""Quotas from a cluster's accounts and back, on a page: shown first, done as shown, by admins alone."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+from django.test import Client
+
+from console.siteyaml import accounts
+from jobs.backends.accounts import Account, Books, Ceilings
+from jobs.backends.base import Unreachable
+from quotas.models import Act, AuditEntry, Cluster, Quota
+from tests.console.administration.conftest import OTHERS, client_of
+from tests.factories import make_cluster, make_quota, make_user, make_workspace
+
+pytestmark = pytest.mark.django_db
+
+TAKE = "/admin/clusters/hpc/accounts/"
+GIVE = "/admin/clusters/hpc/accounts/write/"
+
+
+@dataclass
+class Keeper:
+    """An engine that keeps accounts, or does not answer."""
+
+    books_: Books = field(default_factory=Books)
+    away: str = ""
+    written: list[tuple[str, Ceilings, int | None]] = field(default_factory=list)
+
+    def books(self) -> Books:
+        if self.away:
+            raise Unreachable(self.away)
+        return self.books_
+
+    def limit(self, account: str, ceilings: Ceilings, jobs_of_one: int | None) -> None:
+        self.written.append((account, ceilings, jobs_of_one))
+
+
+@pytest.fixture
+def keeper(monkeypatch: pytest.MonkeyPatch) -> Keeper:
+    vision = Account("vision", "", ("alice",), Ceilings(cpus=40, gpus=8), None, ("normal",), ("MaxWall=60",))
+    made = Keeper(Books((vision,)))
+    monkeypatch.setattr(accounts, "backend_for", lambda _cluster: made)
+    return made
+
+
+@pytest.fixture
+def cluster(keeper: Keeper) -> Cluster:
+    make_user("alice")
+    return make_cluster("hpc", backend="slurm", config={"write_back": True})
+
+
+def text_of(answer: Any) -> str:
+    return re.sub(r"\s+", " ", answer.content.decode())
+
+
+def shown(answer: Any) -> str:
+    found = re.search(r'name="shown"\s+value="(\w+)"', answer.content.decode())
+    assert found is not None
+    return found[1]
+
+
+def test_what_would_change_is_shown_and_done_on_confirmation(admin: Client, cluster: Cluster) -> None:
+    assert f'href="{TAKE}"' in admin.get(f"/admin/quotas/cluster/{cluster.pk}/change/").content.decode()
+    page = admin.get(TAKE)
+    assert "+ /workspaces/vision/quotas/hpc/vision" in text_of(page)
+    assert "vision: MaxWall=60" in text_of(page)
+    assert not Quota.objects.exists()
+    done = admin.post(TAKE, {"shown": shown(page)}, follow=True)
+    assert "Everything is as the accounts are." in text_of(done)
+    assert Quota.objects.get(slug="vision").gpus == 8
+    assert Act.objects.get().kind == Act.Kind.QUOTAS
+    trail = AuditEntry.objects.filter(object_repr__contains="vision", action="create")
+    assert set(trail.values_list("actor_name", "way")) == {("root", "admin")}
+
+
+def test_only_what_was_shown_is_done(admin: Client, cluster: Cluster, keeper: Keeper) -> None:
+    before = shown(admin.get(TAKE))
+    keeper.books_ = Books((Account("speech", "", (), Ceilings(gpus=1), None, (), ()),))
+    answer = admin.post(TAKE, {"shown": before})
+    assert answer.status_code == 409
+    assert "something has changed since it was shown" in text_of(answer)
+    assert not Quota.objects.exists()
+    assert admin.post(TAKE).status_code == 409
+    assert admin.post(TAKE, {"shown": shown(answer)}).status_code == 302
+    assert Quota.objects.get().slug == "speech"
+
+
+def test_ceilings_are_written_into_accounts(admin: Client, cluster: Cluster, keeper: Keeper) -> None:
+    make_quota(make_workspace("vision"), cluster, "vision", gpus=4)
+    page = admin.get(GIVE)
+    assert "~ /accounts/vision: gpus 8 → 4" in text_of(page)
+    assert keeper.written == []
+    assert admin.post(GIVE, {"shown": shown(page)}).status_code == 302
+    assert keeper.written == [("vision", Ceilings(gpus=4), None)]
+    entry = AuditEntry.objects.filter(way="admin", object_repr="vision")
+    assert entry.filter(actor_name="root").exists()
+
+
+@pytest.mark.parametrize("url", [TAKE, GIVE])
+def test_what_keeps_it_from_being_done_is_said(
+    admin: Client, cluster: Cluster, keeper: Keeper, url: str
+) -> None:
+    keeper.away = "sacctmgr: no slurmdbd answers"
+    assert "sacctmgr: no slurmdbd answers" in text_of(admin.get(url))
+    assert admin.post(url, {"shown": "x"}).status_code == 409
+    keeper.away, keeper.books_ = "", Books()
+    assert "This cluster keeps no accounts." in text_of(admin.get(url))
+    Cluster.objects.update(config={})
+    assert "write_back has to be true there" in text_of(admin.get(GIVE))
+
+
+@pytest.mark.parametrize("who", OTHERS)
+@pytest.mark.parametrize("url", [TAKE, GIVE])
+def test_nobody_else_gets_there(cluster: Cluster, quota: Quota, who: str, url: str) -> None:
+    client = client_of(who, quota)
+    for answer in (client.get(url), client.post(url, {"shown": "x"})):
+        assert answer.status_code in (302, 403)
+        assert "next=" in answer.headers.get("Location", "next=")
+    assert Quota.objects.count() == 1
