@@ -113,3 +113,23 @@ def test_a_dry_run_is_asked_for_and_answered(page: Page) -> None:
     expect(dry_run).to_contain_text("Answered")
     expect(dry_run.locator(".job-panel-found > li").first).to_be_visible()
     expect(dry_run.get_by_role("button", name="Try again")).to_be_enabled()
+
+
+ARRAY: Final = (
+    "#!/bin/bash\n#SBATCH -J seeds -c1 --mem=1G -t 60\n#SBATCH --array=0-5%2\necho $SLURM_ARRAY_TASK_ID\n"
+)
+
+
+@pytest.mark.usefixtures("priced")
+def test_an_array_says_how_many_jobs_it_is_and_what_all_of_them_cost(page: Page) -> None:
+    paste(page, ARRAY)
+    submit = page.locator("[data-primary]")
+    expect(submit).to_contain_text("Submit 6 jobs")
+    expect(panel(page)).to_contain_text("A sweep of 6 jobs, at most 2 of them at a time.")
+    expect(panel(page)).to_contain_text(re.compile(r"Per hour, 2 jobs at a time\s+\S*4\.00"))
+    expect(panel(page)).to_contain_text(re.compile(r"All 6 jobs, if each runs as long as it may\s+\S*12\.00"))
+    page.locator(".new-editor .cm-content").click()
+    page.keyboard.press("Control+a")
+    page.keyboard.insert_text(ARRAY.replace("#SBATCH --array=0-5%2\n", ""))
+    expect(submit).not_to_contain_text("jobs")
+    expect(panel(page)).not_to_contain_text("A sweep of")
