@@ -194,7 +194,7 @@ class ClusterAdmin(ModelAdmin[Cluster]):
     @admin.display(description=_("accounts"))
     def accounts(self, cluster: Cluster) -> str:
         """The way to the accounts that the engine itself keeps."""
-        if cluster.pk is None or cluster.backend != unixnames.CHOOSING:
+        if not cluster.slug or cluster.backend != unixnames.CHOOSING:
             return "–"
         address = reverse("admin:accounts_take", args=[cluster.slug])
         return format_html(
