@@ -133,7 +133,7 @@ class Door(Line):
         except TimeoutError as error:
             detail = self._place.complaint() or f"the job's script opened no door within {patience_s:g} s"
             raise NoEntry(Barrier.ENGINE_AWAY, detail) from error
-        except (OSError, ValueError, TypeError) as error:
+        except (OSError, ValueError, TypeError, LookupError) as error:
             raise NoEntry(Barrier.FAILED, str(error)) from error
         finally:
             with contextlib.suppress(OSError):
@@ -185,10 +185,11 @@ class Door(Line):
         if tried is not None and tried[0] and await self._connected(tried[0]):
             return
         await asyncio.to_thread(place.give, self._keys)
-        asked_at = tried_at = float("-inf")
+        await asyncio.to_thread(place.ask, which, self._command)
+        asked_at, tried_at = time.monotonic(), float("-inf")
         while True:
             now = time.monotonic()
-            if now - asked_at > AGAIN_S and not place.is_asked():  # another's that was let in took it along
+            if now - asked_at > AGAIN_S and not place.is_asked():  # another's in its place, who has got in
                 await asyncio.to_thread(place.ask, which, self._command)
                 asked_at = now
             await asyncio.sleep(LOOK_S)

@@ -16,6 +16,7 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -27,6 +28,15 @@ from jobs.backends.slurm.knock import Door, Place
 from tests.waiting import wait_for
 
 REACH = {"kind": "reach", "host": "localhost", "port": 1, "names": []}
+LINE: dict[str, Any] = {
+    "kind": "line",
+    "line": "trap '' HUP TERM; echo $$; sleep 600",
+    "argv": [],
+    "env": {},
+    "terminal": None,
+    "folder": "/",
+    "label": "/",
+}
 RUNNING = wire.words({"running": 1})
 RUN = "import sys; sys.path.insert(0, sys.argv.pop(1)); from jobs.backends.slurm import beside, door, wire; "
 
@@ -102,6 +112,18 @@ def _heard(port: int, context: ssl.SSLContext, says: bytes) -> bytes:
     return b""
 
 
+async def test_a_console_that_dies_leaves_nothing_of_its_session(place: Place, task: int) -> None:
+    with opened(place):
+        door = Door(place, "python3 archive")
+        session = await LineSession.begin(door, {**LINE, "pid": task})
+        pid = int((await session.read(100)).split()[0])
+        door._writer.transport.abort()
+        await asyncio.to_thread(wait_for, lambda: not Path(f"/proc/{pid}").exists())
+        assert await session.wait() == Ended()
+        await session.close()
+    assert _children(task)
+
+
 def test_it_closes_when_nobody_comes_and_with_its_replica(place: Place, task: int) -> None:
     with opened(place, "door.IDLE_S = 0.1") as door:
         assert door.wait(60) == 0
@@ -116,13 +138,11 @@ def test_a_console_that_says_nothing_any_more_is_gone(place: Place, task: int) -
     archive = luggage.packed(place.folder.parents[1])
     change = "wire.SILENCE_S, wire.PING_S = 0.5, 0.1"
     command = [sys.executable, "-I", "-S", "-c", f"{RUN}{change}; beside.main()", str(archive)]
-    request = {"pid": task, "kind": "line", "line": "trap '' HUP TERM; echo $$; sleep 600", "argv": []}
-    request |= {"env": {}, "terminal": None, "folder": "/", "label": "/"}
-    environment = {"SLURM_JOB_ID": "77", "PATH": os.environ["PATH"]}
+    environment = {"SLURM_JOB_ID": "77"}
     with subprocess.Popen(command, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         assert process.stdin is not None
         assert process.stdout is not None
-        process.stdin.write(wire.words(request))
+        process.stdin.write(wire.words({**LINE, "pid": task}))
         process.stdin.flush()
         heard, output = wire.Heard(), b""
         while data := os.read(process.stdout.fileno(), 65536):
@@ -213,10 +233,13 @@ async def test_a_first_word_that_makes_no_sense_is_no_entry(place: Place) -> Non
             assert refused.value.barrier is Barrier.FAILED
 
 
-async def test_why_no_door_was_opened_is_said(place: Place) -> None:
+async def test_why_no_door_was_opened_is_said_also_to_who_comes_after_one_that_died(place: Place) -> None:
+    request = place.folder / "enter-worker-0"
+    request.write_text("old python3 archive\n")
+
     async def fail() -> None:
-        await asyncio.to_thread(wait_for, place.is_asked)
-        which = (place.folder / "enter-worker-0").read_text().split()[0]
+        await asyncio.to_thread(wait_for, lambda: not request.read_text().startswith("old"))
+        which = request.read_text().split()[0]
         (place.folder / "run-1" / "doors" / "worker-0.said").write_text("there is no python3\n")
         (place.folder / "run-1" / "doors" / "worker-0").write_text(f"- {which}\n")
 
