@@ -253,6 +253,7 @@ class SlurmBackend:
             seen = nodes.read(self._controller.nodes(), self._controller.reservations())
             if isinstance(self._controller, Overview):
                 seen = replace(seen, jobs=tuple(self._controller.queue()))
+            prerequisites.check_made(self._config)
         except Unreachable as error:
             raise prerequisites.explained(error) from error
         if self._config.identity == JWT:

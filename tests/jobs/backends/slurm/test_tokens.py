@@ -405,6 +405,23 @@ def test_it_gets_in_too(as_b: SlurmBench, a: User, b: User) -> None:
     by(b, all_of_it)
 
 
+def test_a_key_that_is_not_slurms_is_named_where_the_consoles_own_token_is_good(
+    as_b: SlurmBench, slurm: Slurm, b: User
+) -> None:
+    config = replace(as_b.config, token=slurm.token(b.pw_name))
+    key = Path(config.jwt_key)
+
+    def all_of_it() -> None:
+        assert SlurmBackend(config).inventory().nodes
+        key.chmod(0o600)
+        key.write_bytes(os.urandom(32))
+        tokens._made.clear()
+        with pytest.raises(Unreachable, match="that are made for people"):
+            SlurmBackend(config).inventory()
+
+    by(b, all_of_it)
+
+
 def test_what_nobody_can_remove_is_told_and_stops_nothing(
     as_b: SlurmBench, a: User, b: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:

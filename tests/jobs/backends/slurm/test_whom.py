@@ -46,9 +46,10 @@ def test_each_job_runs_as_its_owner_and_others_do_not_get_at_it(apart: SlurmBenc
     handles = {
         user.pw_name: apart.backend.submit(
             replace(
-                of(apart, user, "id -u; echo $SECRET; echo kept > note; echo mine >&2"),
+                of(apart, user, "id -u; echo $USER $HOME $SECRET; echo kept > note; echo mine >&2"),
                 spec=apart.submission(
-                    role("id -u; echo $SECRET; echo kept > note"), secret_env={"SECRET": SecretRef(name="s")}
+                    role("id -u; echo $USER $HOME $SECRET; echo kept > note"),
+                    secret_env={"SECRET": SecretRef(name="s")},
                 ).spec,
                 secrets={"s": f"of {user.pw_name}"},
             )
@@ -58,7 +59,10 @@ def test_each_job_runs_as_its_owner_and_others_do_not_get_at_it(apart: SlurmBenc
     for user, other in ((a, b), (b, a)):
         handle = handles[user.pw_name]
         assert wait_until_over(apart.backend, handle).state is State.SUCCEEDED
-        assert log_of(apart.backend, handle) == f"{user.pw_uid}\nof {user.pw_name}\n"
+        assert (
+            log_of(apart.backend, handle)
+            == f"{user.pw_uid}\n{user.pw_name} {user.pw_dir} of {user.pw_name}\n"
+        )
         folder = apart.attempt(handle)
         assert not (folder / "secrets").exists()
         log = folder / "run-1" / "logs" / "worker-0.output"
