@@ -183,7 +183,7 @@ class SlurmBackend:
                 with suppress(FileNotFoundError):
                     layout.publish(self._folder(sent.key) / "released", "")
             if any(sent not in ours and self._is_hidden(sent) for sent in few):
-                raise Unreachable(whom.HIDDEN)
+                raise Unreachable(visible.of_people(self._config))
 
     def observe(self, handles: Sequence[Handle]) -> Mapping[Handle, Observation | Gone | Unseen]:
         """See `base.Backend`.  Second copies of a job that were submitted late, and never released, are
@@ -208,7 +208,7 @@ class SlurmBackend:
         for sent in todo.again:
             with suppress(NotSent, Unknown, Refused), _of_one(self._user(sent.key)):
                 if self._is_hidden(sent):
-                    seen[sent.handle] = Unseen(whom.HIDDEN)
+                    seen[sent.handle] = Unseen(visible.of_people(self._config))
                 else:
                     self._hand_over_again(sent)  # the next look finds it as it is
         looked = serving.Looked(seen, self._serves, self._where)

@@ -47,7 +47,12 @@ def hidden(config: SlurmConfig) -> str:
     if user in {"root", slurms_own[1] if slurms_own else ""}:
         return ""
     level = programs.sacctmgr("list", "user", f"name={user}", "format=AdminLevel")
-    return "" if level and level.strip() in _ABOVE_OTHERS else HIDDEN.format(user=user)
+    return "" if level and level.strip() in _ABOVE_OTHERS else of_people(config)
+
+
+def of_people(config: SlurmConfig) -> str:
+    """What is said where Slurm is known to hide their jobs."""
+    return HIDDEN.format(user=asking(config))
 
 
 def asking(config: SlurmConfig) -> str:

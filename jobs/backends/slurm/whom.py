@@ -26,11 +26,6 @@ _SLURM_USER: Final = re.compile(r"^SlurmUser\s*=\s*([^\s(]+)", re.MULTILINE)
 _NO_SHELLS: Final = frozenset({"nologin", "false", "true", "sync", "halt", "shutdown"})
 
 
-HIDDEN: Final = (
-    "Slurm hides people's jobs from the user as whom the console asks (PrivateData in slurm.conf): make it "
-    "an operator of Slurm."
-)
-
 T = TypeVar("T")
 
 Account = pwd.struct_passwd
