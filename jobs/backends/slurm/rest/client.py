@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
+from http import HTTPStatus
+from http.client import HTTPException
 from typing import Any, Final
-
-import httpx
 
 from jobs.backends.base import Unreachable
 from jobs.backends.slurm.config import SlurmConfig
-from jobs.backends.slurm.rest import tokens
-
-UNIX: Final = "unix:"
-_NO_TOKEN: Final = 401
-
+from jobs.backends.slurm.rest import connections, tokens
 
 UNSPECIFIED: Final = ("unspecified error", "zero bytes were transmitted")
 """What v0.0.38 says where slurmctld did not answer, or did not accept the token."""
@@ -22,6 +19,10 @@ UNSPECIFIED: Final = ("unspecified error", "zero bytes were transmitted")
 
 class NotConnected(Unreachable):
     """Nothing was sent."""
+
+
+class Stale(Unreachable):
+    """A kept connection was closed while it was written to: what only reads may be asked once more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +48,7 @@ class Answer:
     @property
     def is_good(self) -> bool:
         """Whether it did what it was asked for."""
-        return self.status == httpx.codes.OK and not self.errors
+        return self.status == HTTPStatus.OK and not self.errors
 
     def says(self, *phrases: str) -> bool:
         """Whether it complained about one of these."""
@@ -67,33 +68,48 @@ class Client:
         """Where it is reached."""
         return self._config.url
 
-    def ask(self, method: str, path: str, json: Mapping[str, Any] | None = None) -> Answer:
+    def ask(self, method: str, path: str, told: Mapping[str, Any] | None = None) -> Answer:
         """Ask it; raises NotConnected, or Unreachable when it may have been understood."""
-        headers = tokens.headers(self._config, self._user)
-        url, transport = self._config.url, None
-        if url.startswith(UNIX):
-            url, transport = "http://localhost", httpx.HTTPTransport(uds=url.removeprefix(UNIX))
+        headers = {"Content-Type": "application/json", **tokens.headers(self._config, self._user)}
+        body = None if told is None else json.dumps(told)
         try:
-            with httpx.Client(
-                base_url=url, transport=transport, timeout=self._config.timeout_s, trust_env=False
-            ) as client:
-                answer = client.request(method, path, json=json, headers=headers)
-                return self._read(answer)
-        except (httpx.ConnectError, httpx.ConnectTimeout) as error:
-            raise NotConnected(f"slurmrestd at {self.address}: {error}") from error
-        except httpx.HTTPError as error:
-            why = str(error) or type(error).__name__
-            raise Unreachable(f"slurmrestd at {self.address} gave no answer: {why}") from error
+            return self._read(*self._answer(method, path, body, headers))
+        except Stale as error:
+            if method != "GET":
+                raise Unreachable(str(error)) from error
+        return self._read(*self._answer(method, path, body, headers, kept=False))
 
-    def _read(self, answer: httpx.Response) -> Answer:
-        if answer.status_code == _NO_TOKEN:
+    def _answer(
+        self, method: str, path: str, body: str | None, headers: Mapping[str, str], *, kept: bool = True
+    ) -> tuple[int, bytes]:
+        to = connections.To(self._config.url, self._user)
+        connection = connections.kept(to, self._config.timeout_s) if kept else None
+        was_kept = connection is not None
+        try:
+            connection = connection or connections.made(to, self._config.timeout_s)
+        except OSError as error:
+            raise NotConnected(f"slurmrestd at {self.address}: {error}") from error
+        try:
+            connection.request(method, to.path + path, body, headers)
+            answer = connection.getresponse()
+            said = answer.read()
+        except (OSError, HTTPException) as error:
+            connection.close()
+            told = f"slurmrestd at {self.address} gave no answer: {str(error) or type(error).__name__}"
+            raise (Stale if was_kept and isinstance(error, ConnectionError) else Unreachable)(told) from error
+        connections.keep(to, connection)
+        return answer.status, said
+
+    def _read(self, status: int, said: bytes) -> Answer:
+        if status == HTTPStatus.UNAUTHORIZED:
             tokens.forget(self._config, self._user)
             raise NotConnected(f"slurmrestd at {self.address} does not accept the token (HTTP 401)")
         try:
-            body = answer.json()
+            body = json.loads(said)
         except ValueError:
-            body = {"errors": [{"error": answer.text[:200]}]} if not answer.is_success else {}
-        found = Answer(answer.status_code, body if isinstance(body, dict) else {})
+            wrong = {"errors": [{"error": said[:200].decode(errors="replace")}]}
+            body = {} if status // 100 == 2 else wrong
+        found = Answer(status, body if isinstance(body, dict) else {})
         if found.says(*UNSPECIFIED):
             tokens.forget(self._config, self._user)
         return found

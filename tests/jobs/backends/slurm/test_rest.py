@@ -294,7 +294,9 @@ def _hand_on(near: socket.socket, far: socket.socket) -> None:
         rest += near.recv(65536)
     far.sendall(head + b"\r\nconnection: close\r\n\r\n" + rest)
     is_submission = b"/job/submit" in lines[0]
-    while answer := far.recv(65536):
+    answer = b""
+    while more := far.recv(65536):
         if is_submission:
             return
-        near.sendall(answer)
+        answer += more
+    near.sendall(answer.replace(b"\r\n\r\n", b"\r\nconnection: close\r\n\r\n", 1))

@@ -1,0 +1,68 @@
+"""`python -m tests.bench.drain '{"name": {cluster's settings}, …}'`: a console of its own before real clusters.
+
+Reads lines: a cluster's name and a number.  Accepts so many jobs of one replica there, then hands them over
+as a worker does, and prints JSON: the seconds that this took, and how many jobs were let go.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from typing import Any
+
+import django
+
+os.environ.setdefault("DJANGO_SETTINGS_MODULE", "console.settings")
+django.setup()
+
+import console.celery  # noqa: E402, F401  # settings come first; kicks go by it
+from django.core.management import call_command  # noqa: E402  # settings come first
+
+from jobs import dialects, reconcile, services  # noqa: E402
+from jobs.models import Attempt  # noqa: E402
+from quotas.models import Admission, Cluster, Membership, Quota, Role, User, Workspace  # noqa: E402
+
+
+def lay_out(clusters: dict[str, dict[str, Any]]) -> tuple[User, dict[str, Quota]]:
+    """Somebody, and a quota on each cluster."""
+    owner = User.objects.create_user("bench")
+    workspace = Workspace.objects.create(slug="bench", name="Bench")
+    Membership.objects.create(workspace=workspace, user=owner, role=Role.DEVELOPER)
+    quotas = {}
+    for name, config in clusters.items():
+        cluster = Cluster.objects.create(
+            slug=name, name=name, backend="slurm", config=config, admission=Admission.ENGINE
+        )
+        reconcile.take_inventory(cluster.pk)
+        quotas[name] = Quota.objects.create(workspace=workspace, cluster=cluster, slug=name, name=name)
+    return owner, quotas
+
+
+def accept(owner: User, quota: Quota, count: int) -> None:
+    """Job files, as people submit them."""
+    role = {"name": "worker", "taskNumber": 1, "cpuNumber": 1, "memoryMB": 64, "command": "true"}
+    text = json.dumps({"jobName": "bench", "image": "any", "taskRoles": [role]})
+    parsed = dialects.get("openpai-v1").parse(text)
+    for _each in range(count):
+        services.store(owner, "openpai-v1", parsed, quota)
+
+
+def main() -> None:
+    """Do as each line says."""
+    call_command("migrate", verbosity=0)
+    owner, quotas = lay_out(json.loads(sys.argv[1]))
+    print("{}", flush=True)
+    for line in sys.stdin:
+        name, count = line.split()
+        accept(owner, quotas[name], int(count))
+        noted = Attempt.objects.exclude(handle="").count()
+        began = time.perf_counter()
+        reconcile.drain(quotas[name].cluster_id)
+        took = time.perf_counter() - began
+        print(json.dumps({"s": took, "sent": Attempt.objects.exclude(handle="").count() - noted}), flush=True)
+
+
+if __name__ == "__main__":
+    main()
