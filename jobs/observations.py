@@ -6,7 +6,7 @@ different looks at the same attempt one wins, and the other looks again.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any, Final
@@ -49,24 +49,35 @@ TOLD_ONE_BY_ONE: Final = 64
 ENDS: Final = frozenset({State.SUCCEEDED, State.FAILED, State.STOPPED})
 
 
-def lay_out(attempt: Attempt, run: int = 1) -> None:
-    """Write the rows of a run that begins: every replica, waiting, and its log, empty."""
-    spec = JobFile.objects.get(job_id=attempt.job_id).spec
-    Run.objects.get_or_create(attempt=attempt, number=run)
-    places = [(role.name, index) for role in spec.roles for index in range(role.replicas)]
+def lay_out(attempts: Sequence[Attempt], run: int = 1) -> None:
+    """Write the rows of a run that begins, of each attempt: every replica, waiting, and its log, empty."""
+    files = JobFile.objects.in_bulk([attempt.job_id for attempt in attempts])
+    places = [
+        (attempt, ordinal, role, index)
+        for attempt in attempts
+        for ordinal, (role, index) in enumerate(_places(files[attempt.job_id].spec))
+    ]
+    Run.objects.bulk_create([Run(attempt=attempt, number=run) for attempt in attempts], ignore_conflicts=True)
     Task.objects.bulk_create(
         [
             Task(attempt=attempt, run=run, ordinal=ordinal, role=role, index=index)
-            for ordinal, (role, index) in enumerate(places)
+            for attempt, ordinal, role, index in places
         ],
         ignore_conflicts=True,
         batch_size=500,
     )
     LogStream.objects.bulk_create(
-        [LogStream(attempt=attempt, run=run, role=role, index=index) for role, index in places],
+        [
+            LogStream(attempt=attempt, run=run, role=role, index=index)
+            for attempt, _ordinal, role, index in places
+        ],
         ignore_conflicts=True,
         batch_size=500,
     )
+
+
+def _places(spec: JobSpec) -> Iterator[tuple[str, int]]:
+    return ((role.name, index) for role in spec.roles for index in range(role.replicas))
 
 
 def apply(attempt: Attempt, seen: Observation) -> None:
@@ -101,7 +112,7 @@ def _apply(attempt: Attempt, seen: Observation) -> None:
 
 
 def _begin_run(job: Job, attempt: Attempt, run: int) -> None:
-    lay_out(attempt, run)
+    lay_out([attempt], run)
     Run.objects.filter(attempt=attempt, number__lt=run, ended_at=None).update(ended_at=Now())
     Job.objects.filter(pk=job.pk).update(run_number=run)
     job.run_number = run

@@ -7,11 +7,15 @@ database says what is due, and an attempt's key says what the engine already has
 
 from __future__ import annotations
 
+import math
+import threading
 import time
-from collections.abc import Collection, Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field, replace
 from datetime import timedelta
+from functools import partial
 from typing import Final
 
 import structlog
@@ -50,9 +54,11 @@ from jobs.backends.base import (
     Unseen,
 )
 from jobs.backends.holding import Holding
+from jobs.backends.several import Several
 from jobs.engines import backend_for
 from jobs.faults import fault
-from jobs.models import AssetTrial, Attempt, Event, Job, JobFile, JobSecret
+from jobs.hands import Hands
+from jobs.models import AssetTrial, Attempt, Event, Job, JobFile
 from jobs.spec import JobSpec
 from jobs.states import EndKind, Phase, Reason, ReasonCode, State
 from jobs.uploads import supply
@@ -63,6 +69,14 @@ log = structlog.get_logger(__name__)
 
 LEASE: Final = timedelta(seconds=6)
 """How long a worker may take to hand one attempt over before another looks what became of it."""
+
+CHOSEN: Final = 200
+"""So many attempts are handed over before those are let go that wait for it."""
+
+EACH: Final = 4
+"""Where an engine takes several at the same time, so many times as many have their leases taken, rows read
+and their handles noted together.
+"""
 
 STOP_AGAIN: Final = timedelta(seconds=10)
 """A stop that has not been observed is asked again this often."""
@@ -98,11 +112,8 @@ def send(cluster_id: int) -> int:
         .order_by("id")
         .values_list("pk", flat=True)
     )
-    chosen = list(due[:200])
-    sent = 0
-    with suppress(_NoAnswer):  # nor would it answer for the others: each would be waited for
-        for pk in chosen:
-            sent += _submit_one(pk)
+    chosen = list(due[:CHOSEN])
+    sent = sum(_hand_over(Cluster.objects.get(pk=cluster_id), chosen)) if chosen else 0
     if sent:
         release(cluster_id, chosen)
     return sent
@@ -129,78 +140,176 @@ def release(cluster_id: int, attempt_ids: Collection[int]) -> None:
 
 def take_lease(attempt_id: int) -> Lease | None:
     """Claim the attempt for LEASE of database time; None when somebody else holds it."""
-    before = Attempt.objects.values_list("lease_token", flat=True).get(pk=attempt_id)
-    token = get_random_string(16)
-    taken = (
-        Attempt.objects.filter(pk=attempt_id, lease_token=before, handle="", ended_at=None)
+    return take_leases([attempt_id]).get(attempt_id)
+
+
+@transaction.atomic
+def take_leases(attempt_ids: Collection[int]) -> dict[int, Lease]:
+    """The same for several; those that somebody else holds are left out."""
+    free = (
+        Attempt.objects.filter(pk__in=attempt_ids, handle="", ended_at=None)
         .filter(Q(lease_until=None) | Q(lease_until__lt=Now()))
-        .update(lease_token=token, lease_until=Now() + LEASE)
+        .select_for_update(skip_locked=True, no_key=True)
+        .order_by("id")
     )
-    return Lease(token, again=bool(before)) if taken else None
-
-
-class _NoAnswer(Exception):
-    """The engine did not say whether it took what was handed over."""
+    before = dict(free.values_list("pk", "lease_token"))
+    token = get_random_string(16)
+    Attempt.objects.filter(pk__in=before).update(lease_token=token, lease_until=Now() + LEASE)
+    return {pk: Lease(token, again=bool(earlier)) for pk, earlier in before.items()}
 
 
 def submit_one(attempt_id: int) -> bool:
-    """Hand one attempt over to its engine, exactly once; whether that was done now.
+    """Hand one attempt over to its engine, exactly once; whether that was done now."""
+    return bool(sum(_hand_over(Cluster.objects.get(jobs__attempts=attempt_id), [attempt_id])))
 
-    Whoever holds the lease first asks the engine, if anybody held it before, whether it already has
+
+class _Left(Exception):
+    """Its engine was not asked: it did not answer for another one, or its lease may end meanwhile."""
+
+
+class _Unwanted(Exception):
+    """Its engine was not asked, as somebody wants its end."""
+
+
+@dataclass(slots=True)
+class _Given:
+    """An attempt that is being handed over; `outcome` is what its engine calls it, or why it does not."""
+
+    attempt: Attempt
+    lease: Lease
+    outcome: Future[Handle | Exception] = field(default_factory=Future)
+
+
+def _hand_over(cluster: Cluster, attempt_ids: Sequence[int]) -> Iterator[int]:
+    """Hand these over, and tell of every few how many were.
+
+    Whoever holds a lease first asks the engine, if anybody held it before, whether it already has
     the key.  The engine's own claim for the key stops a frozen holder that wakes up late.
+
+    An engine that takes several at the same time is asked by threads; meanwhile those before are noted, and
+    those behind are made ready.  Once there is no answer the rest is left alone: each would be waited for.
     """
     try:
-        return _submit_one(attempt_id)
-    except _NoAnswer:
-        return False
+        backend = backend_for(cluster)
+    except Unreachable as error:
+        given = _leased(attempt_ids[:1])
+        _set(given, error)
+        yield _settled(given)
+        return
+    at_once = backend.at_once if isinstance(backend, Several) else 1
+    few = at_once * EACH if at_once > 1 else 1
+    silent, before = threading.Event(), list[_Given]()
+    with Hands(at_once) as hands:
+        for first in range(0, len(attempt_ids), few):
+            given = _begun(backend, attempt_ids[first : first + few], hands, silent)
+            yield _settled(before)
+            before = given
+            if silent.is_set():
+                break
+        yield _settled(before)
 
 
-def _submit_one(attempt_id: int) -> bool:
-    lease = take_lease(attempt_id)
-    if lease is None:
-        return False
-    attempt = Attempt.objects.select_related("job__cluster", "job__owner", "job__quota__workspace").get(
-        pk=attempt_id
+def _leased(attempt_ids: Collection[int]) -> list[_Given]:
+    leases = take_leases(attempt_ids)
+    rows = (
+        Attempt.objects.filter(pk__in=leases)
+        .select_related("job__cluster", "job__owner", "job__quota__workspace", "job__file")
+        .prefetch_related("job__secrets", "job__asset_uses", "job__trees__tree__manifest")
     )
-    structlog.contextvars.bind_contextvars(job=attempt.job.public_id, attempt=attempt.number)
+    return [_Given(attempt, leases[attempt.pk]) for attempt in rows.order_by("id")]
+
+
+def _set(given: Iterable[_Given], error: Exception) -> None:
+    for each in given:
+        each.outcome.set_result(error)
+
+
+def _begun(
+    backend: Backend, attempt_ids: Collection[int], hands: Hands, silent: threading.Event
+) -> list[_Given]:
+    """Have the engine asked for those of the attempts that nobody else hands over."""
+    until = time.monotonic() + LEASE.total_seconds() / 2
+    given = _leased(attempt_ids)
     fault("submit.leased")
+    again = [each for each in given if each.lease.again]
     try:
-        backend = backend_for(attempt.job.cluster)
-        handle = _known(backend, attempt) if lease.again else None
-        if handle is None and attempt.end_wanted:
-            return _ended_unsent(attempt)
-        if handle is None:
-            fault("submit.before_engine")
-            handle = backend.submit(_submission(attempt))
+        known = backend.find([each.attempt.key for each in again]) if again else {}
+    except Unreachable as error:
+        silent.set()
+        _set(again, error)
+        _set([each for each in given if not each.lease.again], _Left())
+        return given
+    ready: list[tuple[_Given, Submission]] = []
+    for each in given:
+        if handles := known.get(each.attempt.key):
+            each.outcome.set_result(handles[0])
+        elif each.attempt.end_wanted:
+            each.outcome.set_result(_Unwanted())
+        else:
+            try:
+                ready.append((each, _submission(each.attempt)))
+            except NotSent as not_sent:
+                each.outcome.set_result(not_sent)
+    redaction.remember((each.attempt, _confided(submission)) for each, submission in ready)
+    for place, (each, submission) in enumerate(ready):
+        last = until if place else math.inf  # one is always asked for, however long the others took
+        each.outcome = hands.do(partial(_asked, backend, each.attempt, submission, silent, last))
+    return given
+
+
+def _asked(
+    backend: Backend, attempt: Attempt, submission: Submission, silent: threading.Event, until: float
+) -> Handle | Exception:
+    """What the engine says to one attempt; maybe in a thread, and without the database."""
+    if silent.is_set() or time.monotonic() > until:
+        return _Left()
+    with structlog.contextvars.bound_contextvars(job=submission.job_id, attempt=attempt.number):
+        fault("submit.before_engine")
+        try:
+            handle = backend.submit(submission)
+        except (Refused, NotSent) as error:
+            return error
+        except (Unknown, Unreachable) as error:
+            log.warning("submit_unconfirmed", error=str(error))
+            silent.set()
+            return error
         fault("submit.after_engine")
-    except Refused as refused:
-        return _refused(attempt, refused.reason)
-    except NotSent as not_sent:
-        return _not_sent(attempt, not_sent.reason)
-    except (Unknown, Unreachable) as error:
-        log.warning("submit_unconfirmed", error=str(error))
-        transitions.explain(
-            attempt.job, Reason(ReasonCode.UNCONFIRMED, {"cluster": attempt.job.cluster.name})
-        )
-        raise _NoAnswer from error
-    return _accepted(attempt, lease, handle)
+        return handle
 
 
-def _known(backend: Backend, attempt: Attempt) -> Handle | None:
-    found = backend.find([attempt.key]).get(attempt.key, ())
-    return found[0] if found else None
+def _settled(given: Sequence[_Given]) -> int:
+    """Note what came of these; how many are done with."""
+    outcomes = [(each, each.outcome.exception() or each.outcome.result()) for each in given]
+    accepted = [(each, what) for each, what in outcomes if isinstance(what, str)]
+    others = [(each, what) for each, what in outcomes if not isinstance(what, str)]
+    count = _accepted(accepted) if accepted else 0
+    return count + sum(_not_accepted(each, what) for each, what in others)
+
+
+def _not_accepted(given: _Given, why: BaseException) -> bool:
+    attempt, lease = given.attempt, given.lease
+    if isinstance(why, Refused):
+        return _refused(attempt, why.reason)
+    if isinstance(why, NotSent):
+        return _not_sent(attempt, why.reason)
+    if isinstance(why, _Unwanted):
+        return _ended_unsent(attempt)
+    if isinstance(why, _Left):
+        mine = Attempt.objects.filter(pk=attempt.pk, lease_token=lease.token)
+        mine.update(lease_until=None, lease_token=lease.token if lease.again else "")
+        return False
+    if not isinstance(why, Unknown | Unreachable):
+        raise why
+    transitions.explain(attempt.job, Reason(ReasonCode.UNCONFIRMED, {"cluster": attempt.job.cluster.name}))
+    return False
 
 
 def _submission(attempt: Attempt) -> Submission:
     """Everything the engine needs.  Raises NotSent when that is not what was reserved."""
     job = attempt.job
-    file = JobFile.objects.get(job=job)
-    spec, options = file.spec, sending.options_of(job.dialect, file.extras)
+    spec, options = job.file.spec, sending.options_of(job.dialect, job.file.extras)
     _check_reserved(attempt, spec)
-    came_along = {secret.name: secret.reveal() for secret in JobSecret.objects.filter(job=job)}
-    secrets = {**ownsecrets.values_of(job.owner, spec), **came_along, **resolving.secrets_of(job)}
-    token = encryption.decrypt(attempt.endpoint_token)
-    redaction.remember(attempt, [*secrets.values(), token])
+    came_along = {secret.name: secret.reveal() for secret in job.secrets.all()}
     return replace(
         sending.submission(
             job.owner,
@@ -211,10 +320,15 @@ def _submission(attempt: Attempt) -> Submission:
             attempt.number,
             options,
         ),
-        secrets=secrets,
-        endpoint_token=token,
+        secrets={**ownsecrets.values_of(job.owner, spec), **came_along, **resolving.secrets_of(job)},
+        endpoint_token=encryption.decrypt(attempt.endpoint_token),
         uploads=supply.supplied(job),
     )
+
+
+def _confided(submission: Submission) -> list[str]:
+    """What no log may tell."""
+    return [*submission.secrets.values(), submission.endpoint_token]
 
 
 def _check_reserved(attempt: Attempt, spec: JobSpec) -> None:
@@ -229,23 +343,22 @@ def _check_reserved(attempt: Attempt, spec: JobSpec) -> None:
 
 
 @transaction.atomic
-def _accepted(attempt: Attempt, lease: Lease, handle: Handle) -> bool:
-    transitions.locked(attempt.job_id)
-    mine = Attempt.objects.filter(pk=attempt.pk, lease_token=lease.token, handle="", ended_at=None).update(
-        handle=handle, live=True, submitted_at=Now(), lease_until=None
-    )
-    if not mine:
-        return False
-    observations.lay_out(attempt)
-    phase = Phase.STOPPING if attempt.end_wanted else Phase.ENV_PREPARING
-    _apply_fresh(attempt.job, State.PENDING, Reason(ReasonCode.STARTING), phase, Event.Kind.ACCEPTED)
-    return True
-
-
-def _apply_fresh(job: Job, to: State, reason: Reason, phase: Phase, event: Event.Kind) -> None:
-    """Apply on the row as it is now: want_end may have raised its version meanwhile."""
-    job.version = Job.objects.values_list("version", flat=True).get(pk=job.pk)
-    transitions.apply(job, to, reason, phase=phase, event=event)
+def _accepted(given: Sequence[tuple[_Given, Handle]]) -> int:
+    """Note what the engine calls them, and that they wait there; how many nobody else had noted."""
+    jobs = {job.pk: job for job in transitions.all_locked([each.attempt.job_id for each, _handle in given])}
+    mine = []
+    for each, handle in given:
+        free = Attempt.objects.filter(pk=each.attempt.pk, handle="", ended_at=None)
+        held = free.filter(lease_token=each.lease.token)
+        if held.update(handle=handle, live=True, submitted_at=Now(), lease_until=None):
+            mine.append(each.attempt)
+    observations.lay_out(mine)
+    for phase, wanted in ((Phase.ENV_PREPARING, False), (Phase.STOPPING, True)):
+        some = [jobs[attempt.job_id] for attempt in mine if bool(attempt.end_wanted) is wanted]
+        transitions.apply_to_all(
+            some, State.PENDING, Reason(ReasonCode.STARTING), phase=phase, event=Event.Kind.ACCEPTED
+        )
+    return len(mine)
 
 
 def _refused(attempt: Attempt, reason: Reason) -> bool:

@@ -129,13 +129,16 @@ def values_in(secrets: Iterable[str]) -> Iterator[bytes]:
             yield from (line for line in lines if len(line) >= SHORTEST_LINE and not line.startswith(_ARMOUR))
 
 
-def remember(attempt: Attempt, secrets: Iterable[str]) -> None:
-    """Keep what the attempt is about to be sent with, beside what it was sent with before."""
-    now = set(secrets) | set(_remembered(attempt.confided))
-    wanted = sorted(value for value in now if len(value.strip()) >= SHORTEST)
-    if wanted and set(wanted) != set(_remembered(attempt.confided)):
-        attempt.confided = encryption.encrypt(json.dumps(wanted))
-        Attempt.objects.filter(pk=attempt.pk).update(confided=attempt.confided)
+def remember(confided: Iterable[tuple[Attempt, Iterable[str]]]) -> None:
+    """Keep what each attempt is about to be sent with, beside what it was sent with before."""
+    changed = []
+    for attempt, secrets in confided:
+        before = set(_remembered(attempt.confided))
+        wanted = sorted(value for value in before.union(secrets) if len(value.strip()) >= SHORTEST)
+        if wanted and set(wanted) != before:
+            attempt.confided = encryption.encrypt(json.dumps(wanted))
+            changed.append(attempt)
+    Attempt.objects.bulk_update(changed, ("confided",))
 
 
 def of_stream(stream: LogStream) -> Redactor:

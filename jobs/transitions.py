@@ -6,7 +6,7 @@ reservation and the attempt change in the same transaction; watchers are told on
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import timedelta
 from typing import Any, Final
 
@@ -97,6 +97,37 @@ def apply(
         told = {"state": to.value, "reason": reason.code.value, **reason.params}
         record(job, event, params=told, actor=actor)
     tell(job)
+
+
+def all_locked(job_ids: Collection[int]) -> list[Job]:
+    """Several jobs, likewise, in the order in which everybody locks several."""
+    return list(Job.objects.select_for_update(no_key=True).filter(pk__in=job_ids).order_by("id"))
+
+
+def apply_to_all(jobs: Sequence[Job], to: State, reason: Reason, *, phase: Phase, event: Event.Kind) -> None:
+    """`apply` to jobs that this transaction has locked, by a few queries however many they are.  One that is
+    somewhere else by now is Overtaken.
+    """
+    if not jobs:
+        return
+    rows = Job.objects.filter(pk__in=[job.pk for job in jobs], state__in=[s.value for s in sources_of(to)])
+    values = {"state": to.value, "phase": phase.value, "reason_code": reason.code.value}
+    if rows.update(version=F("version") + 1, reason_params=dict(reason.params), **values) != len(jobs):
+        raise Overtaken(", ".join(job.public_id for job in jobs))
+    for job in jobs:
+        job.version += 1
+        for name, value in values.items():
+            setattr(job, name, value)
+        job.reason_params = dict(reason.params)
+    told = {"state": to.value, "reason": reason.code.value, **reason.params}
+    Event.objects.bulk_create(
+        Event(job=job, kind=event, params=told, attempt=job.attempt_number) for job in jobs
+    )
+    for job in jobs:
+        outbox.of_event(job, event, told, None)
+    for workspace_id in {job.workspace_id for job in jobs}:
+        names = [bus.job_name(job.public_id) for job in jobs if job.workspace_id == workspace_id]
+        bus.publish_on_commit(workspace_id, *names[:TOLD_BY_NAME], "jobs")
 
 
 def explain(job: Job, reason: Reason, phase: Phase | None = None) -> None:

@@ -11,7 +11,7 @@ import pytest
 ROOT = Path(__file__).parents[1]
 
 LAYERS = (
-    {"spec", "states", "asked", "faults", "frames", "trees"},
+    {"spec", "states", "asked", "faults", "frames", "hands", "trees"},
     {"dialects"},
     {"jobtemplates"},
     {"backends"},
@@ -104,7 +104,7 @@ WEB_SIDE = {
     "folders",
     "templates",
 }
-NO_DJANGO = {"spec", "states", "asked", "dialects", "jobtemplates", "backends", "faults", "frames", "trees"}
+NO_DJANGO = LAYERS[0] | {"dialects", "jobtemplates", "backends"}
 
 
 def modules(package: str) -> Iterator[tuple[str, str, Path]]:

@@ -92,7 +92,7 @@ def write_down(job: Job, uses: Iterable[Use]) -> None:
 
 def secrets_of(job: Job) -> dict[str, str]:
     """The kept passwords of what the job is made of, as they are now, by the names that its spec has."""
-    rows = AssetUse.objects.filter(job=job).exclude(secret="")
+    rows = job.asset_uses.all()
     return kept_by(Use(AssetKind(row.kind), row.key, row.version, row.secret) for row in rows)
 
 

@@ -184,5 +184,5 @@ def use(person: User, job: Job, spec: JobSpec) -> None:
 
 def of_job(job: Job) -> Iterator[UploadedTree]:
     """The trees that a job has."""
-    for row in TreeUse.objects.filter(job=job).select_related("tree__manifest"):
+    for row in job.trees.all():
         yield row.tree

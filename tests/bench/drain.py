@@ -1,4 +1,4 @@
-"""`python -m tests.bench.drain '{"name": {cluster's settings}, …}'`: a console of its own before real clusters.
+"""`python -m tests.bench.drain '{"name": {settings}, …}'`: a console of its own before real clusters.
 
 Reads lines: a cluster's name and a number.  Accepts so many jobs of one replica there, then hands them over
 as a worker does, and prints JSON: the seconds that this took, and how many jobs were let go.
@@ -17,9 +17,9 @@ import django
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "console.settings")
 django.setup()
 
-import console.celery  # noqa: E402, F401  # settings come first; kicks go by it
 from django.core.management import call_command  # noqa: E402  # settings come first
 
+import console.celery  # noqa: E402, F401  # settings come first; kicks go by it
 from jobs import dialects, reconcile, services  # noqa: E402
 from jobs.models import Attempt  # noqa: E402
 from quotas.models import Admission, Cluster, Membership, Quota, Role, User, Workspace  # noqa: E402

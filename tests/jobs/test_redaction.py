@@ -120,7 +120,7 @@ def home(tmp_path: Path, settings: Settings) -> Path:
 @pytest.fixture
 def stream(place: Place, home: Path) -> LogStream:
     attempt = attempt_of(queued(place))
-    remember(attempt, [SECRET, "tiny"])
+    remember([(attempt, [SECRET, "tiny"])])
     attempt.refresh_from_db()
     assert SECRET not in attempt.confided
     return LogStream.objects.create(attempt=attempt, role="w", index=0, live_path="j/1/w-0.output")
@@ -195,8 +195,8 @@ def test_who_follows_is_told_the_mask(home: Path, stream: LogStream) -> None:
 @pytest.mark.django_db
 def test_what_an_attempt_was_sent_with_stays_known(stream: LogStream) -> None:
     attempt = Attempt.objects.get(pk=stream.attempt_id)
-    remember(attempt, ["another-secret"])
-    remember(attempt, [])
+    remember([(attempt, ["another-secret"])])
+    remember([(attempt, [])])
     stream.refresh_from_db()
     stream = LogStream.objects.select_related("attempt").get(pk=stream.pk)
     masked = redaction.of_stream(stream).masked(f"{SECRET} another-secret".encode())

@@ -92,6 +92,11 @@ OVERDUE_S: Final = 15
 AT_ONCE: Final = 500
 """So many jobs are named to one program at a time."""
 
+SUBMITTERS: Final = 4
+"""So many jobs are handed over at the same time: Slurm's controller does it one after the other all the same,
+and everything before and behind takes longer than that.
+"""
+
 CAPABILITIES: Final = frozenset(
     {
         Capability.SCHEDULES,
@@ -119,6 +124,11 @@ class SlurmBackend:
     def capabilities(self) -> frozenset[Capability]:
         """See `base.Backend`."""
         return CAPABILITIES
+
+    @property
+    def at_once(self) -> int:
+        """See `several.Several`."""
+        return SUBMITTERS
 
     def find(self, keys: Sequence[str]) -> Mapping[str, Sequence[Handle]]:
         """See `base.Backend`.  What a refused sbatch left behind is nobody's job."""

@@ -124,7 +124,7 @@ def publish_bytes(path: Path, data: bytes, *, durable: bool = False) -> bool:
     temporary = path.with_name(f".{path.name}.{os.getpid()}.{os.urandom(4).hex()}")
     with os.fdopen(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
         file.write(data)
-        if durable:
+        if durable and data:  # one that is empty is nothing but its name, which stands in the folder
             file.flush()
             os.fsync(file.fileno())
     try:
