@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from django.core.management import CommandError, call_command
 
-from jobs.backends.base import Handle, Observation, Unseen
+from jobs.backends.base import Handle, Observation, Refused, Unreachable, Unseen
 from jobs.backends.slurm.backend import SlurmBackend
 from jobs.backends.slurm.config import SlurmConfig
 from jobs.backends.slurm.layout import Sent
@@ -67,7 +67,7 @@ def forgotten(bench: SlurmBench, handles: list[Handle]) -> None:
         known = bench.slurm.call("squeue", "--noheader", "--states=all", "--format=%A").split()
         told = bench.slurm.call(*asked, f"--jobs={','.join(sorted(numbers))}")
         ends = dict(line.split("|") for line in told.split())
-        return not numbers & set(known) and numbers == {key for key, end in ends.items() if end != "Unknown"}
+        return not numbers & set(known) and numbers <= ends.keys() and "Unknown" not in ends.values()
 
     wait_for(ended, LONG, 0.2)
     for handle in handles:
@@ -121,6 +121,40 @@ def test_what_the_controller_forgot_is_looked_up(
     assert failed.reason.params == {"exit_code": 3}
     assert (killed.reason.code, replica(killed).signal) == (ReasonCode.SIGNALLED, 9)
     assert look(by_rest_too, handles)[1].reason.params == {}  # v0.0.38 does not tell it
+
+
+def unnoted(bench: SlurmBench, handle: Handle) -> str:
+    """As if its submitter had died before it noted the number; the key."""
+    (bench.attempt(Handle(Sent.of(handle).key)) / "sent").unlink()
+    return Sent.of(handle).key
+
+
+def test_what_ran_and_was_never_noted_is_found_by_its_name(
+    bench: SlurmBench, without_slurmdbd: Callable[[], None]
+) -> None:
+    """Only that: neither what a refused sbatch left behind, nor a copy that was cancelled before it began."""
+    tasks = (role("true"), role("true", "second"))
+    ran = bench.backend.submit(bench.submission(*tasks))
+    wait_for(lambda: look(bench.backend, [ran])[0].state is State.SUCCEEDED, LONG)
+    held = SlurmBackend(bench.config).submit(bench.submission())
+    bench.slurm.call("scancel", str(Sent.of(held).number))
+    refused = bench.unacceptable()
+    with pytest.raises(Refused):
+        bench.backend.submit(refused)
+    never = bench.submission()
+    forgotten(bench, [ran, held])
+    keys = [unnoted(bench, ran), unnoted(bench, held), refused.key, never.key]
+    expected = {keys[0]: [ran], keys[1]: [], keys[2]: [], keys[3]: []}
+    by_rest_too = SlurmBackend(
+        SlurmConfig.from_settings(bench.folder, {**bench.told, **by_rest(bench.slurm)})
+    )
+    for backend in (bench.backend, by_rest_too):
+        assert backend.find(keys) == expected
+    without_slurmdbd()
+    for backend in (bench.backend, by_rest_too):
+        with pytest.raises(Unreachable):
+            backend.find(keys)
+        assert backend.find([never.key]) == {never.key: []}, "whose handing over has not begun"
 
 
 def imported(cluster: Cluster, *options: str, command: str = "import_accounts") -> list[str]:

@@ -147,7 +147,13 @@ class SlurmBackend:
                 else [each.number for each in listed.get(key, ()) if each.is_of(whose[key])]
             )
             found[key] = [Sent(each, key).handle for each in numbers]
-        return found
+        began = self._remembered({key: whose[key] for key in keys if not found[key]})
+        return {**found, **{key: [Sent(number, key).handle] for key, number in began.items()}}
+
+    def _remembered(self, whose: Mapping[str, str]) -> dict[str, int]:
+        """The numbers of those that were handed over, were never noted, and began: by one call."""
+        since = {key: at for key in whose if (at := history.handed_over(self._config.root, key))}
+        return history.began(self._controller, {key: whose[key] for key in since}, since)
 
     def submit(self, submission: Submission) -> Handle:
         """See `base.Backend`.  The job is held until `release`."""
@@ -397,9 +403,9 @@ class SlurmBackend:
         """Somebody began to hand it over and did not note its number: Slurm may have it."""
         try:
             found = self._called(key, user)
+            return found[0].number if found else self._remembered({key: user}).get(key)
         except Unreachable as error:
             raise Unknown(str(error)) from error
-        return found[0].number if found else None
 
     def _hand_over(self, submission: Submission, folder: Path, account: Account | None) -> int:
         text = script.written(submission, folder, self._config, self._choosable(submission))

@@ -6,11 +6,13 @@ import os
 import pwd
 import re
 import secrets
+import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Final
 
 from jobs.backends.base import QueuedJob, Unreachable
-from jobs.backends.slurm import everybody
+from jobs.backends.slurm import everybody, visible
 from jobs.backends.slurm.config import SlurmConfig
 from jobs.backends.slurm.layout import Sent
 from jobs.backends.slurm.listing import Listed
@@ -47,6 +49,10 @@ HISTORY_FIELDS: Final = (
 )
 """What accounting is asked for."""
 
+COMPONENT: Final = "JobID"
+OWNER: Final = "User"
+"""And where jobs are looked for by their names."""
+
 SEPARATOR: Final = "|"
 
 _FIELD: Final = re.compile(r"(?:^| )([A-Za-z:/]+)=(.*?)(?= [A-Za-z:/]+=|$)")
@@ -59,6 +65,7 @@ class Commands:
         self._programs = Programs(config)
         self._root = config.root
         self._user = config.login.user if config.login else str(os.geteuid())
+        self._name = visible.asking(config)
         self._everybody = config.tells_apart
 
     def submit(self, script: str) -> int:
@@ -80,6 +87,20 @@ class Commands:
         asked = f"--format={','.join(HISTORY_FIELDS)}"
         out = self._programs.sacct("--duplicates", asked, f"--jobs={','.join(map(str, forgotten))}")
         return None if out is None else (_past(line) for line in out.splitlines())
+
+    def remembered(self, names: Sequence[str], since: float) -> Iterator[Listed] | None:
+        """See `Controller`."""
+        fields = (COMPONENT, OWNER, *HISTORY_FIELDS)
+        asked = (f"--format={','.join(fields)}", f"--name={','.join(names)}")
+        out = self._programs.sacct("--duplicates", *asked, f"--starttime=now-{int(time.time() - since)}")
+        if out is None:
+            return None
+        lines = (_told(line, fields) for line in out.splitlines())
+        return (
+            replace(_of_history(told), user="" if told[OWNER] == self._name else told[OWNER])
+            for told in lines
+            if told[COMPONENT].partition("+")[2] in ("", "0")
+        )
 
     def queue(self) -> Iterator[QueuedJob]:
         """See `controller.Overview`."""
@@ -149,7 +170,10 @@ def _other(user: str) -> str:
 
 def _past(line: str) -> Listed:
     """A line of sacct's, whose states may say by whom."""
-    told = _told(line, HISTORY_FIELDS)
+    return _of_history(_told(line, HISTORY_FIELDS))
+
+
+def _of_history(told: Mapping[str, str]) -> Listed:
     return Listed(
         number=_whole(told["JobIDRaw"]),
         name=told["JobName"],

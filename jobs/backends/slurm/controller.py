@@ -24,6 +24,11 @@ class Controller(Protocol):
         None where there is no accounting.
         """
 
+    def remembered(self, names: Sequence[str], since: float) -> Iterable[Listed] | None:
+        """What accounting has of jobs so called since then, the first component of each, by one call.  None
+        where there is no accounting.
+        """
+
     def known(self, jobs: Sequence[Sent]) -> Iterable[Listed]:
         """What has one of these names now, as far as its number is one of these."""
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import signal
 import time
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
@@ -20,6 +21,9 @@ from jobs.backends.slurm.controller import Controller
 from jobs.backends.slurm.evidence import Kept
 from jobs.backends.slurm.listing import Listed
 from jobs.states import Params, Reason, ReasonCode, State, TaskState
+
+EARLIER_S: Final = 3600
+"""So far may the clocks of the console and of Slurm be apart."""
 
 LATE_S: Final = 120
 """So long may accounting be behind the controller."""
@@ -69,6 +73,29 @@ def past(controller: Controller, forgotten: Mapping[int, str]) -> Past:
             kept=True, why=f"slurmdbd does not say how jobs ended that slurmctld has forgotten: {error}"
         )
     return Past() if rows is None else Past(_last(forgotten, rows), kept=True)
+
+
+def handed_over(root: Path, key: str) -> float | None:
+    """Since when the attempt may be at Slurm; None where nobody has begun to hand it over."""
+    with suppress(FileNotFoundError, layout.NotOurs):
+        return (layout.attempt(root, key) / "begun").stat().st_mtime
+    return None
+
+
+def began(controller: Controller, whose: Mapping[str, str], since: Mapping[str, float]) -> dict[str, int]:
+    """Jobs that Slurm's controller has forgotten by their names, each of that user's; '' is the console.
+
+    Only those that ran: what a refused sbatch leaves behind never did, nor did a second copy that was
+    cancelled.  Raises Unreachable.
+    """
+    if not whose:
+        return {}
+    rows = controller.remembered(list(whose), min(since.values()) - EARLIER_S) or ()
+    return {
+        row.name: row.number
+        for row in rows
+        if row.nodes and row.starts_at and whose.get(row.name) == row.user
+    }
 
 
 def _last(forgotten: Mapping[int, str], rows: Iterable[Listed]) -> dict[int, Listed]:

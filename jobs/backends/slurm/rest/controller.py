@@ -81,6 +81,24 @@ class Rest:
             found += map(reading.past, told)
         return found
 
+    def remembered(self, names: Sequence[str], since: float) -> list[Listed] | None:
+        """See `Controller`."""
+        version = versions.of(self._client)
+        asked = f"job_name={'%2C'.join(names)}&start_time=uts{int(since)}&skip_steps=true"
+        answer = self._client.ask("GET", f"/slurmdb/v0.0.{version}/jobs?{asked}")
+        if answer.status == _NOT_FOUND:
+            return None
+        told = answer.body.get("jobs")
+        if not isinstance(told, list) or not (answer.is_good or answer.says(*NOTHING)):
+            raise Unreachable(f"slurmrestd: {answer.complaint}")
+        return [
+            replace(
+                reading.past(each), user="" if each.get("user") == self._config.user else each.get("user")
+            )
+            for each in told
+            if reading.is_first(each)
+        ]
+
     def known(self, jobs: Sequence[Sent]) -> Iterator[Listed]:
         """See `Controller`."""
         if len(jobs) > ONE_BY_ONE:

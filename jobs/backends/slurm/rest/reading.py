@@ -62,6 +62,11 @@ def past(told: Mapping[str, Any]) -> Listed:
     )
 
 
+def is_first(told: Mapping[str, Any]) -> bool:
+    """Whether slurmdbd tells of a job, or of its first component."""
+    return not _number((told.get("het") or {}).get("job_offset"))
+
+
 def queued(told: Mapping[str, Any]) -> dict[str, str]:
     """A job of anybody's, in the words of `everybody.FIELDS`."""
     number, leader = _number(told.get("job_id")) or 0, _number(told.get("het_job_id")) or 0
