@@ -62,7 +62,7 @@ from jobs.models import AssetTrial, Attempt, Event, Job, JobFile
 from jobs.spec import JobSpec
 from jobs.states import EndKind, Phase, Reason, ReasonCode, State
 from jobs.uploads import supply
-from quotas import encryption, inventory, ledger, pace, snapshot
+from quotas import encryption, gputypes, inventory, ledger, pace, snapshot
 from quotas.models import Cluster, Node, Request
 
 log = structlog.get_logger(__name__)
@@ -239,17 +239,20 @@ def _begun(
         _set(again, error)
         _set([each for each in given if not each.lease.again], _Left())
         return given
-    ready: list[tuple[_Given, Submission]] = []
+    wanted = []
     for each in given:
         if handles := known.get(each.attempt.key):
             each.outcome.set_result(handles[0])
         elif each.attempt.end_wanted:
             each.outcome.set_result(_Unwanted())
         else:
-            try:
-                ready.append((each, _submission(each.attempt)))
-            except NotSent as not_sent:
-                each.outcome.set_result(not_sent)
+            wanted.append(each)
+    ready: list[tuple[_Given, Submission]] = []
+    for each, is_reserved in zip(wanted, _are_reserved(wanted), strict=True):
+        if is_reserved:
+            ready.append((each, _submission(each.attempt)))
+        else:
+            each.outcome.set_result(NotSent(Reason(ReasonCode.NEW)))
     redaction.remember((each.attempt, _confided(submission)) for each, submission in ready)
     for place, (each, submission) in enumerate(ready):
         last = until if place else math.inf  # one is always asked for, however long the others took
@@ -305,10 +308,9 @@ def _not_accepted(given: _Given, why: BaseException) -> bool:
 
 
 def _submission(attempt: Attempt) -> Submission:
-    """Everything the engine needs.  Raises NotSent when that is not what was reserved."""
+    """Everything the engine needs."""
     job = attempt.job
     spec, options = job.file.spec, sending.options_of(job.dialect, job.file.extras)
-    _check_reserved(attempt, spec)
     came_along = {secret.name: secret.reveal() for secret in job.secrets.all()}
     return replace(
         sending.submission(
@@ -331,15 +333,19 @@ def _confided(submission: Submission) -> list[str]:
     return [*submission.secrets.values(), submission.endpoint_token]
 
 
-def _check_reserved(attempt: Attempt, spec: JobSpec) -> None:
+def _are_reserved(given: Iterable[_Given]) -> Iterator[bool]:
     """What is sent is what was reserved; else nothing is, and it waits with what its file asks for now.
 
     The two come apart when somebody gives a type of GPU another name, or changes the row by hand.
-    Raises NotSent.
     """
-    if ledger.correct(attempt.key, services.parts_of(spec)):
-        log.warning("reserved_something_else", attempt=attempt.key)
-        raise NotSent(Reason(ReasonCode.NEW))
+    attempts = [each.attempt for each in given]
+    known, asked = gputypes.names(), ledger.asked_for([attempt.key for attempt in attempts])
+    for attempt in attempts:
+        parts = services.parts_of(attempt.job.file.spec, known)
+        same = attempt.key not in asked or asked[attempt.key] == [part.to_json() for part in parts]
+        if not same and ledger.correct(attempt.key, parts):
+            log.warning("reserved_something_else", attempt=attempt.key)
+        yield same
 
 
 @transaction.atomic

@@ -7,7 +7,7 @@ committed.  No verb talks to a backend.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Final
@@ -339,9 +339,11 @@ def store(
     return job
 
 
-def parts_of(spec: JobSpec) -> list[ledger.Part]:
-    """What the job asks of the ledger: `asked` of it, with GPUs under the names that quotas use."""
-    known = gputypes.names()
+def parts_of(spec: JobSpec, known: Mapping[str, str] | None = None) -> list[ledger.Part]:
+    """What the job asks of the ledger: `asked` of it, with GPUs under the names that quotas use, which are
+    looked up unless they are `known`.
+    """
+    known = gputypes.names() if known is None else known
     return [
         ledger.Part(ask.replicas, gputypes.renamed(amounts_of(ask), known), role.nodes.only, role.nodes.never)
         for ask, role in zip(asked(spec), spec.roles, strict=True)

@@ -6,7 +6,7 @@ that could drift.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -25,6 +25,7 @@ __all__ = [
     "ask",
     "ask_again",
     "ask_back",
+    "asked_for",
     "close",
     "hold",
     "keep_back",
@@ -117,6 +118,11 @@ def ask_again(holder: str, successor: str, *, delay: timedelta) -> None:
 def parts_of(request: Request) -> list[Part]:
     """The request's parts, as asked."""
     return [Part.from_json(part) for part in request.parts]
+
+
+def asked_for(holders: Collection[str]) -> dict[str, list[object]]:
+    """What each of them asks for, as it is written."""
+    return dict(Request.objects.filter(holder__in=holders).values_list("holder", "parts"))
 
 
 def correct(holder: str, parts: Sequence[Part]) -> bool:

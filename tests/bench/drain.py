@@ -36,7 +36,9 @@ def lay_out(clusters: dict[str, dict[str, Any]]) -> tuple[User, dict[str, Quota]
             slug=name, name=name, backend="slurm", config=config, admission=Admission.ENGINE
         )
         reconcile.take_inventory(cluster.pk)
-        quotas[name] = Quota.objects.create(workspace=workspace, cluster=cluster, slug=name, name=name)
+        quotas[name] = Quota.objects.create(
+            workspace=workspace, cluster=cluster, slug=name, name=name, most_pending=10**6
+        )
     return owner, quotas
 
 
@@ -53,7 +55,6 @@ def main() -> None:
     """Do as each line says."""
     call_command("migrate", verbosity=0)
     owner, quotas = lay_out(json.loads(sys.argv[1]))
-    print("{}", flush=True)
     for line in sys.stdin:
         name, count = line.split()
         accept(owner, quotas[name], int(count))

@@ -1,5 +1,5 @@
-"""Jobs into a real Slurm by the backend, beside plain loops of sbatch and slurmrestd; a look at a long
-queue; the first line of a log beside srun.
+"""Accepted jobs into a real Slurm, and by its backend alone, beside plain loops of sbatch and slurmrestd; a
+look at a long queue; the first line of a log beside srun.
 
 `BENCH_SLURM_JOBS` says how many jobs are handed over (1,000); the queue that is looked at is ten times as
 long.
@@ -7,13 +7,16 @@ long.
 
 from __future__ import annotations
 
+import json
 import os
 import resource
 import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from statistics import median
 from typing import Any, Final
@@ -21,13 +24,16 @@ from typing import Any, Final
 import httpx
 import pytest
 
+from console import keys
+from console.home import CHECKOUT
 from jobs.backends.base import Handle, TaskRef
 from jobs.backends.slurm.backend import SlurmBackend
 from jobs.backends.slurm.programs import Programs
 from tests import slurm as slurms
 from tests.bench.figures import Figure
 from tests.jobs.backends.benches import role
-from tests.jobs.backends.slurm_bench import SlurmBench
+from tests.jobs.backends.slurm_bench import SlurmBench, by_rest
+from tests.serving import RedisServer
 from tests.slurm import Slurm
 from tests.waiting import wait_for
 
@@ -35,6 +41,8 @@ JOBS: Final = int(os.environ.get("BENCH_SLURM_JOBS", "1000"))
 LONGER: Final = 10
 ROUNDS: Final = 10
 LINES: Final = 10
+WARM: Final = 4
+"""So many jobs go each way before it is measured."""
 
 
 def measure() -> list[Figure]:
@@ -59,24 +67,79 @@ def _drained(bench: SlurmBench) -> tuple[list[Figure], list[Handle]]:
         backend.release(made)
         handles.extend(made)
 
-    took = dict.fromkeys(("ours", "sbatch", "rest"), 0.0)
-    with _rest_loop(bench.slurm) as by_rest:
-        ways: dict[str, Callable[[int], None]] = {
-            "ours": ours,
-            "sbatch": _sbatch_loop(bench),
-            "rest": by_rest,
+    took = dict.fromkeys(("commands", "rest", "backend", "sbatch", "loop"), 0.0)
+    with _rest_loop(bench.slurm) as rest_loop, _console(bench) as drain:
+        ways: dict[str, Callable[[int], float]] = {
+            "commands": partial(drain, "commands"),
+            "sbatch": _timed(_sbatch_loop(bench)),
+            "rest": partial(drain, "rest"),
+            "loop": _timed(rest_loop),
+            "backend": _timed(ours),
         }
+        for way in ways.values():
+            way(WARM)
         for _ in range(ROUNDS):
             for name, way in ways.items():
-                begun = time.perf_counter()
-                way(JOBS // ROUNDS)
-                took[name] += time.perf_counter() - begun
-    what = f"{JOBS:,} jobs into Slurm, held and released"
+                took[name] += way(JOBS // ROUNDS)
+    whole = f"{JOBS:,} accepted jobs into Slurm, held and released, by"
     target = "≤ 1.15× the faster"
     return [
-        Figure(what, took["ours"], "s", took["sbatch"], "a loop of sbatch", target),
-        Figure(what, took["ours"], "s", took["rest"], "a loop of slurmrestd", target),
+        Figure(f"{whole} commands", took["commands"], "s", took["sbatch"], "a loop of sbatch", target),
+        Figure(f"{whole} commands", took["commands"], "s", took["loop"], "a loop of slurmrestd", target),
+        Figure(f"{whole} slurmrestd", took["rest"], "s", took["sbatch"], "a loop of sbatch", target),
+        Figure(f"{whole} slurmrestd", took["rest"], "s", took["loop"], "a loop of slurmrestd", target),
+        Figure(
+            "the backend's part of it, by commands", took["backend"], "s", took["sbatch"], "a loop of sbatch"
+        ),
     ], handles
+
+
+def _timed(way: Callable[[int], None]) -> Callable[[int], float]:
+    def timed(count: int) -> float:
+        begun = time.perf_counter()
+        way(count)
+        return time.perf_counter() - begun
+
+    return timed
+
+
+@contextmanager
+def _console(bench: SlurmBench) -> Iterator[Callable[[str, int], float]]:
+    """A console that accepts so many jobs on demand, and says the seconds until all are let go."""
+    config = {"configuration": str(bench.slurm.configuration), "allow_plain": True}
+    clusters = {"commands": config, "rest": {**config, **by_rest(bench.slurm)}}
+    redis = RedisServer()
+    redis.start()
+    shared = bench.folder / "shared"
+    shared.mkdir()
+    try:
+        with tempfile.TemporaryDirectory(prefix="jc-") as home:
+            keys.ensure(Path(home))
+            more = {"CONSOLE_HOME": home, "DATABASE_URL": "", "REDIS_URL": redis.url}
+            with subprocess.Popen(
+                [sys.executable, "-m", "tests.bench.drain", json.dumps(clusters)],
+                cwd=CHECKOUT,
+                env={**os.environ, **more, "CONSOLE_SLURM_FOLDER": str(shared)},
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                text=True,
+            ) as child:
+                yield partial(_drain, child)
+                child.kill()
+    finally:
+        redis.remove()
+
+
+def _drain(child: subprocess.Popen[str], name: str, count: int) -> float:
+    assert child.stdin is not None
+    assert child.stdout is not None
+    child.stdin.write(f"{name} {count}\n")
+    child.stdin.flush()
+    said = json.loads(child.stdout.readline())
+    if said["sent"] != count:
+        raise RuntimeError(f"{said['sent']} of {count} jobs were handed over")
+    return float(said["s"])
 
 
 def _sbatch_loop(bench: SlurmBench) -> Callable[[int], None]:
@@ -115,7 +178,7 @@ def _rest_loop(slurm: Slurm) -> Iterator[Callable[[int], None]]:
 def _looks(bench: SlurmBench, handles: list[Handle]) -> list[Figure]:
     """One look at the jobs that were handed over, in a queue filled up with others of the same user."""
     fill = _sbatch_loop(bench)
-    fill(max(0, JOBS * LONGER - JOBS * 3))
+    fill(max(0, JOBS * LONGER - JOBS * 5))
     backend, plain = SlurmBackend(bench.config), Programs(bench.config)
     told: list[int] = []
     with pytest.MonkeyPatch.context() as patch:

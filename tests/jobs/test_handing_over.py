@@ -87,7 +87,7 @@ def test_each_costs_a_few_statements_and_their_commits_are_shared(place: Place, 
     admitting.admit(place.cluster.pk)
     with CaptureQueriesContext(connection) as told:
         assert reconcile.send(place.cluster.pk) == MANY
-    assert len(told) < 6 * MANY
+    assert len(told) < 4 * MANY
 
 
 def test_what_came_of_one_is_not_what_came_of_the_others(place: Place, wide: Wide) -> None:

@@ -9,6 +9,7 @@ import secrets
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import lru_cache
 from typing import Final
 
 from jobs.backends.base import QueuedJob, Unreachable
@@ -165,7 +166,13 @@ def _read(line: str, fields: Sequence[str] = FIELDS) -> Listed | None:
 
 def _other(user: str) -> str:
     """Whose it is; nothing where it is the console's own."""
-    return "" if user == pwd.getpwuid(os.geteuid()).pw_name else user
+    return "" if user == _name_of(os.geteuid()) else user
+
+
+@lru_cache(maxsize=1)
+def _name_of(uid: int) -> str:
+    """A name that may have to be asked for elsewhere, and a queue has thousands of lines."""
+    return pwd.getpwuid(uid).pw_name
 
 
 def _past(line: str) -> Listed:

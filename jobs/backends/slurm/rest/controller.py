@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any, Final
 
 from jobs.backends.base import NotSent, QueuedJob, Refused, Unknown, Unreachable
@@ -15,9 +16,13 @@ from jobs.backends.slurm.rest import options, reading, versions
 from jobs.backends.slurm.rest.client import UNSPECIFIED, Answer, Client, NotConnected
 from jobs.backends.slurm.rest.tokens import NoToken
 from jobs.backends.slurm.whom import Account
+from jobs.hands import Hands
 from jobs.states import Reason, ReasonCode
 
 GONE: Final = ("invalid job id", "unable to find jobid", "already finished", "already completing")
+AT_ONCE: Final = 4
+"""So many requests are under way at the same time where there is one for each job."""
+
 ASKED_AT_ONCE: Final = 200
 """So many numbers of jobs fit into the address of one request."""
 
@@ -114,8 +119,10 @@ class Rest:
         version = versions.of(self._client)
         infinite = {"set": True, "infinite": True, "number": 0}
         told = {"priority": infinite} if version >= versions.WITH_PARSERS else {"hold": False}
-        for number in numbers:
-            self._done(self._call("POST", f"/job/{number}", told))
+        with Hands(AT_ONCE) as hands:
+            answers = [hands.do(partial(self._call, "POST", f"/job/{number}", told)) for number in numbers]
+        for answer in answers:
+            self._done(answer.result())
 
     def cancel(self, numbers: Sequence[int], *, waiting_only: bool = False, name: str = "") -> None:
         """See `Controller`.  A waiting job is held first, so that it does not begin meanwhile."""

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
 from jobs.backends.base import Handle, Observation
 from jobs.backends.slurm.backend import SlurmBackend
 from jobs.backends.slurm.programs import Programs
+from jobs.backends.slurm.rest import connections
 from jobs.backends.slurm.rest.client import Client
 from jobs.states import State
 from tests.jobs.backends.benches import role
@@ -64,5 +67,27 @@ def test_a_look_at_many_jobs_asks_no_more_than_one_at_a_single_one(
         calls.clear()
         backend.inventory()
         assert len(calls) == 3
+    finally:
+        bench.close()
+
+
+@pytest.mark.parametrize(("way", "release"), [("commands", 2), ("rest", 1 + MANY)])
+def test_each_job_costs_one_question_and_one_wait_for_the_disk(
+    tmp_path: Path, slurm: Slurm, calls: list[str], monkeypatch: pytest.MonkeyPatch, way: str, release: int
+) -> None:
+    bench = SlurmBench(tmp_path, slurm, by_rest(slurm) if way == "rest" else {})
+    backend = SlurmBackend(bench.config)
+    waits, opened = Mock(side_effect=os.fsync), Mock(side_effect=connections.made)
+    try:
+        backend.inventory()
+        monkeypatch.setattr(os, "fsync", waits)
+        monkeypatch.setattr(connections, "made", opened)
+        calls.clear()
+        handles = [backend.submit(bench.submission()) for _ in range(MANY)]
+        assert (len(calls), waits.call_count) == (MANY, MANY)
+        calls.clear()
+        backend.release(handles)
+        assert (len(calls), waits.call_count) == (release, MANY)
+        assert opened.call_count < MANY / 2
     finally:
         bench.close()
