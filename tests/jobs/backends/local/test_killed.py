@@ -8,6 +8,7 @@ import os
 import re
 import signal
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -68,6 +69,9 @@ def test_killed_or_frozen_at_any_point(hit: tuple[LocalBench, str, Path], point:
     faults.mkdir()
     (faults / point).write_text(how)
     submission = _submission(bench, place if point in PREPARING else None)
+    if point == "local.stop_written":  # nothing else is to end it before
+        longer = submission.spec.model_copy(update={"time_limit_s": 600})
+        submission = replace(submission, spec=longer)
     submitter = bench.submit_in_another_process(submission, faults)
     handle = Handle(submission.key)
     if point == "local.stop_written":
