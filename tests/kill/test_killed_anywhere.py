@@ -75,8 +75,18 @@ def thaw(point: str, pid: int) -> None:
             process.resume()
 
 
+AT_THE_DATABASE = (
+    "admit.before_commit",
+    "submit.leased",
+    "submit.after_engine",
+    "observe.before_commit",
+)
+"""Killed here, it is the database that decides what has happened: these are repeated on PostgreSQL."""
+
 CASES = [
-    (point, what)
+    pytest.param(
+        point, what, marks=[pytest.mark.sample] if point in AT_THE_DATABASE and what == "KILL" else []
+    )
     for point in POINTS
     if point not in OTHER_JOBS
     for what in ("KILL", "STOP")
