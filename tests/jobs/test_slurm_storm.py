@@ -79,10 +79,11 @@ class Storm:
                 self._mend()
 
     def _mend(self) -> None:
-        drained = self.slurm.call("sinfo", "--noheader", "--list-reasons", "--format=%n %E").splitlines()
-        for line in drained:
-            if "Duplicate jobid" in line:
-                self.slurm.call("scontrol", "update", f"NodeName={line.split()[0]}", "State=RESUME")
+        nodes = self.slurm.call("sinfo", "--noheader", "--Node", "--format=%N %E")
+        for line in nodes.splitlines():
+            node, _, reason = line.partition(" ")
+            if "Duplicate jobid" in reason:
+                self.slurm.call("scontrol", "update", f"NodeName={node}", "State=RESUME")
         waiting = self.slurm.call("squeue", "--noheader", "--states=PENDING", "--format=%i %r")
         for line in waiting.splitlines():
             number, _, reason = line.partition(" ")

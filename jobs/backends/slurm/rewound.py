@@ -88,7 +88,11 @@ def _running(folder: Path, kept: Kept, listed: Listed, todo: ToDo) -> Observatio
 
 
 def _ended(folder: Path, kept: Kept, listed: Listed, todo: ToDo) -> Observation | None:
-    """What Slurm ended of its own accord, once nothing of it runs any more."""
+    """What Slurm ended of its own accord, once nothing of it runs any more; or what it took for running long
+    after it had ended, until somebody (`left`, for one) cancelled it, or its node was lost.
+    """
+    if listed.ended_at and _ended_before(folder, listed, listed.ended_at - UNHEARD_S):
+        return sight.of_listed(folder, kept, replace(listed, state="COMPLETED"))
     is_rewound = (folder / "rewound").exists()
     if is_rewound and not (_run(folder, listed) / "end").exists() and not _has_settled(folder, todo):
         return sight.of_listed(folder, kept, replace(listed, state="RUNNING"))

@@ -96,6 +96,17 @@ def test_what_ended_at_a_slurm_that_never_knew_it_ran_is_told_by_its_files(files
     assert files.seen(replace(cancelled, nodes="cpu1")) is None, "somebody cancelled it"
 
 
+@pytest.mark.parametrize("state", ["CANCELLED", "NODE_FAIL", "TIMEOUT"])
+def test_what_had_ended_long_before_slurm_ended_it_is_told_by_its_files(files: Files, state: str) -> None:
+    over = replace(RUNS, state=state, ended_at=time.time())
+    files.end(0, ago_s=rewound.UNHEARD_S - 1)
+    assert files.seen(over) is None, "it may be that which ended it"
+    files.end(0, ago_s=rewound.UNHEARD_S + 1)
+    assert told(files.seen(over)) == (State.SUCCEEDED, ReasonCode.COMPLETED)
+    (files.folder / "run-2").mkdir()
+    assert files.seen(over) is None, "it was let run again since"
+
+
 def test_what_slurm_began_twice_goes_on_until_nothing_of_it_can_run(files: Files) -> None:
     failed = replace(RUNS, state="FAILED", exit_code=1)
     (files.folder / "rewound").write_text(f"{time.time():.3f}\n")
