@@ -37,7 +37,7 @@ fuzz: .venv/dev ## Look for job files that no dialect gets along with (ARGS="--s
 	@$(BIN)/python -m tests.fuzz $(ARGS)
 
 storm: .venv/dev ## Break Slurm while jobs run, 500 of them unless JOBS says so, which are to run once each
-	@SLURM_STORM=$(or $(JOBS),500) $(BIN)/python -m pytest -q -n 0 tests/jobs/test_slurm_storm.py
+	@SLURM_STORM=$(or $(JOBS),500) $(BIN)/python -m pytest -q -n 0 tests/jobs/slurm_storm.py
 
 screenshots: .venv/dev ## Photograph every page into var/screenshots
 	@$(BIN)/python -m tests.screenshots $(ARGS)

@@ -27,7 +27,6 @@ LONG = {
         "jobs/backends/test_contract.py",
         "jobs/dialects/test_sbatch_writing.py",
         "jobs/shells/test_crowd.py",
-        "jobs/test_slurm_storm.py",
         "quotas/test_crowd.py",
         "test_slurm_page.py",
     )

@@ -32,7 +32,7 @@ THREE_AT_A_TIME = ["-n", "3", "--dist", "loadfile", "--no-loadscope-reorder"]
 """Files in the order in which `tests/conftest.py` leaves them: the longest first."""
 IN_CHROMIUM = {"flows": "tests/flows", "static": "tests/static", "gateway": "tests/jobs/gateway"}
 """What a person does, in Chromium: a part each. Playwright's synchronous side exists once in a process."""
-WITH_KILLS = ("tests/kill", "tests/jobs/backends/local", "tests/jobs/test_slurm_storm.py")
+WITH_KILLS = ("tests/kill", "tests/jobs/backends/local")
 """Collecting all others would take longer than some of these tests."""
 WITHOUT_DATABASE = ("tests/jobs/dialects", "tests/jobs/backends", "tests/fuzz")
 """What is the same on any database runs once."""

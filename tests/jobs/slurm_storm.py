@@ -4,7 +4,7 @@ Half of the jobs go by the command line and half by slurmrestd, to one Slurm.  T
 each replica appends the name of its attempt when it begins.  What Slurm ended because its controller had
 crashed and no longer knew that it ran is told so, and follows as another attempt.
 
-`make storm` runs it alone, with JOBS=60 for so many jobs.
+`make storm` runs it, with JOBS=60 for so many jobs.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from tests.jobs.backends.slurm_bench import by_rest
 from tests.slurm import Slurm
 from tests.waiting import wait_for
 
-pytestmark = [pytest.mark.kill, pytest.mark.django_db]
+pytestmark = pytest.mark.django_db
 
 JOBS = int(os.environ.get("SLURM_STORM", "500"))
 PATIENCE_S = 300 + 3 * JOBS
