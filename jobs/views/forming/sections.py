@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from django.utils.translation import gettext_lazy as _
 
-from jobs.forming.fields import Section, Words
+from jobs.forming.fields import Words
 from jobs.views.forming import basic, environment, faults, resources, roles
 from jobs.views.forming.shown import Drawing
 from quotas.models import User
@@ -18,7 +18,7 @@ from quotas.models import User
 class SectionOfPage:
     """`model` makes what `templates/jobs/new/sections/<id>.html` draws, as `section.model`."""
 
-    id: Section
+    id: str
     label: Words
     model: Callable[[User, Drawing], Mapping[str, Any]]
 
@@ -29,9 +29,9 @@ class SectionOfPage:
 
 
 SECTIONS: Final = (
-    SectionOfPage(Section.BASIC, _("Basic information"), basic.model),
-    SectionOfPage(Section.ENVIRONMENT, _("Environment"), environment.model),
-    SectionOfPage(Section.RESOURCES, _("Resources"), resources.model),
-    SectionOfPage(Section.FAULTS, _("Fault tolerance and diagnosis"), faults.model),
-    SectionOfPage(Section.ROLES, _("Roles and permissions"), roles.model),
+    SectionOfPage("basic", _("Basic information"), basic.model),
+    SectionOfPage("environment", _("Environment"), environment.model),
+    SectionOfPage("resources", _("Resources"), resources.model),
+    SectionOfPage("faults", _("Fault tolerance and diagnosis"), faults.model),
+    SectionOfPage("roles", _("Roles and permissions"), roles.model),
 )
