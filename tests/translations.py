@@ -3,6 +3,7 @@
 Needs GNU gettext. Works on a copy of what git knows, so that collecting strings changes nothing here.
 """
 
+import ast
 import gettext
 import os
 import shutil
@@ -10,6 +11,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
+from itertools import chain
 from pathlib import Path
 
 from console import keys
@@ -17,6 +19,7 @@ from console.home import CHECKOUT
 
 LANGUAGES = ("zh_Hans", "ja")
 DOMAINS = ("django", "djangojs")
+OURS = ("console", "jobs", "quotas")
 COLLECT = ["makemessages", "--no-obsolete", "--ignore", "static/vendor/*", "--ignore", "tests/*"]
 
 
@@ -26,7 +29,7 @@ def main() -> int:
         copy = Path(folder) / "copy"
         _copy_to(copy)
         keys.ensure(copy / "var")
-        found = [*_not_translated(copy), *_not_compiled()]
+        found = [*_not_translated(copy), *_not_compiled(), *_told_twice()]
     print("\n".join(found) or "Translations are complete.")
     return int(bool(found))
 
@@ -61,6 +64,22 @@ def _incomplete(path: Path, name: str) -> Iterator[str]:
     )
     if done.returncode or "untranslated" in done.stderr or "fuzzy" in done.stderr:
         yield f"{name}: {done.stderr.strip()}"
+
+
+def _told_twice() -> Iterator[str]:
+    """Sentences with one singular and several plurals: a catalogue keeps one plural for each singular."""
+    plurals: dict[str, set[str]] = {}
+    for source in sorted(chain.from_iterable((CHECKOUT / name).rglob("*.py") for name in OURS)):
+        for called in ast.walk(ast.parse(source.read_text())):
+            match called:
+                case ast.Call(
+                    func=ast.Name("ngettext" | "ngettext_lazy"),
+                    args=[ast.Constant(str(one)), ast.Constant(str(many)), *_],
+                ):
+                    plurals.setdefault(one, set()).add(many)
+    for one, several in plurals.items():
+        if len(several) > 1:
+            yield f"{one!r} is the singular of several sentences: {sorted(several)}"
 
 
 def _not_compiled() -> Iterator[str]:

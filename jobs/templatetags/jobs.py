@@ -90,9 +90,9 @@ def attempt_reason(attempt: Any) -> str:
 
 @register.filter
 def tells_why(job: Job) -> bool:
-    """Whether a list should spend a line on the reason: waiting, failed or odd ones."""
+    """Whether a list should spend a line on the reason: waiting, here or there, failed or odd ones."""
     state = State(job.state)
-    return state in {State.QUEUED, State.FAILED, State.LOST} or job.succeeded_with_failures
+    return state in {State.QUEUED, State.PENDING, State.FAILED, State.LOST} or job.succeeded_with_failures
 
 
 @register.filter

@@ -183,7 +183,7 @@ def _many(found: Preview) -> str:
         )
     else:
         text = ngettext(
-            "A sweep of %(count)d job.",
+            "A sweep of %(count)d job, at most %(at_once)d at a time.",
             "A sweep of %(count)d jobs, at most %(at_once)d of them at a time.",
             found.jobs,
         )

@@ -146,6 +146,13 @@ def test_a_waiting_and_a_failed_job_say_why(people: People) -> None:
     assert "TITANX" in seen(browser(people.owner).get("/jobs/"))
 
 
+def test_what_waits_in_an_engines_queue_says_why_too(people: People) -> None:
+    reason: dict[str, Any] = {"reason_code": "engine_queue", "reason_params": {"slurm": "Resources"}}
+    make_job(State.PENDING, owner=people.owner, quota=people.quota, **reason)
+    for address in ("/jobs/", "/"):
+        assert "Waits until enough of the cluster is free." in seen(browser(people.owner).get(address))
+
+
 def test_empty_lists_say_what_to_do(people: People) -> None:
     client = browser(people.owner)
     assert "No jobs yet" in seen(client.get("/jobs/"))
