@@ -11,8 +11,8 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 from django.db import OperationalError
 from django.test import Client
 
-from jobs import services
 from jobs.models import Draft, Job, JobFile
+from jobs.services import submitting
 from jobs.states import State
 from quotas.models import Membership, Role
 from tests.factories import make_cluster, make_job, make_quota
@@ -103,7 +103,7 @@ def test_what_was_typed_stays_while_the_database_is_busy(
 
     client = browser(people.owner)
     with monkeypatch.context() as patched:
-        patched.setattr(services, "store", locked)
+        patched.setattr(submitting, "store", locked)
         response = post(client)
     assert response.status_code == 503
     assert response.context["text"] == HELLO

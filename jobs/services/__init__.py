@@ -1,0 +1,63 @@
+"""What people do: submit, stop, run again, share, delete.
+
+Each verb checks the right, writes its rows in one transaction and rings the doorbell once it has
+committed.  No verb talks to a backend.
+"""
+
+from jobs.services.again import instead, retry, template_of
+from jobs.services.asking import amounts_of, parts_of, terms_of
+from jobs.services.ending import NotIdle, NotLost, StillRunning, delete, keep, settle, stop
+from jobs.services.places import Place, address_of, find_quota, place_at, quotas_open_to, refuse_beyond_public
+from jobs.services.queued import NoRoomThere, NotWaiting, hold, move, prioritise, release
+from jobs.services.rights import Forbidden
+from jobs.services.sharing import share
+from jobs.services.submitting import (
+    Conflict,
+    Ready,
+    Request,
+    Submitted,
+    mended,
+    ready,
+    store,
+    submit,
+    wrong_with,
+)
+
+__all__ = [
+    "Conflict",
+    "Forbidden",
+    "NoRoomThere",
+    "NotIdle",
+    "NotLost",
+    "NotWaiting",
+    "Place",
+    "Ready",
+    "Request",
+    "StillRunning",
+    "Submitted",
+    "address_of",
+    "amounts_of",
+    "delete",
+    "find_quota",
+    "hold",
+    "instead",
+    "keep",
+    "mended",
+    "move",
+    "parts_of",
+    "place_at",
+    "prioritise",
+    "quotas_open_to",
+    "ready",
+    "refuse_beyond_public",
+    "release",
+    "retry",
+    "settle",
+    "share",
+    "stop",
+    "store",
+    "submit",
+    "template_of",
+    "terms_of",
+    "wrong_with",
+]

@@ -1,0 +1,92 @@
+"""A job once more: as it was, or in place of one that waits."""
+
+from __future__ import annotations
+
+from django.db import transaction
+
+from jobs import dialects, templates, transitions
+from jobs.models import Job, JobFile, JobSecret
+from jobs.ran import as_it_ran
+from jobs.services.ending import stop_locked
+from jobs.services.places import Place
+from jobs.services.queued import NotWaiting
+from jobs.services.rights import require
+from jobs.services.submitting import Submitted, submit
+from jobs.spec import JobSpec
+from jobs.states import EndKind, State
+from quotas.access import Verb
+from quotas.models import User
+
+
+def retry(user: User, job: Job, *, idempotency_key: str | None = None) -> Submitted:
+    """Run the job again as it was: a new job, linked to this one, with the commit of a branch that it ran.
+
+    The owner's secrets go along; another person's copy is refused while it needs secrets (Refused).
+    Raises Forbidden.
+    """
+    require(user, Verb.READ, job)
+    text = text_for(user, job, ran=True)
+    place = Place(job.workspace.slug, job.cluster.slug, job.quota.slug)
+    return submit(
+        user,
+        text,
+        dialect=job.dialect,
+        place=place,
+        idempotency_key=idempotency_key,
+        keep_original=True,
+        origin=job,
+        template=template_of(user, job),
+    )
+
+
+def instead(user: User, job: Job, spec: JobSpec, place: Place | None = None) -> Submitted:
+    """A waiting job again as `spec`, in `place` or where it was, and the job itself stopped.
+
+    Raises Forbidden, NotWaiting, Refused.
+    """
+    require(user, Verb.CONTROL, job)
+    dialect, file = dialects.get(job.dialect), JobFile.objects.get(job=job)
+    text = dialect.render(spec, file.extras, base=text_for(user, job)).text
+    with transaction.atomic():
+        if State(transitions.locked(job.pk).state) is not State.QUEUED:
+            raise NotWaiting
+        stop_locked(user, job, EndKind.USER_STOP, "")
+        return submit(
+            user,
+            text,
+            dialect=job.dialect,
+            place=place or Place(job.workspace.slug, job.cluster.slug, job.quota.slug),
+            keep_original=True,
+            origin=job,
+            template=template_of(user, job),
+        )
+
+
+def template_of(user: User, job: Job | None) -> str:
+    """What the job came from, where the person may start from it too; "" else."""
+    chosen = templates.of_job(user, job)
+    return chosen.ref if chosen else ""
+
+
+def text_for(user: User, job: Job, *, ran: bool = False) -> str:
+    """The job file as `user` may take it along: with secret values for the owner only when submitting.
+
+    Placeholders stay where the person is not the owner, and `parse` then says which are missing.  With `ran`
+    it names the commit that was fetched, if it names none and its template leaves that open.
+    """
+    text = JobFile.objects.get(job=job).text
+    if ran:
+        text = _as_it_ran(user, job, text)
+    if job.owner_id != user.pk:
+        return text
+    values = {secret.name: secret.reveal() for secret in JobSecret.objects.filter(job=job)}
+    return dialects.get(job.dialect).with_secrets(text, values) if values else text
+
+
+def _as_it_ran(user: User, job: Job, text: str) -> str:
+    named = as_it_ran(job, text)
+    chosen = templates.of_job(user, job)
+    if named == text or chosen is None:
+        return named
+    parsed = dialects.get(job.dialect).parse(named)
+    return text if templates.problems(chosen, named, job.dialect, parsed) else named
