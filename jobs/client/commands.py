@@ -206,11 +206,7 @@ def _submitted(console: Console, job: dict[str, Any], arguments: argparse.Namesp
         screen.say(_("note: %(message)s") % {"message": note["message"]})
     page = f"{console.server}/jobs/{job['id']}"
     screen.say(_("%(name)s is job %(id)s: %(page)s") % {"name": job["name"], "id": job["id"], "page": page})
-    if arguments.json:
-        print(json.dumps(job, ensure_ascii=False))  # noqa: T201
-    if arguments.detach:
-        if not arguments.json:
-            print(job["id"])  # noqa: T201
+    if leaving.at_once(job, arguments):
         return 0
     return _follow(console, job["id"], _first_log(console, job["id"]), screen)
 

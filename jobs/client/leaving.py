@@ -1,9 +1,12 @@
-"""Ctrl-C while a job is followed: stop it, leave it running, or go on following."""
+"""Whether what was submitted is followed; and Ctrl-C while a job is: stop it, leave it running, or go on."""
 
 from __future__ import annotations
 
+import argparse
+import json
 import sys
-from typing import Final
+from collections.abc import Mapping
+from typing import Any, Final
 
 from django.utils.translation import gettext as _
 
@@ -11,6 +14,17 @@ from jobs.client.api import Console
 from jobs.client.watching import Screen
 
 INTERRUPTED: Final = 130
+
+
+def at_once(made: Mapping[str, Any], arguments: argparse.Namespace) -> bool:
+    """Print what was submitted: all of it where that is asked for, else its id where it is not followed;
+    whether it is not.
+    """
+    if arguments.json:
+        print(json.dumps(made, ensure_ascii=False))  # noqa: T201
+    elif arguments.detach:
+        print(made["id"])  # noqa: T201
+    return bool(arguments.detach)
 
 
 def ask(console: Console, job: str, screen: Screen) -> int | None:

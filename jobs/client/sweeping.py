@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 import time
 from collections.abc import Mapping
 from typing import Any, Final
@@ -11,8 +10,8 @@ from typing import Any, Final
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
+from jobs.client import leaving
 from jobs.client.api import Console, Refused
-from jobs.client.leaving import INTERRUPTED
 from jobs.client.watching import FAILED_ANYHOW, Screen
 from jobs.states import TERMINAL, State
 
@@ -41,18 +40,14 @@ def submit(
     }
     screen.say(_("%(name)s is sweep %(id)s: %(page)s") % told)
     screen.say(_("%(jobs)s, at most %(at_once)s at a time") % told)
-    if arguments.json:
-        print(json.dumps(sweep, ensure_ascii=False))  # noqa: T201
-    if arguments.detach:
-        if not arguments.json:
-            print(sweep["id"])  # noqa: T201
+    if leaving.at_once(sweep, arguments):
         return 0
     try:
         return _follow(console, sweep["id"], screen)
     except KeyboardInterrupt:
         screen.say("")
         screen.say(_("Sweep %(id)s goes on.") % told)
-        return INTERRUPTED
+        return leaving.INTERRUPTED
 
 
 def _jobs(count: int) -> str:
