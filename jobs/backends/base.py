@@ -279,12 +279,11 @@ class QueuedJob:
 
 @dataclass(frozen=True, slots=True)
 class Inventory:
-    """Every node of a cluster, and warnings an admin should read (codes of `jobs.messages`).  `jobs` are all
-    that wait or run there, ours among them; None where the engine can't tell.
+    """Every node of a cluster.  `jobs` are all that wait or run there, ours among them; None where the engine
+    can't tell.
     """
 
     nodes: tuple[NodeSeen, ...]
-    warnings: tuple[Reason, ...] = ()
     jobs: tuple[QueuedJob, ...] | None = None
     set_aside: tuple[SetAside, ...] = ()
 

@@ -59,7 +59,6 @@ from jobs.backends.slurm import (
     trial,
     unsaved,
     visible,
-    whereabouts,
     whom,
 )
 from jobs.backends.slurm.acting import acting
@@ -72,10 +71,11 @@ from jobs.backends.slurm.helper import Helper
 from jobs.backends.slurm.history import Past
 from jobs.backends.slurm.layout import NotOurs, Sent
 from jobs.backends.slurm.listing import Listed
-from jobs.backends.slurm.programs import Programs
+from jobs.backends.slurm.programs import Expected, Programs
 from jobs.backends.slurm.rest.acting import ByToken
 from jobs.backends.slurm.rest.controller import Rest
 from jobs.backends.slurm.rewound import ToDo
+from jobs.backends.slurm.whereabouts import Whereabouts
 from jobs.backends.slurm.whom import Account
 from jobs.faults import fault
 from jobs.spec import JobSpec
@@ -119,6 +119,7 @@ class SlurmBackend:
     def __init__(self, config: SlurmConfig) -> None:
         self._config = config
         self._controller: Controller = Rest(config) if config.way == "rest" else Commands(config)
+        self._where = Whereabouts(config, self._controller)
 
     @property
     def capabilities(self) -> frozenset[Capability]:
@@ -168,7 +169,8 @@ class SlurmBackend:
             if account:
                 shared.prepare(folder, account.pw_uid)
             else:
-                folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+                folder.parent.mkdir(mode=0o700, parents=self._config.own, exist_ok=True)
+                folder.mkdir(mode=0o700, exist_ok=True)
             with _locked(folder):
                 fault("slurm.locked")
                 return self._submit(submission, folder, account)
@@ -227,7 +229,7 @@ class SlurmBackend:
                     seen[sent.handle] = Unseen(visible.of_people(self._config))
                 else:
                     self._hand_over_again(sent)  # the next look finds it as it is
-        looked = serving.Looked(seen, self._serves, self._where)
+        looked = serving.Looked(seen, self._serves, self._where.of_node)
         return {
             handle: looked.at(handle, what) if isinstance(what, Observation) else what
             for handle, what in seen.items()
@@ -334,9 +336,6 @@ class SlurmBackend:
     def _serves(self, handle: Handle, task: TaskRef, port: int) -> bool | None:
         return self._entered(handle, task).serves(port)
 
-    def _where(self, node: str) -> str:
-        return whereabouts.address(self._config, self._controller, node)
-
     def _entered(self, handle: Handle, task: TaskRef) -> Replica:
         try:
             return Replica(self._config, Sent.of(handle), task, self._where)
@@ -345,23 +344,20 @@ class SlurmBackend:
 
     def dry_run(self, submission: Submission) -> Sequence[Tried]:
         """See `base.Trying`.  By the command line, whichever way jobs go: REST has nothing like it."""
-        asked = showing.masked(submission)
+        return list(dryrun.tried(lambda: self._expected(showing.masked(submission))))
 
-        def write() -> str:
-            script.check(asked, self._config)
-            return script.written(asked, None, self._config, self._choosable(asked))
-
-        try:
-            account = self._account(submission)
-        except Refused as refused:
-            return [Tried("accepted", False, reason=refused.reason)]
-        except NotSent as not_sent:
-            raise Unreachable(str(not_sent.reason.params.get("detail"))) from not_sent
-        if account and self._config.identity == JWT:
-            return list(dryrun.untried(write, account.pw_name))
-        if account:
-            return list(dryrun.tried(Helper(self._config, account.pw_name), write, account.pw_name))
-        return list(dryrun.tried(Programs(self._config), write, str(os.geteuid())))
+    def _expected(self, asked: Submission) -> tuple[str, Expected | None]:
+        """As whom it would run, and when and where, None where Slurm can't be asked as that user.  Raises
+        what `submit` does.
+        """
+        account = self._account(asked)
+        script.check(asked, self._config)
+        text = script.written(asked, None, self._config, self._choosable(asked))
+        if account is None:
+            return str(os.geteuid()), Programs(self._config).test(text)
+        if self._config.identity == JWT:
+            return account.pw_name, None
+        return account.pw_name, Helper(self._config, account.pw_name).test(text)
 
     def books(self) -> Books:
         """See `accounts.Accounting`.  By the command line, whichever way jobs go."""

@@ -18,6 +18,7 @@ from jobs.backends.slurm.config import SlurmConfig
 from jobs.backends.slurm.layout import Sent
 from jobs.backends.slurm.listing import Listed
 from jobs.backends.slurm.programs import Programs
+from jobs.dialects.sbatch import hosts
 
 FIELDS: Final = (
     "JobID",
@@ -134,6 +135,11 @@ class Commands:
         """See `Controller`."""
         out = self._programs.scontrol("--oneliner", "--details", "show", "node")
         return (dict(_FIELD.findall(line)) for line in out.splitlines() if line.startswith("NodeName="))
+
+    def nodes_of(self, number: int) -> Iterator[str]:
+        """See `Controller`."""
+        out = self._programs.squeue(f"--jobs={number}", "--format=%N")
+        return (name for line in out.splitlines() for name in hosts.names(line.strip()) or ())
 
     def reservations(self) -> Iterator[Mapping[str, str]]:
         """See `Controller`."""

@@ -50,9 +50,9 @@ MOUNTS: Final = ("bind", "links")
 class SlurmConfig:
     """How jobs go to one cluster.
 
-    `root` is the folder that the console and every node see under this name.  `configuration` is the
-    cluster's slurm.conf, where it is not in its usual place, and `programs` the folder of sbatch and its
-    like, where that is not on the PATH.
+    `root` is the folder that the console and every node see under this name; the console makes it where it is
+    its `own`, which nobody named.  `configuration` is the cluster's slurm.conf, where it is not in its usual
+    place, and `programs` the folder of sbatch and its like, where that is not on the PATH.
 
     `partitions` names the partition of each quota, `partition` that of all others; `accounts` and `account`
     are the same for workspaces, `qos` names the quality of service of each priority (1…9).  `options` are
@@ -80,6 +80,7 @@ class SlurmConfig:
     """
 
     root: Path
+    own: bool = False
     configuration: str = ""
     programs: str = ""
     partitions: Mapping[str, str] = field(default_factory=dict)
@@ -115,7 +116,8 @@ class SlurmConfig:
         TypeError for a name that is none of them, ValueError for a value that makes no sense.
         """
         values = dict(settings)
-        folder = _place("folder", values.pop("folder", "") or str(home / "jobs"))
+        named = values.pop("folder", "")
+        folder = _place("folder", named or str(home / "jobs"))
         for name in ("configuration", "programs", "helper", "jwt_key"):
             if values.get(name):
                 _place(name, values[name])
@@ -141,7 +143,7 @@ class SlurmConfig:
         _check_identity(values)
         if values.get("identity") != JWT:
             values.pop("jwt_key", None)
-        return cls(root=Path(folder), **values)
+        return cls(root=Path(folder), own=not named, **values)
 
     @property
     def tells_apart(self) -> bool:

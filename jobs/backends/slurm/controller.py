@@ -41,6 +41,9 @@ class Controller(Protocol):
     def nodes(self) -> Iterable[Mapping[str, str]]:
         """Every node, by the names and in the words of `scontrol show node`."""
 
+    def nodes_of(self, number: int) -> Iterable[str]:
+        """The names of the nodes that a running job has, all its components."""
+
     def reservations(self) -> Iterable[Mapping[str, str]]:
         """Every reservation of nodes, by the names and in the words of `scontrol show reservation`."""
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import Callable
+from functools import partial
 from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
@@ -29,12 +29,13 @@ from jobs.backends.slurm.line import BEGIN_S, Line
 from jobs.backends.slurm.luggage import ISOLATED, SRUN
 from jobs.backends.slurm.programs import Programs
 from jobs.backends.slurm.step import Step
+from jobs.backends.slurm.whereabouts import Whereabouts
 
 
 class Replica:
     """One replica of one run, as far as it is written down where it is."""
 
-    def __init__(self, config: SlurmConfig, sent: Sent, task: TaskRef, where: Callable[[str], str]) -> None:
+    def __init__(self, config: SlurmConfig, sent: Sent, task: TaskRef, where: Whereabouts) -> None:
         """`where` knows the addresses of nodes, and may have to ask."""
         self._config, self._where = config, where
         self._folder = layout.attempt(config.root, sent.key)
@@ -47,23 +48,25 @@ class Replica:
 
     async def exec(self, wanted: Wanted) -> LineSession:
         """Run something beside it.  Raises NoEntry."""
-        pid = evidence.process(self._folder, self._run, self._name)
-        if pid is None and wanted.kind is not Kind.FOLDERS:
+        started = evidence.process(self._folder, self._run, self._name)
+        if started is None and wanted.kind is not Kind.FOLDERS:
             raise NoEntry(Barrier.NOT_RUNNING)
-        if pid is None:
+        if started is None:
             return await self._look_at_what_is_left()
-        return await LineSession.begin(self._line(), self._request(pid, wanted))
+        node, pid = started
+        return await LineSession.begin(self._line(node), self._request(pid, wanted))
 
     async def reach(self, host: str, port: int, patience_s: float = BEGIN_S) -> tuple[str, int]:
         """See `sessions.Enterable`."""
-        pid = evidence.process(self._folder, self._run, self._name)
-        node = evidence.of_run(self._folder, self._run).hosts.get(self._name, "")
-        address = await asyncio.to_thread(self._where, node) if node else ""
-        if pid is None or not address:
+        started = evidence.process(self._folder, self._run, self._name)
+        if started is None:
+            raise NoEntry(Barrier.NOT_RUNNING)
+        node, pid = started
+        if not (address := await asyncio.to_thread(self._address, node)):
             raise NoEntry(Barrier.NOT_RUNNING)
         names = [node.lower(), address.lower()]
         request = {"kind": "reach", "pid": pid, "host": host, "port": port, "names": names}
-        told = await self._line().ask(request, patience_s)
+        told = await self._line(node).ask(request, patience_s)
         return _from_here(str(told.get("at")), address), port
 
     def serves(self, port: int) -> bool | None:
@@ -73,11 +76,10 @@ class Replica:
         except NoEntry as error:
             return False if error.barrier is Barrier.NOT_ITS_OWN else None
 
-    def _line(self) -> Line:
+    def _line(self, node: str) -> Line:
         """To a step on the replica's node, in the part of the job that it belongs to."""
         if self._config.enters == DOOR:
-            return self._door()
-        node = self._node()
+            return self._door(node)
         which = [f"--jobid={self._number}", f"--nodelist={node}"]
         if self._places > 1:
             which.append(f"--het-group={self._place}")
@@ -92,21 +94,20 @@ class Replica:
             raise NoEntry(Barrier.FAILED, str(error)) from error
         return Step(command, programs.environment())
 
-    def _door(self) -> Door:
+    def _door(self, node: str) -> Door:
         """One that the job's own script opens."""
         mode = shared.READABLE if self._user else 0o600
-        place = Place(self._folder, self._run, self._name, self._ports, mode, self._address)
+        where = partial(self._address, node)
+        place = Place(self._folder, self._run, self._name, self._ports, mode, where)
         try:
             archive = luggage.packed(self._config.root, for_all=bool(self._user))
         except OSError as error:
             raise NoEntry(Barrier.FAILED, str(error)) from error
         return Door(place, f"{self._config.python} {archive}")
 
-    def _address(self) -> str:
-        return self._where(self._node())
-
-    def _node(self) -> str:
-        return evidence.of_run(self._folder, self._run).started[self._name][0]
+    def _address(self, node: str) -> str:
+        """Where the node is that the job calls the replica's; nothing for one that Slurm has not given it."""
+        return self._where.of_job(self._number, self._run, node)
 
     def _as_user(self, verb: str, *words: str) -> Step:
         """What the job's own user does there."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -15,6 +16,7 @@ from jobs.states import Replica, State, TaskState, Verdict, verdict
 
 FORMAT: Final = 1
 _REMEMBERED: Final = 16_384
+_PID: Final = re.compile(r"[1-9][0-9]{0,9}")
 
 
 class UnknownFormat(ValueError):
@@ -140,12 +142,15 @@ def of_run(folder: Path, run: int) -> Evidence:
     )
 
 
-def process(folder: Path, run: int, name: str) -> int | None:
-    """The number of a replica's process on its node; None while it has not started, or once it has ended."""
+def process(folder: Path, run: int, name: str) -> tuple[str, int] | None:
+    """A replica's node, and the number of its process there; None while it has not started, once it has
+    ended, and where its job has written something else in its place.
+    """
     place = folder / layout.run_folder(run)
     words = (layout.text(place / "started" / name) or "").split()
-    over = layout.text(place / "ends" / name) is not None
-    return int(words[2]) if len(words) == 3 and not over else None
+    if len(words) != 3 or not _PID.fullmatch(words[2]) or layout.text(place / "ends" / name) is not None:
+        return None
+    return words[0], int(words[2])
 
 
 def last_run(folder: Path) -> int:

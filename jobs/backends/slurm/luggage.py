@@ -74,7 +74,7 @@ def packed(root: Path, *, for_all: bool = False) -> Path:
     name, data = _archive()
     path = root / FOLDER / name
     if not path.exists():
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        path.parent.mkdir(mode=0o700, exist_ok=True)
         layout.publish_bytes(path, data)
     if for_all:
         path.parent.chmod(0o711)

@@ -39,7 +39,13 @@ NOWHERE: Final = (
     "There is no slurm.conf: install the cluster's, or name it as `configuration`. Slurm says: {said}"
 )
 
+NOT_THERE: Final = (
+    "There are no programs of Slurm on the login node: install them there, or name their folder as "
+    "`programs`. It says: {said}"
+)
+
 SAYINGS: Final = (
+    (": env: ", NOT_THERE),
     (
         "munge",
         "munge does not answer on this machine: start munged, with the cluster's key. Slurm says: {said}",
@@ -59,18 +65,9 @@ SAYINGS: Final = (
 
 def check(config: SlurmConfig) -> None:
     """Raise Unreachable for what this machine lacks, before Slurm is asked anything."""
-    where = config.programs or PATH
-    absent = [name for name in PROGRAMS if shutil.which(name, path=where) is None]
-    if absent and config.way == "commands":
-        raise Unreachable(
-            f"There is no {', '.join(absent)} in {where}: install Slurm's client programs, or name their "
-            "folder as `programs`."
-        )
-    if config.configuration and not Path(config.configuration).is_file():
-        raise Unreachable(
-            f"There is no {config.configuration}: `configuration` names the cluster's slurm.conf."
-        )
-    if not config.root.is_dir():
+    if config.login is None:
+        _check_programs(config)
+    if not is_there(config):
         raise Unreachable(
             f"There is no folder {config.root}: make it where all nodes see it, and start the console with "
             "CONSOLE_SLURM_FOLDER."
@@ -86,6 +83,29 @@ def check(config: SlurmConfig) -> None:
         raise Unreachable(f"The console may not write into {config.root}: give the folder to its user.")
     if config.identity == SUDO:
         visible.check(config)
+
+
+def _check_programs(config: SlurmConfig) -> None:
+    where = config.programs or PATH
+    absent = [name for name in PROGRAMS if shutil.which(name, path=where) is None]
+    if absent and config.way == "commands":
+        raise Unreachable(
+            f"There is no {', '.join(absent)} in {where}: install Slurm's client programs, or name their "
+            "folder as `programs`."
+        )
+    if config.configuration and not Path(config.configuration).is_file():
+        raise Unreachable(
+            f"There is no {config.configuration}: `configuration` names the cluster's slurm.conf."
+        )
+
+
+def is_there(config: SlurmConfig) -> bool:
+    """Whether the folder is there.  The console makes its own.  One that an admin named may be of a file
+    system that is not mounted: what was made in its place would not be shared.
+    """
+    if config.own:
+        config.root.mkdir(mode=0o700, exist_ok=True)
+    return config.root.is_dir()
 
 
 def check_made(config: SlurmConfig) -> None:

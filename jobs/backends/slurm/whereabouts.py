@@ -22,14 +22,38 @@ AGAIN_S: Final = 15.0
 _known: Final[dict[str, tuple[float, dict[str, str]]]] = {}
 """By the cluster's settings: when it was asked, and what it said."""
 
+_MOST_JOBS: Final = 10_000
+_of_jobs: Final[dict[tuple[str, int, int], frozenset[str]]] = {}
+"""By the cluster's settings, a job's number and its run: the nodes that it has, which stay the same."""
 
-def address(config: SlurmConfig, controller: Controller, node: str) -> str:
-    """Where that node is reached; nothing where Slurm knows no such node, or can't be asked now."""
-    asked_at, told = _known.get(repr(config), (float("-inf"), {}))
-    if time.monotonic() - asked_at >= (KNOWN_S if node in told else AGAIN_S):
-        try:
-            told = {each["NodeName"]: each.get("NodeAddr", "") for each in controller.nodes()}
-        except Unreachable:
-            return told.get(node, "")
-        _known[repr(config)] = time.monotonic(), told
-    return told.get(node, "")
+
+class Whereabouts:
+    """Those of one cluster.  Nothing is said where Slurm can't be asked now."""
+
+    def __init__(self, config: SlurmConfig, controller: Controller) -> None:
+        self._config, self._controller = config, controller
+
+    def of_node(self, node: str) -> str:
+        """Where that node is reached; nothing where Slurm knows no such node."""
+        asked_at, told = _known.get(repr(self._config), (float("-inf"), {}))
+        if time.monotonic() - asked_at >= (KNOWN_S if node in told else AGAIN_S):
+            try:
+                told = {each["NodeName"]: each.get("NodeAddr", "") for each in self._controller.nodes()}
+            except Unreachable:
+                return told.get(node, "")
+            _known[repr(self._config)] = time.monotonic(), told
+        return told.get(node, "")
+
+    def of_job(self, number: int, run: int, node: str) -> str:
+        """Where that node of that job is reached; nothing where it is none of the job's."""
+        key = (repr(self._config), number, run)
+        if (nodes := _of_jobs.get(key)) is None:
+            try:
+                nodes = frozenset(self._controller.nodes_of(number))
+            except Unreachable:
+                return ""
+            if len(_of_jobs) > _MOST_JOBS:
+                _of_jobs.clear()
+            if nodes:
+                _of_jobs[key] = nodes
+        return self.of_node(node) if node in nodes else ""

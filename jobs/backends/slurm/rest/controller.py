@@ -16,6 +16,7 @@ from jobs.backends.slurm.rest import options, reading, versions
 from jobs.backends.slurm.rest.client import UNSPECIFIED, Answer, Client, NotConnected
 from jobs.backends.slurm.rest.tokens import NoToken
 from jobs.backends.slurm.whom import Account
+from jobs.dialects.sbatch import hosts
 from jobs.hands import Hands
 from jobs.states import Reason, ReasonCode
 
@@ -141,6 +142,11 @@ class Rest:
         """See `Controller`."""
         return (reading.node(told) for told in self._asked("nodes", "/nodes"))
 
+    def nodes_of(self, number: int) -> Iterator[str]:
+        """See `Controller`."""
+        components = self._components(number)
+        return (name for told in components for name in hosts.names(str(told.get("nodes") or "")) or ())
+
     def reservations(self) -> Iterator[Mapping[str, str]]:
         """See `Controller`."""
         return (reading.reservation(told) for told in self._asked("reservations", "/reservations"))
@@ -164,11 +170,15 @@ class Rest:
 
     def told(self, number: int) -> list[Mapping[str, Any]]:
         """The job of that number, if there is one."""
+        return [told for told in self._components(number) if told.get("job_id") == number]
+
+    def _components(self, number: int) -> Sequence[Mapping[str, Any]]:
+        """The same, with all that it is made of."""
         answer = self._call("GET", f"/job/{number}")
-        jobs = answer.body.get("jobs") or []
+        jobs: Sequence[Mapping[str, Any]] = answer.body.get("jobs") or []
         if not jobs and not answer.is_good and not _is_gone(answer):
             raise Unreachable(f"slurmrestd: {answer.complaint}")
-        return [told for told in jobs if told.get("job_id") == number]
+        return jobs
 
     def _number(self, answer: Answer) -> int:
         """The number of what was submitted."""

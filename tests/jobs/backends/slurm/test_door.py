@@ -121,6 +121,22 @@ async def test_each_replica_has_its_own_on_its_own_node(by_door: SlurmBench) -> 
     assert doors(by_door, handle) == ["chief-0", "worker-0"]
 
 
+async def test_nobody_is_led_to_a_node_that_is_not_the_jobs(by_door: SlurmBench) -> None:
+    """All nodes are this machine: the other one's address would do."""
+    handle, port = listening(by_door)
+    assert await run(by_door, handle, "echo in") == ("in\n", Ended(exit_code=0))
+    started = by_door.attempt(handle) / "run-1" / "started" / "worker-0"
+    node, rest = started.read_text().split(" ", 1)
+    started.write_text(f"{'cpu2' if node == 'cpu1' else 'cpu1'} {rest}")
+    for entering in (
+        enterable(by_door).exec(handle, TASK, Wanted(Kind.LINE, line="true")),
+        enterable(by_door).reach(handle, TASK, "localhost", port),
+    ):
+        with pytest.raises(NoEntry) as refused:
+            await entering
+        assert refused.value.barrier is Barrier.NOT_RUNNING
+
+
 async def test_a_script_of_slurms_own_has_doors_too_and_another_run_its_own(by_door: SlurmBench) -> None:
     script = "#!/bin/bash\n#SBATCH --requeue\nexport MINE=1\necho up $SLURM_RESTART_COUNT\nsleep 600\n"
     handle = by_door.backend.submit(by_door.submission(role(script), framework=Framework.SLURM))

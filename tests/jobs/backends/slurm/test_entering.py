@@ -13,7 +13,7 @@ import pytest
 from jobs import frames
 from jobs.backends.base import Handle, TaskRef
 from jobs.backends.sessions import Barrier, Ended, Kind, NoEntry, Session, Terminal, Wanted
-from jobs.backends.slurm import carried
+from jobs.backends.slurm import carried, layout, script
 from jobs.backends.slurm.layout import Sent
 from jobs.spec import Framework, Resources, SecretRef
 from jobs.states import State
@@ -65,6 +65,26 @@ async def test_each_replica_of_each_role_is_entered_on_its_own_node(on_slurm: Sl
         session = await on_slurm.backend.exec(handle, TaskRef(each.role, each.index), wanted)
         assert await everything(session) == f"{each.role} {each.index} {each.node}\n"
         await session.close()
+
+
+@pytest.mark.parametrize("pid", ["mine", "", "-1", "0", "7 7", "9" * 5000, "\u0667"])
+async def test_what_a_job_writes_for_its_process_is_no_entry_unless_it_is_a_number(
+    on_slurm: SlurmBench, pid: str
+) -> None:
+    handle = await asyncio.to_thread(_pretended, on_slurm, pid)
+    with pytest.raises(NoEntry) as refused:
+        await on_slurm.backend.exec(handle, TASK, Wanted(Kind.LINE, line="true"))
+    assert refused.value.barrier is Barrier.NOT_RUNNING
+
+
+def _pretended(bench: SlurmBench, pid: str) -> Handle:
+    """A job that was never sent, of which that is written down."""
+    submission = bench.submission()
+    folder = layout.attempt(bench.root, submission.key)
+    (folder / "run-1" / "started").mkdir(parents=True)
+    (folder / "job.json").write_text(script.kept(submission, bench.config, ""))
+    (folder / "run-1" / "started" / "worker-0").write_text(f"cpu1 1.0 {pid}\n")
+    return Sent(1, submission.key).handle
 
 
 async def test_a_script_of_slurms_own_is_entered_where_it_runs(on_slurm: SlurmBench) -> None:

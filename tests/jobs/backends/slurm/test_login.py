@@ -10,6 +10,7 @@ import socket
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,14 +19,15 @@ import pytest
 from jobs import frames
 from jobs.backends.base import Capability, NotSent, Unreachable
 from jobs.backends.sessions import Ended, Kind, Wanted
-from jobs.backends.slurm import login
+from jobs.backends.slurm import login, prerequisites
+from jobs.backends.slurm.backend import SlurmBackend
 from jobs.backends.slurm.config import SlurmConfig
 from jobs.states import State
 from tests.jobs.backends.benches import log_of, role, wait_until_over
 from tests.jobs.backends.beside import beside, everything, run, start
 from tests.jobs.backends.slurm_bench import SlurmBench
 from tests.ports import free_port
-from tests.slurm import Slurm
+from tests.slurm import NODES, Slurm
 from tests.waiting import wait_for
 
 SSHD = Path("/usr/sbin/sshd")
@@ -75,7 +77,8 @@ def _listens(port: int) -> bool:
 @contextmanager
 def a_bench(folder: Path, slurm: Slurm, node: dict[str, Any], **more: Any) -> Iterator[SlurmBench]:
     folder.mkdir()
-    made = SlurmBench(folder, slurm, {"login": {**node, **more}, "timeout_s": 30})
+    settings = {"login": {**node, **more}, "timeout_s": 30, "partitions": {}}
+    made = SlurmBench(folder, slurm, settings)
     yield made
     made.close()
 
@@ -122,6 +125,17 @@ def test_another_host_key_or_a_node_that_is_away_is_trouble_and_nothing_is_sent(
                     there.backend.inventory()
                 with pytest.raises(NotSent):
                     there.backend.submit(there.submission())
+
+
+def test_what_is_needed_is_looked_for_there_and_not_here(
+    tmp_path: Path, slurm: Slurm, node: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(prerequisites, "PATH", "/nowhere")
+    with a_bench(tmp_path / "there", slurm, node) as there:
+        assert there.backend.check().nodes == NODES
+        away = SlurmBackend(replace(there.config, programs="/nowhere"))
+        with pytest.raises(Unreachable, match="no programs of Slurm on the login node"):
+            away.inventory()
 
 
 def test_no_word_is_more_than_a_word_to_the_shell_there(node: dict[str, Any]) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import secrets
+import stat
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -12,12 +13,14 @@ from typing import Any
 
 import pytest
 
-from jobs.backends.base import Checked, Unreachable
+from jobs.backends.base import Checked, NotSent, Unreachable
 from jobs.backends.slurm import accepted, ontonodes, prerequisites, visible
 from jobs.backends.slurm.backend import SlurmBackend
 from jobs.backends.slurm.config import SlurmConfig
 from jobs.backends.slurm.programs import Programs
-from tests.jobs.backends.slurm_bench import SlurmBench, by_rest
+from jobs.states import State
+from tests.jobs.backends.benches import wait_until_over
+from tests.jobs.backends.slurm_bench import Releasing, SlurmBench, by_rest
 from tests.slurm import NODES, Slurm, of_munge
 from tests.waiting import wait_for
 
@@ -78,6 +81,30 @@ def test_what_is_missing_is_named(
     with pytest.raises(Unreachable) as missing:
         SlurmBackend(without(on_slurm)).inventory()
     assert told in str(missing.value)
+
+
+def test_the_console_makes_its_own_folder_and_none_that_somebody_named(on_slurm: SlurmBench) -> None:
+    told = {**on_slurm.told, "partitions": {}}
+    home = on_slurm.folder / "home"
+    home.mkdir(mode=0o700)
+    own = SlurmBackend(SlurmConfig.from_settings(home, {**told, "folder": ""}))
+    assert own.check().nodes == NODES
+    assert stat.S_IMODE((home / "jobs").stat().st_mode) == 0o700
+    named = home / "not-mounted"
+    away = SlurmBackend(SlurmConfig.from_settings(home, {**told, "folder": str(named)}))
+    with pytest.raises(Unreachable, match="There is no folder"):
+        away.check()
+    with pytest.raises(NotSent):
+        away.submit(on_slurm.submission())
+    assert not named.exists()
+
+
+def test_a_job_may_be_the_first_to_need_the_consoles_own_folder(on_slurm: SlurmBench) -> None:
+    home = on_slurm.folder / "home"
+    home.mkdir(mode=0o700)
+    config = SlurmConfig.from_settings(home, {**on_slurm.told, "folder": ""})
+    handle = Releasing(config).submit(on_slurm.submission())
+    assert wait_until_over(SlurmBackend(config), handle).state is State.SUCCEEDED
 
 
 def test_a_machine_without_slurm_conf_is_told_so(on_slurm: SlurmBench) -> None:

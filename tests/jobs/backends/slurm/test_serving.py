@@ -153,8 +153,13 @@ def test_nobody_connects_to_where_a_job_says_that_it_is(
             asked.append(1)
             yield {"NodeName": "cpu1", "NodeAddr": "10.1.2.3"}
 
-    where = [whereabouts.address(config, Asked(config), node) for node in ("cpu1", "169.254.169.254", "db")]
-    assert (where, len(asked)) == (["10.1.2.3", "", ""], 1)
+        def nodes_of(self, number: int) -> Iterator[str]:
+            yield from {7: ["cpu1"]}.get(number, [])
+
+    where = whereabouts.Whereabouts(config, Asked(config))
+    assert [where.of_node(node) for node in ("cpu1", "169.254.169.254", "db")] == ["10.1.2.3", "", ""]
+    assert [where.of_job(number, 1, "cpu1") for number in (7, 8)] == ["10.1.2.3", ""]
+    assert len(asked) == 1
     for at in ("169.254.169.254", "127.0.0.1", "localhost", "10.1.2.4"):
         with pytest.raises(NoEntry):
             entering._from_here(at, "10.1.2.3")
