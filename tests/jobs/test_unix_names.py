@@ -10,7 +10,7 @@ from django.contrib.admin import site
 from jobs import preview, sending, services
 from jobs.dialects.base import Refused
 from jobs.messages import problem_message
-from quotas.admin import ClusterAdmin
+from quotas.admin.clusters import ClusterAdmin
 from quotas.models import Cluster, Quota, User
 from tests.factories import make_cluster, make_quota, make_spec, make_user
 

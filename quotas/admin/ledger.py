@@ -1,0 +1,56 @@
+"""What waits, what is held, and what was held: to be seen, not to be changed."""
+
+from __future__ import annotations
+
+from django.contrib import admin
+
+from quotas.adminbase import MachineWritten
+from quotas.models import Request, Reservation, UsageDay, UsageHour
+
+
+@admin.register(Request)
+class RequestAdmin(MachineWritten):
+    """What waits, in the order of admission."""
+
+    list_display = ("holder", "state", "cluster", "quota", "owner", "priority", "idle", "held", "since")
+    list_filter = ("state", "cluster")
+    list_select_related = ("cluster", "quota", "owner")
+    search_fields = ("holder", "owner__username")
+
+
+@admin.register(Reservation)
+class ReservationAdmin(MachineWritten):
+    """What is held."""
+
+    list_display = (
+        "request",
+        "active",
+        "cluster",
+        "quota",
+        "amounts",
+        "borrowed",
+        "created_at",
+        "started_at",
+        "asked_back_at",
+        "released_at",
+    )
+    list_filter = ("active", "cluster")
+    list_select_related = ("request", "cluster", "quota")
+    search_fields = ("request__holder",)
+
+
+@admin.register(UsageDay)
+class UsageDayAdmin(MachineWritten):
+    """What each person held and what it cost, day by day."""
+
+    list_display = ("day", "quota", "person", "gpu_type", "spec", "gpu_seconds", "cost_micro")
+    list_select_related = ("quota", "person")
+    search_fields = ("person__username__exact",)
+
+
+@admin.register(UsageHour)
+class UsageHourAdmin(MachineWritten):
+    """What was held, hour by hour."""
+
+    list_display = ("quota", "hour", "gpu_type", "seconds", "borrowed_seconds", "waiting")
+    list_select_related = ("quota",)

@@ -1,0 +1,141 @@
+"""Nodes: what they have, and whether they may be used."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Any
+
+from django import forms
+from django.contrib import admin
+from django.db import transaction
+from django.db.models import QuerySet
+from django.http import HttpRequest, HttpResponse
+from django.utils import timezone
+from django.utils.translation import gettext, ngettext
+from django.utils.translation import gettext_lazy as _
+
+from quotas import acts, bulk, exchange, inventory, reports
+from quotas.access import administers
+from quotas.adminbase import ModelAdmin, acting
+from quotas.bulk import AdminForm, Question, WhyForm
+from quotas.exchange import Exchanged
+from quotas.models import Act, Node, NodeState
+
+
+class DrainForm(WhyForm):
+    """Until when the nodes are to be empty."""
+
+    empty_by = forms.SplitDateTimeField(
+        label=_("Empty by"),
+        required=False,
+        help_text=_("What still runs there is moved elsewhere then; without it, it runs to its end."),
+    )
+
+    def clean_empty_by(self) -> Any:
+        """Not a moment that is over."""
+        moment = self.cleaned_data["empty_by"]
+        if moment is not None and moment <= timezone.now():
+            raise forms.ValidationError(gettext("That moment is over."))
+        return moment
+
+
+def nodes_question(state: NodeState, nodes: Sequence[Node]) -> Question:
+    """What follows from a decision about nodes."""
+    chosen = {node.pk for node in nodes}
+    uses = reports.nodes_of({node.cluster for node in nodes})
+    holders = {each.holder for use in uses if use.node.pk in chosen for each in use.holdings}
+    there = ngettext(
+        "%(count)d job holds something there.", "%(count)d jobs hold something there.", len(holders)
+    )
+    effects = [there % {"count": len(holders)}]
+    if state is NodeState.SCHEDULABLE:
+        effects.append(gettext("Jobs start there again, as soon as the next one fits."))
+        return Question("uncordon", gettext("Use nodes again"), gettext("Use them again"), effects)
+    effects.append(gettext("Nothing more starts there. What runs goes on."))
+    if state is NodeState.CORDONED:
+        return Question(
+            "cordon", gettext("Start nothing more on nodes"), gettext("Start nothing more"), effects
+        )
+    effects.append(
+        gettext(
+            "With a deadline, what still runs there then is stopped; it is started again elsewhere where its "
+            "retry policy says so."
+        )
+    )
+    return Question("drain", gettext("Empty nodes"), gettext("Empty them"), effects, danger=True)
+
+
+@admin.register(Node)
+class NodeAdmin(ModelAdmin[Node], Exchanged):
+    """Nodes; an admin says whether they may be used, the inventory says what they have."""
+
+    resource_classes = (exchange.NodeResource,)
+
+    list_display = ("name", "cluster", "state", "state_why", "state_by", "schedulable", "gpus", "seen_at")
+    list_filter = ("cluster", "state", "schedulable")
+    list_select_related = ("cluster", "state_by")
+    search_fields = ("name",)
+    readonly_fields = (
+        "cluster",
+        "name",
+        "cpu_milli",
+        "memory_mib",
+        "gpus",
+        "gpu_list",
+        "programs",
+        "schedulable",
+        "why",
+        "state_by",
+        "state_at",
+        "seen_at",
+    )
+    actions = ("cordon", "drain", "uncordon")
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        return False
+
+    def has_administer_permission(self, request: HttpRequest) -> bool:
+        """Who decides about many at once."""
+        return administers(acting(request))
+
+    @admin.action(description=_("Start nothing more there (cordon)"), permissions=["administer"])
+    def cordon(self, request: HttpRequest, queryset: QuerySet[Node]) -> HttpResponse | None:
+        """Running jobs go on."""
+        return self._decide(request, queryset, NodeState.CORDONED, WhyForm)
+
+    @admin.action(description=_("Empty them (drain)"), permissions=["administer"])
+    def drain(self, request: HttpRequest, queryset: QuerySet[Node]) -> HttpResponse | None:
+        """Nothing starts there; the rest is moved at the deadline, if there is one."""
+        return self._decide(request, queryset, NodeState.DRAINING, DrainForm)
+
+    @admin.action(description=_("Use them again (uncordon)"), permissions=["administer"])
+    def uncordon(self, request: HttpRequest, queryset: QuerySet[Node]) -> HttpResponse | None:
+        """The inverse of `cordon` and `drain`."""
+        return self._decide(request, queryset, NodeState.SCHEDULABLE, AdminForm)
+
+    def _decide(
+        self, request: HttpRequest, queryset: QuerySet[Node], state: NodeState, form: type[AdminForm]
+    ) -> HttpResponse | None:
+        rows, values, page = bulk.asked(
+            self, request, queryset.select_related("cluster"), partial(nodes_question, state), form
+        )
+        if values is None:
+            return page
+        actor = acts.actor_of(request, values.get("why", ""))
+        nodes = Node.objects.filter(pk__in=[row.pk for row in rows])
+        with transaction.atomic():
+            names = ", ".join(row.name for row in rows)
+            acts.write_down(actor, Act.Kind.NODES, names, state=state.value)
+            empty_by = values.get("empty_by")
+            done = inventory.decide(nodes, state, by=actor.user, why=actor.why, empty_by=empty_by)
+        bulk.tell(self, request, done, [])
+        return None
+
+    def save_model(self, request: HttpRequest, obj: Node, form: Any, change: bool) -> None:
+        """Remember who decided, and when."""
+        if {"state", "state_why", "empty_by"} & set(form.changed_data):
+            obj.state_by, obj.state_at = acting(request), timezone.now()
+            new = {key: getattr(obj, key) for key in ("state", "state_why", "empty_by")}
+            inventory.told(Node.objects.select_related("cluster").get(pk=obj.pk), new)
+        super().save_model(request, obj, form, change)

@@ -1,0 +1,125 @@
+"""People, their tokens, and the workspaces that they belong to."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from typing import Any
+
+from django.contrib import admin
+from django.contrib.auth.admin import UserAdmin as DjangoUserAdmin
+from django.http import HttpRequest
+from django.utils.translation import gettext_lazy as _
+from unfold.forms import AdminPasswordChangeForm, UserChangeForm, UserCreationForm
+
+from quotas import exchange, ledger, resets
+from quotas.adminbase import MachineWritten, ModelAdmin, StackedInline, TabularInline
+from quotas.exchange import Exchanged
+from quotas.forms import QuotaForm
+from quotas.models import AccessToken, Membership, Quota, User, Workspace
+
+
+class MembershipInline(TabularInline[Membership, Any]):
+    """Members, edited where they belong."""
+
+    model = Membership
+    autocomplete_fields = ("user", "workspace")
+    extra = 0
+
+
+@admin.register(User)
+class UserAdmin(DjangoUserAdmin[User], ModelAdmin[User]):
+    """People; a job's owner is never deleted, only made inactive."""
+
+    form = UserChangeForm
+    add_form = UserCreationForm
+    change_password_form = AdminPasswordChangeForm
+
+    inlines = (MembershipInline,)
+    list_display = ("username", "email", "kind", "is_active", "is_staff", "is_superuser", "last_login")
+    actions = ("make_reset_links",)
+    fieldsets = (
+        *(DjangoUserAdmin.fieldsets or ()),
+        (_("Signing in"), {"fields": ("break_glass", "directory_dn", "disabled_by")}),
+        (_("Jobs"), {"fields": ("unix_name", "unix_name_from")}),
+        (_("Preferences"), {"fields": ("language", "time_zone", "theme")}),
+    )
+    readonly_fields = ("unix_name_from", "disabled_by")
+
+    def save_model(self, request: HttpRequest, obj: User, form: Any, change: bool) -> None:
+        """A UNIX name that an admin wrote is theirs from then on."""
+        if "unix_name" in form.changed_data:
+            obj.unix_name_from = ""
+        super().save_model(request, obj, form, change)
+
+    @admin.action(description=_("Make a link by which each of them sets a password"), permissions=("reset",))
+    def make_reset_links(self, request: HttpRequest, users: Any) -> None:
+        """For when no e-mail reaches them: the links are shown here, and nowhere again."""
+        for user in users.filter(kind=User.Kind.PERSON):
+            path = resets.path_for(user)
+            link = request.build_absolute_uri(path)
+            self.message_user(request, f"{user}: {link}")
+
+    def has_reset_permission(self, request: HttpRequest) -> bool:
+        """Whoever sets a superuser's password is one."""
+        return bool(request.user.is_superuser)
+
+
+@admin.register(AccessToken)
+class AccessTokenAdmin(MachineWritten):
+    """Tokens: who has one and for what; the token itself is nowhere."""
+
+    list_display = ("prefix", "name", "user", "scopes", "expires_at", "last_used_at", "revoked_at")
+    list_select_related = ("user",)
+    search_fields = ("prefix", "name", "user__username")
+
+
+@admin.register(Membership)
+class MembershipAdmin(ModelAdmin[Membership], Exchanged):
+    """Who belongs where, of all workspaces in one table."""
+
+    resource_classes = (exchange.MembershipResource,)
+    list_display = ("user", "workspace", "role", "created_at")
+    list_filter = ("role", "workspace")
+    list_select_related = ("user", "workspace")
+    search_fields = ("user__username", "workspace__slug")
+    autocomplete_fields = ("user", "workspace")
+
+
+class QuotaInline(StackedInline[Quota, Workspace]):
+    """A workspace's quotas."""
+
+    model = Quota
+    form = QuotaForm
+    fk_name = "workspace"
+    extra = 0
+    prepopulated_fields = {"slug": ("name",)}
+    fields = (
+        ("name", "slug", "cluster", "parent"),
+        "gpus",
+        "gpus_by_type",
+        "cpu_milli",
+        "memory_mib",
+        "most_jobs",
+    )
+
+
+@admin.register(Workspace)
+class WorkspaceAdmin(ModelAdmin[Workspace]):
+    """Workspaces with their members and quotas on one page."""
+
+    inlines = (MembershipInline, QuotaInline)
+    list_display = ("name", "slug", "created_at")
+    search_fields = ("name", "slug")
+    prepopulated_fields = {"slug": ("name",)}
+
+    def save_formset(self, request: HttpRequest, form: Any, formset: Any, change: bool) -> None:
+        """Quotas change under the locks of their clusters, so that no admission decides by half of them."""
+        if formset.model is not Quota:
+            super().save_formset(request, form, formset, change)
+            return
+        with ExitStack() as locks:
+            for cluster_id in sorted(
+                {each.instance.cluster_id for each in formset.forms if each.has_changed()}
+            ):
+                locks.enter_context(ledger.locked(cluster_id))
+            super().save_formset(request, form, formset, change)

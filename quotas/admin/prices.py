@@ -1,0 +1,54 @@
+"""Ready-made sizes, and what is paid for preemptible resources."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.contrib import admin
+from django.db.models import QuerySet
+from django.http import HttpRequest
+
+from quotas import exchange
+from quotas.adminbase import ModelAdmin
+from quotas.exchange import Exchanged
+from quotas.models import Spec, SpotPrice
+
+
+class PricedAdmin(ModelAdmin[Any], Exchanged):
+    """Rows whose prices are remembered one by one, so that they are deleted one by one too."""
+
+    def delete_queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> None:
+        for row in queryset:
+            row.delete()
+
+
+@admin.register(Spec)
+class SpecAdmin(PricedAdmin):
+    """Ready-made sizes and what they cost."""
+
+    resource_classes = (exchange.SpecResource,)
+
+    list_display = (
+        "name",
+        "cluster",
+        "workspace",
+        "gpus",
+        "cpu_milli",
+        "memory_mib",
+        "price_micro",
+        "offered",
+    )
+    list_filter = ("offered", "cluster", "workspace")
+    list_select_related = ("cluster", "workspace")
+    search_fields = ("name", "description")
+
+
+@admin.register(SpotPrice)
+class SpotPriceAdmin(PricedAdmin):
+    """What preemptible resources cost, always or at some hours."""
+
+    resource_classes = (exchange.SpotPriceResource,)
+
+    list_display = ("cluster", "gpu_type", "from_hour", "until_hour", "market_micro", "price_micro")
+    list_filter = ("cluster",)
+    list_select_related = ("cluster",)
