@@ -34,6 +34,7 @@ pytestmark = pytest.mark.django_db
 
 JOBS = int(os.environ.get("SLURM_STORM", "500"))
 PATIENCE_S = 300 + 3 * JOBS
+HELD = "launch failed requeued held"
 LATE = """\
 #!/bin/sh
 if mv {late} {late}.taken.$$ 2>/dev/null; then /usr/bin/sbatch "$@" >/dev/null; exec sleep 60; fi
@@ -72,7 +73,8 @@ class Storm:
     def mend(self) -> None:
         """What an admin does where Slurm gave away a number that a node still had: both are held back.
 
-        What does not succeed, since Slurm has too much to do or went on meanwhile, is done at the next look.
+        Jobs are let go that the console, too, shows as held: those that had begun it ends by itself.  What
+        does not succeed, since Slurm has too much to do or went on meanwhile, is done later.
         """
         if "slurmctld" in self.slurm.running:
             with suppress(subprocess.SubprocessError):
@@ -84,10 +86,12 @@ class Storm:
             node, _, reason = line.partition(" ")
             if "Duplicate jobid" in reason:
                 self.slurm.call("scontrol", "update", f"NodeName={node}", "State=RESUME")
-        waiting = self.slurm.call("squeue", "--noheader", "--states=PENDING", "--format=%i %r")
+        shown = Job.objects.filter(reason_params__slurm=HELD)
+        names = {attempt.key for attempt in Attempt.objects.filter(job__in=shown)}
+        waiting = self.slurm.call("squeue", "--noheader", "--states=PENDING", "--format=%i %j %r")
         for line in waiting.splitlines():
-            number, _, reason = line.partition(" ")
-            if reason == "launch failed requeued held":
+            number, name, reason = line.split(" ", 2)
+            if reason == HELD and name in names:
                 self.slurm.call("scontrol", "release", number)
                 self.slurm.call("scontrol", "update", f"JobId={number}", "StartTime=now")
 

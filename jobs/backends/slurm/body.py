@@ -351,9 +351,10 @@ watched() {
 }
 
 begin() {
-  local fifo signal
+  local fifo signal each
   claim
   run=$folder/run-$((${SLURM_RESTART_COUNT:-0} + 1))
+  for each in "$folder"/rewoun[d]; do exit 1; done # a pattern, so that the folder is read anew
   # Slurm forgot that it had started this run: it killed that, and what came of it stands there.
   mkdir "$run" || { written "$folder/rewound" "$(now)"; exit 1; }
   mkdir "$run"/{started,ends,logs,work,steps,views,doors}

@@ -5,6 +5,11 @@ had written.  A job that had been let go is held again, as it was submitted, or 
 it has ended.  One that had not begun is let go once more.  One that had is ended by Slurm when its node
 reports, and Slurm never learns how it ended: its own files say so, or nobody does.  It is not begun a second
 time.  One that had ended is told by its files, and taken off Slurm's hands.
+
+Where Slurm begins a job once more on the node that still has it, or has another of the same number (a crash
+makes Slurm give numbers away twice), that node refuses, and Slurm holds the job for an admin, as its next run
+(LAUNCH_FAILED).  And what the node tells of the other's end, however late, ends whichever job has the number
+by then, also one that goes on.
 """
 
 from __future__ import annotations
@@ -30,6 +35,15 @@ UNHEARD_S: Final = 5
 LEFT_S: Final = 20
 """By then Slurm's node would have told it once more."""
 
+LAUNCHES_S: Final = 10
+"""By then a node has said that it does not begin what Slurm took for ended before that."""
+
+LAUNCH_FAILED: Final = "launch failed requeued held"
+"""What Slurm says of a job that its node has already; it counts that as a restart."""
+
+BY_SCRIPT: Final = frozenset({"COMPLETED", "FAILED"})
+"""States that say no more than that a script ended."""
+
 
 @dataclass(slots=True)
 class ToDo:
@@ -45,6 +59,27 @@ class ToDo:
 
 def seen(folder: Path, kept: Kept, listed: Listed, todo: ToDo) -> Observation | None:
     """A job that Slurm knows less of than it did; None for any other."""
+    meant = _meant(folder, listed)
+    told = _seen(folder, kept, meant, todo)
+    return sight.of_listed(folder, kept, meant) if told is None and meant is not listed else told
+
+
+def _meant(folder: Path, listed: Listed) -> Listed:
+    """The same with the run that it is about: a start that failed since the run before goes on, or had ended,
+    made none.
+    """
+    if not listed.restarts or _run(folder, listed).exists():
+        return listed
+    last = evidence.last_run(folder)
+    before = replace(listed, restarts=last - 1)
+    if not _run(folder, before).exists():
+        return listed
+    if listed.reason == LAUNCH_FAILED and last == listed.restarts:
+        layout.publish(folder / "rewound", f"{time.time():.3f}")
+    return before if (folder / "rewound").exists() else listed
+
+
+def _seen(folder: Path, kept: Kept, listed: Listed, todo: ToDo) -> Observation | None:
     if listed.state == "RUNNING":
         return _running(folder, kept, listed, todo)
     if listed.state in sight.OVER:
@@ -99,6 +134,20 @@ def _ended(folder: Path, kept: Kept, listed: Listed, todo: ToDo) -> Observation 
     never_began = not listed.nodes and _run(folder, listed).exists()
     if listed.state == "CANCELLED" and (is_rewound or never_began):
         return sight.of_listed(folder, kept, replace(listed, state="COMPLETED"))
+    return _of_another(folder, kept, listed, todo)
+
+
+def _of_another(folder: Path, kept: Kept, listed: Listed, todo: ToDo) -> Observation | None:
+    """An end that nothing of the job's own speaks for: it may be that of another of its number."""
+    run = _run(folder, listed)
+    if listed.state not in BY_SCRIPT or not listed.nodes or (run / "end").exists():
+        return None
+    has_begun = run.exists()
+    if todo.asked_at < (listed.ended_at or 0) + (SETTLES_S if has_begun else LAUNCHES_S):
+        return sight.of_listed(folder, kept, replace(listed, state="RUNNING"))
+    refused = listed.restarts and not (folder / layout.run_folder(listed.restarts)).exists()
+    if listed.state == "COMPLETED" or refused:  # a script of ours that ends well has said so before
+        layout.publish(folder / "rewound", f"{time.time():.3f}")
     return None
 
 

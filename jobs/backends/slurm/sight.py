@@ -135,7 +135,7 @@ def _of_rewound(folder: Path) -> tuple[State, Reason]:
 def _is_cut(reason: Reason) -> bool:
     """Whether somebody else than the job may have ended it."""
     killed = reason.code is ReasonCode.SIGNALLED and reason.params.get("signal") in (KILL, TERM)
-    return killed or reason.code is ReasonCode.WRAPPER_LOST
+    return killed or reason.code in (ReasonCode.WRAPPER_LOST, ReasonCode.START_FAILED)
 
 
 def _outcome(kept: Kept, listed: Listed, found: Evidence) -> tuple[State, Reason]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 from collections.abc import Iterator
@@ -165,3 +166,15 @@ def test_an_srun_that_found_the_controller_away_is_tried_again_unless_something_
             ["bash", "-c", lines], stdout=subprocess.PIPE, stderr=errors, text=True, check=True
         )
     assert done.stdout == said
+
+
+@pytest.mark.parametrize(("left", "code"), [("", 5), ("rewound", 1), ("run-2", 1)])
+def test_what_slurm_forgot_to_have_begun_is_not_begun_once_more(left: str, code: int, tmp_path: Path) -> None:
+    (tmp_path / "run-1").mkdir()
+    (tmp_path / left).mkdir(exist_ok=True)
+    lines = f"{BODY}\nfolder={tmp_path}\nlaid_out() {{ exit 5; }}\nbegin\n"
+    numbers = {"SLURM_JOB_ID": "7", "SLURM_RESTART_COUNT": "1"}
+    done = subprocess.run(["bash", "-c", lines], env={**os.environ, **numbers}, check=False)
+    assert done.returncode == code, "it gets as far as its folders where nothing is left"
+    assert (tmp_path / "run-2").exists() is (left != "rewound")
+    assert (tmp_path / "rewound").exists() is bool(left)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -10,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from jobs.backends.base import Observation, Person, Submission
-from jobs.backends.slurm import evidence, rewound, script, unsaved
+from jobs.backends.slurm import evidence, rewound, script, sight, unsaved
 from jobs.backends.slurm.config import SlurmConfig
 from jobs.backends.slurm.listing import Listed
 from jobs.backends.slurm.rewound import ToDo
@@ -46,6 +47,13 @@ class Files:
         kept = evidence.kept(self.folder)
         assert kept is not None
         return rewound.seen(self.folder, kept, listed, todo or ToDo())
+
+    def looked(self, listed: Listed, todo: ToDo | None = None) -> tuple[State, ReasonCode]:
+        """What the console is told, whoever knows it."""
+        kept = evidence.kept(self.folder)
+        assert kept is not None
+        seen = self.seen(listed, todo) or sight.of_listed(self.folder, kept, listed)
+        return seen.state, seen.reason.code
 
 
 @pytest.fixture
@@ -115,6 +123,87 @@ def test_what_slurm_began_twice_goes_on_until_nothing_of_it_can_run(files: Files
     assert files.seen(failed, later) is None
     files.end(0, ago_s=1)
     assert files.seen(failed) is None
+
+
+def test_what_its_node_had_already_is_not_run_again(files: Files) -> None:
+    held = replace(WAITS, reason=rewound.LAUNCH_FAILED, restarts=1)
+    todo = ToDo(asked_at=time.time() + 1)
+    ending = replace(held, state="COMPLETING")
+    seen = files.seen(ending)
+    assert told(seen) == (State.RUNNING, ReasonCode.RUNNING)
+    assert seen is not None
+    assert seen.run == 1, "there never was a second"
+    assert (files.folder / "rewound").exists(), "so that a second ends at once"
+    assert told(files.seen(held, todo)) == (State.RUNNING, ReasonCode.RUNNING)
+    assert todo.cancel == []
+    files.end(3, ago_s=1)
+    assert told(files.seen(ending)) == (State.RUNNING, ReasonCode.RUNNING), "it can't be cancelled yet"
+    for waits in (held, replace(held, reason="Priority")):
+        todo = ToDo(asked_at=time.time() + 1)
+        assert told(files.seen(waits, todo)) == (State.FAILED, ReasonCode.EXIT_CODE)
+        assert todo.cancel == [7]
+    cancelled = replace(held, state="CANCELLED", reason="None")
+    assert told(files.seen(cancelled)) == (State.FAILED, ReasonCode.EXIT_CODE)
+
+
+def test_what_its_node_had_already_and_was_ended_by_that_follows_as_another_attempt(files: Files) -> None:
+    held = replace(WAITS, reason=rewound.LAUNCH_FAILED, restarts=1)
+    assert told(files.seen(held)) == (State.RUNNING, ReasonCode.RUNNING)
+    later = ToDo(asked_at=time.time() + rewound.SETTLES_S + 1)
+    assert told(files.seen(held, later)) == (State.FAILED, ReasonCode.NODE_LOST)
+    assert later.cancel == [7]
+    refused = replace(held, state="FAILED", reason="NonZeroExitCode", nodes="cpu1", exit_code=1)
+    assert told(files.seen(refused, later)) == (State.FAILED, ReasonCode.NODE_LOST), "let go all the same"
+
+
+def test_what_slurm_lets_run_again_is_its_next_run(files: Files) -> None:
+    files.end(143, ago_s=1)
+    assert files.seen(replace(WAITS, restarts=1)) is None
+    held = replace(WAITS, restarts=2, reason=rewound.LAUNCH_FAILED)
+    assert files.seen(held) is None, "it was the second that could not be started"
+    assert not (files.folder / "rewound").exists()
+
+
+@pytest.mark.parametrize(
+    ("state", "means"), [("FAILED", ReasonCode.WRAPPER_LOST), ("COMPLETED", ReasonCode.NODE_LOST)]
+)
+def test_an_end_that_only_slurm_tells_of_may_be_anothers(files: Files, state: str, means: ReasonCode) -> None:
+    over = replace(RUNS, state=state, ended_at=time.time())
+    later = ToDo(asked_at=time.time() + rewound.SETTLES_S + 1)
+    assert told(files.seen(over)) == (State.RUNNING, ReasonCode.RUNNING)
+    assert files.looked(over, later) == (State.FAILED, means), "no script of ours ends well without a word"
+    files.end(0, ago_s=0)
+    assert files.looked(over) == (State.SUCCEEDED, ReasonCode.COMPLETED)
+
+
+@pytest.mark.parametrize(
+    ("state", "restarts", "means"),
+    [
+        ("FAILED", 0, ReasonCode.START_FAILED),
+        ("COMPLETED", 0, ReasonCode.NODE_LOST),
+        ("FAILED", 1, ReasonCode.NODE_LOST),
+    ],
+)
+def test_an_end_of_what_never_began_may_be_anothers(
+    files: Files, state: str, restarts: int, means: ReasonCode
+) -> None:
+    shutil.rmtree(files.run)
+    over = replace(RUNS, state=state, ended_at=time.time(), restarts=restarts)
+    later = ToDo(asked_at=time.time() + rewound.LAUNCHES_S + 1)
+    assert files.seen(replace(over, state="TIMEOUT")) is None, "Slurm says why"
+    assert files.seen(replace(over, nodes="")) is None, "no node ever had it"
+    assert told(files.seen(over)) == (State.PENDING, ReasonCode.STARTING)
+    assert files.looked(over, later) == (State.FAILED, means)
+
+
+def test_a_job_that_was_given_a_used_number_and_was_ended_by_that_follows_as_another_attempt(
+    files: Files,
+) -> None:
+    over = replace(RUNS, state="FAILED", exit_code=9, ended_at=time.time(), restarts=1)
+    files.run.rename(files.folder / "run-2")
+    assert told(files.seen(over)) == (State.RUNNING, ReasonCode.RUNNING)
+    later = ToDo(asked_at=time.time() + rewound.SETTLES_S + 1)
+    assert files.looked(over, later) == (State.FAILED, ReasonCode.NODE_LOST)
 
 
 def test_what_began_and_slurm_never_wrote_down_ends_with_its_node(files: Files) -> None:
