@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Final
 
 import structlog
@@ -19,7 +19,7 @@ from quotas.standings import Verdict
 
 log = structlog.get_logger(__name__)
 
-LOOKED_UP_AT_ONCE: Final = 500
+AT_ONCE: Final = 500
 
 
 def admit(cluster_id: int) -> int:
@@ -35,14 +35,10 @@ def admit(cluster_id: int) -> int:
         if not (now.waiting or now.apart or before.verdicts or now.holdings):
             return 0
         outcome = admission.decide(now)
-        starting = {each.holder: each for each in outcome.decisions if each.admitted}
-        attempts = attempts_of({*starting, *(each.holder for each in outcome.taken_back)})
-        requests = {row.holder: row for row in Request.objects.filter(holder__in=list(starting))}
-        admitted = sum(
-            _begin(attempts[holder], requests[holder], decision)
-            for holder, decision in starting.items()
-            if holder in attempts
-        )
+        starting = [each for each in outcome.decisions if each.admitted]
+        parts = range(0, len(starting), AT_ONCE)
+        admitted = sum(_begin(starting[first : first + AT_ONCE]) for first in parts)
+        attempts = attempts_of({each.holder for each in outcome.taken_back})
         for taken in outcome.taken_back:
             if taken.holder in attempts:
                 _take_back(attempts[taken.holder], taken)
@@ -58,27 +54,39 @@ def attempts_of(holders: Collection[str]) -> dict[str, Attempt]:
     """The attempts behind these names in the ledger, with their jobs."""
     names = list(holders)
     found: dict[str, Attempt] = {}
-    for first in range(0, len(names), LOOKED_UP_AT_ONCE):
-        rows = Attempt.objects.filter(key__in=names[first : first + LOOKED_UP_AT_ONCE])
+    for first in range(0, len(names), AT_ONCE):
+        rows = Attempt.objects.filter(key__in=names[first : first + AT_ONCE])
         found |= {attempt.key: attempt for attempt in rows.select_related("job")}
     return found
 
 
-def _begin(attempt: Attempt, request: Request, decision: admission.Decision) -> bool:
-    """QUEUED → SUBMITTING with its reservation, in the caller's transaction."""
-    try:
-        transitions.apply(
-            attempt.job,
-            State.SUBMITTING,
-            Reason(ReasonCode.SENDING),
-            phase=Phase.CREATING,
-            event=Event.Kind.ADMITTED,
-            unless_end_wanted=True,
-        )
-    except transitions.Overtaken:
-        return False
-    ledger.reserve(request, decision.placement, borrowed=decision.borrowed)
-    return True
+def _begin(starting: Sequence[admission.Decision]) -> int:
+    """QUEUED → SUBMITTING with their reservations, in the caller's transaction: of those that still wait and
+    that nobody wants to end.  Answers how many.
+    """
+    decisions = {each.holder: each for each in starting}
+    attempts = Attempt.objects.filter(key__in=decisions)
+    jobs = {job.pk: job for job in transitions.all_locked(list(attempts.values_list("job_id", flat=True)))}
+    begun = {
+        attempt.key: jobs[attempt.job_id]
+        for attempt in attempts.filter(end_kind="")  # nobody else says so while the job is locked
+        if State(jobs[attempt.job_id].state) is State.QUEUED
+        and attempt.number == jobs[attempt.job_id].attempt_number
+    }
+    ledger.reserve_all(
+        [
+            ledger.Granted(request, decisions[request.holder].placement, decisions[request.holder].borrowed)
+            for request in Request.objects.filter(holder__in=begun)
+        ]
+    )
+    transitions.apply_to_all(
+        list(begun.values()),
+        State.SUBMITTING,
+        Reason(ReasonCode.SENDING),
+        phase=Phase.CREATING,
+        event=Event.Kind.ADMITTED,
+    )
+    return len(begun)
 
 
 def _take_back(attempt: Attempt, taken: admission.TakeBack) -> None:

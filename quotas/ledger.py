@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import Any, Final
 
 from django.db import transaction
 from django.db.models import F
@@ -20,6 +21,7 @@ from quotas.amounts import Amounts, Part, total
 from quotas.models import Cluster, Quota, Request, Reservation, User
 
 __all__ = [
+    "Granted",
     "Part",
     "Terms",
     "ask",
@@ -38,10 +40,13 @@ __all__ = [
     "put_back",
     "release",
     "reserve",
+    "reserve_all",
     "shrink",
     "started",
     "waiting_for_others",
 ]
+
+RESERVED_AT_ONCE: Final = 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,29 +139,62 @@ def correct(holder: str, parts: Sequence[Part]) -> bool:
     return bool(Request.objects.filter(pk=row.pk).update(parts=asked))
 
 
+@dataclass(frozen=True, slots=True)
+class Granted:
+    """What becomes a reservation: a waiting request, and what it gets where."""
+
+    request: Request
+    placement: Sequence[tuple[str, Amounts]] = ()
+    borrowed: bool = False
+
+
 def reserve(request: Request, placement: Sequence[tuple[str, Amounts]], *, borrowed: bool = False) -> None:
     """Turn a waiting request into a reservation; under `locked` only."""
+    reserve_all([Granted(request, placement, borrowed)])
+
+
+def reserve_all(granted: Sequence[Granted]) -> None:
+    """The same for several, by a few queries however many they are."""
+    rows = [_reservation(each) for each in granted]
+    Reservation.objects.bulk_create(
+        rows, RESERVED_AT_ONCE, update_conflicts=True, unique_fields=["request"], update_fields=_ANEW
+    )
+    for first in range(0, len(granted), RESERVED_AT_ONCE):
+        some = [each.request.pk for each in granted[first : first + RESERVED_AT_ONCE]]
+        Request.objects.filter(pk__in=some).update(state=Request.State.ADMITTED)
+
+
+_ANEW: Final = (
+    "cluster",
+    "quota",
+    "active",
+    "borrowed",
+    "created_at",
+    "started_at",
+    "asked_back_at",
+    "released_at",
+    "amounts",
+    "gpus",
+    "placement",
+)
+"""What is another one when somebody is admitted again."""
+
+
+def _reservation(granted: Granted) -> Reservation:
+    request, placement = granted.request, granted.placement
     amounts = total(here for _node, here in placement)
     if not placement:
         amounts = total(part.each.times(part.count) for part in parts_of(request))
-    Reservation.objects.update_or_create(
+    return Reservation(
         request=request,
-        defaults={
-            "cluster_id": request.cluster_id,
-            "quota_id": request.quota_id,
-            "active": True,
-            "borrowed": borrowed,
-            "created_at": Now(),
-            "started_at": None,
-            "asked_back_at": None,
-            "released_at": None,
-            **_held(amounts, placement),
-        },
+        cluster_id=request.cluster_id,
+        quota_id=request.quota_id,
+        borrowed=granted.borrowed,
+        **_held(amounts, placement),
     )
-    Request.objects.filter(pk=request.pk).update(state=Request.State.ADMITTED)
 
 
-def _held(amounts: Amounts, placement: Sequence[tuple[str, Amounts]]) -> dict[str, object]:
+def _held(amounts: Amounts, placement: Sequence[tuple[str, Amounts]]) -> dict[str, Any]:
     return {
         "amounts": amounts.to_json(),
         "gpus": amounts.gpu_count,
