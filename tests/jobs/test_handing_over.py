@@ -11,11 +11,12 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from jobs import admitting, engines, reconcile
+from jobs import admitting, engines, reconcile, transitions
 from jobs.backends.base import Handle, NotSent, Refused, Submission, Unknown
 from jobs.models import Attempt, Job
 from jobs.spec import Resources, TaskRole
-from jobs.states import Reason, ReasonCode, State
+from jobs.states import EndKind, Reason, ReasonCode, State
+from quotas.models import Reservation
 from tests.jobs.conftest import Place, queued, spec
 from tests.jobs.engine import MemoryEngine
 
@@ -133,3 +134,22 @@ def test_what_comes_too_late_for_its_lease_is_left_but_one(
     assert reconcile.send(place.cluster.pk) == 1
     assert len(wide.starts) == 1
     assert not Attempt.objects.filter(handle="").exclude(lease_token="").exists()
+
+
+def test_beginning_many_takes_as_few_statements_as_beginning_few(place: Place, wide: Wide) -> None:
+    told = []
+    for count in (3, MANY):
+        jobs(place, count)
+        with CaptureQueriesContext(connection) as asked:
+            assert admitting.admit(place.cluster.pk) == count
+        told.append(len(asked))
+    assert told[1] <= told[0] + 2
+
+
+def test_what_somebody_wants_to_end_is_not_begun_with_the_others(place: Place, wide: Wide) -> None:
+    attempts = jobs(place, 3)
+    wanted = attempts[1]
+    transitions.want_end(wanted.job, wanted, EndKind.USER_STOP)
+    assert admitting.admit(place.cluster.pk) == 2
+    assert states() == [State.SUBMITTING, State.QUEUED, State.SUBMITTING]
+    assert not Reservation.objects.filter(request__holder=wanted.key).exists()
