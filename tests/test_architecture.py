@@ -65,8 +65,6 @@ LAYERS = (
         "gateway",
         "shells",
         "admin",
-        "assetsadmin",
-        "bulk_acts",
         "tasks",
         "management",
         "urls",
