@@ -19,6 +19,7 @@ from console import keys
 from console.home import CHECKOUT
 from tests import prepared
 from tests import slurm as slurms
+from tests import sshd as sshds
 
 LONG = {
     CHECKOUT / "tests" / name
@@ -126,6 +127,15 @@ def slurm() -> Iterator[slurms.Slurm]:
     if lacking := slurms.missing():
         pytest.skip(lacking)
     with slurms.server() as running:
+        yield running
+
+
+@pytest.fixture(scope="session")
+def sshd() -> Iterator[sshds.Server]:
+    """An SSH server of this run's own."""
+    if lacking := sshds.missing():
+        pytest.skip(lacking)
+    with sshds.server() as running:
         yield running
 
 

@@ -25,11 +25,13 @@ def missing() -> str:
 
 @contextmanager
 def made(count: int, shell: str = "/bin/bash") -> Iterator[list[pwd.struct_passwd]]:
-    """So many of them, with names that nobody else has."""
+    """So many of them, with names that nobody else has, and without a password that anybody could know: sshd
+    takes those that have none yet for locked.
+    """
     names = [f"jct{secrets.token_hex(4)}" for _ in range(count)]
     try:
         for name in names:
-            _alone("useradd", "--no-create-home", "--shell", shell, name)
+            _alone("useradd", "--no-create-home", "--password=*", "--shell", shell, name)
         yield [pwd.getpwnam(name) for name in names]
     finally:
         for name in names:

@@ -44,15 +44,17 @@ def with_a_helper(slurm: Slurm, folder: Path) -> dict[str, Any]:
     return {"identity": "sudo", "helper": str(helper)}
 
 
-@pytest.fixture(params=["sudo", "jwt"])
+@pytest.fixture(params=["sudo", "login", "jwt"])
 def cluster(request: pytest.FixtureRequest, slurm: Slurm, settings: LazySettings) -> Iterator[Cluster]:
     folder = Path(tempfile.mkdtemp(prefix="job-console-test-", dir="/var/tmp"))
     folder.chmod(0o711)
     (folder / "jobs").mkdir(mode=0o711)
     settings.CONSOLE_SLURM_FOLDER = str(folder / "jobs")
     config = {"configuration": str(slurm.configuration), "allow_plain": True, "timeout_s": 60}
-    if request.param == "sudo":
+    if request.param in ("sudo", "login"):
         config |= with_a_helper(slurm, folder)
+        if request.param == "login":
+            config["login"] = request.getfixturevalue("sshd").login(pwd.getpwuid(os.geteuid()).pw_name)
     else:
         settings.CONSOLE_SLURM_JWT_KEY = str(slurm.base / "jwt.key")
         config |= {**by_rest(slurm), "identity": "jwt"}

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import os
-import pwd
 import re
 import secrets
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import lru_cache
 from typing import Final
 
 from jobs.backends.base import QueuedJob, Unreachable
@@ -82,7 +80,8 @@ class Commands:
         asked += [f"--name={','.join(names)}"] if names else []
         asked += [] if self._everybody else [f"--user={self._user}"]
         rows = self._programs.squeue(*asked).split(f"{SEPARATOR}{end}")
-        return (listed for row in rows[:-1] if (listed := _read(row.removeprefix("\n"), fields)) is not None)
+        found = (_read(row.removeprefix("\n"), fields, self._name) for row in rows[:-1])
+        return (listed for listed in found if listed is not None)
 
     def history(self, forgotten: Mapping[int, str]) -> Iterator[Listed] | None:
         """See `Controller`."""
@@ -149,8 +148,8 @@ class Commands:
         )
 
 
-def _read(line: str, fields: Sequence[str] = FIELDS) -> Listed | None:
-    """A line; None for the further components of a job."""
+def _read(line: str, fields: Sequence[str], own: str) -> Listed | None:
+    """A line; None for the further components of a job.  `own` is what Slurm calls the console's own user."""
     told = _told(line, fields)
     if not told["JobID"].isdigit() or told["HetJobID"] not in (told["JobID"], "N/A", "0", ""):
         return None
@@ -166,19 +165,8 @@ def _read(line: str, fields: Sequence[str] = FIELDS) -> Listed | None:
         ended_at=_time(told["EndTime"]),
         nodes=told["NodeList"] if told["NodeList"] != "(null)" else "",
         waited=_time(told["AccrueTime"]) is not None,
-        user=_other(told.get(WHOSE, "")),
+        user="" if (user := told.get(WHOSE, "")) == own else user,
     )
-
-
-def _other(user: str) -> str:
-    """Whose it is; nothing where it is the console's own."""
-    return "" if user == _name_of(os.geteuid()) else user
-
-
-@lru_cache(maxsize=1)
-def _name_of(uid: int) -> str:
-    """A name that may have to be asked for elsewhere, and a queue has thousands of lines."""
-    return pwd.getpwuid(uid).pw_name
 
 
 def _past(line: str) -> Listed:

@@ -151,10 +151,15 @@ class SlurmConfig:
         return self.identity != SINGLE
 
     @property
+    def has_helper(self) -> bool:
+        """Whether the program that acts as people is run on this machine, and not on the login node."""
+        return self.identity == SUDO and self.login is None
+
+    @property
     def enters(self) -> str:
         """How people get into jobs."""
         if self.tells_apart:
-            return SRUN if self.identity == SUDO else DOOR
+            return SRUN if self.has_helper else DOOR
         has_programs = self.way == "commands" or shutil.which("srun", path=self.programs or PATH)
         return SRUN if has_programs and self.login is None else DOOR
 
@@ -216,8 +221,6 @@ def _check_choices(values: Mapping[str, Any]) -> None:
 def _check_identity(values: Mapping[str, Any]) -> None:
     if values.get("identity") == JWT and (values["way"] != "rest" or values["login"]):
         raise ValueError("identity jwt goes by slurmrestd: with way rest, and without login")
-    if values.get("identity") == SUDO and (values["way"] != "commands" or values["login"]):
-        raise ValueError("identity sudo goes by this machine's commands: without rest, and without login")
 
 
 def _names(value: object) -> tuple[str, ...]:

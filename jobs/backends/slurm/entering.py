@@ -20,7 +20,7 @@ from jobs.backends.base import TaskRef
 from jobs.backends.sessions import Barrier, Kind, NoEntry, Terminal, Wanted
 from jobs.backends.slurm import evidence, layout, luggage, shared, unsaved
 from jobs.backends.slurm.carried import LineSession
-from jobs.backends.slurm.config import DOOR, SUDO, SlurmConfig
+from jobs.backends.slurm.config import DOOR, SlurmConfig
 from jobs.backends.slurm.evidence import Kept
 from jobs.backends.slurm.helper import Helper
 from jobs.backends.slurm.knock import Door, Place
@@ -125,7 +125,7 @@ class Replica:
         if not self._work.is_dir():
             raise NoEntry(Barrier.GONE)
         request = self._request(None, Wanted(Kind.FOLDERS))
-        if self._config.identity == SUDO and self._user:
+        if self._config.has_helper and self._user:
             return await LineSession.begin(self._as_user("look", self._key), request)
         try:
             command = [sys.executable, *ISOLATED, str(luggage.packed(self._config.root))]

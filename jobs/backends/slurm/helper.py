@@ -7,15 +7,16 @@ import stat
 import subprocess
 from collections.abc import Sequence
 from contextlib import suppress
-from pathlib import Path
 from typing import Final
 
 from jobs.backends.base import Unreachable
 from jobs.backends.slurm import as_user
 from jobs.backends.slurm.config import PATH, SlurmConfig
-from jobs.backends.slurm.programs import Done, Expected, Programs
+from jobs.backends.slurm.login import Lost
+from jobs.backends.slurm.programs import Done, Expected, Programs, there
 
 _SUDO: Final = "sudo:"
+_LANGUAGE: Final = {"LANG": "C.UTF-8"}
 
 
 class Helper(Programs):
@@ -49,19 +50,23 @@ class Helper(Programs):
 
     def command(self, name: str, *arguments: str) -> list[str]:
         """The helper, as that user."""
-        return [_sudo(), "-n", "-u", self._user, "--", self._config.helper, name, *arguments]
+        return [_sudo(self._config), "-n", "-u", self._user, "--", self._config.helper, name, *arguments]
 
     def _is_prevented(self, done: Done) -> bool:
-        return done.code == as_user.REFUSED or done.err.startswith(_SUDO)
+        is_sudos = any(line.startswith(_SUDO) for line in done.err.splitlines())
+        return is_sudos or done.code == as_user.REFUSED or super()._is_prevented(done)
 
     def _run(self, name: str, *arguments: str, stdin: str = "") -> Done:
         """Like any program; but whoever runs it may not be able to kill what sudo started."""
+        if self._config.login is not None:
+            command = self.command(name, *arguments)
+            return there(self._config.login, command, _LANGUAGE, stdin, self._config.timeout_s)
         process = subprocess.Popen(
             self.command(name, *arguments),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
-            env={"PATH": PATH, "LANG": "C.UTF-8"},
+            env={"PATH": PATH, **_LANGUAGE},
             cwd="/",
             start_new_session=True,
         )
@@ -75,39 +80,53 @@ class Helper(Programs):
 
 
 def check(config: SlurmConfig) -> None:
-    """Raise Unreachable where the helper is not there, or somebody else than root could change it."""
-    for path in (Path(config.helper), Path(f"{config.helper}.json")):
-        try:
-            found = path.stat()
-        except OSError:
+    """Raise Unreachable where the helper is not there, or somebody else than root could change it; on the
+    login node, where there is one.
+    """
+    for path in (config.helper, f"{config.helper}.json"):
+        said = _asked(config, "stat", "--dereference", "--format=%u %a", path).out.split()
+        if not said:
             raise Unreachable(
-                f"There is no {path}: with identity sudo an admin has to install the helper (docs/slurm.md)."
-            ) from None
-        if found.st_uid != 0 or found.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
-            raise Unreachable(f"{path} has to be root's, and nobody else's to write.")
-    _check_sudo(config)
+                f"There is no {path}{_where(config)}: with identity sudo an admin has to install the helper "
+                "(docs/slurm.md)."
+            )
+        owner, mode = int(said[0]), int(said[1], 8)
+        if owner != 0 or mode & (stat.S_IWGRP | stat.S_IWOTH):
+            raise Unreachable(f"{path}{_where(config)} has to be root's, and nobody else's to write.")
+    may = _asked(config, "sudo", "-n", "-l").out
+    if config.helper not in may and not may.rstrip().endswith(" ALL"):
+        raise Unreachable(
+            f"sudo does not let the console run {config.helper}{_where(config)}: see docs/slurm.md."
+        )
 
 
-def _sudo() -> str:
-    program = shutil.which("sudo", path=PATH)
+def _where(config: SlurmConfig) -> str:
+    return f" on {config.login.host}" if config.login else ""
+
+
+def _sudo(config: SlurmConfig) -> str:
+    """The login node finds it by itself."""
+    program = "sudo" if config.login else shutil.which("sudo", path=PATH)
     if program is None:
         raise FileNotFoundError(f"there is no sudo in {PATH}")
     return program
 
 
-def _check_sudo(config: SlurmConfig) -> None:
+def _asked(config: SlurmConfig, *words: str) -> Done:
+    """What a program says where the helper is.  Raises Unreachable where it can't be run."""
     try:
+        if config.login is not None:
+            return there(config.login, words, _LANGUAGE, "", config.timeout_s)
         done = subprocess.run(
-            [_sudo(), "-n", "-l"],
+            words,
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
             timeout=config.timeout_s,
-            env={"PATH": PATH, "LANG": "C.UTF-8"},
+            env={"PATH": PATH, **_LANGUAGE},
             start_new_session=True,
             check=False,
         )
-    except (OSError, subprocess.SubprocessError) as error:
-        raise Unreachable(f"sudo does not answer: {error}") from error
-    if config.helper not in done.stdout and not done.stdout.rstrip().endswith(" ALL"):
-        raise Unreachable(f"sudo does not let the console run {config.helper}: see docs/slurm.md.")
+    except (OSError, Lost, subprocess.SubprocessError) as error:
+        raise Unreachable(f"{words[0]} does not answer{_where(config)}: {error}") from error
+    return Done(done.returncode, done.stdout, done.stderr)

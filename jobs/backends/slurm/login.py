@@ -100,6 +100,8 @@ async def _run(login: Login, told: str, stdin: str, timeout_s: float) -> tuple[i
                 config=None,
                 agent_path=None,
                 preferred_auth="publickey",
+                x509_trusted_certs=None,
+                x509_trusted_cert_paths=[],
             ),
             timeout_s,
         )

@@ -88,7 +88,7 @@ def check(config: SlurmConfig) -> None:
 def _check_programs(config: SlurmConfig) -> None:
     where = config.programs or PATH
     absent = [name for name in PROGRAMS if shutil.which(name, path=where) is None]
-    if absent and config.way == "commands":
+    if absent and (config.way == "commands" or config.identity == SUDO):
         raise Unreachable(
             f"There is no {', '.join(absent)} in {where}: install Slurm's client programs, or name their "
             "folder as `programs`."

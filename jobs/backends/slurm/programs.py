@@ -11,7 +11,7 @@ import pwd
 import re
 import shutil
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -196,7 +196,7 @@ class Programs:
 
     def _is_prevented(self, done: Done) -> bool:
         """Whether Slurm's program was not even run."""
-        return False
+        return self._config.login is not None and done.code == NO_PROGRAM
 
     def _done(self, done: Done) -> None:
         if done.code and not done.says(*PAST):
@@ -238,8 +238,7 @@ class Programs:
         given = {"LANG": "C.UTF-8", "SLURM_TIME_FORMAT": "%s"}
         if self._config.configuration:
             given["SLURM_CONF"] = self._config.configuration
-        code, out, err = run(login, [program, *arguments], given, stdin, self._config.timeout_s)
-        return Done(code, out.decode(errors="replace"), err.decode(errors="replace"))
+        return there(login, [program, *arguments], given, stdin, self._config.timeout_s)
 
     def command(self, name: str, *arguments: str) -> list[str]:
         """A program by its path, and its arguments.  FileNotFoundError where there is no such program."""
@@ -254,6 +253,14 @@ class Programs:
     def environment(self) -> dict[str, str]:
         """What a program is given, and nothing of the console's."""
         return {**of_login(self._config), "SLURM_TIME_FORMAT": "%s"}
+
+
+def there(
+    login: Login, words: Sequence[str], environment: Mapping[str, str], stdin: str, timeout_s: float
+) -> Done:
+    """How a program ended on a login node.  Raises NoLogin, Lost or TimeoutExpired."""
+    code, out, err = run(login, words, environment, stdin, timeout_s)
+    return Done(code, out.decode(errors="replace"), err.decode(errors="replace"))
 
 
 def of_login(config: SlurmConfig, account: pwd.struct_passwd | None = None) -> dict[str, str]:

@@ -24,7 +24,8 @@ _ABOVE_OTHERS: Final = frozenset({"Operator", "Administrator"})
 
 def check(config: SlurmConfig) -> None:
     """Raise Unreachable where it does not."""
-    asked = (config.configuration, config.programs, config.url, asking(config))
+    where = config.login.address if config.login else config.url
+    asked = (config.configuration, config.programs, where, asking(config))
     if asked in _shown:
         return
     if told := hidden(config):

@@ -52,15 +52,15 @@ def slurm_user(config: SlurmConfig) -> str:
     """As whom Slurm itself runs.  Raises Unreachable."""
     if config.slurm_user:
         return config.slurm_user
-    asked = (config.configuration, config.programs)
+    asked = (config.configuration, config.programs, config.login.address if config.login else "")
     if asked not in _told:
         match = _SLURM_USER.search(Programs(config).scontrol("show", "config"))
         _told[asked] = match[1] if match else ""
     return _told[asked]
 
 
-_told: Final[dict[tuple[str, str], str]] = {}
-"""By a cluster's configuration and programs; it does not change while Slurm runs."""
+_told: Final[dict[tuple[str, str, str], str]] = {}
+"""By a cluster's configuration, its programs and where they run; it does not change while Slurm runs."""
 
 
 def number(name: str) -> int | None:

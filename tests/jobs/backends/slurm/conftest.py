@@ -5,14 +5,16 @@ import shutil
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from jobs.backends.slurm import as_user
 from tests import unix_users
 from tests.jobs.backends.apart import User, by_tokens, opened
-from tests.jobs.backends.slurm_bench import SlurmBench
+from tests.jobs.backends.slurm_bench import SlurmBench, by_rest
 from tests.slurm import Slurm
+from tests.sshd import Server
 
 
 @pytest.fixture(scope="module")
@@ -48,17 +50,39 @@ def by_jwt(slurm: Slurm, open_folder: Path) -> Iterator[SlurmBench]:
 
 
 @pytest.fixture
-def by_sudo(slurm: Slurm, open_folder: Path) -> Iterator[SlurmBench]:
-    """By a helper as an admin installs it."""
-    folder = open_folder
-    helper = folder / "helper"
+def helped(slurm: Slurm, open_folder: Path) -> dict[str, Any]:
+    """The settings of a cluster with a helper as an admin installs it."""
+    helper = open_folder / "helper"
     shutil.copy(as_user.__file__, helper)
     helper.chmod(0o755)
     told = {
-        "folder": str(folder / "jobs"),
+        "folder": str(open_folder / "jobs"),
         "console": pwd.getpwuid(os.geteuid()).pw_name,
         "configuration": str(slurm.configuration),
     }
     Path(f"{helper}.json").write_text(json.dumps(told))
-    with opened(folder, slurm, {"identity": "sudo", "helper": str(helper)}) as made:
+    return {"identity": "sudo", "helper": str(helper)}
+
+
+@pytest.fixture
+def by_sudo(slurm: Slurm, open_folder: Path, helped: dict[str, Any]) -> Iterator[SlurmBench]:
+    """By that helper."""
+    with opened(open_folder, slurm, helped) as made:
+        yield made
+
+
+@pytest.fixture
+def by_sudo_there(
+    slurm: Slurm, open_folder: Path, helped: dict[str, Any], sshd: Server
+) -> Iterator[SlurmBench]:
+    """By that helper on a login node."""
+    login = sshd.login(pwd.getpwuid(os.geteuid()).pw_name)
+    with opened(open_folder, slurm, {**helped, "login": login}) as made:
+        yield made
+
+
+@pytest.fixture
+def by_sudo_and_rest(slurm: Slurm, open_folder: Path, helped: dict[str, Any]) -> Iterator[SlurmBench]:
+    """By that helper, where slurmrestd is looked at."""
+    with opened(open_folder, slurm, {**helped, **by_rest(slurm)}) as made:
         yield made

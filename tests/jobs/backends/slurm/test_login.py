@@ -26,52 +26,14 @@ from jobs.states import State
 from tests.jobs.backends.benches import log_of, role, wait_until_over
 from tests.jobs.backends.beside import beside, everything, run, start
 from tests.jobs.backends.slurm_bench import SlurmBench
-from tests.ports import free_port
 from tests.slurm import NODES, Slurm
-from tests.waiting import wait_for
-
-SSHD = Path("/usr/sbin/sshd")
+from tests.sshd import Server
 
 
-@pytest.fixture(scope="module")
-def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Any]]:
-    """The settings with which one signs in at a server of this test's own."""
-    if not SSHD.exists():
-        pytest.skip("there is no sshd (Debian: openssh-server)")
-    folder = tmp_path_factory.mktemp("sshd")
-    Path("/run/sshd").mkdir(mode=0o755, exist_ok=True)  # which a package would make at boot
-    for name in ("host", "person"):
-        subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", folder / name], check=True)
-    (folder / "authorized").write_text((folder / "person.pub").read_text())
-    port = free_port()
-    options = (
-        "ListenAddress=127.0.0.1",
-        f"AuthorizedKeysFile={folder}/authorized",
-        f"PidFile={folder}/pid",
-        "StrictModes=no",
-        "UsePAM=no",
-    )
-    told = [part for option in options for part in ("-o", option)]
-    command = [str(SSHD), "-D", "-e", "-f", "/dev/null", "-p", str(port), "-h", str(folder / "host"), *told]
-    with (folder / "log").open("wb") as log:
-        running = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
-    try:
-        wait_for(lambda: _listens(port))
-        yield {
-            "host": "127.0.0.1",
-            "port": port,
-            "user": pwd.getpwuid(os.geteuid()).pw_name,
-            "private_key": (folder / "person").read_text(),
-            "host_key": (folder / "host.pub").read_text(),
-        }
-    finally:
-        running.terminate()
-        running.wait()
-
-
-def _listens(port: int) -> bool:
-    with socket.socket() as tried:
-        return tried.connect_ex(("127.0.0.1", port)) == 0
+@pytest.fixture
+def node(sshd: Server) -> dict[str, Any]:
+    """The settings with which the console's own user signs in."""
+    return sshd.login(pwd.getpwuid(os.geteuid()).pw_name)
 
 
 @contextmanager
