@@ -6,9 +6,9 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
+from console.config import env
 from console.env import Variable
 from console.home import CHECKOUT
-from console.settings import env
 
 PAGE = CHECKOUT / "docs" / "settings.md"
 

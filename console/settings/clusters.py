@@ -1,0 +1,31 @@
+"""What the console has to know of its clusters beside their own settings."""
+
+from console.config import env
+
+env.group("Clusters")
+CONSOLE_LOCAL = env.mapping(
+    "CONSOLE_LOCAL",
+    "What local clusters are told beside their own settings, the inventory for one: "
+    '`{"cpu_milli": 8000, "memory_mib": 65536, "gpus": {"TITANX": 2}}`.',
+)
+
+CONSOLE_SLURM_FOLDER = env.text(
+    "CONSOLE_SLURM_FOLDER",
+    "",
+    "A folder that the console and every node of its Slurm clusters see under this name, where their jobs' "
+    "files and logs lie. Empty: the folder `jobs` in CONSOLE_HOME.",
+)
+CONSOLE_SLURM_TOKEN_COMMAND = env.words(
+    "CONSOLE_SLURM_TOKEN_COMMAND",
+    (),
+    "The command that prints a token for slurmrestd, for Slurm clusters that are asked by it and whose "
+    "settings hold none: `scontrol,token,username={user},lifespan=600`. With identity `jwt` also one for "
+    "each user as whom jobs run.",
+)
+CONSOLE_SLURM_JWT_KEY = env.text(
+    "CONSOLE_SLURM_JWT_KEY",
+    "",
+    "A file with the key of slurmctld (`jwt_key`), for the console's user alone to read: with it the console "
+    "makes tokens for the users as whom jobs run, on Slurm clusters with identity `jwt`. It goes before the "
+    "command. Whoever has it can be anybody at Slurm.",
+)

@@ -1,0 +1,80 @@
+"""What Django is made of here: applications, middleware, templates, languages."""
+
+from typing import Any
+
+from console.home import CHECKOUT
+
+DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
+
+INSTALLED_APPS = [
+    "auditlog",  # before ours: its page in the admin makes way for our own
+    "console",
+    "jobs",
+    "quotas",
+    "unfold.contrib.import_export",  # before the library whose templates it replaces
+    "import_export",
+    "unfold.apps.BasicAppConfig",  # before the admin, whose templates it replaces
+    "console.apps.ConsoleAdminConfig",
+    "django.contrib.auth",
+    "django.contrib.contenttypes",
+    "django.contrib.sessions",
+    "django.contrib.messages",
+    "django.contrib.staticfiles",
+    "allauth",
+    "allauth.account",
+    "allauth.mfa",
+    "allauth.socialaccount",
+    "axes",
+    "console.accounts.oidc",
+    "csp",
+    "django_htmx",
+    "django_structlog",
+    "drf_spectacular",
+    "rest_framework",
+]
+
+# All of them work without a thread under ASGI, except where Django's own do not.
+MIDDLEWARE = [
+    "django.middleware.security.SecurityMiddleware",
+    "django_structlog.middlewares.RequestMiddleware",
+    "csp.middleware.CSPMiddleware",
+    "django.contrib.sessions.middleware.SessionMiddleware",
+    "django.middleware.locale.LocaleMiddleware",
+    "django.middleware.common.CommonMiddleware",
+    "django.middleware.csrf.CsrfViewMiddleware",
+    "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "console.middleware.person_settings",
+    "console.middleware.whence",
+    "console.readonly.read_only",
+    "django.contrib.messages.middleware.MessageMiddleware",
+    "allauth.account.middleware.AccountMiddleware",
+    "console.accounts.second_factor.required",
+    "django.middleware.clickjacking.XFrameOptionsMiddleware",
+    "django_htmx.middleware.HtmxMiddleware",
+    "axes.middleware.AxesMiddleware",  # the last one, as its documentation asks
+]
+
+ROOT_URLCONF = "console.urls"
+ASGI_APPLICATION = "console.asgi.application"
+
+TEMPLATES: list[dict[str, Any]] = [
+    {
+        "BACKEND": "django.template.backends.django.DjangoTemplates",
+        "DIRS": [CHECKOUT / "templates"],
+        "APP_DIRS": True,
+        "OPTIONS": {
+            "context_processors": [
+                "django.template.context_processors.request",
+                "django.contrib.auth.context_processors.auth",
+                "django.contrib.messages.context_processors.messages",
+                "console.context.frame",
+            ]
+        },
+    }
+]
+
+LANGUAGE_CODE = "en"
+LANGUAGES = [("en", "English"), ("zh-hans", "简体中文"), ("ja", "日本語")]
+LOCALE_PATHS = [CHECKOUT / "locale"]
+USE_I18N = True
+USE_TZ = True

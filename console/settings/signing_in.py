@@ -1,0 +1,118 @@
+"""Signing in: docs/signing-in.md."""
+
+from console.config import env
+from console.settings.where import CONSOLE_TLS
+
+env.group("Signing in")
+LOGIN_URL = "login"
+LOGIN_REDIRECT_URL = "/"
+LOGOUT_REDIRECT_URL = "login"
+CONSOLE_OIDC = env.mapping(
+    "CONSOLE_OIDC",
+    "OIDC providers by name, each a button: "
+    '`{"corp": {"label": "Company account", "issuer": "https://sso.example.org", "client_id": "console"}}`.',
+)
+CONSOLE_OIDC_SECRETS = env.secrets(
+    "CONSOLE_OIDC_SECRETS", 'What each provider gave the console: `{"corp": "…"}`.'
+)
+CONSOLE_OIDC_SECONDS = env.seconds(
+    "CONSOLE_OIDC_SECONDS",
+    30,
+    "Providers that gave a refresh token are asked so often about whoever is signed in by them.",
+    least=1,
+)
+CONSOLE_LDAP = env.mapping(
+    "CONSOLE_LDAP",
+    "A directory behind the password form: "
+    '`{"url": "ldaps://ldap.example.org", "people": "ou=people,dc=example,dc=org"}`.',
+)
+CONSOLE_LDAP_PASSWORD = env.secret(
+    "CONSOLE_LDAP_PASSWORD", "", "The password of the `bind_dn` in CONSOLE_LDAP."
+)
+CONSOLE_LDAP_SECONDS = env.seconds(
+    "CONSOLE_LDAP_SECONDS", 30, "The directory is asked so often who is there, and in which groups.", least=1
+)
+CONSOLE_LOCAL_SIGN_IN = env.choice(
+    "CONSOLE_LOCAL_SIGN_IN",
+    "everybody",
+    "Whose password of the console's own is accepted: everybody's, or only that of break-glass accounts.",
+    of=("everybody", "break-glass"),
+)
+CONSOLE_BREAK_GLASS_SECONDS = env.seconds(
+    "CONSOLE_BREAK_GLASS_SECONDS", 600, "A link of `manage.py break_glass` works for so long.", least=1
+)
+CONSOLE_SECOND_FACTOR = env.choice(
+    "CONSOLE_SECOND_FACTOR",
+    "optional",
+    "Who has to set up a second factor before anything else.",
+    of=("optional", "admins", "everybody"),
+)
+AUTHENTICATION_BACKENDS = [
+    "axes.backends.AxesStandaloneBackend",
+    "console.accounts.backends.LocalBackend",
+    *(["console.accounts.directory.Directory"] if CONSOLE_LDAP else []),
+]
+
+ACCOUNT_ADAPTER = "console.accounts.adapter.AccountAdapter"
+ACCOUNT_EMAIL_SUBJECT_PREFIX = ""
+ACCOUNT_EMAIL_UNKNOWN_ACCOUNTS = False
+ACCOUNT_FORMS = {
+    "add_email": "console.accounts.forms.AddressForm",
+    "change_password": "console.accounts.forms.ChangeForm",
+    "login": "console.accounts.forms.SignInForm",
+    "reauthenticate": "console.accounts.forms.AgainForm",
+    "reset_password": "console.accounts.forms.ResetForm",
+    "reset_password_from_key": "console.accounts.forms.NewPasswordForm",
+    "signup": "console.accounts.forms.JoinForm",
+}
+ACCOUNT_LOGIN_METHODS = {"username"}
+ACCOUNT_PRESERVE_USERNAME_CASING = True
+ACCOUNT_RATE_LIMITS = {
+    "login": "300/m/ip",  # an institute may come from one address
+    "login_failed": "10/5m/key",  # of second factors; passwords are counted by axes
+}
+ACCOUNT_SESSION_REMEMBER = True
+ACCOUNT_SIGNUP_FIELDS = ["username*", "email", "password1*"]
+SOCIALACCOUNT_ADAPTER = "console.accounts.arrival.ProviderAdapter"
+SOCIALACCOUNT_EMAIL_VERIFICATION = "none"  # what the provider says of an address is taken over
+SOCIALACCOUNT_LOGIN_ON_GET = True  # a link: a form could not lead to another site under our policy
+SOCIALACCOUNT_REQUESTS_TIMEOUT = 10
+SOCIALACCOUNT_STORE_TOKENS = False
+MFA_ADAPTER = "console.accounts.adapter.SecondFactorAdapter"
+MFA_FORMS = {
+    "activate_totp": "console.accounts.forms.AppForm",
+    "add_webauthn": "console.accounts.forms.KeyForm",
+    "authenticate": "console.accounts.forms.CodeForm",
+    "edit_webauthn": "console.accounts.forms.KeyNameForm",
+    "reauthenticate": "console.accounts.forms.CodeAgain",
+}
+MFA_ALLOW_UNVERIFIED_EMAIL = True
+MFA_PASSKEY_LOGIN_ENABLED = True
+MFA_SUPPORTED_TYPES = ["recovery_codes", "totp", "webauthn"]
+MFA_TOTP_ISSUER = "Job Console"
+MFA_TOTP_TOLERANCE = 1
+MFA_WEBAUTHN_ALLOW_INSECURE_ORIGIN = not CONSOLE_TLS
+
+CACHES = {
+    "default": {
+        "BACKEND": "django.core.cache.backends.locmem.LocMemCache",
+        "OPTIONS": {
+            "MAX_ENTRIES": 20_000
+        },  # a web server is one process: rate limits, and what providers publish
+    }
+}
+
+SESSION_COOKIE_AGE = 3600 * env.integer(
+    "CONSOLE_SESSION_HOURS", 336, "A sign-in lasts so long.", unit="hours", least=1
+)
+
+AXES_FAILURE_LIMIT = env.integer("CONSOLE_LOGIN_FAILURES", 5, "Wrong passwords before a pause.", least=1)
+AXES_COOLOFF_TIME = (
+    env.integer("CONSOLE_LOGIN_PAUSE", 15, "How long that pause is.", unit="minutes", least=1) / 60
+)
+# One person's mistakes lock neither the others behind the same address, nor that person from elsewhere.
+AXES_LOCKOUT_PARAMETERS = [["username", "ip_address"]]
+AXES_RESET_ON_SUCCESS = True
+AXES_VERBOSE = False
+AXES_LOCKOUT_TEMPLATE = "console/locked_out.html"
+AXES_HANDLER = "console.signins.Told"
