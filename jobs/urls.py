@@ -10,6 +10,7 @@ from jobs.views import (
     channels,
     check,
     connect,
+    courier,
     drafts,
     endpoints,
     files,
@@ -126,6 +127,9 @@ urlpatterns = [
         assets.version_choose,
         name="asset_version_choose",
     ),
+    path("courier/", courier.here, name="courier_here"),
+    path("courier/<slug:key>", courier.courier, name="courier"),
+    path("courier/<slug:key>/<path:name>", courier.fetch, name="courier_fetch"),
     path("nodes/", nodes.nodes, name="nodes"),
     path("quotas/", quotas.quotas, name="quotas"),
 ]

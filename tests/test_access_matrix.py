@@ -72,6 +72,7 @@ class Audience(Enum):
     ITS_KEEPERS = "admins of that workspace"
     STAFF = "the console's admins"
     GUESTS = "members of a workspace with a quota on the cluster"
+    NOBODY = "no person: jobs, each by a token of its own"
 
 
 E, S, L, R, C, M = (
@@ -82,7 +83,7 @@ E, S, L, R, C, M = (
     Audience.CONTROLLERS,
     Audience.MINE,
 )
-K, W, G = Audience.KEEPERS, Audience.ITS_KEEPERS, Audience.GUESTS
+K, W, G, N = Audience.KEEPERS, Audience.ITS_KEEPERS, Audience.GUESTS, Audience.NOBODY
 
 ADDRESSES: dict[str, tuple[str, Audience]] = {
     "livez": ("get", E),
@@ -132,6 +133,9 @@ ADDRESSES: dict[str, tuple[str, Audience]] = {
     "live": ("get", S),
     "jobs": ("get", S),
     "job_new": ("get", S),
+    "courier_here": ("get", E),
+    "courier": ("post", N),
+    "courier_fetch": ("get", N),
     "job_check": ("post", S),
     "job_mend": ("post", S),
     "job_form_panel": ("post", S),
@@ -318,6 +322,7 @@ LET_IN: dict[Audience, frozenset[str]] = {
     Audience.MINE: frozenset({"owner"}),
     Audience.KEEPERS: frozenset({"manager", "admin"}),
     Audience.ITS_KEEPERS: frozenset({"manager", "admin"}),
+    Audience.NOBODY: frozenset(),
 }
 
 
@@ -425,6 +430,8 @@ class World:
             "endpoint_open": {"slug": self.endpoint.slug},
             "start_template": {"template": "jupyterlab"},
             "api_uploads_blob": {"sha256": "0" * 64},
+            "courier": {"key": "b1-job1-1"},
+            "courier_fetch": {"key": "b1-job1-1", "name": "secrets"},
         }
         if name.startswith(("sweep", "api_sweep")) and not name.endswith("sweeps"):
             return {"public_id": self._sweep().public_id}
@@ -504,7 +511,7 @@ def expected(audience: Audience, who: str) -> str:
     """Strangers do not learn that there is such a thing; members are told that it is not theirs."""
     if who in LET_IN[audience]:
         return "in"
-    if who == "anonymous":
+    if who == "anonymous" or audience is Audience.NOBODY:
         return "sign in"
     if audience is Audience.KEEPERS:
         return "refused"

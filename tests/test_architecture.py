@@ -47,6 +47,7 @@ LAYERS = (
         "entries",
         "house",
         "activity",
+        "couriers",
         "forming",
         "preview",
         "ran",

@@ -137,6 +137,20 @@ TOLD: Final[Mapping[str, tuple[str, ...]]] = {
     "REWOUND": (
         _("Slurm's controller crashed just after it had started the job, forgot that, and ended it."),
     ),
+    "UNBROUGHT": (
+        _(
+            "Its script ended with exit code %(exit_code)s, and its node did not reach the console then: "
+            "what it wrote last is missing."
+        ),
+    ),
+    "COURIER_FOLDER": (_("It never began: its node could not make the folder of the job in nodes_folder."),),
+    "COURIER_AWAY": (
+        _("It never began: its node did not reach the console, at the address that the cluster names."),
+    ),
+    "COURIER_REFUSED": (_("It never began: the console did not take its word for the job's own."),),
+    "COURIER_PYTHON": (
+        _("It never began: its node has no Python, with which files are carried to the console."),
+    ),
     "JobLaunchFailure": (_("Slurm could not start it on its node: an admin of Slurm has to look."),),
     "NonZeroExitCode": (
         _("Its script ended before it had begun; what it said is in the job's folder (slurm.output)."),

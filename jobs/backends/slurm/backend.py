@@ -37,6 +37,7 @@ from jobs.backends.sessions import Barrier, NoEntry, Session, Wanted
 from jobs.backends.slurm import (
     accepted,
     associations,
+    delivered,
     dryrun,
     environment,
     evidence,
@@ -404,7 +405,7 @@ class SlurmBackend:
             raise Unknown(str(error)) from error
 
     def _hand_over(self, submission: Submission, folder: Path, account: Account | None) -> int:
-        text = script.written(submission, folder, self._config, self._choosable(submission))
+        text = self._script(submission, folder)
         user, mode = (account.pw_name, shared.READABLE) if account else ("", 0o600)
         layout.put(folder / "job.json", script.kept(submission, self._config, user))
         layout.put(folder / "script", text)
@@ -418,6 +419,15 @@ class SlurmBackend:
         if account:
             shared.open_to(folder, account.pw_uid)
         return self._send(user, submission.key, text)
+
+    def _script(self, submission: Submission, folder: Path) -> str:
+        """The script, for a folder that nodes see, or for one of each node's own."""
+        nodes = self._choosable(submission)
+        if not self._config.apart:
+            return script.written(submission, folder, self._config, nodes)
+        there = layout.on_nodes(self._config.nodes_folder, submission.key)
+        token = delivered.token(self._config.root, submission.key)
+        return script.written(submission, there, self._config, nodes, token)
 
     def _choosable(self, submission: Submission) -> list[str]:
         """The cluster's nodes, where the job chooses among them."""
@@ -490,13 +500,16 @@ class SlurmBackend:
                     yield from rewound.left(self._config.root, [row], todo)
 
     def _clear_secrets(self, seen: Mapping[Handle, Observation | Gone | Unseen]) -> None:
-        """A job that runs as its owner can't remove the console's own files at its end."""
-        if not self._config.tells_apart:
+        """A job that runs as its owner, or elsewhere, can't remove the console's own files at its end."""
+        if not (self._config.tells_apart or self._config.apart):
             return
         for handle, what in seen.items():
             if isinstance(what, Observation) and what.state in TERMINAL:
+                folder = self._folder(Sent.of(handle).key)
                 for name in SECRETS:
-                    (self._folder(Sent.of(handle).key) / name).unlink(missing_ok=True)
+                    (folder / name).unlink(missing_ok=True)
+                if self._config.apart:
+                    delivered.close(folder)
 
     def _of_files(
         self, folder: Path, kept: Kept, listed: Listed, past: Past, todo: ToDo

@@ -21,6 +21,7 @@ step() { # CAUSE ABOUT COMMAND…: one thing after the other; what it says is in
 
 prevented() { # the command is not started, and why
   local how=image detail=''
+  heard
   [ ! -e "$run/ending" ] || how=told
   if [ "$how" != told ] && [ -e "$stage.failed" ]; then
     read -r how detail <"$stage.failed"
@@ -28,12 +29,18 @@ prevented() { # the command is not started, and why
     how=$viewing detail=$(tail -c 1000 "$run/logs/$name.output" | tr -s '\n' ' ')
   fi
   written "$run/ends/$name" "1 $(now) $how $detail"
-  exit 1
+  gone 1
 }
 
 copied() { # FOLDER: what is in it, here
   cp -R -P --preserve=mode,timestamps -- "$1/." "$2/"
 }
+
+unpacked() ( # ARCHIVE FOLDER: an upload, from the console where it is not here
+  set -o pipefail
+  if [ -e "$folder/$1" ]; then cat "$folder/$1"; else carry fetch "$1"; fi |
+    tar -x --no-same-owner -C "$2" -f -
+)
 
 linked() { # SOURCE PATH: below the replica's own folder
   mkdir -p "$(dirname "$PWD/$2")" && ln -s -n "$1" "$PWD/$2"

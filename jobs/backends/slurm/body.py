@@ -22,6 +22,50 @@ claim() {
 
 now() { date +%s.%N; }
 
+# Where nodes share no folder with the console (courier_url), its files are carried there and back.
+carry() { # VERB…: see the courier's program
+  COURIER_TOKEN=$courier_token "$courier_python" ISOLATED -c "$courier_program" "$courier_url" "$folder" \
+    "$SLURM_JOB_ID" "${run##*/run-}" "$courier_start" "$@"
+}
+
+watching() { # carried on and on, by one on each node; another follows one that was killed
+  trap '' HUP INT QUIT TERM USR1 USR2
+  while :; do
+    flock 8 && carry watch
+    [ "$?" -ne 77 ] || exit
+    sleep 1
+  done 8>>"$folder/courier" >/dev/null 2>&1
+}
+
+heard() { # what is known elsewhere is known here, if need be
+  [ -z "$courier_url" ] || carry look 2>/dev/null
+}
+
+gone() { # CODE: a replica ends, once the console has what it wrote
+  [ -z "$courier_url" ] || left "$name"
+  exit "$1"
+}
+
+left() { # NAME
+  kill -KILL "$watcher" 2>/dev/null
+  cd /
+  carry leave "$1"
+}
+
+claim_elsewhere() { # the same claim, in the console's own folder
+  local code
+  courier_program=$(couriers_program)
+  courier_start=$(od -An -N 16 -tx1 /dev/urandom | tr -d ' \n')
+  export courier_url courier_python courier_token courier_program courier_start
+  carry begin
+  code=$?
+  case $code in
+    0) exec >>"$run/slurm.output" 2>&1 ;;
+    3) exit 0 ;;
+    *) exit "$code" ;;
+  esac
+}
+
 written() { # FILE TEXT: there at one instant, whole
   printf '%s\n' "$2" >"$1.new" && mv "$1.new" "$1"
 }
@@ -46,7 +90,8 @@ let_in() { # where no program of the console's gets in, it asks here: a step the
     [ -z "${doors[$name]:-}" ] || ! kill -0 "${doors[$name]}" 2>/dev/null || continue
     for place in "${!names[@]}"; do
       [ "${names[place]}" = "${name%-*}" ] || continue
-      { read -r node _ <"$run/started/$name"; } 2>/dev/null || continue
+      node=${node_of[$place.${name##*-}]:-}
+      [ -n "$node" ] || continue
       knocked[$name]=$asked
       door "$name" "$place" "$node" "$asked" "$python" "$archive" &
       doors[$name]=$!
@@ -55,8 +100,11 @@ let_in() { # where no program of the console's gets in, it asks here: a step the
 }
 
 door() { # NAME PLACE NODE REQUEST PYTHON ARCHIVE: until nobody needs it; the job does not wait for it
+  local keys='' # by which it is known: where they are carried to its node, they may come a moment later
+  [ -z "$courier_url" ] || keys='for n in $(seq 100); do [ ! -e "$0/door" ] || break; sleep 0.1; done; '
   env -i PATH="$PATH" ${SLURM_CONF:+"SLURM_CONF=$SLURM_CONF"} srun BESIDE "--jobid=$SLURM_JOB_ID" \
-    "--nodelist=$3" ${SLURM_HET_SIZE:+"--het-group=$2"} --input=none "$5" ISOLATED "$6" door "$folder" \
+    "--nodelist=$3" ${SLURM_HET_SIZE:+"--het-group=$2"} --input=none \
+    sh -c "${keys}exec \"\$@\"" "$folder" "$5" ISOLATED "$6" door "$folder" \
     "${run##*/}" "$1" "$4" "${address[$3]:-$3}" "${span[@]}" </dev/null >"$run/doors/$1.said" 2>&1
   written "$run/doors/$1" "- $4"
 }
@@ -147,8 +195,15 @@ chosen() { # each port of each replica; one that has to have its own number has 
 
 task() { # FOLDER RUN NAME-IN-FILES ENVIRONMENT COMMAND MODE: one replica, on its node
   local folder=$1 run=$2 name=$3-$SLURM_PROCID code how=itself view=() mode=${6:-}
-  [ ! -e "$run/ending" ] || exit 0
-  [ ! -e "$run/ends/$name" ] || exit 1
+  if [ -n "${courier_url:=}" ]; then
+    export -n courier_url courier_python courier_token courier_program courier_start
+    carry bring "$([ "$mode" = bring ] || echo "$name")" 2>/dev/null || exit
+    watching </dev/null &
+    watcher=$!
+    disown
+  fi
+  [ ! -e "$run/ending" ] || gone 0
+  [ ! -e "$run/ends/$name" ] || gone 1
   mkdir -p "$run/work/$name" && cd "$run/work/$name" || exit 1
   exec </dev/null >>"$run/logs/$name.output" 2>&1
   . "$run/peers"
@@ -156,14 +211,15 @@ task() { # FOLDER RUN NAME-IN-FILES ENVIRONMENT COMMAND MODE: one replica, on it
   [ ! -e "$folder/secrets" ] || . "$folder/secrets"
   trap : HUP INT QUIT TERM USR1 USR2
   [ ! -e "$run/before" ] || { . "$run/before" && before; } || prevented
-  [ "$mode" != bring ] || exit 0
+  [ "$mode" != bring ] || { [ -z "$courier_url" ] || kill -KILL "$watcher"; exit 0; }
   written "$run/started/$name" "${SLURMD_NODENAME:-$(hostname)} $(now) $BASHPID"
   { "${view[@]}" bash -c "$5" 2>&9 9>&-; } 9>&2 2>/dev/null
   code=$?
   [ "${#view[@]}" -eq 0 ] || [ -e "$run/views/$name" ] || prevented
+  heard
   [ ! -e "$run/ending" ] || how=told
   written "$run/ends/$name" "$code $(now) $how"
-  exit "$code"
+  gone "$code"
 }
 
 start() { # PLACE SRUN-OPTION…: a role, until its last replica has ended
@@ -184,7 +240,7 @@ step_of() { # PLACE MODE SRUN-OPTION…: again where slurmctld was away and noth
   local said tries=0
   while :; do
     said=$(stat -Lc %s /dev/stderr)
-    srun "${@:3}" bash -c "$(declare -f now written task); task \"\$@\"" \
+    srun "${@:3}" bash -c "$(declare -f now written carry watching heard gone left task); task \"\$@\"" \
       bash "$folder" "$run" "${names[$1]}" "${told[$1]}" "${commands[$1]}" "$2" </dev/null &
     child=$!
     while wait "$child"; code=$?; kill -0 "$child" 2>/dev/null; do :; done
@@ -283,6 +339,7 @@ asked() { # the job ends when somebody asked for it
 finish() { # WHY SIGNAL SECONDS: what still runs is told, and killed when its time is up
   ending=$1 deadline=$((SECONDS + $3))
   written "$run/ending" "$1 $(now)"
+  [ -z "$courier_url" ] || carry sync 5
   if [ "$2" = KILL ]; then deadline=$SECONDS; else signalled "$2"; fi
   if [ "$2" != TERM ]; then warn_at=$((deadline - ($3 / 10 < 30 ? $3 / 10 : 30))); fi
 }
@@ -309,6 +366,7 @@ closed() { # PLACE CODE: a role's last replica has ended; those that could not s
   local index end code=$2 how=lost
   [ "$code" -ne 0 ] || code=137
   [ -z "$ending" ] || how=told
+  heard
   for ((index = 0; index < ${sizes[$1]}; index++)); do
     end=$run/ends/${names[$1]}-$index
     [ -e "$end" ] || written "$end" "$code $(now) $how"
@@ -347,27 +405,39 @@ watched() {
   written "$run/end" "$(now)"
   rm -f "$folder"/{secrets,login,code-key,door,door-key} "$folder"/enter-*
   [ -z "$by_hand" ] || tail -n +1 "$run"/logs/*.output
+  [ -z "$courier_url" ] || left script
   [ "$verdict" = succeeded ] || exit "$result"
 }
 
 begin() {
   local fifo signal each
-  claim
   run=$folder/run-$((${SLURM_RESTART_COUNT:-0} + 1))
-  for each in "$folder"/rewoun[d]; do exit 1; done # a pattern, so that the folder is read anew
-  # Slurm forgot that it had started this run: it killed that, and what came of it stands there.
-  mkdir "$run" || { written "$folder/rewound" "$(now)"; exit 1; }
+  if [ -n "${courier_url:=}" ]; then
+    claim_elsewhere
+  else
+    claim
+    for each in "$folder"/rewoun[d]; do exit 1; done # a pattern, so that the folder is read anew
+    # Slurm forgot that it had started this run: it killed that, and what came of it stands there.
+    mkdir "$run" || { written "$folder/rewound" "$(now)"; exit 1; }
+  fi
   mkdir "$run"/{started,ends,logs,work,steps,views,doors}
   fifo=$(mktemp -u) && mkfifo -m 600 "$fifo" && exec {woken}<>"$fifo" && rm "$fifo" || exit 1
   laid_out
   chosen
   peers >"$run/peers"
   [ -z "$laid" ] || before >"$run/before"
+  if [ -n "$courier_url" ]; then
+    watching </dev/null &
+    watcher=$!
+    disown
+    carry sync 600 || exit
+  fi
   trap : TERM
   for signal in HUP INT USR1 USR2; do trap "signalled $signal" "$signal"; done
   asked
   if [ -n "$ending" ]; then
     written "$run/end" "$(now)"
+    [ -z "$courier_url" ] || left script
     exit 0
   fi
   if [ -n "$alone" ]; then by_itself; else started; fi

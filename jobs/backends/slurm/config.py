@@ -16,6 +16,9 @@ from jobs.backends.slurm.login import Login
 _PLACE: Final = re.compile(r"/[A-Za-z0-9._/+@-]+")
 _WORD: Final = re.compile(r"[A-Za-z0-9._,+-]+")
 _URL: Final = re.compile(r"https?://[A-Za-z0-9.:\[\]_-]+(/[A-Za-z0-9._/-]*)?|unix:/[A-Za-z0-9._/+@-]+")
+_CONSOLE: Final = re.compile(
+    r"https?://[A-Za-z0-9.-]+(:[0-9]+)?(/[A-Za-z0-9._/-]*)?|https?://\[[0-9a-f:]+\](:[0-9]+)?/?"
+)
 _TOKEN: Final = re.compile(r"[A-Za-z0-9._=-]*")
 _OPTION: Final = re.compile(r"[a-z][a-z-]*")
 
@@ -72,6 +75,9 @@ class SlurmConfig:
     `helper` that an admin has installed (`sudo`) or by tokens (`jwt`).  `slurm_user` is whom Slurm itself
     runs as, where scontrol is not there to say so.
 
+    `nodes_folder` is where jobs' folders lie on the nodes where these share none with the console: each node
+    has one of its own of that name, and couriers carry between it and the console at `console_url`.
+
     `logs` are the folders below which the logs of jobs that others run are shown.
 
     `allow_plain` runs a job that names an image without it; it is marked so.  `ports` is the range from which
@@ -108,6 +114,8 @@ class SlurmConfig:
     helper: str = HELPER
     jwt_key: str = ""
     slurm_user: str = ""
+    nodes_folder: str = ""
+    console_url: str = ""
 
     @classmethod
     def from_settings(cls, home: Path, settings: Mapping[str, Any]) -> SlurmConfig:
@@ -118,7 +126,7 @@ class SlurmConfig:
         values = dict(settings)
         named = values.pop("folder", "")
         folder = _place("folder", named or str(home / "jobs"))
-        for name in ("configuration", "programs", "helper", "jwt_key"):
+        for name in ("configuration", "programs", "helper", "jwt_key", "nodes_folder"):
             if values.get(name):
                 _place(name, values[name])
         if values.get("python", "python3") != "python3":
@@ -141,6 +149,7 @@ class SlurmConfig:
         values |= _way(values)
         values["login"] = Login.from_settings(values.get("login"))
         _check_identity(values)
+        _check_nodes_folder(values)
         if values.get("identity") != JWT:
             values.pop("jwt_key", None)
         return cls(root=Path(folder), own=not named, **values)
@@ -154,6 +163,11 @@ class SlurmConfig:
     def has_helper(self) -> bool:
         """Whether the program that acts as people is run on this machine, and not on the login node."""
         return self.identity == SUDO and self.login is None
+
+    @property
+    def apart(self) -> bool:
+        """Whether the nodes share no folder with the console."""
+        return bool(self.nodes_folder)
 
     @property
     def enters(self) -> str:
@@ -221,6 +235,23 @@ def _check_choices(values: Mapping[str, Any]) -> None:
 def _check_identity(values: Mapping[str, Any]) -> None:
     if values.get("identity") == JWT and (values["way"] != "rest" or values["login"]):
         raise ValueError("identity jwt goes by slurmrestd: with way rest, and without login")
+
+
+def _check_nodes_folder(values: dict[str, Any]) -> None:
+    """The console's address is the cluster's own, where it says one."""
+    usual = values.pop("usual_console_url", "")
+    url = values.setdefault("console_url", usual) or usual
+    if not isinstance(url, str) or (url and not _CONSOLE.fullmatch(url)):
+        raise ValueError("console_url is where nodes reach the console: https://… or http://…")
+    values["console_url"] = url.rstrip("/")
+    if not values.get("nodes_folder"):
+        return
+    if values.get("identity", SINGLE) != SINGLE:
+        raise ValueError(
+            "nodes_folder goes with identity single: jobs run as their owners only where a folder is shared"
+        )
+    if not url:
+        raise ValueError("nodes_folder needs the console's address: console_url, or CONSOLE_URL")
 
 
 def _names(value: object) -> tuple[str, ...]:

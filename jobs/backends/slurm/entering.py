@@ -88,7 +88,7 @@ class Replica:
             return self._as_user("enter", str(self._number), place, node)
         programs = Programs(self._config)
         try:
-            archive = luggage.packed(self._config.root)
+            archive = self._archive()
             command = programs.command("srun", *SRUN, *which, self._config.python, *ISOLATED, str(archive))
         except OSError as error:
             raise NoEntry(Barrier.FAILED, str(error)) from error
@@ -100,7 +100,7 @@ class Replica:
         where = partial(self._address, node)
         place = Place(self._folder, self._run, self._name, self._ports, mode, where)
         try:
-            archive = luggage.packed(self._config.root, for_all=bool(self._user))
+            archive = self._archive()
         except OSError as error:
             raise NoEntry(Barrier.FAILED, str(error)) from error
         return Door(place, f"{self._config.python} {archive}")
@@ -108,6 +108,13 @@ class Replica:
     def _address(self, node: str) -> str:
         """Where the node is that the job calls the replica's; nothing for one that Slurm has not given it."""
         return self._where.of_job(self._number, self._run, node)
+
+    def _archive(self) -> Path:
+        """What runs there, where its node has it.  OSError."""
+        archive = luggage.packed(self._config.root, for_all=bool(self._user))
+        if not self._config.apart:
+            return archive
+        return layout.around_on_nodes(self._config.nodes_folder, self._key) / archive.name
 
     def _as_user(self, verb: str, *words: str) -> Step:
         """What the job's own user does there."""
@@ -136,6 +143,14 @@ class Replica:
         return await LineSession.begin(step, {**request, "folder": f"/proc/self/fd/{folder}"})
 
     @property
+    def _there(self) -> Path:
+        """Where a replica runs, on its node."""
+        if not self._config.apart:
+            return self._work
+        folder = layout.on_nodes(self._config.nodes_folder, self._key)
+        return folder / self._work.relative_to(self._folder)
+
+    @property
     def _work(self) -> Path:
         return self._folder / layout.run_folder(self._run) / "work" / self._name
 
@@ -147,8 +162,8 @@ class Replica:
             "argv": list(wanted.argv),
             "env": dict(wanted.env),
             "terminal": _terminal(wanted.terminal) if wanted.terminal else None,
-            "folder": str(self._work),
-            "label": str(self._work),
+            "folder": str(self._there),
+            "label": str(self._there),
         }
 
 

@@ -58,12 +58,15 @@ class Role:
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """What was written down when the job was sent; `user` is as whom it runs, unless as the console."""
+    """What was written down when the job was sent; `user` is as whom it runs, unless as the console, `apart`
+    whether its nodes share no folder with it.
+    """
 
     roles: tuple[Role, ...]
     ports: tuple[int, int]
     time_limit_s: int | None = None
     user: str = ""
+    apart: bool = False
 
     def replicas(self) -> Iterator[tuple[Role, int, str]]:
         """Every replica: role, index, name in files."""
@@ -116,7 +119,9 @@ def _kept(folder: str, _inode: int, _mtime_ns: int) -> Kept:
         raise UnknownFormat(value["format"])
     first, last = value["ports"]
     roles = tuple(_role(each) for each in value["roles"])
-    return Kept(roles, (first, last), value.get("time_limit_s"), value.get("user", ""))
+    return Kept(
+        roles, (first, last), value.get("time_limit_s"), value.get("user", ""), value.get("apart", False)
+    )
 
 
 def of_run(folder: Path, run: int) -> Evidence:

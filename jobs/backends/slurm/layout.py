@@ -107,6 +107,19 @@ def prefix(role: str, ordinal: int) -> str:
     return safe if safe == role else f"{safe}.{ordinal}"
 
 
+def on_nodes(nodes_folder: str, key: str) -> Path:
+    """The folder of an attempt on each of its nodes, where they share none with the console."""
+    match = _KEY.fullmatch(key)
+    if match is None:
+        raise NotOurs(key)
+    return around_on_nodes(nodes_folder, key) / f"{match['job']}-{match['attempt']}"
+
+
+def around_on_nodes(nodes_folder: str, key: str) -> Path:
+    """The folder around those of all attempts of one console."""
+    return Path(nodes_folder) / f"job-console-{key.partition('-')[0]}"
+
+
 def run_folder(run: int) -> str:
     """The folder of a run, in the attempt's."""
     return f"run-{run}"

@@ -67,6 +67,11 @@ _TAKEN: Final = (
 )
 
 
+def name() -> str:
+    """What the file is called."""
+    return _archive()[0]
+
+
 def packed(root: Path, *, for_all: bool = False) -> Path:
     """The file, which is put there if need be, to be read by everybody or us alone.  OSError where that can't
     be.

@@ -7,9 +7,11 @@ import pwd
 import secrets
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Final
 
 from jobs.backends.base import Checked, Unreachable
+from jobs.backends.slurm import courier
 from jobs.backends.slurm.config import SlurmConfig
 from jobs.backends.slurm.programs import Done, Programs
 
@@ -29,12 +31,30 @@ LOOK: Final = """\
 echo "tried $SLURMD_NODENAME"
 """
 
+LOOK_APART: Final = """\
+[ -d "$1" ] && [ -w "$1" ] || echo "closed $SLURMD_NODENAME"
+[ "$(id -un)" = "$2" ] || echo "stranger $SLURMD_NODENAME"
+if "$3" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then
+  "$3" -I -S -c "$4" here "$5" || echo "unreached $SLURMD_NODENAME"
+else
+  echo "without $SLURMD_NODENAME"
+fi
+echo "tried $SLURMD_NODENAME"
+"""
+"""The same where nodes share no folder with the console."""
+
 MEANS: Final = {
     "unseen": "The folder {root} is not shared: what the console puts there can't be seen on {nodes}. "
     "Mount it there under the same name.",
     "locked": "Jobs may not write into {root} on {nodes}: give it to the user {user} there, or export it so.",
     "stranger": "The user {user} is unknown on {nodes}, or has another number there: make it with number "
     "{uid}.",
+    "closed": "Jobs may not write into {nodes_folder} on {nodes}, or it is not there: make it, or name "
+    "another as `nodes_folder`.",
+    "without": "There is no {python} of version 3.11 or newer on {nodes}, which carries files to the "
+    "console: install one, or name it as `python`.",
+    "unreached": "The console can't be reached at {console_url} from {nodes}: let them through, name another "
+    "address as `console_url`, and where it begins with https let the nodes trust its certificate.",
 }
 """A word of what is said there → what it means."""
 
@@ -53,13 +73,32 @@ def tried(config: SlurmConfig, count: int) -> Checked:
     try:
         where = [f"--{name}={value}" for name in ("partition", "account") if (value := getattr(config, name))]
         command = ["/bin/sh", "-c", LOOK, "sh", str(mark), user, config.python]
+        if config.apart:
+            program = Path(courier.__file__).read_text(encoding="utf-8")
+            command[2:] = [
+                LOOK_APART,
+                "sh",
+                config.nodes_folder,
+                user,
+                config.python,
+                program,
+                config.console_url,
+            ]
         said = _asked(config, min(count, MOST), [*where, *_TASK, *command])
     finally:
         mark.unlink()
     words = [line.split(" ", 1) for line in said.out.splitlines() if " " in line]
     nodes = {word: sorted(node for each, node in words if each == word) for word in ("tried", *MEANS, "old")}
     lacking = [
-        MEANS[word].format(root=config.root, user=user, uid=person.pw_uid, nodes=_listed(nodes[word]))
+        MEANS[word].format(
+            root=config.root,
+            user=user,
+            uid=person.pw_uid,
+            nodes=_listed(nodes[word]),
+            nodes_folder=config.nodes_folder,
+            python=config.python,
+            console_url=config.console_url,
+        )
         for word in MEANS
         if nodes[word]
     ]

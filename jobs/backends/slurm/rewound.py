@@ -146,7 +146,8 @@ def _of_another(folder: Path, kept: Kept, listed: Listed, todo: ToDo) -> Observa
     if todo.asked_at < (listed.ended_at or 0) + (SETTLES_S if has_begun else LAUNCHES_S):
         return sight.of_listed(folder, kept, replace(listed, state="RUNNING"))
     refused = listed.restarts and not (folder / layout.run_folder(listed.restarts)).exists()
-    if listed.state == "COMPLETED" or refused:  # a script of ours that ends well has said so before
+    ends_well = listed.state == "COMPLETED" and not kept.apart
+    if ends_well or refused:  # a script of ours that ends well has said so before, if the console was there
         layout.publish(folder / "rewound", f"{time.time():.3f}")
     return None
 

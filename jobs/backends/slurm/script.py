@@ -17,7 +17,7 @@ from typing import Any, Final
 
 from jobs.backends.base import Refused, Submission
 from jobs.backends.local.software import before
-from jobs.backends.slurm import boxes, environment, layout, ports, staging
+from jobs.backends.slurm import boxes, courier, environment, layout, ports, staging
 from jobs.backends.slurm.body import BODY
 from jobs.backends.slurm.config import SlurmConfig
 from jobs.dialects.rendering import Document
@@ -35,6 +35,7 @@ BY_HAND: Final = 'folder=$PWD/job-$SLURM_JOB_ID && mkdir -p -m 700 "$folder"'
 _LINES: Final = re.compile(r"\s+")
 END_OF_PEERS: Final = "END_OF_PEERS"
 END_OF_BEFORE: Final = "END_OF_BEFORE"
+END_OF_COURIER: Final = "END_OF_COURIER"
 KILL_WAIT_S: Final = 30
 """Slurm's own time between the signal and the end, at a job's time limit, where an admin has set no other."""
 
@@ -60,11 +61,16 @@ def needs_nodes(spec: JobSpec) -> bool:
 
 
 def written(
-    submission: Submission, folder: Path | None, config: SlurmConfig, nodes: Sequence[str] = ()
+    submission: Submission,
+    folder: Path | None,
+    config: SlurmConfig,
+    nodes: Sequence[str] = (),
+    token: str = "",
 ) -> str:
     """The script of an attempt whose files lie in `folder`; `nodes` are the cluster's, as far as needed.
 
-    Without a folder it is for a person, who runs it by sbatch where they are: it makes a folder there.
+    With a `token` that folder is one of each node's own.  Without a folder it is for a person, who runs it by
+    sbatch where they are: it makes a folder there.
     """
     spec = submission.spec
     by_hand = folder is None
@@ -73,7 +79,9 @@ def written(
     behind = END_OF_BEFORE
     while behind in before:
         behind += "_"
-    options = document(_sent(submission, config, by_hand=by_hand), _extras(submission, folder, config))
+    options = document(
+        _sent(submission, config, by_hand=by_hand), _extras(submission, folder, config, apart=bool(token))
+    )
     _choose_nodes(options, spec, nodes)
     lines = [
         header(options).rstrip("\n"),
@@ -81,6 +89,7 @@ def written(
         BODY.rstrip("\n"),
         "",
         BY_HAND if by_hand else f"folder={shlex.quote(str(folder))}",
+        *(_carried(submission.key, config, token) if token else ()),
         f"by_hand={'yes' if by_hand else ''}",
         f"grace={spec.grace_s}",
         f"limit={spec.time_limit_s or ''}",
@@ -111,6 +120,7 @@ def kept(submission: Submission, config: SlurmConfig, user: str = "") -> str:
         "time_limit_s": spec.time_limit_s,
         "roles": list(_kept_roles(spec, config)),
         **({"user": user} if user else {}),
+        **({"apart": True} if config.apart else {}),
     }
     return json.dumps(value, ensure_ascii=False)
 
@@ -169,11 +179,27 @@ def sized(role: TaskRole) -> TaskRole:
     return role.model_copy(update={"image": "", "resources": whole, "env": {}})
 
 
-def _extras(submission: Submission, folder: Path | None, config: SlurmConfig) -> dict[str, object]:
+def _carried(key: str, config: SlurmConfig, token: str) -> Iterator[str]:
+    """What a node needs that shares no folder with the console; the token is secret."""
+    yield f"courier_url={shlex.quote(f'{config.console_url}/courier/{key}')}"
+    yield f"courier_python={shlex.quote(config.python)}"
+    yield f"courier_token={token}"
+    yield "couriers_program() {"
+    yield f"  cat <<'{END_OF_COURIER}'"
+    yield Path(courier.__file__).read_text(encoding="utf-8").rstrip("\n")
+    yield END_OF_COURIER
+    yield "}"
+
+
+def _extras(
+    submission: Submission, folder: Path | None, config: SlurmConfig, *, apart: bool
+) -> dict[str, object]:
     """Options that a JobSpec has no word for: the cluster's, and those of the job file that it allows."""
     spec = submission.spec
     said = dict(config.options)
-    if folder is not None:
+    if apart:  # there is no such folder before the script makes it
+        said |= {"output": "/dev/null", "chdir": config.nodes_folder}
+    elif folder is not None:
         said |= {"output": f"{folder}/slurm.output", "open-mode": "append", "chdir": str(folder)}
     account = config.accounts.get(submission.workspace, config.account)
     if account:

@@ -44,6 +44,17 @@ PREVENTED: Final = {
 }
 """What kept a replica's command from being started."""
 
+STARTS: Final = {
+    73: "COURIER_FOLDER",
+    75: "COURIER_AWAY",
+    77: "COURIER_REFUSED",
+    127: "COURIER_PYTHON",
+}
+"""With what exit code a script ends that did not begin, where nodes share no folder with the console."""
+
+UNBROUGHT: Final = "UNBROUGHT"
+"""Its exit code is all that is known of an end: the console was away."""
+
 REWOUND: Final = "REWOUND"
 """Not Slurm's word: its controller crashed, forgot that it had started the job, and ended it."""
 
@@ -135,7 +146,8 @@ def _of_rewound(folder: Path) -> tuple[State, Reason]:
 def _is_cut(reason: Reason) -> bool:
     """Whether somebody else than the job may have ended it."""
     killed = reason.code is ReasonCode.SIGNALLED and reason.params.get("signal") in (KILL, TERM)
-    return killed or reason.code in (ReasonCode.WRAPPER_LOST, ReasonCode.START_FAILED)
+    is_untold = reason.code in (ReasonCode.WRAPPER_LOST, ReasonCode.START_FAILED)
+    return killed or is_untold or reason.params.get("slurm") == UNBROUGHT
 
 
 def _outcome(kept: Kept, listed: Listed, found: Evidence) -> tuple[State, Reason]:
@@ -157,12 +169,34 @@ def _outcome(kept: Kept, listed: Listed, found: Evidence) -> tuple[State, Reason
             counts = {"failed": failed, "total": judged.total}
             return State.SUCCEEDED, Reason(ReasonCode.COMPLETED_WITH_FAILURES, counts)
         return State.SUCCEEDED, Reason(ReasonCode.COMPLETED)
+    return _untold(kept, listed, found)
+
+
+def _untold(kept: Kept, listed: Listed, found: Evidence) -> tuple[State, Reason]:
+    """An end of which the job itself has said nothing."""
     if not found.begun:
         word = listed.state if listed.reason in ("", "None") else listed.reason
+        if kept.apart:
+            word = STARTS.get(listed.exit_code or 0, word)
         return State.FAILED, Reason(
             ReasonCode.START_FAILED, {"slurm": word, "exit_code": listed.exit_code, "error": word}
         )
+    if kept.apart and not found.over and listed.state in ("COMPLETED", "FAILED"):
+        return _of_exit_code(listed.exit_code)
     return State.FAILED, Reason(ReasonCode.WRAPPER_LOST, {"exit_code": listed.exit_code or None})
+
+
+def _of_exit_code(code: int) -> tuple[State, Reason]:
+    """An end that the console has only from Slurm."""
+    told: Params = {"slurm": UNBROUGHT, "exit_code": code}
+    return (
+        (State.FAILED, Reason(ReasonCode.EXIT_CODE, told))
+        if code
+        else (
+            State.SUCCEEDED,
+            Reason(ReasonCode.COMPLETED, told),
+        )
+    )
 
 
 def _params(code: ReasonCode, kept: Kept, listed: Listed) -> Params:
@@ -234,6 +268,9 @@ def _why(end: End, role: Role) -> Reason:
 
 def _cut_off(seen: ReplicaSeen, reason: Reason, listed: Listed) -> ReplicaSeen:
     """A replica that had not ended when its job had."""
+    if reason.params.get("slurm") == UNBROUGHT:
+        state = TaskState.FAILED if reason.params["exit_code"] else TaskState.SUCCEEDED
+        return replace(seen, state=state, reason=reason, ended_at=listed.ended_at)
     if ENDED.get(listed.state, (State.FAILED,))[0] is State.FAILED and seen.state is TaskState.RUNNING:
         return replace(seen, state=TaskState.FAILED, reason=reason, ended_at=listed.ended_at)
     ended = Reason(ReasonCode.JOB_ENDED)

@@ -316,7 +316,7 @@ def _bringing(index: int, piece: Piece, submission: Submission) -> Iterator[str]
         yield from _exports(code, submission)
         yield f"  {_fetching(code)}"
     elif code.tree:
-        yield f'  tar -x --no-same-owner -C "$at" -f "$folder/trees/{code.tree}.tar"'
+        yield f'  unpacked trees/{code.tree}.tar "$at"'
     else:
         yield f'  copied {shlex.quote(code.folder)} "$at"'
     yield ")"
