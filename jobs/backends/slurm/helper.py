@@ -94,7 +94,7 @@ def check(config: SlurmConfig) -> None:
         if owner != 0 or mode & (stat.S_IWGRP | stat.S_IWOTH):
             raise Unreachable(f"{path}{_where(config)} has to be root's, and nobody else's to write.")
     may = _asked(config, "sudo", "-n", "-l").out
-    if config.helper not in may and not may.rstrip().endswith(" ALL"):
+    if config.helper not in may and not any(line.endswith(" ALL") for line in may.splitlines()):
         raise Unreachable(
             f"sudo does not let the console run {config.helper}{_where(config)}: see docs/slurm.md."
         )
