@@ -515,7 +515,7 @@ class SlurmBackend:
         self, folder: Path, kept: Kept, listed: Listed, past: Past, todo: ToDo
     ) -> Observation | Unseen | None:
         """A job that Slurm's controller does not know, by what it left behind and by accounting."""
-        told = sight.of_evidence(folder, kept, listed.number) or past.seen(folder, kept, listed.number)
+        told = rewound.ended(folder, kept, listed.number) or past.seen(folder, kept, listed.number)
         return told or rewound.vanished(folder, kept, listed, todo)
 
     def _mine(

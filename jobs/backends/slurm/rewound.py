@@ -25,6 +25,7 @@ from jobs.backends.slurm import evidence, layout, sight, unsaved
 from jobs.backends.slurm.evidence import Kept
 from jobs.backends.slurm.layout import NotOurs, Sent
 from jobs.backends.slurm.listing import Listed
+from jobs.states import ReasonCode
 
 SETTLES_S: Final = 60
 """By then the node of a job that began has reported, and what ran of it has ended."""
@@ -92,6 +93,19 @@ def _seen(folder: Path, kept: Kept, listed: Listed, todo: ToDo) -> Observation |
         todo.release.append(listed.number)
         return sight.of_listed(folder, kept, replace(listed, reason="None"))
     return None
+
+
+def ended(folder: Path, kept: Kept, number: int) -> Observation | None:
+    """The end of a job that Slurm has forgotten, by its files; None where they tell none.
+
+    One that Slurm had not written down did not get on: to a Slurm that does not know it, its script starts
+    nothing.
+    """
+    told = sight.of_evidence(folder, kept, number)
+    if told is None or told.reason.code is not ReasonCode.WRAPPER_LOST or unsaved.is_saved(folder):
+        return told
+    layout.publish(folder / "rewound", f"{time.time():.3f}")
+    return sight.of_evidence(folder, kept, number)
 
 
 def vanished(folder: Path, kept: Kept, listed: Listed, todo: ToDo) -> Observation | None:

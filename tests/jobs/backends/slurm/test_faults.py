@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-from collections.abc import Iterator
-from contextlib import contextmanager
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from unittest.mock import Mock
@@ -14,7 +15,7 @@ from unittest.mock import Mock
 import pytest
 
 from jobs.backends.base import Handle, NotSent, Observation, Refused, Unknown
-from jobs.backends.slurm import unsaved
+from jobs.backends.slurm import rewound, unsaved
 from jobs.backends.slurm.backend import SlurmBackend
 from jobs.backends.slurm.body import BODY
 from jobs.backends.slurm.config import SlurmConfig
@@ -23,14 +24,16 @@ from jobs.backends.slurm.programs import Programs
 from jobs.backends.slurm.rest import versions
 from jobs.backends.slurm.rest.client import Answer, Client
 from jobs.backends.slurm.rest.controller import Rest
-from jobs.states import State
+from jobs.spec import NodeChoice
+from jobs.states import ReasonCode, State
 from tests.jobs.backends.benches import log_of, role, wait_until_over
 from tests.jobs.backends.slurm_bench import SlurmBench, by_rest
 from tests.slurm import Slurm
+from tests.waiting import wait_for
 
 
 @contextmanager
-def forgets(bench: SlurmBench, copy: Path) -> Iterator[None]:
+def forgets(bench: SlurmBench, copy: Path, until: Callable[[], object] = lambda: True) -> Iterator[None]:
     """A controller that crashes at the end of the block and comes back with what it knew at its beginning."""
     bench.slurm.wait_until_saved()
     state = bench.slurm.base / "state"
@@ -39,7 +42,62 @@ def forgets(bench: SlurmBench, copy: Path) -> Iterator[None]:
     bench.slurm.kill("slurmctld")
     shutil.rmtree(state)
     shutil.copytree(copy, state)
+    wait_for(until, 60)
     bench.slurm.start_controller()
+
+
+@pytest.fixture
+def drained(on_slurm: SlurmBench) -> Iterator[None]:
+    """Nodes that Slurm may drain."""
+    yield
+    for node in ("cpu1", "cpu2"):
+        with suppress(subprocess.CalledProcessError):  # it did not
+            on_slurm.slurm.call("scontrol", "update", f"NodeName={node}", "State=RESUME")
+
+
+@pytest.mark.usefixtures("drained")
+def test_what_slurm_begins_once_more_on_its_node_runs_once(
+    on_slurm: SlurmBench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(rewound, "SETTLES_S", 1)
+    backend, slurm = SlurmBackend(on_slurm.config), on_slurm.slurm
+    go = tmp_path / "go"
+    ended, cut = (
+        backend.submit(on_slurm.submission(role(command, nodes=NodeChoice(only=(node,)))))
+        for node, command in (
+            ("cpu1", f"echo once; until [ -e {go} ]; do sleep 0.1; done; exit 5"),
+            ("cpu2", "echo once; sleep 300"),
+        )
+    )
+    numbers = [str(Sent.of(handle).number) for handle in (ended, cut)]
+    begins_at = time.time() + 5
+    for number in numbers:
+        slurm.call("scontrol", "update", f"JobId={number}", "StartTime=now+5")
+    backend.release([ended, cut])
+
+    def has_ended() -> bool:
+        go.touch()
+        end = on_slurm.attempt(ended) / "run-1" / "ends" / "worker-0"
+        return end.exists() and time.time() > begins_at + 1
+
+    def were_refused() -> bool:
+        """By the node that still had it, or by its own script where the node had been told to end it."""
+        told = slurm.call("squeue", "--noheader", f"--jobs={','.join(numbers)}", "--format=%r").splitlines()
+        return set(told) <= {rewound.LAUNCH_FAILED}
+
+    with forgets(on_slurm, tmp_path / "state", has_ended):
+        for number in numbers:
+            slurm.call("scontrol", "update", f"JobId={number}", "StartTime=now")
+        wait_for(lambda: log_of(backend, ended) and log_of(backend, cut), 60)
+    wait_for(were_refused, 60)
+    backend.observe([ended, cut])
+    for number in numbers:
+        with suppress(subprocess.CalledProcessError):  # that one is over
+            slurm.call("scontrol", "release", number)
+    assert wait_until_over(backend, ended).reason.code is ReasonCode.EXIT_CODE
+    assert wait_until_over(backend, cut).reason.code is ReasonCode.NODE_LOST
+    assert [log_of(backend, each) for each in (ended, cut)] == ["once\n"] * 2
+    wait_for(lambda: not set(numbers) & set(on_slurm.live()), 60)
 
 
 def state_of(backend: SlurmBackend, handle: Handle) -> State:

@@ -38,8 +38,8 @@ class Files:
         (self.folder / "claim").write_text("7\n")
         (self.run / "started" / "worker-0").write_text(f"cpu1 {time.time():.3f} 4711\n")
 
-    def end(self, code: int, ago_s: float) -> None:
-        (self.run / "ends" / "worker-0").write_text(f"{code} {time.time() - ago_s:.3f} itself\n")
+    def end(self, code: int, ago_s: float, how: str = "itself") -> None:
+        (self.run / "ends" / "worker-0").write_text(f"{code} {time.time() - ago_s:.3f} {how}\n")
         (self.run / "end").write_text(f"{time.time() - ago_s:.3f}\n")
         os.utime(self.run / "end", (time.time() - ago_s,) * 2)
 
@@ -217,3 +217,16 @@ def test_what_began_and_slurm_never_wrote_down_ends_with_its_node(files: Files) 
     assert told(rewound.vanished(files.folder, kept, nothing, later)) == (State.STOPPED, ReasonCode.USER_STOP)
     unsaved.note(files.folder, RUNS)
     assert rewound.vanished(files.folder, kept, nothing, later) is None, "that it ended is all that is known"
+
+
+def test_what_slurm_never_wrote_down_and_could_start_nothing_follows_as_another_attempt(files: Files) -> None:
+    kept = evidence.kept(files.folder)
+    assert kept is not None
+    assert rewound.ended(files.folder, kept, 7) is None, "it goes on"
+    files.end(5, ago_s=0)
+    assert told(rewound.ended(files.folder, kept, 7)) == (State.FAILED, ReasonCode.EXIT_CODE)
+    files.end(1, ago_s=0, how="lost")
+    unsaved.note(files.folder, RUNS)
+    assert told(rewound.ended(files.folder, kept, 7)) == (State.FAILED, ReasonCode.WRAPPER_LOST)
+    (files.folder / "saved").unlink()
+    assert told(rewound.ended(files.folder, kept, 7)) == (State.FAILED, ReasonCode.NODE_LOST)
