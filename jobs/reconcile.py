@@ -73,7 +73,7 @@ LEASE: Final = timedelta(seconds=6)
 CHOSEN: Final = 200
 """So many attempts are handed over before those are let go that wait for it."""
 
-EACH: Final = 4
+EACH: Final = 8
 """Where an engine takes several at the same time, so many times as many have their leases taken, rows read
 and their handles noted together.
 """

@@ -19,7 +19,7 @@ from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from statistics import median
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 import httpx
 import pytest
@@ -28,7 +28,9 @@ from console import keys
 from console.home import CHECKOUT
 from jobs.backends.base import Handle, TaskRef
 from jobs.backends.slurm.backend import SlurmBackend
+from jobs.backends.slurm.config import SlurmConfig
 from jobs.backends.slurm.programs import Programs
+from jobs.backends.slurm.rest.client import Answer, Client
 from tests import slurm as slurms
 from tests.bench.figures import Figure
 from tests.jobs.backends.benches import role
@@ -45,6 +47,12 @@ WARM: Final = 4
 """So many jobs go each way before it is measured."""
 
 
+class RestLoop(Protocol):
+    """So many jobs by slurmrestd, one after the other."""
+
+    def __call__(self, count: int, *, held: bool = False) -> None: ...
+
+
 def measure() -> list[Figure]:
     """On a Slurm of its own, whose nodes start nothing while jobs are handed over."""
     if lacking := slurms.missing():
@@ -58,7 +66,7 @@ def measure() -> list[Figure]:
 
 
 def _drained(bench: SlurmBench) -> tuple[list[Figure], list[Handle]]:
-    """By turns, so that whatever else the machine does falls on all three."""
+    """By turns, so that whatever else the machine does falls on all of them."""
     backend = SlurmBackend(bench.config)
     handles: list[Handle] = []
 
@@ -67,7 +75,6 @@ def _drained(bench: SlurmBench) -> tuple[list[Figure], list[Handle]]:
         backend.release(made)
         handles.extend(made)
 
-    took = dict.fromkeys(("commands", "rest", "backend", "sbatch", "loop"), 0.0)
     with _rest_loop(bench.slurm) as rest_loop, _console(bench) as drain:
         ways: dict[str, Callable[[int], float]] = {
             "commands": partial(drain, "commands"),
@@ -75,23 +82,33 @@ def _drained(bench: SlurmBench) -> tuple[list[Figure], list[Handle]]:
             "rest": partial(drain, "rest"),
             "loop": _timed(rest_loop),
             "backend": _timed(ours),
+            "sbatch held": _timed(_sbatch_loop(bench, held=True)),
+            "loop held": _timed(partial(rest_loop, held=True)),
+            "database": partial(drain, "database"),
         }
+        took = dict.fromkeys(ways, 0.0)
         for way in ways.values():
             way(WARM)
         for _ in range(ROUNDS):
             for name, way in ways.items():
                 took[name] += way(JOBS // ROUNDS)
+    return list(_figures_of(took)), handles
+
+
+def _figures_of(took: dict[str, float]) -> Iterator[Figure]:
+    loops = {"sbatch": "a loop of sbatch", "loop": "a loop of slurmrestd"}
     whole = f"{JOBS:,} accepted jobs into Slurm, held and released, by"
-    target = "≤ 1.15× the faster"
-    return [
-        Figure(f"{whole} commands", took["commands"], "s", took["sbatch"], "a loop of sbatch", target),
-        Figure(f"{whole} commands", took["commands"], "s", took["loop"], "a loop of slurmrestd", target),
-        Figure(f"{whole} slurmrestd", took["rest"], "s", took["sbatch"], "a loop of sbatch", target),
-        Figure(f"{whole} slurmrestd", took["rest"], "s", took["loop"], "a loop of slurmrestd", target),
-        Figure(
-            "the backend's part of it, by commands", took["backend"], "s", took["sbatch"], "a loop of sbatch"
-        ),
-    ], handles
+    for way, said in (("commands", "commands"), ("rest", "slurmrestd")):
+        for loop, named in loops.items():
+            yield Figure(f"{whole} {said}", took[way], "s", took[loop], named, "≤ 1.15× the faster")
+    parts = {
+        "backend": ("the backend's part of it, by commands, one after the other", "sbatch"),
+        "sbatch held": ("a loop of sbatch --hold, and one scontrol release", "sbatch"),
+        "loop held": ("a loop of slurmrestd, held, and released by another request each", "loop"),
+        "database": ("the same drain before an engine that answers at once", "loop"),
+    }
+    for name, (what, loop) in parts.items():
+        yield Figure(what, took[name], "s", took[loop], loops[loop])
 
 
 def _timed(way: Callable[[int], None]) -> Callable[[int], float]:
@@ -107,7 +124,7 @@ def _timed(way: Callable[[int], None]) -> Callable[[int], float]:
 def _console(bench: SlurmBench) -> Iterator[Callable[[str, int], float]]:
     """A console that accepts so many jobs on demand, and says the seconds until all are let go."""
     config = {"configuration": str(bench.slurm.configuration), "allow_plain": True}
-    clusters = {"commands": config, "rest": {**config, **by_rest(bench.slurm)}}
+    clusters = {"commands": config, "rest": {**config, **by_rest(bench.slurm)}, "database": config}
     redis = RedisServer()
     redis.start()
     shared = bench.folder / "shared"
@@ -142,19 +159,24 @@ def _drain(child: subprocess.Popen[str], name: str, count: int) -> float:
     return float(said["s"])
 
 
-def _sbatch_loop(bench: SlurmBench) -> Callable[[int], None]:
+def _sbatch_loop(bench: SlurmBench, *, held: bool = False) -> Callable[[int], None]:
     environ = {**os.environ, "SLURM_CONF": str(bench.slurm.configuration)}
-    command = ["sbatch", "--parsable", "--output=/dev/null", "--wrap=true"]
+    command = ["sbatch", "--parsable", "--output=/dev/null", "--wrap=true", *(["--hold"] if held else [])]
+
+    def run(*arguments: str) -> str:
+        done = subprocess.run(arguments, env=environ, check=True, capture_output=True, text=True, cwd="/")
+        return done.stdout.strip()
 
     def loop(count: int) -> None:
-        for _ in range(count):
-            subprocess.run(command, env=environ, check=True, capture_output=True, cwd="/")
+        made = [run(*command) for _ in range(count)]
+        if held:
+            run("scontrol", "release", ",".join(made))
 
     return loop
 
 
 @contextmanager
-def _rest_loop(slurm: Slurm) -> Iterator[Callable[[int], None]]:
+def _rest_loop(slurm: Slurm) -> Iterator[RestLoop]:
     headers = {"X-SLURM-USER-NAME": "root", "X-SLURM-USER-TOKEN": slurm.token()}
     job = {
         "name": "loop",
@@ -165,40 +187,69 @@ def _rest_loop(slurm: Slurm) -> Iterator[Callable[[int], None]]:
     told = {"script": "#!/bin/sh\ntrue\n", "job": job}
     with httpx.Client(base_url=slurm.rest, headers=headers, trust_env=False, timeout=60) as client:
 
-        def loop(count: int) -> None:
-            for _ in range(count):
-                answer = client.post("/slurm/v0.0.38/job/submit", json=told)
-                answer.raise_for_status()
-                if not answer.json().get("job_id"):
-                    raise RuntimeError(answer.text)
+        def post(path: str, body: dict[str, Any]) -> dict[str, Any]:
+            answer = client.post(f"/slurm/v0.0.38{path}", json=body)
+            answer.raise_for_status()
+            return dict(answer.json())
+
+        def loop(count: int, *, held: bool = False) -> None:
+            asked = {**told, "job": {**job, "hold": True}} if held else told
+            made = [post("/job/submit", asked)["job_id"] for _ in range(count)]
+            if not all(made):
+                raise RuntimeError("a job was not taken")
+            if held:
+                for number in made:
+                    post(f"/job/{number}", {"hold": False})
 
         yield loop
 
 
 def _looks(bench: SlurmBench, handles: list[Handle]) -> list[Figure]:
     """One look at the jobs that were handed over, in a queue filled up with others of the same user."""
-    fill = _sbatch_loop(bench)
-    fill(max(0, JOBS * LONGER - JOBS * 5))
-    backend, plain = SlurmBackend(bench.config), Programs(bench.config)
-    told: list[int] = []
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Programs, "squeue", _counted(Programs.squeue, told))
-        look = median(_cpu(lambda: backend.observe(handles)) for _ in range(5))
-    bare = median(_cpu(lambda: plain.squeue("--format=%i %T")) for _ in range(5))
+    waiting = int(bench.slurm.call("squeue", "--noheader", "--array", "--format=%i").count("\n"))
+    with _rest_loop(bench.slurm) as fill:
+        fill(max(0, JOBS * LONGER - waiting))
     what = f"a look at {len(handles):,} jobs in a queue of {JOBS * LONGER:,}"
+    asked: list[tuple[str, ...]] = []
+    told: list[int] = []
+    by_commands = SlurmBackend(bench.config)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Programs, "squeue", _counted(Programs.squeue, asked, told))
+        look = median(_cpu(lambda: by_commands.observe(handles)) for _ in range(5))
+    bare = median(_cpu(lambda: Programs(bench.config).squeue(*asked[0])) for _ in range(5))
+    settings = {**bench.told, **by_rest(bench.slurm)}
+    by_requests = SlurmBackend(SlurmConfig.from_settings(bench.folder, settings))
+    said: list[int] = []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Client, "_read", _weighed(Client._read, said))
+        request = median(_cpu(lambda: by_requests.observe(handles)) for _ in range(3))
+    beside = "squeue of the same listing"
     return [
-        Figure(f"{what}, CPU", look, "s", bare, "squeue with number and state"),
-        Figure(f"{what}, told by Slurm", told[0] / 1e6, "MB"),
+        Figure(f"{what}, by commands, CPU", look, "s", bare, beside),
+        Figure(f"{what}, by commands, told by Slurm", told[0] / 1e6, "MB"),
+        Figure(f"{what}, by slurmrestd, CPU without its own", request, "s", bare, beside),
+        Figure(f"{what}, by slurmrestd, told by it", max(said) / 1e6, "MB"),
     ]
 
 
-def _counted(original: Callable[..., str], told: list[int]) -> Callable[..., str]:
+def _counted(
+    original: Callable[..., str], asked: list[tuple[str, ...]], told: list[int]
+) -> Callable[..., str]:
     def squeue(self: Programs, *arguments: str) -> str:
         said = original(self, *arguments)
+        asked.append(arguments)
         told.append(len(said.encode()))
         return said
 
     return squeue
+
+
+def _weighed(original: Callable[..., Answer], said: list[int]) -> Callable[..., Answer]:
+    def read(self: Client, status: int, body: bytes) -> Answer:
+        said.append(len(body))
+        return original(self, status, body)
+
+    return read
 
 
 def _cpu(act: Callable[[], Any]) -> float:
@@ -214,10 +265,21 @@ def _used() -> float:
 
 
 def _first_lines(bench: SlurmBench) -> list[Figure]:
-    """From the submission to the line in the log; beside it, from srun's beginning to its end."""
-    ours = median(_first_line(bench) for _ in range(LINES))
-    srun = median(_line_of_srun(bench.slurm) for _ in range(LINES))
-    return [Figure("submit → first log line, p50", ours, "s", srun, "srun")]
+    """From the submission to the line in the log; beside it, srun from its beginning to its end, and the same
+    line by a script of one line and by one that begins a step, as ours does.
+    """
+    ours, srun, plain, step = [], [], [], []
+    for _ in range(LINES):
+        ours.append(_first_line(bench))
+        srun.append(_line_of_srun(bench.slurm))
+        plain.append(_line_of_sbatch(bench, "echo up"))
+        step.append(_line_of_sbatch(bench, "srun --mpi=none echo up"))
+    what = "submit → first log line, p50"
+    return [
+        Figure(what, median(ours), "s", median(srun), "srun"),
+        Figure(what, median(ours), "s", median(plain), "sbatch of one line"),
+        Figure(what, median(ours), "s", median(step), "sbatch of one srun"),
+    ]
 
 
 def _first_line(bench: SlurmBench) -> float:
@@ -230,4 +292,12 @@ def _first_line(bench: SlurmBench) -> float:
 def _line_of_srun(slurm: Slurm) -> float:
     begun = time.perf_counter()
     slurm.call("srun", "--ntasks=1", "--mem=64", "--mpi=none", "echo", "up")
+    return time.perf_counter() - begun
+
+
+def _line_of_sbatch(bench: SlurmBench, command: str) -> float:
+    out = Path(tempfile.mkdtemp(dir=bench.folder)) / "out"
+    begun = time.perf_counter()
+    bench.slurm.call("sbatch", "--parsable", "--mem=64", f"--output={out}", f"--wrap={command}")
+    wait_for(lambda: out.exists() and out.stat().st_size, 60, interval=0.01)
     return time.perf_counter() - begun

@@ -20,7 +20,10 @@ claim() {
   [ "$(cat "$folder/claim")" = "$SLURM_JOB_ID" ] || exit 0
 }
 
-now() { date +%s.%N; }
+now() { # without a program where the shell knows it, in whichever language it writes numbers
+  local at=${EPOCHREALTIME:-$(date +%s.%N)}
+  echo "${at/,/.}"
+}
 
 # Where nodes share no folder with the console (courier_url), its files are carried there and back.
 carry() { # VERB…: see the courier's program
@@ -111,7 +114,8 @@ door() { # NAME PLACE NODE REQUEST PYTHON ARCHIVE: until nobody needs it; the jo
 
 places() { # PLACE: the node of each replica of a role, in order
   local spread each times tasks node left=${sizes[$1]} nodes
-  mapfile -t nodes < <(scontrol show hostnames "$(of SLURM_JOB_NODELIST "$1")")
+  nodes=("$(of SLURM_JOB_NODELIST "$1")")
+  [[ $nodes != *[],[]* ]] || mapfile -t nodes < <(scontrol show hostnames "$nodes")
   spread=$(of SLURM_TASKS_PER_NODE "$1" 1)
   for each in ${spread//,/ }; do
     tasks=${each%%(*} times=1

@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Final
 
 from jobs.backends.base import QueuedJob, Unreachable
-from jobs.backends.slurm import everybody, visible
+from jobs.backends.slurm import everybody, layout, visible
 from jobs.backends.slurm.config import SlurmConfig
 from jobs.backends.slurm.layout import Sent
 from jobs.backends.slurm.listing import Listed
@@ -80,8 +80,12 @@ class Commands:
         asked += [f"--name={','.join(names)}"] if names else []
         asked += [] if self._everybody else [f"--user={self._user}"]
         rows = self._programs.squeue(*asked).split(f"{SEPARATOR}{end}")
-        found = (_read(row.removeprefix("\n"), fields, self._name) for row in rows[:-1])
-        return (listed for listed in found if listed is not None)
+        for row in rows[:-1]:
+            if not _is_whole(row, fields):
+                raise Unreachable(f"Slurm told something else than it was asked for: {row[:200]}")
+            is_ours = layout.is_key(row.rpartition(SEPARATOR)[2].strip())
+            if is_ours and (listed := _read(row.removeprefix("\n"), fields, self._name)) is not None:
+                yield listed
 
     def history(self, forgotten: Mapping[int, str]) -> Iterator[Listed] | None:
         """See `Controller`."""
@@ -194,6 +198,10 @@ def _exit_code(told: str, derived: str) -> int:
         return 128 + _whole(killer)
     most = _whole(derived.partition(":")[0])
     return most if most == 128 + _whole(code) else _whole(code)
+
+
+def _is_whole(row: str, fields: Sequence[str]) -> bool:
+    return row.count(SEPARATOR) >= len(fields) - 1
 
 
 def _told(line: str, names: Sequence[str]) -> dict[str, str]:

@@ -101,6 +101,11 @@ def attempt(root: Path, key: str) -> Path:
     return root / match["job"] / match["attempt"]
 
 
+def is_key(name: str) -> bool:
+    """Whether an attempt may be called so."""
+    return _KEY.fullmatch(name) is not None
+
+
 def prefix(role: str, ordinal: int) -> str:
     """What the names of a role's replicas begin with in files: safe, and unique whatever it is called."""
     safe = _UNSAFE.sub("_", role)[:_NAME_BYTES]
@@ -134,10 +139,12 @@ def publish(path: Path, text: str, *, durable: bool = False) -> bool:
 
 def publish_bytes(path: Path, data: bytes, *, durable: bool = False) -> bool:
     """The same for what is no text."""
+    if not data:
+        return _marked(path, durable=durable)
     temporary = path.with_name(f".{path.name}.{os.getpid()}.{os.urandom(4).hex()}")
     with os.fdopen(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
         file.write(data)
-        if durable and data:  # one that is empty is nothing but its name, which stands in the folder
+        if durable:
             file.flush()
             os.fsync(file.fileno())
     try:
@@ -146,6 +153,17 @@ def publish_bytes(path: Path, data: bytes, *, durable: bool = False) -> bool:
         return False
     finally:
         temporary.unlink()
+    if durable:
+        _sync(path.parent)
+    return True
+
+
+def _marked(path: Path, *, durable: bool) -> bool:
+    """The same for what is nothing but its name, which is there at one instant by itself."""
+    try:
+        os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
+    except FileExistsError:
+        return False
     if durable:
         _sync(path.parent)
     return True

@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any, Final
 
 from jobs.backends.base import NotSent, QueuedJob, Refused, Unknown, Unreachable
-from jobs.backends.slurm import everybody, programs
+from jobs.backends.slurm import everybody, layout, programs
 from jobs.backends.slurm.config import SlurmConfig
 from jobs.backends.slurm.layout import Sent
 from jobs.backends.slurm.listing import Listed
@@ -28,9 +28,6 @@ ASKED_AT_ONCE: Final = 200
 """So many numbers of jobs fit into the address of one request."""
 
 NOTHING: Final = ("nothing found",)
-
-ONE_BY_ONE: Final = 10
-"""So many jobs are asked for by their numbers; for more, the whole queue is."""
 
 _NOT_FOUND: Final = 404
 _WRONG: Final = 400
@@ -65,8 +62,9 @@ class Rest:
         """See `Controller`.  slurmrestd can't be asked for some jobs: it tells of all."""
         wanted = frozenset(names)
         for told in self._asked("jobs", "/jobs"):
+            name = told.get("name")
             is_ours = self._everybody or told.get("user_name") == self._user
-            if not is_ours or (wanted and told.get("name") not in wanted):
+            if not is_ours or (name not in wanted if wanted else not layout.is_key(str(name))):
                 continue
             if (found := self._listed(told)) is not None:
                 yield found
@@ -107,11 +105,10 @@ class Rest:
 
     def known(self, jobs: Sequence[Sent]) -> Iterator[Listed]:
         """See `Controller`."""
-        if len(jobs) > ONE_BY_ONE:
-            yield from self.listing([sent.key for sent in jobs])
-            return
-        for sent in jobs:
-            for told in self.told(sent.number):
+        with Hands(AT_ONCE) as hands:
+            answers = [(sent, hands.do(partial(self.told, sent.number))) for sent in jobs]
+        for sent, answer in answers:
+            for told in answer.result():
                 if told.get("name") == sent.key and (found := self._listed(told)) is not None:
                     yield found
 

@@ -71,8 +71,8 @@ def test_a_look_at_many_jobs_asks_no_more_than_one_at_a_single_one(
         bench.close()
 
 
-@pytest.mark.parametrize(("way", "release"), [("commands", 2), ("rest", 1 + MANY)])
-def test_each_job_costs_one_question_and_one_wait_for_the_disk(
+@pytest.mark.parametrize(("way", "release"), [("commands", 2), ("rest", 2 * MANY)])
+def test_each_job_costs_one_question_and_one_wait_for_the_disk_and_its_release_no_whole_queue(
     tmp_path: Path, slurm: Slurm, calls: list[str], monkeypatch: pytest.MonkeyPatch, way: str, release: int
 ) -> None:
     bench = SlurmBench(tmp_path, slurm, by_rest(slurm) if way == "rest" else {})
