@@ -1,8 +1,8 @@
 """Accepted jobs into a real Slurm, and by its backend alone, beside plain loops of sbatch and slurmrestd; a
 look at a long queue; the first line of a log beside srun.
 
-`BENCH_SLURM_JOBS` says how many jobs are handed over (1,000); the queue that is looked at is ten times as
-long.
+`BENCH_SLURM_JOBS` says how many jobs are handed over (1,000), `BENCH_SLURM_QUEUE` how long the queue is that
+is looked at then (10,000).
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from tests.slurm import Slurm
 from tests.waiting import wait_for
 
 JOBS: Final = int(os.environ.get("BENCH_SLURM_JOBS", "1000"))
-LONGER: Final = 10
+QUEUE: Final = int(os.environ.get("BENCH_SLURM_QUEUE", "10000"))
 ROUNDS: Final = 10
 LINES: Final = 10
 WARM: Final = 4
@@ -208,8 +208,8 @@ def _looks(bench: SlurmBench, handles: list[Handle]) -> list[Figure]:
     """One look at the jobs that were handed over, in a queue filled up with others of the same user."""
     waiting = int(bench.slurm.call("squeue", "--noheader", "--array", "--format=%i").count("\n"))
     with _rest_loop(bench.slurm) as fill:
-        fill(max(0, JOBS * LONGER - waiting))
-    what = f"a look at {len(handles):,} jobs in a queue of {JOBS * LONGER:,}"
+        fill(max(0, QUEUE - waiting))
+    what = f"a look at {len(handles):,} jobs in a queue of {QUEUE:,}"
     asked: list[tuple[str, ...]] = []
     told: list[int] = []
     by_commands = SlurmBackend(bench.config)
