@@ -269,13 +269,3 @@ def discard(attempt: Attempt) -> None:
         _storage().delete(chunk.storage_name)
     with transaction.atomic():
         LogStream.objects.filter(attempt=attempt).delete()
-
-
-def stream_for(
-    attempt: Attempt, role: str, index: int, run: int | None = None, name: str = "output"
-) -> LogStream | None:
-    """The log of one replica (its last run unless `run` says otherwise)."""
-    rows = LogStream.objects.filter(attempt=attempt, role=role, index=index, name=name)
-    if run is not None:
-        rows = rows.filter(run=run)
-    return rows.order_by("-run").first()

@@ -255,11 +255,6 @@ END_REASON: Final[Mapping[EndKind, ReasonCode]] = MappingProxyType(
 """What an intended end is called once it is observed.  COMPLETION is absent: there the verdict speaks."""
 
 
-def can_follow(before: State, after: State) -> bool:
-    """Whether `after` may directly follow `before`."""
-    return after in TRANSITIONS[before]
-
-
 def sources_of(after: State) -> frozenset[State]:
     """Every state from which `after` may be reached in one step."""
     return frozenset(before for before, afters in TRANSITIONS.items() if after in afters)

@@ -101,12 +101,14 @@ def may_submit(user: Visitor, workspace_id: int) -> bool:
     return role_in(user, workspace_id) in WRITERS
 
 
-def may_submit_in(user: User) -> list[int]:
+def may_submit_in(user: Visitor) -> QuerySet[Workspace]:
     """The workspaces in which the person may start jobs; for a superuser their own, or else all of them."""
-    roles = dict(Membership.objects.filter(user=user).values_list("workspace_id", "role"))
+    if not isinstance(user, User) or not is_active(user):
+        return Workspace.objects.none()
     if user.is_superuser:
-        return list(roles) or list(Workspace.objects.values_list("pk", flat=True))
-    return [workspace_id for workspace_id, role in roles.items() if role in WRITERS]
+        own = Workspace.objects.filter(memberships__user=user)
+        return own if own.exists() else Workspace.objects.all()
+    return Workspace.objects.filter(memberships__user=user, memberships__role__in=WRITERS)
 
 
 def can(user: Visitor, verb: Verb, thing: Owned | Workspace) -> bool:

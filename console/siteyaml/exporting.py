@@ -23,7 +23,6 @@ from quotas.models import (
 )
 
 MICRO = 1_000_000
-NO_QUOTA = Quota()
 
 
 def export() -> str:

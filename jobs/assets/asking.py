@@ -34,7 +34,7 @@ def place_of(user: User, asset: Asset) -> Quota | None:
     """Where the person's jobs could be made of it."""
     spaces = may_submit_in(user)
     if asset.workspace_id is not None:
-        spaces = [each for each in spaces if each == asset.workspace_id]
+        spaces = spaces.filter(pk=asset.workspace_id)
     found = Quota.objects.filter(workspace__in=spaces, cluster__enabled=True, cluster__backend__in=BACKENDS)
     return found.select_related("workspace", "cluster").order_by("cluster_id", "id").first()
 

@@ -12,8 +12,6 @@ from enum import StrEnum
 from types import MappingProxyType
 from typing import Final
 
-from jobs.spec import JobSpec
-
 
 class Fate(StrEnum):
     """HONOURED: the job has it.  CONSOLE: this console sees to it, whatever the backend.
@@ -241,33 +239,3 @@ def applied(backend: str, path: str) -> Applied | None:
         if found is not None:
             return found
     return None
-
-
-def not_done(backend: str, spec: JobSpec) -> tuple[tuple[str, Applied], ...]:
-    """What a job says that the backend does nothing with, or something else, by its paths in the table."""
-    table = BACKENDS.get(backend, _EVERYWHERE)
-    plain = _bare(spec)
-    return tuple(
-        (path, each)
-        for path, each in table.items()
-        if each.fate in {Fate.KEPT, Fate.APPROXIMATED, Fate.REFUSED} and _at(spec, path) != _at(plain, path)
-    )
-
-
-def _bare(spec: JobSpec) -> JobSpec:
-    """A job that says nothing but its roles' names and commands."""
-    kept = {"name", "command"}
-    roles = tuple(
-        type(role).model_validate(role.model_dump(include=kept), strict=False) for role in spec.roles
-    )
-    return JobSpec(name=spec.name, roles=roles)
-
-
-def _at(value: object, path: str) -> list[object]:
-    """All values at a path, one for each element of the lists on the way."""
-    found: list[object] = [value]
-    for name in path.split("."):
-        found = [getattr(each, name.removesuffix("[]")) for each in found if each is not None]
-        if name.endswith("[]"):
-            found = [element for each in found if isinstance(each, tuple) for element in each]
-    return [each for each in found if each is not None]

@@ -28,8 +28,6 @@ class Kind(models.TextChoices):
     CHANNEL_OFF = "channel.off", _("A channel of yours was turned off")
 
 
-JOB_KINDS: Final = frozenset(kind for kind in Kind if kind.startswith("job."))
-
 ALWAYS: Final = frozenset({Kind.MAINTENANCE, Kind.MESSAGE, Kind.CHANNEL_OFF})
 """Told to people by name: no rule can ask for these of others' jobs, and the page shows them in any case."""
 

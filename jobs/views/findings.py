@@ -78,7 +78,7 @@ def _made_of(user: User, text: str, dialect: str, parsed: Parsed) -> Resolved:
     except Refused:
         return Resolved(parsed.spec)
     found = resolving.resolve(user, text, dialect, parsed, quota.workspace)
-    if len(may_submit_in(user)) > 1:
+    if may_submit_in(user).count() > 1:
         found.problems = tuple(each for each in found.problems if each.code != "asset_not_yours")
     return found
 

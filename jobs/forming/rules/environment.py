@@ -17,7 +17,6 @@ _OFFICIAL: Final = re.compile(r"^(dsw-registry|registry)[a-z0-9.-]*/(pai|pai-dlc
 _CPFS: Final = re.compile(r"^(cpfs://|nas://cpfs-)", re.IGNORECASE)
 _BMCPFS: Final = re.compile(r"^(bmcpfs://|nas://bmcpfs-)", re.IGNORECASE)
 _GRANTED: Final = frozenset({"oss", "nas"})
-_POSITIVE: Final = re.compile(r"0*[1-9][0-9]{0,5}")
 INJECTED: Final = ("MASTER_ADDR", "MASTER_PORT", "RANK", "WORLD_SIZE")
 
 

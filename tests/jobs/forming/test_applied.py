@@ -7,11 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from jobs.forming.applied import BACKENDS, Applied, Fate, applied, not_done
+from jobs.forming.applied import BACKENDS, Applied, Fate, applied
 from jobs.messages.applied import FATES, WHY, applied_message
-from jobs.spec import Check, JobSpec, Network, NodeChoice, Resources, TaskRole
 from tests.dialect_pages.paths import paths
-from tests.dialect_pages.probes import probes
 
 TESTS = Path(__file__).parents[2]
 EVERY = [(backend, path, each) for backend, table in BACKENDS.items() for path, each in table.items()]
@@ -54,36 +52,6 @@ def test_every_fate_and_every_reason_has_words() -> None:
     assert applied_message("kept") == "Kept for export, not applied here."
     unexplained = [path for _backend, path, each in EVERY if each.fate is Fate.KEPT and not each.why]
     assert unexplained == []
-
-
-def test_what_a_job_says_that_nothing_is_done_with_is_found() -> None:
-    role = TaskRole(
-        name="Worker",
-        command="true",
-        resources=Resources(rdma=True),
-        nodes=NodeChoice(labels={"zone": "a"}),
-    )
-    spec = JobSpec(name="j", roles=(role,), network=Network(vpc="v"), sanity_check=Check(enabled=True))
-    assert {path for path, _each in not_done("local", spec)} == {
-        "roles[].resources.rdma",
-        "roles[].nodes.labels",
-        "network",
-        "sanity_check",
-    }
-
-
-def test_a_plain_job_has_nothing_left_undone() -> None:
-    spec = JobSpec(name="j", roles=(TaskRole(name="Worker", command="true"),))
-    assert not_done("local", spec) == ()
-
-
-def test_every_way_of_saying_something_that_is_kept_is_found() -> None:
-    for probe in probes():
-        found = applied("local", probe.path)
-        assert found is not None
-        named = [path for path, _each in not_done("local", probe.spec)]
-        if found.fate is Fate.KEPT:
-            assert any(probe.path.startswith(path) for path in named), probe.path
 
 
 def test_a_backend_that_nobody_has_described_has_what_the_console_does() -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -305,3 +307,14 @@ def test_it_is_not_kept_where_the_file_says_it_itself(people: People) -> None:
 def test_an_unknown_dialect_is_a_mistake_of_the_form(people: People) -> None:
     assert post(browser(people.owner), dialect="word").status_code == 422
     assert not Job.objects.exists()
+
+
+def test_queries_do_not_grow_with_the_places(
+    people: People, django_assert_max_num_queries: Callable[..., AbstractContextManager[object]]
+) -> None:
+    for _number in range(8):
+        make_quota(people.quota.workspace)
+    client = browser(people.owner)
+    client.get("/jobs/new")
+    with django_assert_max_num_queries(27):
+        client.get("/jobs/new")

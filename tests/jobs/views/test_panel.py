@@ -255,7 +255,7 @@ def test_queries_do_not_grow(people: People, django_assert_num_queries: Any) -> 
     client.post("/jobs/form/panel", {"text": job()}, headers=fragment("job-panel"))
     for number in range(6):
         hold(make_quota(people.quota.workspace, people.quota.cluster), people.owner, 0, f"h{number}")
-    with django_assert_num_queries(15):
+    with django_assert_num_queries(14):
         client.post("/jobs/form/panel", {"text": job()}, headers=fragment("job-panel"))
 
 

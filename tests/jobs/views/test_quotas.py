@@ -148,7 +148,7 @@ def test_queries_do_not_grow(people: People, django_assert_max_num_queries: obje
         wait(people.owner, quota, 8, f"w{number}")
     client = browser(people.owner)
     client.get("/quotas/")
-    with django_assert_max_num_queries(20):  # type: ignore[operator]
+    with django_assert_max_num_queries(19):  # type: ignore[operator]
         client.get("/quotas/")
 
 

@@ -153,5 +153,5 @@ def test_queries_do_not_grow_with_the_queue(
     admitting.admit(people.quota.cluster_id)
     client = browser(people.owner)
     client.get(f"/jobs/{job.public_id}/")
-    with django_assert_max_num_queries(39):  # type: ignore[operator]
+    with django_assert_max_num_queries(34):  # type: ignore[operator]
         client.get(f"/jobs/{Job.objects.order_by('-pk')[0].public_id}/")
