@@ -17,7 +17,6 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect
 from django.template.response import TemplateResponse
 from django.utils.functional import Promise
-from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 from django.views.decorators.http import require_http_methods
 
@@ -93,11 +92,9 @@ def _tried(does: Callable[[], Imported]) -> tuple[Imported | None, str]:
     """What it found, or why it could not."""
     try:
         return does(), ""
-    except (NoAccounts, NoSuchBackend):
-        return None, _("This cluster keeps no accounts.")
-    except NotChosen:
-        return None, _("The cluster's settings do not allow it: write_back has to be true there.")
-    except (Unreachable, Wrong) as error:
+    except NoSuchBackend:
+        return None, str(NoAccounts())
+    except (NoAccounts, NotChosen, Unreachable, Wrong) as error:
         return None, str(error)
 
 

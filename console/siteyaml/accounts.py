@@ -37,9 +37,15 @@ CEILINGS: Final = ("gpus", "gpus_by_type", "cores", "memory_gib", "jobs")
 class NoAccounts(Exception):
     """The cluster's engine keeps no accounts."""
 
+    def __str__(self) -> str:
+        return _("This cluster keeps no accounts.")
+
 
 class NotChosen(Exception):
     """The cluster's settings do not say that quotas are written into its accounts."""
+
+    def __str__(self) -> str:
+        return _("The cluster's settings do not allow it: write_back has to be true there.")
 
 
 @dataclass(slots=True)

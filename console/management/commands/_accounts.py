@@ -35,12 +35,7 @@ class AccountsCommand(BaseCommand):
             raise CommandError(_("There is no cluster of this name."))
         try:
             found = self.does(cluster, dry=options["diff"])
-        except NoAccounts as none:
-            raise CommandError(_("This cluster keeps no accounts.")) from none
-        except NotChosen as none:
-            text = _("The cluster's settings do not allow it: write_back has to be true there.")
-            raise CommandError(text) from none
-        except (Unreachable, Wrong) as error:
+        except (NoAccounts, NotChosen, Unreachable, Wrong) as error:
             raise CommandError(str(error)) from error
         same = _("Everything is as the accounts are.")
         tell(self.stdout, found.applied, dry=options["diff"], same=same)

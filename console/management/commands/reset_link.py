@@ -22,5 +22,5 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         user = User.objects.filter(username=options["user"], kind=User.Kind.PERSON).first()
         if user is None:
-            raise CommandError(f"There is no person called {options['user']}.")
+            raise CommandError(f"There is nobody called {options['user']}.")
         self.stdout.write(absolute(resets.path_for(user)))
