@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import signal
+import socket
 import subprocess
 import tempfile
 import threading
@@ -68,9 +69,19 @@ class RedisServer:
         shutil.rmtree(self.home)
 
 
+def reserved() -> socket.socket:
+    """A port at which nobody answers, until a `web_server` does."""
+    kept = socket.socket()
+    kept.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+    kept.bind(("127.0.0.1", 0))
+    return kept
+
+
 @contextmanager
-def web_server() -> Iterator[str]:
-    """Django behind uvicorn on a port of its own, in a thread of this process; the base URL."""
+def web_server(at: socket.socket | None = None) -> Iterator[str]:
+    """Django behind uvicorn on a port of its own, or one that was `reserved`, in a thread of this process;
+    the base URL.
+    """
     config = uvicorn.Config(
         Handler(),
         host="127.0.0.1",
@@ -82,7 +93,12 @@ def web_server() -> Iterator[str]:
         timeout_graceful_shutdown=1,
     )
     server = uvicorn.Server(config)
-    thread = threading.Thread(target=server.run, name="uvicorn")
+    listening_at = []
+    if at is not None:
+        listening_at.append(socket.socket())
+        listening_at[0].setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+        listening_at[0].bind(at.getsockname())
+    thread = threading.Thread(target=server.run, args=(listening_at or None,), name="uvicorn")
     thread.start()
     try:
         wait_for(lambda: server.started or not thread.is_alive())
@@ -91,6 +107,8 @@ def web_server() -> Iterator[str]:
     finally:
         server.should_exit = True
         thread.join()
+        for each in listening_at:
+            each.close()
 
 
 @dataclass(frozen=True, slots=True)

@@ -501,14 +501,14 @@ class SlurmBackend:
 
     def _clear_secrets(self, seen: Mapping[Handle, Observation | Gone | Unseen]) -> None:
         """A job that runs as its owner, or elsewhere, can't remove the console's own files at its end."""
-        if not (self._config.tells_apart or self._config.apart):
-            return
         for handle, what in seen.items():
             if isinstance(what, Observation) and what.state in TERMINAL:
                 folder = self._folder(Sent.of(handle).key)
-                for name in SECRETS:
-                    (folder / name).unlink(missing_ok=True)
-                if self._config.apart:
+                kept = evidence.kept(folder)
+                if kept is not None and (kept.user or kept.apart):
+                    for name in SECRETS:
+                        (folder / name).unlink(missing_ok=True)
+                if kept is not None and kept.apart:
                     delivered.close(folder)
 
     def _of_files(

@@ -35,7 +35,7 @@ watching() { # carried on and on, by one on each node; another follows one that 
   trap '' HUP INT QUIT TERM USR1 USR2
   while :; do
     flock 8 && carry watch
-    [ "$?" -ne 77 ] || exit
+    [ "$?" -ne 77 ] || exec sleep infinity # nothing is wanted any more; but the folder is in use
     sleep 1
   done 8>>"$folder/courier" >/dev/null 2>&1
 }

@@ -44,6 +44,7 @@ class Replica:
         kept = evidence.kept(self._folder)
         self._name, self._place, self._places = _named(kept, task)
         self._key, self._user = sent.key, kept.user if kept else ""
+        self._apart = kept is not None and kept.apart
         self._ports = kept.ports if kept else config.ports
 
     async def exec(self, wanted: Wanted) -> LineSession:
@@ -112,7 +113,7 @@ class Replica:
     def _archive(self) -> Path:
         """What runs there, where its node has it.  OSError."""
         archive = luggage.packed(self._config.root, for_all=bool(self._user))
-        if not self._config.apart:
+        if not self._apart:
             return archive
         return layout.around_on_nodes(self._config.nodes_folder, self._key) / archive.name
 
@@ -145,7 +146,7 @@ class Replica:
     @property
     def _there(self) -> Path:
         """Where a replica runs, on its node."""
-        if not self._config.apart:
+        if not self._apart:
             return self._work
         folder = layout.on_nodes(self._config.nodes_folder, self._key)
         return folder / self._work.relative_to(self._folder)

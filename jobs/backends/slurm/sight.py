@@ -181,7 +181,8 @@ def _untold(kept: Kept, listed: Listed, found: Evidence) -> tuple[State, Reason]
         return State.FAILED, Reason(
             ReasonCode.START_FAILED, {"slurm": word, "exit_code": listed.exit_code, "error": word}
         )
-    if kept.apart and not found.over and listed.state in ("COMPLETED", "FAILED"):
+    by_itself = listed.state in ("COMPLETED", "FAILED") and listed.exit_code <= 128
+    if kept.apart and not found.over and by_itself:
         return _of_exit_code(listed.exit_code)
     return State.FAILED, Reason(ReasonCode.WRAPPER_LOST, {"exit_code": listed.exit_code or None})
 

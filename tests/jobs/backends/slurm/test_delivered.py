@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jobs.backends.local import announced
-from jobs.backends.slurm import delivered, layout, luggage
+from jobs.backends.slurm import courier, delivered, layout, luggage
 from jobs.backends.slurm.delivered import Nonsense, NotKnown, Over
 
 KEY = "b1-job1-1"
@@ -246,14 +246,18 @@ def test_nothing_else_is_handed_out(attempt: Attempt, name: str) -> None:
 def test_what_a_replica_needs_is_handed_out_piece_by_piece(attempt: Attempt) -> None:
     (attempt.folder / "secrets").write_text("export A=b\n")
     (attempt.folder / "trees").mkdir()
-    (attempt.folder / "trees" / "abc.tar").write_bytes(b"x" * ((1 << 20) + 5))
+    (attempt.folder / "trees" / "abc.tar").write_bytes(b"x" * (courier.PIECE + 5))
 
     def asked(name: str, at: int) -> bytes | None:
         return delivered.offered(attempt.root, KEY, attempt.token, name, at)
 
     assert asked("secrets", 7) == b"A=b\n"
     assert asked("login", 0) is None
-    assert [len(asked("trees/abc.tar", at) or b"") for at in (0, 1 << 20, 1 << 21)] == [1 << 20, 5, 0]
+    assert [len(asked("trees/abc.tar", at) or b"") for at in (0, courier.PIECE, 2 * courier.PIECE)] == [
+        courier.PIECE,
+        5,
+        0,
+    ]
     assert asked(f"luggage/{luggage.name()}", 0) is not None
 
 
