@@ -4,12 +4,13 @@ import sys
 
 from console.env import EnvError
 from console.keys import KeysMissing
-from console.run import preflight
+from console.run import confided, preflight
 from console.run.lock import AlreadyRunning
 
 
 def main() -> int:
     """Run the console until it is stopped; 0 then, 1 and a sentence when it cannot start."""
+    confided.put_aside()
     try:
         preflight.packages()
         from console.run.start import run  # noqa: PLC0415  # needs those packages

@@ -1,8 +1,8 @@
-"""Stands between supervisord and a program for a moment, and then becomes that program.
+"""What happens in each process that supervisord forks, before it becomes a program.
 
 It makes the program end when supervisord ends, notes who it is, so that a later start can find what an
 earlier one left behind, and holds back a program that keeps ending right after its start: supervisord starts
-it again for ever, this makes for ever affordable. Standard library only: it runs before each program.
+it again for ever, this makes for ever affordable. Standard library only.
 """
 
 import ctypes
@@ -15,6 +15,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 _PR_SET_PDEATHSIG = 1
+_PR_SET_NAME = 15
 
 LIVED_WELL = 10.0  # seconds; whoever lives longer is started again at once
 LONGEST_PAUSE = 8.0  # seconds
@@ -54,24 +55,24 @@ def die_with_parent() -> None:
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
 
 
-def main(argv: list[str]) -> None:
-    """Arguments: the record's file, then the program's own command."""
-    path, *command = argv
+def be_called(name: str) -> None:
+    """What `ps -e` and `top` show, on Linux alone, and 15 bytes of it: the command is the parent's."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_PR_SET_NAME, name.encode(), 0, 0, 0)
+
+
+def begin(path: Path) -> None:
+    """Tie this process to its parent, leave a record in the file `path`, and wait if it has to."""
     die_with_parent()
-    before = read_record(Path(path))
-    record = next_record(before, time.time(), os.getpid())
-    _write(Path(path), record)
+    be_called(path.stem)
+    record = next_record(read_record(path), time.time(), os.getpid())
+    _write(path, record)
     if delay := pause(record.short_lives):
         time.sleep(delay)
-        _write(Path(path), Record(record.pid, time.time(), record.short_lives))
-    os.execvp(command[0], command)  # noqa: S606
+        _write(path, Record(record.pid, time.time(), record.short_lives))
 
 
 def _write(path: Path, record: Record) -> None:
     draft = path.with_suffix(".new")
     draft.write_text(json.dumps(asdict(record)), encoding="ascii")
     draft.replace(path)
-
-
-if __name__ == "__main__":
-    main(sys.argv[1:])

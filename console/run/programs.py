@@ -49,13 +49,14 @@ def _celery(app: str, *arguments: str) -> list[str]:
     return [sys.executable, "-m", "celery", "--app", app, "--quiet", *arguments]
 
 
-def supervisord_config(listed: Sequence[Program], *, run: Path, checkout: Path, root: bool) -> str:
+def supervisord_config(listed: Sequence[Program], *, checkout: Path, root: bool) -> str:
     """The text of supervisord.conf: no control port, and every program started again without end.
 
-    Its own files and the programs' logs are named relative to its working directory, which is to be `run`.
+    Its own files and the programs' logs are named relative to its working directory.
 
     `startsecs = 0` makes each exit an ordinary one, which `autorestart` answers at once and for ever;
-    `console.run.child` makes the pause between short lives.
+    `console.run.child` makes the pause between short lives. What Python would run is not executed but forked
+    (`console.run.family`).
     """
     return "\n".join(
         [
@@ -71,7 +72,7 @@ def supervisord_config(listed: Sequence[Program], *, run: Path, checkout: Path, 
                 **({"user": "root"} if root else {}),
             ),
             *(_group(stage, list(together)) for stage, together in groupby(listed, key=attrgetter("stage"))),
-            *(_program(program, run, checkout) for program in listed),
+            *(_program(program, checkout) for program in listed),
         ]
     )
 
@@ -80,11 +81,10 @@ def _group(stage: int, together: Sequence[Program]) -> str:
     return _section(f"group:stage{stage}", programs=",".join(each.name for each in together), priority=stage)
 
 
-def _program(program: Program, run: Path, checkout: Path) -> str:
-    record = run / f"{program.name}.process"
+def _program(program: Program, checkout: Path) -> str:
     return _section(
         f"program:{program.name}",
-        command=shlex.join([sys.executable, "-m", "console.run.child", str(record), *program.command]),
+        command=shlex.join(program.command),
         directory=checkout,
         autorestart="true",
         startsecs=0,

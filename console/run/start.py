@@ -1,13 +1,11 @@
 """From a folder to a running console, and back: the whole of `make run` in the order in which it happens."""
 
 import os
-import subprocess
-import sys
 from pathlib import Path
 
 from console import config, keys
 from console.home import CHECKOUT
-from console.run import broker, preflight, programs
+from console.run import broker, confided, family, preflight, programs
 from console.run.leftovers import clear
 from console.run.lock import Lock
 from console.run.news import News
@@ -28,8 +26,9 @@ def run() -> None:
     preflight.port(config.BIND, config.PORT)
     print("Starting Job Console …", flush=True)
     _write_configuration(folder, private_socket(home), password)
+    os.environ["CELERY_SKIP_CHECKS"] = "1"  # they are made once, in a moment
+    family.gather()
     told = _bootstrap()
-    _leave_to_programs(os.environ)
     supervise(folder / "supervisord.conf", News(folder, url, config.HOSTS, told).each_step)
     print("Job Console has stopped; running jobs go on.")
 
@@ -50,7 +49,7 @@ def _write_configuration(folder: Path, socket: Path, password: str) -> None:
         redis = [str(server), str(folder / "redis.conf")]
         _write(folder / "redis.conf", broker.config_text(socket, password))
     listed = programs.programs(redis, config.WORKERS)
-    text = programs.supervisord_config(listed, run=folder, checkout=CHECKOUT, root=os.geteuid() == 0)
+    text = programs.supervisord_config(listed, checkout=CHECKOUT, root=os.geteuid() == 0)
     _write(folder / "supervisord.conf", text)
 
 
@@ -62,15 +61,8 @@ def _write(path: Path, text: str) -> None:
 
 def _bootstrap() -> str:
     """Bring database and static files up to date; gives back what the person has to be told, if anything."""
-    command = [sys.executable, "manage.py", "bootstrap"]
-    done = subprocess.run(command, cwd=CHECKOUT, stdout=subprocess.PIPE, text=True, check=False)
-    if done.returncode:
+    code, told = family.call(["manage.py", "bootstrap"], confided.take)
+    confided.forget()
+    if code:
         raise preflight.CannotStart("The database could not be prepared; the reason stands above.")
-    return done.stdout
-
-
-def _leave_to_programs(environ: os._Environ[str]) -> None:
-    """What programs inherit: not the first admin's password, and no need for checks that were just made."""
-    for name in [name for name in environ if name.startswith("CONSOLE_ADMIN_")]:
-        del environ[name]
-    environ["CELERY_SKIP_CHECKS"] = "1"
+    return told

@@ -1,13 +1,18 @@
 """supervisord in this process: it starts the programs of its configuration and starts again what ends."""
 
 import os
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import NoReturn
 
 from supervisor.medusa.asyncore_25 import ExitNow
 from supervisor.options import ServerOptions
 from supervisor.poller import Poller
 from supervisor.supervisord import Supervisor
+
+from console.run import family
+from console.run.child import begin
 
 STEP_SECONDS = 0.1
 
@@ -19,7 +24,7 @@ def supervise(config: Path, each_step: Callable[[], None]) -> None:
     in between, and must not take long.
     """
     os.chdir(config.parent)
-    options = ServerOptions()
+    options = _Options(config.parent)
     options.realize(["--configuration", str(config)])
     options.first, options.test = True, False  # as its own main does
     options.poller = _Alert(options)
@@ -28,6 +33,24 @@ def supervise(config: Path, each_step: Callable[[], None]) -> None:
         supervisor.main()
     except ExitNow:
         options.close_logger()
+
+
+class _Options(ServerOptions):  # type: ignore[misc]  # published without types
+    """How supervisord reaches the system, which it asks for a program by `fork` and then, there, `execve`."""
+
+    def __init__(self, run: Path) -> None:
+        super().__init__()
+        self._run = run
+
+    def fork(self) -> int:
+        return family.fork()
+
+    def execve(self, filename: str, argv: list[str], env: Mapping[str, str]) -> NoReturn:
+        begin(self._run / f"{env['SUPERVISOR_PROCESS_NAME']}.process")
+        if filename != sys.executable:
+            os.execve(filename, argv, env)  # noqa: S606
+        os.environ.update(env)
+        family.become(argv[1:])
 
 
 class _Alert(Poller):  # type: ignore[misc]

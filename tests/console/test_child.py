@@ -1,4 +1,4 @@
-"""What stands between supervisord and a program."""
+"""What happens between supervisord and a program."""
 
 import json
 import os
@@ -14,7 +14,10 @@ from console.home import CHECKOUT
 from console.run.child import LIVED_WELL, LONGEST_PAUSE, Record, next_record, pause, read_record
 from tests.waiting import wait_for
 
-CHILD = [sys.executable, "-m", "console.run.child"]
+BEGINS = "import os, sys, pathlib; from console.run import child; child.begin(pathlib.Path(sys.argv[1]))"
+THEN = "os.execvp(sys.argv[2], sys.argv[2:])"
+CHILD = [sys.executable, "-c", f"{BEGINS}; {THEN}"]
+"""As supervisord's child does for what is no Python."""
 
 
 def test_a_program_that_lived_well_is_started_at_once() -> None:
