@@ -8,7 +8,7 @@ the first admin.
 import json
 import os
 import sys
-from importlib import import_module, reload
+from importlib import reload
 from typing import Final
 
 from console.env import EnvError
@@ -43,10 +43,11 @@ def take() -> None:
         return
     from django.conf import settings  # noqa: PLC0415  # `put_aside` comes before there is a Django
 
+    from console.settings import people  # noqa: PLC0415  # and before there are keys
+
     with open(int(pipe), "rb") as told:  # noqa: PTH123  # a descriptor
         os.environ.update(json.load(told))
     try:
-        again = reload(import_module(settings.SETTINGS_MODULE))
+        settings.CONSOLE_ADMIN_PASSWORD = reload(people).CONSOLE_ADMIN_PASSWORD
     except EnvError as problem:
         sys.exit(str(problem))
-    settings.CONSOLE_ADMIN_PASSWORD = again.CONSOLE_ADMIN_PASSWORD
