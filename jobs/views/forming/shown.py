@@ -18,7 +18,7 @@ from jobs.jobtemplates import Constraint
 from jobs.jobtemplates.constraints import Rules as Constraints
 from jobs.messages.forming import field_message, off_message
 from jobs.spec import JobSpec, TaskRole
-from jobs.views.forming.standing import NOWHERE, Standing, Told
+from jobs.views.forming.standing import NOWHERE, Spoken, Standing, Told
 
 Options = Sequence[tuple[str, Words]]
 
@@ -30,7 +30,7 @@ def defaults() -> Mapping[str, str]:
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class Shown(Spoken):
     """One field.  `off` says why it can't be filled in, and `locked` that a template is why; `hint` is worth
     knowing; `label` is what it is called where no label stands beside it.
 
@@ -82,16 +82,6 @@ class Shown:
         return f"jobs/new/inputs/{self.field.kind}.html"
 
     @property
-    def warned(self) -> tuple[Told, ...]:
-        """What the job says against the rules."""
-        return tuple(each for each in self.told if each.broken)
-
-    @property
-    def known(self) -> tuple[Told, ...]:
-        """What is good to know."""
-        return tuple(each for each in self.told if not each.broken)
-
-    @property
     def id(self) -> str:
         """The id of the input."""
         return f"f-{self.name}"
@@ -127,7 +117,7 @@ class ShownRow:
 
 
 @dataclass(frozen=True, slots=True)
-class ShownRows:
+class ShownRows(Spoken):
     """A list of rows, and an empty one to go on with."""
 
     rows: Rows
@@ -142,16 +132,6 @@ class ShownRows:
     def id(self) -> str:
         """The id of the list."""
         return f"rows-{self.name}"
-
-    @property
-    def warned(self) -> tuple[Told, ...]:
-        """What is in it against the rules."""
-        return tuple(each for each in self.told if each.broken)
-
-    @property
-    def known(self) -> tuple[Told, ...]:
-        """What is good to know about it."""
-        return tuple(each for each in self.told if not each.broken)
 
     @property
     def is_set(self) -> int:

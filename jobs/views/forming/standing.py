@@ -46,22 +46,29 @@ class Told:
     broken: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Sentences:
-    """What is told of something that is no field."""
+class Spoken:
+    """What has sentences beside it: the job is against some of them, and the others are good to know."""
 
-    id: str
+    __slots__ = ()
     told: tuple[Told, ...]
 
     @property
     def warned(self) -> tuple[Told, ...]:
-        """What is against the rules."""
+        """What the job says against the rules."""
         return tuple(each for each in self.told if each.broken)
 
     @property
     def known(self) -> tuple[Told, ...]:
         """What is good to know."""
         return tuple(each for each in self.told if not each.broken)
+
+
+@dataclass(frozen=True, slots=True)
+class Sentences(Spoken):
+    """What is told of something that is no field."""
+
+    id: str
+    told: tuple[Told, ...]
 
 
 @dataclass(frozen=True, slots=True)
