@@ -159,7 +159,8 @@ class Rest:
         return self._call("GET", "/ping").is_good
 
     def _listed(self, told: Mapping[str, Any]) -> Listed | None:
-        found, user = reading.listed(told), str(told.get("user_name") or "")
+        found = reading.listed(told)
+        user = str(told.get("user_name") or told.get("user_id") or "")  # whose name it can't tell is not ours
         return found and replace(found, user="" if user == self._user else user)
 
     def _waits(self, number: int) -> bool:

@@ -236,3 +236,14 @@ def test_what_slurm_forgot_to_have_begun_is_not_begun_once_more(left: str, code:
     assert done.returncode == code, "it gets as far as its folders where nothing is left"
     assert (tmp_path / "run-2").exists() is (left != "rewound")
     assert (tmp_path / "rewound").exists() is bool(left)
+
+
+def test_a_job_of_somebody_whose_name_slurm_cannot_tell_is_not_the_consoles(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = SlurmConfig(root=tmp_path, way="rest", url="http://localhost", identity="jwt", user="console")
+    told = [{"job_id": 7 + at, "name": "x-job9-1", "job_state": "PENDING", "user_id": 900} for at in (0, 1)]
+    told[0]["user_name"], told[1]["user_name"] = "console", ""
+    monkeypatch.setattr(versions, "of", Mock(return_value=38))
+    monkeypatch.setattr(Client, "ask", Mock(return_value=Answer(200, {"jobs": told})))
+    assert [(each.number, each.user) for each in Rest(config).listing(["x-job9-1"])] == [(7, ""), (8, "900")]
