@@ -249,13 +249,17 @@ step_of() { # PLACE MODE SRUN-OPTION…: again where slurmctld was away and noth
     child=$!
     while wait "$child"; code=$?; kill -0 "$child" 2>/dev/null; do :; done
     [ "$code" -ne 0 ] && [ ! -e "$run/ending" ] && [ "$((tries += 1))" -le 60 ] || return
-    [ -z "$(echo "$run/work/${names[$1]}"-*)" ] && away "$said" || return
+    if has_said "$said" 'Job is pending execution|Invalid job id specified'; then
+      written "$folder/rewound" "$(now)" # slurmctld crashed, and no longer knows that the job has begun
+      return
+    fi
+    [ -z "$(echo "$run/work/${names[$1]}"-*)" ] && has_said "$said" 'contact slurm controller' || return
     sleep 1
   done
 }
 
-away() { # SIZE: whether what was said behind that is that slurmctld can't be reached
-  [ -f /dev/stderr ] && tail -c "+$(($1 + 1))" /dev/stderr | grep -q 'contact slurm controller'
+has_said() { # SIZE PATTERN: whether that was said behind so much
+  [ -f /dev/stderr ] && tail -c "+$(($1 + 1))" /dev/stderr | grep -Eq "$2"
 }
 
 starters=()

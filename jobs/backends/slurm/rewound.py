@@ -39,6 +39,9 @@ LEFT_S: Final = 20
 LAUNCHES_S: Final = 10
 """By then a node has said that it does not begin what Slurm took for ended before that."""
 
+EXACT_S: Final = 2
+"""So far may the clocks of Slurm and of the folder be apart."""
+
 LAUNCH_FAILED: Final = "launch failed requeued held"
 """What Slurm says of a job that its node has already; it counts that as a restart."""
 
@@ -161,7 +164,8 @@ def _of_another(folder: Path, kept: Kept, listed: Listed, todo: ToDo) -> Observa
         return sight.of_listed(folder, kept, replace(listed, state="RUNNING"))
     refused = listed.restarts and not (folder / layout.run_folder(listed.restarts)).exists()
     ends_well = listed.state == "COMPLETED" and not kept.apart
-    if ends_well or refused:  # a script of ours that ends well has said so before, if the console was there
+    again = has_begun and not kept.apart and _began_before(run, listed)
+    if ends_well or refused or again:  # a script that ends well has said so before, if the console was there
         layout.publish(folder / "rewound", f"{time.time():.3f}")
     return None
 
@@ -194,6 +198,12 @@ def _ended_before(folder: Path, listed: Listed, at: float) -> bool:
     except (FileNotFoundError, NotADirectoryError):
         return False
     return ended_at < at and evidence.last_run(folder) == listed.restarts + 1
+
+
+def _began_before(run: Path, listed: Listed) -> bool:
+    """Whether the run was there before Slurm, as it says now, began it."""
+    earliest = min(path.stat().st_mtime for path in (run, *run.iterdir()))
+    return earliest + EXACT_S < (listed.starts_at or 0)
 
 
 def _is_its_own(folder: Path, listed: Listed) -> bool:

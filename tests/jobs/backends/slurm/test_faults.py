@@ -226,6 +226,19 @@ def test_an_srun_that_found_the_controller_away_is_tried_again_unless_something_
     assert done.stdout == said
 
 
+@pytest.mark.parametrize("why", ["Job is pending execution", "Invalid job id specified"])
+def test_a_script_whose_job_slurm_forgot_to_have_begun_says_so(why: str, tmp_path: Path) -> None:
+    (tmp_path / "work").mkdir()
+    lines = f"""{BODY}
+        run={tmp_path} folder={tmp_path} names=(w) told=('') commands=(true)
+        srun() {{ echo 'srun: error: Unable to confirm allocation for job 7: {why}' >&2; return 1; }}
+        step_of 0 ''
+    """
+    with (tmp_path / "errors").open("w") as errors:
+        subprocess.run(["bash", "-c", lines], stderr=errors, check=False)
+    assert (tmp_path / "rewound").exists()
+
+
 @pytest.mark.parametrize(("left", "code"), [("", 5), ("rewound", 1), ("run-2", 1)])
 def test_what_slurm_forgot_to_have_begun_is_not_begun_once_more(left: str, code: int, tmp_path: Path) -> None:
     (tmp_path / "run-1").mkdir()

@@ -230,3 +230,11 @@ def test_what_slurm_never_wrote_down_and_could_start_nothing_follows_as_another_
     assert told(rewound.ended(files.folder, kept, 7)) == (State.FAILED, ReasonCode.WRAPPER_LOST)
     (files.folder / "saved").unlink()
     assert told(rewound.ended(files.folder, kept, 7)) == (State.FAILED, ReasonCode.NODE_LOST)
+
+
+def test_what_slurm_began_anew_and_ended_follows_as_another_attempt(files: Files) -> None:
+    over = replace(RUNS, state="FAILED", exit_code=1, ended_at=time.time(), starts_at=time.time())
+    later = ToDo(asked_at=time.time() + rewound.SETTLES_S + 1)
+    assert files.looked(over, later) == (State.FAILED, ReasonCode.WRAPPER_LOST)
+    anew = replace(over, starts_at=time.time() + rewound.EXACT_S + 1)
+    assert files.looked(anew, later) == (State.FAILED, ReasonCode.NODE_LOST)
