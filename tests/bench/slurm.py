@@ -217,7 +217,7 @@ def _looks(bench: SlurmBench, handles: list[Handle]) -> list[Figure]:
         patch.setattr(Programs, "squeue", _counted(Programs.squeue, asked, told))
         look = median(_cpu(lambda: by_commands.observe(handles)) for _ in range(5))
     bare = median(_cpu(lambda: Programs(bench.config).squeue(*asked[0])) for _ in range(5))
-    settings = {**bench.told, **by_rest(bench.slurm)}
+    settings = {**bench.told, **by_rest(bench.slurm), "timeout_s": 60}  # a listing of 10,000 takes its time
     by_requests = SlurmBackend(SlurmConfig.from_settings(bench.folder, settings))
     said: list[int] = []
     with pytest.MonkeyPatch.context() as patch:
