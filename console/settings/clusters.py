@@ -12,8 +12,8 @@ CONSOLE_LOCAL = env.mapping(
 CONSOLE_SLURM_FOLDER = env.text(
     "CONSOLE_SLURM_FOLDER",
     "",
-    "A folder that the console and every node of its Slurm clusters see under this name, where their jobs' "
-    "files and logs lie. Empty: the folder `jobs` in CONSOLE_HOME.",
+    "A folder where the files and logs of jobs on Slurm lie. Every node sees it under this name, but where a "
+    "cluster's `nodes_folder` says otherwise. Empty: the folder `jobs` in CONSOLE_HOME.",
 )
 CONSOLE_SLURM_TOKEN_COMMAND = env.words(
     "CONSOLE_SLURM_TOKEN_COMMAND",

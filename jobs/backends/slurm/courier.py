@@ -247,6 +247,7 @@ class Courier:
 
     def _small(self, ended: set[str]) -> Iterator[str]:
         """The names of small files, those of ends last."""
+        yield "rewound"
         yield from (f"{self.run}/{name}" for name in OF_RUN)
         for folder in ("started", "steps", "doors"):
             yield from (f"{self.run}/{folder}/{name}" for name in self._names(folder))

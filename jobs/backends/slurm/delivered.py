@@ -286,6 +286,9 @@ def _taken(folder: Path, run: Path, kept: Kept, message: Message) -> dict[str, A
     full: list[str] = []
     for piece in message.pieces:
         place = _place(run.name, names, piece)
+        if place == "rewound":  # when that was, the console says
+            layout.publish(folder / "rewound", f"{time.time():.3f}")
+            continue
         with _folder(folder, piece.name) as inside:
             path = inside / piece.name.rpartition("/")[2]
             if place == "log":
@@ -300,12 +303,15 @@ def _taken(folder: Path, run: Path, kept: Kept, message: Message) -> dict[str, A
 
 
 def _place(run: str, names: set[str], piece: Piece) -> str:
-    """What a name stands for: a `log`, a file of which the `first` word stays, or the `latest`.
+    """What a name stands for: a `log`, a file of which the `first` word stays, or the `latest`; or that Slurm
+    has forgotten to have begun it (`rewound`).
 
     Raises Nonsense for every other name, and for what is too long.
     """
     kind, most = "", MOST_SMALL
     match piece.name.split("/"):
+        case ["rewound"]:
+            kind = "rewound"
         case [at, "slurm.output"] if at == run:
             kind = "log"
         case [at, "logs", name] if at == run and name.endswith(".output"):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import tempfile
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -181,6 +182,15 @@ def test_of_what_tells_how_far_it_is_the_first_word_stays(attempt: Attempt) -> N
         attempt.send((name, 0, b"first", 5))
         attempt.send((name, 0, b"second", 9))
         assert attempt.read(name) == b"first"
+
+
+def test_that_slurm_forgot_to_have_begun_it_is_told_with_the_consoles_own_time(attempt: Attempt) -> None:
+    before = time.time()
+    attempt.send(("rewound", 0, b"nonsense", 5))
+    first = attempt.read("rewound")
+    attempt.send(("rewound", 0, b"0", 9))
+    assert attempt.read("rewound") == first
+    assert before - 1 < float(first) < time.time() + 1
 
 
 def test_of_what_changes_the_latest_stays_whatever_comes_last(attempt: Attempt) -> None:
