@@ -4,7 +4,7 @@ import atexit
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 from unittest.mock import patch
 
@@ -17,7 +17,7 @@ from hypothesis import settings as hypothesis_settings
 
 from console import keys
 from console.home import CHECKOUT
-from tests import prepared
+from tests import prepared, required
 from tests import slurm as slurms
 from tests import sshd as sshds
 
@@ -168,15 +168,16 @@ def pytest_xdist_setupnodes() -> None:
     del os.environ["DJANGO_SETTINGS_MODULE"], os.environ["CONSOLE_HOME"]
 
 
-def pytest_sessionfinish(session: pytest.Session) -> None:
-    """With REQUIRE_ALL=1 a test that skips itself fails the run; only a GPU may be missing."""
-    reporter = session.config.pluginmanager.get_plugin("terminalreporter")
-    if reporter is None or not os.environ.get("REQUIRE_ALL"):
-        return
-    skipped = [report.longrepr[2] for report in reporter.stats.get("skipped", [])]
-    if any("GPU" not in reason for reason in skipped):
-        reporter.write_line("REQUIRE_ALL is set, and tests were skipped.", red=True)
-        session.exitstatus = pytest.ExitCode.TESTS_FAILED
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """What has to be there is (`tests.required`): a test."""
+    return required.all_of((yield))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report() -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
+    """A whole file of them."""
+    return required.all_of((yield))
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
