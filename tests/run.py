@@ -25,7 +25,7 @@ from typing import IO
 
 from console import keys
 from console.home import CHECKOUT
-from tests import postgres
+from tests import postgres, slurm
 
 FAST = "not browser and not kill and not postgres"
 THREE_AT_A_TIME = ["-n", "3", "--dist", "loadfile", "--no-loadscope-reorder"]
@@ -169,6 +169,11 @@ def kill(go: Go) -> bool:
     return go.pytest("-m", "kill", *three, *WITH_KILLS, environ={"DATABASE_URL": ""})
 
 
+def storm(go: Go) -> bool:
+    """Slurm breaks while 500 jobs run: by itself, since it takes all of a Slurm."""
+    return go.pytest("-n", "0", "tests/jobs/slurm_storm.py", environ={"DATABASE_URL": ""})
+
+
 def _no_gettext() -> str:
     return "" if shutil.which("msgfmt") else "there is no GNU gettext (Debian: gettext)"
 
@@ -193,6 +198,7 @@ PARTS = [
     Part("postgres", on_postgres, _no_postgres),
     Part("static", in_chromium, _no_chromium),
     Part("gateway", in_chromium, _no_chromium),
+    Part("storm", storm, slurm.missing),
 ]
 """The longest first, behind what fails soon."""
 
