@@ -80,6 +80,7 @@ class Handler(BaseHTTPRequestHandler):
 
     protocol_version = "HTTP/1.1"
     server: Site
+    cut_before: int
 
     def log_message(self, *args: object) -> None:
         """Say nothing."""
@@ -87,6 +88,7 @@ class Handler(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         parts = urlsplit(self.path)
         query = {name: values[0] for name, values in parse_qs(parts.query).items()}
+        self.cut_before = self.server.cut_streams  # first: whoever knows that it was asked may cut it
         self.server.asked.append((parts.path, query))
         if parts.path.startswith("/static/"):
             self._static(parts.path.removeprefix("/static/"))
@@ -188,7 +190,6 @@ class Handler(BaseHTTPRequestHandler):
 
     def _events(self, query: dict[str, str]) -> None:
         site = self.server
-        cut = site.cut_streams
         told = int(query.get("since", "0-0").partition("-")[0])
         place = (site.attempt, site.run)
         same_run = (
@@ -197,7 +198,7 @@ class Handler(BaseHTTPRequestHandler):
         offset = int(query.get("offset", 0)) if same_run else 0
         self._event("ping", {})
         next_ping = time.monotonic() + 1
-        while site.streaming and site.cut_streams == cut:
+        while site.streaming and site.cut_streams == self.cut_before:
             for at, (name, data) in enumerate(site.changes[told:], start=told + 1):
                 self._event(name, data, f"{at}-0")
                 told = at
