@@ -1,6 +1,10 @@
 """The console's own settings and database, with nothing between uvicorn and `tests.bench.bare`."""
 
+import django_stubs_ext
+
 from console.settings import *  # noqa: F403  # all of them
+
+django_stubs_ext.monkeypatch()  # as the console's own app does, which is none of those here
 
 ROOT_URLCONF = "tests.bench.bare"
 MIDDLEWARE = []
