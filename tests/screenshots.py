@@ -75,7 +75,7 @@ IN_DOCS: Final[Mapping[str, Picture]] = {
     "connect": Picture(
         "job-connect", ("[aria-labelledby=ssh-title]", "[aria-labelledby=keys-title]"), width=1200
     ),
-    "terminal": Picture("job-terminal", width=1000, height=302),
+    "terminal": Picture("job-terminal", width=1200, height=620),
     "settings-keys": Picture("settings", ("#ssh-keys",), width=1200),
     "start": Picture("start-jupyterlab", width=1280, height=760),
     "starter-set": Picture("start", width=1280, height=900),
