@@ -11,10 +11,13 @@ from http import HTTPStatus
 from pathlib import Path
 from typing import Any
 
+import structlog
 from django.conf import settings
 
 from jobs import logs
 from jobs.backends.slurm import delivered
+
+log = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +57,8 @@ def _answered(key: str, what: Callable[[Path], Answered]) -> Answered:
         return Answered(HTTPStatus.TOO_MANY_REQUESTS)
     except delivered.Nonsense:
         return Answered(HTTPStatus.BAD_REQUEST)
-    except (delivered.Full, OSError):
+    except (delivered.Full, OSError) as error:
+        log.warning("courier_sent_back", key=key, error=repr(error))
         return Answered(HTTPStatus.SERVICE_UNAVAILABLE)
 
 

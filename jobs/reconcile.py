@@ -138,14 +138,9 @@ def release(cluster_id: int, attempt_ids: Collection[int]) -> None:
         trouble(cluster_id, str(error))
 
 
-def take_lease(attempt_id: int) -> Lease | None:
-    """Claim the attempt for LEASE of database time; None when somebody else holds it."""
-    return take_leases([attempt_id]).get(attempt_id)
-
-
 @transaction.atomic
 def take_leases(attempt_ids: Collection[int]) -> dict[int, Lease]:
-    """The same for several; those that somebody else holds are left out."""
+    """Claim attempts for LEASE of database time; those that somebody else holds are left out."""
     free = (
         Attempt.objects.filter(pk__in=attempt_ids, handle="", ended_at=None)
         .filter(Q(lease_until=None) | Q(lease_until__lt=Now()))
@@ -156,11 +151,6 @@ def take_leases(attempt_ids: Collection[int]) -> dict[int, Lease]:
     token = get_random_string(16)
     Attempt.objects.filter(pk__in=before).update(lease_token=token, lease_until=Now() + LEASE)
     return {pk: Lease(token, again=bool(earlier)) for pk, earlier in before.items()}
-
-
-def submit_one(attempt_id: int) -> bool:
-    """Hand one attempt over to its engine, exactly once; whether that was done now."""
-    return bool(sum(_hand_over(Cluster.objects.get(jobs__attempts=attempt_id), [attempt_id])))
 
 
 class _Left(Exception):

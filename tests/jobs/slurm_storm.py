@@ -110,7 +110,7 @@ class Storm:
         """Another worker that takes the next job and is stopped on the way."""
         admitting.admit(quota.cluster_id)
         attempt = Attempt.objects.filter(job__cluster_id=quota.cluster_id, lease_token="").order_by("id")[0]
-        assert reconcile.take_lease(attempt.pk)
+        assert reconcile.take_leases([attempt.pk])
         submission = reconcile._submission(attempt)
         faults = self.folder / point
         faults.mkdir()

@@ -89,7 +89,7 @@ def test_what_was_not_reserved_is_not_sent(engine: MemoryEngine) -> None:
     Request.objects.update(parts=less)
     admitting.admit(quota.cluster_id)
     attempt = Attempt.objects.get(job=job)
-    assert not reconcile.submit_one(attempt.pk)
+    assert not reconcile.send(quota.cluster_id)
     assert engine.starts == {}
     job = Job.objects.get(pk=job.pk)
     assert job.state == State.QUEUED
