@@ -222,13 +222,51 @@ def _charged(row: Mapping[str, Any], piece: _Piece, each: Amounts, prices: Price
 
 
 def _parts(row: Mapping[str, Any]) -> Sequence[tuple[int, Amounts]]:
-    """The replicas as asked for, each of one GPU type; what is left as a whole where some were given back."""
+    """The replicas as asked for, with the GPU types that they got, each of one type; what is left as a whole
+    where some were given back.
+    """
     held = Amounts.from_json(row["amounts"])
     parts = [Part.from_json(part) for part in row["request__parts"]]
-    asked = [(part.count, part.each) for part in parts]
+    asked = typed([(part.count, part.each) for part in parts], held.gpus)
     if total(each.times(count) for count, each in asked).to_json() != held.to_json():
         asked = [(1, held)]
     return [(count, part) for count, each in asked for part in _by_type(each)]
+
+
+def typed(asked: Sequence[tuple[int, Amounts]], gpus: Mapping[str, int]) -> list[tuple[int, Amounts]]:
+    """Return replicas that ask for GPUs of any type with the types that `gpus` leave for them."""
+    left = dict(gpus)
+    for count, each in asked:
+        for kind, number in each.gpus.items():
+            if kind:
+                left[kind] = left.get(kind, 0) - count * number
+    found: list[tuple[int, Amounts]] = []
+    for count, each in asked:
+        if not each.gpus.get(""):
+            found.append((count, each))
+            continue
+        for _replica in range(count):
+            mine = _drawn(left, each)
+            if found and found[-1][1] == mine:
+                found[-1] = (found[-1][0] + 1, mine)
+            else:
+                found.append((1, mine))
+    return found
+
+
+def _drawn(left: dict[str, int], each: Amounts) -> Amounts:
+    """One replica with the types that it draws from what is left, of one type where that is possible."""
+    named = {kind: count for kind, count in each.gpus.items() if kind}
+    wanted = each.gpus[""]
+    for kind in sorted(left, key=lambda kind: (left[kind] < wanted, kind)):
+        got = max(0, min(wanted, left[kind]))
+        if got:
+            left[kind] -= got
+            wanted -= got
+            named[kind] = named.get(kind, 0) + got
+    if wanted:
+        named[""] = wanted
+    return Amounts(each.cpu_milli, each.memory_mib, named)
 
 
 def _by_type(each: Amounts) -> list[Amounts]:

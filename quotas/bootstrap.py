@@ -16,8 +16,12 @@ FIRST_CLUSTER: Final = {
     "allow_plain": True,
     "code_from": ["https://*", "ssh://*"],
     "data_from": ["https://*", "s3://*", "oss://*", "bos://*"],
+    "uid_base": 2_100_000_000,
 }
-"""The settings of the first cluster: hosts of the internet at large may be fetched from, none inside."""
+"""The settings of the first cluster: hosts of the internet at large may be fetched from, none inside.
+
+Its user ids are none that subordinate ids (from 100,000) or SSSD (200,000 to 2,000,200,000) take.
+"""
 
 
 @transaction.atomic

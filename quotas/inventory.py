@@ -55,6 +55,7 @@ def record(
     reports: Sequence[NodeReport],
     held: Mapping[str, Amounts] | None = None,
     set_aside: Sequence[Mapping[str, Any]] = (),
+    facilities: Mapping[str, Any] | None = None,
 ) -> None:
     """Make the cluster's nodes what was reported, GPUs under the names that quotas use.
 
@@ -62,7 +63,7 @@ def record(
     back takes jobs again.  What an admin decided about a node stays.
 
     `held` is what `held_on` said before the engine was asked: what is used beyond that, and beyond what is
-    held now, was not started from here.  `set_aside` is as `Cluster` has it.
+    held now, was not started from here.  `set_aside` and `facilities` are as `Cluster` has them.
     """
     before, now = held or {}, held_on(cluster)
     known = gputypes.names()
@@ -84,7 +85,10 @@ def record(
     )
     missing.exclude(name__in=in_use).delete()
     Cluster.objects.filter(pk=cluster.pk).update(
-        answered_at=Now(), trouble="", set_aside=[dict(each) for each in set_aside]
+        answered_at=Now(),
+        trouble="",
+        set_aside=[dict(each) for each in set_aside],
+        facilities=None if facilities is None else dict(facilities),
     )
 
 

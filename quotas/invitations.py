@@ -22,8 +22,8 @@ from quotas.models import Action, Invitation, Membership, Role, User, Workspace
 LIFETIME: Final = timedelta(days=7)
 
 
-def _digest(secret: str) -> str:
-    return hmac.new(f"invitation:{settings.SECRET_KEY}".encode(), secret.encode(), hashlib.sha256).hexdigest()
+def _digest(secret: str, secret_key: str) -> str:
+    return hmac.new(f"invitation:{secret_key}".encode(), secret.encode(), hashlib.sha256).hexdigest()
 
 
 def invite(
@@ -38,7 +38,7 @@ def invite(
         role=role,
         email=email,
         mailed=mailed,
-        digest=_digest(secret),
+        digest=_digest(secret, settings.SECRET_KEY),
         invited_by=actor,
         expires_at=timezone.now() + LIFETIME,
     )
@@ -59,7 +59,8 @@ def waiting(workspace: Workspace | None = None) -> QuerySet[Invitation]:
 
 def find(secret: str) -> Invitation | None:
     """The invitation of that secret, if it can be accepted now."""
-    row = waiting().filter(digest=_digest(secret)).first()
+    keys = (settings.SECRET_KEY, *settings.SECRET_KEY_FALLBACKS)
+    row = waiting().filter(digest__in=[_digest(secret, key) for key in keys]).first()
     if row is None or Role(row.role) not in roles_to_give(row.invited_by, row.workspace):
         return None
     return row

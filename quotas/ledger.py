@@ -17,8 +17,9 @@ from django.db.models import F
 from django.db.models.functions import Now
 from django.utils import timezone
 
+from quotas import gputypes
 from quotas.amounts import Amounts, Part, total
-from quotas.models import Cluster, Quota, Request, Reservation, User
+from quotas.models import Cluster, Node, Quota, Request, Reservation, User
 
 __all__ = [
     "Granted",
@@ -29,6 +30,7 @@ __all__ = [
     "ask_back",
     "asked_for",
     "close",
+    "held_since",
     "hold",
     "keep_back",
     "let_go",
@@ -38,6 +40,8 @@ __all__ = [
     "place",
     "prioritise",
     "put_back",
+    "rebook",
+    "rebook_types",
     "release",
     "reserve",
     "reserve_all",
@@ -155,7 +159,9 @@ def reserve(request: Request, placement: Sequence[tuple[str, Amounts]], *, borro
 
 def reserve_all(granted: Sequence[Granted]) -> None:
     """The same for several, by a few queries however many they are."""
-    rows = [_reservation(each) for each in granted]
+    rows = [
+        _reservation(each, devices) for each, devices in zip(granted, _free_devices(granted), strict=True)
+    ]
     Reservation.objects.bulk_create(
         rows, RESERVED_AT_ONCE, update_conflicts=True, unique_fields=["request"], update_fields=_ANEW
     )
@@ -176,11 +182,38 @@ _ANEW: Final = (
     "amounts",
     "gpus",
     "placement",
+    "devices",
 )
 """What is another one when somebody is admitted again."""
 
 
-def _reservation(granted: Granted) -> Reservation:
+def _free_devices(granted: Sequence[Granted]) -> list[dict[str, list[int]]]:
+    """Choose GPUs by index for those who start, of the types that each gets, none that another one has."""
+    names = {node for each in granted for node, here in each.placement if here.gpu_count}
+    if not names:
+        return [{} for _each in granted]
+    cluster = granted[0].request.cluster_id
+    known = gputypes.names()
+    free: dict[str, list[tuple[int, str]]] = {
+        name: sorted((gpu["index"], gputypes.canonical(str(gpu["type"]), known)) for gpu in gpus)
+        for name, gpus in Node.objects.filter(cluster=cluster, name__in=names).values_list("name", "gpu_list")
+    }
+    for taken in Reservation.objects.filter(cluster=cluster, active=True).values_list("devices", flat=True):
+        for name, indexes in taken.items():
+            free[name] = [gpu for gpu in free.get(name, []) if gpu[0] not in indexes]
+    found = []
+    for each in granted:
+        devices: dict[str, list[int]] = {}
+        for name, here in each.placement:
+            for kind, count in here.gpus.items():
+                mine = [gpu for gpu in free.get(name, []) if gpu[1] == kind][:count]
+                free[name] = [gpu for gpu in free.get(name, []) if gpu not in mine]
+                devices.setdefault(name, []).extend(index for index, _kind in mine)
+        found.append({name: sorted(indexes) for name, indexes in devices.items() if indexes})
+    return found
+
+
+def _reservation(granted: Granted, devices: Mapping[str, Sequence[int]]) -> Reservation:
     request, placement = granted.request, granted.placement
     amounts = total(here for _node, here in placement)
     if not placement:
@@ -190,6 +223,7 @@ def _reservation(granted: Granted) -> Reservation:
         cluster_id=request.cluster_id,
         quota_id=request.quota_id,
         borrowed=granted.borrowed,
+        devices=dict(devices),
         **_held(amounts, placement),
     )
 
@@ -202,9 +236,23 @@ def _held(amounts: Amounts, placement: Sequence[tuple[str, Amounts]]) -> dict[st
     }
 
 
-def started(holder: str) -> None:
-    """What was reserved is being used now.  Repeating is harmless."""
-    Reservation.objects.filter(request__holder=holder, active=True, started_at=None).update(started_at=Now())
+def started(holder: str, at: datetime | None = None) -> None:
+    """Record that what was reserved is in use, since `at` by the engine's clock.  Repeating is harmless."""
+    row = Reservation.objects.filter(request__holder=holder, active=True, started_at=None).first()
+    if row is not None:
+        Reservation.objects.filter(pk=row.pk).update(started_at=_within(row, at))
+
+
+def _within(row: Reservation, at: datetime | None) -> datetime:
+    """Return the moment that an engine's clock named, between the reservation's start and now."""
+    now = timezone.now()
+    return now if at is None else min(now, max(row.created_at, row.started_at or row.created_at, at))
+
+
+def held_since(holder: str) -> datetime | None:
+    """Return when the holder's resources were reserved; None where they are not."""
+    rows = Reservation.objects.filter(request__holder=holder, active=True)
+    return rows.values_list("created_at", flat=True).first()
 
 
 def ask_back(holder: str) -> None:
@@ -220,6 +268,82 @@ def place(holder: str, placement: Sequence[tuple[str, Amounts]]) -> None:
     Reservation.objects.filter(request__holder=holder, active=True).exclude(placement=told).update(
         placement=told
     )
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """What a holder has on one node; `indexes` are its GPUs there, as far as they were chosen."""
+
+    node: str
+    amounts: Amounts
+    indexes: Sequence[int] = ()
+
+
+def shares(holders: Collection[str]) -> dict[str, list[Share]]:
+    """Return what each of them has where; one query."""
+    rows = Reservation.objects.filter(request__holder__in=holders, active=True)
+    return {
+        holder: [Share(node, Amounts.from_json(here), devices.get(node, ())) for node, here in placement]
+        for holder, placement, devices in rows.values_list("request__holder", "placement", "devices")
+    }
+
+
+def rebook(holder: str, devices: Mapping[str, Sequence[int]]) -> None:
+    """Book the GPUs that the holder really has, by node and index, with their types."""
+    row = Reservation.objects.filter(request__holder=holder, active=True).first()
+    told = {node: sorted(indexes) for node, indexes in devices.items()}
+    if row is None or row.devices == told:
+        return
+    known = gputypes.names()
+    nodes = Node.objects.filter(cluster=row.cluster_id, name__in=told).values_list("name", "gpu_list")
+    kinds = {
+        (name, gpu["index"]): gputypes.canonical(str(gpu["type"]), known)
+        for name, gpus in nodes
+        for gpu in gpus
+    }
+    placement = []
+    for node, here in ((node, Amounts.from_json(stored)) for node, stored in row.placement):
+        found: dict[str, int] = {}
+        for index in told.get(node, ()):
+            kind = kinds.get((node, index), "")
+            found[kind] = found.get(kind, 0) + 1
+        if "" in found or sum(found.values()) != here.gpu_count:
+            found = dict(here.gpus)
+        placement.append((node, Amounts(here.cpu_milli, here.memory_mib, found)))
+    amounts = total(here for _node, here in placement)
+    Reservation.objects.filter(pk=row.pk).update(devices=told, **_held(amounts, placement))
+
+
+def untyped(cluster_id: int) -> list[str]:
+    """Return who holds GPUs whose type is not known."""
+    rows = Reservation.objects.filter(cluster=cluster_id, active=True, gpus__gt=0)
+    pairs = rows.values_list("request__holder", "amounts")
+    return [holder for holder, amounts in pairs if "" in amounts.get("gpus", {})]
+
+
+def rebook_types(holder: str, gpus: Mapping[str, int]) -> None:
+    """Book the types of GPUs that an engine has given the holder, where it asked for any."""
+    row = Reservation.objects.filter(request__holder=holder, active=True).first()
+    if row is None or "" not in row.amounts.get("gpus", {}) or sum(gpus.values()) != row.gpus:
+        return
+    placement = [(node, of_type(Amounts.from_json(here), gpus)) for node, here in row.placement]
+    held = Amounts.from_json(row.amounts)
+    amounts = Amounts(held.cpu_milli, held.memory_mib, dict(gpus))
+    Reservation.objects.filter(pk=row.pk).update(**_held(amounts, placement))
+
+
+def types_of(holder: str) -> Mapping[str, int]:
+    """Return how many GPUs of each type the holder has."""
+    stored = Reservation.objects.filter(request__holder=holder, active=True).values_list("amounts", flat=True)
+    return Amounts.from_json(stored.first() or {}).gpus
+
+
+def of_type(here: Amounts, gpus: Mapping[str, int]) -> Amounts:
+    """Return the same with GPUs of any type named, where all of `gpus` are of one type."""
+    kinds = [kind for kind, count in gpus.items() if count]
+    if "" not in here.gpus or len(kinds) != 1:
+        return here
+    return Amounts(here.cpu_milli, here.memory_mib, {kinds[0]: here.gpu_count})
 
 
 def shrink(holder: str, placement: Sequence[tuple[str, Amounts]]) -> None:
@@ -288,9 +412,13 @@ def put_back(holder: str) -> None:
     Request.objects.filter(holder=holder, state=Request.State.ADMITTED).update(state=Request.State.WAITING)
 
 
-def close(holder: str) -> None:
-    """The holder has ended, or never began: nothing is asked or held any more.  Repeating is harmless."""
-    Reservation.objects.filter(request__holder=holder, active=True).update(active=False, released_at=Now())
+def close(holder: str, at: datetime | None = None) -> None:
+    """End the holder's request and its reservation, that one as of `at` by the engine's clock, or now.
+
+    Repeating is harmless.
+    """
+    for row in Reservation.objects.filter(request__holder=holder, active=True):
+        Reservation.objects.filter(pk=row.pk, active=True).update(active=False, released_at=_within(row, at))
     Request.objects.filter(holder=holder).exclude(state=Request.State.CLOSED).update(
         state=Request.State.CLOSED
     )

@@ -87,7 +87,7 @@ class Bar:
 
 @dataclass(frozen=True, slots=True)
 class PersonUse:
-    """What one person holds directly in a quota."""
+    """What one person holds in a quota and below it; without a name, those in quotas that are not shown."""
 
     username: str
     gpus: int
@@ -194,16 +194,32 @@ def _count(use: QuotaUse, amounts: Amounts, *, borrowed: bool, running: bool) ->
 
 
 def people_in(quota_ids: Collection[int]) -> dict[int, list[PersonUse]]:
-    """Who holds what directly in each quota, those with the most GPUs first; one query."""
-    rows = Reservation.objects.filter(quota__in=quota_ids, active=True)
-    sums = rows.values("quota_id", "request__owner__username").annotate(
+    """Who holds what in each quota and below it, those with the most GPUs first; two queries.
+
+    Whoever holds something below in a quota that is none of `quota_ids` is not named.  What is borrowed is
+    shown in its own quota alone.
+    """
+    clusters = Quota.objects.filter(pk__in=quota_ids).values("cluster_id")
+    above = dict(Quota.objects.filter(cluster__in=clusters).values_list("pk", "parent_id"))
+    rows = Reservation.objects.filter(quota__in=list(above), active=True)
+    sums = rows.values_list("quota_id", "request__owner__username", "borrowed").annotate(
         total=Sum("gpus"), holders=Count("pk")
     )
-    found: dict[int, list[PersonUse]] = {}
-    for row in sums.order_by("-total", "-holders", "request__owner__username"):
-        person = PersonUse(row["request__owner__username"], row["total"], row["holders"])
-        found.setdefault(row["quota_id"], []).append(person)
-    return found
+    counts: dict[int, dict[str, tuple[int, int]]] = {}
+    for own, username, borrowed, gpus, holders in sums:
+        for key in (own,) if borrowed else _lineage(own, above):
+            if key in quota_ids:
+                people = counts.setdefault(key, {})
+                name = username if own in quota_ids else ""
+                before = people.get(name, (0, 0))
+                people[name] = (before[0] + gpus, before[1] + holders)
+    return {
+        key: sorted(
+            (PersonUse(name, *sums) for name, sums in people.items()),
+            key=lambda each: (-each.gpus, -each.holders, each.username),
+        )
+        for key, people in counts.items()
+    }
 
 
 def history_of(quota_ids: Collection[int], since: datetime) -> dict[int, dict[str, list[list[float]]]]:

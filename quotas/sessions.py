@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import timedelta
-from importlib import import_module
-from typing import Any
 
 from django.conf import settings
 from django.contrib.auth import get_user
@@ -17,6 +15,7 @@ from django.http import HttpRequest
 from quotas import audit, origin
 from quotas.access import is_active
 from quotas.models import Action, SignIn, User
+from quotas.session_store import ReferencedSession, reference_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,18 +31,19 @@ class Came:
     sid: str = ""
 
 
-def _store(session_key: str) -> Any:
-    return import_module(settings.SESSION_ENGINE).SessionStore(session_key)
+def reference(request: HttpRequest) -> str:
+    """Return what may be stored to ask later whether the request's sign-in lasts; "" without a session."""
+    return reference_of(request.session.session_key)
 
 
-def person_of(session_key: str) -> User | None:
-    """Whoever is signed in by that session at this moment.
+def person_of(session: str) -> User | None:
+    """Whoever is signed in at this moment by the session with that reference.
 
     None after signing out, after the session's end, after a change of password elsewhere, and for an account
     that was disabled.
     """
     request = HttpRequest()
-    request.session = _store(session_key)
+    request.session = ReferencedSession(session)
     user = get_user(request)
     return user if isinstance(user, User) and is_active(user) else None
 
@@ -53,7 +53,7 @@ def remember(request: HttpRequest, user: User, came: Came) -> None:
     mine = SignIn.objects.filter(user=user)
     mine.filter(created_at__lt=Now() - timedelta(seconds=settings.SESSION_COOKIE_AGE)).delete()
     SignIn.objects.update_or_create(
-        session_key=request.session.session_key or "",
+        session_key=reference(request),
         defaults={
             "user": user,
             "how": came.how,
@@ -71,14 +71,14 @@ def remember(request: HttpRequest, user: User, came: Came) -> None:
 def of(user: User) -> list[SignIn]:
     """The person's sign-ins that last; those of sessions that are gone are forgotten."""
     rows = list(SignIn.objects.filter(user=user))
-    lasting = [row for row in rows if _store(row.session_key).exists(row.session_key)]
+    lasting = [row for row in rows if ReferencedSession().exists(row.session_key)]
     SignIn.objects.filter(pk__in={row.pk for row in rows} - {row.pk for row in lasting}).delete()
     return lasting
 
 
-def forget(session_key: str) -> None:
-    """The session has ended by itself, or its browser signed out."""
-    SignIn.objects.filter(session_key=session_key).delete()
+def forget(session: str) -> None:
+    """The session with that reference has ended by itself, or its browser signed out."""
+    SignIn.objects.filter(session_key=session).delete()
 
 
 def end(sign_ins: QuerySet[SignIn], *, why: str) -> int:
@@ -86,12 +86,12 @@ def end(sign_ins: QuerySet[SignIn], *, why: str) -> int:
     rows = list(sign_ins.select_related("user"))
     for row in rows:
         with transaction.atomic():
-            _store(row.session_key).delete()
+            ReferencedSession(row.session_key).delete()
             row.delete()
             audit.log(Action.SIGN_IN_ENDED, row.user, details={"by": row.how, "why": why})
     return len(rows)
 
 
 def end_all(user: User, *, why: str, but: str = "") -> int:
-    """End every sign-in of the person, except the one with the session key `but`."""
+    """End every sign-in of the person, except the one whose session has the reference `but`."""
     return end(SignIn.objects.filter(user=user).exclude(session_key=but), why=why)

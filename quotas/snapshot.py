@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -26,6 +26,7 @@ from quotas.admission import (
     Window,
 )
 from quotas.admission.ceilings import Books
+from quotas.admission.reclaim import LEAST_S
 from quotas.amounts import Amounts, Part
 from quotas.models import (
     Admission,
@@ -58,6 +59,7 @@ def take(cluster: Cluster, now: datetime | None = None) -> Snapshot:
                 Amounts(node.cpu_milli, node.memory_mib, dict(node.gpus)),
                 node.takes_jobs,
                 Amounts.from_json(node.others),
+                node.state_why if node.state == NodeState.DRAINING else None,
             )
             for node in nodes
         ],
@@ -80,9 +82,22 @@ def windows_of(cluster: Cluster, now: datetime) -> list[Window]:
     """The maintenance of the cluster that is to be free of jobs, the next first."""
     mine = Q(cluster=cluster) | Q(cluster=None)
     rows = Maintenance.objects.filter(mine, keeps_free=True, until_at__gt=now).order_by("from_at")
-    return [
-        Window(row.from_at.timestamp(), row.until_at.timestamp(), row.lead_hours * 3600.0) for row in rows
-    ]
+    return [_window(row) for row in rows]
+
+
+def _window(row: Maintenance) -> Window:
+    return Window(row.from_at.timestamp(), row.until_at.timestamp(), row.lead_hours * 3600.0)
+
+
+def kept_by(row: Maintenance) -> int:
+    """Return how many of the requests that wait now may not start before a maintenance is over."""
+    if not row.keeps_free:
+        return 0
+    waiting = Request.objects.filter(state=Request.State.WAITING)
+    if row.cluster_id is not None:
+        waiting = waiting.filter(cluster=row.cluster_id)
+    window, now = _window(row), timezone.now().timestamp()
+    return sum(window.stops(now, declared_s) for declared_s in waiting.values_list("declared_s", flat=True))
 
 
 def restless() -> set[int]:
@@ -192,6 +207,7 @@ def _holding(row: Reservation, shapes: Shapes) -> Holding:
         running=row.started_at is not None,
         coming=row.asked_back_at is not None,
         ends_at=begun.timestamp() + request.declared_s if request.declared_s else None,
+        safe_until=begun.timestamp() + LEAST_S,
         shape=shapes.of(request.parts),
         bids=tuple(Bid(**bid) for bid in request.bids),
     )
@@ -206,7 +222,21 @@ def accounts_of(cluster: Cluster, now: datetime) -> dict[int, Account]:
 
 def books_of(cluster: Cluster) -> Books:
     """What is held under each quota of the cluster, against its ceilings, at this moment."""
-    return Books(accounts_of(cluster, timezone.now()), _holdings(cluster, Shapes()))
+    types: dict[str, int] = {}
+    for gpus in Node.objects.filter(cluster=cluster).values_list("gpus", flat=True):
+        for kind, count in gpus.items():
+            types[kind] = types.get(kind, 0) + count
+    return Books(accounts_of(cluster, timezone.now()), _holdings(cluster, Shapes()), types)
+
+
+def books_behind(cluster: Cluster, holders: Collection[str]) -> Books:
+    """The same, beside what is set aside for those of `holders` that wait."""
+    books = books_of(cluster)
+    waiting, _apart = _waiting(cluster, timezone.now(), Shapes())
+    for request in waiting:
+        if request.holder in holders:
+            books.set_aside(request)
+    return books
 
 
 def limits_of(quota: Quota) -> Limits:

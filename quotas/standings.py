@@ -16,7 +16,10 @@ from quotas.models import Standing
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """Why a holder waits; `position` counts from 1 among those in line, None for who stands apart."""
+    """Why a holder waits; `position` counts from 1 among those in line, None for who stands apart.
+
+    For who waits for a ceiling the line is that of its own quota.
+    """
 
     holder: str
     quota_id: int
@@ -38,11 +41,16 @@ class Queue:
         mine = self.verdicts.get(holder)
         if mine is None or mine.position is None:
             return []
-        return [
-            each
-            for each in self.verdicts.values()
-            if each.position is not None and each.position < mine.position and each.why in IN_THE_WAY
-        ]
+        before = list(self.verdicts.values())[: list(self.verdicts).index(holder)]
+        if mine.why in OF_A_QUOTA:
+            return [each for each in before if each.quota_id == mine.quota_id and each.position is not None]
+        return [each for each in before if each.why in IN_THE_WAY]
+
+    def keeping(self, holder: str = "") -> list[str]:
+        """Return whoever keeps room of its ceilings, those before `holder` where that is in the queue."""
+        holders = list(self.verdicts)
+        first = holders[: holders.index(holder)] if holder in self.verdicts else holders
+        return [each for each in first if self.verdicts[each].why in IN_THE_WAY | OF_A_QUOTA]
 
 
 APART = frozenset(
@@ -60,6 +68,9 @@ APART = frozenset(
 """Who can't start whatever others do has no place in line."""
 
 IN_THE_WAY = frozenset({Why.CAPACITY, Why.TURN, Why.COMING, Why.IDLE})
+
+OF_A_QUOTA = frozenset({Why.QUOTA, Why.QUOTA_TURN, Why.PERSON, Why.HOURS})
+"""Who waits for a ceiling stands in the line of its own quota."""
 EMPTY = Queue({}, ())
 
 Row = tuple[str, int, int, str, Params]
@@ -115,10 +126,24 @@ def queues_of(cluster_ids: Collection[int]) -> dict[int, Queue]:
 
 def _verdicts(rows: Sequence[Row]) -> dict[str, Verdict]:
     found = {}
-    position = 0
+    line = Positions()
     for holder, quota_id, gpus, word, params in rows:
         why = Why(word)
-        in_line = why not in APART
-        position += in_line
-        found[holder] = Verdict(holder, quota_id, gpus, why, params, position if in_line else None)
+        found[holder] = Verdict(holder, quota_id, gpus, why, params, line.next(why, quota_id))
     return found
+
+
+class Positions:
+    """Counts the places in the queue, and in the line of each quota."""
+
+    def __init__(self) -> None:
+        self._all = 0
+        self._in_quota: dict[int, int] = {}
+
+    def next(self, why: Why | None, quota_id: int) -> int | None:
+        """Return the place of the next one that waits; None for who stands apart, or does not wait."""
+        if why is None or why in APART:
+            return None
+        self._all += 1
+        here = self._in_quota[quota_id] = self._in_quota.get(quota_id, 0) + 1
+        return here if why in OF_A_QUOTA else self._all

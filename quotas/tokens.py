@@ -35,8 +35,8 @@ USED_EVERY: Final = timedelta(minutes=1)
 """`last_used_at` is written at most this often."""
 
 
-def _digest(token: str) -> str:
-    key = f"access-token:{settings.SECRET_KEY}".encode()
+def _digest(token: str, secret_key: str) -> str:
+    key = f"access-token:{secret_key}".encode()
     return hmac.new(key, token.encode(), hashlib.sha256).hexdigest()
 
 
@@ -51,7 +51,7 @@ def issue(user: User, *, name: str = "", scopes: Iterable[str], lifetime: timede
         user=user,
         name=name,
         prefix=prefix,
-        digest=_digest(token),
+        digest=_digest(token, settings.SECRET_KEY),
         scopes=wanted,
         expires_at=timezone.now() + lifetime,
     )
@@ -62,13 +62,24 @@ def verify(token: str) -> AccessToken | None:
     """The row of a token that works now, with its user; None for any other text.  One query."""
     prefix = "_".join(token.split("_")[:2])
     row = _working().filter(prefix=prefix).first()
-    if row is None or not hmac.compare_digest(row.digest, _digest(token)):
+    if row is None or not _fits(row, token):
         return None
     if row.last_used_at is None or row.last_used_at < timezone.now() - USED_EVERY:
         AccessToken.objects.filter(pk=row.pk).filter(
             Q(last_used_at=None) | Q(last_used_at__lt=Now() - USED_EVERY)
         ).update(last_used_at=Now())
     return row
+
+
+def _fits(row: AccessToken, token: str) -> bool:
+    """Whether it is that token; one that was stored under an earlier secret key is stored anew."""
+    newest, *earlier = [_digest(token, key) for key in (settings.SECRET_KEY, *settings.SECRET_KEY_FALLBACKS)]
+    if hmac.compare_digest(row.digest, newest):
+        return True
+    if not any(hmac.compare_digest(row.digest, digest) for digest in earlier):
+        return False
+    AccessToken.objects.filter(pk=row.pk).update(digest=newest)
+    return True
 
 
 def holder(pk: int) -> User | None:
@@ -80,6 +91,12 @@ def holder(pk: int) -> User | None:
 def _working() -> QuerySet[AccessToken]:
     rows = AccessToken.objects.select_related("user")
     return rows.filter(revoked_at=None, expires_at__gt=Now(), user__is_active=True)
+
+
+def revoke_all(user: User) -> int:
+    """End all of the person's own tokens; how many there were."""
+    rows = AccessToken.objects.filter(user=user, revoked_at=None).values_list("pk", flat=True)
+    return sum(revoke(user, pk) for pk in list(rows))
 
 
 def revoke(user: User, pk: int) -> bool:

@@ -150,13 +150,12 @@ def would(
     if aside is not None:
         return Trial(aside, _verdict(aside, None))
     outcome = decide(replace(now, waiting=[*now.waiting, request]))
-    position = 0
+    line = standings.Positions()
     for decision in outcome.decisions:
-        in_line = not decision.admitted and decision.why not in standings.APART
-        position += in_line
+        position = line.next(decision.why, decision.quota_id)
         if decision.holder == ASKING:
             back = tuple(each.holder for each in outcome.taken_back if each.for_holder == ASKING)
-            verdict = _verdict(decision, position if in_line else None)
+            verdict = _verdict(decision, position)
             return Trial(decision, verdict, back, outcome.room)
     raise AssertionError("every request is decided")
 

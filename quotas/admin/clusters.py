@@ -25,7 +25,7 @@ class ClusterAdmin(ModelAdmin[Cluster]):
     list_display = ("name", "slug", "region", "backend", "admission", "enabled", "answered_at", "trouble")
     list_filter = ("backend", "admission", "enabled")
     search_fields = ("name", "slug")
-    readonly_fields = ("answered_at", "trouble", "looks", "runs_as", "accounts")
+    readonly_fields = ("answered_at", "trouble", "looks", "container_engine", "runs_as", "accounts")
     form = ClusterForm
 
     @admin.display(description=_("jobs run as"))
@@ -57,6 +57,23 @@ class ClusterAdmin(ModelAdmin[Cluster]):
             address,
             gettext("Import quotas from accounts, or write them back"),
         )
+
+    @admin.display(description=_("container engine"))
+    def container_engine(self, cluster: Cluster) -> str:
+        """Which container engine runs images there, or why none does."""
+        engines = (cluster.facilities or {}).get("engines")
+        if engines is None:
+            return "–"
+        if used := [name for name, state in engines.items() if state == "used"]:
+            return ", ".join(used)
+        if not engines:
+            return gettext("None: the cluster's settings switch it off.")
+        told = {
+            "absent": gettext("%(engine)s is not installed"),
+            "silent": gettext("%(engine)s is installed, but does not answer: is its daemon running?"),
+        }
+        causes = [told[state] % {"engine": name} for name, state in engines.items()]
+        return gettext("None: %(causes)s") % {"causes": "; ".join(causes)}
 
     @admin.display(description=_("looks"))
     def looks(self, cluster: Cluster) -> str:

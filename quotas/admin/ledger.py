@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from django.contrib import admin
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
 
 from quotas.adminbase import MachineWritten
 from quotas.models import Request, Reservation, UsageDay, UsageHour
@@ -52,5 +54,10 @@ class UsageDayAdmin(MachineWritten):
 class UsageHourAdmin(MachineWritten):
     """What was held, hour by hour."""
 
-    list_display = ("quota", "hour", "gpu_type", "seconds", "borrowed_seconds", "waiting")
+    list_display = ("quota", "hour", "resource", "seconds", "borrowed_seconds", "waiting")
     list_select_related = ("quota",)
+
+    @admin.display(description=_("Resource"), ordering="gpu_type")
+    def resource(self, row: UsageHour) -> str:
+        """Return the GPU type, or that the row counts cores."""
+        return row.gpu_type or gettext("CPU cores")

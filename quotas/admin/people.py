@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from contextlib import ExitStack
-from typing import Any
+from typing import Any, Final
 
+from django.conf import settings
 from django.contrib import admin
+from django.contrib.auth.admin import GroupAdmin as DjangoGroupAdmin
 from django.contrib.auth.admin import UserAdmin as DjangoUserAdmin
+from django.contrib.auth.models import Group
 from django.http import HttpRequest
 from django.utils.translation import gettext_lazy as _
 from unfold.forms import AdminPasswordChangeForm, UserChangeForm, UserCreationForm
@@ -16,6 +19,22 @@ from quotas.adminbase import MachineWritten, ModelAdmin, StackedInline, TabularI
 from quotas.exchange import Exchanged
 from quotas.forms import QuotaForm
 from quotas.models import AccessToken, Membership, Quota, User, Workspace
+
+POWERS: Final = (
+    "is_staff",
+    "is_superuser",
+    "groups",
+    "user_permissions",
+    "break_glass",
+    "directory_dn",
+    "unix_name",
+)
+"""Fields of a person that only a superuser changes: by each somebody could become more than they are."""
+
+
+def _is_within_reach(request: HttpRequest, obj: User | None) -> bool:
+    """Whether staff may touch the account: whoever sets a superuser's password or e-mail address is one."""
+    return obj is None or request.user.is_superuser or not (obj.is_superuser or obj.is_staff)
 
 
 class MembershipInline(TabularInline[Membership, Any]):
@@ -45,6 +64,17 @@ class UserAdmin(DjangoUserAdmin[User], ModelAdmin[User]):
     )
     readonly_fields = ("unix_name_from", "disabled_by")
 
+    def get_readonly_fields(self, request: HttpRequest, obj: User | None = None) -> tuple[str, ...]:
+        """Only a superuser gives powers, or says who may come in whose name."""
+        fields = tuple(str(each) for each in super().get_readonly_fields(request, obj))
+        return fields if request.user.is_superuser else (*fields, *POWERS)
+
+    def has_change_permission(self, request: HttpRequest, obj: User | None = None) -> bool:
+        return bool(super().has_change_permission(request, obj)) and _is_within_reach(request, obj)
+
+    def has_delete_permission(self, request: HttpRequest, obj: User | None = None) -> bool:
+        return bool(super().has_delete_permission(request, obj)) and _is_within_reach(request, obj)
+
     def save_model(self, request: HttpRequest, obj: User, form: Any, change: bool) -> None:
         """A UNIX name that an admin wrote is theirs from then on."""
         if "unix_name" in form.changed_data:
@@ -56,11 +86,28 @@ class UserAdmin(DjangoUserAdmin[User], ModelAdmin[User]):
         """For when no e-mail reaches them: the links are shown here, and nowhere again."""
         for user in users.filter(kind=User.Kind.PERSON):
             path = resets.path_for(user)
-            link = request.build_absolute_uri(path)
+            link = f"{settings.CONSOLE_URL}{path}"
             self.message_user(request, f"{user}: {link}")
 
     def has_reset_permission(self, request: HttpRequest) -> bool:
         """Whoever sets a superuser's password is one."""
+        return bool(request.user.is_superuser)
+
+
+admin.site.unregister(Group)
+
+
+@admin.register(Group)
+class GroupAdmin(DjangoGroupAdmin, ModelAdmin[Group]):
+    """Permissions for several people; only a superuser gives permissions."""
+
+    def has_add_permission(self, request: HttpRequest, obj: Group | None = None) -> bool:
+        return bool(request.user.is_superuser)
+
+    def has_change_permission(self, request: HttpRequest, obj: Group | None = None) -> bool:
+        return bool(request.user.is_superuser)
+
+    def has_delete_permission(self, request: HttpRequest, obj: Group | None = None) -> bool:
         return bool(request.user.is_superuser)
 
 

@@ -8,9 +8,10 @@ from datetime import UTC, datetime
 from quotas.admission import bids
 from quotas.admission.ceilings import Books
 from quotas.admission.order import Line, Shares
+from quotas.admission.placement import Placer
 from quotas.admission.reclaim import choose, reclaimable
-from quotas.admission.rooms import Placement, Pool, largest_gap
-from quotas.admission.shadow import Shadow
+from quotas.admission.rooms import UNLIMITED, Most, Placement, Pool, largest_gap
+from quotas.admission.shadow import NEVER, Shadow, Turns
 from quotas.admission.values import (
     Decision,
     Holding,
@@ -27,6 +28,11 @@ from quotas.amounts import Amounts, total
 FORCE, ACCEPT = "force", "accept"
 NAMED = 5
 """So many nodes are told by name."""
+
+FOR_CEILINGS = frozenset({Why.QUOTA, Why.QUOTA_TURN, Why.PERSON})
+"""Who waits for that keeps what is left of its ceilings."""
+
+_Key = tuple[Shape, tuple[tuple[str, int], ...]]
 
 PRICE, NODE, OWNER = "price", "node", "owner"
 """Why something is taken back: its bid, its node, or somebody who has a right to it."""
@@ -50,8 +56,14 @@ class _Pass:
         self.now = snapshot.now
         self.snapshot = snapshot
         self.accounts = snapshot.accounts
-        self.books = Books(snapshot.accounts, snapshot.holdings)
+        self.placer = Placer()
         self.everything = total(machine.has for machine in snapshot.machines)
+        self.books = Books(snapshot.accounts, snapshot.holdings, self.everything.gpus)
+        lenders = {each.holder for each in reclaimable(snapshot.holdings, snapshot.accounts)}
+        latest = ((_latest_end(each, each.holder in lenders), each) for each in snapshot.holdings)
+        ends = ((max(self.now, end), each) for end, each in latest if end is not None)
+        self.ends = sorted(ends, key=lambda pair: pair[0])
+        self.turns = Turns(self.books, self.ends, self.now)
         self.shares = Shares(self.everything)
         for holding in snapshot.holdings:
             self._count(holding.quota_id, holding.amounts)
@@ -59,12 +71,14 @@ class _Pass:
         self.taken_back: list[TakeBack] = []
         self.ahead = 0
         self.ahead_gpus = 0
-        self._hopeless: dict[Shape, tuple[Why, Params] | None] = {}
+        self.ahead_in: dict[int, int] = {}
+        self._hopeless: dict[_Key, tuple[Why, Params] | None] = {}
         self._never: dict[tuple[Shape, int], tuple[Why, Params] | None] = {}
-        self._nothing_left: set[Shape] = set()
-        self._not_back: set[Shape] = set()
+        self._nothing_left: set[_Key] = set()
+        self._not_back: set[_Key] = set()
         self._fitting: set[Shape] = set()
-        self._no_room: dict[str, set[Shape]] = {"free": set(), "open": set(), "coming": set(), "most": set()}
+        self._no_room: dict[str, set[_Key]] = {"free": set(), "open": set(), "coming": set(), "most": set()}
+        self._of_types: dict[int, dict[str, int]] = {}
 
     def _count(self, quota_id: int, amounts: Amounts) -> None:
         account = self.accounts.get(quota_id)
@@ -90,9 +104,20 @@ class _Pass:
             if window is None:
                 let_in.append(request)
                 continue
+            if (never := self._without_end(request)) is not None:
+                self._wait(request, *never)
+                continue
             times: Params = {"begins": _moment(window.begins), "until": _moment(window.ends)}
             self._wait(request, Why.MAINTENANCE, times)
         return let_in
+
+    def _without_end(self, request: Waiting) -> tuple[Why, Params] | None:
+        """Why it could not start whatever ends, or becomes free."""
+        never = None if self._may_borrow(request) else self._ever(request)
+        if never is not None or self.snapshot.by_engine:
+            return never
+        found = self._impossible(request)
+        return None if found is None or found[0] is Why.NO_NODES else found
 
     # --- the engine schedules ---
 
@@ -101,12 +126,16 @@ class _Pass:
         for request in self._line(self._let_in()):
             account = self.accounts[request.quota_id]
             pending = self.books.pending.get(request.quota_id, 0)
-            blocked = self.books.never(request) or self.books.refuses(request)
+            never = self.books.never(request)
+            blocked = never or self._blocked(request)
+            if never is None and blocked is not None and blocked[0] in FOR_CEILINGS:
+                self._set_ceilings_aside(request)
             if blocked is None and account.most_pending is not None and pending >= account.most_pending:
                 blocked = Why.ENGINE_FULL, {"quota": account.name, "pending": pending}
             if blocked is not None:
                 self._wait(request, *blocked)
                 continue
+            self._count_in(request, request.shape.amounts)
             self._admit(request, (), request.shape.amounts, borrowed=False)
         return Outcome((*self.decisions, *self.snapshot.apart))
 
@@ -143,9 +172,10 @@ class _Pass:
             if holding.coming or holding.holder in leaving:
                 self.coming.give(holding.placement)
         self.most = self.coming.copy()
+        self.lenders = [each for each in self.lenders if not each.running or each.safe_until <= self.now]
         for holding in self.lenders:
             self.most.give(holding.placement)
-        self.shadow = Shadow(self.free, self.snapshot.holdings, self.now)
+        self.shadow = Shadow(self.free, self.ends, self.now, self.placer)
 
     def _must_go(self, holding: Holding) -> bool:
         """Whether the price has risen above what the holder offered."""
@@ -170,61 +200,114 @@ class _Pass:
 
     def _entitled(self, request: Waiting) -> bool:
         """Decide about a request that counts against its quota; False when it may only borrow."""
-        account = self.accounts[request.quota_id]
-        may_borrow = request.idle == ACCEPT and account.may_borrow and not account.public
         never = self._ever(request)
-        over = never or self.books.refuses(request)
-        if over is not None and may_borrow:
+        over = never or self._blocked(request)
+        if over is not None and self._may_borrow(request):
+            if over[0] in FOR_CEILINGS:
+                self._set_ceilings_aside(request)
             return False
-        over = never or self._impossible(request.shape) or over
+        over = never or self._impossible(request) or over
         if over is not None:
+            if over[0] in FOR_CEILINGS:
+                self._set_ceilings_aside(request)
             self._wait(request, *over)
             return True
-        placement = self._place("open", request.shape)
-        between = placement is None and self.shadow.passes(request.declared_s)
-        if between:
-            placement = self._place("free", request.shape)
-        if placement is None:
+        if not self._start(request):
             self._queue(request)
-        else:
-            self._start(request, placement, between=between)
         return True
 
-    def _start(self, request: Waiting, placement: Placement, *, between: bool) -> None:
-        """Start it there, unless the types of its GPUs, which are known by now, pass a ceiling.
+    def _may_borrow(self, request: Waiting) -> bool:
+        account = self.accounts[request.quota_id]
+        return bool(request.idle) and account.may_borrow and not account.public and not account.preemptible
 
-        With `between` it uses what was set aside, and is over before anybody needs that.
-        """
-        amounts = total(here for _node, here in placement)
-        over = self.books.refuses(request, amounts) if "" in request.shape.amounts.gpus else None
+    def _blocked(self, request: Waiting) -> tuple[Why, Params] | None:
+        """Which ceiling it would pass, or is to be left to those who wait for it before."""
+        over = self.books.refuses(request)
         if over is not None:
-            self._wait(request, *over)
-            return
+            return over
+        kept = self.books.keeps_for_others(request)
+        if kept is None or self.turns.passes(request):
+            return None
+        level, quota = kept
+        params: Params = {"quota": quota, "ahead": self.ahead_in.get(request.quota_id, 0)}
+        return Why.QUOTA_TURN, params if isinstance(level, int) else {**params, "of": "person"}
+
+    def _set_ceilings_aside(self, request: Waiting) -> None:
+        """Keep what is left of its ceilings for it: nothing behind it uses that longer than it waits."""
+        self.ahead_in[request.quota_id] = self.ahead_in.get(request.quota_id, 0) + 1
+        self.turns.cast(request)
+
+    def _start(self, request: Waiting) -> bool:
+        """Start it where it fits beside what is set aside, or where it is over before that is needed."""
+        left = self._left(request, claims=self.books.keeps_for_others(request) is None)
+        placement = self._place("open", request, left)
+        if placement is None and left and self.turns.passes(request):
+            left = self._left(request)
+            placement = self._place("open", request, left)
+        between = placement is None and self.shadow.passes(request.declared_s)
+        if between:
+            placement = self._place("free", request, left)
+        if placement is None:
+            return False
+        amounts = total(here for _node, here in placement)
         self._take(placement, amounts, between=between)
+        self._count_in(request, amounts)
         self._admit(request, placement, amounts, borrowed=False)
+        return True
+
+    def _count_in(self, request: Waiting, amounts: Amounts) -> None:
+        """Count what it holds; where it fills in, that is a part of what is set aside for others."""
+        if self.books.keeps_for_others(request) is None:
+            self.books.add(request.quota_id, request.owner_id, amounts)
+        else:
+            self.books.add_between(request.quota_id, request.owner_id, amounts)
 
     def _queue(self, request: Waiting) -> None:
         """It waits for room: for what is coming, for what is taken back for it now, or for others to end."""
-        plan = self._place("coming", request.shape)
+        self.ahead_in[request.quota_id] = self.ahead_in.get(request.quota_id, 0) + 1
+        left = self._left(request)
+        plan = self._place("coming", request, left)
         if plan is None:
-            plan = self._take_back(request)
+            plan = self._take_back(request, left)
         if plan is None:
-            self._wait_for_room(request, Why.CAPACITY)
+            types = self._types_over(request, left)
+            if types is None:
+                self._wait_for_room(request, Why.CAPACITY)
+            else:
+                self._wait(request, *types)
             self.shadow.cast(request.shape)
-            self._set_aside(request.shape)
+            self.turns.cast(request, self.shadow.moment)
+            self._set_aside(request, left)
             return
         self._wait_for_room(request, Why.COMING)
         self.shadow.close()
+        self.turns.cast(request, NEVER)
         self.coming.give(plan, -1)
         self.most.give(plan, -1)
-        self.open.set_aside(request.shape)
+        self.open.set_aside(request.shape, left)
 
-    def _take_back(self, request: Waiting) -> Placement | None:
-        """What borrowers give back for it, unless somebody ahead waits for just that."""
-        if not self.lenders or request.shape in self._not_back or self._place("most", request.shape) is None:
+    def _types_over(self, request: Waiting, left: Most) -> tuple[Why, Params] | None:
+        """The ceiling of a type of GPU that keeps it from the room that there is; None where none does."""
+        if not left or self._place("open", request) is None:
             return None
-        self._not_back.add(request.shape)
-        found = choose(request.shape, self.coming, self.lenders)
+        for kind in sorted(left):
+            more = {name: most for name, most in left.items() if name != kind}
+            placement = self._place("open", request, more)
+            if placement is not None:
+                wanted = total(here for _node, here in placement).gpus[kind]
+                account, used = self.books.lowest_of_type(request.quota_id, kind)
+                limit = account.limits.gpus_by_type[kind]
+                params: Params = {"quota": account.name, "kind": kind, "wanted": wanted}
+                return Why.QUOTA, {**params, "used": used, "limit": limit}
+        return Why.QUOTA, {"quota": self.accounts[request.quota_id].name}
+
+    def _take_back(self, request: Waiting, left: Most) -> Placement | None:
+        """What borrowers give back for it, unless somebody ahead waits for just that."""
+        key = self._key(request, left)
+        if not self.lenders or key in self._not_back or self._place("most", request, left) is None:
+            return None
+        self._not_back.add(key)
+        found = choose(request.shape, self.coming, self.lenders, self.placer, left)
         if found is None:
             return None
         chosen, plan = found
@@ -234,20 +317,21 @@ class _Pass:
                 self.coming.give(holding.placement, -1)
             return None
         self._no_room["coming"].clear()
-        self._not_back.discard(request.shape)
+        self._not_back.discard(key)
         gone = {each.holder for each in chosen}
         self.taken_back += [TakeBack(each.holder, OWNER, request.holder) for each in chosen]
         self.lenders = [each for each in self.lenders if each.holder not in gone]
         return plan
 
-    def _set_aside(self, shape: Shape) -> None:
-        if shape in self._nothing_left:
+    def _set_aside(self, request: Waiting, left: Most = UNLIMITED) -> None:
+        key = self._key(request, left)
+        if key in self._nothing_left:
             return
-        anything = self.open.set_aside(shape)
-        anything |= self.coming.set_aside(shape)
-        anything |= self.most.set_aside(shape)
+        anything = self.open.set_aside(request.shape, left)
+        anything |= self.coming.set_aside(request.shape, left)
+        anything |= self.most.set_aside(request.shape, left)
         if not anything:
-            self._nothing_left.add(shape)
+            self._nothing_left.add(key)
 
     # --- who uses what is idle ---
 
@@ -257,49 +341,70 @@ class _Pass:
         over: tuple[Why, Params] | None = None
         if account.preemptible:
             price = bids.outbid(request.shape, request.bids, self.snapshot.prices)
-            over = (
-                (Why.OUTBID, price)
-                if price is not None
-                else self._ever(request) or self.books.refuses(request)
-            )
+            over = (Why.OUTBID, price) if price is not None else self._ever(request)
         elif not account.may_borrow or account.public:
             over = Why.QUOTA, {"quota": account.name}
-        over = over or self._impossible(request.shape)
+        over = over or self._impossible(request)
+        if over is None and account.preemptible:
+            over = self._blocked(request)
+            if over is not None and over[0] in FOR_CEILINGS:
+                self._set_ceilings_aside(request)
         if over is not None:
             self._wait(request, *over)
             return
-        placement = self._place("open", request.shape)
+        left = self._left(request) if account.preemptible else UNLIMITED
+        placement = self._place("open", request, left)
         if placement is None:
             self._wait_for_room(request, Why.IDLE)
-            self._set_aside(request.shape)
+            if account.preemptible:
+                self.turns.cast(request, NEVER)
+            self._set_aside(request, left)
             return
         amounts = total(here for _node, here in placement)
-        if account.preemptible and (over := self.books.refuses(request, amounts)) is not None:
-            self._wait(request, *over)
-            return
         self._take(placement, amounts)
+        if account.preemptible:
+            self._count_in(request, amounts)
         self._admit(request, placement, amounts, borrowed=not account.preemptible)
 
     # --- what all of them need ---
 
-    def _place(self, which: str, shape: Shape) -> Placement | None:
-        """Where `shape` fits in a pool, which stays as it is."""
-        if shape in self._no_room[which]:
+    def _left(self, request: Waiting, *, claims: bool = False) -> Most:
+        """Of which types it may draw how many GPUs, where it names none and its ceilings do."""
+        if "" not in request.shape.amounts.gpus or not self._most_of_types(request.quota_id):
+            return UNLIMITED
+        return self.books.left_of_types(request, claims=claims)
+
+    def _most_of_types(self, quota_id: int) -> dict[str, int]:
+        if quota_id not in self._of_types:
+            self._of_types[quota_id] = self.books.most_of_types(quota_id)
+        return self._of_types[quota_id]
+
+    def _key(self, request: Waiting, left: Most) -> _Key:
+        """What has to be the same for two requests to fit, or not, in the same room.
+
+        What is left of a quota's types only shrinks during a pass, but for who fills in.
+        """
+        return request.shape, tuple(sorted(left.items()))
+
+    def _place(self, which: str, request: Waiting, left: Most = UNLIMITED) -> Placement | None:
+        """Where a request fits in a pool, which stays as it is."""
+        key = self._key(request, left)
+        if key in self._no_room[which]:
             return None
         pool: Pool = getattr(self, which)
-        placement = pool.place(shape)
+        placement = self.placer.place(pool, request.shape, left)
         if placement is None:
-            self._no_room[which].add(shape)
+            self._no_room[which].add(key)
             return None
         pool.give(placement)
         return placement
 
-    def _would_fit(self, shape: Shape) -> bool:
+    def _would_fit(self, request: Waiting) -> bool:
         """Whether there would be room if nobody stood ahead."""
-        if shape not in self._fitting:
-            if self._place("free", shape) is None:
+        if request.shape not in self._fitting:
+            if self._place("free", request) is None:
                 return False
-            self._fitting.add(shape)
+            self._fitting.add(request.shape)
         return True
 
     def _take(self, placement: Placement, amounts: Amounts, *, between: bool = False) -> None:
@@ -315,8 +420,6 @@ class _Pass:
             self.open.give(placement, -1)
 
     def _admit(self, request: Waiting, placement: Placement, amounts: Amounts, *, borrowed: bool) -> None:
-        if not borrowed:
-            self.books.add(request.quota_id, request.owner_id, amounts)
         self._count(request.quota_id, amounts)
         self.decisions.append(
             Decision(
@@ -347,11 +450,11 @@ class _Pass:
         gap = largest_gap(shape.amounts, self.free_total)
         if gap is not None:
             params |= {"kind": gap[0], "wanted": gap[1], "free": gap[2]}
-        elif why is Why.CAPACITY and self.ahead and self._would_fit(shape):
+        elif why is Why.CAPACITY and self.ahead and self._would_fit(request):
             why = Why.TURN
         else:
             params |= {"kind": "one_node", "wanted": shape.parts[0].each.cpu_milli}
-        if why is not Why.COMING and shape not in self._nothing_left:
+        if why is not Why.COMING and (shape, ()) not in self._nothing_left:
             params |= self._now_possible(shape)
         self._wait(request, why, params)
         self.ahead += 1
@@ -378,11 +481,27 @@ class _Pass:
             self._never[key] = self.books.never(request)
         return self._never[key]
 
-    def _impossible(self, shape: Shape) -> tuple[Why, Params] | None:
+    def _impossible(self, request: Waiting) -> tuple[Why, Params] | None:
         """Why the request could not start even on an idle cluster."""
-        if shape not in self._hopeless:
-            self._hopeless[shape] = self._judge(shape)
-        return self._hopeless[shape]
+        most: Most = UNLIMITED
+        if "" in request.shape.amounts.gpus and not self._may_borrow(request):
+            most = self._most_of_types(request.quota_id)
+        key = self._key(request, most)
+        if key not in self._hopeless:
+            self._hopeless[key] = self._judge(request.shape)
+            if self._hopeless[key] is None and most:
+                self._hopeless[key] = self._judge_types(request, most)
+        return self._hopeless[key]
+
+    def _judge_types(self, request: Waiting, most: Most) -> tuple[Why, Params] | None:
+        """Whether nodes and the ceilings of types, each of which would do, leave nothing together."""
+        if self.placer.place(Pool.of(self.snapshot.machines), request.shape, most) is not None:
+            return None
+        there = self.everything.gpus
+        limit = sum(min(count, most.get(kind, count)) for kind, count in there.items())
+        name = self.accounts[request.quota_id].name
+        wanted = request.shape.gpu_count
+        return Why.EXCEEDS_QUOTA, {"quota": name, "kind": "gpu", "wanted": wanted, "limit": limit, "used": 0}
 
     def _judge(self, shape: Shape) -> tuple[Why, Params] | None:
         if not self.snapshot.machines:
@@ -391,18 +510,26 @@ class _Pass:
             if kind and not self.everything.gpus.get(kind):
                 types = ", ".join(sorted(self.everything.gpus)) or None
                 return Why.NO_SUCH_GPU, {"gpu_type": kind, "types": types}
-        empty = Pool.of(self.snapshot.machines)
-        if empty.place(shape) is not None:
+        place = self.placer.place
+        if place(Pool.of(self.snapshot.machines), shape) is not None:
             return None
         everywhere = Pool.of_all(self.snapshot.machines)
-        if everywhere.copy().place(shape) is not None:
-            return Why.NO_NODES, {}
-        if shape.is_choosy and everywhere.place(shape.anywhere) is not None:
+        if place(everywhere.copy(), shape) is not None:
+            return Why.NO_NODES, self._drained()
+        if shape.is_choosy and place(everywhere, shape.anywhere) is not None:
             return Why.NO_SUCH_NODE, self._no_node_for(shape)
         gap = largest_gap(shape.amounts, self.everything)
         if gap is None:
             return Why.EXCEEDS_CLUSTER, {"kind": "one_node", "wanted": shape.parts[0].each.cpu_milli}
         return Why.EXCEEDS_CLUSTER, {"kind": gap[0], "wanted": gap[1], "most": gap[2]}
+
+    def _drained(self) -> Params:
+        """Why every node on which nothing starts is being emptied; nothing where one is not."""
+        closed = [machine for machine in self.snapshot.machines if not machine.usable]
+        if any(machine.draining is None for machine in closed):
+            return {}
+        reasons = dict.fromkeys(machine.draining for machine in closed if machine.draining)
+        return {"drained": "; ".join(reasons) or None, "draining": 1}
 
     def _no_node_for(self, shape: Shape) -> Params:
         """Which nodes are none, can't hold it, or are those that it keeps away from."""
@@ -420,6 +547,13 @@ def _names(nodes: Iterable[str]) -> str:
     """Some names, and that there are more."""
     names = list(nodes)
     return ", ".join(names[:NAMED]) + (" …" if len(names) > NAMED else "")
+
+
+def _latest_end(holding: Holding, lends: bool) -> float | None:
+    """When it is over at the latest: by its declaration, or as it has to give back what it borrows."""
+    if not lends:
+        return holding.ends_at
+    return holding.safe_until if holding.ends_at is None else min(holding.safe_until, holding.ends_at)
 
 
 def _moment(seconds: float) -> str:

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from typing import Final
 
-from quotas.admission.rooms import Placement, Pool
+from quotas.admission.placement import Placer
+from quotas.admission.rooms import UNLIMITED, Most, Placement, Pool
 from quotas.admission.values import Account, Holding, Shape
+
+LEAST_S: Final = 300.0
+"""What borrows runs so long before whoever has a right to it may have it back."""
 
 
 def reclaimable(holdings: Iterable[Holding], accounts: Mapping[int, Account]) -> list[Holding]:
-    """What may be taken back and was not yet, in the order in which it is taken.
+    """What may be taken back, now or once it has run its least time, in the order in which it is taken.
 
     Those that do not run yet go first, since they lose nothing; then the lowest priority, then the newest.
     """
@@ -22,7 +27,9 @@ def reclaimable(holdings: Iterable[Holding], accounts: Mapping[int, Account]) ->
     return sorted(found, key=lambda each: (each.running, each.priority, -each.since, each.holder))
 
 
-def choose(shape: Shape, pool: Pool, candidates: Iterable[Holding]) -> tuple[list[Holding], Placement] | None:
+def choose(
+    shape: Shape, pool: Pool, candidates: Iterable[Holding], placer: Placer, most: Most = UNLIMITED
+) -> tuple[list[Holding], Placement] | None:
     """The fewest of `candidates`, in their order, whose end makes room for `shape` in `pool`.
 
     The pool has what they give back afterwards, without the placement.  None, and an unchanged pool, when
@@ -35,7 +42,7 @@ def choose(shape: Shape, pool: Pool, candidates: Iterable[Holding]) -> tuple[lis
             continue
         pool.give(holding.placement)
         chosen.append(holding)
-        placement = pool.place(shape)
+        placement = placer.place(pool, shape, most)
         if placement is not None:
             break
     if placement is None:
@@ -43,19 +50,13 @@ def choose(shape: Shape, pool: Pool, candidates: Iterable[Holding]) -> tuple[lis
             pool.give(holding.placement, -1)
         return None
     for holding in reversed(chosen[:-1]):
-        spared = _without(holding, shape, pool, placement)
+        pool.give(placement)
+        pool.give(holding.placement, -1)
+        spared = placer.place(pool, shape, most)
         if spared is not None:
             chosen.remove(holding)
             placement = spared
+        else:
+            pool.give(holding.placement)
+            pool.give(placement, -1)
     return chosen, placement
-
-
-def _without(holding: Holding, shape: Shape, pool: Pool, placement: Placement) -> Placement | None:
-    """Where `shape` goes when `holding` is spared; None, and nothing changed, when it is needed."""
-    pool.give(placement)
-    pool.give(holding.placement, -1)
-    spared = pool.place(shape)
-    if spared is None:
-        pool.give(holding.placement)
-        pool.give(placement, -1)
-    return spared

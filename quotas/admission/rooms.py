@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
+from typing import Final
 
 from quotas.admission.values import Machine, Shape
 from quotas.amounts import Amounts, Part
 
 Placement = tuple[tuple[str, Amounts], ...]
+Most = Mapping[str, int]
+"""How many GPUs of a type may be drawn; a type that is absent has no limit."""
 
 MANY = 1_000_000
+UNLIMITED: Final[Most] = MappingProxyType({})
 
 
 class Room:
@@ -33,8 +38,8 @@ class Room:
         made.cpu_milli, made.memory_mib, made.gpus = self.cpu_milli, self.memory_mib, dict(self.gpus)
         return made
 
-    def fits(self, each: Amounts) -> int:
-        """How many replicas of `each` fit."""
+    def fits(self, each: Amounts, most: Most = UNLIMITED) -> int:
+        """How many replicas of `each` fit; `most` limits what GPUs of any type come to."""
         count = MANY
         if each.cpu_milli:
             count = min(count, self.cpu_milli // each.cpu_milli)
@@ -42,30 +47,36 @@ class Room:
             count = min(count, self.memory_mib // each.memory_mib)
         for kind, wanted in each.gpus.items():
             if wanted:
-                count = min(count, self.gpus_of(kind) // wanted)
+                count = min(count, self.gpus_of(kind, most) // wanted)
         return max(0, count)
 
-    def gpus_of(self, kind: str) -> int:
-        """Free GPUs of a type; of all types for ""."""
-        return self.gpus.get(kind, 0) if kind else sum(count for count in self.gpus.values() if count > 0)
+    def gpus_of(self, kind: str, most: Most = UNLIMITED) -> int:
+        """Free GPUs of a type; of all types, each up to `most`, for ""."""
+        if kind:
+            return self.gpus.get(kind, 0)
+        if not most:
+            return sum(count for count in self.gpus.values() if count > 0)
+        return sum(max(0, min(count, most.get(name, count))) for name, count in self.gpus.items())
 
-    def take(self, each: Amounts, count: int) -> Amounts:
+    def take(self, each: Amounts, count: int, most: Most = UNLIMITED, first: str = "") -> Amounts:
         """Take `count` times `each`, which fits; answers what was taken, with the GPU types it came to.
 
-        Named types are drawn before "any", so that the two never fight over the same GPU.
+        Named types are drawn before "any", so that the two never fight over the same GPU; of "any" the type
+        `first` is drawn first.
         """
         self.cpu_milli -= each.cpu_milli * count
         self.memory_mib -= each.memory_mib * count
         gpus: dict[str, int] = {}
         for kind, number in sorted(each.gpus.items(), reverse=True):
-            for name, got in self._draw(kind, number * count).items():
+            for name, got in self._draw(kind, number * count, most, first).items():
                 gpus[name] = gpus.get(name, 0) + got
         return Amounts(each.cpu_milli * count, each.memory_mib * count, gpus)
 
-    def _draw(self, kind: str, count: int) -> dict[str, int]:
+    def _draw(self, kind: str, count: int, most: Most = UNLIMITED, first: str = "") -> dict[str, int]:
         drawn: dict[str, int] = {}
-        for name in (kind,) if kind else sorted(self.gpus):
-            got = min(count, max(0, self.gpus.get(name, 0)))
+        for name in (kind,) if kind else sorted(self.gpus, key=lambda name: (name != first, name)):
+            there = max(0, self.gpus.get(name, 0))
+            got = min(count, there if kind else max(0, min(there, most.get(name, there))))
             if got:
                 self.gpus[name] -= got
                 drawn[name] = got
@@ -79,13 +90,13 @@ class Room:
         for kind, count in amounts.gpus.items():
             self.gpus[kind] = self.gpus.get(kind, 0) + sign * count
 
-    def withhold(self, each: Amounts, count: int) -> bool:
+    def withhold(self, each: Amounts, count: int, most: Most = UNLIMITED) -> bool:
         """Set aside what there is of `count` times `each`; whether there was anything."""
         cpu = min(max(0, self.cpu_milli), each.cpu_milli * count)
         memory = min(max(0, self.memory_mib), each.memory_mib * count)
         self.cpu_milli -= cpu
         self.memory_mib -= memory
-        drawn = [self._draw(kind, wanted * count) for kind, wanted in each.gpus.items()]
+        drawn = [self._draw(kind, wanted * count, most) for kind, wanted in each.gpus.items()]
         return bool(cpu or memory or any(drawn))
 
     def at_most(self, other: Room) -> None:
@@ -124,16 +135,27 @@ class Pool:
         """The same, to be changed by itself."""
         return Pool(room.copy() for room in self.rooms.values())
 
-    def place(self, shape: Shape) -> Placement | None:
-        """Take room for all of `shape`, first fit, the largest part first; or nothing, and answer None."""
+    def first_fit(
+        self, shape: Shape, parts: Iterable[Part], most: Most = UNLIMITED, first: str = ""
+    ) -> Placement | None:
+        """Take room for the parts of `shape` in their order, each on the first nodes that have some.
+
+        GPUs of any type are drawn from `first` before the others, and of no type more than `most`.  None,
+        and an unchanged pool, where that leads to no place for all of it.
+        """
         placed: dict[str, Amounts] = {}
-        for part in shape.ordered:
+        left_of = dict(most)
+        for part in parts:
             left = part.count
             for room in self._for(part, shape):
-                fits = min(left, room.fits(part.each))
+                fits = min(left, room.fits(part.each, left_of))
                 if fits:
-                    here = room.take(part.each, fits)
+                    here = room.take(part.each, fits, left_of, first)
                     placed[room.name] = placed[room.name] + here if room.name in placed else here
+                    if left_of and "" in part.each.gpus:
+                        for kind, count in here.gpus.items():
+                            if kind in left_of:
+                                left_of[kind] -= count
                     left -= fits
                     if not left:
                         break
@@ -156,7 +178,7 @@ class Pool:
             if room is not None:
                 room.add(amounts, sign)
 
-    def set_aside(self, shape: Shape) -> bool:
+    def set_aside(self, shape: Shape, most: Most = UNLIMITED) -> bool:
         """Keep for a waiting request all that it could use, wherever that is; whether there was anything.
 
         On each machine as much as it could hold of the request, so that whichever machine gets free first,
@@ -167,7 +189,7 @@ class Pool:
             for part in shape.ordered:
                 count = min(part.count, _holds(room.has, part.each))
                 if count and part.may_use(room.name):
-                    anything |= room.withhold(part.each, count)
+                    anything |= room.withhold(part.each, count, most)
         return anything
 
     def covers(self, placement: Iterable[tuple[str, Amounts]]) -> bool:
@@ -190,9 +212,9 @@ class Pool:
                 gpus[kind] = gpus.get(kind, 0) + max(0, count)
         return Amounts(cpu, memory, gpus)
 
-    def fits(self, part: Part) -> int:
+    def fits(self, part: Part, most: Most = UNLIMITED) -> int:
         """How many such replicas there is room for."""
-        return sum(room.fits(part.each) for room in self.rooms.values() if part.may_use(room.name))
+        return sum(room.fits(part.each, most) for room in self.rooms.values() if part.may_use(room.name))
 
 
 def _holds(has: Amounts, each: Amounts) -> int:

@@ -6,11 +6,19 @@ from bisect import bisect_left
 from collections.abc import Sequence
 from typing import Final
 
+from quotas.admission.ceilings import Books, Level
+from quotas.admission.placement import Placer
 from quotas.admission.rooms import Pool
-from quotas.admission.values import Holding, Shape
+from quotas.admission.values import Holding, Shape, Waiting
 
 DEPTH: Final = 20
 """Behind this many waiting ones nothing is filled in: the work of a pass stays bounded."""
+
+NEVER: Final = float("-inf")
+ANY_TIME: Final = float("inf")
+
+Ends = Sequence[tuple[float, Holding]]
+"""When each holding is over at the latest, the first first; those of which nobody knows are not there."""
 
 
 class Shadow:
@@ -20,14 +28,14 @@ class Shadow:
     expected to end; if somebody ahead can't be seen to start by declared ends, nothing is filled in behind.
     """
 
-    def __init__(self, pool: Pool, holdings: Sequence[Holding], now: float) -> None:
+    def __init__(self, pool: Pool, ends: Ends, now: float, placer: Placer) -> None:
         self._pool = pool
         self._now = now
-        declared = [(max(now, each.ends_at), each) for each in holdings if each.ends_at is not None]
-        self._ends = sorted(declared, key=lambda pair: pair[0])
+        self._ends = ends
+        self._placer = placer
         self._ahead = 0
         self._shapes: dict[Shape, float] = {}
-        self.moment = float("inf")
+        self.moment = ANY_TIME
 
     def passes(self, declared_s: int | None) -> bool:
         """Whether a job that starts now and runs `declared_s` is over in time."""
@@ -36,13 +44,13 @@ class Shadow:
     def close(self) -> None:
         """Somebody ahead may start at any moment."""
         self._ahead += 1
-        self.moment = float("-inf")
+        self.moment = NEVER
 
     def cast(self, shape: Shape) -> None:
         """One more waits ahead."""
         self._ahead += 1
         if self._ahead > DEPTH or self.moment <= self._now:
-            self.moment = float("-inf")
+            self.moment = NEVER
             return
         if shape not in self._shapes:
             self._shapes[shape] = self._earliest(shape)
@@ -55,9 +63,70 @@ class Shadow:
             pool = self._pool.copy()
             for _end, holding in self._ends[:count]:
                 pool.give(holding.placement)
-            return pool.place(shape) is not None
+            return self._placer.place(pool, shape) is not None
 
         count = bisect_left(range(len(self._ends) + 1), True, key=fits)
         if count > len(self._ends):
-            return float("-inf")
+            return NEVER
         return self._ends[count - 1][0] if count else self._now
+
+
+class Turns:
+    """The same for ceilings: until when what is set aside of each one may be used by a later job."""
+
+    def __init__(self, books: Books, ends: Ends, now: float) -> None:
+        self._books = books
+        self._now = now
+        self._ends: dict[Level, list[tuple[float, Holding]]] = {}
+        for end, holding in ends:
+            if not holding.borrowed:
+                for level in books.levels_of(holding.quota_id, holding.owner_id):
+                    self._ends.setdefault(level, []).append((end, holding))
+        self._moments: dict[Level, float] = {}
+        self._ahead: dict[Level, int] = {}
+        self._known: dict[tuple[Level, Shape], float] = {}
+        self._kept: dict[tuple[Shape, int, int], list[Level]] = {}
+
+    def passes(self, request: Waiting) -> bool:
+        """Whether the request is over before anybody ahead needs what is set aside of its ceilings."""
+        if request.declared_s is None:
+            return False
+        end = self._now + request.declared_s
+        levels = self._books.levels_of(request.quota_id, request.owner_id)
+        return all(end <= self._moments.get(level, ANY_TIME) for level in levels)
+
+    def cast(self, request: Waiting, moment: float | None = None) -> None:
+        """One more waits, for what it has set aside: until `moment`, or until its ceilings let it through."""
+        alike = (request.shape, request.quota_id, request.owner_id)
+        levels = self._kept.get(alike)
+        if levels is None:
+            levels, anything = self._books.set_aside(request)
+            if not anything:
+                self._kept[alike] = levels
+        if not levels:
+            return
+        if moment is None:
+            moment = self._earliest(levels[-1], request)
+        for level in levels:
+            ahead = self._ahead[level] = self._ahead.get(level, 0) + 1
+            moment_here = moment if ahead <= DEPTH else NEVER
+            self._moments[level] = min(self._moments.get(level, ANY_TIME), moment_here)
+
+    def _earliest(self, level: Level, request: Waiting) -> float:
+        """When the request passes a ceiling by declared ends; minus infinity when it never does."""
+        if self._moments.get(level, ANY_TIME) <= self._now:
+            return NEVER
+        key = (level, request.shape)
+        if key not in self._known:
+            ends = self._ends.get(level, [])
+
+            def passes(count: int) -> bool:
+                freed = [holding.amounts for _end, holding in ends[:count]]
+                return self._books.passes_without(level, request, freed)
+
+            count = bisect_left(range(len(ends) + 1), True, key=passes)
+            if count > len(ends):
+                self._known[key] = NEVER
+            else:
+                self._known[key] = ends[count - 1][0] if count else self._now
+        return self._known[key]

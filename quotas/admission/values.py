@@ -22,6 +22,7 @@ class Why(StrEnum):
     """Why a request waits."""
 
     QUOTA = "quota"
+    QUOTA_TURN = "quota_turn"
     PERSON = "person"
     HOURS = "hours"
     EXCEEDS_QUOTA = "exceeds_quota"
@@ -46,13 +47,15 @@ class Why(StrEnum):
 class Machine:
     """A node on which jobs may start: what it has in all.  `usable` is off for cordoned, draining and lost
     ones: what is held there counts, and nothing starts there.  `others` is used by what was not started from
-    here: it is never free, and nobody is asked to give it back.
+    here: it is never free, and nobody is asked to give it back.  `draining` is why an admin empties it, None
+    where nobody does.
     """
 
     name: str
     has: Amounts
     usable: bool = True
     others: Amounts = NOTHING
+    draining: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,7 +172,10 @@ class Waiting:
 
 @dataclass(frozen=True, slots=True)
 class Holding:
-    """What an active reservation holds, and where.  `ends_at` is its declared end, None without one."""
+    """What an active reservation holds, and where.  `ends_at` is its declared end, None without one.
+
+    Until `safe_until` nobody with a right to what it borrows may have it back.
+    """
 
     holder: str
     quota_id: int
@@ -182,6 +188,7 @@ class Holding:
     running: bool = True
     coming: bool = False
     ends_at: float | None = None
+    safe_until: float = 0.0
     shape: Shape | None = None
     bids: tuple[Bid, ...] = ()
 

@@ -21,6 +21,7 @@ class Cluster(Audited):
 
     `set_aside` are the engine's own reservations of nodes as its inventory last told them: objects of `name`,
     `nodes`, `since`, `until` (seconds since the epoch, null for ever), `whom` and `maintenance`.
+    `facilities` is what its jobs find there, as that inventory told it; null where it did not.
     """
 
     slug = models.SlugField(_("short name"), max_length=63, unique=True)
@@ -52,6 +53,7 @@ class Cluster(Audited):
     look_ms = models.PositiveIntegerField(_("last look (ms)"), null=True, blank=True, editable=False)
     next_look_at = models.DateTimeField(_("next look"), null=True, blank=True, editable=False)
     set_aside = models.JSONField(_("nodes set aside by the engine"), default=list, blank=True, editable=False)
+    facilities = models.JSONField(_("facilities"), null=True, blank=True, default=None, editable=False)
 
     class Meta:
         verbose_name = _("cluster")

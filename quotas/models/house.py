@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import datetime
-from typing import Any, NoReturn
+from typing import Any, Final, NoReturn
 
 from django.conf import settings
 from django.core.exceptions import ValidationError
@@ -152,6 +153,19 @@ class WrittenOnce(models.QuerySet["Act"]):
         raise TypeError("what was done stays as it was written")
 
 
+ACTS: Final[Mapping[tuple[str, str], object]] = {
+    ("jobs", "stop"): _("stopped jobs"),
+    ("jobs", "hold"): _("held jobs"),
+    ("jobs", "release"): _("released jobs"),
+    ("jobs", "prioritise"): _("changed the priority of jobs"),
+    ("jobs", "move"): _("moved jobs to another quota"),
+    ("nodes", "schedulable"): _("let jobs start again on nodes"),
+    ("nodes", "cordoned"): _("cordoned nodes"),
+    ("nodes", "draining"): _("drained nodes"),
+}
+"""Acts of one kind, by their `act` or `state`."""
+
+
 class Act(models.Model):
     """What an admin did beyond the everyday: who, when, from where, to what, and why.  Written once."""
 
@@ -183,7 +197,7 @@ class Act(models.Model):
         ordering = ("-id",)
 
     def __str__(self) -> str:
-        return f"{self.get_kind_display()}: {self.about}"
+        return f"{self.done}: {self.about}"
 
     def save(self, *args: Any, **kwargs: Any) -> None:
         """Once."""
@@ -194,3 +208,10 @@ class Act(models.Model):
     def delete(self, *args: Any, **kwargs: Any) -> NoReturn:
         """Never."""
         raise TypeError("what was done stays as it was written")
+
+    @property
+    def done(self) -> str:
+        """What was done, as exactly as it was written down."""
+        word = self.params.get("act") or self.params.get("state")
+        exact = ACTS.get((self.kind, str(word)))
+        return str(exact or self.get_kind_display())

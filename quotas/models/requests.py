@@ -68,9 +68,10 @@ class Request(models.Model):
 class Reservation(models.Model):
     """Resources held from admission until the end was observed.
 
-    `placement` is a list of [node name, amounts]; `amounts` is its sum, kept so that usage is one
-    query.  What is `borrowed` counts against no ceiling and is taken back when its owners need it; what was
-    asked back counts as coming.  Only `quotas.ledger` writes here.
+    `placement` is a list of [node name, amounts]; `amounts` is its sum, kept so that usage is one query;
+    `devices` are the indexes of its GPUs by node, where they are known.  What is `borrowed` counts against no
+    ceiling and is taken back when its owners need it; what was asked back counts as coming.  Only
+    `quotas.ledger` writes here.
     """
 
     request = models.OneToOneField(
@@ -84,6 +85,7 @@ class Reservation(models.Model):
     )
     amounts = models.JSONField(_("amounts"), default=dict)
     placement = models.JSONField(_("placement"), default=list)
+    devices = models.JSONField(_("GPU indexes by node"), default=dict, blank=True)
     active = models.BooleanField(_("active"), default=True)
     borrowed = models.BooleanField(_("borrowed"), default=False)
     gpus = models.IntegerField(_("GPUs"), default=0)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from django.contrib.auth.models import AbstractUser
+from django.core.exceptions import ValidationError
 from django.db import models
 from django.utils.translation import gettext_lazy as _
 
-from quotas import unixnames
+from quotas import single_person, unixnames
 from quotas.models.audited import Audited
 
 
@@ -46,6 +47,7 @@ class User(Audited, AbstractUser):
             "The distinguished name of the person in LDAP. Without it nobody comes to this account by LDAP."
         ),
     )
+    directory_id = models.CharField(max_length=64, blank=True, editable=False)
     admin_by_groups = models.BooleanField(_("superuser by a group"), default=False, editable=False)
     unix_name = models.CharField(
         _("UNIX name"),
@@ -62,3 +64,15 @@ class User(Audited, AbstractUser):
     class Meta:
         verbose_name = _("person")
         verbose_name_plural = _("people")
+
+    def clean(self) -> None:
+        super().clean()
+        try:
+            single_person.check(self)
+        except single_person.OnePersonOnly as refused:
+            raise ValidationError(str(refused)) from refused
+
+    def save(self, *args: Any, **kwargs: Any) -> None:
+        """Save; raise OnePersonOnly for a second active person where only one may be."""
+        single_person.check(self)
+        super().save(*args, **kwargs)

@@ -103,7 +103,11 @@ def test_any_type_will_do_when_none_is_named() -> None:
 
 def test_a_ceiling_for_a_type_binds_a_job_that_did_not_name_it() -> None:
     few = Account(1, "few", 1, Limits(gpus_by_type={"A100": 1}))
-    assert only(passed([ask("a", gpus(2, ""))], [machine(A100=4)], [few])).why is Why.QUOTA
+    decision = only(passed([ask("a", gpus(2, ""))], [machine(A100=4)], [few]))
+    assert (decision.why, decision.params["kind"], decision.params["limit"]) == (Why.EXCEEDS_QUOTA, "A100", 1)
+    busy = [held("x", gpus(1))]
+    decision = only(passed([ask("a", gpus(1, ""))], [machine(A100=4)], [few], busy))
+    assert (decision.why, decision.params["kind"], decision.params["used"]) == (Why.QUOTA, "A100", 1)
 
 
 def test_an_earlier_gang_is_not_delayed_by_a_later_small_job() -> None:

@@ -21,6 +21,7 @@ from quotas.admission import (
     decide,
     shape_of,
 )
+from quotas.admission.placement import Placer
 from quotas.admission.rooms import Pool
 from quotas.amounts import Amounts, Part, total
 from quotas.models import Node, Request
@@ -194,7 +195,7 @@ def test_alone_it_starts_exactly_where_its_nodes_hold_it_and_else_says_so(
 def test_what_does_not_fit_leaves_the_pool_as_it_was(wanted: list[Part], machines: list[Machine]) -> None:
     pool = Pool.of(machines)
     before = pool.total()
-    placement = pool.place(shape_of(*wanted))
+    placement = Placer().place(pool, shape_of(*wanted))
     taken = total(here for _name, here in placement or ())
     assert (pool.total() + taken).to_json() == before.to_json()
 

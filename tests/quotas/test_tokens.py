@@ -135,3 +135,15 @@ def test_the_command_says_what_is_wrong(user: User, arguments: tuple[str, ...]) 
     with pytest.raises(CommandError):
         command(*arguments)
     assert not AccessToken.objects.exists()
+
+
+def test_token_survives_a_new_secret_key_while_the_old_one_is_kept(
+    user: User, settings: LazySettings
+) -> None:
+    first, second = issued(user), issued(user)
+    old = settings.SECRET_KEY
+    settings.SECRET_KEY, settings.SECRET_KEY_FALLBACKS = "n" * 60, [old]
+    assert tokens.verify(first) is not None
+    settings.SECRET_KEY_FALLBACKS = []
+    assert tokens.verify(first) is not None, "its use stored it under the new key"
+    assert tokens.verify(second) is None

@@ -72,9 +72,11 @@ class Quota:
     jobs: int | None = None
     person_gpus: int | None = None
     preemptible: bool = False
+    types: dict[str, int] = field(default_factory=dict)
 
     def ceilings(self) -> dict[str, int]:
-        return {key: most for key, most in (("gpu", self.gpus), ("jobs", self.jobs)) if most is not None}
+        both = {key: most for key, most in (("gpu", self.gpus), ("jobs", self.jobs)) if most is not None}
+        return both | {f"gpu {kind}": most for kind, most in self.types.items()}
 
 
 @dataclass
@@ -111,7 +113,7 @@ class World:
                     key,
                     str(key),
                     quota.workspace,
-                    Limits(gpus=quota.gpus, jobs=quota.jobs),
+                    Limits(gpus=quota.gpus, jobs=quota.jobs, gpus_by_type=quota.types),
                     Limits(gpus=quota.person_gpus),
                     parent_id=quota.parent,
                     preemptible=quota.preemptible,
@@ -199,6 +201,9 @@ class World:
             if job.idle == "accept" and self._beyond(job, started):
                 last.append(job)
                 continue
+            if job.idle == "accept" and self._borrows(decisions[job.holder]):
+                last.append(job)
+                continue
             self._tell(job, decisions, has, told)
             if decisions[job.holder].admitted:
                 started.append(job)
@@ -220,6 +225,10 @@ class World:
         decision = decisions[job.holder]
         if decision.admitted or decision.why in FOR_ROOM:
             has[self.quotas[job.quota].workspace] += job.wanted
+
+    def _borrows(self, decision: Decision) -> bool:
+        """Whether it stood with the borrowers: what is left of its quota is kept for others."""
+        return decision.borrowed or decision.why is Why.IDLE
 
     def _beyond(self, job: Job, started: list[Job]) -> bool:
         """Whether it passes a ceiling beside what is held, and what started in this pass."""
