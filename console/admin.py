@@ -38,6 +38,14 @@ class GroupMappingAdmin(ModelAdmin[GroupMapping]):
     list_select_related = ("workspace",)
     search_fields = ("group", "workspace__name")
 
+    def get_readonly_fields(self, request: HttpRequest, obj: GroupMapping | None = None) -> tuple[str, ...]:
+        """Only a superuser makes superusers, of a group too."""
+        return () if request.user.is_superuser else ("superuser",)
+
+    def has_change_permission(self, request: HttpRequest, obj: GroupMapping | None = None) -> bool:
+        within_reach = request.user.is_superuser or obj is None or not obj.superuser
+        return bool(super().has_change_permission(request, obj)) and within_reach
+
     def save_model(self, request: HttpRequest, obj: GroupMapping, form: Any, change: bool) -> None:
         super().save_model(request, obj, form, change)
         groups.apply_to_all()

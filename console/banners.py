@@ -11,10 +11,11 @@ from django.http import HttpRequest
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
-from console import single
 from jobs.messages.amounts import moment
+from quotas import single_person
 from quotas.access import workspaces_of
 from quotas.models import Banner, Maintenance, ReadOnly, User
+from quotas.single_person import Exposure
 
 ANNOUNCED: Final = timedelta(days=7)
 """Maintenance is told so long before."""
@@ -39,8 +40,18 @@ def dismiss(request: HttpRequest, pk: int) -> None:
 
 def _of_mode() -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = []
-    if single.noted(settings.CONSOLE_HOME):
+    exposures = single_person.read_note(settings.CONSOLE_HOME)
+    if Exposure.FILES in exposures:
         text = _("Single-person mode: on this machine, jobs can read and change all that the console can.")
+        found.append({"level": "warn", "text": text})
+    if Exposure.SIGN_INS in exposures and settings.CONSOLE_TRUST_EVERYBODY:
+        text = _("No TLS: any job on this machine can take over the sign-in of whoever uses this console.")
+        found.append({"level": "warn", "text": text})
+    if Exposure.ACCOUNT in exposures and settings.CONSOLE_TRUST_EVERYBODY:
+        text = _("Jobs on a Slurm cluster run as one user: they can read and end each other's.")
+        found.append({"level": "warn", "text": text})
+    if Exposure.GROUPS in exposures and settings.CONSOLE_TRUST_EVERYBODY:
+        text = _("Jobs on this machine keep the rights of the groups of the console's user.")
         found.append({"level": "warn", "text": text})
     now = ReadOnly.objects.first()
     if now is not None:
@@ -52,10 +63,10 @@ def _of_mode() -> list[dict[str, Any]]:
 def _of_maintenance() -> list[dict[str, Any]]:
     now = timezone.now()
     rows = Maintenance.objects.filter(until_at__gt=now, from_at__lt=now + ANNOUNCED).select_related("cluster")
-    return [_maintained(row) for row in rows.order_by("from_at")[:5]]
+    return [_maintenance_notice(row) for row in rows.order_by("from_at")[:5]]
 
 
-def _maintained(row: Maintenance) -> dict[str, Any]:
+def _maintenance_notice(row: Maintenance) -> dict[str, Any]:
     values = {
         "cluster": row.cluster.name if row.cluster else "",
         "begins": moment(row.from_at.isoformat()),

@@ -5,7 +5,7 @@
 
 import ipaddress
 import stat
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -16,13 +16,14 @@ from django.conf import settings
 from django.core.checks import CheckMessage, Error, Warning, register  # noqa: A004
 from django.db import DatabaseError
 
-from console import single
+from console import identities, single
 from console.accounts import ldapconfig, providers
 from console.filesystem import network_filesystem
 from console.keys import INSTALLATION_LENGTH
 from console.run.broker import find_server
 from console.servers import SQLITE
 from quotas.models import User
+from quotas.single_person import Exposure
 
 SHORTEST_SECRET = 50
 MOST_SQLITE_WRITERS = 4
@@ -53,7 +54,10 @@ def _key_problems() -> Iterator[CheckMessage]:
         if _open_to_others(path):
             yield Error(f"{path} is open to other users.", hint=f"chmod 600 {path}", id="console.E003")
     if len(settings.SECRET_KEY) < SHORTEST_SECRET or len(set(settings.SECRET_KEY)) < 5:
-        hint = "Delete the file: the next start makes a new one, and everybody signs in again."
+        hint = (
+            "Put a new key on the file's first line. With the old one below it sign-ins and access tokens go "
+            "on; without it everybody signs in and makes tokens again."
+        )
         yield Error("keys/secret_key can be guessed.", hint=hint, id="console.E004")
     for number, key in enumerate(settings.CONSOLE_FERNET_KEYS, start=1):
         if not _is_fernet_key(key):
@@ -79,7 +83,7 @@ def check_network(**kwargs: Any) -> list[CheckMessage]:
             )
         )
     if not local and not settings.CONSOLE_TLS:
-        hint = "Put a TLS proxy in front, and set CONSOLE_TLS=1 and CONSOLE_TRUSTED_PROXIES."
+        hint = "Set CONSOLE_TLS: `auto`, a certificate, or `proxy` with CONSOLE_TRUSTED_PROXIES."
         found.append(Warning("Passwords cross the network unencrypted.", hint=hint, id="console.W001"))
     if "*" in settings.CONSOLE_HOSTS:
         found.append(
@@ -119,16 +123,67 @@ def check_single_person(*, databases: Sequence[str] | None = None, **kwargs: Any
         return []
     reachable = not _is_loopback(settings.CONSOLE_BIND)
     try:
-        if not (reachable or single.accounts() > 1) or not single.holds():
-            return []
+        several = single.accounts() > 1
+        found = single.exposures() if reachable or several else frozenset()
     except DatabaseError:  # `migrate` checks before there are tables, and so before there is anybody
         return []
-    why = f"it listens on {settings.CONSOLE_BIND}" if reachable else "there is more than one account"
-    hint = (
-        "Start the console as root or allow user namespaces, so that jobs are isolated; or deactivate the "
-        "other accounts and unset CONSOLE_BIND; or set CONSOLE_TRUST_EVERYBODY=1 if all may read everything."
-    )
-    return [Error(f"Jobs can read all that the console can, and {why}.", hint=hint, id="console.E010")]
+    problems: list[CheckMessage] = []
+    if Exposure.FILES in found:
+        why = f"it listens on {settings.CONSOLE_BIND}" if reachable else "there is more than one account"
+        hint = (
+            "Start the console as root or allow user namespaces, so that jobs are isolated; or deactivate "
+            "the other accounts and unset CONSOLE_BIND; or set CONSOLE_TRUST_EVERYBODY=1 if all may read "
+            "everything."
+        )
+        text = f"Jobs can read all that the console can, and {why}."
+        problems.append(Error(text, hint=hint, id="console.E010"))
+    if Exposure.SIGN_INS in found and several:
+        hint = (
+            "Set CONSOLE_TLS=auto, or CONSOLE_TLS=certificate.pem,key.pem, or put a TLS proxy in front and "
+            "set CONSOLE_TLS=proxy; or deactivate the other accounts; or set CONSOLE_TRUST_EVERYBODY=1 if "
+            "everybody may act as everybody."
+        )
+        text = "Without TLS, jobs can take over sign-ins, and there is more than one account."
+        problems.append(Error(text, hint=hint, id="console.E016"))
+    return problems + (_shared_rights(found) if several else [])
+
+
+def _shared_rights(found: Collection[Exposure]) -> list[CheckMessage]:
+    """What lets people's jobs at each other's, and there is more than one person."""
+    problems: list[CheckMessage] = []
+    if Exposure.ACCOUNT in found:
+        hint = (
+            "Set identity to sudo or jwt in the settings of each Slurm cluster; or deactivate the other "
+            "accounts; or set CONSOLE_TRUST_EVERYBODY=1 if everybody's jobs may read and end everybody's."
+        )
+        text = "On a Slurm cluster everybody's jobs run as one user, and there is more than one account."
+        problems.append(Error(text, hint=hint, id="console.E017"))
+    if Exposure.GROUPS in found:
+        groups = ", ".join(identities.supplementary_groups())
+        hint = (
+            "Start the console as a user in no other groups, or as root; or deactivate the other accounts; "
+            "or set CONSOLE_TRUST_EVERYBODY=1 if everybody may have these groups' rights."
+        )
+        text = f"Jobs keep the rights of the groups {groups}, and there is more than one account."
+        problems.append(Error(text, hint=hint, id="console.E018"))
+    return problems
+
+
+@register("console")
+def check_user_ids(*, databases: Sequence[str] | None = None, **kwargs: Any) -> list[CheckMessage]:
+    """Nobody else has the user ids under which jobs run."""
+    if not databases:
+        return []
+    try:
+        ids = single.jobs_user_ids()
+    except DatabaseError:
+        return []
+    taken = identities.taken_ids(ids)
+    if not taken:
+        return []
+    hint = "Set another uid_base in the cluster's settings; files of earlier jobs keep the old ids."
+    text = f"Jobs run under user ids {ids.start}-{ids.stop - 1}, which others have: {', '.join(taken[:5])}."
+    return [Warning(text, hint=hint, id="console.W006")]
 
 
 @register("console", deploy=True)

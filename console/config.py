@@ -2,6 +2,7 @@
 
 import os
 
+from console import tls
 from console.env import Env
 from console.home import console_home
 
@@ -14,6 +15,19 @@ PORT = env.integer("PORT", 8000, "The port of the web server.", least=1, most=65
 BIND = env.text("CONSOLE_BIND", "127.0.0.1", "The address of the web server.")
 HOSTS = env.words(
     "CONSOLE_HOSTS", ("localhost", "127.0.0.1", "[::1]"), "The names under which people reach the console."
+)
+APPS_DOMAIN = env.text(
+    "CONSOLE_APPS_DOMAIN", "apps.localhost", "Jobs' endpoints have host names under this domain."
+)
+TLS = tls.read(
+    env.text(
+        "CONSOLE_TLS",
+        "0",
+        "Https, without which only one person can be active where jobs run on this machine. `auto`: the "
+        "console makes a certificate of its own; `certificate.pem,key.pem`: it has this one; `proxy`: a "
+        "proxy in front speaks TLS. Cookies become `__Host-` and Secure.",
+    ),
+    HOME,
 )
 
 env.group("Servers")

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from ipaddress import ip_network
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -111,6 +112,20 @@ class Env:
             return [word.strip() for word in raw.split(",") if word.strip()]
 
         return self._read(name, "list", list(default), ",".join(default), about, parse)
+
+    def networks(self, name: str, about: str) -> list[str]:
+        """Read IP addresses and networks, separated by commas; none by default."""
+
+        def parse(raw: str) -> list[str]:
+            found = [word.strip() for word in raw.split(",") if word.strip()]
+            try:
+                for each in found:
+                    ip_network(each)
+            except ValueError as problem:
+                raise ValueError("IP addresses and networks, separated by commas") from problem
+            return found
+
+        return self._read(name, "list", [], "", about, parse)
 
     def mapping(self, name: str, about: str) -> dict[str, Any]:
         """A JSON object; nothing by default."""

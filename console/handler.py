@@ -12,7 +12,7 @@ import asyncio
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
 from io import BytesIO
-from typing import Any, cast
+from typing import IO, Any, Final, cast
 
 from asgiref.sync import iscoroutinefunction
 from django.conf import settings
@@ -41,16 +41,27 @@ class Handler(ASGIHandler):
     def __init__(self) -> None:
         super().__init__()
         self._blocking = _Blocking()
+        self._reader = bodies.Reader()
         self._threads = ThreadPoolExecutor(settings.CONSOLE_THREADS, thread_name_prefix="request")
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        view = _view(scope["path"]) if scope["type"] == "http" else None
-        if scope["type"] != "http" or iscoroutinefunction(view):
+        if scope["type"] != "http":
             await super().__call__(scope, receive, send)
             return
+        view = _view(scope["path"])
+        receive = bodies.Patient(receive)
         try:
-            body = BytesIO() if bodies.is_taken(view, scope["method"]) else await self.read_body(receive)
-        except RequestAborted:
+            body = (
+                BytesIO()
+                if bodies.is_taken(view, scope["method"])
+                else await self._read(scope, view, receive)
+            )
+        except RequestAborted as aborted:
+            await _refuse(aborted, send)
+            return
+        if iscoroutinefunction(view):
+            with body:
+                await super().__call__(scope, _Given(body, receive), send)
             return
         loop = asyncio.get_running_loop()
         context = copy_context()  # the language and the time zone are the request's, not the thread's
@@ -66,6 +77,12 @@ class Handler(ASGIHandler):
                 await loop.create_task(self._stream(response, receive, send), context=context)
             finally:
                 await loop.run_in_executor(self._threads, context.run, response.close)
+
+    async def _read(self, scope: Any, view: Any, receive: Any) -> IO[bytes]:
+        """The body of a request.  Raises RequestAborted."""
+        headers = scope["headers"]
+        most = bodies.most_of(view, headers)
+        return await self._reader.read(receive, most, bodies.length_of(headers))
 
     def _respond(self, scope: Any, body: Any) -> HttpResponseBase:
         """The whole answer, or one that is yet to be streamed; in a thread."""
@@ -99,6 +116,40 @@ class Handler(ASGIHandler):
             for task in (sending, leaving):
                 task.cancel()
             await asyncio.gather(sending, leaving, return_exceptions=True)
+
+
+class _Given:
+    """A server's `receive` whose body has been read."""
+
+    def __init__(self, body: IO[bytes], receive: Any) -> None:
+        self._body: IO[bytes] | None = body
+        self._receive = receive
+
+    async def __call__(self) -> Any:
+        if self._body is None:
+            return await self._receive()
+        body, self._body = self._body.read(), None
+        return {"type": "http.request", "body": body, "more_body": False}
+
+
+_REFUSALS: Final = {
+    bodies.TooLarge: (413, b"The request is too large.\n"),
+    bodies.TooSlow: (408, b"The request took too long.\n"),
+    bodies.Busy: (503, b"Too much is being sent at the moment; try again in a minute.\n"),
+}
+
+
+async def _refuse(aborted: RequestAborted, send: Any) -> None:
+    """Say why a body was not read to its end, and hang up; nothing to whoever has left."""
+    status, text = _REFUSALS.get(type(aborted), (0, b""))
+    if status:
+        headers = [
+            (b"content-type", b"text/plain"),
+            (b"content-length", b"%d" % len(text)),
+            (b"connection", b"close"),
+        ]
+        await send({"type": "http.response.start", "status": status, "headers": headers})
+        await send({"type": "http.response.body", "body": text})
 
 
 def _view(path: str) -> Any:

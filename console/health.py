@@ -6,6 +6,7 @@ from functools import partial
 import redis
 import structlog
 from django.conf import settings
+from django.core.cache import cache
 from django.db import DatabaseError, connection
 from django.db.migrations.executor import MigrationExecutor
 from django.http import HttpRequest, HttpResponse, JsonResponse
@@ -13,13 +14,16 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_safe
 from kombu.exceptions import OperationalError
 
+from console import outbox
 from console.celery import app
-from console.probes import operators_only
+from console.probes import is_operator
+from jobs import disk, sshhost, vitals
 
 log = structlog.stdlib.get_logger()
 
 BROKER_SECONDS = 0.5
 WORKER_SECONDS = 1.0
+KEPT_SECONDS = 2
 OK = "ok"
 
 
@@ -40,23 +44,32 @@ def readyz(request: HttpRequest) -> HttpResponse:
 
 @require_safe
 @never_cache
-@operators_only
 def healthz(request: HttpRequest) -> HttpResponse:
-    """Every part by name, `ok` or what is wrong with it; 200 only when all of them are `ok`."""
-    found = parts()
+    """Whether every part works: 200 only then.  Operators are told which does not, and why.
+
+    Everybody may ask, so what was found is kept for a moment.
+    """
+    found = cache.get_or_set("console.health", parts, KEPT_SECONDS) or {}
     healthy = set(found.values()) == {OK}
-    return JsonResponse({"healthy": healthy, "parts": found}, status=200 if healthy else 503)
+    told = {"healthy": healthy, "parts": found} if is_operator(request) else {"healthy": healthy}
+    return JsonResponse(told, status=200 if healthy else 503)
 
 
 def parts() -> dict[str, str]:
     """Every part by name, `ok` or what is wrong with it; may take a second for each worker."""
     checks: dict[str, Callable[[], str]] = {"database": _database, "broker": _broker}
     checks |= {f"worker-{queue}": partial(_worker, queue) for queue in settings.CONSOLE_WORKERS}
+    checks |= {part: partial(_gives_signs, part) for part in ("beat", "watch")}
+    checks |= {"ssh": _ssh, "disk": _disk}
+    if settings.CONSOLE_LDAP:
+        checks["directory"] = partial(_report_trouble, "directory")
+    if settings.CONSOLE_MAIL:
+        checks[outbox.MAIL] = partial(_report_trouble, outbox.MAIL)
     return {"web": OK} | {name: _answer(name, check) for name, check in checks.items()}
 
 
 def _answer(name: str, check: Callable[[], str]) -> str:
-    """What `check` says; details of a failure go to the log, not to whoever asked."""
+    """Return what `check` says; details of a failure go to the log, not to whoever asked."""
     try:
         return check()
     except (DatabaseError, OperationalError, OSError, redis.RedisError) as problem:
@@ -75,6 +88,25 @@ def _broker() -> str:
     with redis.Redis.from_url(settings.REDIS_URL, **limits) as client:
         client.ping()
     return OK
+
+
+def _gives_signs(part: str) -> str:
+    return OK if vitals.is_alive(part) else "no sign of life"
+
+
+def _ssh() -> str:
+    """The process that serves SSH and terminals, and its port."""
+    trouble = sshhost.trouble(settings.CONSOLE_HOME)
+    return _gives_signs("ssh") if not trouble else f"the port can't be used: {trouble}"
+
+
+def _report_trouble(part: str) -> str:
+    """Return the trouble that somebody met with it lately, or `ok`."""
+    return vitals.trouble_of(part) or OK
+
+
+def _disk() -> str:
+    return "nearly full" if disk.measure().is_low else OK
 
 
 def _worker(queue: str) -> str:

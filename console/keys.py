@@ -29,12 +29,13 @@ class KeysMissing(RuntimeError):
 class Keys:
     """What the files in `keys/` hold.
 
-    `fernet` is a key ring, newest first: the first key encrypts, all of them decrypt. To change the key, add
-    one as the file's first line. `installation` is part of every job's name at an engine, so that two
-    consoles never take each other's jobs; it is 6 characters of a-z and 0-9.
+    `fernet` and `secret_key` are key rings, newest first: the first key encrypts or signs, all of them
+    decrypt or verify. To change one, add a line at the file's beginning. `installation` is part of every
+    job's name at an engine, so that two consoles never take each other's jobs; it is 6 characters of a-z
+    and 0-9.
     """
 
-    secret_key: str
+    secret_key: tuple[str, ...]
     fernet: tuple[str, ...]
     installation: str
     redis: str
@@ -78,11 +79,15 @@ def load(home: Path) -> Keys:
     """Read the keys under `home`. Raises `KeysMissing` when one is absent, empty or unreadable."""
     texts = {name: _read(home / "keys" / name) for name in _MAKERS}
     return Keys(
-        secret_key=texts["secret_key"],
-        fernet=tuple(line.strip() for line in texts["fernet"].splitlines() if line.strip()),
+        secret_key=_lines(texts["secret_key"]),
+        fernet=_lines(texts["fernet"]),
         installation=texts["installation"],
         redis=texts["redis"],
     )
+
+
+def _lines(text: str) -> tuple[str, ...]:
+    return tuple(line.strip() for line in text.splitlines() if line.strip())
 
 
 def _create(path: Path, text: str) -> None:

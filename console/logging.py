@@ -5,11 +5,24 @@ that sent it is named too. Whoever works on a job binds its id:
 `structlog.contextvars.bound_contextvars(job=…)`.
 """
 
+import re
 from logging.config import dictConfig
 from typing import Any
 
 import structlog
-from structlog.typing import Processor
+from structlog.typing import EventDict, Processor
+
+_SECRET_PATH = re.compile(r"(/sign-in/(?:break-glass|reset|confirm)/|/invitations/)[^\s\"'?&]+")
+
+
+def without_secrets(text: str) -> str:
+    """Return the text without what stands in the addresses of links that let somebody in."""
+    return _SECRET_PATH.sub(r"\1…", text)
+
+
+def _redact(logger: Any, method: str, event: EventDict) -> EventDict:
+    return {key: without_secrets(value) if isinstance(value, str) else value for key, value in event.items()}
+
 
 _SHARED: list[Processor] = [
     structlog.contextvars.merge_contextvars,
@@ -17,6 +30,7 @@ _SHARED: list[Processor] = [
     structlog.stdlib.add_logger_name,
     structlog.processors.TimeStamper(fmt="iso", utc=True),
     structlog.processors.StackInfoRenderer(),
+    _redact,
 ]
 
 

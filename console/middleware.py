@@ -1,17 +1,26 @@
-"""Language and time zone as the person chose them, and whence a request comes."""
+"""Language and time zone as the person chose them, whence a request comes, pages of buttons' addresses, and
+characters that no database has.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from ipaddress import ip_address
-from typing import Any, cast
+from typing import Any, Final, cast
+from urllib.parse import unquote
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from asgiref.sync import iscoroutinefunction, sync_to_async
+from django.core.exceptions import BadRequest
+from django.db import DataError
 from django.http import HttpRequest, HttpResponseBase
+from django.shortcuts import redirect
+from django.urls import get_script_prefix, is_valid_path, reverse
 from django.utils import timezone, translation
 from django.utils.decorators import sync_and_async_middleware
+from django.utils.deprecation import MiddlewareMixin
 
+from console.logging import without_secrets
 from quotas import audit, origin
 from quotas.access import Visitor
 from quotas.models import Action, User, Way
@@ -41,6 +50,24 @@ def person_settings(get_response: Callable[[HttpRequest], Answer]) -> Callable[[
     return synchronous
 
 
+class NullCharacters(MiddlewareMixin):
+    """Refuses requests with a null character where the database would be asked for it.
+
+    PostgreSQL's texts have none; a job file is told with the place instead.
+    """
+
+    def __call__(self, request: HttpRequest) -> HttpResponseBase | Awaitable[HttpResponseBase]:
+        """Raise BadRequest for one in the address; not by `process_request`, which takes a thread."""
+        if "\0" in request.path_info or "\0" in unquote(request.META.get("QUERY_STRING", "")):
+            raise BadRequest("The address has a null character.")
+        return super().__call__(request)
+
+    def process_exception(self, request: HttpRequest, exception: Exception) -> None:
+        """Raise BadRequest for one in a form."""
+        if isinstance(exception, DataError) and "NUL (0x00)" in str(exception):
+            raise BadRequest("A field has a null character.") from exception
+
+
 @sync_and_async_middleware
 def whence(get_response: Callable[[HttpRequest], Answer]) -> Callable[[HttpRequest], Any]:
     """Let the audit trail know where the request comes from, and write down that it was refused.
@@ -68,6 +95,61 @@ def whence(get_response: Callable[[HttpRequest], Answer]) -> Callable[[HttpReque
     return synchronous
 
 
+@sync_and_async_middleware
+def page_instead(get_response: Callable[[HttpRequest], Answer]) -> Callable[[HttpRequest], Any]:
+    """Lead a browser that opens the address of a button to the page of the button.
+
+    It does so from a bookmark, and after somebody had to sign in again.  Scripts get the 405.
+    Async under ASGI like the others.
+    """
+    if iscoroutinefunction(get_response):
+
+        async def asynchronous(request: HttpRequest) -> HttpResponseBase:
+            return _page_instead(request, await cast("Awaitable[HttpResponseBase]", get_response(request)))
+
+        return asynchronous
+
+    def synchronous(request: HttpRequest) -> HttpResponseBase:
+        return _page_instead(request, cast("HttpResponseBase", get_response(request)))
+
+    return synchronous
+
+
+def _page_instead(request: HttpRequest, response: HttpResponseBase) -> HttpResponseBase:
+    is_opened = request.method == "GET" and "text/html" in request.headers.get("Accept", "")
+    is_page = is_opened and "HX-Request" not in request.headers and not request.path_info.startswith("/api/")
+    if response.status_code != 405 or not is_page:
+        return response
+    match = request.resolver_match
+    if match and match.view_name in _PAGES:
+        page = _PAGES[match.view_name]
+        return redirect(reverse(page, kwargs=match.kwargs if page == "members" else {}))
+    path = request.path_info
+    while path.rstrip("/"):
+        path = path.rstrip("/").rpartition("/")[0] + "/"
+        for address in (path.rstrip("/"), path):
+            if address and is_valid_path(address):
+                return redirect(get_script_prefix().rstrip("/") + address)
+    return response
+
+
+_PAGES: Final = {
+    "job_check": "job_new",
+    "job_convert": "job_new",
+    "job_mend": "job_new",
+    "job_form_change": "job_new",
+    "job_form_read": "job_new",
+    "job_difference": "job_new",
+    "job_form_panel": "job_new",
+    "job_form_sent": "job_new",
+    "job_form_dry_run_new": "job_new",
+    "oidc_ended": "login",
+    "invite": "members",
+    "service_new": "members",
+}
+"""Addresses of buttons whose page is none of the addresses above their own."""
+
+
 def _origin(request: HttpRequest) -> Origin:
     """The server has already put the address that trusted proxies tell in the place of their own."""
     way = next((way for start, way in _WAYS if request.path.startswith(start)), Way.PAGE)
@@ -90,18 +172,22 @@ def _is_refused(request: HttpRequest, response: HttpResponseBase) -> bool:
     return response.status_code == 403 or (response.status_code == 401 and "Authorization" in request.headers)
 
 
+_SECRETS = frozenset({"key", "secret", "token"})
+"""Parts of addresses that are not written down; `token` is also a row's number, which nobody misses."""
+
+
 def _tell_refused(request: HttpRequest, response: HttpResponseBase, came: Origin) -> None:
     match = request.resolver_match
     details = {
         "method": request.method,
-        "path": request.path,
+        "path": without_secrets(request.path),
         "status": response.status_code,
-        **({"next": request.GET["next"][:200]} if "next" in request.GET else {}),
-        **{key: str(value) for key, value in (match.kwargs if match else {}).items()},
+        **({"next": without_secrets(request.GET["next"][:200])} if "next" in request.GET else {}),
+        **{key: str(value) for key, value in (match.kwargs if match else {}).items() if key not in _SECRETS},
     }
     failed = response.status_code == 401
     audit.denied(
-        (match.view_name if match else "") or request.path,
+        (match.view_name if match else "") or without_secrets(request.path),
         action=Action.SIGN_IN_FAILED if failed else Action.USE,
         details=details,
         came=came,

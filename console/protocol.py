@@ -13,16 +13,23 @@ from typing import Final
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 HEAD_SECONDS: Final = 20.0
+LINGER_SECONDS: Final = 5.0
+"""How long a body may go on that nobody waits for any more, because it was answered before its end."""
+
 HEAD_BYTES: Final = 128 * 1024
 """Twice what any part of the console takes, so that those may refuse with a sentence."""
 
 
 class BoundedHttp(HttpToolsProtocol):
-    """Hangs up on whoever takes more than `HEAD_SECONDS` or `HEAD_BYTES` for a request's head."""
+    """Hangs up on whoever takes more than `HEAD_SECONDS` or `HEAD_BYTES` for a request's head.
+
+    Bodies are bounded by whoever reads them (`jobs.live.bodies`).
+    """
 
     _timer: TimerHandle | None = None
     _head_bytes = 0
     _in_head = True
+    _is_whole = True
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn's
         super().connection_made(transport)
@@ -46,9 +53,19 @@ class BoundedHttp(HttpToolsProtocol):
         self._end()
         super().on_headers_complete()
 
+    def on_message_complete(self) -> None:
+        self._is_whole = True
+        super().on_message_complete()
+
+    def on_response_complete(self) -> None:
+        super().on_response_complete()
+        if not self._is_whole and not self._in_head and not self.pipeline:
+            self._timer = self.loop.call_later(LINGER_SECONDS, self._too_slow)
+
     def _begin(self) -> None:
         self._end()
         self._in_head = True
+        self._is_whole = False
         self._head_bytes = 0
         self._timer = self.loop.call_later(HEAD_SECONDS, self._too_slow)
 

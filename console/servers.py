@@ -7,6 +7,7 @@ from typing import Any
 from urllib.parse import parse_qsl, quote, unquote, urlsplit
 
 from console.env import EnvError
+from console.tls import Mode, Tls
 
 SQLITE = "console.sqlite"
 _SQLITE_SECONDS_TO_WAIT = 20
@@ -131,7 +132,7 @@ def mail(url: str) -> Mail:
     )
 
 
-def address(hosts: Sequence[str], port: int, *, tls: bool) -> str:
+def address(hosts: Sequence[str], port: int, tls: Tls) -> str:
     """Where people find the console when nobody says so: the first of its names that is one."""
     host = next((each for each in hosts if each != "*" and not each.startswith(".")), "localhost")
-    return f"https://{host}" if tls else f"http://{host}:{port}"
+    return f"https://{host}" if tls.mode is Mode.PROXY else f"{tls.scheme}://{host}:{port}"

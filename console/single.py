@@ -1,65 +1,80 @@
-"""Single-person mode (DESIGN section 4, local): jobs run as the console's own user, in plain sight of it.
+"""Find out whether the console may have one person only (`quotas.single_person`).
 
-Then whoever may run a job can read everything that the console and everybody's jobs can.  That is well as
-long as there is only one person.  Which mode holds is found out by trying, at the start, and written down
-for the processes that serve pages.
+Where jobs run as the console's own user, whoever may run a job can read everything that the console and
+everybody's jobs can.  Where they share the host's network and people come without TLS, a job that listens on
+any port of the console's host name is sent the session cookie of whoever opens it: cookies are not separated
+by port (RFC 6265 section 8.5).  Where jobs on a Slurm cluster run as one user, or keep the groups of the
+console's user, they have each other's rights.  All are fine as long as there is only one person.
 """
 
 from collections.abc import Mapping
-from functools import cache
-from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 from django.conf import settings
 
+from console import identities
 from jobs.backends.local.backend import LocalBackend
 from jobs.backends.local.config import LocalConfig
 from jobs.backends.local.isolation import Isolation
+from jobs.backends.slurm.config import SINGLE
+from quotas import single_person
 from quotas.models import Cluster, User
-
-NOTE: Final = "run/single-person"
-"""Exists, beneath CONSOLE_HOME, while the mode holds."""
+from quotas.single_person import Exposure
 
 
-def holds() -> bool:
-    """Whether a local cluster can keep jobs from nothing.  Takes some tens of milliseconds."""
-    return any(_isolation(config) is Isolation.NONE for config in _local_clusters())
+def exposures() -> frozenset[Exposure]:
+    """Return what jobs of local clusters could do to people.  Takes some tens of milliseconds."""
+    clusters = _local_clusters()
+    isolations = {_isolation(config) for config in clusters}
+    found = set()
+    if Isolation.NONE in isolations:
+        found.add(Exposure.FILES)
+    if Isolation.NAMESPACES in isolations and identities.supplementary_groups():
+        found.add(Exposure.GROUPS)
+    if any(config.get("identity", SINGLE) == SINGLE for config in _configs("slurm")):
+        found.add(Exposure.ACCOUNT)
+    if clusters and not settings.CONSOLE_TLS:
+        found.add(Exposure.SIGN_INS)
+    return frozenset(found)
 
 
 def _isolation(config: Mapping[str, Any]) -> Isolation | None:
     """None where the settings make no sense: such a cluster runs nothing, and says so itself."""
-    told = {**config, **settings.CONSOLE_LOCAL}
     try:
-        return LocalBackend(LocalConfig.from_settings(settings.CONSOLE_HOME, told)).isolation()
+        return LocalBackend(_config(config)).isolation()
     except (TypeError, ValueError):
         return None
 
 
+def jobs_user_ids() -> range:
+    """Return the user ids that local jobs of this console's people have; empty where they have none."""
+    last = User.objects.order_by("-pk").values_list("pk", flat=True).first() or 0
+    for config in _local_clusters():
+        if _isolation(config) is Isolation.PERSONS:
+            base = _config(config).uid_base
+            return range(base + 1, base + last + 1)
+    return range(0)
+
+
+def _config(config: Mapping[str, Any]) -> LocalConfig:
+    """Return a cluster's settings as its backend has them.  Raises TypeError and ValueError."""
+    return LocalConfig.from_settings(settings.CONSOLE_HOME, {**config, **settings.CONSOLE_LOCAL})
+
+
 def _local_clusters() -> list[Mapping[str, Any]]:
-    """The settings of those that take jobs."""
-    return list(Cluster.objects.filter(backend="local", enabled=True).values_list("config", flat=True))
+    return _configs("local")
+
+
+def _configs(backend: str) -> list[Mapping[str, Any]]:
+    """Return the settings of those that take jobs."""
+    return list(Cluster.objects.filter(backend=backend, enabled=True).values_list("config", flat=True))
 
 
 def accounts() -> int:
-    """How many people may sign in."""
+    """Return how many people may sign in."""
     return User.objects.filter(is_active=True, kind=User.Kind.PERSON).count()
 
 
-def write_down() -> None:
-    """For `noted`; called at every start."""
-    note = _note(settings.CONSOLE_HOME)
-    if holds():
-        note.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        note.touch(mode=0o600)
-    else:
-        note.unlink(missing_ok=True)
-
-
-@cache
-def noted(home: Path) -> bool:
-    """What the last start wrote down; looked at once in a process."""
-    return _note(home).exists()
-
-
-def _note(home: Path) -> Path:
-    return home / NOTE
+def record() -> None:
+    """Record the exposures for the processes that serve pages; called at every start."""
+    single_person.note(exposures())

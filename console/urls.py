@@ -8,6 +8,7 @@ from django.views.i18n import JavaScriptCatalog
 from console import health, metrics
 from console.views import (
     audit,
+    client,
     home,
     own_secrets,
     people,
@@ -32,6 +33,7 @@ urlpatterns = [
     path("banners/<int:pk>/dismiss", people.dismiss_banner, name="banner_dismiss"),
     path("audit/", audit.audit_trail, name="audit"),
     path("audit/export", audit.audit_export, name="audit_export"),
+    path("client/<str:name>", client.client, name="client"),
     path("schemas/site.json", schemas.site, name="site_schema"),
     path("reports/", reports.reports, name="reports"),
     path("search", search.search, name="search"),

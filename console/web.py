@@ -2,10 +2,15 @@
 
 import os
 import resource
+from collections.abc import Callable
+from typing import Any
 
 import uvicorn
 
+from console import certificate
+from console.listener import Server
 from console.protocol import BoundedHttp
+from console.tls import Mode
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "console.settings")
 
@@ -18,8 +23,25 @@ def main() -> None:
     from console import settings  # noqa: PLC0415  # the module itself; Django configures it in the server
 
     _open_as_many_as_allowed()
-    uvicorn.run(
-        "console.asgi:application",
+    tls = settings.CONSOLE_TLS_SERVED
+    certificate.ensure(tls, settings.CONSOLE_HOSTS, settings.CONSOLE_APPS_DOMAIN, settings.CONSOLE_BIND)
+    config = make_config("console.asgi:application")
+    server = Server(
+        config,
+        share=settings.CONSOLE_CONNECTIONS_PER_ADDRESS,
+        exempt=settings.CONSOLE_TRUSTED_PROXIES,
+        tls=certificate.context(tls) if tls.mode is Mode.OWN else None,
+        lead=_https,
+    )
+    server.run([config.bind_socket()])
+
+
+def make_config(application: str | Callable[..., Any]) -> uvicorn.Config:
+    """Return how uvicorn serves `application`, believing X-Forwarded-For of trusted proxies alone."""
+    from console import settings  # noqa: PLC0415  # see above
+
+    return uvicorn.Config(
+        application,
         host=settings.CONSOLE_BIND,
         port=settings.PORT,
         loop="uvloop",
@@ -34,6 +56,14 @@ def main() -> None:
         server_header=False,
         timeout_graceful_shutdown=SHUTDOWN_SECONDS,
     )
+
+
+def _https(host: str, path: str) -> str:
+    """Return the https address of what was asked for by http; a name that is not ours is not repeated."""
+    from console.addresses import absolute  # noqa: PLC0415  # there are settings by now
+    from jobs.gateway import addresses  # noqa: PLC0415
+
+    return f"https://{host.lower()}{path}" if addresses.is_known(host) else absolute(path)
 
 
 def _open_as_many_as_allowed() -> None:

@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 from typing import Any
+from urllib.parse import urlsplit
 
 from allauth.account.adapter import DefaultAccountAdapter
 from allauth.account.internal.flows.login import get_authentication_records
 from allauth.core import context
 from allauth.mfa.adapter import DefaultMFAAdapter
+from django.conf import settings
 from django.contrib.auth.base_user import AbstractBaseUser
 from django.db import transaction
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
+from django.urls import reverse
 from django.utils.http import url_has_allowed_host_and_scheme
 
+from console import outbox, signins
 from console.accounts import arrival, invited
+from console.addresses import absolute
 from quotas import audit, encryption, sessions
 from quotas.models import Action, User
 from quotas.sessions import Came
@@ -60,11 +65,12 @@ class AccountAdapter(DefaultAccountAdapter):
             sessions.remember(request, user, _came(request, user))
         invited.accept(request, user)
         response: HttpResponse = super().post_login(request, user, **kwargs)
+        signins.remember_browser(request, response, user)
         return response
 
     def logout(self, request: HttpRequest) -> None:
         if isinstance(request.user, User):
-            sessions.forget(request.session.session_key or "")
+            sessions.forget(sessions.reference(request))
             with transaction.atomic():
                 audit.log(Action.SIGN_OUT, request.user, actor=request.user)
         super().logout(request)
@@ -74,6 +80,22 @@ class AccountAdapter(DefaultAccountAdapter):
     ) -> None:
         if message_template not in _UNSAID:
             super().add_message(request, level, message_template, *args, **kwargs)
+
+    def get_reset_password_from_key_url(self, key: str) -> str:
+        """The link in an e-mail: a Host header, which anybody may write, is no part of it."""
+        uid, _dash, token = key.partition("-")
+        return absolute(reverse("account_reset_password_from_key", kwargs={"uidb36": uid, "key": token}))
+
+    def get_email_confirmation_url(self, request: HttpRequest, emailconfirmation: Any) -> str:
+        """Likewise."""
+        return absolute(reverse("account_confirm_email", args=[emailconfirmation.key]))
+
+    def send_mail(self, template_prefix: str, email: str, said: dict[str, Any]) -> None:
+        """Outside the request: nobody waits for the mail server, or learns that it is away."""
+        name = urlsplit(settings.CONSOLE_URL).netloc
+        site = {"name": name, "domain": name}
+        about = {"request": context.request, "email": email, "current_site": site, **said}
+        outbox.send(self.render_mail(template_prefix, email, about))
 
     def send_password_reset_mail(self, user: AbstractBaseUser, email: str, said: dict[str, Any]) -> None:
         """Nobody who comes by a directory or a provider gets a password that outlives their account there."""

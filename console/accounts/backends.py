@@ -11,6 +11,10 @@ from django.contrib.auth.models import AnonymousUser
 from quotas.models import User
 
 
+class DirectoryAway(Exception):  # it is what happened
+    """The directory does not answer: whether a password is right is not known."""
+
+
 def passwords_are_for_everybody() -> bool:
     """Whether the console's own passwords are a way in for others than break-glass accounts."""
     return bool(settings.CONSOLE_LOCAL_SIGN_IN == "everybody")

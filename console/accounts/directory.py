@@ -7,25 +7,28 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import islice
-from typing import Any, Final
+from typing import Any, Final, NoReturn
 
 import ldap
 import structlog
 from django.contrib.auth.base_user import AbstractBaseUser
 from django.http import HttpRequest
-from django_auth_ldap.backend import LDAPBackend
+from django_auth_ldap.backend import LDAPBackend, ldap_error
 from django_auth_ldap.config import LDAPSearch, LDAPSettings
 from ldap.controls import SimplePagedResultsControl
 from ldap.filter import escape_filter_chars
 
-from console.accounts.backends import LocalBackend
+from console.accounts.backends import DirectoryAway, LocalBackend
 from console.accounts.ldapconfig import Config, config
+from jobs import vitals
 from quotas import accounts, audit, groups, unixnames
 from quotas.models import Action, User
 
 log = structlog.get_logger(__name__)
 
 SOURCE: Final = "ldap"
+PART: Final = "directory"
+AWAY: Final = "no answer"
 _SECONDS: Final = 10
 _PAGE: Final = 500
 _AT_ONCE: Final = 100
@@ -44,6 +47,7 @@ class Entry:
     member_of: tuple[str, ...]
     gid: str
     unix_name: str
+    id: str
 
 
 def options(directory: Config) -> dict[int, Any]:
@@ -73,6 +77,7 @@ class Directory(LDAPBackend):  # type: ignore[misc]  # it is published without t
         """From CONSOLE_LDAP."""
         directory = config()
         search = f"(&{directory.people_filter}({directory.username}=%(user)s))"
+        wanted = ["*", directory.id]  # which is an operational attribute, sent to whoever names it
         attributes = {
             "email": directory.email,
             "first_name": directory.first_name,
@@ -86,7 +91,7 @@ class Directory(LDAPBackend):  # type: ignore[misc]  # it is published without t
                 "CONNECTION_OPTIONS": options(directory),
                 "BIND_DN": directory.bind_dn,
                 "BIND_PASSWORD": directory.password,
-                "USER_SEARCH": LDAPSearch(directory.people, ldap.SCOPE_SUBTREE, search),
+                "USER_SEARCH": LDAPSearch(directory.people, ldap.SCOPE_SUBTREE, search, wanted),
                 "USER_ATTR_MAP": {field: name for field, name in attributes.items() if name},
             },
         )
@@ -96,16 +101,22 @@ class Directory(LDAPBackend):  # type: ignore[misc]  # it is published without t
         return user if LocalBackend().user_can_authenticate(user) else None
 
     def get_or_build_user(self, username: str, ldap_user: Any) -> tuple[User, bool]:
-        user = User.objects.filter(directory_dn__iexact=ldap_user.dn).first()
+        identity = _identity((ldap_user.attrs or {}).get(config().id) or ())
+        known = User.objects.exclude(directory_id="").filter(directory_id=identity).first()
+        user = known or User.objects.filter(directory_dn__iexact=ldap_user.dn).first()
         user = user or User.objects.filter(username__iexact=username).first()
         if user is None:
-            return User(username=username.lower(), directory_dn=ldap_user.dn), True
+            return User(username=username.lower(), directory_dn=ldap_user.dn, directory_id=identity), True
         if not user.directory_dn:
-            why = {"why": "an account of the console has that name"}
-            audit.denied(user.get_username(), action=Action.SIGN_IN_FAILED, thing=user, details=why)
-            raise ldap_user.AuthenticationFailed("an account of the console has that name")
-        user.directory_dn = ldap_user.dn
+            self._refuse(user, ldap_user, "an account of the console has that name")
+        if user.directory_id and identity and user.directory_id != identity:
+            self._refuse(user, ldap_user, "somebody else in the directory had that name before")
+        user.directory_dn, user.directory_id = ldap_user.dn, identity or user.directory_id
         return user, False
+
+    def _refuse(self, user: User, ldap_user: Any, why: str) -> NoReturn:
+        audit.denied(user.get_username(), action=Action.SIGN_IN_FAILED, thing=user, details={"why": why})
+        raise ldap_user.AuthenticationFailed(why)
 
     def authenticate_ldap_user(self, ldap_user: Any, password: str) -> AbstractBaseUser | None:
         user: User | None = super().authenticate_ldap_user(ldap_user, password)
@@ -125,8 +136,27 @@ class Directory(LDAPBackend):  # type: ignore[misc]  # it is published without t
         password: str | None = None,
         **more: Any,
     ) -> AbstractBaseUser | None:
-        found: AbstractBaseUser | None = super().authenticate(request, username, password, **more)
+        try:
+            found: AbstractBaseUser | None = super().authenticate(request, username, password, **more)
+        except DirectoryAway:
+            vitals.trouble(PART, AWAY)
+            user = User.objects.filter(username__iexact=username or "").first()
+            if user is not None and (user.has_usable_password() or not user.directory_dn):
+                return None  # a password of the console's own was wrong
+            raise
+        if found is not None:
+            vitals.well(PART)
         return found
+
+
+def _stop(sender: Any, context: str, exception: Exception, **more: Any) -> None:
+    """The library would go on as if the password had been wrong."""
+    if context in {"authenticate", "search_for_user_dn"}:
+        log.warning("directory_away", problem=type(exception).__name__)
+        raise DirectoryAway from exception
+
+
+ldap_error.connect(_stop, dispatch_uid="console.accounts.directory")
 
 
 # --- Asking again -----------------------------------------------------------------------------------------
@@ -134,7 +164,12 @@ class Directory(LDAPBackend):  # type: ignore[misc]  # it is published without t
 
 def update_all() -> None:
     """Ask about everybody who came from there: who is gone is disabled, groups are what they are now."""
-    _update(User.objects.exclude(directory_dn="").order_by("pk").iterator())
+    try:
+        _update(User.objects.exclude(directory_dn="").order_by("pk").iterator())
+    except (ldap.LDAPError, Unlikely):
+        vitals.trouble(PART, AWAY)
+        raise
+    vitals.well(PART)
 
 
 def _update(users: Iterable[User]) -> None:
@@ -154,6 +189,8 @@ def _update(users: Iterable[User]) -> None:
 def _apply(user: User, entry: Entry | None, by_member: Mapping[str, set[str]], *, named: bool) -> None:
     if named:
         unixnames.learn(user, SOURCE, entry.unix_name if entry else "")
+    if entry is not None and user.directory_id and entry.id and entry.id != user.directory_id:
+        entry = None  # the name is somebody else's now
     if entry is None:
         accounts.disable(user, SOURCE)
         groups.learn(user, SOURCE, [])
@@ -181,7 +218,7 @@ def _connection(directory: Config) -> Iterator[Any]:
 def _people(connection: Any, directory: Config, users: Sequence[User]) -> dict[str, Entry]:
     """By user name, those of `users` that are there."""
     names = "".join(f"({directory.username}={escape_filter_chars(user.username)})" for user in users)
-    wanted = [directory.username, "memberOf", "gidNumber", *filter(None, [directory.unix_name])]
+    wanted = [directory.username, "memberOf", "gidNumber", directory.id, *filter(None, [directory.unix_name])]
     found = {}
     for dn, attributes in _search(
         connection, directory.people, f"(&{directory.people_filter}(|{names}))", wanted
@@ -189,7 +226,8 @@ def _people(connection: Any, directory: Config, users: Sequence[User]) -> dict[s
         username = _first(attributes, directory.username)
         member_of = tuple(_texts(attributes, "memberOf"))
         gid, unix_name = _first(attributes, "gidNumber"), _first(attributes, directory.unix_name)
-        found[username.lower()] = Entry(dn, username, member_of, gid, unix_name)
+        identity = _identity(attributes.get(directory.id.lower(), ()))
+        found[username.lower()] = Entry(dn, username, member_of, gid, unix_name, identity)
     return found
 
 
@@ -230,6 +268,17 @@ def _search(
 def _lower(row: dict[str, list[bytes]]) -> dict[str, list[bytes]]:
     """Attributes are called as the server likes."""
     return {name.lower(): values for name, values in row.items()}
+
+
+def _identity(values: Iterable[str | bytes]) -> str:
+    """The entry's own, immutable id as text: Active Directory's is bytes that are none."""
+    value = next(iter(values), "")
+    if isinstance(value, str):
+        return value
+    try:
+        return value.decode("ascii")
+    except UnicodeDecodeError:
+        return value.hex()
 
 
 def _texts(attributes: Mapping[str, list[bytes]], name: str) -> list[str]:

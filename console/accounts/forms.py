@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from allauth.account.adapter import get_adapter
 from allauth.account.forms import (
     AddEmailForm,
     ChangePasswordForm,
@@ -18,12 +19,20 @@ from allauth.mfa.base.forms import ReauthenticateForm as CodeAgainForm
 from allauth.mfa.totp.forms import ActivateTOTPForm
 from allauth.mfa.webauthn.forms import AddWebAuthnForm, EditWebAuthnForm
 from django import forms
-from django.http import QueryDict
+from django.http import HttpRequest, QueryDict
+from django.utils.translation import get_language, pgettext_lazy
 from django.utils.translation import gettext_lazy as _
-from django.utils.translation import pgettext_lazy
+
+from console import outbox
+from console.accounts import reset_mails
+from console.accounts.backends import DirectoryAway
+from quotas import tokens
 
 if TYPE_CHECKING:  # what gettext_lazy gives has a name in the stubs only
     from django.utils.functional import _StrPromise
+
+
+_AWAY = _("The directory is not reachable. Try again later; this did not count as a wrong password.")
 
 
 class Dressed:
@@ -52,6 +61,13 @@ class SignInForm(LoginForm):
             data["login"] = data.get("username", "")
         super().__init__(data, *args, **kwargs)
 
+    def clean(self) -> Any:
+        """An unreachable directory says nothing of the password, and so it is no wrong one."""
+        try:
+            return super().clean()
+        except DirectoryAway as away:
+            raise forms.ValidationError(_AWAY) from away
+
 
 class JoinForm(Dressed, SignupForm):
     """A new account for somebody who was invited."""
@@ -61,19 +77,46 @@ class JoinForm(Dressed, SignupForm):
 
 
 class ResetForm(Dressed, ResetPasswordForm):
-    """Asking for a link to set a new password."""
+    """Asking for a link to set a new password.
+
+    Whose address it is, if anybody's, is looked up when the request has been answered: neither the answer
+    nor the time that it takes tells.
+    """
 
     words = {"email": _("E-mail address")}
 
+    def clean_email(self) -> str:
+        email: str = get_adapter().clean_email(self.cleaned_data["email"].lower())
+        return email
 
-class NewPasswordForm(Dressed, ResetPasswordKeyForm):
+    def save(self, request: HttpRequest, **kwargs: Any) -> str:
+        email, language = str(self.cleaned_data["email"]), get_language() or "en"
+        outbox.later(lambda: reset_mails.send(email, language))
+        return email
+
+
+class RevokingTokens(forms.Form):
+    """Whoever sets a new password ends what was made while somebody may have known the old one."""
+
+    revoke_tokens = forms.BooleanField(
+        label=_("Also revoke my access tokens"), initial=True, required=False, widget=forms.CheckboxInput
+    )
+    user: Any
+
+    def save(self) -> None:
+        super().save()  # type: ignore[misc]  # the form that this one is mixed into has it
+        if self.cleaned_data["revoke_tokens"]:
+            tokens.revoke_all(self.user)
+
+
+class NewPasswordForm(Dressed, RevokingTokens, ResetPasswordKeyForm):
     """A new password, by such a link."""
 
     words = {"password1": _("New password"), "password2": _("The same again")}
     helps = {"password1": _("At least 8 characters, and not a common word.")}
 
 
-class ChangeForm(Dressed, ChangePasswordForm):
+class ChangeForm(Dressed, RevokingTokens, ChangePasswordForm):
     """A new password for somebody who knows the old one."""
 
     words = {
@@ -85,15 +128,29 @@ class ChangeForm(Dressed, ChangePasswordForm):
 
 
 class AddressForm(Dressed, AddEmailForm):
-    """One more e-mail address."""
+    """One more e-mail address; the one until now is told."""
 
     words = {"email": _("E-mail address")}
+
+    def save(self, request: HttpRequest) -> Any:
+        made = super().save(request)
+        assert request.user.is_authenticated
+        about = {"address": self.cleaned_data["email"]}
+        get_adapter().send_notification_mail("console/email/address_added", request.user, about)
+        return made
 
 
 class AgainForm(Dressed, ReauthenticateForm):
     """The password, before something that matters."""
 
     words = {"password": _("Password")}
+
+    def clean_password(self) -> str:
+        try:
+            password: str = super().clean_password()
+        except DirectoryAway as away:
+            raise forms.ValidationError(_AWAY) from away
+        return password
 
 
 class CodeForm(Dressed, AuthenticateForm):

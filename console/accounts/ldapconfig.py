@@ -23,8 +23,9 @@ class BadDirectory(ValueError):
 class Config:
     """A directory.  `people` and `groups` are where to search; whom `people_filter` leaves out is disabled.
 
-    `username`, `email`, `first_name`, `last_name` and `unix_name` are attributes; without the last the
-    directory does not say as which UNIX user somebody's jobs run.
+    `username`, `email`, `first_name`, `last_name`, `unix_name` and `id` are attributes; without a `unix_name`
+    the directory does not say as which UNIX user somebody's jobs run.  `id` never changes and is given to
+    nobody else: a user name may be.
     """
 
     url: str
@@ -39,6 +40,7 @@ class Config:
     first_name: str = "givenName"
     last_name: str = "sn"
     unix_name: str = ""
+    id: str = "entryUUID"
     groups: str = ""
     group_filter: str = _ANY_GROUP
     group_name: str = "cn"

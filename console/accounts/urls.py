@@ -10,6 +10,7 @@ from allauth.mfa.webauthn import views as key
 from allauth.socialaccount import views as social
 from django.urls import path, re_path
 
+from console.accounts.confirmation import require_confirmation
 from console.accounts.oidc import views as oidc
 from console.views import break_glass as glass
 from console.views import members, sign_in
@@ -75,19 +76,33 @@ urlpatterns = [
     path("settings/connections/<int:pk>/remove", sign_in.disconnect, name="connection_remove"),
     path("settings/password", account.password_change, name="account_change_password"),
     path("settings/password/none", sign_in.to_settings, name="account_set_password"),
-    path("settings/email", account.email, name="account_email"),
+    path("settings/email", require_confirmation(account.email), name="account_email"),
     path("settings/second-factor", sign_in.to_settings, name="mfa_index"),
-    path("settings/second-factor/app", app.activate_totp, name="mfa_activate_totp"),
-    path("settings/second-factor/app/remove", app.deactivate_totp, name="mfa_deactivate_totp"),
+    path("settings/second-factor/app", require_confirmation(app.activate_totp), name="mfa_activate_totp"),
+    path(
+        "settings/second-factor/app/remove",
+        require_confirmation(app.deactivate_totp),
+        name="mfa_deactivate_totp",
+    ),
     path("settings/second-factor/codes", codes.view_recovery_codes, name="mfa_view_recovery_codes"),
     path(
-        "settings/second-factor/codes/new", codes.generate_recovery_codes, name="mfa_generate_recovery_codes"
+        "settings/second-factor/codes/new",
+        require_confirmation(codes.generate_recovery_codes),
+        name="mfa_generate_recovery_codes",
     ),
     path(
         "settings/second-factor/codes/file", codes.download_recovery_codes, name="mfa_download_recovery_codes"
     ),
     path("settings/second-factor/keys", sign_in.to_settings, name="mfa_list_webauthn"),
-    path("settings/second-factor/keys/new", key.add_webauthn, name="mfa_add_webauthn"),
-    path("settings/second-factor/keys/<int:pk>/remove", key.remove_webauthn, name="mfa_remove_webauthn"),
-    path("settings/second-factor/keys/<int:pk>", key.edit_webauthn, name="mfa_edit_webauthn"),
+    path("settings/second-factor/keys/new", require_confirmation(key.add_webauthn), name="mfa_add_webauthn"),
+    path(
+        "settings/second-factor/keys/<int:pk>/remove",
+        require_confirmation(key.remove_webauthn),
+        name="mfa_remove_webauthn",
+    ),
+    path(
+        "settings/second-factor/keys/<int:pk>",
+        require_confirmation(key.edit_webauthn),
+        name="mfa_edit_webauthn",
+    ),
 ]

@@ -239,5 +239,5 @@ def _hour(begins: datetime, held: tuple[float, float], most: float, at: int) -> 
 def _disk() -> dict[str, Any]:
     """The disk on which the console keeps its own things."""
     usage = shutil.disk_usage(settings.CONSOLE_HOME)
-    percent = round(100 * usage.used / usage.total)
+    percent = round(100 * usage.used / max(1, usage.used + usage.free))  # of what may be used
     return {"free": usage.free, "percent": percent, "full": percent >= NEARLY}

@@ -63,15 +63,23 @@ def home(folder: Path) -> None:
         )
 
 
-def port(bind: str, number: int) -> None:
-    """Nobody listens on `bind`:`number` yet."""
+def port(bind: str, number: int) -> socket.socket:
+    """Nobody listens on `bind`:`number` yet, and no other console is about to.
+
+    That it is about to is known by an address that the kernel gives to one alone, for as long as what is
+    returned is open.
+    """
+    claim = socket.socket(socket.AF_UNIX)
     try:
+        claim.bind(f"\0job-console {bind}:{number}")
         family, kind, protocol, _, address = socket.getaddrinfo(bind, number, type=socket.SOCK_STREAM)[0]
         with socket.socket(family, kind, protocol) as probe:
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             probe.bind(address)
     except OSError as problem:
+        claim.close()
         raise CannotStart(
             f"Port {number} on {bind} cannot be used ({problem.strerror}): "
             f"stop what listens there, or choose another, such as `make run PORT={number + 1}`."
         ) from problem
+    return claim

@@ -3,7 +3,7 @@
 import os
 from pathlib import Path
 
-from console import config, keys
+from console import certificate, config, keys
 from console.home import CHECKOUT
 from console.run import broker, confided, family, preflight, programs
 from console.run.leftovers import clear
@@ -19,23 +19,32 @@ def run() -> None:
     home, folder = config.HOME, config.HOME / "run"
     preflight.home(home)
     password = keys.ensure(home).redis
+    certificate.ensure(config.TLS, config.HOSTS, config.APPS_DOMAIN, config.BIND)
     url = _url(config.BIND, config.PORT)
     lock = Lock(folder / "lock")
     lock.take(url)
     clear(folder)
-    preflight.port(config.BIND, config.PORT)
-    print("Starting Job Console …", flush=True)
-    _write_configuration(folder, private_socket(home), password)
-    os.environ["CELERY_SKIP_CHECKS"] = "1"  # they are made once, in a moment
-    family.gather()
-    told = _bootstrap()
-    supervise(folder / "supervisord.conf", News(folder, url, config.HOSTS, told).each_step)
+    with preflight.port(config.BIND, config.PORT):
+        print("Starting Job Console …", flush=True)
+        _write_configuration(folder, private_socket(home), password)
+        os.environ["CELERY_SKIP_CHECKS"] = "1"  # they are made once, in a moment
+        family.gather()
+        told = _bootstrap() + _certificate()
+        supervise(folder / "supervisord.conf", News(folder, url, config.HOSTS, told).each_step)
     print("Job Console has stopped; running jobs go on.")
 
 
 def _url(bind: str, port: int) -> str:
     host = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}.get(bind, f"[{bind}]" if ":" in bind else bind)  # noqa: S104
-    return f"http://{host}:{port}"
+    return f"{config.TLS.scheme}://{host}:{port}"
+
+
+def _certificate() -> str:
+    """What somebody compares who has to trust a certificate that nobody else vouches for."""
+    if not config.TLS.made:
+        return ""
+    path = config.TLS.certificate
+    return f"Certificate: {path}\nIts SHA-256 fingerprint: {certificate.fingerprint(path)}\n"
 
 
 def _write_configuration(folder: Path, socket: Path, password: str) -> None:

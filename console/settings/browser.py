@@ -25,6 +25,8 @@ CSRF_COOKIE_SAMESITE = "Lax"
 LANGUAGE_COOKIE_SECURE = CONSOLE_TLS
 LANGUAGE_COOKIE_HTTPONLY = True
 LANGUAGE_COOKIE_SAMESITE = "Lax"
+# For a browser that came by https once, plain http to this host name does not exist any more.
+SECURE_HSTS_SECONDS = 365 * 24 * 3600 if CONSOLE_TLS else 0
 SECURE_REFERRER_POLICY = "same-origin"
 X_FRAME_OPTIONS = "DENY"
 CONTENT_SECURITY_POLICY = {

@@ -9,6 +9,14 @@ CONSOLE_LOCAL = env.mapping(
     '`{"cpu_milli": 8000, "memory_mib": 65536, "gpus": {"TITANX": 2}}`.',
 )
 
+CONSOLE_DISK_FLOOR_MIB = env.integer(
+    "CONSOLE_DISK_FLOOR_MIB",
+    5120,
+    "While less is free on the disk of CONSOLE_HOME, no new job starts on this machine and /healthz is red. "
+    "Below half of it jobs' logs are cut short. 0 switches this off.",
+    unit="MiB",
+)
+
 CONSOLE_SLURM_FOLDER = env.text(
     "CONSOLE_SLURM_FOLDER",
     "",

@@ -41,7 +41,7 @@ CONSOLE_SSH_HOST = env.text(
 CONSOLE_SSH_FAILURES = env.integer(
     "CONSOLE_SSH_FAILURES",
     30,
-    "Connections from one address that end without a known key, before it is turned away for ten minutes.",
+    "Connections from one address that offer keys in vain, before it is turned away for ten minutes.",
     least=1,
 )
 CONSOLE_ENTRIES = env.integer(

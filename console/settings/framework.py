@@ -45,6 +45,8 @@ MIDDLEWARE = [
     "django.contrib.auth.middleware.AuthenticationMiddleware",
     "console.middleware.person_settings",
     "console.middleware.whence",
+    "console.middleware.page_instead",
+    "console.middleware.NullCharacters",
     "console.readonly.read_only",
     "django.contrib.messages.middleware.MessageMiddleware",
     "allauth.account.middleware.AccountMiddleware",

@@ -2,7 +2,7 @@
 
 from console.config import env
 from console.servers import address
-from console.settings.where import CONSOLE_HOSTS, CONSOLE_TLS, PORT
+from console.settings.where import CONSOLE_HOSTS, CONSOLE_TLS_SERVED, PORT
 
 env.group("Notifications")
 CONSOLE_URL = (
@@ -12,7 +12,7 @@ CONSOLE_URL = (
         "The address of the console in messages, such as `https://console.example.org`.",
         shown="the first of CONSOLE_HOSTS",
     )
-    or address(CONSOLE_HOSTS, PORT, tls=CONSOLE_TLS)
+    or address(CONSOLE_HOSTS, PORT, CONSOLE_TLS_SERVED)
 ).rstrip("/")
 CONSOLE_EGRESS_HOSTS = env.words(
     "CONSOLE_EGRESS_HOSTS",

@@ -71,6 +71,7 @@ ACCOUNT_RATE_LIMITS = {
     "login": "300/m/ip",  # an institute may come from one address
     "login_failed": "10/5m/key",  # of second factors; passwords are counted by axes
 }
+ACCOUNT_REAUTHENTICATION_REQUIRED = True
 ACCOUNT_SESSION_REMEMBER = True
 ACCOUNT_SIGNUP_FIELDS = ["username*", "email", "password1*"]
 SOCIALACCOUNT_ADAPTER = "console.accounts.arrival.ProviderAdapter"
@@ -102,6 +103,7 @@ CACHES = {
     }
 }
 
+SESSION_ENGINE = "quotas.session_store"
 SESSION_COOKIE_AGE = 3600 * env.integer(
     "CONSOLE_SESSION_HOURS", 336, "A sign-in lasts so long.", unit="hours", least=1
 )
@@ -110,6 +112,14 @@ AXES_FAILURE_LIMIT = env.integer("CONSOLE_LOGIN_FAILURES", 5, "Wrong passwords b
 AXES_COOLOFF_TIME = (
     env.integer("CONSOLE_LOGIN_PAUSE", 15, "How long that pause is.", unit="minutes", least=1) / 60
 )
+CONSOLE_LOGIN_FAILURES_EVERYWHERE = env.integer(
+    "CONSOLE_LOGIN_FAILURES_EVERYWHERE",
+    50,
+    "Wrong passwords for one account from all addresses together before a pause, which does not hold for "
+    "browsers that have signed in to it before.",
+    least=1,
+)
+AXES_USERNAME_CALLABLE = "console.signins.account_name"
 # One person's mistakes lock neither the others behind the same address, nor that person from elsewhere.
 AXES_LOCKOUT_PARAMETERS = [["username", "ip_address"]]
 AXES_RESET_ON_SUCCESS = True

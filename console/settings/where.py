@@ -3,29 +3,38 @@
 from console import config, keys
 from console.config import env
 from console.servers import database, private_redis
+from console.tls import Mode
 
 env.group("Where and how it listens")
 CONSOLE_HOME = config.HOME
 PORT = config.PORT
 CONSOLE_BIND = config.BIND
 CONSOLE_HOSTS = config.HOSTS
-CONSOLE_APPS_DOMAIN = env.text(
-    "CONSOLE_APPS_DOMAIN", "apps.localhost", "Jobs' endpoints have host names under this domain."
-)
-CONSOLE_TLS = env.flag(
-    "CONSOLE_TLS", False, "People reach the console by https: cookies become `__Host-` and Secure."
-)
-CONSOLE_TRUSTED_PROXIES = env.words(
+CONSOLE_APPS_DOMAIN = config.APPS_DOMAIN
+CONSOLE_TLS_SERVED = config.TLS
+CONSOLE_TLS = config.TLS.mode is not Mode.OFF
+CONSOLE_TRUSTED_PROXIES = env.networks(
     "CONSOLE_TRUSTED_PROXIES",
-    (),
-    "Reverse proxies whose X-Forwarded-For and -Proto are believed.",
+    "Addresses or networks of reverse proxies whose X-Forwarded-For and -Proto are believed.",
+)
+CONSOLE_CONNECTIONS_PER_ADDRESS = env.integer(
+    "CONSOLE_CONNECTIONS_PER_ADDRESS",
+    1000,
+    "The most connections that one address may have open; trusted proxies may have more.",
+    least=1,
+)
+CONSOLE_BODY_SECONDS = env.seconds(
+    "CONSOLE_BODY_SECONDS",
+    30,
+    "A request's body that keeps the console waiting so long, and a second for each 4 KiB, is given up.",
+    least=0.1,
 )
 DEBUG = env.flag("CONSOLE_DEBUG", False, "Django's debug pages; for development on loopback only.")
 
 KEYS = keys.load(CONSOLE_HOME)
 CONSOLE_INSTALLATION = KEYS.installation
 CONSOLE_FERNET_KEYS = KEYS.fernet
-SECRET_KEY = KEYS.secret_key
+SECRET_KEY, *SECRET_KEY_FALLBACKS = KEYS.secret_key
 
 env.group("Servers")
 DATABASES = {

@@ -196,7 +196,10 @@ class _Applying:
         for slug, shape in self._site.workspaces.items():
             pointer = f"/workspaces/{escape(slug)}"
             row = known.get(slug) or Workspace(slug=slug)
-            self._put(row, pointer, {"name": shape.name or slug, "description": shape.description})
+            values = {"name": shape.name or row.name or slug}
+            if "description" in shape.model_fields_set:
+                values["description"] = shape.description
+            self._put(row, pointer, values)
             if row.pk is not None:
                 self._members(row, shape, pointer)
                 self._quotas(row, shape, pointer)
@@ -238,7 +241,8 @@ class _Applying:
                 above = known.get((slug, parent)) if parent else _foreign(row)
                 if parent and (above is None or above.pk is None):
                     continue  # what is wrong with it has been told
-                values = {**_quota_values(name, quota), "parent_id": above.pk if above else None}
+                called = {"name": quota.name or row.name or name}
+                values = {**_quota_values(quota), **called, "parent_id": above.pk if above else None}
                 if self._put(row, where, values):
                     self._touched[row.pk] = where
                     self._changed.add(cluster.pk)
@@ -399,10 +403,9 @@ def _depth(row: Quota) -> int:
     return depth
 
 
-def _quota_values(slug: str, shape: QuotaShape) -> dict[str, Any]:
+def _quota_values(shape: QuotaShape) -> dict[str, Any]:
     person = shape.person
     return {
-        "name": shape.name or slug,
         "source": shape.source,
         "kind": shape.kind,
         "accepts_jobs": shape.accepts_jobs,

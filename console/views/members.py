@@ -17,7 +17,10 @@ from django.utils.translation import gettext_lazy
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from console.accounts import invited
+from console.accounts.confirmation import request_confirmation
+from console.addresses import absolute
 from console.memberforms import InviteForm, ServiceForm, ServiceTokenForm
+from jobs.views import once
 from jobs.views.http import SignedIn, page, signed_in
 from quotas import groups, invitations, members, services, tokens
 from quotas.access import Verb, can, workspaces_of
@@ -68,6 +71,8 @@ def _page(request: SignedIn, workspace: Workspace, *, status: int = 200, **more:
     if roles:
         tokens_of = AccessToken.objects.filter(revoked_at=None)
         context |= {
+            "made_link": once.take(request, _link(workspace)),
+            "made_token": once.take(request, _made(workspace)),
             "invite_form": InviteForm(roles=roles),
             "service_form": ServiceForm(roles=roles),
             "token_form": ServiceTokenForm(),
@@ -118,7 +123,7 @@ def _change(request: SignedIn, row: Membership, *, knowing: bool) -> None:
 @require_POST
 @signed_in
 def invite(request: SignedIn, slug: str) -> HttpResponseBase:
-    """By e-mail, or by a link that is shown this once."""
+    """Invite by e-mail, or by a link that the page of members shows, this once."""
     workspace = _workspace(request, slug, Verb.MANAGE)
     form = InviteForm(request.POST, roles=members.roles_to_give(request.user, workspace))
     if not form.is_valid():
@@ -127,9 +132,10 @@ def invite(request: SignedIn, slug: str) -> HttpResponseBase:
     mailed = bool(email and settings.CONSOLE_MAIL)
     role = Role(form.cleaned_data["role"])
     invitation, secret = invitations.invite(request.user, workspace, role, email=email, mailed=mailed)
-    link = request.build_absolute_uri(reverse("invitation", args=[secret]))
+    link = absolute(reverse("invitation", args=[secret]))
     if not mailed:
-        return _page(request, workspace, made_link=link)
+        once.keep(request, _link(workspace), link)
+        return redirect("members", slug)
     about = {"invitation": invitation, "link": link, "by": request.user}
     get_adapter(request).send_mail("console/email/invitation", email, about)
     notes.success(request, _("The invitation was sent to %(address)s.") % {"address": email})
@@ -208,9 +214,11 @@ def change_service(request: SignedIn, slug: str, pk: int) -> HttpResponseBase:
 @require_POST
 @signed_in
 def new_service_token(request: SignedIn, slug: str, pk: int) -> HttpResponseBase:
-    """A token, shown this once."""
+    """Make a token; the page of members shows it, this once."""
     workspace = _workspace(request, slug, Verb.MANAGE)
     account = _service(workspace, pk)
+    if (elsewhere := request_confirmation(request)) is not None:
+        return elsewhere
     form = ServiceTokenForm(request.POST)
     if not form.is_valid():
         return _page(request, workspace, token_form=form, status=422)
@@ -220,7 +228,18 @@ def new_service_token(request: SignedIn, slug: str, pk: int) -> HttpResponseBase
         scopes=form.cleaned_data["scopes"],
         lifetime=timedelta(days=form.cleaned_data["days"]),
     )
-    return _page(request, workspace, made_token=made)
+    once.keep(request, _made(workspace), made)
+    return redirect("members", slug)
+
+
+def _link(workspace: Workspace) -> str:
+    """The name of an invitation's link, for `once`."""
+    return f"invitation to workspace {workspace.pk}"
+
+
+def _made(workspace: Workspace) -> str:
+    """The name of a service account's new token, for `once`."""
+    return f"token of workspace {workspace.pk}"
 
 
 @require_POST

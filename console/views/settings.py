@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from django.contrib import messages as notes
 from django.http import HttpResponse, HttpResponseBase
 from django.shortcuts import redirect
+from django.urls import reverse
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_http_methods
 
 from console.forms import SecretForm, SettingsForm, SshKeyForm, TokenForm
+from jobs.client import packaging
 from jobs.models import PersonalSecret, SshKey
+from jobs.views import once
 from jobs.views.http import SignedIn, page, signed_in
 from quotas.access import workspaces_of
 from quotas.models import AccessToken, User
 
 MOST_WORKSPACES = 50
+MADE: Final = "token"
+"""A token that was just made, for `once`."""
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
@@ -38,15 +45,15 @@ def settings_page(
     token_form: TokenForm | None = None,
     key_form: SshKeyForm | None = None,
     secret_form: SecretForm | None = None,
-    made: str = "",
     status: int = 200,
 ) -> HttpResponse:
-    """The page with whichever of its forms was sent; `made` is a new token, shown this once."""
+    """The page with whichever of its forms was sent, and a token that was just made."""
     context = {
         "form": form or SettingsForm(instance=request.user),
         "token_form": token_form or TokenForm(),
         "tokens": AccessToken.objects.filter(user=request.user, revoked_at=None),
-        "made": made,
+        "made": once.take(request, MADE),
+        "client_url": request.build_absolute_uri(reverse("client", args=[packaging.file_name()])),
         "key_form": key_form or SshKeyForm(),
         "secret_form": secret_form or SecretForm(),
         "secrets": PersonalSecret.objects.filter(owner=request.user).order_by("name"),

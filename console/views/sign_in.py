@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 from allauth.account.adapter import get_adapter
-from allauth.account.decorators import reauthentication_required
 from allauth.account.models import EmailAddress
 from allauth.account.views import LoginView, PasswordResetView
 from allauth.mfa.models import Authenticator
@@ -25,17 +23,14 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_POST, require_safe
 
 from console.accounts import backends, invited, providers, second_factor
+from console.accounts.browsers import describe
+from console.accounts.confirmation import require_confirmation
 from console.accounts.oidc.views import connect_key
 from jobs.views.http import SignedIn, page, signed_in
 from quotas import sessions
 from quotas.models import SignIn
 
-_View = TypeVar("_View", bound=Callable[..., HttpResponseBase])
-
 NEXT: Final = "next"
-
-again: Callable[[_View], _View] = reauthentication_required(app="allauth.socialaccount")
-"""Only for somebody who has just shown once more who they are."""
 
 
 class SignInView(LoginView):
@@ -129,8 +124,8 @@ def sign_in_settings(request: SignedIn) -> HttpResponseBase:
                 for name, each in known.items()
                 if name not in {row.provider for row in linked}
             ],
-            "sign_ins": sessions.of(user),
-            "here": request.session.session_key,
+            "sign_ins": [(each, describe(each.browser)) for each in sessions.of(user)],
+            "here": sessions.reference(request),
         },
     )
 
@@ -143,6 +138,7 @@ def to_settings(request: SignedIn) -> HttpResponseBase:
 
 @require_POST
 @signed_in
+@require_confirmation
 def end_sign_in(request: SignedIn, pk: int) -> HttpResponseBase:
     """End one of the person's sign-ins."""
     if not sessions.end(SignIn.objects.filter(user=request.user, pk=pk), why="person"):
@@ -153,9 +149,10 @@ def end_sign_in(request: SignedIn, pk: int) -> HttpResponseBase:
 
 @require_POST
 @signed_in
+@require_confirmation
 def end_other_sign_ins(request: SignedIn) -> HttpResponseBase:
     """End all of them but this one."""
-    ended = sessions.end_all(request.user, but=request.session.session_key or "", why="person")
+    ended = sessions.end_all(request.user, but=sessions.reference(request), why="person")
     notes.success(
         request,
         ngettext(
@@ -169,7 +166,7 @@ def end_other_sign_ins(request: SignedIn) -> HttpResponseBase:
 @require_POST
 @signed_in
 @never_cache
-@again
+@require_confirmation
 def disconnect(request: SignedIn, pk: int) -> HttpResponseBase:
     """Let an account at a provider no longer be a way in here."""
     account = SocialAccount.objects.filter(user=request.user, pk=pk).first()

@@ -8,6 +8,7 @@ from django.shortcuts import redirect
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_POST
 
+from console.accounts.confirmation import require_confirmation
 from console.forms import SshKeyForm
 from console.views.settings import settings_page
 from jobs import sshkeys
@@ -17,6 +18,7 @@ from jobs.views.http import SignedIn, signed_in
 
 @require_POST
 @signed_in
+@require_confirmation
 def new_key(request: SignedIn) -> HttpResponseBase:
     """Let the person come by one more key."""
     form = SshKeyForm(request.POST)

@@ -7,19 +7,23 @@ from datetime import timedelta
 from django.contrib import messages as notes
 from django.http import Http404, HttpResponseBase
 from django.shortcuts import redirect
+from django.urls import reverse
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_POST
 
+from console.accounts.confirmation import require_confirmation
 from console.forms import TokenForm
-from console.views.settings import settings_page
+from console.views.settings import MADE, settings_page
+from jobs.views import once
 from jobs.views.http import SignedIn, signed_in
 from quotas import tokens
 
 
 @require_POST
 @signed_in
+@require_confirmation
 def new_token(request: SignedIn) -> HttpResponseBase:
-    """Make a token and show it, this once."""
+    """Make a token; the settings show it, this once."""
     form = TokenForm(request.POST)
     if not form.is_valid():
         return settings_page(request, token_form=form, status=422)
@@ -29,7 +33,8 @@ def new_token(request: SignedIn) -> HttpResponseBase:
         scopes=form.cleaned_data["scopes"],
         lifetime=timedelta(days=form.cleaned_data["days"]),
     )
-    return settings_page(request, made=made)
+    once.keep(request, MADE, made)
+    return redirect(f"{reverse('settings')}#tokens")
 
 
 @require_POST

@@ -42,8 +42,7 @@ class Autosave {
     window.addEventListener("beforeunload", (event) => {
       if (this.#isUnsaved) event.preventDefault();
     });
-    // What is sent with the form is with the console, whatever it says of it.
-    textarea.form?.addEventListener("submit", () => this.#forget());
+    textarea.form?.addEventListener("submit", (event) => this.#sent(event.submitter));
     this.#restore();
   }
 
@@ -64,6 +63,15 @@ class Autosave {
 
   #forget() {
     this.#isUnsaved = false;
+  }
+
+  /** What is sent with the form is with the console, whatever it says of it. @param {HTMLElement | null} button */
+  #sent(button) {
+    this.#forget();
+    if (button?.hasAttribute("formaction")) return;
+    // A save after the submission would make its draft anew.
+    clearTimeout(this.#timer);
+    this.#timer = 0;
   }
 
   /** @param {XMLHttpRequest | undefined} xhr */

@@ -8,7 +8,7 @@
 
 import { setDiagnostics } from "../vendor/codemirror-6.43.15/codemirror.js";
 import { announce } from "./announce.js";
-import { mend, showProblems } from "./editor-problems.js";
+import { fixLabel, mend, showProblems, startActions } from "./editor-problems.js";
 import { spanAt } from "./editor-span.js";
 import { postForm } from "./http.js";
 import { countText, fill, gettext, ngettext } from "./i18n.js";
@@ -22,7 +22,10 @@ import { countText, fill, gettext, ngettext } from "./i18n.js";
  * @property {string} [pointer]
  * @property {number | null} [line] from 1
  * @property {number | null} [column] from 1, in code points
- * @property {unknown} [fix]
+ * @property {{ pointer: string } | null} [fix]
+ * @property {Action[]} [actions]
+ *
+ * @typedef {{ kind: string, value: string, label: string }} Action
  *
  * @typedef {{ name: string, label: string, why: string }} Candidate
  *
@@ -49,6 +52,7 @@ export class EditorCheck {
     this.editor = editor;
     editor.textarea.addEventListener("input", () => this.#soon());
     editor.textarea.addEventListener("editor:check", () => void this.#now());
+    startActions(editor);
     for (const field of this.#fields()) field.addEventListener("change", () => void this.#now());
     if (editor.text.trim()) void this.#now();
     else this.#show({ dialect: null, problems: [], notes: [] });
@@ -122,11 +126,12 @@ export class EditorCheck {
    * @param {Finding} finding
    * @param {"error" | "info"} severity
    */
-  #diagnostic({ line, column, message, fix }, severity) {
+  #diagnostic(finding, severity) {
+    const { line, column, message, fix } = finding;
     if (!line) return null;
     const { editor } = this;
     const mendable = fix && editor.textarea.dataset.fixUrl;
-    const actions = mendable ? [{ name: gettext("Mend"), apply: () => void mend(editor, JSON.stringify(fix)) }] : [];
+    const actions = mendable ? [{ name: fixLabel(finding), apply: () => void mend(editor, JSON.stringify(fix)) }] : [];
     return { ...spanAt(editor.view.state.doc, line, column ?? 1), severity, message, actions };
   }
 

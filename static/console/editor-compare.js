@@ -297,7 +297,7 @@ function summary({ losses, text: other, alike }, text) {
       count: countText(losses.length),
     });
   }
-  if (!alike) return gettext("Nothing is lost.");
+  if (!alike) return gettext("No information lost.");
   return other === text ? gettext("Both are the same.") : gettext("What differs is marked.");
 }
 

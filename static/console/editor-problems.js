@@ -1,7 +1,8 @@
 // @ts-check
 /**
  * The list of problems beside the editor, as templates/components/problem_list.html draws it. A problem that can be
- * mended has a button: `POST <data-fix-url>` with `text` and `fix` (JSON, or "all") answers {"text"}. Where two
+ * mended has a button: `POST <data-fix-url>` with `text` and `fix` (JSON, or "all") answers {"text"}; so does one that
+ * something can be done about, a button for each `action`. Where two
  * dialects both fit, each is a button that chooses it in the form's field `dialect`.
  */
 
@@ -12,8 +13,11 @@ import { icon } from "./icon.js";
 
 /**
  * @import { Editor } from "./editor.js"
- * @import { Candidate, Checked, Finding } from "./editor-check.js"
+ * @import { Action, Candidate, Checked, Finding } from "./editor-check.js"
  */
+
+/** The action that changes no file, but where the job goes. */
+const PLACE = "quota";
 
 /**
  * @param {Editor} editor
@@ -48,6 +52,7 @@ function row(editor, finding, level, iconName) {
   item.append(icon(iconName), message);
   if (finding.line || finding.pointer) item.append(placeOf(editor, finding));
   if (finding.fix && editor.textarea.dataset.fixUrl) item.append(mendButton(editor, finding));
+  if (finding.actions?.length && editor.textarea.dataset.fixUrl) item.append(actionsOf(editor, finding.actions));
   return item;
 }
 
@@ -70,8 +75,48 @@ function placeOf(editor, { line, column, pointer }) {
 }
 
 /** @param {Editor} editor @param {Finding} finding */
-function mendButton(editor, { fix }) {
-  return button(gettext("Mend"), "wand", () => mend(editor, JSON.stringify(fix)));
+function mendButton(editor, finding) {
+  return button(fixLabel(finding), "wand", () => mend(editor, JSON.stringify(finding.fix)));
+}
+
+/** What the fix of a finding does, in the words of its button. @param {Finding} finding */
+export function fixLabel({ code, fix }) {
+  if (fix?.pointer !== "") return gettext("Mend");
+  return code === "is_a_command" ? gettext("Use as start command") : gettext("Replace with the job file");
+}
+
+/** @param {Editor} editor @param {Action[]} actions */
+function actionsOf(editor, actions) {
+  const group = document.createElement("span");
+  group.className = "problem-actions";
+  for (const { kind, value, label } of actions) {
+    const way = button(label, kind === PLACE ? "server" : "wand", () => {});
+    way.dataset.action = kind;
+    way.dataset.value = value;
+    group.append(way);
+  }
+  return group;
+}
+
+/**
+ * Buttons that do something about a problem (`data-action`, its kind, and `data-value`), wherever they are in the form.
+ * @param {Editor} editor
+ */
+export function startActions(editor) {
+  const { form } = editor.textarea;
+  form?.addEventListener("click", (event) => {
+    const way = event.target instanceof Element ? event.target.closest("[data-action]") : null;
+    if (!(way instanceof HTMLElement) || !editor.textarea.dataset.fixUrl) return;
+    event.preventDefault();
+    const { action: kind = "", value = "" } = way.dataset;
+    const place = form.elements.namedItem("place");
+    if (kind !== PLACE) void mend(editor, JSON.stringify({ kind, value }), "action");
+    else if (place instanceof HTMLSelectElement || place instanceof HTMLInputElement) {
+      place.value = value;
+      place.dispatchEvent(new Event("change", { bubbles: true }));
+      place.focus();
+    }
+  });
 }
 
 /** @param {Editor} editor @param {number} count */
@@ -114,11 +159,12 @@ function button(text, iconName, act) {
  * Let the server change the text, and put that in its place; Ctrl-Z takes it back.
  * @param {Editor} editor
  * @param {string} fix JSON, or "all"
+ * @param {"fix" | "action"} what
  */
-export async function mend(editor, fix) {
+export async function mend(editor, fix, what = "fix") {
   try {
     const sent = editor.text;
-    const fields = { ...editor.check?.included(), text: sent, fix };
+    const fields = { ...editor.check?.included(), text: sent, [what]: fix };
     const { text } = await postForm(editor.textarea.dataset.fixUrl ?? "", fields);
     if (typeof text !== "string" || editor.text !== sent) throw new TypeError("no text, or one that is out of date");
     editor.text = text;

@@ -89,9 +89,7 @@ class JobEditor {
     startCompare(this);
     const { line, column } = textarea.dataset;
     if (line) this.goTo(Number(line), Number(column ?? 1));
-    else if (textarea.autofocus) this.view.focus();
-    // A text that nobody has written yet is replaced by what is pasted.
-    if (textarea.dataset.whole !== undefined) this.view.dispatch({ selection: { anchor: 0, head: this.view.state.doc.length } });
+    this.initial = this.text;
   }
 
   #extensions() {
@@ -123,6 +121,7 @@ class JobEditor {
     return [
       history(),
       typingOver,
+      EditorView.domEventHandlers({ paste: (/** @type {ClipboardEvent} */ event) => this.#pasted(event) }),
       dropCursor(),
       indentOnInput(),
       indentUnit.of("  "),
@@ -145,6 +144,18 @@ class JobEditor {
 
   get text() {
     return this.view.state.doc.toString();
+  }
+
+  /** Whether nobody has written the text yet: a file that is pasted replaces it. */
+  get isFresh() {
+    return this.textarea.dataset.fresh !== undefined && this.text === this.initial;
+  }
+
+  /** Put a file that was pasted in place of the text; Ctrl-Z brings that back. @param {string} text */
+  paste(text) {
+    const changes = { from: 0, to: this.view.state.doc.length, insert: text };
+    this.view.dispatch({ changes, selection: { anchor: text.length }, userEvent: "input.paste", scrollIntoView: true });
+    this.view.focus();
   }
 
   /**
@@ -232,6 +243,15 @@ class JobEditor {
     textarea.dispatchEvent(new Event("input", { bubbles: true }));
   }
 
+  /** A file that is pasted into a text that nobody has written. @param {ClipboardEvent} event */
+  #pasted(event) {
+    const text = event.clipboardData?.getData("text/plain") ?? "";
+    if (!this.isFresh || !text.trim().includes("\n")) return false;
+    event.preventDefault();
+    this.paste(normalized(text));
+    return true;
+  }
+
   #submit() {
     if (this.textarea.form) submitPrimary(this.textarea.form);
     return this.textarea.form !== null;
@@ -255,6 +275,11 @@ function isWhole(update) {
     whole ||= from === 0 && to === update.startState.doc.length;
   });
   return whole;
+}
+
+/** With the line ends that the editor counts. @param {string} text */
+function normalized(text) {
+  return text.replace(/\r\n?/g, "\n");
 }
 
 /** @param {HTMLTextAreaElement} textarea */
@@ -288,6 +313,14 @@ document.addEventListener("click", (event) => {
   if (!(place instanceof HTMLElement)) return;
   const { editorGo = "", line, column } = place.dataset;
   editorOf(document.getElementById(editorGo))?.goTo(Number(line), Number(column));
+});
+// Nothing has the focus when a page opens, so that keys are the page's; what is pasted then goes to the file.
+document.addEventListener("paste", (event) => {
+  const editor = editorOf(document.querySelector("textarea[data-fresh]"));
+  const text = event.clipboardData?.getData("text/plain") ?? "";
+  if (event.target !== document.body || !text.trim() || !editor?.isFresh || !editor.frame.checkVisibility()) return;
+  event.preventDefault();
+  editor.paste(normalized(text));
 });
 document.addEventListener("editor:set", (event) => {
   const editor = editorOf(event.target);

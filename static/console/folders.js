@@ -8,8 +8,10 @@ import { announce, toast } from "./announce.js";
 import { ask } from "./confirm.js";
 import { csrfToken } from "./http.js";
 import { fill, gettext } from "./i18n.js";
+import { recall, remember } from "./storage.js";
 
 const MIB = 1024 * 1024;
+const SHOWS_HIDDEN = "files-hidden";
 
 /**
  * What a request was answered: its status, and its JSON, if it is any.
@@ -32,6 +34,8 @@ class JobFiles extends HTMLElement {
   connectedCallback() {
     this.addEventListener("change", this.#changed);
     this.addEventListener("click", this.#clicked);
+    const shows = this.querySelector(".files-show-hidden");
+    if (shows instanceof HTMLInputElement) shows.checked = recall(SHOWS_HIDDEN) === "on";
     if (!this.#chooser()) return;
     this.addEventListener("dragenter", this.#entered);
     this.addEventListener("dragover", this.#hovered);
@@ -58,12 +62,19 @@ class JobFiles extends HTMLElement {
       box.value = "";
       void this.#send(files);
     }
-    if (box.classList.contains("files-all")) {
-      for (const each of this.querySelectorAll('input[name="chosen"]')) {
-        if (each instanceof HTMLInputElement) each.checked = box.checked;
-      }
+    if (box.classList.contains("files-show-hidden")) {
+      remember(SHOWS_HIDDEN, box.checked ? "on" : "off");
+      this.#chooseShown((chosen) => chosen);
     }
+    if (box.classList.contains("files-all")) this.#chooseShown(() => box.checked);
   };
+
+  /** What is not shown is never among the chosen. @param {(wasChosen: boolean) => boolean} isChosen */
+  #chooseShown(isChosen) {
+    for (const each of this.querySelectorAll('input[name="chosen"]')) {
+      if (each instanceof HTMLInputElement) each.checked = each.checkVisibility() && isChosen(each.checked);
+    }
+  }
 
   #clicked = (/** @type {Event} */ event) => {
     const button = event.target instanceof Element ? event.target.closest("[data-key-of]") : null;

@@ -57,7 +57,7 @@ function startSwitch(columns, file) {
   if (file.closest(".editor")?.checkVisibility()) return;
   const first = file.dataset.line ? ".form-command" : 'input[name="name"]';
   const field = columns.querySelector(first);
-  if (field instanceof HTMLElement && file.autofocus) field.focus();
+  if (field instanceof HTMLElement && file.dataset.begins !== undefined) field.focus();
 }
 
 /** The list of sections says which one is being looked at. @param {HTMLElement} host */

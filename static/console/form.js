@@ -47,7 +47,7 @@ class JobForm {
     startViews(host, file);
     for (const link of this.#counts()) link.addEventListener("click", (event) => this.#goToProblem(event));
     if (root.contains(document.activeElement)) void mount(document.activeElement); // who was faster than this
-    else if (!file.autofocus) this.#goToProblem();
+    else if (file.dataset.begins === undefined) this.#goToProblem();
   }
 
   // --- What somebody does ------------------------------------------------------------------------------------------

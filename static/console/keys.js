@@ -57,9 +57,15 @@ function use(element) {
   else element.click();
 }
 
+/** The form that the page is for, where nothing has the focus. */
+function mainForm() {
+  const button = document.querySelector("dialog[open]") ? null : document.querySelector("button[data-primary]");
+  return button instanceof HTMLButtonElement && isUsable(button) ? button.form : null;
+}
+
 /** @param {KeyboardEvent} event */
 function submitForm(event) {
-  const form = event.target instanceof Element ? event.target.closest("form") : null;
+  const form = event.target === document.body ? mainForm() : event.target instanceof Element && event.target.closest("form");
   if (!form) return;
   event.preventDefault();
   submitPrimary(form);

@@ -15,7 +15,7 @@
  * repeat. When it fails again and again, the same fragments are polled.
  */
 
-import { refresh, refreshAll, refreshHidden } from "./refresh.js";
+import { refresh, refreshAll, refreshHidden, rest } from "./refresh.js";
 import { LiveStatus } from "./livestatus.js";
 
 /**
@@ -71,6 +71,12 @@ class Live {
     this.#pageUrl = document.body.dataset.liveUrl ?? "";
     this.#since = document.body.dataset.liveSince ?? "";
     document.addEventListener("visibilitychange", () => (document.hidden ? this.#sleep() : this.#wake()));
+    // What is deleted is asked for no more, though the page that comes next is still on its way.
+    document.addEventListener("submit", (event) => {
+      if (event.defaultPrevented || !(event.target instanceof HTMLElement) || event.target.dataset.leaves === undefined) return;
+      this.#sleep();
+      rest(true);
+    });
     window.addEventListener("pagehide", () => this.#sleep());
     window.addEventListener("pageshow", (event) => event.persisted && this.#wake());
     window.addEventListener("online", () => this.#wake());
@@ -121,6 +127,7 @@ class Live {
   }
 
   #wake() {
+    rest(false);
     if (document.hidden || this.#source) return;
     this.#failures = 0;
     clearTimeout(this.#retry);

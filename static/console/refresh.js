@@ -41,6 +41,7 @@ class Refresher {
   #names = new Set();
   #last = -Infinity;
   #timer = 0;
+  isResting = false;
 
   /**
    * @param {Iterable<string>} names
@@ -57,6 +58,7 @@ class Refresher {
     const names = this.#names;
     this.#names = new Set();
     this.#timer = 0;
+    if (this.isResting) return;
     this.#last = performance.now();
     const held = new Set();
     const due = [...document.querySelectorAll("[data-live]")].filter((element) => {
@@ -85,6 +87,11 @@ const refresher = new Refresher();
  */
 export function refresh(names, spreadMs) {
   refresher.add(names, spreadMs);
+}
+
+/** Nothing is fetched while the page is being left. @param {boolean} isResting */
+export function rest(isResting) {
+  refresher.isResting = isResting;
 }
 
 /** Anything may have changed. */

@@ -28,9 +28,9 @@ const minutes = dateFormat({ hour: "2-digit", minute: "2-digit", hourCycle: "h23
 const relative = new Intl.RelativeTimeFormat(language, { numeric: "auto" });
 
 /** @type {[Intl.RelativeTimeFormatUnit, number][]} */
-const steps = [["day", 86_400], ["hour", 3600], ["minute", 60]];
+const steps = [["day", 86_400], ["hour", 3600], ["minute", 60], ["second", 1]];
 const WEEK_S = 7 * 86_400;
-const NOW_S = 45;
+const NOW_S = 5;
 
 /**
  * "5 minutes ago", "yesterday"; after a week the date.
@@ -45,7 +45,7 @@ export function relativeText(when, now) {
   for (const [unit, size] of steps) {
     if (Math.abs(seconds) >= size) return relative.format(Math.trunc(seconds / size), unit);
   }
-  return relative.format(Math.sign(seconds), "minute");
+  return relative.format(0, "second");
 }
 
 const parts = ["day", "hour", "minute", "second"].map(

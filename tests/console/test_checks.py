@@ -1,5 +1,6 @@
 """Every system check: it fires, with its id, on what it is for, and on nothing else."""
 
+import os
 import re
 from pathlib import Path
 
@@ -8,9 +9,11 @@ from django.core.checks import run_checks
 from django.test import Client
 from pytest_django import Settings
 
-from console import checks, keys, single
+from console import checks, identities, keys, single
 from console.home import CHECKOUT
 from console.servers import SQLITE
+from quotas import single_person
+from quotas.bootstrap import FIRST_CLUSTER
 from quotas.models import Cluster, User
 from tests.factories import make_cluster, make_user
 
@@ -20,10 +23,10 @@ def _sound_home(settings: Settings, tmp_path: Path) -> Path:
     home = tmp_path / "home"
     made = keys.ensure(home)
     settings.CONSOLE_HOME = home
-    settings.SECRET_KEY = made.secret_key
+    settings.SECRET_KEY = made.secret_key[0]
     settings.CONSOLE_FERNET_KEYS = made.fernet
     settings.CONSOLE_INSTALLATION = made.installation
-    single.noted.cache_clear()
+    single_person.read_note.cache_clear()
     return home
 
 
@@ -137,8 +140,108 @@ def test_single_person_mode_with_a_second_account_that_is_active(settings: Setti
 
 
 @pytest.mark.django_db
+def test_several_people_without_tls_where_jobs_share_the_host_are_refused(settings: Settings) -> None:
+    settings.CONSOLE_LOCAL = {"isolation": "persons"}
+    make_user()
+    second = make_user()
+    assert found(databases=["default"]) == []
+    cluster = make_cluster()
+    assert found(databases=["default"]) == ["console.E016"]
+    settings.CONSOLE_TLS = True
+    assert found(databases=["default"]) == []
+    settings.CONSOLE_TLS = False
+    User.objects.filter(pk=second.pk).update(is_active=False)
+    assert found(databases=["default"]) == []
+    User.objects.filter(pk=second.pk).update(is_active=True)
+    Cluster.objects.filter(pk=cluster.pk).update(backend="slurm", config={"identity": "sudo"})
+    assert found(databases=["default"]) == []
+
+
+@pytest.mark.django_db
+def test_several_people_on_a_slurm_cluster_with_one_identity_are_refused(settings: Settings) -> None:
+    cluster = make_cluster(backend="slurm")
+    make_user()
+    assert found(databases=["default"]) == []
+    second = make_user()
+    assert found(databases=["default"]) == ["console.E017"]
+    single.record()
+    with pytest.raises(single_person.OnePersonOnly, match="identity"):
+        User.objects.create_user("third")
+    settings.CONSOLE_TRUST_EVERYBODY = True
+    assert found(databases=["default"]) == []
+    settings.CONSOLE_TRUST_EVERYBODY = False
+    Cluster.objects.filter(pk=cluster.pk).update(config={"identity": "jwt"})
+    assert found(databases=["default"]) == []
+    Cluster.objects.filter(pk=cluster.pk).update(config={"identity": "single"}, enabled=False)
+    assert found(databases=["default"]) == []
+    assert second.is_active
+
+
+@pytest.mark.django_db
+def test_several_people_with_the_console_users_groups_are_refused(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings.CONSOLE_LOCAL = {"isolation": "namespaces"}
+    settings.CONSOLE_TLS = True
+    make_cluster()
+    make_user()
+    monkeypatch.setattr(os, "getgroups", lambda: [os.getegid(), 4, 99_999])
+    assert found(databases=["default"]) == []
+    make_user()
+    (problem,) = run_checks(tags=["console"], databases=["default"])
+    assert problem.id == "console.E018"
+    assert "groups 99999, adm" in problem.msg
+    settings.CONSOLE_LOCAL = {"isolation": "persons"}
+    assert found(databases=["default"]) == []
+
+
+@pytest.mark.django_db
+def test_user_ids_of_jobs_that_others_have_are_told(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "subuid").write_text("# none\nada:100000:65536\nbob:165536:65536\nodd:x:1\n")
+    monkeypatch.setattr(identities, "SUBORDINATE", tmp_path / "subuid")
+    settings.CONSOLE_LOCAL = {"isolation": "persons"}
+    settings.CONSOLE_TLS = True
+    cluster = make_cluster()
+    make_user()
+    assert found(databases=["default"]) == ["console.W006"]
+    Cluster.objects.filter(pk=cluster.pk).update(config={"uid_base": FIRST_CLUSTER["uid_base"]})
+    assert found(databases=["default"]) == []
+    Cluster.objects.filter(pk=cluster.pk).update(config={"uid_base": 0})
+    assert found(databases=["default"]) == ["console.W006"]  # accounts of this machine
+
+
+@pytest.mark.django_db
+def test_second_person_without_tls_is_made_by_nobody(settings: Settings, client: Client) -> None:
+    settings.CONSOLE_LOCAL = {"isolation": "namespaces"}
+    client.force_login(make_user(admin=True))
+    make_cluster()
+    single.record()
+    fields = {
+        "username": "second",
+        "password1": "a-Long-one-7",
+        "password2": "a-Long-one-7",
+        "usable_password": "true",
+    }
+    answer = client.post("/admin/quotas/user/add/", fields)
+    assert "Only one person can be active without TLS" in answer.content.decode()
+    with pytest.raises(single_person.OnePersonOnly):
+        User.objects.create_user("second")
+    away = User.objects.create_user("away", is_active=False)
+    away.is_active = True
+    with pytest.raises(single_person.OnePersonOnly):
+        away.save()
+    User.objects.create_user("robot", kind=User.Kind.SERVICE)
+    settings.CONSOLE_TRUST_EVERYBODY = True
+    away.save()
+    assert "No TLS: any job on this machine" in client.get("/").content.decode()
+
+
+@pytest.mark.django_db
 def test_several_people_where_jobs_are_isolated(settings: Settings) -> None:
     make_cluster()
+    settings.CONSOLE_TLS = True
     settings.CONSOLE_LOCAL = {"isolation": "namespaces"}
     make_user()
     make_user()
@@ -146,7 +249,8 @@ def test_several_people_where_jobs_are_isolated(settings: Settings) -> None:
 
 
 @pytest.mark.django_db
-def test_a_cluster_s_own_settings_count_while_it_takes_jobs() -> None:
+def test_a_cluster_s_own_settings_count_while_it_takes_jobs(settings: Settings) -> None:
+    settings.CONSOLE_TLS = True
     make_user()
     make_user()
     cluster = make_cluster(config={"isolation": "none"})
@@ -158,11 +262,11 @@ def test_a_cluster_s_own_settings_count_while_it_takes_jobs() -> None:
 @pytest.mark.usefixtures("_in_plain_sight")
 def test_the_mode_is_told_on_every_page(settings: Settings, client: Client) -> None:
     client.force_login(make_user(admin=True))
-    single.write_down()
+    single.record()
     assert "Single-person mode" in client.get("/").content.decode()
     settings.CONSOLE_LOCAL = {"isolation": "namespaces"}
-    single.write_down()
-    single.noted.cache_clear()
+    single.record()
+    single_person.read_note.cache_clear()
     assert "Single-person mode" not in client.get("/").content.decode()
 
 

@@ -25,6 +25,17 @@ def test_words_are_separated_by_commas() -> None:
     assert Env({"X": " a.example , b ,, "}).words("X", (), "") == ["a.example", "b"]
 
 
+def test_env_networks_are_addresses_and_networks() -> None:
+    assert Env({}).networks("X", "") == []
+    assert Env({"X": "127.0.0.1, fd00::/8"}).networks("X", "") == ["127.0.0.1", "fd00::/8"]
+
+
+@pytest.mark.parametrize("raw", ["*", "localhost", "10.0.0.1/8", "127.0.0.1,*"])
+def test_env_networks_refuses_anything_else(raw: str) -> None:
+    with pytest.raises(EnvError, match=r"^X must be IP addresses and networks, separated by commas"):
+        Env({"X": raw}).networks("X", "")
+
+
 def test_numbers_are_bounded() -> None:
     env = Env({"PORT": "8001", "SECONDS": "0.5"})
     assert env.integer("PORT", 1, "", least=1, most=65535) == 8001

@@ -62,7 +62,8 @@ def test_only_modules_are_inherited_and_no_program_imports_many_more(home: Path)
     assert seen["connected"] == []
     assert seen["descriptors"] == []
     assert seen["environ"] == ["DJANGO_SETTINGS_MODULE"]
-    assert seen["later"] == ["console.asgi", "console.beat", "console.web"]
+    programs = ["asgi", "beat", "certificate", "listener", "web"]
+    assert seen["later"] == [f"console.{name}" for name in programs]
 
 
 CALL = "import sys; from console.run.family import call; print(call(sys.argv[1:], lambda: None))"

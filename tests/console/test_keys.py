@@ -42,8 +42,8 @@ def test_files_are_private_whatever_the_umask_is(tmp_path: Path) -> None:
 
 def test_two_installations_share_nothing(tmp_path: Path) -> None:
     one, other = keys.ensure(tmp_path / "a"), keys.ensure(tmp_path / "b")
-    assert not {one.secret_key, one.installation, one.redis, *one.fernet} & {
-        other.secret_key,
+    assert not {*one.secret_key, one.installation, one.redis, *one.fernet} & {
+        *other.secret_key,
         other.installation,
         other.redis,
         *other.fernet,

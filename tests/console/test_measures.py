@@ -6,14 +6,15 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from jobs.live.seats import Seat
 from jobs.states import State
-from quotas.models import Request
+from quotas.models import Request, User
 from tests.factories import make_cluster, make_job, make_quota, make_user
 
 pytestmark = pytest.mark.django_db
 
 
 def told(client: Client, name: str) -> dict[tuple[str, ...], float]:
-    text = client.get("/metrics", REMOTE_ADDR="127.0.0.1").content.decode()
+    client.force_login(User.objects.filter(is_superuser=True).first() or make_user(admin=True))
+    text = client.get("/metrics").content.decode()
     (family,) = (each for each in text_string_to_metric_families(text) if each.name == name)
     return {tuple(sample.labels.values()): sample.value for sample in family.samples}
 

@@ -4,6 +4,7 @@ import pytest
 from django.test import Client
 from prometheus_client import CollectorRegistry
 from prometheus_client.parser import text_string_to_metric_families
+from pytest_django import Settings
 
 from console import metrics
 
@@ -15,13 +16,14 @@ def registry(monkeypatch: pytest.MonkeyPatch) -> CollectorRegistry:
     return fresh
 
 
-def test_a_gauge_is_read_at_each_request(client: Client) -> None:
+def test_a_gauge_is_read_at_each_request(client: Client, settings: Settings) -> None:
+    settings.CONSOLE_METRICS_TOKEN = "t0ken"
     figures = iter([3, 5])
     metrics.measure(
         "console_jobs", "Jobs by state.", ("state",), lambda: {("RUNNING",): next(figures), ('odd "one"',): 1}
     )
     for expected in (3, 5):
-        answer = client.get("/metrics", REMOTE_ADDR="127.0.0.1")
+        answer = client.get("/metrics", headers={"Authorization": "Bearer t0ken"})
         assert answer["Content-Type"].startswith("text/plain; version=")
         (family,) = text_string_to_metric_families(answer.content.decode())
         assert family.documentation == "Jobs by state."

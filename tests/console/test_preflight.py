@@ -8,6 +8,7 @@ import pytest
 
 from console.run import preflight
 from console.run.preflight import CannotStart
+from tests.ports import free_port
 
 
 def test_a_new_folder_is_made_private(tmp_path: Path) -> None:
@@ -53,7 +54,14 @@ def test_a_taken_port(family: socket.AddressFamily, address: str) -> None:
         number = taken.getsockname()[1]
         with pytest.raises(CannotStart, match=rf"^Port {number} on {address} .*`make run PORT={number + 1}`"):
             preflight.port(address, number)
-    preflight.port(address, number)
+    preflight.port(address, number).close()
+
+
+def test_port_is_refused_while_another_console_starts_on_it() -> None:
+    number = free_port()
+    with preflight.port("127.0.0.1", number), pytest.raises(CannotStart, match="Address already in use"):
+        preflight.port("127.0.0.1", number)
+    preflight.port("127.0.0.1", number).close()
 
 
 def test_an_address_that_is_not_ours() -> None:

@@ -18,7 +18,7 @@ import pytest
 from console import keys
 from console.home import CHECKOUT
 from tests.ports import free_port
-from tests.stack import Stack
+from tests.stack import AS_OPERATOR, Stack
 from tests.waiting import wait_for
 
 STARTS = 180  # seconds that one start may take on a busy machine
@@ -96,7 +96,7 @@ def test_it_says_where_it_is_and_what_the_password_is() -> None:
 def test_a_second_start_names_the_first(stack: Stack) -> None:
     sentence = refusal(run(stack.home, free_port()))
     assert f"already runs at {stack.base_url} (process " in sentence
-    assert httpx.get(f"{stack.base_url}/healthz", trust_env=False).status_code == 200
+    assert httpx.get(f"{stack.base_url}/healthz", headers=AS_OPERATOR, trust_env=False).status_code == 200
 
 
 @pytest.mark.once
@@ -104,6 +104,18 @@ def test_a_taken_port_is_named(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         assert f"Port {port} on 127.0.0.1 cannot be used" in refusal(run(tmp_path, port))
+
+
+@pytest.mark.once
+def test_run_ends_at_once_when_another_console_starts_on_its_port(tmp_path: Path) -> None:
+    with run(tmp_path / "first", port := free_port()) as first:
+        assert first.stdout is not None
+        assert first.stdout.readline() == "Starting Job Console …\n"
+        second = tmp_path / "second"
+        assert f"Port {port} on 127.0.0.1 cannot be used" in refusal(run(second, port))
+        assert not list((second / "run").glob("*.process"))
+        assert f"already runs at http://127.0.0.1:{port} " in refusal(run(tmp_path / "first", port))
+        first.kill()
 
 
 @pytest.mark.once
@@ -130,7 +142,7 @@ def test_keys_that_were_lost_are_not_replaced_in_an_old_folder(tmp_path: Path) -
 
 
 def test_everything_answers_and_nobody_listens_but_the_web_and_ssh(stack: Stack) -> None:
-    health = httpx.get(f"{stack.base_url}/healthz", trust_env=False).json()
+    health = httpx.get(f"{stack.base_url}/healthz", headers=AS_OPERATOR, trust_env=False).json()
     assert set(health["parts"].values()) == {"ok"}
     listening: set[tuple[str, int]] = set()
     for process in programs_of(stack):
@@ -187,16 +199,29 @@ def test_what_is_killed_is_started_again(stack: Stack, program: str) -> None:
 
 
 @pytest.mark.once
-def test_a_worker_that_does_not_answer_is_named(stack: Stack) -> None:
-    pid = stack.pid("worker-logs")
-    os.kill(pid, signal.SIGSTOP)
+def test_health_names_each_part_that_is_stopped(stack: Stack) -> None:
+    stopped = {
+        "worker-logs": "no answer",
+        "beat": "no sign of life",
+        "watch": "no sign of life",
+        "shells": "no sign of life",
+    }
+    pids = [stack.pid(program) for program in stopped]
+    wanted = {"ssh" if program == "shells" else program: told for program, told in stopped.items()}
+
+    def red() -> bool:
+        answer = httpx.get(f"{stack.base_url}/healthz", headers=AS_OPERATOR, timeout=60, trust_env=False)
+        parts = answer.json()["parts"]
+        bad = {name: told for name, told in parts.items() if told != "ok"}
+        return (answer.status_code, bad) == (503, wanted)
+
+    for pid in pids:
+        os.kill(pid, signal.SIGSTOP)
     try:
-        answer = httpx.get(f"{stack.base_url}/healthz", timeout=60, trust_env=False)
-        assert answer.status_code == 503
-        assert answer.json()["parts"]["worker-logs"] == "no answer"
-        assert answer.json()["parts"]["worker-control"] == "ok"
+        wait_for(red, STARTS)
     finally:
-        os.kill(pid, signal.SIGCONT)
+        for pid in pids:
+            os.kill(pid, signal.SIGCONT)
     stack.wait_until("/healthz")
 
 

@@ -7,6 +7,7 @@ import redis
 
 from console.env import EnvError
 from console.servers import Mail, address, celery_broker, database, mail, private_redis
+from console.tls import Mode, Tls
 
 HOME = Path("/srv/console")
 SMTP = "django.core.mail.backends.smtp.EmailBackend"
@@ -98,12 +99,13 @@ def test_a_password_never_goes_over_a_plain_connection() -> None:
 
 
 @pytest.mark.parametrize(
-    ("hosts", "tls", "meant"),
+    ("hosts", "mode", "meant"),
     [
-        (["localhost"], False, "http://localhost:8000"),
-        (["*", ".example.org", "console.example.org"], True, "https://console.example.org"),
-        (["*"], False, "http://localhost:8000"),
+        (["localhost"], Mode.OFF, "http://localhost:8000"),
+        (["*", ".example.org", "console.example.org"], Mode.PROXY, "https://console.example.org"),
+        (["console.example.org"], Mode.OWN, "https://console.example.org:8000"),
+        (["*"], Mode.OFF, "http://localhost:8000"),
     ],
 )
-def test_where_people_find_the_console(hosts: list[str], tls: bool, meant: str) -> None:
-    assert address(hosts, 8000, tls=tls) == meant
+def test_where_people_find_the_console(hosts: list[str], mode: Mode, meant: str) -> None:
+    assert address(hosts, 8000, Tls(mode)) == meant

@@ -36,4 +36,4 @@ class Command(BaseCommand):
             self.stdout.write(f"First admin: user admin, password {shown} (told this once).")
         ensure_defaults(admin)
         self.check(tags=["console"], databases=["default"])
-        single.write_down()
+        single.record()

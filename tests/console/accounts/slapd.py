@@ -137,13 +137,23 @@ class Slapd:
             connection.unbind_s()
 
     def add(self, dn: str, **attributes: str | list[str]) -> None:
-        """An entry; anew where there was one."""
+        """An entry, or these attributes and no others for one that there is: its id stays."""
+        import ldap  # noqa: PLC0415
+
         rows = [
             (name, [each.encode() for each in ([value] if isinstance(value, str) else value)])
             for name, value in attributes.items()
         ]
-        self.remove(dn)
-        self.change(lambda connection: connection.add_s(dn, rows))
+
+        def put(connection: Any) -> None:
+            try:
+                connection.add_s(dn, rows)
+            except ldap.ALREADY_EXISTS:
+                [(_dn, has)] = connection.search_s(dn, ldap.SCOPE_BASE)
+                gone = [(ldap.MOD_DELETE, name, None) for name in has if name not in attributes]
+                connection.modify_s(dn, [*gone, *((ldap.MOD_REPLACE, name, values) for name, values in rows)])
+
+        self.change(put)
 
     def remove(self, dn: str) -> None:
         import ldap  # noqa: PLC0415

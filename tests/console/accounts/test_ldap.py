@@ -12,7 +12,8 @@ from django.test import Client
 from console import tasks
 from quotas import sessions, tokens
 from quotas.access import may_submit, role_in
-from quotas.models import GroupMapping, Membership, Role, SignIn, User
+from quotas.models import Action, AuditEntry, GroupMapping, Membership, Role, SignIn, User
+from quotas.session_store import reference_of
 from tests.console.accounts import slapd
 from tests.console.accounts.slapd import Slapd
 from tests.factories import PASSWORD, make_membership, make_user, make_workspace
@@ -176,7 +177,8 @@ def test_a_group_does_not_touch_what_was_made_by_hand(directory: Slapd) -> None:
 def test_whoever_is_gone_from_there_is_out_of_here(directory: Slapd, how: str) -> None:
     client = sign_in("alice")
     alice = User.objects.get(username="alice")
-    key = client.session.session_key or ""
+    key = reference_of(client.session.session_key)
+    assert sessions.person_of(key) == alice
     token = tokens.issue(alice, scopes=["read"], lifetime=timedelta(days=1))
     if how == "removed":
         directory.remove(dn("alice"))
@@ -188,8 +190,9 @@ def test_whoever_is_gone_from_there_is_out_of_here(directory: Slapd, how: str) -
     assert tokens.verify(token) is None
     directory.person("alice", SECRET)
     tasks.ask_directory()
-    assert tokens.verify(token) is not None
-    assert is_in(sign_in("alice"))
+    comes_back = how == "marked"  # an entry that was removed and made anew is somebody else's
+    assert (tokens.verify(token) is not None) is comes_back
+    assert is_in(sign_in("alice")) is comes_back
 
 
 def test_an_account_that_an_admin_disabled_stays_so(directory: Slapd) -> None:
@@ -211,6 +214,40 @@ def test_a_directory_that_is_away_disables_nobody(directory: Slapd) -> None:
         assert not is_in(sign_in("bob"))
     finally:
         directory.start()
+
+
+def test_directory_that_is_away_is_no_wrong_password(directory: Slapd) -> None:
+    assert is_in(sign_in("alice"))
+    make_user("root", admin=True)
+    directory.stop()
+    try:
+        for _each in range(7):
+            answer = Client().post("/sign-in", {"username": "alice", "password": SECRET})
+            assert (answer.status_code, "The directory is not reachable" in answer.content.decode()) == (
+                200,
+                True,
+            )
+        wrong = [
+            Client().post("/sign-in", {"username": "root", "password": "x"}).status_code for _ in range(5)
+        ]
+        assert wrong == [200] * 4 + [429], "a password of the console's own is wrong without a directory too"
+        assert not AuditEntry.objects.filter(action=Action.SIGN_IN_FAILED, person__username="alice").exists()
+    finally:
+        directory.start()
+    assert is_in(sign_in("alice"))
+
+
+def test_name_that_the_directory_gave_to_somebody_else_is_not_the_old_account(directory: Slapd) -> None:
+    client = sign_in("bob")
+    old = User.objects.get(username="bob")
+    assert old.directory_id
+    directory.remove(dn("bob"))
+    directory.person("bob", SECRET)
+    assert not is_in(sign_in("bob"))
+    tasks.ask_directory()
+    old.refresh_from_db()
+    assert not old.is_active
+    assert not is_in(client)
 
 
 def test_a_directory_that_shows_nobody_disables_nobody(directory: Slapd, settings: LazySettings) -> None:

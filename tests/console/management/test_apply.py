@@ -333,3 +333,14 @@ def test_unix_names_that_are_refused(tmp_path: Path, line: str) -> None:
     with pytest.raises(CommandError):
         call_command("apply", str(file), stdout=StringIO(), stderr=StringIO())
     assert User.objects.get(username="alice").unix_name == ""
+
+
+def test_name_and_description_that_are_left_out_stay(site: Any) -> None:
+    quotas = "quotas: {local: {all: {gpus: 8}}}"
+    named = quotas.replace("gpus: 8", "gpus: 8, name: All of it")
+    site(f"version: 1\nworkspaces:\n  vision: {{name: Vision Lab, description: Eyes, {named}}}\n")
+    told = site(f"version: 1\nworkspaces:\n  vision: {{{quotas}}}\n")
+    workspace = Workspace.objects.get(slug="vision")
+    assert (workspace.name, workspace.description) == ("Vision Lab", "Eyes")
+    assert Quota.objects.get(slug="all").name == "All of it"
+    assert "Vision" not in told

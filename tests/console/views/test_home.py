@@ -17,7 +17,7 @@ Queries = Callable[..., AbstractContextManager[object]]
 def test_somebody_new_is_shown_how_to_begin(people: People) -> None:
     text = seen(browser(people.owner).get("/"))
     assert "Your first job" in text
-    assert "/jobs/new?example=helloworld" in text
+    assert "/start/helloworld" in text
     assert "You are an admin" not in text
     assert "You are an admin" in seen(browser(people.admin).get("/"))
 

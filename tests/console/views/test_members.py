@@ -12,6 +12,7 @@ from django.test import Client
 from quotas import tokens
 from quotas.access import may_submit, role_in
 from quotas.models import Invitation, Membership, Role, ServiceAccount, User
+from tests.confirmed import confirm
 from tests.factories import PASSWORD, make_membership, make_user
 from tests.jobs.views.conftest import People, browser, seen
 
@@ -23,7 +24,7 @@ def row(user: User) -> Membership:
 
 
 def link_of(client: Client, role: str = "developer", email: str = "") -> str:
-    response = client.post(f"{HERE}/invitations", {"role": role, "email": email})
+    response = client.post(f"{HERE}/invitations", {"role": role, "email": email}, follow=True)
     return str(response.context["made_link"]).removeprefix("http://testserver")
 
 
@@ -162,7 +163,7 @@ def test_an_invitation_by_e_mail_shows_the_link_to_nobody_else(
     )
     assert response.status_code == 302
     [sent] = mail.outbox
-    link = re.search(r"http://testserver(/invitations/\S+)", str(sent.body))
+    link = re.search(r"http://localhost:8000(/invitations/\S+)", str(sent.body))
     assert sent.to == ["new@example.org"]
     assert link is not None
     assert browser(people.stranger).post(link[1]).status_code == 302
@@ -172,16 +173,15 @@ def test_an_invitation_by_e_mail_shows_the_link_to_nobody_else(
 
 
 def test_a_service_account_has_tokens_and_no_way_in(people: People) -> None:
-    client = browser(people.manager)
+    client = confirm(browser(people.manager))
     data = {"username": "nightly", "role": "developer", "contact": "Carol", "about": "nightly runs"}
     assert client.post(f"{HERE}/services", data).status_code == 302
     assert client.post(f"{HERE}/services", data).status_code == 422, "the name is taken"
     account = ServiceAccount.objects.get()
     address = f"{HERE}/services/{account.pk}"
     assert client.post(f"{address}/tokens", {"scopes": ["admin"], "days": "30"}).status_code == 422
-    made = client.post(f"{address}/tokens", {"scopes": ["read", "submit"], "days": "30"}).context[
-        "made_token"
-    ]
+    said = {"scopes": ["read", "submit"], "days": "30"}
+    made = client.post(f"{address}/tokens", said, follow=True).context["made_token"]
     found = tokens.verify(made)
     assert found is not None
     assert may_submit(found.user, people.quota.workspace_id)
@@ -204,3 +204,13 @@ def test_a_service_account_of_another_workspace_is_not_there(people: People) -> 
     pk = ServiceAccount.objects.get().pk
     elsewhere = f"/workspaces/elsewhere/services/{pk}"
     assert browser(people.stranger).post(elsewhere, {"do": "disable"}).status_code == 404
+
+
+@pytest.mark.parametrize(
+    "address",
+    ["invitations", "invitations/1/revoke", "members/1", "services", "services/1/tokens", "services/1"],
+)
+def test_opening_the_address_of_a_button_leads_to_the_members(people: People, address: str) -> None:
+    page = browser(people.manager).get(f"{HERE}/{address}", headers={"Accept": "text/html"}, follow=True)
+    assert page.redirect_chain[-1][0] == f"{HERE}/members"
+    assert page.status_code == 200

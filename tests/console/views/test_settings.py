@@ -7,6 +7,7 @@ import pytest
 from console.forms import SCOPES
 from quotas import tokens
 from quotas.models import AccessToken
+from tests.confirmed import confirm
 from tests.factories import make_user
 from tests.jobs.views.conftest import browser, seen
 
@@ -40,8 +41,12 @@ def test_a_zone_that_there_is_not_is_told_beside_its_field() -> None:
 
 def test_a_new_token_is_shown_once_and_works() -> None:
     user = make_user("alice")
-    client = browser(user)
-    made = client.post("/settings/tokens", TOKEN).context["made"]
+    client = confirm(browser(user))
+    sent = client.post("/settings/tokens", TOKEN)
+    assert sent.headers["Location"] == "/settings#tokens"
+    waiting = str(dict(client.session))
+    made = client.get("/settings").context["made"]
+    assert made not in waiting, "at rest it is encrypted"
     found = tokens.verify(made)
     assert found is not None
     assert (found.user, found.scopes) == (user, ["read", "submit"])
@@ -52,22 +57,26 @@ def test_a_new_token_is_shown_once_and_works() -> None:
 
 @pytest.mark.parametrize("wrong", [{"name": ""}, {"scopes": []}, {"scopes": ["root"]}, {"days": "100000"}])
 def test_a_token_that_is_not_allowed_keeps_what_was_typed(wrong: dict[str, object]) -> None:
-    response = browser(make_user("alice")).post("/settings/tokens", TOKEN | wrong)
+    response = confirm(browser(make_user("alice"))).post("/settings/tokens", TOKEN | wrong)
     assert response.status_code == 422
     assert not AccessToken.objects.exists()
     assert ('value="laptop"' in seen(response)) is ("name" not in wrong)
 
 
 def test_a_revoked_token_is_turned_away() -> None:
-    client = browser(make_user("alice"))
-    made = client.post("/settings/tokens", TOKEN).context["made"]
+    client = confirm(browser(make_user("alice")))
+    sent = client.post("/settings/tokens", TOKEN)
+    assert sent.headers["Location"] == "/settings#tokens"
+    waiting = str(dict(client.session))
+    made = client.get("/settings").context["made"]
+    assert made not in waiting, "at rest it is encrypted"
     client.post(f"/settings/tokens/{AccessToken.objects.get().pk}/revoke")
     assert tokens.verify(made) is None
     assert "laptop" not in seen(client.get("/settings"))
 
 
 def test_nobody_sees_or_revokes_anothers_token() -> None:
-    made = browser(make_user("alice")).post("/settings/tokens", TOKEN).context["made"]
+    made = confirm(browser(make_user("alice"))).post("/settings/tokens", TOKEN, follow=True).context["made"]
     for other in (make_user("bob"), make_user("root", admin=True)):
         client = browser(other)
         assert "laptop" not in seen(client.get("/settings"))

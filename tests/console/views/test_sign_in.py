@@ -3,15 +3,25 @@
 from __future__ import annotations
 
 import re
+from datetime import timedelta
+from typing import Any
 
 import pytest
+from allauth.account.models import EmailAddress
 from django.conf import LazySettings
+from django.contrib.sessions.models import Session
 from django.core import mail
+from django.core.mail.backends.smtp import EmailBackend as SmtpBackend
 from django.core.management import CommandError, call_command
+from django.db import connection
 from django.test import Client
+from django.test.utils import CaptureQueriesContext
 
-from quotas import sessions
-from quotas.models import Action, AuditEntry, SignIn, User
+from console.logging import without_secrets
+from quotas import sessions, tokens
+from quotas.models import AccessToken, Action, AuditEntry, SignIn, User
+from quotas.session_store import reference_of
+from tests.confirmed import confirm
 from tests.factories import PASSWORD, make_user
 from tests.jobs.views.conftest import browser, seen
 
@@ -198,6 +208,100 @@ def test_a_changed_password_signs_out_the_others() -> None:
     assert there.get("/").status_code == 302
 
 
+@pytest.mark.parametrize("host", ["localhost:6666", "127.0.0.1:22"])
+def test_links_in_e_mail_are_of_the_consoles_address_whatever_the_host_header_says(
+    settings: LazySettings, host: str
+) -> None:
+    settings.CONSOLE_MAIL = "smtp://mail.example"
+    settings.CONSOLE_URL = "https://console.example.org"
+    settings.ACCOUNT_EMAIL_NOTIFICATIONS = True
+    make_user("alice", email="alice@example.org")
+    Client(headers={"Host": host}).post("/sign-in/reset", {"email": "alice@example.org"})
+    client = confirm(browser(make_user("bob", email="bob@example.org")))
+    client.post("/settings/email", {"action_add": "", "email": "new@example.org"}, headers={"Host": host})
+    sent = {each.to[0]: str(each.body) for each in mail.outbox}
+    assert "https://console.example.org/sign-in/reset/" in sent["alice@example.org"]
+    assert "https://console.example.org/sign-in/confirm/" in sent["new@example.org"]
+    assert "new@example.org" in sent["bob@example.org"], "the address until now is told"
+    assert host not in "".join(str(each.body) for each in mail.outbox)
+
+
+def test_reset_is_sent_to_no_address_that_nobody_confirmed(settings: LazySettings) -> None:
+    settings.CONSOLE_MAIL = "smtp://mail.example"
+    user = make_user("alice", email="given@example.org")
+    for address, verified, primary in (
+        ("mine@example.org", True, False),
+        ("added@example.org", False, False),
+        ("evil@example.org", False, True),
+    ):
+        EmailAddress.objects.create(user=user, email=address, verified=verified, primary=primary)
+        Client().post("/sign-in/reset", {"email": address})
+    Client().post("/sign-in/reset", {"email": "GIVEN@example.org"})
+    assert [each.to for each in mail.outbox] == [["mine@example.org"], ["given@example.org"]]
+
+
+def test_reset_answers_alike_while_the_mail_server_is_away(
+    settings: LazySettings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings.CONSOLE_MAIL = "smtp+plain://127.0.0.1:1"
+    settings.EMAIL_BACKEND = "django.core.mail.backends.smtp.EmailBackend"
+    settings.EMAIL_HOST, settings.EMAIL_PORT = "127.0.0.1", 1
+    monkeypatch.setattr(mail, "get_connection", lambda **_options: SmtpBackend(host="127.0.0.1", port=1))
+    make_user("alice", email="alice@example.org")
+    for address in ("alice@example.org", "nobody@example.org"):
+        assert Client().post("/sign-in/reset", {"email": address})["Location"] == "/sign-in/reset/sent"
+
+
+def test_request_looks_nobody_up_for_a_reset(settings: LazySettings, monkeypatch: pytest.MonkeyPatch) -> None:
+    settings.CONSOLE_MAIL = "smtp://mail.example"
+    make_user("alice", email="alice@example.org")
+    waiting: list[object] = []
+    monkeypatch.setattr("console.outbox.later", waiting.append)
+    counts = set()
+    for address in ("alice@example.org", "nobody@example.org"):
+        with CaptureQueriesContext(connection) as asked:
+            Client().post("/sign-in/reset", {"email": address})
+        counts.add(len(asked))
+    assert len(counts) == 1
+    assert len(waiting) == 2
+    assert not mail.outbox
+
+
+@pytest.mark.parametrize(
+    ("path", "data"),
+    [
+        ("/settings/email", {"action_add": "", "email": "evil@example.org"}),
+        ("/settings/tokens", {"name": "t", "scopes": ["read"], "days": "30"}),
+        ("/settings/keys", {"title": "k", "text": "ssh-ed25519 AAAA"}),
+        ("/settings/second-factor/app", {"code": "123456"}),
+        ("/settings/sign-in/end", {}),
+    ],
+)
+def test_session_alone_makes_no_other_way_in(path: str, data: dict[str, Any]) -> None:
+    alice = make_user("alice")
+    client = Client()
+    sign_in(client, "alice")
+    answer = client.post(path, data)
+    assert (answer.status_code, answer["Location"].partition("?")[0]) == (302, "/sign-in/again")
+    assert not EmailAddress.objects.filter(email="evil@example.org").exists()
+    assert not AccessToken.objects.exists()
+    alice.set_unusable_password()  # somebody of a directory or a provider
+    alice.save()
+    client.force_login(alice)
+    assert client.post(path, data)["Location"] == "/settings/sign-in"
+    assert not AccessToken.objects.exists()
+
+
+def test_password_once_more_lets_the_request_go_on() -> None:
+    make_user("alice")
+    client = Client()
+    sign_in(client, "alice")
+    asked = client.post("/settings/tokens", {"name": "t", "scopes": ["read"], "days": "30"})
+    done = client.post(asked["Location"], {"password": PASSWORD})
+    assert done["Location"] == "/settings#tokens"
+    assert tokens.verify(client.get("/settings").context["made"]) is not None
+
+
 # --- Sign-ins -----------------------------------------------------------------------------------------------
 
 
@@ -208,7 +312,8 @@ def test_sign_ins_are_listed_and_ended_one_by_one() -> None:
     sign_in(there, "alice")
     page = here.get("/settings/sign-in")
     assert len(page.context["sign_ins"]) == 2
-    other = SignIn.objects.exclude(session_key=here.session.session_key).get()
+    other = SignIn.objects.exclude(session_key=reference_of(here.session.session_key)).get()
+    confirm(here)
     assert here.post(f"/settings/sign-in/{other.pk}/end").status_code == 302
     assert there.get("/").status_code == 302
     assert here.get("/").status_code == 200
@@ -221,7 +326,7 @@ def test_all_others_are_ended_at_once() -> None:
     clients = [Client() for _ in range(3)]
     for client in clients:
         sign_in(client, "alice")
-    clients[0].post("/settings/sign-in/end")
+    confirm(clients[0]).post("/settings/sign-in/end")
     assert [client.get("/").status_code for client in clients] == [200, 302, 302]
 
 
@@ -230,7 +335,7 @@ def test_nobody_ends_somebody_elses() -> None:
     client = Client()
     sign_in(client, "alice")
     pk = SignIn.objects.get().pk
-    assert browser(make_user("mallory")).post(f"/settings/sign-in/{pk}/end").status_code == 404
+    assert confirm(browser(make_user("mallory"))).post(f"/settings/sign-in/{pk}/end").status_code == 404
     assert client.get("/").status_code == 200
 
 
@@ -240,3 +345,93 @@ def test_signing_out_forgets_the_sign_in() -> None:
     sign_in(client, "alice")
     client.post("/sign-out")
     assert not SignIn.objects.exists()
+
+
+# --- Guesses ------------------------------------------------------------------------------------------------
+
+
+def test_guesses_are_counted_by_the_account_however_it_is_spelled() -> None:
+    user = make_user("amy")
+    spellings = ["amy", "AMY", "Amy", " amy", "aMy", "amY"]
+    answers = [sign_in(Client(), name, "wrong") for name in spellings]
+    assert answers == [200, 200, 200, 200, 429, 429]
+    rows = AuditEntry.objects.filter(person=user, action=Action.SIGN_IN_FAILED)
+    assert rows.count() == len(spellings)
+    assert {row.details["known"] for row in rows} == {True}
+
+
+def test_guesses_from_all_addresses_count_together(settings: LazySettings) -> None:
+    settings.CONSOLE_LOGIN_FAILURES_EVERYWHERE = 6
+    make_user("amy")
+    answers = [sign_in(Client(REMOTE_ADDR=f"192.0.2.{n}"), "amy", "wrong") for n in range(8)]
+    assert answers == [200] * 5 + [429] * 3
+    assert sign_in(Client(REMOTE_ADDR="198.51.100.1"), "amy") == 429
+
+
+def test_sign_in_counts_guesses_by_the_connection_whatever_addresses_its_headers_say() -> None:
+    make_user("amy")
+    spoofed = [{"X-Forwarded-For": f"192.0.2.{n}", "X-Real-IP": f"192.0.2.{n}"} for n in range(6)]
+    answers = [sign_in(Client(), "amy", "wrong", **headers) for headers in spoofed]
+    assert answers == [200] * 4 + [429] * 2
+    rows = AuditEntry.objects.filter(action=Action.SIGN_IN_FAILED)
+    assert {row.remote_addr for row in rows} == {"127.0.0.1"}
+
+
+def test_browser_that_signed_in_before_is_kept_out_by_its_own_mistakes_alone() -> None:
+    make_user("amy")
+    mine = Client()
+    assert sign_in(mine, "amy") == 302
+    mine.post("/sign-out")
+    for _each in range(6):
+        sign_in(Client(), "amy", "wrong")
+    assert sign_in(Client(), "amy") == 429
+    forged = Client()
+    forged.cookies["browser"] = "W10:forged:forged"
+    assert sign_in(forged, "amy", **{"User-Agent": "known browser 0"}) == 429
+    assert sign_in(mine, "amy") == 302
+    mine.post("/sign-out")
+    assert [sign_in(mine, "amy", "wrong") for _each in range(6)] == [200] * 4 + [429] * 2
+    make_user("bob")
+    for _each in range(6):
+        sign_in(Client(), "bob", "wrong")
+    assert sign_in(mine, "bob") == 429, "it is known to one account"
+
+
+def test_copy_of_the_database_holds_no_sign_in_that_works() -> None:
+    make_user("alice")
+    client = Client()
+    sign_in(client, "alice")
+    key = client.session.session_key
+    for table in connection.introspection.table_names():
+        with connection.cursor() as cursor:
+            cursor.execute(f"SELECT * FROM {connection.ops.quote_name(table)}")
+            assert str(key) not in str(cursor.fetchall()), table
+    thief = Client()
+    for stored in (Session.objects.get().pk, SignIn.objects.get().session_key):
+        thief.cookies["session"] = stored
+        assert thief.get("/").status_code == 302
+    assert client.get("/").status_code == 200
+
+
+def test_new_password_revokes_tokens_unless_told_otherwise() -> None:
+    user = make_user("alice")
+    client = Client()
+    sign_in(client, "alice")
+    token = tokens.issue(user, scopes=["read"], lifetime=timedelta(days=1))
+    assert (
+        "checked" in re.findall(r"<input[^>]*revoke_tokens[^>]*>", seen(client.get("/settings/password")))[0]
+    )
+    data = {"oldpassword": PASSWORD, "password1": NEW, "password2": NEW}
+    client.post("/settings/password", data)
+    assert tokens.verify(token) is not None
+    again = {"oldpassword": NEW, "password1": PASSWORD, "password2": PASSWORD, "revoke_tokens": "on"}
+    client.post("/settings/password", again)
+    assert tokens.verify(token) is None
+
+
+@pytest.mark.parametrize("start", ["/sign-in/break-glass/", "/invitations/", "/sign-in/reset/"])
+def test_links_that_let_somebody_in_are_in_no_log_and_no_trail(start: str) -> None:
+    Client(REMOTE_ADDR="192.0.2.1").get(f"{start}1/s3cret-abc")
+    assert without_secrets(f"Not Found: {start}1/s3cret-abc?x=1") == f"Not Found: {start}…?x=1"
+    rows = AuditEntry.objects.filter(denied=True)
+    assert "s3cret" not in " ".join(f"{row.object_repr} {row.details}" for row in rows)
