@@ -1,7 +1,7 @@
 """Every dialect by name, which of them a text is written in, and from one into another.
 
-All of it works in any Python program, without Django and without settings.  A dialect is one entry of
-`_HOMES`; its module is imported when it is first asked for.
+All of it works in any Python program, without Django and without settings.  A dialect is one of
+`NAMES`; its module is imported when it is first asked for.
 """
 
 from __future__ import annotations
@@ -13,26 +13,20 @@ from importlib import import_module
 from types import MappingProxyType
 from typing import Final
 
-from jobs.dialects.base import Dialect, Note, Parsed, Problem, Refused
+from jobs import dialect_names
+from jobs.dialects.base import Dialect, Fix, Note, Parsed, Problem, Refused, Rendered
 from jobs.dialects.field_map import Row
+from jobs.dialects.losses import losses
 from jobs.dialects.once import reading_once
+from jobs.dialects.pasted.commands import job_file, start_command
 from jobs.dialects.places import Places
 from jobs.dialects.source import check_size, read
+from jobs.spec import JobSpec
 
-_HOMES: Final[Mapping[str, str]] = MappingProxyType(
-    {
-        "openpai-v1": "jobs.dialects.openpai_v1",
-        "openpai-v2": "jobs.dialects.openpai_v2",
-        "dlc": "jobs.dialects.dlc",
-        "dlc-params": "jobs.dialects.dlc_params",
-        "aihc": "jobs.dialects.aihc",
-        "kubeflow": "jobs.dialects.kubeflow",
-        "sbatch": "jobs.dialects.sbatch",
-    }
-)
+NAMES: Final = dialect_names.NAMES
+
+_HOMES: Final = MappingProxyType({name: f"jobs.dialects.{name.replace('-', '_')}" for name in NAMES})
 """Name → module with a `DIALECT`, and its table of keys in `FIELDS`."""
-
-NAMES: Final = tuple(_HOMES)
 
 CLEAR: Final = 20
 """A guess counts as the answer when it is surer than the next by this much."""
@@ -50,7 +44,8 @@ class Detected:
 @cache
 def get(name: str) -> Dialect:
     """The dialect called `name`; KeyError when there is none."""
-    dialect: Dialect = import_module(_HOMES[name]).DIALECT
+    home, pasted = import_module(_HOMES[name]), import_module("jobs.dialects.pasted.dialect")
+    dialect: Dialect = pasted.Pasted(home.DIALECT)
     return dialect
 
 
@@ -63,7 +58,8 @@ def fields(name: str) -> tuple[Row, ...]:
 
 def detect(text: str) -> tuple[Detected, ...]:
     """The dialects that `text` may be written in, surest first.  Never raises."""
-    guesses = ((name, get(name).sniff(text)) for name in NAMES)
+    with reading_once():
+        guesses = [(name, get(name).sniff(text)) for name in NAMES]
     found = [Detected(name, guess.confidence, guess.why) for name, guess in guesses if guess]
     return tuple(sorted(found, key=lambda each: -each.confidence))
 
@@ -73,6 +69,9 @@ def name_of(text: str) -> str:
     check_size(text)
     found = detect(text)
     if not found:
+        command = start_command(text)
+        if command is not None:
+            raise Refused((Problem("is_a_command", "", 1, 1, fix=Fix("", job_file(command))),))
         if text.lstrip("\ufeff \t\r\n")[:1] in ("", "{", "["):
             read(text)  # what keeps it from being read says more than that it is unknown
         raise Refused((Problem("unknown_dialect", "", 1, 1, {"known": ", ".join(NAMES)}),))
@@ -107,7 +106,7 @@ class Converted:
     losses: tuple[Note, ...]
 
 
-TOLD_OF_SOURCE: Final = frozenset({"lost", "approximated", "not_carried"})
+TOLD_OF_SOURCE: Final = frozenset({"lost", "approximated", "not_carried", "kept_for_console"})
 """Losses of something that the source says; the others are about the text that was written."""
 
 
@@ -118,12 +117,37 @@ def convert(text: str, to: str, dialect: str | None = None) -> Converted:
     same = name == to
     rendered = target.render(parsed.spec, parsed.extras if same else {}, base=parsed.text if same else None)
     left = () if same else _not_carried(parsed, to)
-    told = [*rendered.notes, *left]
+    told = [*rendered.notes, *([] if same else _kept_for_console(parsed.spec, rendered, to)), *left]
     here = Places(text, get(name), parsed.spec, fields(name))
     there = Places(rendered.text, target, parsed.spec, fields(to))
     of_source = here.all_placed(note for note in told if note.code in TOLD_OF_SOURCE)
     of_target = there.all_placed(note for note in told if note.code not in TOLD_OF_SOURCE)
     return Converted(name, parsed, rendered.text, (*of_source, *of_target))
+
+
+OURS: Final[Mapping[str, str]] = MappingProxyType(
+    {"openpai-v1": "/extras/jobConsole", "openpai-v2": "/extras/jobConsole", "dlc": "/JobConsole"}
+)
+"""Where our own object stands in a dialect's text: its system ignores what is said there."""
+
+
+def without_ours(text: str, name: str) -> str:
+    """`text` of the dialect called `name` without what stands in it for this console alone."""
+    return get(name).apply_fixes(text, [Fix(OURS[name])]) if name in OURS else text
+
+
+def _kept_for_console(wanted: JobSpec, rendered: Rendered, to: str) -> Iterator[Note]:
+    """What the text says to this console alone: the target's own system reads something else there."""
+    if to not in OURS:
+        return
+    told = {note.pointer for note in rendered.notes}
+    try:
+        said = get(to).parse(without_ours(rendered.text, to)).spec
+    except Refused:
+        return
+    for note in losses(wanted, said, to):
+        if note.pointer not in told:
+            yield replace(note, code="kept_for_console")
 
 
 def placed(notes: Iterable[Note], text: str, dialect: str) -> tuple[Note, ...]:

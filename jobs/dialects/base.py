@@ -27,10 +27,25 @@ Position: TypeAlias = tuple[int, int]
 
 @dataclass(frozen=True, slots=True)
 class Fix:
-    """A change that would cure a problem: set the value at `pointer` (None: remove it)."""
+    """A change that would cure a problem: set the value at `pointer` (None: remove it).
+
+    With a `key` the member at `pointer` gets that name instead, and its value stays as it is.
+    """
 
     pointer: str
     value: object = None
+    key: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Action:
+    """Something that a person can do about a problem, by one click: `kind` is a change of the job that
+    `jobs.services.feasibility` knows, `value` what it sets, `params` fill its label.
+    """
+
+    kind: str
+    value: str = ""
+    params: Params = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +53,7 @@ class Problem:
     """Why the text can't be accepted.
 
     `pointer` is RFC 6901 (`""` is the whole text); `line` and `column` count from 1, in code points;
-    `source` names the rule's origin (a vendor's page or release).
+    `source` names the rule's origin (a vendor's page or release).  `actions` are ways out of it.
     """
 
     code: str
@@ -48,6 +63,7 @@ class Problem:
     params: Params = field(default_factory=dict)
     fix: Fix | None = None
     source: str = ""
+    actions: tuple[Action, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

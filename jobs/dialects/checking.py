@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from jobs import dialects
-from jobs.dialects.base import Note, Parsed, Problem, Refused
+from jobs.dialects.base import Fix, Note, Parsed, Problem, Refused
 
 MOST_ROUNDS: Final = 5
 """One fix may uncover the next problem; this often is looked again."""
@@ -39,13 +40,21 @@ def fixed(checked: Checked) -> Checked:
     for _round in range(MOST_ROUNDS):
         fixes = [problem.fix for problem in checked.problems if problem.fix]
         fixes += [note.fix for note in checked.notes if note.fix]
-        if not fixes or checked.dialect is None:
+        if not fixes:
             break
         try:
-            text = dialects.get(checked.dialect).apply_fixes(checked.text, fixes)
+            text = apply(checked.text, fixes, checked.dialect)
         except Refused:
             break  # what can't be read can't be mended piece by piece
         if text == checked.text:
             break
         checked = check(text, checked.dialect)
     return checked
+
+
+def apply(text: str, fixes: Sequence[Fix], dialect: str | None = None) -> str:
+    """`text` with `fixes` made, one of the whole text first; raises Refused on unreadable text."""
+    whole = next((fix.value for fix in fixes if not fix.pointer and isinstance(fix.value, str)), None)
+    if dialect is None and whole is not None:
+        return whole
+    return dialects.get(dialect or dialects.name_of(text)).apply_fixes(text, fixes)

@@ -5,17 +5,16 @@ A text that begins with a bracket is JSON as people leave it, or, where that fai
 
 from __future__ import annotations
 
-import json
-import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
 from jobs.dialects import edit as json_edit
-from jobs.dialects import placeholders, rendering, source, spans
+from jobs.dialects import placeholders, rendering, source
 from jobs.dialects.base import Fix, Refused
 from jobs.dialects.difference import difference
-from jobs.dialects.edit import Drop, Put
+from jobs.dialects.edit import Change, Put, Rename, change_of
 from jobs.dialects.once import once
+from jobs.dialects.patterns import compile_pattern
 from jobs.dialects.rendering import Document
 from jobs.dialects.source import Source
 from jobs.dialects.spans import escape
@@ -23,9 +22,10 @@ from jobs.dialects.yaml_text import editing, writing
 from jobs.dialects.yaml_text import source as yaml_source
 from jobs.dialects.yaml_text.rules import Rules
 from jobs.dialects.yaml_text.source import Pick, YamlSource
-from jobs.dialects.yaml_text.tree import YamlNode
 
-_JSON: Final = re.compile(r"[\ufeff\s]*+(?:(?://[^\r\n]*+|/\*(?s:.*?)\*/|\d{1,6}(?=\s*[{\[]))\s*+)*+[{\[]")
+_JSON: Final = compile_pattern(
+    r"[\ufeff\s]*+(?:(?://[^\r\n]*+|/\*(?s:.*?)\*/|\d{1,6}(?=\s*[{\[]))\s*+)*+[{\[]"
+)
 
 
 def is_json(text: str) -> bool:
@@ -52,14 +52,13 @@ def read(text: str, rules: Rules, pick: Pick | None = None) -> Source:
             raise refused from None
 
 
-_JSON_KEY: Final = re.compile(r'"(?:[^"\\]|\\.)*"')
 _NOT_JSON: Final = frozenset(
     {"single_quotes", "unquoted_key", "unquoted_text", "hash_comment", "wrong_literal", "bad_number"}
 )
 """What stops a JSON reader in YAML with brackets."""
 
 
-def edit(text: str, edits: Iterable[Put | Drop], rules: Rules, pick: Pick | None = None) -> str:
+def edit(text: str, edits: Iterable[Change], rules: Rules, pick: Pick | None = None) -> str:
     """`text` with `edits` made and every other character kept; raises Refused on unreadable text."""
     wanted = list(edits)
     if not wanted:
@@ -72,10 +71,7 @@ def edit(text: str, edits: Iterable[Put | Drop], rules: Rules, pick: Pick | None
 def apply_fixes(text: str, fixes: Iterable[Fix], rules: Rules, pick: Pick | None = None) -> str:
     """`text` with `fixes` made; of two at one place the last counts.  Raises Refused on unreadable text."""
     last = {fix.pointer: fix for fix in fixes}
-    changes = [
-        Drop(fix.pointer) if fix.value is None else Put(fix.pointer, fix.value) for fix in last.values()
-    ]
-    return edit(text, changes, rules, pick)
+    return edit(text, map(change_of, last.values()), rules, pick)
 
 
 def patch(
@@ -95,20 +91,7 @@ def patch(
 
 def rename(text: str, names: Mapping[str, str], rules: Rules, pick: Pick | None = None) -> str:
     """`text` with other names for the keys of the members at the pointers `names`; others are left out."""
-    held = read(text, rules, pick)
-    splices = []
-    for pointer, name in names.items():
-        node, found = spans.find(held.tree, spans.split(pointer))
-        if not found:
-            continue
-        if isinstance(node, YamlNode):
-            key = text[node.key_start : node.key_end]
-            splices.append((node.key_start, node.key_end, writing.key_of(name, in_flow=key.startswith('"'))))
-        elif written := _JSON_KEY.match(text, node.key_start):
-            splices.append((node.key_start, written.end(), json.dumps(name, ensure_ascii=False)))
-    for start, end, new in sorted(splices, reverse=True):
-        text = text[:start] + new + text[end:]
-    return text
+    return edit(text, [Rename(pointer, name) for pointer, name in names.items()], rules, pick)
 
 
 def write(document: Document, *, as_json: bool = False) -> str:

@@ -6,14 +6,16 @@ import json
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, TypeAlias
 
 from jobs.dialects import spans
 from jobs.dialects.base import Fix
+from jobs.dialects.patterns import compile_pattern
 from jobs.dialects.source import Source, read
 from jobs.dialects.spans import Node
 from jobs.dialects.tidy import without_line_numbers
 
+_KEY: Final = compile_pattern(r'"(?:[^"\\]|\\.)*+"', re.DOTALL)
 _COMMA: Final = re.compile(r"\s*+,")
 _BREAK: Final = re.compile(r"\r\n|\r|\n")
 _REST_OF_LINE: Final = re.compile(r"[ \t]*+(?:\r\n|\r|\n)")
@@ -36,6 +38,24 @@ class Drop:
     pointer: str
 
 
+@dataclass(frozen=True, slots=True)
+class Rename:
+    """Give the member at `pointer` another key; its value, its place and its comments stay."""
+
+    pointer: str
+    key: str
+
+
+Change: TypeAlias = Put | Drop | Rename
+
+
+def change_of(fix: Fix) -> Change:
+    """Return the edit that makes `fix`."""
+    if fix.key is not None:
+        return Rename(fix.pointer, fix.key)
+    return Drop(fix.pointer) if fix.value is None else Put(fix.pointer, fix.value)
+
+
 @dataclass(slots=True)
 class _Container:
     """What is to happen inside one object or list."""
@@ -51,13 +71,10 @@ Splice = tuple[int, int, str]
 def apply_fixes(text: str, fixes: Iterable[Fix]) -> str:
     """`text` with `fixes` made; of two at one place the last counts.  Raises Refused on unreadable text."""
     last = {fix.pointer: fix for fix in fixes}
-    return edit(
-        text,
-        [Drop(fix.pointer) if fix.value is None else Put(fix.pointer, fix.value) for fix in last.values()],
-    )
+    return edit(text, map(change_of, last.values()))
 
 
-def edit(text: str, edits: Iterable[Put | Drop]) -> str:
+def edit(text: str, edits: Iterable[Change]) -> str:
     """`text` with `edits` made; those whose place does not exist are left out.
 
     A pasted listing loses its line numbers, which an added line would make wrong.
@@ -65,9 +82,9 @@ def edit(text: str, edits: Iterable[Put | Drop]) -> str:
     wanted = list(edits)
     if not wanted:
         return text
-    source = read(text)
+    source = read(text, repeats=True)
     if source.tidied.numbered:
-        source = read(without_line_numbers(text))
+        source = read(without_line_numbers(text), repeats=True)
     editor = _Editor(source)
     for one in wanted:
         editor.take(one)
@@ -86,7 +103,7 @@ class _Editor:
         self._containers: dict[int, _Container] = {}
         self._splices: list[Splice] = []
 
-    def take(self, change: Put | Drop) -> None:
+    def take(self, change: Change) -> None:
         """Note one change."""
         tokens = spans.split(change.pointer)
         if not tokens:
@@ -95,17 +112,33 @@ class _Editor:
         if not found or (parent.members is None and parent.items is None):
             return
         node = parent.child(tokens[-1])
+        if isinstance(change, Rename):
+            self._rename(parent, node, change.key)
+            return
         container = self._containers.setdefault(parent.start, _Container(parent))
         if isinstance(change, Drop):
             if node is not None:
                 container.dropped.add(node.start)
+                self._splices += [
+                    self._whole_line(old.key_start, self._after_comma(old.end))
+                    for key, _offset, old in parent.repeats
+                    if key == tokens[-1]
+                ]
         elif node is not None:
-            value = self._written(change.value, self._line_indent(node.key_start))
+            value = self._render(change.value, self._line_indent(node.key_start))
             self._splices.append((node.start, node.end, value))
         elif parent.members is not None:
             container.added.append((tokens[-1], change.value))
         elif tokens[-1] == "-":
             container.added.append((None, change.value))
+
+    def _rename(self, parent: Node, node: Node | None, key: str) -> None:
+        """Write another key, unless the object has that one already."""
+        if node is None or parent.members is None or key in parent.members:
+            return
+        old = _KEY.match(self._source.tidied.strict, node.key_start)
+        if old:
+            self._splices.append((*old.span(), json.dumps(key, ensure_ascii=False)))
 
     def text(self) -> str:
         """The changed text."""
@@ -156,10 +189,10 @@ class _Editor:
         return [(start, start, f"{gap}" + f",{gap}".join(written) + closing)]
 
     def _member(self, key: str | None, value: object, indent: str | None) -> str:
-        written = self._written(value, indent)
+        written = self._render(value, indent)
         return written if key is None else f"{json.dumps(key, ensure_ascii=False)}: {written}"
 
-    def _written(self, value: object, indent: str | None) -> str:
+    def _render(self, value: object, indent: str | None) -> str:
         if indent is None or not self._break or not isinstance(value, (dict, list)) or not value:
             return json.dumps(value, ensure_ascii=False)
         pretty = json.dumps(value, ensure_ascii=False, indent=_UNIT)

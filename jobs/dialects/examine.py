@@ -24,21 +24,40 @@ MAX_INTEGER: Final = 2**53 - 1
 MAX_REPORTED: Final = 100
 """Nobody reads more problems than this."""
 
+DUPLICATE: Final = "duplicate_key"
+
 _SURROGATE: Final = re.compile(r"[\ud800-\udfff]")
 
 
-def examine(top: Node, text: str) -> Iterator[tuple[str, Cause]]:
-    """Each fault of the tree `top` of strict JSON `text`, with its pointer; at most 100."""
-    for count, fault in enumerate(_faults(top, text)):
+def examine(top: Node, text: str, *, repeats: bool = False) -> Iterator[tuple[str, Cause]]:
+    """Each fault of the tree `top` of strict JSON `text`, with its pointer; at most 100.
+
+    With `repeats`, a key may be repeated where no text is replaced (see `repeated`).
+    """
+    allowed = set(repeated(top, text)) if repeats else set()
+    faults = (fault for fault in _faults(top, text) if fault[1].code != DUPLICATE or fault[0] not in allowed)
+    for count, fault in enumerate(faults):
         if count == MAX_REPORTED:
             return
         yield fault
 
 
+def repeated(top: Node, text: str) -> Iterator[str]:
+    """Pointers of repeated keys that replace nothing but numbers, booleans and null.
+
+    Of repeated keys the last counts, as in JavaScript.  A text may be a secret, and stays a fault.
+    """
+    for pointer, node in walk(top):
+        texts = {key for key, _offset, old in node.repeats if text[old.start] in '"{['}
+        for key in dict.fromkeys(key for key, _offset, _old in node.repeats):
+            if key not in texts:
+                yield f"{pointer}/{escape(key)}"
+
+
 def _faults(top: Node, text: str) -> Iterator[tuple[str, Cause]]:
     for pointer, node in walk(top):
-        for key, offset in node.repeats:
-            yield f"{pointer}/{escape(key)}", Cause("duplicate_key", offset, {"key": key})
+        for key, offset, _old in node.repeats:
+            yield f"{pointer}/{escape(key)}", Cause(DUPLICATE, offset, {"key": key})
         for key, child in (node.members or {}).items():
             cause = _key_fault(key, child.key_start)
             if cause:

@@ -79,12 +79,14 @@ class Integer(Key):
 
     Below `least` or above `most` it is refused.  Below `advised` it is taken as it is; below `floor`, where
     no machine could do it, it is raised to `advised`, else to `floor`; both are noted.
-    `nullable` makes null a value of its own.
+    `nullable` makes null a value of its own.  On a `scale` what lies beyond a bound means the bound (the
+    greatest priority there is); elsewhere nobody knows what was meant by it.
     """
 
     default: int | None = None
     unit: str = ""
     nullable: bool = False
+    scale: bool = False
     least: Limit | None = None
     most: Limit | None = None
     floor: Limit | None = None

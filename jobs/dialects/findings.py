@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final, Protocol
 
 from jobs.dialects.base import Fix, Note, Position, Problem, Refused
+from jobs.dialects.expansion import Room
 
 MOST: Final = 100
 """Nobody reads more problems, or notes, than this; the rest is counted."""
@@ -26,9 +27,13 @@ class Located(Protocol):
 
 
 class Findings:
-    """Problems and notes about one text, in the order in which they were met."""
+    """Problems and notes about one text, in the order in which they were met.
+
+    `room` is what references in the text may still add to it.
+    """
 
     def __init__(self) -> None:
+        self.room = Room()
         self._problems: list[Problem] = []
         self._notes: list[Note] = []
         self._more_problems = 0
@@ -59,6 +64,10 @@ class Findings:
     def looks_mistyped(self) -> bool:
         """Whether so little is wrong that it pays to look for what was meant."""
         return len(self._problems) < FEW
+
+    def has_few(self, code: str) -> bool:
+        """Whether so few notes of this kind were made that it pays to look for what was meant."""
+        return sum(note.code == code for note in self._notes) < FEW
 
     @property
     def any_problem(self) -> bool:

@@ -15,6 +15,8 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Final, NamedTuple
 
+from jobs.dialects.patterns import compile_pattern
+
 TOKEN_VARIABLE: Final = "JOB_CONSOLE_ENDPOINT_TOKEN"  # noqa: S105 - the variable's name
 """Where a backend puts the token that the endpoint's link carries."""
 
@@ -25,11 +27,13 @@ _COMMENT: Final = r"(?<![^\s;&|()])\#[^\n]*+"
 _WORD: Final = r"(?:[^\s;&|<>()'\"\\]++|\\.|'[^']*+'|\"(?:[^\"\\]++|\\.)*+\")++"
 """Quantifiers give nothing back: text that stops matching is read once, not once more for each beginning."""
 
-_SIMPLE_COMMAND: Final = re.compile(
+_SIMPLE_COMMAND: Final = compile_pattern(
     rf"(?P<text>(?:{_BLANK}|{_COMMENT}|{_WORD})++)(?=[;&|<>()\r\n]|\Z)|[;&|<>()\r\n]++", re.DOTALL
 )
-_NEXT_WORD: Final = re.compile(rf"(?:{_BLANK}|{_COMMENT})*+(?P<word>{_WORD})", re.DOTALL)
-_NO_OPTIONS: Final = re.compile(rf"(?:{_BLANK}|{_COMMENT}|(?!--)[^\s;&|<>()'\"\\]++(?![\"'\\]))++", re.DOTALL)
+_NEXT_WORD: Final = compile_pattern(rf"(?:{_BLANK}|{_COMMENT})*+(?P<word>{_WORD})", re.DOTALL)
+_NO_OPTIONS: Final = compile_pattern(
+    rf"(?:{_BLANK}|{_COMMENT}|(?!--)[^\s;&|<>()'\"\\]++(?![\"'\\]))++", re.DOTALL
+)
 """Blanks and plain words that begin no option, as many as there are."""
 
 _QUOTED: Final = re.compile(r"\\(.)|'([^']*)'|\"((?:[^\"\\]|\\.)*)\"", re.DOTALL)
@@ -51,6 +55,9 @@ _LITERAL: Final = re.compile(r"(?P<quote>[\"'])(?P<inner>.*)(?P=quote)", re.DOTA
 
 MOST_WORDS_BEFORE: Final = 1000
 """Variables and programs such as `nohup` that may stand before Jupyter's name, and that name."""
+
+MAX_SERVERS: Final = 1000
+"""A command that names Jupyter in more simple commands than that was made to waste time: it is left alone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +100,10 @@ def mend_command(command: str) -> Mended | None:
     splices: list[Splice] = []
     findings: list[str] = []
     needs_token = False
-    for start, end in _simple_commands(command):
+    simple_commands = list(islice(_simple_commands(command), MAX_SERVERS + 1))
+    if len(simple_commands) > MAX_SERVERS:
+        return None
+    for start, end in simple_commands:
         arguments = _arguments(islice(_words(command, start, end), MOST_WORDS_BEFORE))
         if arguments is None:
             continue
@@ -134,10 +144,10 @@ def _words(command: str, start: int, end: int) -> Iterator[_Word]:
 def _word(command: str, start: int, end: int) -> _Word | None:
     """The first of them."""
     match = _NEXT_WORD.match(command, start, end)
-    return _Word(match.start("word"), match.end(), _unquoted(match["word"])) if match else None
+    return _Word(match.start("word"), match.end(), _unquote(match["word"])) if match else None
 
 
-def _unquoted(word: str) -> str:
+def _unquote(word: str) -> str:
     """What the shell passes on, variables apart."""
     if "'" not in word and '"' not in word and "\\" not in word:
         return word

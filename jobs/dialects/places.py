@@ -19,7 +19,7 @@ from jobs.dialects.once import reading_once
 from jobs.dialects.spans import escape, split
 from jobs.spec import JobSpec
 
-OF_JOB_SPEC: Final = frozenset({"lost", "approximated", "added"})
+OF_JOB_SPEC: Final = frozenset({"lost", "approximated", "added", "kept_for_console"})
 """Notes whose pointers are paths of the JobSpec."""
 
 _STEP: Final = re.compile(r"(?P<name>[^.\[\]]+)(?:\[(?P<which>[^\]]*)\])?")

@@ -9,9 +9,10 @@ from __future__ import annotations
 import difflib
 import math
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Final
 
+from jobs.dialects import amounts
 from jobs.dialects.base import Fix
 from jobs.dialects.examine import MAX_INTEGER
 from jobs.dialects.fields import CONSOLE, Bag, Integer, Key, Records, Text
@@ -22,13 +23,22 @@ _NUMBER: Final = re.compile(r"\s*[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?\s
 _SHOWN: Final = 60
 _LONGEST_NUMBER: Final = 40
 _MISSING: Final = object()
+_EMPTY: Final[tuple[object, ...]] = ("", [], {})
 _SUGGESTED: Final = 50
 """For so many unknown keys a known one is looked for; a file with more was not mistyped."""
 _LONGEST_KEY: Final = 60
+_ALIKE: Final = 0.8
+_ALIKE_WORD: Final = 0.78
+"""From here on two words are one that was mistyped: `Suceeded` is, `disable` for `enable` is not."""
+_SHORT_WORD: Final = 3
+_WORD: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 
 
 class Record:
-    """One JSON object at `pointer`; `taken` are the names that a proposed one must not repeat."""
+    """One JSON object at `pointer`; `taken` are the names that a proposed one must not repeat.
+
+    `doubtful` are the keys with whose values something is wrong: nothing is compared with them.
+    """
 
     def __init__(
         self, value: Mapping[str, object], pointer: str, findings: Findings, taken: set[str] | None = None
@@ -37,6 +47,7 @@ class Record:
         self.pointer = pointer
         self.findings = findings
         self.taken = set() if taken is None else taken
+        self.doubtful: set[str] = set()
 
     def at(self, key: str) -> str:
         """The pointer of a member."""
@@ -80,12 +91,13 @@ class Record:
             return None
         number = as_number(value)
         if number is None:
-            self._wrong_type(rule, value, "integer", rule.default)
-            return rule.default
+            meant = amounts.whole_in_unit(value, rule.unit) if isinstance(value, str) else None
+            self._wrong_type(rule, value, "integer", meant)
+            return rule.default if meant is None else meant
         if isinstance(number, float) and not number.is_integer():
-            fix = Fix(self.at(rule.key), math.ceil(number))
-            self._problem("not_whole", rule, rule.source, fix, value=number)
-            return rule.default
+            taken = math.ceil(number)
+            self._problem("not_whole", rule, rule.source, Fix(self.at(rule.key), taken), value=number)
+            return taken
         if isinstance(value, str):
             self.findings.note(
                 "number_from_text", self.at(rule.key), key=rule.key, value=short(value), taken=int(number)
@@ -129,12 +141,21 @@ class Record:
     def unknown(self, known: Collection[str]) -> dict[str, object]:
         """The members whose keys are not `known`, each noted with the known key it resembles."""
         strangers = {key: value for key, value in self.value.items() if key not in known}
+        taken = {key for key in self._keys_there() if key not in strangers}
         for number, key in enumerate(strangers):
-            free = [name for name in known if name not in self.value] if number < _SUGGESTED else []
-            close = difflib.get_close_matches(key[:_LONGEST_KEY], free, 1, 0.8) if free else []
-            meant = close[0] if close else None
-            self.findings.note("unknown_key", self.at(key), key=short(key), meant=meant)
+            meant = nearest_key(key, known) if number < _SUGGESTED else None
+            fix = None
+            if meant in taken:
+                meant = None
+            elif meant and is_misspelt(key, meant):
+                taken.add(meant)
+                fix = Fix(self.at(key), key=meant)
+            self.findings.note("unknown_key", self.at(key), fix, key=short(key), meant=meant)
         return strangers
+
+    def _keys_there(self) -> Collection[str]:
+        """Return every key that the object has in the text."""
+        return self.value
 
     def _free(self, name: str) -> str:
         """`name`, with a number behind it when it is taken."""
@@ -157,13 +178,14 @@ class Record:
         """`number` within the rule's bounds."""
         where = self.at(rule.key)
         if rule.least and number < rule.least.value:
-            fix = Fix(where, rule.least.value)
+            fix = Fix(where, rule.least.value) if rule.scale else None
             self._problem("too_small", rule, rule.least.source, fix, value=number, least=rule.least.value)
             return rule.least.value
         most = rule.most.value if rule.most else MAX_INTEGER
         if number > most:
             source = rule.most.source if rule.most else CONSOLE
-            self._problem("too_great", rule, source, Fix(where, most), value=number, most=most)
+            fix = Fix(where, most) if rule.scale else None
+            self._problem("too_great", rule, source, fix, value=number, most=most)
             return most
         if rule.floor and number < rule.floor.value:
             taken = rule.advised or rule.floor
@@ -176,15 +198,52 @@ class Record:
             self.findings.note("below_advised", where, key=rule.key, value=number, least=least, source=source)
         return number
 
-    def _wrong_type(self, rule: Key, value: object, expected: str, instead: str | int | None) -> None:
-        """The value is of another type; what could stand there instead is offered."""
-        fix = Fix(self.at(rule.key), instead) if instead is not None or not rule.required else None
+    def _wrong_type(self, rule: Key, value: object, expected: str, meant: str | int | bool | None) -> None:
+        """Tell that the value is of another type, and offer what it means; one that says nothing may go."""
+        fix = Fix(self.at(rule.key), meant) if meant is not None else None
+        if fix is None and not rule.required and (value is None or value in _EMPTY):
+            fix = Fix(self.at(rule.key))
         self._problem("wrong_type", rule, rule.source, fix, expected=expected, got=kind_of(value))
 
     def _problem(
         self, code: str, rule: Key, source: str, fix: Fix | None = None, **params: str | float | None
     ) -> None:
+        self.doubtful.add(rule.key)
         self.findings.problem(code, self.at(rule.key), source, fix, key=rule.key, **params)
+
+
+def nearest_key(key: str, known: Iterable[str]) -> str | None:
+    """Return the one of the `known` keys that `key` resembles most; None when there is none, or two."""
+    close = difflib.get_close_matches(key[:_LONGEST_KEY], known, 2, _ALIKE)
+    if len(close) > 1 and _likeness(key, close[0]) == _likeness(key, close[1]):
+        return None
+    return close[0] if close else None
+
+
+def is_misspelt(key: str, meant: str) -> bool:
+    """Whether `key` can only be `meant` with a slip of the fingers.
+
+    Word by word: `memoryGB` is no `memoryMB`, `gpuNumber` no `cpuNumber`, `disableX` no `enableX`.
+    """
+    if _plain(key) == _plain(meant):
+        return True
+    ours, theirs = (_WORD.findall(each) for each in (key, meant))
+    return len(ours) == len(theirs) and all(map(_same_word, ours, theirs))
+
+
+def _same_word(one: str, other: str) -> bool:
+    one, other = (each.lower().removesuffix("s") for each in (one, other))
+    if one == other:
+        return True
+    return min(len(one), len(other)) > _SHORT_WORD and _likeness(one, other) >= _ALIKE_WORD
+
+
+def _plain(key: str) -> str:
+    return key.lower().replace("_", "").replace("-", "")
+
+
+def _likeness(one: str, other: str) -> float:
+    return difflib.SequenceMatcher(None, other, one[:_LONGEST_KEY]).ratio()
 
 
 def kind_of(value: object) -> str:

@@ -70,7 +70,7 @@ def patch_json(
 
     `there` is the base's value, if the dialect calls elements of lists otherwise than the text does.
     """
-    edits = difference(before, after, read(base).value if there is None else there, identities)
+    edits = difference(before, after, read(base, repeats=True).value if there is None else there, identities)
     return None if edits is None else edit(base, edits)
 
 

@@ -6,8 +6,7 @@ mean that nothing is there.  Keys may be spelled in more than one way; problems 
 
 from __future__ import annotations
 
-import difflib
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from decimal import Decimal
 from typing import Final
 
@@ -30,11 +29,12 @@ from jobs.dialects.fields import (
     Texts,
 )
 from jobs.dialects.findings import Findings
-from jobs.dialects.record import Record, as_number, kind_of, short
+from jobs.dialects.record import Record, as_number, kind_of, nearest_key, short
 from jobs.dialects.spans import escape
 from jobs.dialects.tables import table
 
 _TRUTH: Final = {"true": True, "false": False}
+_YES_OR_NO: Final = {"yes": True, "on": True, "1": True, "no": False, "off": False, "0": False}
 _NOTHING: Final[tuple[object, ...]] = ([], {})
 
 
@@ -73,6 +73,9 @@ class Request(Record):
         """Whether something stands under a key that is known here."""
         return not self.table.by_name.keys().isdisjoint(self.value)
 
+    def _keys_there(self) -> Collection[str]:
+        return self.raw
+
     def group(self, rule: Group) -> Request:
         """The object under the rule's key; one without members where there is none."""
         value = self.value.get(rule.key, {})
@@ -93,7 +96,7 @@ class Request(Record):
             return value
         meant = _TRUTH.get(value.lower()) if isinstance(value, str) else None
         if meant is None:
-            self._wrong_type(rule, value, "boolean", None)
+            self._wrong_type(rule, value, "boolean", _YES_OR_NO.get(str(value).lower()))
             return rule.default
         self.findings.note("flag_from_text", self.at(rule.key), key=rule.key, taken=str(meant).lower())
         return meant
@@ -109,8 +112,8 @@ class Request(Record):
                 self._problem("required", rule, rule.source)
             return value
         known = {word.lower(): word for word in rule.meanings}
-        close = difflib.get_close_matches(value.lower(), known, 1, 0.6)
-        meant = known[close[0]] if close else None
+        near = nearest_key(value.lower(), known)
+        meant = known[near] if near else None
         if rule.open:
             code = "unknown_word" if meant is None or meant.lower() != value.lower() else "other_case"
             self.findings.note(code, self.at(rule.key), key=rule.key, value=short(value), meant=meant)
@@ -225,12 +228,12 @@ class Request(Record):
 
     def _not_an_amount(self, rule: Amount, text: str) -> None:
         """No amount, or one that lacks its unit."""
-        bare = amounts.read(text, rule.quantity, "Gi") if rule.quantity is Quantity.MEMORY else None
-        if bare is None:
-            self._problem("not_an_amount", rule, rule.source, None, value=short(text))
-        else:
-            fix = Fix(self.at(rule.key), f"{text.strip()}Gi")
-            self._problem("unit_missing", rule, rule.source, fix, value=short(text))
+        if rule.quantity is Quantity.MEMORY and amounts.read(text, rule.quantity, "Gi") is not None:
+            self._problem("unit_missing", rule, rule.source, value=short(text))
+            return
+        meant = amounts.in_prose(text, rule.quantity, rule.bare)
+        fix = None if meant is None else Fix(self.at(rule.key), amounts.written(meant, rule.quantity))
+        self._problem("not_an_amount", rule, rule.source, fix, value=short(text))
 
     def _within(self, rule: Amount, exact: Decimal, text: str) -> int | None:
         """The amount in whole units within the rule's bounds."""

@@ -16,8 +16,9 @@ from typing import Final
 
 from jobs.dialects import spans, syntax
 from jobs.dialects.base import MAX_BYTES, Note, Params, Position, Problem, Refused
-from jobs.dialects.examine import examine
+from jobs.dialects.examine import examine, repeated
 from jobs.dialects.once import once
+from jobs.dialects.patterns import compile_pattern
 from jobs.dialects.spans import Node
 from jobs.dialects.tidy import Tidied, tidy
 
@@ -28,8 +29,8 @@ MAX_VALUES: Final = 30_000
 """Values in one text; a job of 1,000 roles with ports has 20,000."""
 
 _LIMIT: Final = "Job Console"
-_STRING: Final = re.compile(r'"(?:[^"\\\r\n]|\\[^\r\n])*+"?')
-_NESTING: Final = re.compile(r'"(?:[^"\\\r\n]|\\[^\r\n])*+"?|[{}\[\]]')
+_STRING: Final = compile_pattern(r'"(?:[^"\\\r\n]|\\[^\r\n])*+"?')
+_NESTING: Final = compile_pattern(r'"(?:[^"\\\r\n]|\\[^\r\n])*+"?|[{}\[\]]')
 _SUSPICIOUS: Final = re.compile(
     r"[\u00ad\u180e\u200b-\u200f\u202a-\u202e\u2060-\u2064\u2066-\u2069\ufeff]|\\u(?:0000|[dD][89a-fA-F]|20|FE|fe)"
 )
@@ -38,17 +39,21 @@ _BIG: Final = 16
 
 
 class Source:
-    """A JSON text that was read: its `value`, what was tolerated in it, and where everything stands."""
+    """A JSON text that was read: its `value`, what was tolerated in it, and where everything stands.
+
+    `repeated` are the pointers of keys that are there twice, of which the last counts.
+    """
 
     def __init__(self, text: str, tidied: Tidied, value: object) -> None:
         self.text = text
         self.tidied = tidied
         self.value = value
+        self.repeated: tuple[str, ...] = ()
 
     @property
     def notes(self) -> tuple[Note, ...]:
         """What was tolerated in the text."""
-        return self.tidied.notes
+        return (*self.tidied.notes, *map(_repeated, self.repeated))
 
     @cached_property
     def tree(self) -> Node:
@@ -62,7 +67,7 @@ class Source:
 
     def at(self, offset: int) -> Position:
         """Line and column of an offset."""
-        return _position(self.text, offset)
+        return position(self.text, offset)
 
 
 def decode(data: bytes) -> str:
@@ -74,7 +79,7 @@ def decode(data: bytes) -> str:
         return data.decode(encoding)
     except UnicodeDecodeError as error:
         good = data[: error.start].decode(encoding, "ignore")
-        line, column = _position(good, len(good))
+        line, column = position(good, len(good))
         params = {"byte": f"0x{data[error.start]:02X}"}
         raise Refused((Problem("not_unicode", "", line, column, params, source=syntax.SOURCE),)) from None
 
@@ -92,8 +97,11 @@ def check_size(text: str) -> None:
 
 
 @once
-def read(text: str) -> Source:
-    """Read `text`; raises Refused when it is not JSON, even leniently, or when it is hostile."""
+def read(text: str, *, repeats: bool = False) -> Source:
+    """Read `text`; raises Refused when it is not JSON, even leniently, or when it is hostile.
+
+    With `repeats`, the last of equal keys counts where it replaces no text.
+    """
     check_size(text)
     _check_amount(text, text)
     reader = _Reader()
@@ -105,7 +113,8 @@ def read(text: str) -> Source:
         value, tidied = _load_tidied(text, tidied, reader)
     source = Source(text, tidied, value)
     if reader.suspicious or _SUSPICIOUS.search(text):
-        _refuse(source, examine(source.tree, tidied.strict))
+        _refuse(source, examine(source.tree, tidied.strict, repeats=repeats))
+        source.repeated = tuple(repeated(source.tree, tidied.strict))
     return source
 
 
@@ -185,6 +194,10 @@ def _check_amount(text: str, strict: str) -> None:
             depth -= 1
 
 
+def _repeated(pointer: str) -> Note:
+    return Note("repeated_key", pointer, {"key": spans.split(pointer)[-1]})
+
+
 def _refuse(source: Source, causes: Iterable[tuple[str, syntax.Cause]]) -> None:
     """Raise Refused when there are causes."""
     problems = []
@@ -197,7 +210,7 @@ def _refuse(source: Source, causes: Iterable[tuple[str, syntax.Cause]]) -> None:
 
 def _problem(text: str, code: str, offset: int, source: str, params: Params | None = None) -> Problem:
     """A problem of the whole text at `offset`."""
-    line, column = _position(text, offset)
+    line, column = position(text, offset)
     return Problem(code, "", line, column, params or {}, source=source)
 
 
@@ -205,7 +218,7 @@ def _too_large(size: int) -> Problem:
     return Problem("too_large", "", 1, 1, {"bytes": size, "most": MAX_BYTES}, source=_LIMIT)
 
 
-def _position(text: str, offset: int) -> Position:
+def position(text: str, offset: int) -> Position:
     """Line and column of an offset; counting is quick, and a table of a million lines is not small."""
     before = offset - int(text[offset - 1 : offset + 1] == "\r\n")
     feeds, returns = text.count("\n", 0, before), text.count("\r", 0, before)

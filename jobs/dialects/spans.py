@@ -8,7 +8,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
-_PIECE: Final = re.compile(r'"(?:[^"\\]|\\.)*+"|[{}\[\],:]|[^\s{}\[\],:"]+', re.DOTALL)
+from jobs.dialects.patterns import compile_pattern
+
+_PIECE: Final = compile_pattern(r'"(?:[^"\\]|\\.)*+"|[{}\[\],:]|[^\s{}\[\],:"]+', re.DOTALL)
 
 
 @dataclass(slots=True, eq=False)
@@ -16,7 +18,7 @@ class Node:
     """One value: text[start:end].  `key_start` is where its key stands, or its own start in a list.
 
     `members` holds an object's values by key (the last of equal keys), `items` a list's; `repeats` the
-    keys of an object that were already there, each with its offset.
+    keys of an object that were already there, each with its offset and the value that it replaces.
     """
 
     start: int
@@ -24,7 +26,7 @@ class Node:
     end: int = -1
     members: dict[str, Node] | None = None
     items: list[Node] | None = None
-    repeats: list[tuple[str, int]] = field(default_factory=list)
+    repeats: list[tuple[str, int, Node]] = field(default_factory=list)
 
     def add(self, node: Node, key: str) -> None:
         """Take `node` in: under `key` in an object, at the end in a list."""
@@ -32,7 +34,7 @@ class Node:
             self.items.append(node)
         elif self.members is not None:
             if key in self.members:
-                self.repeats.append((key, node.key_start))
+                self.repeats.append((key, node.key_start, self.members.pop(key)))
             self.members[key] = node
 
     def child(self, token: str) -> Node | None:

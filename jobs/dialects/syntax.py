@@ -13,10 +13,11 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from jobs.dialects.base import Params
+from jobs.dialects.patterns import compile_pattern
 
 SOURCE: Final = "RFC 8259"
 
-_BRACKETS: Final = re.compile(r'"(?:[^"\\\r\n]|\\[^\r\n])*+"?|[{}\[\]]')
+_BRACKETS: Final = compile_pattern(r'"(?:[^"\\\r\n]|\\[^\r\n])*+"?|[{}\[\]]')
 _CLOSES: Final = {"{": "}", "[": "]"}
 _LITERALS: Final = {
     "True": "true",

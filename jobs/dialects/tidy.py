@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from jobs.dialects.base import Note, Problem, Refused
+from jobs.dialects.patterns import compile_pattern
 
 ODD_SPACES: Final = "\ufeff\u00a0\u1680\u2000-\u200d\u2028\u2029\u202f\u205f\u2060\u3000\x0b\x0c\x85"
 """Characters that look like nothing: a regular expression's set, without its brackets."""
@@ -19,14 +20,14 @@ MAX_ODDITIES: Final = 20_000
 """Comments, odd spaces, trailing commas or numbered lines in one text."""
 
 _STRING: Final = r'"(?:[^"\\\r\n]|\\[^\r\n])*+"?'
-_PIECE: Final = re.compile(
+_PIECE: Final = compile_pattern(
     rf"(?P<plain>(?:{_STRING}|[^\"/{ODD_SPACES}]++|/(?![/*]))++)"
     r"|(?P<comment>//[^\r\n]*+|/\*(?s:.*?)(?:\*/|\Z))"
     rf"|(?P<space>[{ODD_SPACES}]+)"
     r"|/"
 )
-_TRAILING_COMMA: Final = re.compile(rf"(?P<plain>(?:{_STRING}|[^\",]++|,(?!\s*+[\]}}]))++)|,")
-_CLEAN_STRINGS: Final = re.compile(
+_TRAILING_COMMA: Final = compile_pattern(rf"(?P<plain>(?:{_STRING}|[^\",]++|,(?!\s*+[\]}}]))++)|,")
+_CLEAN_STRINGS: Final = compile_pattern(
     r'(?:[^"]++|"(?:[^"\\\x00-\x08\x0a-\x1f]|\\[^\x00-\x1f])*+")*+',
 )
 _NOT_BREAK: Final = re.compile(r"[^\r\n]")

@@ -13,9 +13,13 @@ from decimal import ROUND_HALF_UP, Decimal, InvalidOperation
 from enum import Enum
 from typing import Any, Final, Protocol
 
+from jobs.dialects.amounts import in_prose
+from jobs.dialects.fields import Quantity
+
 Params = Mapping[str, str | int]
 
 ON: Final = "on"
+MIB_PER_GIB: Final = 1024
 MOST_DIGITS: Final = 9
 GREATEST: Final = Decimal(10) ** 15
 _PAIR: Final = re.compile(r"\s*([^=\s][^=]*?)\s*=(.*)", re.DOTALL)
@@ -120,6 +124,25 @@ class Number:
 
     def _whole(self, number: Decimal) -> int:
         return int((number * self.scale).to_integral_value(ROUND_HALF_UP))
+
+
+@dataclass(frozen=True, slots=True)
+class Memory(Number):
+    """MiB, written in GiB or with a unit: `64 MiB`, `2 GiB`, `16GB`; `named` shows the unit too."""
+
+    scale: int = MIB_PER_GIB
+    named: bool = False
+
+    def show(self, value: Any) -> str:
+        """See `Measure`."""
+        if not self.named or value is None or (self.optional and value == self.none):
+            return Number.show(self, value)
+        return f"{value} MiB" if value % MIB_PER_GIB else f"{value // MIB_PER_GIB} GiB"
+
+    def read(self, text: str) -> Any:
+        """See `Measure`."""
+        mib = in_prose(text.strip().replace(",", "."), Quantity.MEMORY, "Gi")
+        return Number.read(self, text if mib is None else str(mib / self.scale))
 
 
 @dataclass(frozen=True, slots=True)

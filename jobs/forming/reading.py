@@ -5,6 +5,7 @@ And the other way: the form's changes said in the text.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -22,6 +23,8 @@ from jobs.spec import JobSpec
 
 PASTED: Final = "env-paste"
 """The field that a `.env` file is pasted into."""
+
+_ENV_NAME: Final = re.compile(r"env-[0-9]{1,5}-name")
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,26 +90,29 @@ def apply(
     before = read(text, dialect)
     if before.parsed is None:
         return Applied(before, kept=posted)
-    if pasted := posted.get(PASTED, "").strip():
+    pasted = posted.get(PASTED, "").strip()
+    problems = _check_size(pasted)
+    if pasted and not problems:
         posted = {**posted, **_pasted(before.values, posted, pasted)}
     if go_on and before.dialect != GOES_ON_AS:
         before = _gone_on(before)
     assert before.parsed is not None
     change = changed(before.parsed.spec, posted, base, acts)
+    problems |= change.problems
     if change.spec == before.parsed.spec:
-        return _told(before, change.problems, posted)
+        return _told(before, problems, posted)
     wanted = values_of(change.spec)
     after = _said(before, change.spec)
     if after.parsed is None:  # as this dialect has it, that would be no job any more
         why = FieldProblem("refused", because=after.refused[0])
         refused = {name: why for name, value in wanted.items() if value != before.values.get(name)}
-        return _told(before, {**refused, **change.problems}, posted)
+        return _told(before, {**refused, **problems}, posted)
     unsaid = {
         name: FieldProblem("not_said", {"instead": after.values.get(name, "")})
         for name, value in wanted.items()
         if value not in (before.values.get(name), after.values.get(name))
     }
-    return _told(after, {**unsaid, **change.problems}, posted)
+    return _told(after, {**unsaid, **problems}, posted)
 
 
 def _told(reading: Reading, problems: Mapping[str, FieldProblem], posted: Values) -> Applied:
@@ -149,10 +155,17 @@ def _gone_on(before: Reading) -> Reading:
     return after if after.parsed else before
 
 
+def _check_size(pasted: str) -> dict[str, FieldProblem]:
+    """Return the problem of a pasted `.env` that is too long to be read."""
+    count, most = len(pasted), envfile.MAX_CHARACTERS
+    return {PASTED: FieldProblem("env_too_long", {"count": count, "most": most})} if count > most else {}
+
+
 def _pasted(values: Values, posted: Values, pasted: str) -> dict[str, str]:
     """A pasted `.env` as rows: known names get the new values, others come after them."""
-    names = {text: name for name, text in {**values, **posted}.items() if _is_env_name(name)}
-    last = max((int(name.split("-")[1]) for name in (*values, *posted) if _is_env_name(name)), default=-1)
+    rows = {name: text for name, text in {**values, **posted}.items() if _ENV_NAME.fullmatch(name)}
+    names = {text: name for name, text in rows.items()}
+    last = max((int(name.split("-")[1]) for name in rows), default=-1)
     found: dict[str, str] = {}
     for variable, value in envfile.variables_of(pasted).items():
         known = names.get(variable)
@@ -161,10 +174,6 @@ def _pasted(values: Values, posted: Values, pasted: str) -> dict[str, str]:
             known = f"env-{last}-name"
         found |= {known: variable, f"{known.removesuffix('name')}value": value}
     return found
-
-
-def _is_env_name(name: str) -> bool:
-    return name.startswith("env-") and name.endswith("-name")
 
 
 # --- what the form can't show -----------------------------------------------------------------------------

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from django.db.models import Q
+from django.db.models import Q, QuerySet
 
 from jobs.dialects.base import Note, Parsed
 from jobs.spec import JobSpec, Resources
@@ -18,18 +18,23 @@ UNKNOWN = "amounts_unknown"
 def sized(parsed: Parsed, quota: Quota) -> Parsed:
     """The same with the amounts of the sizes that its roles name, where the console has such a spec."""
     names = {role.resources.instance_type for role in parsed.spec.roles} - {""}
-    known = _known(names, quota) if names else {}
-    if not known:
+    found = _known(names, quota) if names else {}
+    if not found:
         return parsed
-    notes = tuple(note for note in parsed.notes if not _is_of(note, known))
-    return replace(parsed, spec=_with(parsed.spec, known), notes=notes)
+    notes = tuple(note for note in parsed.notes if not _is_of(note, found))
+    return replace(parsed, spec=_with(parsed.spec, found), notes=notes)
+
+
+def known(quota: Quota) -> QuerySet[Spec]:
+    """The specs that the console has for jobs of the quota."""
+    here = Q(cluster=None) | Q(cluster=quota.cluster_id)
+    ours = Q(workspace=None) | Q(workspace=quota.workspace_id)
+    return Spec.objects.filter(here, ours)
 
 
 def _known(names: Iterable[str], quota: Quota) -> dict[str, Spec]:
     """The specs of these names; one of the cluster or of the workspace goes before one of all."""
-    here = Q(cluster=None) | Q(cluster=quota.cluster_id)
-    ours = Q(workspace=None) | Q(workspace=quota.workspace_id)
-    rows = list(Spec.objects.filter(here, ours, name__in=list(names)).order_by("pk"))
+    rows = list(known(quota).filter(name__in=list(names)).order_by("pk"))
     rows.sort(key=lambda row: (row.workspace_id is not None, row.cluster_id is not None))
     return {row.name: row for row in rows}
 

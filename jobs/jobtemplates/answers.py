@@ -16,14 +16,17 @@ Answer: TypeAlias = str | int | Sequence[Mapping[str, str]]
 Answers: TypeAlias = Mapping[str, Answer]
 
 
-def fill(template: JobTemplate, answers: Answers) -> str:
-    """The job file; what is not answered has its default.  Raises ValueError for what no JobSpec can hold."""
+def fill(template: JobTemplate, answers: Answers, *, install: bool = False) -> str:
+    """The job file; what is not answered has its default.  Raises ValueError for what no JobSpec can hold.
+
+    With `install` the job installs the template's Python packages before its command.
+    """
     dialect = dialects.get(template.dialect)
     parsed = dialect.parse(template.text)
-    return dialect.render(wanted(template, answers), parsed.extras, base=template.text).text
+    return dialect.render(wanted(template, answers, install=install), parsed.extras, base=template.text).text
 
 
-def wanted(template: JobTemplate, answers: Answers) -> JobSpec:
+def wanted(template: JobTemplate, answers: Answers, *, install: bool = False) -> JobSpec:
     """What the job file is to say."""
     value: dict[str, Any] = json.loads(
         dialects.get(template.dialect).parse(template.text).spec.model_dump_json()
@@ -35,6 +38,8 @@ def wanted(template: JobTemplate, answers: Answers) -> JobSpec:
         answer = answers.get(parameter.name, parameter.default)
         for path in parameter.fills:
             _put(value, path, parameter, answer)
+    if install:
+        value["requirements"]["packages"] += template.packages
     return JobSpec.model_validate_json(json.dumps(value))
 
 

@@ -102,11 +102,12 @@ _WHOLE: Final = re.compile(
 class JobTemplate(Model):
     """`command` is what every role of `text` runs, where it can be written as it is.
 
-    `opens` is the label of the endpoint that the job announces; empty for a terminal beside it.  Of
-    `programs` the job needs one.  `constraints` say of fields, by pointers into the JobSpec or JSONPaths into
-    the file, whether what the template says is locked, required or may be overridden.  A job that is there to
-    be worked in is `interactive`.  One that is there to be tried with several values has in `sweep` which, as
-    the page for new jobs takes them.
+    `opens` is the label of the endpoint that the job announces; empty for a terminal beside it. Of
+    `programs` the job needs one, which the Python packages `packages` bring where it is not installed.
+    `constraints` say of fields, by pointers into the JobSpec or JSONPaths into the file, whether what the
+    template says is locked, required or may be overridden. A job that is there to be worked in is
+    `interactive`. One that is there to be tried with several values has in `sweep` which, as the page for
+    new jobs takes them.
     """
 
     id: Annotated[str, Field(pattern=r"^[a-z][a-z0-9-]{0,62}$")]
@@ -119,6 +120,7 @@ class JobTemplate(Model):
     command: str = ""
     opens: Annotated[str, Field(max_length=64)] = ""
     programs: tuple[str, ...] = ()
+    packages: tuple[str, ...] = ()
     interactive: bool = False
     sweep: Annotated[str, Field(max_length=20_000)] = ""
     parameters: Annotated[tuple[Parameter, ...], Field(max_length=40)] = ()

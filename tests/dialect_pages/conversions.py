@@ -15,13 +15,20 @@ From one dialect to another a job goes through the JobSpec and nothing beside it
 say arrives. Measured, path by path: a job that says something there is written in the dialect and read again.
 
 - **kept**: every value tried comes back as it was
+- kept for Job Console: they do, and some by way of our own object in the file, which the dialect's own system
+  ignores; the conversion names each
 - *approximated*: some do, or something near to them does; the conversion names each difference
 - lost: none does; the conversion names it
 
 This page is made by `python -m tests.dialect_pages --write`; a test fails when the code does anything else.
 """
 
-_SHOWN = {Fate.KEPT: "**kept**", Fate.APPROXIMATED: "*approximated*", Fate.LOST: "lost"}
+_SHOWN = {
+    Fate.KEPT: "**kept**",
+    Fate.OURS: "kept for Job Console",
+    Fate.APPROXIMATED: "*approximated*",
+    Fate.LOST: "lost",
+}
 
 
 def page() -> str:

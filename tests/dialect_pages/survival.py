@@ -23,8 +23,13 @@ class Fate(StrEnum):
     """What became of what a probe says."""
 
     KEPT = "kept"
+    OURS = "kept for Job Console"
     APPROXIMATED = "approximated"
     LOST = "lost"
+
+
+WHOLE: Final = frozenset({Fate.KEPT, Fate.OURS})
+"""Fates of what is read again as it was."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +47,15 @@ def through(name: str, wanted: JobSpec) -> JobSpec:
     return dialect.parse(dialect.render(wanted, {}).text).spec
 
 
+def _natively(name: str, wanted: JobSpec) -> JobSpec | None:
+    """The same, as the dialect's own system reads it; None where that can't read it."""
+    dialect = dialects.get(name)
+    try:
+        return dialect.parse(dialects.without_ours(dialect.render(wanted, {}).text, name)).spec
+    except Refused:
+        return None
+
+
 def fate(probe: Probe, name: str) -> Fate:
     """What becomes of the probe in one dialect."""
     wanted = values_at(probe.spec, probe.path)
@@ -52,7 +66,9 @@ def fate(probe: Probe, name: str) -> Fate:
     except Refused:
         return Fate.LOST
     if holds(said, wanted):
-        return Fate.KEPT
+        native = _natively(name, probe.spec)
+        alone = native is not None and holds(values_at(native, probe.path), wanted)
+        return Fate.KEPT if alone else Fate.OURS
     arrived = [value for value in said if value and value not in bare]
     return Fate.APPROXIMATED if arrived or _elsewhere(probe, read) else Fate.LOST
 
@@ -74,6 +90,8 @@ def fates() -> Mapping[str, Mapping[str, Fate]]:
 
 
 def _all(several: set[Fate]) -> Fate:
+    if several == WHOLE:
+        return Fate.OURS
     return several.pop() if len(several) == 1 else Fate.APPROXIMATED
 
 
@@ -83,7 +101,7 @@ def lost_between() -> tuple[Between, ...]:
     found = []
     for probe in probes():
         wanted = values_at(probe.spec, probe.path)
-        able = [name for name in dialects.NAMES if fate(probe, name) is Fate.KEPT]
+        able = [name for name in dialects.NAMES if fate(probe, name) in WHOLE]
         for source, target in permutations(able, 2):
             halfway = through(source, probe.spec)
             said = values_at(through(target, halfway), probe.path)
@@ -104,7 +122,7 @@ def both_keep(source: str, target: str) -> tuple[str, ...]:
     return tuple(
         path
         for path, row in fates().items()
-        if row[source] is Fate.KEPT and row[target] is Fate.KEPT and path not in lost
+        if row[source] in WHOLE and row[target] in WHOLE and path not in lost
     )
 
 

@@ -1,8 +1,8 @@
 """`python -m tests.fuzz [--seconds N] [--keep] [DIALECT …]`: look for texts that parse badly.
 
-One dialect after the other, in equal parts of the time.  Starts from the samples, the seeds' files and the
-corpus; what stops it is printed and left in the current folder.  With --keep, the corpus becomes the
-smallest texts that together reach what was reached.
+One dialect after the other, in equal parts of the time, and a part for what texts of 1 MiB cost.
+Starts from the samples, the seeds' files and the corpus; what stops it is printed and left in the current
+folder.  With --keep, the corpus becomes the smallest texts that together reach what was reached.
 """
 
 from __future__ import annotations
@@ -37,9 +37,12 @@ def main() -> int:
     parser.add_argument("--keep", action="store_true", help="save the smallest corpus that reaches as much")
     options = parser.parse_args()
     names = options.dialects or dialects.NAMES
-    found = [_fuzz(name, options.seconds // len(names), keeping=options.keep) for name in names]
-    print(f"{sum(tried for tried, _failed in found):,} texts in all")
-    return int(any(failed for _tried, failed in found))
+    each = options.seconds // (len(names) + 1)
+    found = [_fuzz(name, each, keeping=options.keep) for name in names]
+    print(f"{sum(tried for tried, _failed in found):,} texts in all", flush=True)
+    cost = [sys.executable, "-m", "tests.fuzz.cost", "--seconds", str(each), *names]
+    is_costly = subprocess.run(cost, check=False).returncode != 0
+    return int(is_costly or any(failed for _tried, failed in found))
 
 
 def _fuzz(name: str, seconds: int, *, keeping: bool) -> tuple[int, bool]:

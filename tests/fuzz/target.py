@@ -15,6 +15,10 @@ MOST_CPU_S: Final = 1.0
 """For texts of a few KiB: far more than any needs, and far less than a hang."""
 
 
+MOST_MEMORY: Final = 64 * 2**20
+"""Bytes that a text may take beside itself."""
+
+
 class SlowError(Exception):
     """A text took too long."""
 

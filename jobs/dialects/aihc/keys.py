@@ -27,6 +27,9 @@ from jobs.dialects.leftovers import by
 from jobs.spec import Framework, Resources
 
 PAGE: Final = "AIHC page"
+NEWER_PAGE: Final = "AIHC page of 2026"
+"""It also takes TFJob and MPIJob."""
+
 SDK: Final = "AIHC SDK"
 V1: Final = "AIHC page, v1"
 

@@ -54,6 +54,16 @@ class Job:
         self._name, self._queue = job.text(keys.NAME), job.text(keys.QUEUE)
         framework = job.meaning(keys.JOB_TYPE)
         self._framework = Framework(framework) if framework else None
+        if self._framework not in (None, Framework.PYTORCH):
+            value = str(job.value[keys.JOB_TYPE.key])
+            job.findings.note(
+                "looser_rule",
+                job.at(keys.JOB_TYPE.key),
+                key=keys.JOB_TYPE.key,
+                value=value,
+                applied=keys.NEWER_PAGE,
+                stricter=keys.PAGE,
+            )
         self._command = job.text(keys.COMMAND)
         self._roles = roles.read(job)
         priority = job.meaning(keys.PRIORITY)

@@ -56,22 +56,13 @@ def code(job: Request) -> CodeSource | None:
 def network(job: Request) -> Network:
     """The virtual network."""
     group = job.group(keys.USER_VPC)
-    found = Network(
+    return Network(
         vpc=group.text(keys.VPC_ID),
         switch=group.text(keys.SWITCH_ID),
         security_group=group.text(keys.SECURITY_GROUP_ID),
         cidrs=group.texts(keys.EXTENDED_CIDRS),
         gateway=group.text(keys.DEFAULT_ROUTE),
     )
-    if found.switch and not found.cidrs:
-        job.findings.note(
-            "asked_for_with",
-            group.at(keys.SWITCH_ID.key),
-            key=keys.EXTENDED_CIDRS.key,
-            other=keys.SWITCH_ID.key,
-            source=PAGE,
-        )
-    return found
 
 
 def requirements(job: Request) -> Requirements:

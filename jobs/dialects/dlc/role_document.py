@@ -9,6 +9,7 @@ from typing import Final
 from jobs.dialects import amounts, placeholders
 from jobs.dialects.dlc import role_keys as keys
 from jobs.dialects.dlc.completion import Part
+from jobs.dialects.dlc.instance_types import INSTANCE_TYPES
 from jobs.dialects.dlc.roles import DEFAULT_LABEL
 from jobs.dialects.rendering import Document
 from jobs.spec import Bid, NodeChoice, RegistryAuth, Resources, TaskRole
@@ -51,18 +52,27 @@ def _registry(auth: RegistryAuth | None) -> Document:
 
 
 def _size(has: Resources) -> Document:
-    if has.instance_type:
+    if has.instance_type and (has.instance_type in INSTANCE_TYPES or not _says_amounts(has)):
         return {keys.ECS_SPEC.key: has.instance_type}
     shared = has.shm_mib != keys.DEFAULTS.shm_mib
     return {
+        **_if(keys.ECS_SPEC.key, has.instance_type),
         keys.RESOURCE_CONFIG.key: {
             keys.CPU.key: amounts.cores(has.cpu_milli),
             **({keys.GPU.key: str(has.gpus)} if has.gpus else {}),
             **_if(keys.GPU_TYPE.key, has.gpu_type),
             keys.MEMORY.key: amounts.memory(has.memory_mib),
             **({keys.SHARED_MEMORY.key: amounts.memory(has.shm_mib)} if shared else {}),
-        }
+        },
     }
+
+
+def _says_amounts(has: Resources) -> bool:
+    """Whether it asks for more than the least, beside the size that it names."""
+    least = Resources(
+        instance_type=has.instance_type, disk_mib=has.disk_mib, rdma=has.rdma, shm_mib=has.shm_mib
+    )
+    return has != least
 
 
 def _disk(has: Resources) -> Document:

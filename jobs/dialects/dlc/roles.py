@@ -14,6 +14,7 @@ from jobs.dialects.dlc.instance_types import INSTANCE_TYPES
 from jobs.dialects.dlc.job_types import JobType
 from jobs.dialects.dlc.limits import PAGE
 from jobs.dialects.fields import Text
+from jobs.dialects.record import nearest_key
 from jobs.dialects.request import Request
 from jobs.spec import Bid, NodeChoice, Port, RegistryAuth, Resources, SecretRef
 
@@ -71,11 +72,12 @@ def _type(role: Request, job_type: JobType | None) -> str:
     where = role.at(keys.TYPE.key)
     if known is None:
         choices = ", ".join(job_type.roles)
+        near = nearest_key(written, job_type.roles)
         role.findings.problem(
             "not_a_choice",
             where,
             PAGE,
-            Fix(where, job_type.roles[0]),
+            Fix(where, near) if near else None,
             key="Type",
             value=written,
             choices=choices,
@@ -93,15 +95,21 @@ def _image(role: Request) -> str:
 
 
 def _resources(role: Request, *, has_quota: bool) -> dict[str, int | str]:
-    """The amounts: of ResourceConfig, if it says any, or what is known of the ready-made size."""
+    """The amounts: of ResourceConfig, if it says any, or what is known of the ready-made size.
+
+    Of a size that is not known here, amounts that stand beside it are taken; a catalog may know more.
+    """
     size, config = role.text(keys.ECS_SPEC), role.group(keys.RESOURCE_CONFIG)
     disk = role.group(keys.SYSTEM_DISK).integer(keys.DISK_SIZE) if role.has(keys.SYSTEM_DISK) else 0
     by_amounts = config.says_any() and (has_quota or not size)
+    beside = config.says_any() and size not in INSTANCE_TYPES
     if config.says_any() and size:
-        taken = keys.RESOURCE_CONFIG.key if by_amounts else keys.ECS_SPEC.key
+        taken = keys.RESOURCE_CONFIG.key if by_amounts or beside else keys.ECS_SPEC.key
         role.findings.note("two_sizes", role.at(keys.ECS_SPEC.key), taken=taken)
     if by_amounts:
         return {**_amounts(config), "disk_mib": disk * 1024}
+    if beside:
+        return {**_amounts(config), "instance_type": size, "disk_mib": disk * 1024}
     if size:
         return {**_known(role, size), "disk_mib": disk * 1024}
     role.findings.note("no_amounts", role.pointer, source=PAGE)
@@ -172,9 +180,7 @@ def _bid(role: Request) -> Bid | None:
         return Bid() if at_any_price else None
     if discount is not None and price is not None:
         where = spot.at(keys.SPOT_PRICE.key)
-        role.findings.problem(
-            "exclusive", where, PAGE, Fix(where), key=keys.SPOT_PRICE.key, other=keys.SPOT_DISCOUNT.key
-        )
+        role.findings.problem("exclusive", where, PAGE, key=keys.SPOT_PRICE.key, other=keys.SPOT_DISCOUNT.key)
         return None
     if discount is not None:
         return Bid(discount_percent=_rounded(spot, keys.SPOT_DISCOUNT.key, discount, 100))

@@ -9,7 +9,7 @@ from typing import Final
 from jobs.dialects import pairs
 from jobs.dialects.dlc import conditions, keys
 from jobs.dialects.dlc import settings_keys as names
-from jobs.dialects.dlc.limits import PAGE
+from jobs.dialects.dlc.limits import MOST_CUSTOM_PORTS, PAGE
 from jobs.dialects.fields import Bag
 from jobs.dialects.request import Request
 from jobs.dialects.spans import escape
@@ -89,7 +89,8 @@ def _advanced(settings: Request, job_type: str) -> dict[str, str]:
             "exclusive_options", where, key=conditions.PORT_NUMBER, other=conditions.PORT_LIST, source=PAGE
         )
     for code, key in conditions.port_faults(options):
-        settings.findings.note(code, f"{where}/{key}", key=key, value=options[key][:60], source=PAGE)
+        most = MOST_CUSTOM_PORTS.value
+        settings.findings.note(code, f"{where}/{key}", key=key, value=options[key][:60], most=most)
     return options
 
 

@@ -147,7 +147,10 @@ class TranslatedFindings(Findings):
         """The fix in the file, where the key's value is what is to be changed."""
         if fix is None:
             return None
-        param = BY_KEY.get(self._request.key_of(fix.pointer))
+        key = self._request.key_of(fix.pointer)
+        if fix.key is not None:
+            return Fix(_pointer(key), key=fix.key) if fix.pointer == _pointer(key) else None
+        param = BY_KEY.get(key)
         scalar = param and param.shape in (Shape.TEXT, Shape.NUMBER, Shape.COMMAND, Shape.AIMASTER)
         if not param or not scalar or split(param.to)[-1] != split(fix.pointer)[-1]:
             return None

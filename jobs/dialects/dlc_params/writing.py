@@ -62,18 +62,26 @@ def render(spec: JobSpec, extras: Mapping[str, object], base: str | None = None)
 
 def apply_fixes(text: str, fixes: Iterable[Fix]) -> str:
     """`text` with `fixes` made; raises Refused on unreadable text."""
-    last = {"".join(split(fix.pointer)): fix.value for fix in fixes}
-    changed = {key: str(value) for key, value in last.items() if value is not None and key}
-    return edited(text, changed, [key for key, value in last.items() if value is None])
+    last = {"".join(split(fix.pointer)): fix for fix in fixes}
+    names = {key: fix.key for key, fix in last.items() if fix.key is not None}
+    changed = {key: str(fix.value) for key, fix in last.items() if fix.value is not None and key}
+    gone = [key for key, fix in last.items() if fix.value is None and fix.key is None]
+    return edited(text, changed, gone, names)
 
 
-def edited(text: str, changed: Mapping[str, str], gone: Iterable[str]) -> str:
-    """`text` with other values, further keys at its end, and without the keys that are `gone`."""
-    if not changed and not gone:
+def edited(
+    text: str, changed: Mapping[str, str], gone: Iterable[str], names: Mapping[str, str] | None = None
+) -> str:
+    """`text` with other values, further keys at its end, without the keys `gone`, with keys renamed."""
+    if not changed and not gone and not names:
         return text
     plain = without_line_numbers(text)
     lines = read(plain, KNOWN)
     splices = [*_values(lines, changed), *(_dropped(lines, key) for key in gone if key in lines.entries)]
+    for key, name in (names or {}).items():
+        if key in lines.entries and name not in lines.entries:
+            start = lines.entries[key].start
+            splices.append((start, start + len(key), name))
     parts, done = [], 0
     for start, stop, new in sorted(splices):
         parts += [plain[done:start], new]

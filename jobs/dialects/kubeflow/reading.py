@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Mapping, Sequence
 from typing import Final
 
@@ -15,7 +14,7 @@ from jobs.dialects.kubeflow.document import ABSENT, API, BACKOFF, ROLES, VOLUMES
 from jobs.dialects.kubeflow.kinds import BY_NAME, MPI_OPERATOR, OPERATOR, V1, V2BETA1, Kind
 from jobs.dialects.kubeflow.objects import Object
 from jobs.dialects.leftovers import leftovers
-from jobs.dialects.record import kind_of, short
+from jobs.dialects.record import kind_of, nearest_key, short
 from jobs.dialects.source import Source
 from jobs.dialects.spans import split
 from jobs.dialects.spelling import KEPT, of_what_is_said, spellings
@@ -94,8 +93,8 @@ def _kind(value: Mapping[str, object], findings: Findings) -> Kind | None:
     kind = BY_NAME.get(said) if isinstance(said, str) else None
     if kind is None:
         known = list(BY_NAME)
-        close = difflib.get_close_matches(str(said)[:60], known, 1, 0.6) if said else []
-        fix = Fix("/kind", close[0]) if close else None
+        near = nearest_key(str(said), known) if said else None
+        fix = Fix("/kind", near) if near else None
         code = "not_a_choice" if said else "required"
         choices = ", ".join(known)
         findings.problem(code, "/kind", OPERATOR, fix, key="kind", value=short(str(said)), choices=choices)

@@ -9,6 +9,7 @@ from decimal import Decimal, InvalidOperation
 from typing import Final
 
 from jobs.dialects import amounts
+from jobs.dialects.base import Fix
 from jobs.dialects.fields import Amount, Quantity
 from jobs.dialects.findings import Findings
 from jobs.dialects.kubeflow import keys
@@ -109,7 +110,9 @@ def _taken(name: str, value: object, at: str, findings: Findings) -> int | None:
     exact = quantity(text) if isinstance(text, str) else None
     rule: Amount = _SIZES.get(name, keys.GPUS)
     if exact is None or exact < 0:
-        findings.problem("not_an_amount", at, keys.KUBERNETES, key=name, value=short(str(value)))
+        meant = amounts.in_prose(value, rule.quantity) if isinstance(value, str) else None
+        fix = None if meant is None else Fix(at, amounts.written(meant, rule.quantity))
+        findings.problem("not_an_amount", at, keys.KUBERNETES, fix, key=name, value=short(str(value)))
         return None
     if rule.quantity is Quantity.CPU:
         exact *= 1000

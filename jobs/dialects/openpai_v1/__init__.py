@@ -28,7 +28,7 @@ class OpenPaiV1:
     def sniff(self, text: str) -> Guess | None:
         """By its keys; a text that can't be read is still recognised by how they are written."""
         try:
-            value = read(text).value
+            value = read(text, repeats=True).value
         except Refused as refused:
             unreadable = refused.problems[0].code in {"too_large", "too_many_values", "too_deep"}
             found = set() if unreadable else set(_NAMED.findall(text))
@@ -54,7 +54,7 @@ class OpenPaiV1:
     def locate(self, text: str, pointer: str) -> Position | None:
         """See `base.Dialect`."""
         try:
-            return read(text).position(pointer)
+            return read(text, repeats=True).position(pointer)
         except Refused:
             return None
 

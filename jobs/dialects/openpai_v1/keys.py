@@ -45,7 +45,8 @@ IMAGE: Final = Text(
     source=f"{SCM}, {OPENPAI}",
     path="roles[].image",
     required=True,
-    help="URL of the Docker image.",
+    blank=True,
+    help="URL of the Docker image; empty for none, which OpenPAI itself does not take.",
 )
 AUTH_FILE: Final = Text(
     key="authFile",

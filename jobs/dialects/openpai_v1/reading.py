@@ -40,7 +40,7 @@ class Taken:
 
 def parse(text: str) -> Parsed:
     """Read `text`; raises Refused with all problems at once."""
-    source = read(text)
+    source = read(text, repeats=True)
     if not isinstance(source.value, dict):
         raise Refused((_not_an_object(source),))
     findings, taken = Findings(), Taken()
@@ -106,6 +106,8 @@ class _Job:
     def __init__(self, job: Record, taken: Taken) -> None:
         self._name = job.text(keys.JOB_NAME)
         self._image = job.text(keys.IMAGE)
+        if not self._image:
+            job.findings.note("no_image", job.at(keys.IMAGE.key), key=keys.IMAGE.key)
         self._places = _places(job, taken)
         self._auth_file = _uri(job, keys.AUTH_FILE, taken)
         self._quota = job.text(keys.VIRTUAL_CLUSTER)

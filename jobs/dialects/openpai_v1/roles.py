@@ -109,7 +109,8 @@ def _role(record: Record, extras: dict[str, object]) -> Role:
 def _shared_memory(record: Record, memory: int) -> int:
     """shmMB, which may not be more than memoryMB when it is given (OpenPAI v0.14)."""
     shared = record.integer(keys.SHM_MB)
-    if keys.SHM_MB.key in record.value and shared > memory:
+    comparable = record.doubtful.isdisjoint((keys.SHM_MB.key, keys.MEMORY_MB.key))
+    if keys.SHM_MB.key in record.value and shared > memory and comparable:
         where = record.at(keys.SHM_MB.key)
         record.findings.problem(
             "above_memory",
@@ -126,7 +127,8 @@ def _shared_memory(record: Record, memory: int) -> int:
 def _check_counts(record: Record, role: Role) -> None:
     """Neither count may be more than the role has tasks (OpenPAI v0.14)."""
     for rule, count in zip((keys.MIN_FAILED, keys.MIN_SUCCEEDED), role.completion, strict=True):
-        if count is not None and count > role.replicas:
+        comparable = record.doubtful.isdisjoint((rule.key, keys.TASK_NUMBER.key))
+        if count is not None and count > role.replicas and comparable:
             where = record.at(rule.key)
             record.findings.problem(
                 "above_task_number",

@@ -12,14 +12,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from jobs.dialects import placeholders
+from jobs.dialects import placeholders, shell_words
 from jobs.dialects.base import Fix
+from jobs.dialects.expansion import Room
+from jobs.dialects.fields import CONSOLE
 from jobs.dialects.findings import Findings
-from jobs.dialects.openpai_v2 import keys, templates
+from jobs.dialects.openpai_v2 import templates
 from jobs.dialects.openpai_v2.templates import Context, resolve
+from jobs.dialects.patterns import compile_pattern
 from jobs.dialects.record import short
 
-_EXPORT: Final = re.compile(
+_EXPORT: Final = compile_pattern(
     r"\s*export[ \t]+(?P<name>[A-Za-z_][A-Za-z0-9_]*)="
     r"(?P<value>(?:[\w@%+=:,./\-]++|'[^']*+'|\"[^\"$`\\!]*+\")*+)\s*",
     re.ASCII,
@@ -46,9 +49,9 @@ class Script:
 
 def exports(commands: Sequence[str], context: Context) -> int:
     """How many of the first `commands` only set a variable; the last one is a command in any case."""
-    script = Script()
+    script, room = Script(), Room()
     count = 0
-    while count < len(commands) - 1 and _taken(commands[count], script, context):
+    while count < len(commands) - 1 and _taken(commands[count], script, context, room):
         count += 1
     return count
 
@@ -57,11 +60,14 @@ def read(commands: Sequence[tuple[str, str]], context: Context, findings: Findin
     """The script of `commands`, each with its pointer."""
     script = Script()
     first = 0
-    while first < len(commands) - 1 and _taken(commands[first][1], script, context):
+    while first < len(commands) - 1 and _taken(commands[first][1], script, context, findings.room):
         first += 1
     texts = []
     for pointer, text in commands[first:]:
-        resolved = resolve(text, context)
+        resolved = resolve(text, context, findings.room)
+        if resolved.is_too_long:
+            findings.problem("expands_too_far", pointer, CONSOLE, most=findings.room.most)
+            break
         script.used |= resolved.secrets
         texts.append(resolved.text)
         _tell(pointer, text, resolved, context, findings)
@@ -69,41 +75,41 @@ def read(commands: Sequence[tuple[str, str]], context: Context, findings: Findin
     return script
 
 
-def _taken(text: str, script: Script, context: Context) -> bool:
+def _taken(text: str, script: Script, context: Context, room: Room) -> bool:
     """Whether the command only sets a variable; then it is the script's."""
     if not text.lstrip().startswith("export"):
         return False
     secret = _SECRET_EXPORT.fullmatch(text)
     if secret:
-        name = _secret_name(secret["value"], context)
+        name = _secret_name(secret["value"], context, room)
         if name:
             script.secrets[secret["name"]] = name
             script.env.pop(secret["name"], None)
             return True
-    resolved = resolve(text, context)
-    plain = _EXPORT.fullmatch(resolved.text)
+    resolved = resolve(text, context, room)
+    plain = None if resolved.is_too_long else _EXPORT.fullmatch(resolved.text)
     if not plain or resolved.secrets or resolved.unresolved:
         return False
-    script.env[plain["name"]] = "".join(shlex.split(plain["value"]))
+    script.env[plain["name"]] = "".join(shell_words.split(plain["value"]))
     script.secrets.pop(plain["name"], None)
     return True
 
 
-def _secret_name(text: str, context: Context) -> str | None:
+def _secret_name(text: str, context: Context, room: Room) -> str | None:
     """The secret that a template or placeholder as a whole stands for."""
     if reference := placeholders.reference(text):
         return reference
-    done = resolve(text, context)
+    done = resolve(text, context, room)
     return next(iter(done.secrets.values()), None) if templates.whole(text) and not done.wanted else None
 
 
 def _tell(
     pointer: str, text: str, resolved: templates.Resolved, context: Context, findings: Findings
 ) -> None:
-    for path in resolved.unresolved:
-        near = templates.nearest(path, context) if findings.looks_mistyped else None
-        fix = Fix(pointer, text.replace(path, near)) if near else None
-        findings.problem("template_unresolved", pointer, keys.OPENPAI, fix, value=short(path), meant=near)
+    for path in dict.fromkeys(resolved.unresolved):
+        near = templates.nearest(path, context) if findings.has_few("template_unresolved") else None
+        fix = Fix(pointer, templates.replaced(text, path, near)) if near else None
+        findings.note("template_unresolved", pointer, fix, value=short(path), meant=near)
     for name in resolved.wanted:
         findings.note("secret_wanted", pointer, name=name)
 

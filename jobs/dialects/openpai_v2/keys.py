@@ -182,8 +182,13 @@ COMPLETION: Final = Group(
 TASK_RETRY_COUNT: Final = Integer(
     key="taskRetryCount", source=OPENPAI, default=0, help="How often a failed task alone is tried again."
 )
-DOCKER_IMAGE: Final = _text(
-    "dockerImage", "Name of the prerequisite that is the image.", "roles[].image", required=True
+DOCKER_IMAGE: Final = Text(
+    key="dockerImage",
+    source=OPENPAI,
+    path="roles[].image",
+    required=True,
+    blank=True,
+    help="Name of the prerequisite that is the image; empty for none, which OpenPAI itself does not take.",
 )
 DATA: Final = _text("data", "Name of the prerequisite that is the data.", "mounts[data].uri")
 OUTPUT: Final = _text("output", "Name of the prerequisite that is the output.", "mounts[output].uri")

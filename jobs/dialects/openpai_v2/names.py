@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from itertools import islice
 from typing import Final
 
@@ -17,11 +17,6 @@ def free(name: str, taken: Collection[str]) -> str:
     while candidate in taken:
         candidate, number = f"{name}_{number}", number + 1
     return candidate
-
-
-def renamed(members: Mapping[str, object], names: Mapping[str, str]) -> dict[str, object]:
-    """`members` in their order, those of `names` under their new ones."""
-    return {names.get(name, name): value for name, value in members.items()}
 
 
 def nearest(name: str, known: Collection[str]) -> str | None:

@@ -8,7 +8,7 @@ from dataclasses import replace
 from jobs.dialects.base import Fix
 from jobs.dialects.fields import AnyKey, Counts, Group, Named, Records
 from jobs.dialects.findings import Findings
-from jobs.dialects.openpai_v2.names import free, renamed
+from jobs.dialects.openpai_v2.names import free
 from jobs.dialects.record import Record, as_number, kind_of, short
 from jobs.dialects.request import Request
 from jobs.dialects.spans import escape
@@ -102,8 +102,8 @@ class Part(Request):
             return
         for name, inner in value.items():
             if not rule.fits(name):
-                fix = Fix(where, renamed(value, {name: free(rule.propose(name), value)}))
                 pointer = f"{where}/{escape(name)}"
+                fix = Fix(pointer, key=free(rule.propose(name), value))
                 self.findings.problem(
                     "bad_member", pointer, rule.source, fix, value=short(name), allowed=rule.allowed
                 )

@@ -8,7 +8,7 @@ from typing import Final
 
 from jobs.dialects import placeholders
 from jobs.dialects.base import Fix
-from jobs.dialects.fields import Text
+from jobs.dialects.fields import CONSOLE, Text
 from jobs.dialects.openpai_v2 import keys
 from jobs.dialects.openpai_v2.names import nearest
 from jobs.dialects.openpai_v2.part import Part
@@ -57,8 +57,7 @@ class Prerequisites:
         if rule.key not in role.value or name in known:
             return known.get(name)
         if name:
-            near = nearest(name, known) if role.findings.looks_mistyped else None
-            meant = next(iter(known)) if len(known) == 1 else near
+            meant = nearest(name, known) if role.findings.looks_mistyped else None
             fix = Fix(role.at(rule.key), meant) if meant else None
             role.findings.problem(
                 "no_prerequisite", role.at(rule.key), rule.source, fix, value=short(name), kind_of=kind
@@ -104,18 +103,22 @@ def _auth(part: Part, secrets: Context) -> RegistryAuth | None:
     password = _secret(login, texts[keys.PASSWORD.key], secrets)
     if not any(texts.values()):
         return None
-    return RegistryAuth(
-        registry=resolve(texts[keys.REGISTRY.key], secrets).text,
-        username=resolve(texts[keys.USERNAME.key], secrets).text,
+    room = part.findings.room
+    resolved = RegistryAuth(
+        registry=resolve(texts[keys.REGISTRY.key], secrets, room).text,
+        username=resolve(texts[keys.USERNAME.key], secrets, room).text,
         password=SecretRef(name=password) if password else None,
     )
+    if room.is_exceeded:
+        part.findings.problem("expands_too_far", login.pointer, CONSOLE, most=room.most)
+    return resolved
 
 
 def _secret(login: Part, text: str, secrets: Context) -> str | None:
     """The name of the secret that a placeholder or template stands for."""
     if known := placeholders.reference(text):
         return known
-    resolved = resolve(text, secrets)
+    resolved = resolve(text, secrets, login.findings.room)
     for name in resolved.wanted:
         login.findings.note("secret_wanted", login.at(keys.PASSWORD.key), name=name)
     return next(iter(resolved.secrets.values()), None)

@@ -32,7 +32,9 @@ def write_images(job: Document, there: JobSpec | None, spec: JobSpec, names: Map
         said = roles.setdefault(name, {})
         used = str(said.get(keys.DOCKER_IMAGE.key, ""))
         item = _item(job, used)
-        if item is not None and all(wanted[other] == role.image for other in users[used]):
+        if not role.image:
+            said[keys.DOCKER_IMAGE.key] = ""
+        elif item is not None and all(wanted[other] == role.image for other in users[used]):
             item[keys.URI.key] = role.image
         else:
             said[keys.DOCKER_IMAGE.key] = _image(job, role.image)

@@ -22,7 +22,7 @@ from jobs.dialects.source import Source
 from jobs.dialects.spans import split
 from jobs.dialects.variables import as_text, is_usable
 from jobs.dialects.yaml_text.rules import JS_YAML
-from jobs.spec import JobSpec, Mount, RegistryAuth, RetryPolicy, SecretRef, TaskRole
+from jobs.spec import JobSpec, Mount, MountPurpose, RegistryAuth, RetryPolicy, SecretRef, TaskRole
 
 DOCUMENT: Final = "document"
 """An extra: the file's value without its secrets, from which it is written again."""
@@ -190,10 +190,11 @@ class Job:
 
     def _mounts(self) -> tuple[Mount, ...]:
         """Every place once: data, output and code of all roles, then storages."""
-        found = [mount for role in self._roles for mount in role.mounts()]
-        order = list(prerequisites.PURPOSES.values())
-        found.sort(key=lambda mount: order.index(mount.purpose))
-        once = {(mount.purpose, mount.uri): mount for mount in found}
+        once: dict[tuple[MountPurpose, str], Mount] = {}
+        for kind, purpose in prerequisites.PURPOSES.items():
+            items = {item.name: item for role in self._roles if (item := role.items.get(kind))}
+            for item in items.values():
+                once.update({(purpose, mount.uri): mount for mount in item.mounts(purpose)})
         return (*once.values(), *self._extras.storages)
 
     def _registry(self) -> RegistryAuth | None:
@@ -247,7 +248,8 @@ def _deployment(root: Part, defaults: Part) -> dict[str, Part]:
     chosen = defaults.text(keys.DEPLOYMENT)
     if chosen and chosen not in found:
         where = defaults.at(keys.DEPLOYMENT.key)
-        fix = Fix(where, nearest(chosen, found))
+        near = nearest(chosen, found)
+        fix = Fix(where, near) if near else None
         defaults.findings.problem("no_deployment", where, keys.OPENPAI, fix, value=short(chosen))
     return found.get(chosen, {})
 

@@ -10,11 +10,11 @@ from jobs.dialects.commands import remark_on
 from jobs.dialects.fields import CONSOLE, MOST_REPLICAS, Integer
 from jobs.dialects.openpai_v2 import commands, extras, keys, prerequisites
 from jobs.dialects.openpai_v2.commands import Script
-from jobs.dialects.openpai_v2.names import renamed
 from jobs.dialects.openpai_v2.part import Part
 from jobs.dialects.openpai_v2.prerequisites import Item, Prerequisites
 from jobs.dialects.openpai_v2.templates import Context
-from jobs.spec import CompletionPolicy, Mount, Port, Resources, TaskRole
+from jobs.dialects.record import is_misspelt, nearest_key
+from jobs.spec import CompletionPolicy, Port, Resources, TaskRole
 
 OLD_COUNTS = {"minFailedTaskCount": keys.MIN_FAILED.key, "minSucceededTaskCount": keys.MIN_SUCCEEDED.key}
 """How drafts of v2 spelled the counts."""
@@ -53,15 +53,6 @@ class Role:
             env={name: value for name, value in self.script.env.items() if name not in env},
         )
 
-    def mounts(self) -> list[Mount]:
-        """The places that the role asks for."""
-        return [
-            mount
-            for kind, purpose in prerequisites.PURPOSES.items()
-            if kind in self.items
-            for mount in self.items[kind].mounts(purpose)
-        ]
-
 
 def read(
     root: Part, known: Prerequisites, deployment: Mapping[str, Part], common: Context
@@ -81,6 +72,8 @@ def read(
 def _role(name: str, part: Part, known: Prerequisites, added: Part | None, common: Context) -> Role:
     items = {kind: item for kind in prerequisites.FIELDS if (item := known.wanted(kind, part))}
     image = items.get(prerequisites.IMAGE)
+    if image is None:
+        part.findings.note("no_image", part.at(keys.DOCKER_IMAGE.key), key=keys.DOCKER_IMAGE.key)
     part.integer(keys.TASK_RETRY_COUNT)
     resources, ports = _resources(part)
     context = {**common, **{f"${kind}": item.value for kind, item in items.items()}}
@@ -120,9 +113,9 @@ def _completion(part: Part) -> CompletionPolicy:
     policy = part.part(keys.COMPLETION)
     strangers = [key for key in policy.value if key not in policy.table.by_name]
     for key in strangers:
-        fix = Fix(policy.at(key))
-        if key in OLD_COUNTS and OLD_COUNTS[key] not in policy.value:
-            fix = Fix(policy.pointer, renamed(policy.value, OLD_COUNTS))
+        near = nearest_key(key, policy.table.by_name)
+        meant = OLD_COUNTS.get(key) or (near if near and is_misspelt(key, near) else None)
+        fix = Fix(policy.at(key), key=meant) if meant and meant not in policy.value else None
         policy.findings.problem("forbidden_key", policy.at(key), keys.OPENPAI, fix, key=key)
     return CompletionPolicy(
         min_failed=_count(policy, keys.MIN_FAILED), min_succeeded=_count(policy, keys.MIN_SUCCEEDED)

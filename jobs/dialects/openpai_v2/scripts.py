@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from jobs.dialects.base import Problem, Refused
+from jobs.dialects.expansion import Room
+from jobs.dialects.fields import CONSOLE
 from jobs.dialects.findings import Findings
 from jobs.dialects.openpai_v2 import commands, keys
 from jobs.dialects.openpai_v2.commands import Script
@@ -14,6 +17,9 @@ from jobs.dialects.openpai_v2.templates import Context
 from jobs.dialects.rendering import Document
 from jobs.spec import JobSpec, TaskRole
 
+EXPORT_LENGTH = 256
+"""What a variable counts beside its name and value, for each role that it is written for."""
+
 
 def write_scripts(
     job: Document, there: JobSpec | None, spec: JobSpec, names: Mapping[str, str], *, in_parameters: bool
@@ -21,11 +27,14 @@ def write_scripts(
     """The commands of every role; with `in_parameters` its environment is said elsewhere."""
     before = {role.name: role for role in there.roles} if there else {}
     same = there is not None and (there.env, there.secret_env) == (spec.env, spec.secret_env)
-    roles = as_object(job.get(keys.TASK_ROLES.key))
+    roles, room = as_object(job.get(keys.TASK_ROLES.key)), Room()
     for role in spec.roles:
         old = before.get(role.name)
         if same and old is not None and (old.command, old.env) == (role.command, role.env):
             continue
+        copied = {} if in_parameters else spec.env
+        if not room.take(sum(len(name) + len(value) + EXPORT_LENGTH for name, value in copied.items())):
+            raise Refused((Problem("expands_too_far", "", 1, 1, {"most": room.most}, source=CONSOLE),))
         _Writer(job, names[role.name], spec, role, in_parameters=in_parameters).write()
     job[keys.TASK_ROLES.key] = roles
 

@@ -12,10 +12,12 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from jobs.dialects import placeholders
+from jobs.dialects.expansion import Room
 from jobs.dialects.openpai_v2 import names
+from jobs.dialects.patterns import compile_pattern
 from jobs.dialects.variables import as_text
 
-TEMPLATE: Final = re.compile(r"<%\s*(?P<path>\$[A-Za-z]\w*(?:\.[^\s<>%.\[\]]+|\[\d+\])*+)\s*%>")
+TEMPLATE: Final = compile_pattern(r"<%\s*(?P<path>\$[A-Za-z]\w*(?:\.[^\s<>%.\[\]]+|\[\d+\])*+)\s*%>")
 SECRETS: Final = "$secrets"
 ROOTS: Final = ("$parameters", SECRETS, "$script", "$output", "$data")
 
@@ -33,19 +35,23 @@ class Resolved:
     """A text with its templates resolved.
 
     `secrets` maps shell variables that the text now uses to the names of secrets; `unresolved` are the
-    paths that stand for nothing, `wanted` the secrets that the file does not hold.
+    paths that stand for nothing, `wanted` the secrets that the file does not hold.  With `is_too_long` the
+    text stayed as it was: there was no room for what it refers to.
     """
 
     text: str
     secrets: dict[str, str] = field(default_factory=dict)
     unresolved: list[str] = field(default_factory=list)
     wanted: list[str] = field(default_factory=list)
+    is_too_long: bool = False
 
 
-def resolve(text: str, context: Context) -> Resolved:
-    """`text` with every template that stands for something resolved; others stay."""
+def resolve(text: str, context: Context, room: Room) -> Resolved:
+    """`text` with every template that stands for something resolved, while there is room; others stay."""
     if "<%" not in text:
         return Resolved(text)
+    if room.is_exceeded:
+        return Resolved(text, is_too_long=True)
     done = Resolved("")
     parts: list[str] = []
     last, quote = 0, ""
@@ -54,6 +60,8 @@ def resolve(text: str, context: Context) -> Resolved:
         quote = _quote_after(before, quote)
         parts.append(before)
         said = _said(match["path"], context, done)
+        if said is not None and not room.take(len(said)):
+            return Resolved(text, is_too_long=True)
         secret = placeholders.reference(said) if said is not None else None
         if secret:
             variable = variable_for(secret)
@@ -85,6 +93,13 @@ def nearest(path: str, context: Context) -> str | None:
         return None
     close = names.nearest(rest[0], held)
     return f"{root}.{close}" if close else None
+
+
+def replaced(text: str, path: str, other: str) -> str:
+    """Return `text` with the templates of exactly `path` asking for the `other` one."""
+    return TEMPLATE.sub(
+        lambda match: match[0].replace(path, other) if match["path"] == path else match[0], text
+    )
 
 
 def variable_for(secret: str) -> str:

@@ -49,7 +49,7 @@ def read(said: Sequence[Mapping[str, str]], findings: Findings) -> Array | None:
     component, value = found[0]
     where = pointer_of(component, NAME)
     if len(said) > 1:
-        findings.problem("array_of_components", where, SBATCH, Fix(where), key=NAME)
+        findings.problem("array_of_components", where, SBATCH, key=NAME)
         return None
     try:
         indexes, at_once = _indexes(value)

@@ -34,8 +34,7 @@ def check(component: int, options: Mapping[str, str], findings: Findings) -> Non
             _unreadable(component, name, value, _SIGNAL, findings, None)
         elif name == "dependency" and values.ANY_OF in value:
             where = pointer_of(component, name)
-            fix = Fix(where, value.replace(values.ANY_OF, ","))
-            findings.problem("any_dependency", where, CONSOLE, fix, key=name, value=short(value))
+            findings.problem("any_dependency", where, CONSOLE, key=name, value=short(value))
 
 
 def _size(component: int, name: str, value: str, findings: Findings) -> None:
@@ -69,10 +68,13 @@ def _taken(name: str, value: str) -> int | None:
 def _mended(name: str, value: str) -> str | None:
     """What was surely meant."""
     if name in sizes.MEMORIES:
-        exact = vendors.read(value, Quantity.MEMORY, "Mi")
+        exact = vendors.in_prose(value, Quantity.MEMORY, "Mi")
         return amounts.written_memory(vendors.whole(exact)) if exact else None
     match = _WHOLE.fullmatch(value)
-    return match[1] if match else None
+    if match or name not in (*sizes.COUNTS, "nodes"):
+        return match[1] if match else None
+    number = vendors.in_prose(value, Quantity.COUNT)
+    return vendors.decimal(number) if number is not None and number == int(number) else None
 
 
 def _length(value: str) -> str | None:

@@ -15,6 +15,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
+from jobs.dialects import shell_words
+
 LEADERS: Final = ("master", "chief")
 FAILS: Final = "fails"
 ENDS: Final = "ends"
@@ -115,7 +117,7 @@ def read(script: str) -> tuple[Started, ...] | None:
     if not script.startswith(PREAMBLE):
         return None
     try:
-        words = shlex.split(script[len(PREAMBLE) :])
+        words = shell_words.split(script[len(PREAMBLE) :])
     except ValueError:
         return None
     if words[:1] != ["lead"] or words[-1:] != [EPILOGUE] or len(words) < 8:

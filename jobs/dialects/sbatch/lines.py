@@ -22,7 +22,10 @@ PBS: Final = "#PBS"
 INTERPRETER: Final = "interpreter"
 SCRIPT: Final = "script"
 LINE_ENDS: Final = "line_ends"
-"""Pointers beside those of options: the first line's program, the commands, and how lines end."""
+"""Pointers beside those of options: the first line's program, the commands, and how lines end.
+
+`/script/srun` is where that word first stands in the commands.
+"""
 
 _COMMAND: Final = re.compile(r"^[ \t\v\f\r\ufeff]*+[^#\n \t\v\f\r\ufeff]", re.MULTILINE)
 MARKED: Final = re.compile(r"(?:^|(?<=\A\ufeff))(?P<mark>#SBATCH|#SLURM|#PBS)[^\n]*", re.MULTILINE)
@@ -97,6 +100,12 @@ class Script:
 
     def _offset(self, pointer: str) -> int:
         component, name = parse_pointer(pointer)
+        if pointer.startswith(f"/{SCRIPT}/"):
+            word = re.escape(split(pointer)[1])
+            found = re.compile(rf"^[^#\n]*?(?<![\w.-])({word})(?!\w)", re.MULTILINE).search(
+                self.text, self.body
+            )
+            return found.start(1) if found else self.body
         if name == SCRIPT:
             stripped = self.commands.lstrip(SPACES)
             return len(self.text) - len(stripped) if stripped else max(0, self.body - 1)

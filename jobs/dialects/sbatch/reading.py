@@ -225,12 +225,13 @@ class _Reader:
         commands.remark_on(command, where, self.findings, MAIN)
         names = [*dict.fromkeys(_CALLS.findall(command)), *self._slurm_variables(command)]
         if names:
-            self.findings.note("needs_slurm", where, names=", ".join(names[:_MOST_NAMED]))
+            first = f"{where}/{names[0].removeprefix('$')}"
+            self.findings.note("needs_slurm", first, names=", ".join(names[:_MOST_NAMED]))
         several = len(self.said) > 1 or sizes.nodes(self.said[0]) > 1
         if several:
             self.findings.note("script_runs_once", where)
         for name in list(dict.fromkeys(_assigned_secrets(command)))[:_MOST_NAMED]:
-            self.findings.note("secret_in_script", where, name=name)
+            self.findings.note("secret_in_script", f"{where}/{name}", name=name)
 
     def _slurm_variables(self, command: str) -> Iterator[str]:
         """Variables that Slurm alone sets; those of an array are set here too."""

@@ -13,6 +13,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
+from jobs.dialects import shell_words
+from jobs.dialects.patterns import compile_pattern
 from jobs.dialects.sbatch.lines import begins_with_options
 
 BASH: Final = "/bin/bash"
@@ -26,7 +28,7 @@ GUARD: Final = ": the commands begin here, whatever they look like"
 
 BLOCK: Final = "# Environment of the job"
 
-_EXPORT: Final = re.compile(
+_EXPORT: Final = compile_pattern(
     r"export (?P<name>[A-Za-z_][A-Za-z0-9_]*)=(?P<value>(?:'[^']*'|\"'\"|[\w@%+=:,./\-])*+)\n", re.ASCII
 )
 _QUOTED: Final = re.compile(r"'([^']*)'|\"(')\"")
@@ -83,7 +85,7 @@ def unwrapped(command: str) -> tuple[str, str] | None:
     if not match:
         return None
     try:
-        interpreter = " ".join(shlex.split(match["program"]))
+        interpreter = " ".join(shell_words.split(match["program"]))
     except ValueError:
         return None
     right = interpreter.strip() not in PLAIN and wrapped(interpreter, match["script"]) == command

@@ -75,7 +75,9 @@ def header(document: Document) -> str:
 
 def apply_fixes(text: str, fixes: Iterable[Fix]) -> str:
     """`text` with `fixes` made; raises Refused on text whose lines can't be read."""
-    last = {fix.pointer: fix.value for fix in fixes}
+    every = list(fixes)
+    names = {parse_pointer(fix.pointer): fix.key for fix in every if fix.key is not None}
+    last = {fix.pointer: fix.value for fix in every if fix.key is None}
     if f"/{LINE_ENDS}" in last:
         text = text.replace("\r\n", "\n")
     interpreter = last.get(f"/{INTERPRETER}")
@@ -87,10 +89,24 @@ def apply_fixes(text: str, fixes: Iterable[Fix]) -> str:
         component, name = parse_pointer(pointer)
         if name and name not in (INTERPRETER, SCRIPT, LINE_ENDS):
             changes.setdefault(component, {})[name] = None if value is None else str(value)
-    text = edited(text, changes)
+    text = _renamed(edited(text, changes), names)
     if f"/{SCRIPT}" in last:
         text = _with_command(text, str(last[f"/{SCRIPT}"]))
     return text
+
+
+def _renamed(text: str, names: Mapping[tuple[int, str], str]) -> str:
+    """`text` with the options `names` (by component and name) called otherwise."""
+    if not names:
+        return text
+    script = read(text)
+    plain = script.text
+    for each in sorted(script.arguments, key=lambda one: -one.start):
+        name = names.get((each.component, each.name))
+        if name:
+            start = each.start + len("--")
+            plain = plain[:start] + name + plain[start + len(each.name) :]
+    return plain
 
 
 def edited(text: str, changes: Changes) -> str:

@@ -6,14 +6,14 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from jobs.dialects.edit import Drop, Put
+from jobs.dialects.edit import Change, Drop, Put, Rename
 from jobs.dialects.spans import escape, split
 from jobs.dialects.yaml_text.values import copied
 
 _GONE: Final = object()
 
 
-def changed(value: object, edits: Iterable[Put | Drop]) -> object:
+def changed(value: object, edits: Iterable[Change]) -> object:
     """`value` with `edits` made: all places are those from before, and outer edits win over inner ones."""
     new = copied(value)
     for edit in sorted(edits, key=lambda each: each.pointer.count("/"), reverse=True):
@@ -24,6 +24,8 @@ def changed(value: object, edits: Iterable[Put | Drop]) -> object:
         if isinstance(edit, Drop):
             if _child(where, tokens[-1]) is not _GONE:
                 _set(where, tokens[-1], _GONE)
+        elif isinstance(edit, Rename):
+            _rename(where, tokens[-1], edit.key)
         else:
             _set(where, tokens[-1], edit.value)
     return _without(new)
@@ -46,6 +48,14 @@ def _set(where: object, name: str, value: object) -> None:
         where[int(name)] = value
 
 
+def _rename(where: object, name: str, key: str) -> None:
+    """Give a member another name, in its place, unless the object has that one already."""
+    if isinstance(where, dict) and name in where and key not in where:
+        members = [(key if each == name else each, value) for each, value in where.items()]
+        where.clear()
+        where.update(members)
+
+
 def _without(value: object) -> object:
     """`value` without what is gone."""
     if isinstance(value, dict):
@@ -63,9 +73,9 @@ class Insert:
     value: object
 
 
-def finer(value: object, edits: Iterable[Put | Drop]) -> list[Put | Drop | Insert]:
+def finer(value: object, edits: Iterable[Change]) -> list[Change | Insert]:
     """`edits` of `value` with those that replace a list or object taken apart into what differs."""
-    found: list[Put | Drop | Insert] = []
+    found: list[Change | Insert] = []
     for edit in edits:
         where = value
         for token in split(edit.pointer):

@@ -13,7 +13,7 @@ from typing import Final
 
 from jobs.dialects import spans
 from jobs.dialects.base import Refused
-from jobs.dialects.edit import Drop, Put
+from jobs.dialects.edit import Change, Drop, Put, Rename
 from jobs.dialects.yaml_text import writing
 from jobs.dialects.yaml_text.changes import Insert, changed, finer
 from jobs.dialects.yaml_text.rules import Rules
@@ -29,7 +29,7 @@ _REST_OF_LINE: Final = re.compile(r"[ \t]*(?:\r\n|\r|\n|\Z)")
 Splice = tuple[int, int, str]
 
 
-def edit(text: str, edits: Iterable[Put | Drop], rules: Rules, pick: Pick | None = None) -> str:
+def edit(text: str, edits: Iterable[Change], rules: Rules, pick: Pick | None = None) -> str:
     """`text` with `edits` made; those whose place does not exist are left out.
 
     Raises Refused on unreadable text.
@@ -74,7 +74,7 @@ class _Editor:
         self._containers: dict[int, _Container] = {}
         self._splices: list[Splice] = []
 
-    def take(self, change: Put | Drop | Insert) -> None:
+    def take(self, change: Change | Insert) -> None:
         """Note one change; one that leads through an alias is left to whoever compares."""
         tokens = spans.split(change.pointer)
         parent = self._source.tree
@@ -85,17 +85,27 @@ class _Editor:
             parent = inner
         if parent.alias or (parent.members is None and parent.items is None):
             return
-        container = self._containers.setdefault(id(parent), _Container(parent))
         node = parent.child(tokens[-1])
+        container = self._containers.setdefault(id(parent), _Container(parent))
         if isinstance(change, Drop):
             container.dropped.add(id(node))
-        elif isinstance(change, Insert):
-            if isinstance(node, YamlNode):
-                self._insert(node, change.value)
-        elif isinstance(node, YamlNode) and node.parent is parent:
-            self._replace(node, change.value)
-        elif parent.members is not None or tokens[-1] == "-":
+        elif isinstance(node, YamlNode):
+            self._take_at(node, parent, change, tokens[-1])
+        elif isinstance(change, Put) and (parent.members is not None or tokens[-1] == "-"):
             container.added.append((tokens[-1], change.value))
+
+    def _take_at(self, node: YamlNode, parent: YamlNode, change: Put | Rename | Insert, token: str) -> None:
+        """Note a change of what is there already; merged members (`<<`) are written anew beside the merge."""
+        if isinstance(change, Insert):
+            self._insert(node, change.value)
+        elif isinstance(change, Rename):
+            if node.parent is parent:
+                new = writing.key_of(change.key, in_flow=parent.flow)
+                self._splices.append((node.key_start, node.key_end, new))
+        elif node.parent is parent:
+            self._replace(node, change.value)
+        elif parent.members is not None:
+            self._containers[id(parent)].added.append((token, change.value))
 
     def text(self) -> str:
         """The changed text."""

@@ -26,7 +26,7 @@ Pick: TypeAlias = Callable[[Sequence[object]], int]
 """Which of several documents is meant, by its place among them; raises Refused when that is not clear."""
 
 _BOM: Final = "\ufeff"
-_OURS: Final = frozenset({"too_deep", "too_many_values", "yaml_documents"})
+_OURS: Final = frozenset({"too_deep", "too_many_values", "yaml_documents", "expands_too_far"})
 
 
 class YamlSource(Source):
@@ -56,7 +56,7 @@ def read(text: str, rules: Rules, pick: Pick | None = None) -> YamlSource:
     except yaml.MarkedYAMLError as error:
         raise Refused((_problem(place, "", faults.diagnose(tidied.strict, error)),)) from None
     except StopReading as stop:
-        found = [("", stop.cause)] if stop.cause else reader.faults
+        found = [(stop.pointer, stop.cause)] if stop.cause else reader.faults
         raise Refused(tuple(_problem(place, *fault) for fault in found)) from None
     if reader.faults:
         raise Refused(tuple(_problem(place, *fault) for fault in reader.faults))

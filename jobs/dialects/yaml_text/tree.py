@@ -5,19 +5,19 @@ The text has been read before (`values`), so that neither depth nor aliases need
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
 import yaml
 
+from jobs.dialects.patterns import compile_pattern
 from jobs.dialects.spans import Node
 from jobs.dialects.yaml_text.rules import MERGE, Rules, key_text
 from jobs.dialects.yaml_text.values import begins, ends
 
 _BLOCK: Final = ("|", ">")
-_TO_DASH: Final = re.compile(r"(?:\s++|#[^\r\n]*+|[&!]\S*+)*+")
+_TO_DASH: Final = compile_pattern(r"(?:\s++|#[^\r\n]*+|[&!]\S*+)*+")
 
 
 @dataclass(slots=True, eq=False)

@@ -15,6 +15,7 @@ import yaml
 
 from jobs.dialects.base import Params
 from jobs.dialects.examine import INVISIBLE, MAX_REPORTED
+from jobs.dialects.expansion import Room
 from jobs.dialects.source import MAX_DEPTH, MAX_VALUES
 from jobs.dialects.spans import escape
 from jobs.dialects.syntax import Cause
@@ -33,9 +34,10 @@ _INVISIBLE: Final = re.compile(rf"{INVISIBLE.pattern}|^[\u00a0\u3000]+")
 class StopReading(Exception):
     """Reading on is of no use: the text holds too much, or too many faults."""
 
-    def __init__(self, cause: Cause | None = None) -> None:
+    def __init__(self, cause: Cause | None = None, pointer: str = "") -> None:
         super().__init__()
         self.cause = cause
+        self.pointer = pointer
 
 
 @dataclass(slots=True)
@@ -45,6 +47,7 @@ class _Frame:
     value: dict[str, object] | list[object]
     anchor: str | None
     before: int
+    length: int
     key: str | None = None
     merging: bool = False
     height: int = 1
@@ -53,10 +56,11 @@ class _Frame:
 
 @dataclass(frozen=True, slots=True)
 class _Anchored:
-    """What an alias may stand for: how many values it holds, and how deep they lie."""
+    """What an alias may stand for: how many values and characters it holds, and how deep they lie."""
 
     value: object
     size: int
+    length: int
     height: int
 
 
@@ -70,6 +74,8 @@ class Reader:
         self._anchors: dict[str, _Anchored] = {}
         self._open: set[str] = set()
         self._count = 0
+        self._length = 0
+        self._room = Room()
         self.documents: list[object] = []
         self.starts: list[int] = []
         self.faults: list[Fault] = []
@@ -94,10 +100,12 @@ class Reader:
     def _scalar(self, event: yaml.ScalarEvent) -> None:
         frame = self._stack[-1] if self._stack else None
         if frame is not None and frame.key is None and isinstance(frame.value, dict):
+            self._length += len(event.value)
             self._key(frame, event)
             return
         self._counted(1, event)
         said: str = event.value
+        self._length += len(said)
         plain = event.implicit[0]
         value: Scalar = said
         if event.tag is not None and event.tag != "!" and event.tag != _TAG + "str":
@@ -114,7 +122,7 @@ class Reader:
         elif "\0" in said:
             self._fault("null_character", event)
         if event.anchor:
-            self._anchors[event.anchor] = _Anchored(value, 1, 0)
+            self._anchors[event.anchor] = _Anchored(value, 1, len(said), 0)
         self._add(value, event)
 
     def _key(self, frame: _Frame, event: yaml.ScalarEvent) -> None:
@@ -153,14 +161,16 @@ class Reader:
         self._counted(1, event)
         if event.anchor:
             self._open.add(event.anchor)
-        self._stack.append(_Frame(value, event.anchor, self._count))
+        self._stack.append(_Frame(value, event.anchor, self._count, self._length))
 
     def _end(self) -> None:
         frame = self._stack.pop()
         if frame.anchor:
             self._open.discard(frame.anchor)
             size = self._count - frame.before + 1
-            self._anchors[frame.anchor] = _Anchored(frame.value, size, frame.height)
+            self._anchors[frame.anchor] = _Anchored(
+                frame.value, size, self._length - frame.length, frame.height
+            )
         if self._stack:
             self._stack[-1].height = max(self._stack[-1].height, frame.height + 1)
         self._add(frame.value, None)
@@ -177,6 +187,10 @@ class Reader:
         if len(self._stack) + known.height > MAX_DEPTH:
             raise StopReading(Cause("too_deep", begins(event), {"most": MAX_DEPTH}))
         self._counted(known.size, event)
+        if not self._room.take(known.length):
+            cause = Cause("expands_too_far", begins(event), {"most": self._room.most})
+            raise StopReading(cause, self._pointer())
+        self._length += known.length
         if frame is not None:
             frame.height = max(frame.height, known.height + 1)
         self._add(copied(known.value), event)

@@ -7,11 +7,10 @@ from typing import Final
 from django.utils.translation import gettext_lazy as _
 
 from jobs.forming.fields.base import BOTH, SEED_JA, SEED_SCM, Field, Kind, Rows, cell, choice_of
-from jobs.forming.measures import Flag, Lines, Number, Pairs, Text
+from jobs.forming.measures import Flag, Lines, Memory, Number, Pairs, Text
 from jobs.spec import Framework
 
 CPU: Final = 1000
-GIB: Final = 1024
 MONEY: Final = 1_000_000
 GPUS: Final = _("GPUs")
 CORES: Final = _("cores")
@@ -111,7 +110,7 @@ RESOURCES: Final = (
         "/roles/*/resources/memory_mib",
         Kind.NUMBER,
         _("Memory"),
-        Number(GIB, least=1),
+        Memory(least=1),
         unit="GiB",
         source=f"{BOTH}: memory (GiB)",
     ),
@@ -120,8 +119,8 @@ RESOURCES: Final = (
         "/roles/*/resources/shm_mib",
         Kind.NUMBER,
         _("Shared memory"),
-        Number(GIB),
-        unit="GiB",
+        Memory(named=True),
+        help=_("With its unit, such as 512 MiB or 2 GiB."),
         source=f"{BOTH}: shared memory (GiB)",
     ),
     Field(
@@ -129,7 +128,7 @@ RESOURCES: Final = (
         "/roles/*/resources/disk_mib",
         Kind.NUMBER,
         _("Disk"),
-        Number(GIB, none=0, optional=True),
+        Memory(none=0, optional=True),
         unit="GiB",
         source=f"{SEED_SCM}: storage",
     ),

@@ -48,7 +48,6 @@ TOLD_BY_DIALECT: Final = frozenset(
         "ports_listed",
         "ports_not_masters",
         "ports_number",
-        "cidrs_with_switch",
         "roles_of_framework",
     }
 )

@@ -129,11 +129,6 @@ def _env_most(spec: JobSpec, _ground: Ground) -> Iterator[Said]:
     yield bound("env", most=most, broken=count > most, count=count, limit=most)
 
 
-def _libraries(spec: JobSpec, _ground: Ground) -> Iterator[Said]:
-    if spec.requirements.packages and spec.requirements.directory:
-        yield tell("requirements.directory", broken=True)
-
-
 def _code_access(spec: JobSpec, _ground: Ground) -> Iterator[Said]:
     if spec.code is not None:
         yield tell("code")
@@ -155,6 +150,5 @@ RULES: Final = (
     Rule("results_in_data", _HERE, _results, (Page.CHINESE,)),
     Rule("variables_injected", _HERE, _injected, BOTH),
     Rule("variables_most", _HERE, _env_most, (Page.CHINESE,)),
-    Rule("libraries_one_way", _HERE, _libraries, (Page.CHINESE,)),
     Rule("code_access", _HERE, _code_access, (Page.CHINESE,)),
 )

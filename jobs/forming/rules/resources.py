@@ -300,11 +300,6 @@ def _parts_of_vpc(spec: JobSpec, _ground: Ground) -> Iterator[Said]:
             yield off(f"network.{name}", broken=bool(getattr(spec.network, name)))
 
 
-def _cidrs_with_switch(spec: JobSpec, _ground: Ground) -> Iterator[Said]:
-    if spec.network.switch and not spec.network.cidrs:
-        yield tell("network.cidrs", broken=True)
-
-
 def _public_gateway(spec: JobSpec, _ground: Ground) -> Iterator[Said]:
     if spec.network.gateway == PUBLIC_GATEWAY:
         yield tell("network.gateway")
@@ -356,7 +351,6 @@ RULES: Final = (
     Rule("slow_without_vpc", _HERE, _slow_without_vpc),
     Rule("same_region", _HERE, _same_region),
     Rule("parts_of_vpc", _HERE, _parts_of_vpc),
-    Rule("cidrs_with_switch", _HERE, _cidrs_with_switch),
     Rule("public_gateway", _HERE, _public_gateway),
     Rule("private_gateway", _HERE, _private_gateway),
 )

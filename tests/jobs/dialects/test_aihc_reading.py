@@ -8,6 +8,7 @@ import pytest
 
 from jobs import dialects
 from jobs.dialects.base import Note, Parsed, Problem, Refused
+from jobs.messages.notes import note_message
 from jobs.spec import (
     Check,
     CompletionPolicy,
@@ -363,3 +364,17 @@ def test_one_changed_value_changes_one_line() -> None:
     assert "// enough" in changed
     assert '"quantity": 16' in changed
     assert '"queueId"' in changed
+
+
+def test_a_missing_queue_is_told_in_a_whole_sentence() -> None:
+    value = body()
+    del value["queue"]
+    told = note_message(note(parse(value), "default_taken"))
+    assert told == "queue is missing, though the AIHC page asks for it."
+
+
+@pytest.mark.parametrize("kind", ["TFJob", "MPIJob"])
+def test_a_job_type_of_the_newer_page_alone_is_told(kind: str) -> None:
+    told = note(parse(body(jobType=kind)), "looser_rule")
+    assert (told.pointer, told.params["value"]) == ("/jobType", kind)
+    assert not [each for each in parse(body(jobType="PyTorchJob")).notes if each.code == "looser_rule"]

@@ -164,3 +164,30 @@ def test_what_can_not_be_found_exactly_is_shown_at_what_is_around_it(source_dial
     line = lost["/roles/0/ports/0/label"]
     assert line is not None
     assert word in text.splitlines()[line - 1]
+
+
+def test_what_the_target_ignores_is_a_loss_though_we_read_it_again() -> None:
+    made = dialects.convert(DLC, "openpai-v1")
+    kept = {loss.pointer: loss for loss in made.losses if loss.code == "kept_for_console"}
+    assert {"/framework", "/code/branch", "/requirements/packages/0", "/network/vpc"} <= set(kept)
+    assert "jobConsole" in made.text
+    lines = DLC.splitlines()
+    assert all(loss.line for loss in kept.values())
+    assert "Branch" in lines[(kept["/code/branch"].line or 0) - 1]
+    told = loss_json(kept["/code/branch"])
+    assert told["side"] == "source"
+    assert told["message"] == (
+        "Kept for Job Console; OpenPAI / SCM JSON (protocol v1) will ignore: /code/branch (master)."
+    )
+    assert told["capability"] == "code that is fetched before the start"
+
+
+@pytest.mark.parametrize("to", ["openpai-v1", "openpai-v2"])
+def test_nothing_is_told_where_nothing_is_lost(to: str) -> None:
+    text = (
+        '{"jobName": "a", "image": "i", "retryCount": 2, "taskRoles": [{"name": "m", "taskNumber": 2, '
+        '"cpuNumber": 2, "memoryMB": 2048, "gpuNumber": 1, "command": "c"}]}'
+    )
+    made = dialects.convert(text, to)
+    assert made.losses == ()
+    assert "jobConsole" not in made.text

@@ -131,7 +131,7 @@ def test_the_sdks_samples_for_preemptible_machines(name: str, bid: Bid) -> None:
     parsed = DLC.parse(seed(name))
     assert parsed.spec.roles[0].bid == bid
     assert parsed.spec.network.switch == "vsw-0jlc46eg4k3pivwpz8****"
-    assert note(parsed, "asked_for_with").params["key"] == "ExtendedCIDRs"
+    assert {each.code for each in parsed.notes} == {"amounts_unknown", "no_limit_here"}
     again(parsed)
 
 
@@ -177,7 +177,7 @@ def test_a_discount_without_the_strategy_counts_for_nothing_and_is_told() -> Non
 def test_bids_that_dlc_does_not_know_are_refused(limits: dict[str, float], code: str) -> None:
     found = problem(request({"SpotSpec": {"SpotStrategy": "SpotWithPriceLimit", **limits}}))
     assert found.code == code
-    assert found.fix is not None
+    assert (found.fix is None) == (code == "exclusive")
 
 
 def test_what_each_sdk_generation_leaves_unset_says_nothing() -> None:
@@ -222,20 +222,32 @@ def test_the_newest_sdks_keys_are_understood() -> None:
 
 
 def test_a_quota_takes_the_amounts_and_public_resources_the_ready_made_size() -> None:
-    both = {"EcsSpec": "ecs.c6.large", "ResourceConfig": {"CPU": "4", "Memory": "8Gi"}}
+    both = {"EcsSpec": "ecs.gn6e-c12g1.3xlarge", "ResourceConfig": {"CPU": "4", "Memory": "8Gi"}}
     of_quota, public = parse(request(both, ResourceId="q")), parse(request(both))
     assert of_quota.spec.roles[0].resources == Resources(cpu_milli=4000, memory_mib=8192)
-    assert public.spec.roles[0].resources.instance_type == "ecs.c6.large"
+    assert of_quota.spec.roles[0].resources.instance_type == ""
+    assert public.spec.roles[0].resources.instance_type == "ecs.gn6e-c12g1.3xlarge"
+    assert public.spec.roles[0].resources.gpu_type == "V100"
     assert note(public, "two_sizes").params["taken"] == "EcsSpec"
 
 
-def test_amounts_have_units_and_one_without_comes_with_its_fix() -> None:
+def test_a_size_that_is_not_known_never_replaces_the_amounts_beside_it() -> None:
+    both = {"EcsSpec": "ecs.g9.huge", "ResourceConfig": {"CPU": "4", "Memory": "8Gi"}}
+    parsed = parse(request(both))
+    resources = parsed.spec.roles[0].resources
+    assert (resources.cpu_milli, resources.memory_mib) == (4000, 8192)
+    assert resources.instance_type == "ecs.g9.huge"
+    assert note(parsed, "two_sizes").params["taken"] == "ResourceConfig"
+    again(parsed)
+
+
+def test_amounts_have_units_and_one_without_has_no_fix() -> None:
     config = {"CPU": "500m", "Memory": "1.5Gi", "SharedMemory": "512Mi", "GPU": "8", "GPUType": "A100"}
     assert spec_of(quota({"ResourceConfig": config})).roles[0].resources == Resources(
         cpu_milli=500, memory_mib=1536, shm_mib=512, gpus=8, gpu_type="A100"
     )
     found = problem(quota({"ResourceConfig": {"CPU": "1", "Memory": "16"}}))
-    assert (found.code, found.fix and found.fix.value) == ("unit_missing", "16Gi")
+    assert (found.code, found.fix) == ("unit_missing", None)
 
 
 def test_more_than_public_resources_is_told() -> None:
@@ -513,4 +525,4 @@ def test_all_problems_come_at_once_each_with_its_place() -> None:
     fixed = DLC.apply_fixes(text, [each.fix for each in caught.value.problems if each.fix])
     with pytest.raises(Refused) as left:
         DLC.parse(fixed)
-    assert {each.code for each in left.value.problems} == {"required", "role_twice"}
+    assert {each.code for each in left.value.problems} == {"required", "role_twice", "too_small"}

@@ -248,7 +248,7 @@ def test_what_is_not_run_is_told() -> None:
         ("name: simple", "labels: {}", "required", (5, 3), False),
         ("Worker:", "Server:", "not_a_role", (9, 7), False),
         ("replicas: 2", "replicas: two", "wrong_type", (9, 17), True),
-        ("replicas: 2", "replicas: 0", "too_small", (9, 17), True),
+        ("replicas: 2", "replicas: 0", "too_small", (9, 17), False),
         ("16Gi", "16 gigs", "not_an_amount", (18, 42), False),
         ("command: [python, train.py]", "args: [x]", "image_decides", (14, 15), False),
         ("image: torch", "volumeMounts: [{name: v, mountPath: /v}]", "no_such_volume", (14, 13), False),
@@ -310,7 +310,7 @@ def test_a_manifest_is_recognised_by_its_kind() -> None:
     assert dialects.detect(TEXT)[0].why == "kind"
     assert dialects.detect(TEXT.replace("kind: PyTorchJob", "kind: JAXJob"))[0].why == "api_group"
     assert dialects.detect(TEXT + "\t- [")[0].why == "keys_seen"
-    assert KUBEFLOW.sniff("apiVersion: batch/v1\nkind: Job\n") is None
+    assert KUBEFLOW.sniff("apiVersion: v1\nkind: Pod\n") is None
 
 
 def test_a_container_without_a_name_is_refused() -> None:

@@ -173,6 +173,11 @@ def test_a_name_behind_a_thousand_words_is_not_looked_for() -> None:
     assert mend_command("env A=1 " * mend.MOST_WORDS_BEFORE + OPEN) is None
 
 
+def test_command_that_names_jupyter_too_often_is_left_alone() -> None:
+    assert mend_command(f"{OPEN}; " * mend.MAX_SERVERS) is not None
+    assert mend_command(f"{OPEN}; " * (mend.MAX_SERVERS + 1)) is None
+
+
 # --- the mended command in a real Jupyter ----------------------------------------------------------------
 
 

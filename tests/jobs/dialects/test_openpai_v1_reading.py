@@ -70,7 +70,6 @@ def test_a_complete_file_needs_no_note() -> None:
         (job(jobName="名"), "bad_name", "/jobName"),
         (job(jobName="a\n"), "bad_name", "/jobName"),
         (job(jobName="a" * 257), "too_long", "/jobName"),
-        (job(image=""), "empty", "/image"),
         (job(authFile=None), "wrong_type", "/authFile"),
         (job(dataDir=7), "wrong_type", "/dataDir"),
         (job(outputDir=[]), "wrong_type", "/outputDir"),
@@ -148,7 +147,6 @@ def test_a_thousand_problems_are_a_hundred_and_a_number() -> None:
         (job(jobName=7), Fix("/jobName", "7")),
         (job(role(name="g2p-train")), Fix("/taskRoles/0/name", "g2p_train")),
         (job(role(cpuNumber=0.5)), Fix("/taskRoles/0/cpuNumber", 1)),
-        (job(retryCount=-9), Fix("/retryCount", -2)),
         (job(gpuType=None), Fix("/gpuType")),
         (job(jobEnvs=None), Fix("/jobEnvs")),
     ],
@@ -403,3 +401,30 @@ def test_a_password_or_an_invisible_character_in_a_command_is_told() -> None:
 
 def test_an_image_with_blanks_is_told() -> None:
     assert noted(parse(job(image="a b"))) == [("image_with_blanks", "/image")]
+
+
+@pytest.mark.parametrize(
+    ("values", "taken"), [(("null", "1"), 1), (("1", "null"), None), (("2", "1"), 1), (("true", "2"), 2)]
+)
+def test_a_repeated_key_counts_as_openpai_takes_it(values: tuple[str, str], taken: int | None) -> None:
+    first, last = (f'"minFailedTaskCount": {value},\n' for value in values)
+    text = json.dumps(job(), indent=2).replace('"taskNumber"', f'{first}{last}"taskNumber"')
+    parsed = V1.parse(text)
+    assert parsed.spec.roles[0].completion.min_failed == taken
+    assert noted(parsed) == [("repeated_key", "/taskRoles/0/minFailedTaskCount")]
+    line = text[: text.index(last.strip(), text.index(first) + len(first))].count("\n") + 1
+    assert dialects.placed(parsed.notes, text, "openpai-v1")[0].line == line
+    assert V1.render(parsed.spec, parsed.extras, base=text).text == text
+    without_any = V1.apply_fixes(text, [Fix("/taskRoles/0/minFailedTaskCount")])
+    assert "minFailedTaskCount" not in without_any
+    assert V1.parse(without_any).spec.roles[0].completion.min_failed == 1
+
+
+@pytest.mark.parametrize(
+    "members", ['"a": "x", "a": "y"', '"a": {}, "a": 1', '"PASSWORD": "x", "PASSWORD": null']
+)
+def test_a_repeated_key_that_hides_a_text_is_refused(members: str) -> None:
+    text = json.dumps(job()).replace('"jobName"', f'"jobEnvs": {{{members}}}, "jobName"')
+    with pytest.raises(Refused) as caught:
+        V1.parse(text)
+    assert [each.code for each in caught.value.problems] == ["duplicate_key"]

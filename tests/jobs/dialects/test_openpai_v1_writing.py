@@ -77,8 +77,8 @@ def test_what_v1_has_no_word_for_is_said_in_our_own_object(wanted: JobSpec, ours
     assert json.loads(V1.render(wanted, {}).text)["extras"] == {"jobConsole": ours}
 
 
-def test_a_job_without_an_image_needs_one() -> None:
-    assert notes(spec(role={"image": ""})) == [("needs_value", "/image")]
+def test_a_job_without_an_image_says_so_which_openpai_does_not_take() -> None:
+    assert notes(spec(role={"image": ""})) == [("no_image", "/image")]
 
 
 def test_different_images_and_gpu_types_are_told_apart_in_our_own_object() -> None:

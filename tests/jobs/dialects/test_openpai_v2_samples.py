@@ -32,8 +32,9 @@ def test_openpais_own_files_have_openpais_verdict(name: str, verdict: dict[str, 
     if not verdict["accepted"]:
         with pytest.raises(Refused) as caught:
             V2.parse(text)
-        fixed = V2.apply_fixes(text, [each.fix for each in caught.value.problems if each.fix])
-        assert V2.parse(fixed).spec.roles
+        fixes = [each.fix for each in caught.value.problems if each.fix]
+        if len(fixes) == len(caught.value.problems):
+            assert V2.parse(V2.apply_fixes(text, fixes)).spec.roles
         return
     parsed = V2.parse(text)
     assert V2.render(parsed.spec, parsed.extras, base=text).text == text

@@ -265,9 +265,10 @@ def test_a_bid_and_a_fraction_of_a_core_are_kept() -> None:
     assert V2.parse(rendered.text).spec.roles == (task,)
 
 
-def test_a_job_without_an_image_needs_one() -> None:
+def test_a_job_without_an_image_says_so_which_openpai_does_not_take() -> None:
     rendered = V2.render(JobSpec(name="a", roles=(TaskRole(name="a", command="x"),)), {})
-    assert [note.code for note in rendered.notes] == ["needs_value"]
+    assert [note.code for note in rendered.notes] == ["no_image"]
+    assert V2.parse(rendered.text).spec.roles[0].image == ""
 
 
 def test_tensorboard_comes_and_goes() -> None:

@@ -143,7 +143,7 @@ def test_it_goes_when_nothing_is_left_to_say() -> None:
 @pytest.mark.parametrize(
     ("ours", "expected"),
     [
-        ({"priority": 99}, [("too_great", "/priority", 9)]),
+        ({"priority": 99}, [("too_great", "/priority", None)]),
         ({"hold": "maybe"}, [("wrong_type", "/hold", None)]),
         ({"retry": 1}, [("wrong_type", "/retry", None)]),
         ({"roles": []}, [("wrong_type", "/roles", None)]),

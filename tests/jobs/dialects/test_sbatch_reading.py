@@ -5,7 +5,7 @@ from collections.abc import Mapping
 import pytest
 
 from jobs import dialects
-from jobs.dialects.base import Fix, Problem, Refused
+from jobs.dialects.base import Problem, Refused
 from jobs.spec import After, EndSignal, Framework, JobSpec, When
 
 SBATCH = dialects.get("sbatch")
@@ -254,7 +254,7 @@ def test_another_program_becomes_a_command_that_starts_it() -> None:
         (script("--mem=1.5G"), "option_value", (2, 15), script("--mem=1536M")),
         (script("-c 4.0"), "option_value", (2, 12), script("-c 4")),
         (script("--time=24h"), "option_value", (2, 16), script("--time=1-00:00:00")),
-        (script("--nodes=two"), "option_value", (2, 17), None),
+        (script("--nodes=some"), "option_value", (2, 17), None),
         (script("--gres=gpu:a100:x"), "option_value", (2, 16), None),
         (script("--signal=@60"), "option_value", (2, 18), None),
         (script("--nodes=1" + "0" * 399), "number_too_big", (2, 17), None),
@@ -337,4 +337,19 @@ def test_waiting_for_any_one_of_several_jobs_is_refused() -> None:
         SBATCH.parse(script("--dependency=afterok:1?afterany:2"))
     [problem] = caught.value.problems
     assert (problem.code, problem.pointer) == ("any_dependency", "/dependency")
-    assert problem.fix == Fix("/dependency", "afterok:1,afterany:2")
+    assert problem.fix is None
+
+
+def test_what_needs_slurm_is_shown_at_its_line() -> None:
+    text = "#!/bin/bash\n#SBATCH -n2\nmodule load cuda # not srun\n\ncd x\nsrun python train.py\n"
+    (told,) = [
+        note for note in dialects.placed(SBATCH.parse(text).notes, text, "sbatch") if "slurm" in note.code
+    ]
+    assert (told.line, told.column) == (6, 1)
+    text = "#!/bin/bash\ncd x\nexport HF_TOKEN=abc\n"
+    (told,) = [
+        note
+        for note in dialects.placed(SBATCH.parse(text).notes, text, "sbatch")
+        if note.code == "secret_in_script"
+    ]
+    assert (told.line, told.column) == (3, 8)

@@ -45,7 +45,7 @@ NEW = {
     "roles-*-gpu-type": "A100",
     "roles-*-cpu": "2.5",
     "roles-*-memory": "12",
-    "roles-*-shm": "0.5",
+    "roles-*-shm": "512 MiB",
     "roles-*-disk": "5",
     "roles-*-rdma": "on",
     "roles-*-min-failed": "2",

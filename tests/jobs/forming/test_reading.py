@@ -9,8 +9,10 @@ from hypothesis import given
 
 from jobs import dialects
 from jobs.forming.changes import Acts
+from jobs.forming.envfile import MAX_CHARACTERS
 from jobs.forming.reading import PASTED, apply, read
 from jobs.forming.saying import GOES_ON_AS, unsayable
+from jobs.messages.forming import field_message
 from jobs.spec import Framework, JobSpec, TaskRole
 from tests.jobs.dialects.dlc_strategies import dlc_specs
 from tests.jobs.dialects.strategies import v1_texts
@@ -103,6 +105,23 @@ def test_a_pasted_file_gives_known_variables_new_values_and_adds_the_others() ->
     now = apply(text, None, {PASTED: "A=new\nC='$HOME'"}).reading
     assert now.parsed is not None
     assert now.parsed.spec.env == {"A": "new", "B": "2", "C": "$HOME"}
+
+
+def test_pasted_file_over_the_limit_is_refused_unread_and_kept_as_it_was_typed() -> None:
+    pasted = "A=new\n" * (MAX_CHARACTERS // 6 + 1)
+    applied = apply(DLC, None, {PASTED: pasted})
+    assert applied.reading.text == DLC
+    problem = applied.problems[PASTED]
+    assert problem.params == {"count": len(pasted.strip()), "most": MAX_CHARACTERS}
+    assert f"may have {MAX_CHARACTERS} here" in field_message(problem.code, problem.params)
+    assert applied.kept[PASTED] == pasted
+
+
+def test_pasted_file_is_taken_whatever_the_names_of_other_fields_are() -> None:
+    posted = {PASTED: "A=1", "env--name": "B", "env-x-name": "C", f"env-{'9' * 5000}-name": "D"}
+    now = apply(DLC, None, posted).reading
+    assert now.parsed is not None
+    assert now.parsed.spec.env["A"] == "1"
 
 
 @pytest.mark.parametrize("dialect", dialects.NAMES)

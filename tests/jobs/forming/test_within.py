@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jobs import services
+from jobs.dialects.base import Refused
 from jobs.forming.fields import FIELDS
 from jobs.forming.reading import apply, read
 from jobs.forming.roles import next_role
@@ -145,4 +146,6 @@ def test_a_size_that_nobody_has_listed_is_told() -> None:
     text = json.dumps(
         {"DisplayName": "j", "JobType": "PyTorchJob", "JobSpecs": [role], "UserCommand": "true"}
     )
-    assert "amounts_unknown" in {note.code for note in services.submit(alice, text).notes}
+    with pytest.raises(Refused) as refused:
+        services.submit(alice, text)
+    assert "size_not_known" in {problem.code for problem in refused.value.problems}

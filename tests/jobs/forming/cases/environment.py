@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from jobs.forming.ground import Ground
 from jobs.forming.rules import Effect, Section
-from jobs.spec import CodeSource, Mount, RegistryAuth, Requirements
+from jobs.spec import CodeSource, Mount, RegistryAuth
 from tests.jobs.forming.cases.base import (
     BMCPFS,
     BOTH,
@@ -132,17 +132,6 @@ CASES = (
         Effect.BOUND,
         True,
         less=(job(env={f"V{n}": "" for n in range(20)}), QUOTA),
-    ),
-    Case(
-        "libraries_one_way",
-        ZH,
-        Section.ENVIRONMENT,
-        job(requirements=Requirements(packages=("numpy",), directory="/mnt")),
-        QUOTA,
-        "requirements.directory",
-        Effect.TELL,
-        True,
-        less=(job(requirements=Requirements(packages=("numpy",))), QUOTA),
     ),
     Case(
         "code_access",

@@ -266,17 +266,6 @@ CASES = (
         less=(job(network=Network(vpc="vpc-1", switch="vsw-1")), QUOTA),
     ),
     Case(
-        "cidrs_with_switch",
-        BOTH,
-        Section.RESOURCES,
-        job(network=Network(vpc="v", switch="s")),
-        QUOTA,
-        "network.cidrs",
-        Effect.TELL,
-        True,
-        less=(job(network=Network(vpc="v", switch="s", cidrs=("10.0.0.0/8",))), QUOTA),
-    ),
-    Case(
         "public_gateway",
         BOTH,
         Section.RESOURCES,
