@@ -8,11 +8,11 @@ from contextlib import contextmanager
 from typing import Any, Final, Self
 
 import httpx
-from django.utils import translation
-from django.utils.translation import gettext as _
 
+from jobs import language
 from jobs.client.login import Login
 from jobs.client.trouble import Trouble
+from jobs.language import gettext as _
 
 V1: Final = "/api/console/v1"
 TIMEOUT: Final = httpx.Timeout(60, connect=10)
@@ -41,7 +41,7 @@ class Console:
         self.server, self._tell = login.server, tell
         headers = {
             "Authorization": f"Bearer {login.token}",
-            "Accept-Language": translation.get_language() or "en",
+            "Accept-Language": language.current(),
             "User-Agent": "job-console",
         }
         self.http = httpx.Client(base_url=login.server + V1, headers=headers, timeout=TIMEOUT)

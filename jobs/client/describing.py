@@ -10,13 +10,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from django.utils.translation import gettext as _
-
 from jobs import dialects
 from jobs.client.trouble import Trouble
 from jobs.dialects import amounts
 from jobs.dialects.base import Dialect, Refused
 from jobs.dialects.fields import Quantity
+from jobs.language import gettext as _
 from jobs.spec import ENV_NAME, After, CodeSource, JobSpec, Mount, MountPurpose, Resources, TaskRole
 from jobs.trees import address, places
 
@@ -51,12 +50,13 @@ class Base:
 
 
 def new(wanted: Wanted, upload: str, folder: Path) -> Base:
-    """A job of one replica that runs the command in the uploaded folder."""
+    """A job of one replica that runs the command in the uploaded folder, if there is one."""
     if not wanted.argv:
         raise Trouble(_("Say what to run: job-console run -- python train.py"), 2)
     role = TaskRole(name="worker", command=shlex.join(wanted.argv))
     name = wanted.name or _name(folder)
-    spec = _changed(JobSpec(name=name, roles=(role,), code=CodeSource(id=upload)), wanted)
+    code = CodeSource(id=upload) if upload else None
+    spec = _changed(JobSpec(name=name, roles=(role,), code=code), wanted)
     return _written(Base(DIALECT, ""), spec)
 
 

@@ -8,10 +8,9 @@ import sys
 from collections.abc import Mapping
 from typing import Any, Final
 
-from django.utils.translation import gettext as _
-
 from jobs.client.api import Console
 from jobs.client.watching import Screen
+from jobs.language import gettext as _
 
 INTERRUPTED: Final = 130
 

@@ -12,9 +12,8 @@ from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-from django.utils.translation import gettext as _
-
 from jobs.client.trouble import Trouble
+from jobs.language import gettext as _
 
 TOKEN: Final = "JOB_CONSOLE_TOKEN"  # noqa: S105 the variable's name
 SERVER: Final = "JOB_CONSOLE_URL"

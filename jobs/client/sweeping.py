@@ -7,12 +7,11 @@ import time
 from collections.abc import Mapping
 from typing import Any, Final
 
-from django.utils.translation import gettext as _
-from django.utils.translation import ngettext
-
 from jobs.client import leaving
 from jobs.client.api import Console, Refused
 from jobs.client.watching import FAILED_ANYHOW, Screen
+from jobs.language import gettext as _
+from jobs.language import ngettext
 from jobs.states import TERMINAL, State
 
 ARRAY: Final = "array_is_sweep"

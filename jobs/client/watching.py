@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from typing import Any, Final, TextIO
 
 import httpx
-from django.utils.translation import gettext as _
 
 from jobs.client.api import Console, Outage
+from jobs.language import gettext as _
 from jobs.states import TERMINAL, State
 
 SILENCE_S: Final = 60.0

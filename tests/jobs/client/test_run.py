@@ -177,7 +177,7 @@ def test_an_array_is_submitted_as_the_sweep_that_it_is(call: Terminal) -> None:
     [
         (("nowhere.json",), "", 2, "nowhere.json: No such file"),
         (("-",), '{"jobName": 7}', 125, "jobName"),
-        (("-", "--dialect", "latin"), "{}", 125, "latin"),
+        (("-", "--dialect", "latin"), "{}", 2, "latin"),
         (("-", "--cluster", "nowhere"), FILE % "true", 125, "nowhere"),
     ],
 )
@@ -231,9 +231,36 @@ def test_the_other_commands(call: Terminal) -> None:
     assert call("logs", job_of(err))[:2] == (0, "once more\n")
 
 
+def test_hold_and_release_of_a_job_that_waits(call: Terminal, person: User) -> None:
+    first = job_of(call("run", "--detach", "--no-code", "--", "sleep", "600")[2])
+    job = job_of(call("run", "--after", first, "--detach", "--no-code", "--", "true")[2])
+    status, _out, err = call("hold", job, "--reason", "the data are moving")
+    assert (status, f"Held by {person}: the data are moving." in err) == (0, True), err
+    assert call("hold", job)[0] == 125, "it is held already"
+    assert call("release", job)[0] == 0
+    assert call("stop", first)[0] == 0
+
+
+def test_a_job_is_found_by_its_name_and_of_several_the_newest_is_told(call: Terminal) -> None:
+    first = job_of(call("run", "--name", "fast", "--no-code", "--", "printf", "50%%\\r100%%\\n")[2])
+    logs = subprocess.run(
+        call.command("logs", "fast"), cwd=call.folder, env=call.environ, capture_output=True, check=True
+    )
+    assert (logs.stdout, logs.stderr) == (b"50%\r100%\n", b"")
+    second = job_of(call("run", "--name", "fast", "--no-code", "--detach", "--", "sleep", "600")[2])
+    status, out, err = call("status", "fast")
+    assert (status, out.splitlines()[0]) == (0, f"fast ({second})")
+    assert err == f"2 jobs are called fast; the newest is {second}.\n"
+    assert call("stop", "fast")[0] == 0
+    header, *rows = call("list")[1].splitlines()
+    assert header.split() == ["ID", "STATE", "CREATED", "NAME"]
+    assert [row.split()[0] for row in rows] == [second, first]
+    assert call("logs", "-f", second)[0] != 0
+
+
 def test_what_is_wrong_is_said_and_the_status_is_none_of_a_jobs(call: Terminal) -> None:
     status, _out, err = call("status", "nonsense")
-    assert (status, "no such thing" in err) == (125, True)
+    assert (status, "no job with the ID or name nonsense" in err) == (125, True)
     status, _out, err = call("run", "--cluster", "nowhere", "--", "true")
     assert (status, "nowhere" in err) == (125, True)
     assert call("run", "--env", "nonsense", "--", "true")[0] == 2

@@ -1,0 +1,206 @@
+"""`job-console check` and `job-console convert`: job files without a server, a database or settings.
+
+Exit status: 0 the file is right (or was written), 1 it has problems, 2 the command was called wrongly or the
+file can't be read.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from jobs import dialects
+from jobs.client import login
+from jobs.client.trouble import Trouble
+from jobs.dialects import checking, sweep_words
+from jobs.dialects.base import MAX_BYTES, Fix, Note, Refused
+from jobs.dialects.checking import Checked
+from jobs.dialects.pasted.opening import opened
+from jobs.dialects.source import decode
+from jobs.language import gettext as _
+from jobs.messages.actions import action_label
+from jobs.messages.findings import Finding, loss_json, of_note, of_problem
+
+STANDARD_INPUT: Final = "-"
+
+
+def run(name: str, arguments: argparse.Namespace) -> int:
+    """Run a command; return its exit status."""
+    return _check(arguments) if name == "check" else _convert(arguments)
+
+
+def _check(arguments: argparse.Namespace) -> int:
+    """Print what is wrong, and what was tolerated, with places."""
+    checked = check(_read(arguments.file), arguments.dialect)
+    if arguments.fix:
+        checked = _fix(checked, arguments)
+    report = _report(checked)
+    out = sys.stderr if arguments.fix and arguments.file == STANDARD_INPUT else sys.stdout
+    out.write((_json if arguments.json else _lines)(report, arguments.file) + "\n")
+    return 1 if report.problems else 0
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """Problems and notes of a file, and the console that was asked, where somebody is logged in to one."""
+
+    dialect: str | None
+    problems: Sequence[Finding]
+    notes: Sequence[Finding]
+    server: str = ""
+
+
+def _report(checked: Checked) -> Report:
+    """Return what is wrong with the file by itself; of a right one also what the console says of it."""
+    problems = [of_problem(problem) for problem in checked.problems]
+    unfilled = sweep_words.notes(checked.parsed.spec) if checked.parsed else ()
+    local = Report(checked.dialect, problems, [of_note(note) for note in (*checked.notes, *unfilled)])
+    if problems:
+        return local
+    try:
+        console = login.find(None)
+    except Trouble:
+        return local  # nobody is logged in: what a cluster has can't be known
+    from jobs.client import checking as of_console  # noqa: PLC0415 it takes a while, and most need none
+
+    try:
+        answer = of_console.check(console, checked.text, checked.dialect)
+    except Trouble as trouble:
+        _complain(_("Not checked against %(server)s: %(why)s") % {"server": console.server, "why": trouble})
+        return local
+    return Report(checked.dialect, *answer, console.server)
+
+
+def _convert(arguments: argparse.Namespace) -> int:
+    """Print the file in the other dialect; what it can't say goes to standard error."""
+    file = arguments.file
+    try:
+        converted = dialects.convert(decode(_read(file)), arguments.to, arguments.dialect)
+    except Refused as refused:
+        for problem in refused.problems:
+            finding = of_problem(problem)
+            _complain(_format_line(file, finding, finding.message))
+        return 1
+    sys.stdout.write(converted.text)
+    for loss in converted.losses:
+        _complain(_loss(loss, file))
+    return 0
+
+
+def _loss(loss: Note, file: str) -> str:
+    """A loss in a line, beginning with where it was said, or, in the text that was written, is missing."""
+    told = loss_json(loss)
+    place = f"{file}:{loss.line}:{loss.column}: " if loss.line and told["side"] == "source" else ""
+    pointer = f"{loss.pointer}: " if loss.pointer else ""
+    lacking = _(" [not there: %(capability)s]") % told if told["capability"] else ""
+    return f"{place}{pointer}{told['message']}{lacking}"
+
+
+def check(data: bytes, dialect: str | None = None) -> Checked:
+    """Everything there is to say about a job file, with the place of every problem and note."""
+    try:
+        return checking.check(decode(data), dialect)
+    except Refused as refused:
+        return Checked("", dialect, problems=refused.problems)
+
+
+def _fix(checked: Checked, arguments: argparse.Namespace) -> Checked:
+    """Make every fix on offer and look again; the file is replaced in one step."""
+    before = checked.text
+    if arguments.file != STANDARD_INPUT and _is_inside(checked):
+        _complain(_("%(file)s holds a job file and more: it was left as it is.") % {"file": arguments.file})
+        return checked
+    checked = checking.fixed(checked)
+    if arguments.file == STANDARD_INPUT:
+        sys.stdout.write(checked.text)
+    elif checked.text != before:
+        _replace(Path(arguments.file), checked.text)
+    return checked
+
+
+def _is_inside(checked: Checked) -> bool:
+    """Whether the job file is part of the text only, or still to be made of it."""
+    fixes = [problem.fix for problem in checked.problems] + [note.fix for note in checked.notes]
+    is_told = any(fix is not None and not fix.pointer for fix in fixes)
+    return is_told or opened(checked.text) is not None
+
+
+def _replace(path: Path, text: str) -> None:
+    """Write the file anew beside itself, then put it in its place, with its rights."""
+    path = path.resolve()
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    beside = Path(name)
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8", newline="") as file:
+            file.write(text)
+        beside.chmod(path.stat().st_mode & 0o7777)
+        beside.replace(path)
+    except BaseException:
+        beside.unlink(missing_ok=True)
+        raise
+
+
+def _read(file: str) -> bytes:
+    """The file, or as much of it as shows that it is too large."""
+    if file == STANDARD_INPUT:
+        return sys.stdin.buffer.read(MAX_BYTES + 1)
+    with Path(file).open("rb") as opened:
+        return opened.read(MAX_BYTES + 1)
+
+
+def _json(report: Report, file: str) -> str:
+    """One JSON object, the same as the API's, and which console was asked."""
+    result = {
+        "file": file,
+        "dialect": report.dialect,
+        "server": report.server or None,
+        "ok": not report.problems,
+        "problems": [problem.to_json() for problem in report.problems],
+        "notes": [note.to_json() for note in report.notes],
+    }
+    return json.dumps(result, ensure_ascii=False, indent=2)
+
+
+def _lines(report: Report, file: str) -> str:
+    """A line for each finding, and one that sums up."""
+    lines = []
+    for each in report.problems:
+        lines.append(_format_line(file, each, _("problem: %(message)s") % {"message": each.message}))
+        lines += [f"  {action_label(action)}" for action in each.actions]
+    lines += [
+        _format_line(file, each, _("note: %(message)s") % {"message": each.message}) for each in report.notes
+    ]
+    known = report.dialect or _("unknown dialect")
+    verdict = _("not accepted") if report.problems else _("ok")
+    by = f" ({report.server})" if report.server else ""
+    return "\n".join([*lines, f"{file}: {known}, {verdict}{by}"])
+
+
+def _format_line(file: str, finding: Finding, message: str) -> str:
+    """A finding as compilers write it, so that editors can jump to it."""
+    place = f":{finding.line}:{finding.column}" if finding.line else ""
+    rule = f" [{finding.source}]" if finding.source else ""
+    return f"{file}{place}: {message}{rule}{_offer(finding.fix)}"
+
+
+def _offer(fix: Fix | None) -> str:
+    if fix is None:
+        return ""
+    if fix.key is not None:
+        return _(" (fix: rename it to %(key)s)") % {"key": fix.key}
+    if not fix.pointer:
+        return _(" (fix: job-console check --fix - prints the job file)")
+    if fix.value is None:
+        return _(" (fix: remove it)")
+    return _(" (fix: %(value)s)") % {"value": json.dumps(fix.value, ensure_ascii=False)}
+
+
+def _complain(message: str) -> None:
+    sys.stderr.write(message + "\n")
