@@ -13,6 +13,7 @@ from enum import Enum, StrEnum
 from pathlib import Path
 from typing import Final, NewType, Protocol, runtime_checkable
 
+from jobs.facilities import Facilities
 from jobs.spec import JobSpec
 from jobs.states import Params, Phase, PortSource, Reason, State, TaskState, Unready
 from jobs.trees import Tree
@@ -111,6 +112,18 @@ class Supplied:
 
 
 @dataclass(frozen=True, slots=True)
+class Reserved:
+    """What is reserved for an attempt on one node: GPUs by type, in the engine's words, and their indexes.
+
+    A backend gives those; where one of them is not free, another of its type.
+    """
+
+    node: str
+    gpus: Mapping[str, int] = field(default_factory=dict)
+    indexes: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Submission:
     """Everything a backend needs to start one attempt.
 
@@ -120,6 +133,7 @@ class Submission:
     JOB_CONSOLE_ENDPOINT_TOKEN: a notebook asks for it, and the console's link carries it.  `uploads` are
     the trees that the job's places name (`jobs.trees.places`), by their ids.  `options` are what an sbatch
     script says that a JobSpec has no word for, by its pointers; a cluster's settings allow it or not.
+    `reserved` is what admission decided, by node; empty where the engine schedules.
 
     A `trial` only finds out whether the job's data can be had: it is looked at, and not brought.
     """
@@ -135,6 +149,7 @@ class Submission:
     endpoint_token: str = field(default="", repr=False)
     uploads: Mapping[str, Supplied] = field(default_factory=dict, repr=False)
     options: Mapping[str, str] = field(default_factory=dict)
+    reserved: tuple[Reserved, ...] = ()
     trial: bool = False
 
 
@@ -169,8 +184,9 @@ class EndpointSeen:
 @dataclass(frozen=True, slots=True)
 class ReplicaSeen:
     """One replica as the engine tells it.  Times are seconds since the epoch by the engine's clock,
-    for show only; `log_path` is where its output lies when this machine can read it there; `commit` is what
-    git fetched of the job's code.
+    bounded by what the console saw; `log_path` is where its output lies when this machine can read it there;
+    `commit` is what git fetched of the job's code.  `gpus` are the indexes of the GPUs that it has on its
+    node, None where the engine does not tell.
     """
 
     role: str
@@ -186,6 +202,7 @@ class ReplicaSeen:
     image_used: bool | None = None
     commit: str = ""
     limits: str = ""
+    gpus: tuple[int, ...] | None = None
     endpoints: tuple[EndpointSeen, ...] = ()
 
 
@@ -280,12 +297,13 @@ class QueuedJob:
 @dataclass(frozen=True, slots=True)
 class Inventory:
     """Every node of a cluster.  `jobs` are all that wait or run there, ours among them; None where the engine
-    can't tell.
+    can't tell.  `facilities` None: not known.
     """
 
     nodes: tuple[NodeSeen, ...]
     jobs: tuple[QueuedJob, ...] | None = None
     set_aside: tuple[SetAside, ...] = ()
+    facilities: Facilities | None = None
 
 
 class LogState(StrEnum):

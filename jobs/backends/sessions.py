@@ -131,3 +131,8 @@ class Enterable(Protocol):
         """The address to connect to for what the replica itself serves at `host`:`port`, where `host` is
         what the replica calls itself.  Raises NoEntry for everything else, the rest of its network too.
         """
+
+    async def listener(self, handle: Handle, task: TaskRef, host: str, port: int) -> str:
+        """What a connection to `host`:`port` would reach, in a word that changes when another takes its
+        place; "" where that can't be asked.  Raises NoEntry unless it is the replica's own.
+        """

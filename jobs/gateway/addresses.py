@@ -45,6 +45,12 @@ def slug_of(host: str) -> str | None:
     return found[1] if found else None
 
 
+def is_known(host: str) -> bool:
+    """Whether a Host header names the console or an endpoint."""
+    name, _port = split_domain_port(host)
+    return bool(name) and (is_apps_host(host.lower()) or validate_host(name, settings.ALLOWED_HOSTS))
+
+
 def scheme_of(scope_scheme: str) -> str:
     """How browsers came: `https` behind a TLS proxy too."""
     return "https" if settings.CONSOLE_TLS or scope_scheme in {"https", "wss"} else "http"

@@ -10,6 +10,8 @@ from collections.abc import Sequence
 from typing import Final
 from urllib.parse import urlsplit
 
+from django.conf import settings
+
 from jobs.gateway.asgi import Headers
 from jobs.gateway.asked import Asked
 from jobs.gateway.cookies import is_ours
@@ -34,8 +36,9 @@ OURS_TO_SAY: Final = frozenset({b"host", b"origin", b"expect", b"forwarded", b"x
 HANDSHAKE: Final = b"sec-websocket-"
 CONSOLE_TOKEN: Final = b"bearer jc_"
 
-NOT_FOR_BROWSERS: Final = frozenset({b"alt-svc", b"date", b"public-key-pins"})
-"""Alt-Svc would lead browsers past the gateway; the server dates every answer itself."""
+NOT_FOR_BROWSERS: Final = frozenset({b"alt-svc", b"clear-site-data", b"date", b"public-key-pins"})
+"""Alt-Svc would lead browsers past the gateway; Clear-Site-Data would take its cookies away, and in browsers
+that go by the site the console's; the server dates every answer itself."""
 
 LOOPBACK: Final = frozenset({"127.0.0.1", "::1", "localhost", "0.0.0.0"})  # noqa: S104  # compared with
 
@@ -150,4 +153,6 @@ def _protection(present: set[bytes]) -> Headers:
         added.append((b"referrer-policy", b"same-origin"))
     if b"cross-origin-resource-policy" not in present:
         added.append((b"cross-origin-resource-policy", b"same-origin"))
+    if settings.CONSOLE_TLS and b"strict-transport-security" not in present:
+        added.append((b"strict-transport-security", b"max-age=31536000"))
     return added

@@ -12,6 +12,7 @@ from yarl import URL
 from jobs.gateway import headers
 from jobs.gateway.asgi import Receive, Send
 from jobs.gateway.asked import Asked
+from jobs.gateway.connector import name_of
 from jobs.gateway.visits import Standing
 
 MIB = 1024 * 1024
@@ -106,5 +107,4 @@ class Answer:
 
 def address(scheme: str, asked: Asked, standing: Standing) -> URL:
     """Where the job listens, with the path and query exactly as the browser sent them."""
-    host = f"[{standing.host}]" if ":" in standing.host else standing.host
-    return URL(f"{scheme}://{host}:{standing.port}{asked.target}", encoded=True)
+    return URL(f"{scheme}://{name_of(standing)}:{standing.port}{asked.target}", encoded=True)

@@ -30,7 +30,7 @@ REFRESH_SECONDS: Final = 2
 class Said:
     """A page's status, heading and sentence.
 
-    With `again` it looks again by itself; with `reopen` it offers to open the endpoint anew.
+    With `again` it loads itself again; with `reopen` it offers to open the endpoint anew.
     """
 
     status: int
@@ -40,19 +40,30 @@ class Said:
     reopen: bool = False
 
 
+AGAIN: Final = gettext_noop("This page tries again automatically.")
+"""Follows the sentence of a page that loads itself again."""
+
 STARTING: Final = Said(
-    503,
-    gettext_noop("Starting …"),
-    gettext_noop("The job has not opened this port yet. This page looks again by itself."),
-    again=True,
+    503, gettext_noop("Starting …"), gettext_noop("The job has not opened this port yet."), again=True
 )
 SILENT: Final = Said(
     502,
     gettext_noop("No answer"),
     gettext_noop(
-        "The job is running, but nothing answers on this port, or not in a way that a browser understands. "
-        "This page looks again by itself."
+        "The job is running, but nothing answers on this port, or not in a way that a browser understands."
     ),
+    again=True,
+)
+NOT_LISTENING: Final = Said(
+    503,
+    gettext_noop("The service isn't listening now"),
+    gettext_noop("Nothing of this job listens on the port at the moment."),
+    again=True,
+)
+UNCHECKED: Final = Said(
+    503,
+    gettext_noop("Can't connect now"),
+    gettext_noop("The console can't check that the job itself listens on the port."),
     again=True,
 )
 ENDED: Final = Said(
@@ -98,7 +109,7 @@ FULL: Final = Said(
 AWAY: Final = Said(
     503,
     gettext_noop("The console's database does not answer"),
-    gettext_noop("What is open stays open. This page looks again by itself."),
+    gettext_noop("What is open stays open."),
     again=True,
 )
 MALFORMED: Final = gettext_noop("The gateway does not take this request")
@@ -145,14 +156,18 @@ _PLAIN: Final = b"text/plain; charset=utf-8"
 
 def _text(said: Said) -> str:
     _: Callable[[str], str] = translation.gettext
-    return f"{_(said.heading)}\n{_(said.sentence)}\n"
+    return "".join(f"{_(line)}\n" for line in (said.heading, *_sentences(said)))
+
+
+def _sentences(said: Said) -> tuple[str, ...]:
+    return (said.sentence, AGAIN) if said.again else (said.sentence,)
 
 
 def _context(said: Said, asked: Asked, home: str) -> Mapping[str, object]:
     reopen = home + addresses.opening(asked.slug) if said.reopen and home else ""
     return {
         "heading": translation.gettext(said.heading),
-        "sentence": translation.gettext(said.sentence),
+        "sentences": [translation.gettext(sentence) for sentence in _sentences(said)],
         "language": translation.get_language(),
         "stylesheet": addresses.own("page.css"),
         "refresh_seconds": REFRESH_SECONDS if said.again else 0,

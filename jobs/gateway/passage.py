@@ -11,6 +11,7 @@ from django.conf import settings
 from jobs.gateway import pages, websocket
 from jobs.gateway.asgi import Receive, Send
 from jobs.gateway.asked import Asked
+from jobs.gateway.connector import JobConnector, Listeners, NotListening, Unchecked, going
 from jobs.gateway.http import Answer, Body, Gone, TooLarge
 from jobs.gateway.pages import Said
 from jobs.gateway.right import LONGEST_TRUST_SECONDS, Right
@@ -39,12 +40,14 @@ class Passage:
 
     def __init__(self) -> None:
         self._client: aiohttp.ClientSession | None = None
+        self._listeners = Listeners()
 
     async def close(self) -> None:
         """End all connections; the next request opens new ones."""
         client, self._client = self._client, None
         if client is not None:
             await client.close()
+        await self._listeners.close()
 
     async def http(self, request: Asked, right: Right, receive: Receive, send: Send) -> Said | None:
         """Carry one request and its answer.
@@ -52,6 +55,7 @@ class Passage:
         An answer that breaks off is left unfinished: the server closes the connection, and nobody takes it
         for the whole.
         """
+        going.set(right.now)
         passing = Answer(self._connections, request, right.now, send)
         try:
             body = Body(request, receive)
@@ -74,6 +78,7 @@ class Passage:
     ) -> Said | None:
         """Carry one WebSocket, for which the browser asks for one of `protocols`."""
         await receive()  # websocket.connect
+        going.set(right.now)
         try:
             socket = await websocket.connect(self._connections, request, right.now, protocols)
         except aiohttp.WSServerHandshakeError as refusal:
@@ -97,7 +102,7 @@ class Passage:
         """No proxy, no redirects, and above all no memory for cookies: all people's requests share it."""
         if self._client is None:
             self._client = aiohttp.ClientSession(
-                connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=KEPT_SECONDS),
+                connector=JobConnector(self._listeners, KEPT_SECONDS),
                 cookie_jar=aiohttp.DummyCookieJar(),
                 ws_response_class=websocket.JobSocket,
                 auto_decompress=False,
@@ -121,4 +126,6 @@ def _every() -> float:
 def _silent(request: Asked, problem: Exception) -> Said:
     """The problem's kind goes to the log; its text would repeat cookies and tokens."""
     log.info("endpoint_silent", endpoint=request.slug, problem=type(problem).__name__)
-    return pages.SILENT
+    if isinstance(problem, NotListening):
+        return pages.NOT_LISTENING
+    return pages.UNCHECKED if isinstance(problem, Unchecked) else pages.SILENT

@@ -27,6 +27,7 @@ from jobs.gateway.watch import until_first
 from jobs.gateway.websocket import GOING_AWAY, POLICY, Bridge, JobSocket
 from jobs.live.threads import aside
 from jobs.models import Entry
+from quotas.session_store import reference_of
 from quotas.sessions import person_of
 
 log = structlog.get_logger(__name__)
@@ -151,7 +152,7 @@ def _header(scope: Scope, wanted: bytes) -> str:
 
 
 def _session(scope: Scope) -> str:
-    return str(parse_cookie(_header(scope, b"cookie")).get(settings.SESSION_COOKIE_NAME, ""))
+    return reference_of(parse_cookie(_header(scope, b"cookie")).get(settings.SESSION_COOKIE_NAME, ""))
 
 
 def _from_own_page(scope: Scope) -> bool:

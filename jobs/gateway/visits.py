@@ -52,12 +52,14 @@ class Door(StrEnum):
 class Standing:
     """The door, and, once it is known who asks, whose language to answer in and where the way leads.
 
-    `host` and `port` are what the backend told, and nothing else is ever connected to.
+    `host` and `port` of the replica `task` (a primary key) are what the backend told, and nothing else is
+    ever connected to.
     """
 
     door: Door
     person: int = 0
     language: str = field(default="", compare=False)
+    task: int = 0
     host: str = ""
     port: int = 0
 
@@ -166,7 +168,7 @@ def _standing(user: User, endpoint: Endpoint) -> Standing:
     if not can(user, Verb.ENTER, job):
         return Standing(Door.FORBIDDEN, user.pk, user.language)
     door = _door(endpoint)
-    return Standing(door, user.pk, user.language, endpoint.host, endpoint.port)
+    return Standing(door, user.pk, user.language, endpoint.task_id, endpoint.host, endpoint.port)
 
 
 def _door(endpoint: Endpoint) -> Door:

@@ -25,6 +25,8 @@ class Knock:
         self._guard, self._origin = guard, origin
         self.cut = cut
         self.is_known = False
+        self.has_offered = False
+        """A key was offered: only such a connection can have failed."""
 
     def known(self) -> None:
         """It has said who it is, and was believed."""
@@ -32,15 +34,16 @@ class Knock:
         self._guard.forget(self._origin, self)
 
     def gone(self) -> None:
-        """It is over; in vain, unless it was known."""
-        self._guard.left(self._origin, self, known=self.is_known)
+        """Give its room back; it has failed if it offered keys and none was accepted."""
+        self._guard.left(self._origin, self)
 
 
 class Guard:
     """Connections and failures of this process, by where they come from.  Times are seconds on one clock.
 
     When too many strangers knock, a place is taken from whoever has most of them: somebody who holds many
-    connections open keeps out nobody who comes from elsewhere.
+    connections open keeps out nobody who comes from elsewhere.  A connection that offers no key is bounded by
+    its room and by the login deadline alone: silence guesses nothing, so it pauses nobody.
     """
 
     def __init__(self, most: int, most_failures: int) -> None:
@@ -88,12 +91,14 @@ class Guard:
         if not mine:
             self._strangers.pop(origin, None)
 
-    def left(self, origin: str, knock: Knock, *, known: bool) -> None:
-        """It is over."""
+    def left(self, origin: str, knock: Knock) -> None:
+        """Free what a connection that is over held, and count its failure if it was one."""
         self._open -= 1
-        if known:
+        if knock.is_known:
             return
         self.forget(origin, knock)
+        if not knock.has_offered:
+            return
         if len(self._failures) >= MOST_ADDRESSES:
             self._failures.pop(next(iter(self._failures)))
         self._failures.setdefault(origin, deque(maxlen=self._most_failures)).append(time.monotonic())

@@ -70,6 +70,13 @@ class Inside:
         except NoEntry as error:
             raise _shut(error) from error
 
+    async def listener(self, host: str, port: int) -> str:
+        """What a connection to that address reaches, as long as it is the replica's own.  Raises Shut."""
+        try:
+            return await self._backend.listener(self._handle, self._task, host, port)
+        except NoEntry as error:
+            raise _shut(error) from error
+
     async def end(self, why: Entry.Why) -> None:
         """End all of it, and write down why; only the first time."""
         if self.ended.done():

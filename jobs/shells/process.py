@@ -11,7 +11,7 @@ import structlog
 from django.conf import settings
 from django.db import DatabaseError
 
-from jobs import entries, sshhost
+from jobs import entries, sshhost, vitals
 from jobs.live.threads import aside
 from jobs.shells import folders, ssh, web
 from jobs.shells.house import House
@@ -28,7 +28,7 @@ TIDY_SECONDS: Final = 60.0
 async def run(told: asyncio.Event) -> None:
     """Serve until `told`."""
     house = House()
-    works = [house.ask_after_all(), _end_lost(), _serve_ssh(house)]
+    works = [house.ask_after_all(), _end_lost(), _serve_ssh(house), _give_signs()]
     served = await web.serve(Terminals(house), settings.CONSOLE_HOME / entries.SOCKET)
     browsed = folders.Served()
     await browsed.listen(settings.CONSOLE_HOME / entries.FOLDERS_SOCKET)
@@ -43,6 +43,13 @@ async def run(told: asyncio.Event) -> None:
     await served.cleanup()
     for task in done - {waiting}:
         task.result()  # none of them ends by itself
+
+
+async def _give_signs() -> None:
+    """For ever: health looks for them."""
+    while True:
+        await asyncio.to_thread(vitals.alive, "ssh")
+        await asyncio.sleep(vitals.SIGN_SECONDS / 3)
 
 
 async def _end_lost() -> None:

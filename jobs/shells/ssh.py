@@ -118,6 +118,8 @@ class Door(asyncssh.SSHServer):
         return True
 
     async def validate_public_key(self, username: str, key: asyncssh.SSHKey) -> bool:
+        assert self._knock is not None
+        self._knock.has_offered = True
         self._known = None
         self._name = username
         self._tries += 1
@@ -176,12 +178,24 @@ class Door(asyncssh.SSHServer):
 
     async def _forward(self, host: str, port: int) -> SSHForwarder:
         try:
-            where = await (await self.inside()).reach(host, port)
+            return await self._forward_inside(await self.inside(), host, port)
         except Shut as shut:
             log.info("ssh_forward_refused", client=self._address, host=host, port=port)
             said = self._say(shut)
             raise asyncssh.ChannelOpenError(asyncssh.OPEN_ADMINISTRATIVELY_PROHIBITED, said) from None
-        return await self._forwards.connect(*where)
+
+    async def _forward_inside(self, inside: Inside, host: str, port: int) -> SSHForwarder:
+        """Connect, unless another listener takes the port meanwhile.  Raises Shut."""
+        where = await inside.reach(host, port)
+        before = await inside.listener(*where)
+        there = await self._forwards.connect(*where)
+        try:
+            if await inside.listener(*where) != before:
+                raise Shut("not_its_own")
+        except Shut:
+            there.close()
+            raise
+        return there
 
     def session_requested(self) -> asyncssh.SSHServerSession[bytes]:
         return channels.Process(self._serve)

@@ -1,4 +1,4 @@
-"""Terminals for the web server, on a Unix socket that only the console's own user can open.
+"""Terminals, and whose a listening port is, for the web server, by a Unix socket of the console's own user.
 
 The web server has asked who it is and whether they may; here it says whether they may type.  Bytes are the
 terminal's; text is JSON: `{"at", "typing"}` before the first bytes and after a gap, `{"ended"}` at the end,
@@ -13,19 +13,26 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
+import structlog
 from aiohttp import WSMsgType, web
 from django.db import DatabaseError
 
-from jobs.backends.sessions import Size
+from jobs.backends.base import Handle, TaskRef, Unreachable
+from jobs.backends.sessions import Enterable, NoEntry, Size
 from jobs.entries import Shut
+from jobs.live.threads import aside
+from jobs.models import Task
+from jobs.shells.house import backend_of
 from jobs.shells.terminals import Shown, Terminals, View
+
+log = structlog.get_logger(__name__)
 
 MOST_TYPED: Final = 1 << 20
 MOST_CELLS: Final = 1000
 
 
 def application(terminals: Terminals) -> web.Application:
-    """Serves `/<key>?typing=1&columns=80&rows=24&from=0` as a WebSocket."""
+    """Serves `/<key>?typing=1&columns=80&rows=24&from=0` as a WebSocket, and `/listeners/…` (`listener`)."""
 
     async def attach(request: web.Request) -> web.WebSocketResponse:
         socket = web.WebSocketResponse(max_msg_size=MOST_TYPED, heartbeat=60, compress=False)
@@ -41,7 +48,30 @@ def application(terminals: Terminals) -> web.Application:
 
     made = web.Application()
     made.router.add_get("/{key:[0-9a-f]{32}}", attach)
+    made.router.add_get("/listeners/{task:[0-9]+}/{host}/{port:[0-9]+}", listener)
     return made
+
+
+async def listener(request: web.Request) -> web.Response:
+    """Say what listens at an address, 404 unless it is that replica's own, 503 where nobody can say."""
+    asked = request.match_info
+    try:
+        backend, handle, task = await aside(_replica, int(asked["task"]))
+        found = await backend.listener(handle, task, asked["host"], int(asked["port"]))
+    except (Shut, NoEntry) as refused:
+        log.info("listener_refused", task=asked["task"], port=asked["port"], why=str(refused))
+        raise web.HTTPNotFound from None
+    except (DatabaseError, Unreachable, OSError) as error:
+        log.warning("listener_unknown", task=asked["task"], problem=repr(error))
+        raise web.HTTPServiceUnavailable from None
+    return web.Response(text=found)
+
+
+def _replica(pk: int) -> tuple[Enterable, Handle, TaskRef]:
+    task = Task.objects.select_related("attempt__job__cluster").filter(pk=pk).first()
+    if task is None:
+        raise Shut("not_running")
+    return backend_of(task), Handle(task.attempt.handle), TaskRef(task.role, task.index, task.run)
 
 
 async def serve(terminals: Terminals, path: Path) -> web.AppRunner:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Final
 
+from jobs import fixed_ports
 from jobs.asked import Ask, asked
+from jobs.backends import disk
 from jobs.backends.base import Gpu, NotSent, Refused, Submission
 from jobs.backends.local import (
     authfile,
@@ -15,6 +18,7 @@ from jobs.backends.local import (
     confided,
     gpus,
     isolation,
+    machine,
     processes,
     software,
     stage,
@@ -31,6 +35,9 @@ from jobs.backends.local.ports import NoneFree, Picker
 from jobs.backends.local.provisions import Data, Packages
 from jobs.spec import Framework, JobSpec, Port, TaskRole
 from jobs.states import Params, Reason, ReasonCode
+
+_PROCESS_SHARE: Final = 8
+"""A replica may have one part in so many of the processes that this machine can have."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,18 +81,30 @@ def plan(submission: Submission, config: LocalConfig, means: Means, laid: Layer,
     """The attempt's plan, out of what nobody holds; raises NotSent when there is not enough now."""
     spec, total = submission.spec, config.total()
     _check_room(spec, total, held)
-    free_gpus = [gpu for gpu in total.gpus if gpu.index not in held.gpus]
-    picker = Picker(config.ports, held.ports)
+    free_gpus = _free_gpus(submission, config, total, held)
+    picker, fixed = Picker(config.ports, held.ports), fixed_ports.assign(spec.roles)
+    asks = asked(spec)
+    cards: dict[str, list[tuple[int, ...]]] = {}
+    for ask in sorted(asks, key=lambda ask: not ask.gpu_type):  # "any" takes nothing that another one names
+        cards[ask.role] = [_cards(ask, total, free_gpus) for _ in range(ask.replicas)]
     roles = []
-    for role, ask in zip(spec.roles, asked(spec), strict=True):
-        cards = [_cards(ask, total, free_gpus) for _ in range(ask.replicas)]
-        slots = (Slot(mine, _ports(role, index, picker)) for index, mine in enumerate(cards))
+    for number, (role, ask) in enumerate(zip(spec.roles, asks, strict=True)):
+        begins = (fixed.get((number, index), {}) for index in range(ask.replicas))
+        pairs = zip(cards[role.name], begins, strict=True)
+        slots = (Slot(mine, _ports(role, begin, picker)) for mine, begin in pairs)
         loading = software.loading(role, spec.software)
         roles.append(role_of(loading, ask, tuple(slots), laid.shm_mib))
-    return planned(submission, config, means, laid, roles)
+    return make_plan(submission, config, means, laid, roles)
 
 
-def planned(
+def check_disk(config: LocalConfig) -> None:
+    """Raise NotSent while the disk has less room than its floor."""
+    free = disk.free_mib(config.root) if config.disk_floor_mib else 0
+    if free < config.disk_floor_mib:
+        raise NotSent(Reason(ReasonCode.DISK_LOW, {"free_mib": free, "floor_mib": config.disk_floor_mib}))
+
+
+def make_plan(
     submission: Submission, config: LocalConfig, means: Means, laid: Layer, roles: Sequence[Role]
 ) -> Plan:
     """The attempt's plan, once every role has its slots."""
@@ -109,7 +128,7 @@ def planned(
         warned=Warned(spec.end_signal.signal, spec.end_signal.seconds_before) if spec.end_signal else None,
         grace_s=spec.grace_s,
         keep_failed_s=spec.keep_failed_s,
-        house=_house(config, means),
+        house=_make_house(config, means),
         roles=tuple(roles),
         bounds=tuple(laid.bounds),
         codes=tuple(laid.codes),
@@ -176,6 +195,27 @@ def _check_room(spec: JobSpec, total: Total, held: Held) -> None:
             raise _no_room(resource, wanted, free)
 
 
+def _free_gpus(submission: Submission, config: LocalConfig, total: Total, held: Held) -> list[Gpu]:
+    """The GPUs to choose from: those that were reserved, or for one that is not free another of its type.
+
+    Without a reservation all that nobody holds.
+    """
+    free = [gpu for gpu in total.gpus if gpu.index not in held.gpus]
+    mine = next((each for each in submission.reserved if each.node == config.node), None)
+    if mine is None:
+        return free
+    chosen = [gpu for gpu in free if gpu.index in mine.indexes]
+    if len(chosen) < sum(mine.gpus.values()):
+        chosen = []
+        for kind, count in mine.gpus.items():
+            alike = [gpu for gpu in free if gpus.matches(gpu.type, kind) and gpu not in chosen]
+            if len(alike) < count:
+                raise _no_room("gpu", count, len(alike))
+            alike.sort(key=lambda gpu: (gpu.index not in mine.indexes, gpu.index))
+            chosen += alike[:count]
+    return sorted(chosen, key=lambda gpu: gpu.index)
+
+
 def _cards(ask: Ask, total: Total, free: list[Gpu]) -> tuple[int, ...]:
     """GPUs for one replica, taken from `free`."""
     wanted, kind = ask.gpus, ask.gpu_type
@@ -191,21 +231,20 @@ def _cards(ask: Ask, total: Total, free: list[Gpu]) -> tuple[int, ...]:
     return tuple(gpu.index for gpu in mine)
 
 
-def _ports(role: TaskRole, index: int, picker: Picker) -> dict[str, tuple[int, ...]]:
-    """Ports for one replica: a fixed start moves on by `count` for each replica (OpenPAI runtime)."""
+def _ports(role: TaskRole, fixed: Mapping[str, int], picker: Picker) -> dict[str, tuple[int, ...]]:
+    """Ports for one replica; `fixed` are where those begin that are not free to choose."""
     asked = {port.label for port in role.ports}
     implicit = [Port(label=label) for label in IMPLICIT_PORTS if label not in asked]
     try:
-        return {port.label: _pick(port, index, picker) for port in (*role.ports, *implicit)}
+        return {port.label: _pick(port, fixed, picker) for port in (*role.ports, *implicit)}
     except NoneFree as error:
         params = {"resource": "port", "port": error.port or None}
         raise NotSent(Reason(ReasonCode.WAITING_CAPACITY, params)) from error
 
 
-def _pick(port: Port, index: int, picker: Picker) -> tuple[int, ...]:
-    if port.begin_at:
-        return picker.exactly(port.begin_at + index * port.count, port.count)
-    return picker.any(port.count)
+def _pick(port: Port, fixed: Mapping[str, int], picker: Picker) -> tuple[int, ...]:
+    begin = fixed.get(port.label)
+    return picker.any(port.count) if begin is None else picker.exactly(begin, port.count)
 
 
 def _no_room(resource: str, wanted: int, free: int) -> NotSent:
@@ -250,7 +289,7 @@ def _cache(submission: Submission, config: LocalConfig, laid: Layer) -> str:
     return config.cache_of(submission.person.number) if wanted else ""
 
 
-def _house(config: LocalConfig, means: Means) -> House:
+def _make_house(config: LocalConfig, means: Means) -> House:
     return House(
         node=config.node,
         host_ip=config.host_ip,
@@ -259,8 +298,14 @@ def _house(config: LocalConfig, means: Means) -> House:
         show=tuple(str(path) for path in config.show),
         path=config.path,
         limits=config.limits,
-        pids=config.pids,
+        pids=min(config.pids, machine.most_processes() // _PROCESS_SHARE),
         engine=means.engine,
         gpu_devices=config.gpus is None,
         bell=str(config.bell or ""),
+        log_mib=config.log_mib,
+        log_mib_s=config.log_mib_s,
+        keep_free_mib=config.disk_floor_mib // 2,
+        work_mib=config.work_mib,
+        most_ports=config.most_ports,
+        port_range=config.ports if config.most_ports else (),
     )

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Final
 
 from jobs.backends.local.opening import read_file
-from jobs.backends.local.places import Layer, local_path, refused
+from jobs.backends.local.places import Layer, refused
+from jobs.facilities import local_path
 
 _MOST: Final = 4096
 _LINES: Final = 3

@@ -92,13 +92,13 @@ class LocalBackend:
     @property
     def capabilities(self) -> frozenset[Capability]:
         """IMAGES only where there is a container engine."""
-        return ALWAYS | {Capability.IMAGES} if self._engine() else ALWAYS
+        return ALWAYS | {Capability.IMAGES} if self._engine().command else ALWAYS
 
     def isolation(self) -> Isolation:
         """What stands between the jobs and everything else here."""
         return self._config.isolation or detection.detect(self._config.python)
 
-    def _engine(self) -> tuple[str, ...]:
+    def _engine(self) -> engine.Detection:
         return engine.detect(self._config.engine, self._config.engine_options)
 
     def find(self, keys: Sequence[str]) -> Mapping[str, Sequence[Handle]]:
@@ -128,7 +128,7 @@ class LocalBackend:
 
     def _means(self, submission: Submission) -> accept.Means:
         contained = any(role.image for role in submission.spec.roles)
-        return accept.Means(self.isolation(), self._engine() if contained else ())
+        return accept.Means(self.isolation(), self._engine().command if contained else ())
 
     def _accept_once(self, submission: Submission, attempt: Path, means: accept.Means, laid: Layer) -> None:
         fault("local.before_lock")
@@ -145,6 +145,7 @@ class LocalBackend:
         key = submission.key
         if (attempt / layout.PLAN).exists() or forget.is_forgotten(self._layout, key):
             return
+        accept.check_disk(self._config)
         holdings.tidy(self._layout)
         held = holdings.held(self._layout, besides=key)
         made = accept.plan(submission, self._config, means, laid, held)
@@ -155,6 +156,7 @@ class LocalBackend:
                 unpacking.write_notes(attempt, {tree: submission.uploads[tree] for tree in used})
             holdings.hold(self._layout, key, accept.holding_of(made))
             fault("local.claimed")
+            folder.write(layout.LIMITS, made.limits())
             folder.publish(layout.PLAN, made.dump())
         fault("local.accepted")
 
@@ -231,7 +233,7 @@ class LocalBackend:
             free_gpus=tuple(gpu.index for gpu in total.gpus if gpu.index not in held.gpus),
             programs=programs.found(PROGRAMS, self._config.path, self.isolation(), self._config.hide),
         )
-        return Inventory((node,))
+        return Inventory((node,), facilities=self._config.facilities(self._engine().states))
 
     def forget(self, handle: Handle) -> None:
         """Remove the attempt's folder, and containers that were kept; Unreachable while it has not ended."""
@@ -244,14 +246,19 @@ class LocalBackend:
 
     async def exec(self, handle: Handle, task: TaskRef, wanted: Wanted) -> Session:
         """By way of a helper, that goes where the replica is."""
-        return await session.begin(self._entered(handle, task), self._config.python, task, wanted)
+        return await session.begin(self._find_attempt(handle, task), self._config.python, task, wanted)
 
     async def reach(self, handle: Handle, task: TaskRef, host: str, port: int) -> tuple[str, int]:
         """On a network that all share a port is the replica's if one of its processes listens there."""
-        attempt = self._entered(handle, task)
+        attempt = self._find_attempt(handle, task)
         return await asyncio.to_thread(reach.address, attempt, task, host, port)
 
-    def _entered(self, handle: Handle, task: TaskRef) -> Path:
+    async def listener(self, handle: Handle, task: TaskRef, host: str, port: int) -> str:
+        """The numbers of the sockets, as long as processes of the replica hold them."""
+        attempt = self._find_attempt(handle, task)
+        return await asyncio.to_thread(reach.listener, attempt, task, host, port)
+
+    def _find_attempt(self, handle: Handle, task: TaskRef) -> Path:
         if task.run != 1:  # there is only the first
             raise NoEntry(Barrier.NOT_RUNNING)
         return self._layout.attempt(handle)

@@ -7,21 +7,17 @@ import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Final
-from urllib.parse import SplitResult, urlsplit
 
 from jobs import trees
 from jobs.backends.local import targets
-from jobs.backends.local.places import Layer, local_path, refused
+from jobs.backends.local.places import Layer, refused
 from jobs.backends.local.provisions import Code
 from jobs.dialects import placeholders
+from jobs.facilities import CODE_SCHEMES, covering_code, local_path, split_code
 from jobs.spec import CodeSource
-
-SCHEMES: Final = ("https", "ssh", "http", "git")
-"""What git speaks with other machines, and only where the settings name it."""
 
 _SAFE: Final = re.compile(r"[A-Za-z0-9._~/+%=-]*")
 _HOST: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9.-]*")
-_SHORT_SSH: Final = re.compile(r"(?P<user>[A-Za-z0-9._-]+)@(?P<host>[A-Za-z0-9.-]+):(?P<path>[^/].*)")
 REF: Final = re.compile(r"(?!.*(\.\.|//|@\{|\.lock$|/$|\.$))[A-Za-z0-9_][A-Za-z0-9._/+@-]*")
 COMMIT: Final = re.compile(r"[0-9a-fA-F]{7,64}")
 _UNNAMED: Final = "code"
@@ -100,7 +96,7 @@ def lay_in(source: CodeSource, rules: Rules, layer: Layer) -> None:
 
 def without_login(uri: str) -> str:
     """The address without a password, and without a user where that is one (https)."""
-    parts = _split(uri)
+    parts = split_code(uri)
     if parts is None:
         return uri.rpartition("@")[2]
     host = parts.netloc.rpartition("@")[2]
@@ -110,48 +106,26 @@ def without_login(uri: str) -> str:
 
 def login_of(uri: str) -> str:
     """`user:password` of the address, or a token alone, as it stands there; '' when there is none."""
-    parts = _split(uri)
+    parts = split_code(uri)
     return parts.netloc.rpartition("@")[0] if parts and parts.scheme != "ssh" else ""
 
 
 def key_of(uri: str) -> str:
     """The private key that stands in the place of an ssh address's password; '' when there is none."""
-    parts = _split(uri)
+    parts = split_code(uri)
     return parts.netloc.rpartition("@")[0].partition(":")[2] if parts and parts.scheme == "ssh" else ""
-
-
-def _split(uri: str) -> SplitResult | None:
-    short = _SHORT_SSH.fullmatch(uri)
-    if short:
-        uri = f"ssh://{short['user']}@{short['host']}/{short['path']}"
-    try:
-        parts = urlsplit(uri)
-        parts.port  # noqa: B018 ValueError for one that is no number
-    except ValueError:
-        return None
-    return parts if parts.scheme and parts.netloc else None
 
 
 def _check_address(uri: str, rules: Rules) -> bool:
     """An address that means the same to us and to git, and that the settings name; whether by its host."""
-    parts = _split(uri)
+    parts = split_code(uri)
     plain = parts and _HOST.fullmatch(parts.hostname or "") and _SAFE.fullmatch(parts.path)
     if parts is None or not plain or parts.query or parts.fragment or ".." in parts.path.split("/"):
         raise refused("code_address", place=uri)
-    covering = [named for named in rules.from_ if _covers(named, parts)]
-    if parts.scheme not in SCHEMES or not covering:
+    covering = covering_code(rules.from_, parts)
+    if parts.scheme not in CODE_SCHEMES or not covering:
         raise refused("code_not_allowed", place=uri, setting="code_from")
-    return any(known.hostname != "*" for known in map(_split, covering) if known)
-
-
-def _covers(named: str, parts: SplitResult) -> bool:
-    known = _split(named)
-    if known is None or (known.scheme, known.port) != (parts.scheme, parts.port):
-        return False
-    if known.hostname not in ("*", parts.hostname):
-        return False
-    around = known.path.rstrip("/")
-    return parts.path == around or parts.path.startswith(f"{around}/")
+    return any(known.hostname != "*" for known in map(split_code, covering) if known)
 
 
 def _name(place: str) -> str:

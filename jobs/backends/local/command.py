@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, NoReturn, Self
 
-from jobs.backends.local import kernel
+from jobs.backends.local import kernel, seccomp
 from jobs.backends.local.outcome import NOT_FOUND
 
 SHELLS: Final = ("/bin/bash", "/bin/sh")
@@ -140,3 +140,5 @@ def _give_up_rights(owner: tuple[int, int] | None) -> None:
             os.setresgid(gid, gid, gid)
             os.setresuid(uid, uid, uid)
     kernel.gain_no_privileges()
+    if owner is not None:
+        seccomp.forbid_user_namespaces()

@@ -10,11 +10,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from jobs.backends.local import machine, remotes
+from jobs.backends.local import engine, machine, remotes, software
 from jobs.backends.local.coding import Registered, Rules
 from jobs.backends.local.folders import Folders, Named
 from jobs.backends.local.isolation import Isolation
 from jobs.backends.local.places import Dataset, Known
+from jobs.facilities import Facilities
 
 PATH: Final = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
@@ -37,6 +38,12 @@ class LocalConfig:
     `code_mib` its largest size, `prepare_s` the longest time that a step before the command may take.
     `data_from` are the addresses from which data may be fetched, at most `data_mib` at a place, and
     `data_inside` the hosts in this network that may be spoken to for it; `cache_mib` are kept for a person.
+
+    A replica's log has at most `log_mib`, and `log_mib_s` a second for long, its own
+    folders `work_mib`, and it listens on `most_ports` of the range beside those that it was given; 0 is no
+    limit.
+    While the disk of `root` has less than `disk_floor_mib` free no attempt is accepted, and below half of it
+    what running jobs write is cut short; 0 asks for nothing.
 
     `isolation` None takes the best that works; `limits` is `auto` or `watchdog`; `engine` is `auto`,
     `podman`, `docker` or `none`, and `engine_options` go before its subcommands.
@@ -71,6 +78,11 @@ class LocalConfig:
     data_mib: int = 51_200
     cache_mib: int = 20_480
     prepare_s: int = 1800
+    log_mib: int = 10_240
+    log_mib_s: int = 20
+    work_mib: int = 0
+    most_ports: int = 256
+    disk_floor_mib: int = 0
     python: str = sys.executable
 
     @classmethod
@@ -119,6 +131,22 @@ class LocalConfig:
     def code(self) -> Rules:
         """What is said about code that is fetched."""
         return Rules(self.code_from, self.code_sources, self.code_mib << 20, self.prepare_s, self.path)
+
+    def facilities(self, engines: Mapping[str, str]) -> Facilities:
+        """What jobs find here; `engines` are the states of container engines (`engine.Detection`)."""
+        return Facilities(
+            images=engine.USED in engines.values(),
+            engines=engines,
+            plain=self.allow_plain,
+            modules=software.has_modules(),
+            folders=self.places().folders.shared(),
+            data=self.data_from,
+            datasets=tuple(self.datasets),
+            code=self.code_from,
+            code_ids=tuple(self.code_sources),
+            file_system=self.file_system,
+            one_machine=True,
+        )
 
     def total(self) -> machine.Total:
         """What jobs may use of this machine."""

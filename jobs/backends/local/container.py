@@ -32,6 +32,7 @@ from jobs.backends.local.errand import Errand, group_name, setup_name
 from jobs.backends.local.housing import limits, own_folders
 from jobs.backends.local.isolation import Isolation
 from jobs.backends.local.keeper import Keeper
+from jobs.backends.local.log_writer import LogWriter
 from jobs.backends.local.outcome import Cause, Exit
 from jobs.backends.local.provisions import Bound, Code, Data, Kind
 from jobs.backends.local.steps import Step, Steps
@@ -46,8 +47,8 @@ class Container:
 
     image_used: bool | None = True
 
-    def __init__(self, errand: Errand, output: int) -> None:
-        self._errand, self._output = errand, output
+    def __init__(self, errand: Errand, log: LogWriter) -> None:
+        self._errand, self._log = errand, log
         self._engine = engine.Engine(errand.plan.house.engine)
         self._name = self._current = group_name(errand.plan, errand.place)
         self._env_file = errand.file("replicas") / layout.ENV
@@ -65,14 +66,14 @@ class Container:
         """The replica's own folders and what is in them, and the image."""
         own_folders(self._errand)
         laying.close(laying.opened(self._errand))
-        steps = Steps(self._errand, self._output, keeper, self.group)
+        steps = Steps(self._errand, self._log, keeper, self.group)
         trouble = copying.copy_all(self._errand, steps) or self._fetch(steps)
         trouble = trouble or carrying.bring(self._errand, self._site(), steps)
         return trouble or self._pull(steps) or self._install(steps)
 
     def take_back(self, keeper: Keeper) -> Exit | None:
         """On this machine, in a view like a plain process's: the container is gone."""
-        steps = Steps(self._errand, self._output, keeper, self.group)
+        steps = Steps(self._errand, self._log, keeper, self.group)
         return carrying.take_back(self._errand, self._site(), steps)
 
     def _site(self) -> carrying.Site:

@@ -11,9 +11,10 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Final
 
-from jobs.backends.local import environment, git, layout, people, processes, wrapper
+from jobs.backends.local import environment, git, layout, people, processes, python_shim, wrapper
 from jobs.backends.local.errand import NEWS, Errand
 from jobs.backends.local.files import Folder
+from jobs.backends.local.log_writer import open_pipe
 from jobs.backends.local.outcome import Cause
 from jobs.backends.local.plan import Plan
 from jobs.backends.local.watched import Watched
@@ -71,11 +72,9 @@ class Crew:
         for one in waiting:
             one.clear_leftovers()
         self._write_common_files()
-        sent = [(one, self._send_out(one)) for one in waiting]
-        for one, pid in sent:
-            if pid is not None:
-                one.take(pid)
-                self._follow(one)
+        sent = [one for one in waiting if self._send_out(one)]
+        for one in sent:
+            self._follow(one)
         fault("supervisor.after_start")
 
     def wait(self, seconds: float) -> None:
@@ -128,15 +127,21 @@ class Crew:
                 if self.watched[position].has_news():
                     self._changed()
 
-    def _send_out(self, one: Watched) -> int | None:
-        errand = Errand(
-            self._plan, one.place, self._path, self._folder, self._told, self._secrets, self._messenger
-        )
+    def _send_out(self, one: Watched) -> bool:
+        """Send out a wrapper and take hold of it; False when that failed for good."""
+        common = (self._path, self._folder, self._told, self._secrets, self._messenger)
+        output = open_pipe((self._plan.uid, self._plan.gid))
+        errand = Errand(self._plan, one.place, *common, output)
         try:
-            return wrapper.spawn(errand)
+            pid = wrapper.spawn(errand)
         except OSError as error:
+            os.close(output.reader)
             self._give_up(one, Cause.START, detail=str(error))
-            return None
+            return False
+        finally:
+            os.close(output.writer)
+        one.take(pid, errand)
+        return True
 
     def _follow(self, one: Watched) -> None:
         if one.hold is None:
@@ -157,9 +162,7 @@ class Crew:
             self._give_up(one, Cause.NOT_STARTED if self.ending else Cause.START)
         else:
             one.clear_leftovers()
-            pid = self._send_out(one)
-            if pid is not None:
-                one.take(pid)
+            if self._send_out(one):
                 self._follow(one)
 
     def _give_up(self, one: Watched, cause: Cause, detail: str = "") -> None:
@@ -174,6 +177,7 @@ class Crew:
 
     def _write_common_files(self) -> None:
         people.write(self._plan, self._path)
+        python_shim.write(self._path)
         if any(code.git for code in self._plan.codes):
             (self._path / git.CONFIG).write_text(git.CONFIG_TEXT, encoding="utf-8")
             (self._path / git.CONFIG).chmod(0o644)

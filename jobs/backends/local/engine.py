@@ -7,14 +7,21 @@ import json
 import os
 import shutil
 import subprocess
+import time
 from base64 import b64encode
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache
 from pathlib import Path
 from typing import Final
 
 from jobs.backends.local.pip import BIN
+
+USED: Final = "used"
+ABSENT: Final = "absent"
+SILENT: Final = "silent"
+
+AGAIN_S: Final = 300
+"""Where no engine was found, it is looked again after so long: a daemon may be started later."""
 
 _TIMEOUT_S: Final = 60
 _HUB: Final = "docker.io"
@@ -27,15 +34,44 @@ _EITHER_SHELL: Final = (
 """Images that have no bash get the shell they have."""
 
 
-@cache
-def detect(wanted: str, options: tuple[str, ...]) -> tuple[str, ...]:
-    """The engine's command line prefix, podman before docker; empty when there is none that answers.
+@dataclass(frozen=True, slots=True)
+class Detection:
+    """What looking for an engine found: `command` is its command line prefix, empty when none answers.
+
+    `states` has every engine that was looked at: `used`, `absent` (not installed) or `silent` (a command
+    that can't reach its daemon, or fails otherwise).
+    """
+
+    command: tuple[str, ...]
+    states: Mapping[str, str]
+
+
+_detections: dict[tuple[str, tuple[str, ...]], tuple[float, Detection]] = {}
+
+
+def detect(wanted: str, options: tuple[str, ...]) -> Detection:
+    """Look for an engine, podman before docker, unless it is known already.
 
     `wanted` is `auto`, `podman`, `docker` or `none`; `options` are the admin's own for it.
     """
-    names = {"auto": ("podman", "docker"), "none": ()}.get(wanted, (wanted,))
-    commands = ((name, *_runtime(name), *options) for name in names if shutil.which(name))
-    return next((command for command in commands if _answers(command)), ())
+    made_at, made = _detections.get((wanted, options), (0.0, None))
+    if made is None or (not made.command and time.monotonic() - made_at >= AGAIN_S):
+        made = _detect(wanted, options)
+        _detections[wanted, options] = time.monotonic(), made
+    return made
+
+
+def _detect(wanted: str, options: tuple[str, ...]) -> Detection:
+    states: dict[str, str] = {}
+    for name in {"auto": ("podman", "docker"), "none": ()}.get(wanted, (wanted,)):
+        command = (name, *_runtime(name), *options)
+        if shutil.which(name) is None:
+            states[name] = ABSENT
+        elif _answers(command):
+            return Detection(command, {**states, name: USED})
+        else:
+            states[name] = SILENT
+    return Detection((), states)
 
 
 def _runtime(name: str) -> tuple[str, ...]:

@@ -80,8 +80,11 @@ def _lead(channel: socket.socket, entry: Entry, request: Mapping[str, Any]) -> N
     """Nothing may return into the helper's own code."""
     try:
         entry.sign_in()
+        entry.check()
         leader.lead(channel, entry.command(request), entry.doors, entry.wrapper, request["terminal"])
         entry.sign_out()
+    except Shut as error:
+        leader.tell(channel, {"barrier": error.barrier, "detail": error.detail})
     except BaseException as error:  # noqa: BLE001 whatever it is, nobody else would tell
         leader.tell(channel, {"barrier": "failed", "detail": f"{type(error).__name__}: {error}"})
     os._exit(0)
@@ -103,7 +106,8 @@ def _request(channel: socket.socket) -> dict[str, Any]:
 class Entry:
     """The way into one replica: `target` is a pidfd of a process in its namespaces, `flags` those that are
     not the caller's, `wrapper` a pidfd of the process with which the replica ends, `list_` a folder for
-    the leader to be found by where no namespace tells.
+    the leader to be found by where no namespace tells, `state` the folder in which the wrapper writes how
+    far the replica is, None for one that has ended.
     """
 
     wrapper: int
@@ -114,6 +118,7 @@ class Entry:
     folder: str
     owner: tuple[int, int] | None
     list_: Path | None
+    state: Folder | None
     site: Site
 
     def sign_in(self) -> None:
@@ -122,6 +127,19 @@ class Entry:
             self.list_.mkdir(mode=0o700, exist_ok=True)
             with Folder.open(self.list_) as folder:
                 folder.write(str(os.getpid()), processes.Identity.mine().dump(), durable=False)
+
+    def check(self) -> None:
+        """Raise Shut if the replica's command has ended since the replica was found.
+
+        The wrapper says so first, then ends every process in the replica, and only then handles secrets
+        again.  So it has to be asked by a process that is in the replica already: one that came before is
+        ended, one that comes later sees what was said.
+        """
+        if self.state is None:
+            return
+        with self.state as state:
+            if any(state.exists(name) for name in inside.ENDED):
+                raise Shut("not_running")
 
     def sign_out(self) -> None:
         """It is over."""
@@ -158,7 +176,7 @@ class Entry:
                 return Command((), env, self.folder, self.owner, lambda: browse(site), site.fds)
             case other:
                 raise ValueError(other)
-        return Command([_found(argv[0], env), *argv[1:]], env, self.folder, self.owner)
+        return Command([_find_program(argv[0], env), *argv[1:]], env, self.folder, self.owner)
 
 
 def find(path: Path, role: str, index: int) -> Entry:
@@ -184,7 +202,8 @@ def find(path: Path, role: str, index: int) -> Entry:
     owner = (errand.plan.uid, errand.plan.gid) if replica.alone else None
     flags = _foreign(pid) if replica.alone else 0
     list_ = None if replica.alone else errand.file("replicas") / layout.SESSIONS
-    return Entry(wrapper, target, flags, doors, env, room.work, owner, list_, browsing.live(errand))
+    state = Folder.open(errand.file("replicas"))
+    return Entry(wrapper, target, flags, doors, env, room.work, owner, list_, state, browsing.live(errand))
 
 
 def left(path: Path, role: str, index: int) -> Entry:
@@ -193,7 +212,7 @@ def left(path: Path, role: str, index: int) -> Entry:
     It is over when the helper is: nothing else that the replica had is there to end with.
     """
     site, owner = browsing.left(path, role, index)
-    return Entry(os.pidfd_open(os.getpid()), -1, 0, (), {}, "/", owner, None, site)
+    return Entry(os.pidfd_open(os.getpid()), -1, 0, (), {}, "/", owner, None, None, site)
 
 
 def _approachable(wrapper: int, child: int) -> int:
@@ -214,7 +233,7 @@ def _foreign(pid: int) -> int:
     return flags
 
 
-def _found(program: str, env: Mapping[str, str]) -> str:
+def _find_program(program: str, env: Mapping[str, str]) -> str:
     """The program by its path: exec does not look for it."""
     if "/" in program:
         return program

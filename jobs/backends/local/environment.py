@@ -49,12 +49,13 @@ _LEADERS: Final = ("master", "chief")
 @dataclass(frozen=True, slots=True)
 class Room:
     """Where a replica finds itself: its own folder, its temporary folder ('' in a container, which has
-    one), and the peers file.
+    one), the peers file, and the folder of programs that a machine may lack ('' in a container).
     """
 
     work: str
     tmp: str
     peers: str = ""
+    programs: str = ""
 
     def inside(self, place: str) -> str:
         """A place as the replica finds it: what lies below `/job` is in its own folder."""
@@ -72,6 +73,8 @@ def build(
     env.update(secrets)
     if plan.packages is not None:
         env.update(pip.visible(env, room.work))
+    if room.programs and env.get("PATH"):
+        env["PATH"] += f":{room.programs}"
     env.update(_gpus(place.slot))
     env[MARK] = mark(plan, place)
     return env

@@ -10,11 +10,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from jobs.backends.local import environment, files, layout, view
+from jobs.backends.local import environment, files, layout, python_shim, view
 from jobs.backends.local.ending import Ending
 from jobs.backends.local.environment import Room
 from jobs.backends.local.files import Folder
 from jobs.backends.local.isolation import Isolation
+from jobs.backends.local.log_writer import NO_PIPE, Limits, Pipe
 from jobs.backends.local.plan import Place, Plan
 from jobs.backends.local.processes import Identity
 
@@ -27,7 +28,8 @@ class Errand:
     """One replica of a plan.
 
     `told` is what is said of all replicas, the same for each; `secrets` is what `layout.SECRETS` holds;
-    `news` is a pipe to the supervisor, for the position of a replica that has something new.
+    `news` is a pipe to the supervisor, for the position of a replica that has something new; `output` is what
+    the replica writes into.
     """
 
     plan: Plan
@@ -37,6 +39,7 @@ class Errand:
     told: Mapping[str, str]
     secrets: Mapping[str, Any]
     news: int
+    output: Pipe = NO_PIPE
 
     @property
     def contained(self) -> bool:
@@ -69,6 +72,17 @@ class Errand:
     def owner(self) -> tuple[int, int]:
         """The user and group id of the job."""
         return self.plan.uid, self.plan.gid
+
+    @property
+    def log(self) -> Path:
+        """The file of the replica's log."""
+        return self.file("logs", ".output")
+
+    @property
+    def log_limits(self) -> Limits:
+        """What holds for the replica's log."""
+        house = self.plan.house
+        return Limits(house.log_mib << 20, house.log_mib_s << 20, house.keep_free_mib << 20)
 
     def tell(self, doing: Mapping[str, str]) -> None:
         """Say what is being done for the replica before its command."""
@@ -112,9 +126,12 @@ def room_of(plan: Plan, place: Place, path: Path) -> Room:
     peers, contained = path / layout.PEERS, is_contained(plan, place)
     if not contained and Isolation(plan.house.isolation) is Isolation.NONE:
         told = str(peers) if peers.exists() else ""
-        return Room(str(path / "work" / place.name), str(path / "tmp" / place.name), told)
+        work, tmp = (str(path / kind / place.name) for kind in ("work", "tmp"))
+        return Room(work, tmp, told, str(path / layout.BIN))
     told = f"{view.HOUSE}/{layout.PEERS}" if peers.exists() else ""
-    return Room(view.WORK, "" if contained else view.TMP, told)
+    if contained:
+        return Room(view.WORK, "", told)
+    return Room(view.WORK, view.TMP, told, python_shim.FOLDER)
 
 
 def group_name(plan: Plan, place: Place) -> str:

@@ -11,9 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Self
 
-EVERYBODY: Final = "*"
-USER: Final = "{user}"
-"""Stands, as one part of a named folder's path, for the login name of whoever asks."""
+from jobs.facilities import EVERYBODY, USER, SharedFolder
 
 NEVER: Final = (
     "/proc",
@@ -93,7 +91,8 @@ class Folders:
     """The folders of one cluster's settings; `hidden` are places that no job may ever see."""
 
     def __init__(self, named: Iterable[Named] = (), hidden: Iterable[str] = ()) -> None:
-        self._links, self._named = _without_links(named)
+        self._said = tuple(named)
+        self._links, self._named = _without_links(self._said)
         self._hidden = [parts_of(os.path.realpath(path)) for path in hidden]
         self._never = [*map(parts_of, NEVER), *self._hidden]
 
@@ -116,6 +115,12 @@ class Folders:
             write=all(named.write for named in (deciding, *inner)),
             steady=len(deciding.parts) == len(parts) and not any(named.write for named in around),
         )
+
+    def shared(self) -> tuple[SharedFolder, ...]:
+        """The folders by the paths that the admin wrote, and by those to which links in them lead."""
+        both = (*self._said, *self._named)
+        found = ((f"/{'/'.join(one.parts)}", tuple(sorted(one.workspaces))) for one in both)
+        return tuple(SharedFolder(*each) for each in dict.fromkeys(found))
 
     def _followed(self, parts: tuple[str, ...]) -> tuple[str, ...]:
         """The place by the path to which the links lead that an admin has in the names."""

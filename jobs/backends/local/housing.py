@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import resource
 import signal
 from collections.abc import Sequence
 from dataclasses import replace
@@ -22,12 +23,14 @@ from jobs.backends.local import (
     laying,
     layout,
     pip,
+    python_shim,
     trees,
     view,
 )
 from jobs.backends.local.errand import Errand, group_name
 from jobs.backends.local.isolation import Isolation
 from jobs.backends.local.keeper import Keeper
+from jobs.backends.local.log_writer import LogWriter
 from jobs.backends.local.outcome import Exit
 from jobs.backends.local.provisions import Code, Data
 from jobs.backends.local.steps import Step, Steps
@@ -62,20 +65,20 @@ class Housing(Protocol):
         """After the end."""
 
 
-def housing_of(errand: Errand, output: int) -> Housing:
+def housing_of(errand: Errand, log: LogWriter) -> Housing:
     """A container for a role that names an image, where there is an engine."""
     if not errand.contained:
-        return Plain(errand, output)
+        return Plain(errand, log)
     from jobs.backends.local.container import Container  # noqa: PLC0415 other replicas start without it
 
-    return Container(errand, output)
+    return Container(errand, log)
 
 
 class Plain:
     """Processes of this machine."""
 
-    def __init__(self, errand: Errand, output: int) -> None:
-        self._errand, self._output = errand, output
+    def __init__(self, errand: Errand, log: LogWriter) -> None:
+        self._errand, self._log = errand, log
         self._mode = Isolation(errand.plan.house.isolation)
         self._room = environment.Room("", "")
         self.group = limits(errand)
@@ -91,14 +94,14 @@ class Plain:
         errand = self._errand
         own_folders(errand)
         self._room = errand.room()
-        steps = Steps(errand, self._output, keeper, self.group)
+        steps = Steps(errand, self._log, keeper, self.group)
         mounts = laying.opened(errand)
         trouble = copying.copy_all(errand, steps)
         if trouble is not None or self._mode is Isolation.NONE:  # they lie where the job is told already
             laying.close(mounts)
         else:
             keep_reach()
-            tools = (*carrying.laid(errand), *carrying.laid_cache(errand))
+            tools = (*python_shim.mounts(errand.path), *carrying.laid(errand), *carrying.laid_cache(errand))
             view.take(view_of(errand, self._mode, (*mounts, *fetching.sources(errand), *tools)))
             kernel.hide_from_peers()
         steps.watched = self.group is None
@@ -151,7 +154,7 @@ class Plain:
     def take_back(self, keeper: Keeper) -> Exit | None:
         """By the job's user, in the view that the command had."""
         self.tree.signal(signal.SIGKILL)
-        steps = Steps(self._errand, self._output, keeper, self.group)
+        steps = Steps(self._errand, self._log, keeper, self.group)
         steps.watched = self.group is None
         return carrying.take_back(self._errand, self._site(), steps)
 
@@ -182,6 +185,9 @@ class Plain:
         """Under the limits."""
         if self.group:
             self.group.enter()
+        elif self._mode is not Isolation.NONE:  # else the limit would count all processes of the user
+            most = self._errand.plan.house.pids
+            resource.setrlimit(resource.RLIMIT_NPROC, (most, most))
 
     def out_of_memory(self) -> bool:
         """The keeper knows."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from jobs.backends.local import engine, environment, layout, processes, remains, trees
 from jobs.backends.local.errand import Errand, group_name
@@ -13,6 +13,9 @@ from jobs.backends.local.files import Folder
 from jobs.backends.local.isolation import Isolation
 from jobs.backends.local.plan import Plan
 from jobs.backends.local.processes import Identity
+
+ENDED: Final = (layout.OVER, layout.EXIT)
+"""The command of a replica that has one of these files has ended."""
 
 
 class Shut(Exception):
@@ -59,7 +62,7 @@ def find(path: Path, role: str, index: int) -> Replica:
         if plan is None or place is None:
             raise Shut("not_running")
         started = folder.read(f"replicas/{place.name}/{layout.STARTED}")
-        ended = any(folder.exists(f"replicas/{place.name}/{name}") for name in (layout.OVER, layout.EXIT))
+        ended = any(folder.exists(f"replicas/{place.name}/{name}") for name in ENDED)
         if started is None or ended or layout.NEVER in started:
             raise Shut("not_running")
         secrets = folder.read(layout.SECRETS) or {}

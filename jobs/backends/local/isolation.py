@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from enum import StrEnum
 from pathlib import Path
@@ -18,6 +19,10 @@ SECRET_PLACES: Final = (
     "/run/podman",
 )
 """Through these, jobs that run under the console's own user could act as it outside their view."""
+
+
+_INOTIFY_SHARE: Final = 4
+"""A replica may have one part in so many."""
 
 
 class Isolation(StrEnum):
@@ -49,6 +54,15 @@ def enter(mode: Isolation) -> None:
     kernel.unshare(flags | kernel.CLONE_NEWUSER)
     for name, text in (("setgroups", "deny"), ("uid_map", f"{uid} {uid} 1"), ("gid_map", f"{gid} {gid} 1")):
         Path("/proc/self", name).write_text(text, encoding="utf-8")
+    _share_inotify()
+
+
+def _share_inotify() -> None:
+    """Leave to others what one user may have of inotify: all jobs are the console's user."""
+    with contextlib.suppress(OSError, ValueError):
+        most = int(Path("/proc/sys/fs/inotify/max_user_instances").read_text(encoding="utf-8"))
+        own = Path("/proc/sys/user/max_inotify_instances")
+        own.write_text(str(max(1, most // _INOTIFY_SHARE)), encoding="utf-8")
 
 
 def hidden(mode: Isolation, console: Path) -> tuple[str, ...]:

@@ -13,6 +13,7 @@ from typing import Final, Protocol
 
 from jobs.backends.local import trees, watchdog
 from jobs.backends.local.ending import Ending, signal_called
+from jobs.backends.local.log_writer import LogWriter
 from jobs.backends.local.trees import Tree
 
 _SWEEP_S: Final = 0.02
@@ -54,8 +55,8 @@ class Finished:
 class Keeper:
     """Looks after the children of this process, of which one, the main one, is the replica."""
 
-    def __init__(self, tree: Tree, orders: Orders) -> None:
-        self._tree, self._orders = tree, orders
+    def __init__(self, tree: Tree, orders: Orders, log: LogWriter) -> None:
+        self._tree, self._orders, self._log = tree, orders, log
         self._memory: Memory | None = None
         self._limit: int | None = None
         self._enough: Callable[[], bool] | None = None
@@ -67,6 +68,7 @@ class Keeper:
         for number in (signal.SIGCHLD, signal.SIGCONT):
             signal.signal(number, lambda *_: None)
         self._poll.register(self._bell, select.POLLIN)
+        self._poll.register(log.fd, select.POLLIN)
         self._ending: Ending | None = None
         self._sent = 0
         self._warned = False
@@ -99,6 +101,7 @@ class Keeper:
             self._hear()
             self._act()
         self._sweep(main)
+        self._log.drain()
         if self._memory is not None:
             self._out_of_memory |= self._memory.out_of_memory()
         assert self._status is not None
@@ -130,9 +133,20 @@ class Keeper:
             pauses.append(watchdog.EVERY_S)
         if self._enough is not None:
             pauses.append(_ASK_S)
-        self._poll.poll(max(0, min(pauses)) * 1000 if pauses else None)
+        self._carry(now + max(0, min(pauses)) if pauses else None)
         with contextlib.suppress(BlockingIOError):
             os.read(self._bell, 4096)
+
+    def _carry(self, until: float | None) -> None:
+        """Carry what the replica writes into its log, until then, or until something else happens."""
+        while True:
+            ends = [at for at in (until, self._log.due_at()) if at is not None]
+            now = time.monotonic()
+            ready = [fd for fd, _ in self._poll.poll(max(0, min(ends) - now) * 1000 if ends else None)]
+            self._log.pump()
+            over = until is not None and time.monotonic() >= until
+            if over or any(fd != self._log.fd for fd in ready):
+                return
 
     def _hear(self) -> None:
         warning = self._orders.warning()
@@ -165,6 +179,7 @@ class Keeper:
             self._reap(main)
             if self._status is not None and (self._none_left or not self._tree.pids()):
                 return
+            self._log.pump()
             time.sleep(_SWEEP_S)
 
     def _reap(self, main: int) -> None:

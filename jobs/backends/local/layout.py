@@ -5,12 +5,14 @@
 <root>/.forgotten/<month>/<key> keys that must never start again
 <root>/<job id>/<attempt>/
     plan.json                   what to run and what it was given; exists = accepted
+    limits.json                 how much its replicas may write, and on how many ports they may listen
     trees/<id>                  what an uploaded tree holds, and where that lies
     secrets.json                values for the environment, until the end
     supervisor.{json,lock,log}  who looks after it now
     status.json                 what `observe` reads, rewritten at every change
     stop.json                   somebody asked for the end
     extension.json              somebody asked for a later end
+    bin/python                  starts python3, for where there is no python
     warning.json, ending.json   the supervisor's orders to the wrappers
     end.json                    exists = over, and nothing is left running
     replicas/<name>/wrapper.json
@@ -49,6 +51,7 @@ FORMAT_WITH_DATA: Final = 4
 """Of a plan that has data fetched, or a cache: likewise."""
 
 PLAN: Final = "plan.json"
+LIMITS: Final = "limits.json"
 TREES: Final = "trees"
 SECRETS: Final = "secrets.json"
 SUPERVISOR: Final = "supervisor.json"
@@ -64,6 +67,7 @@ LAUNCHED: Final = "launched"
 PASSWD: Final = "passwd"  # noqa: S105 a file name
 GROUP: Final = "group"
 PEERS: Final = "peers.env"
+BIN: Final = "bin"
 WRAPPER: Final = "wrapper.json"
 STARTED: Final = "started"
 OVER: Final = "over"

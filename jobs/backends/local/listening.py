@@ -29,10 +29,17 @@ class Listener:
 
 def listeners() -> list[Listener]:
     """Every one in this network namespace."""
-    return [
-        Listener(_address(fields[1]), int(fields[1].rpartition(":")[2], 16), int(fields[7]), int(fields[9]))
-        for fields in _lines()
-    ]
+    return [_listener(fields) for fields in _lines("")]
+
+
+def listeners_on(port: int) -> list[Listener]:
+    """Those that listen on `port`, whatever their address."""
+    return [found for fields in _lines(f":{port:04X} ") if (found := _listener(fields)).port == port]
+
+
+def _listener(fields: list[str]) -> Listener:
+    address, _, port = fields[1].rpartition(":")
+    return Listener(_address(address), int(port, 16), int(fields[7]), int(fields[9]))
 
 
 def takers(found: Iterable[Listener], host: str, port: int) -> list[Listener]:
@@ -101,12 +108,15 @@ def _address(field: str) -> Address:
     return ip_address(b"".join(raw[at : at + 4][::step] for at in range(0, len(raw), 4)))
 
 
-def _lines() -> Iterator[list[str]]:
+def _lines(word: str) -> Iterator[list[str]]:
+    """The fields of each listening socket whose line has `word` in it."""
     for table in _TABLES:
         try:
             with Path(table).open(encoding="utf-8") as file:
                 next(file, None)
                 for line in file:
+                    if word not in line:
+                        continue
                     fields = line.split(None, 10)
                     if fields[3] == _LISTEN:
                         yield fields

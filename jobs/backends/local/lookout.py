@@ -7,11 +7,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
+from jobs.backends.local.excess import Excess
 from jobs.backends.local.indexes import Indexes
 from jobs.backends.local.plan import Plan
 from jobs.backends.local.serving import Serving
 from jobs.backends.local.timers import Timers
 from jobs.backends.local.watched import Watched
+from jobs.states import Reason
 
 PORTS_S: Final = (0.2, 1.0, 2.0)
 """How often ports are looked at: shortly after a start, while some are silent, and once all answer."""
@@ -33,6 +35,7 @@ class Lookout:
     ) -> None:
         self._watched, self._indexes, self._timers = watched, indexes, timers
         self._serving = Serving(path, plan, watched)
+        self._excess = Excess(path, plan, watched)
         self._offering = any(one.place.role.labels for one in watched)
         self._soon_until = time.monotonic() + SHORTLY_S
         self._searched = 0.0
@@ -48,6 +51,14 @@ class Lookout:
         if self._timers.due("logs", now):
             self._look_at_logs(now)
         return self._timers.due("ports", now) and self._look_at_ports(now)
+
+    def excess(self, now: float) -> Reason | None:
+        """Return why the attempt is to end, if it takes too much."""
+        if not self._timers.due("excess", now):
+            return self._serving.too_many
+        reason, again = self._excess.look(now)
+        self._timers.at("excess", again)
+        return reason or self._serving.too_many
 
     def last_look(self) -> None:
         """After the end: the logs as they will stay."""

@@ -6,6 +6,7 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
+from pathlib import Path
 
 from jobs.backends.base import Gpu
 from jobs.backends.local import gpus
@@ -27,6 +28,11 @@ def total(cpu_milli: int | None, memory_mib: int | None, types: Mapping[str, int
         memory_mib or os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") >> 20,
         _found() if types is None else gpus.imagined(types),
     )
+
+
+def most_processes() -> int:
+    """Return how many processes the kernel has numbers for."""
+    return int(Path("/proc/sys/kernel/pid_max").read_text(encoding="utf-8"))
 
 
 @cache

@@ -96,6 +96,7 @@ def _replica(value: Mapping[str, Any], where: Mapping[str, Any]) -> ReplicaSeen:
         image_used=value.get("image_used"),
         commit=value.get("commit", ""),
         limits=value.get("limits", ""),
+        gpus=tuple(value["gpus"]) if "gpus" in value else None,
         endpoints=tuple(_endpoints(value, where["host"])),
     )
 

@@ -17,7 +17,7 @@ SCRIPT: Final = 'if command -v python3 >/dev/null 2>&1; then exec python3 "$@"; 
 """For a POSIX shell, which knows the PATH; what follows are its arguments and never part of it."""
 
 _INSTALL: Final = """\
-import hashlib, os, runpy, shutil, site, sys, sysconfig
+import errno, fcntl, glob, hashlib, importlib.util, os, runpy, shutil, site, sys, sysconfig, tempfile
 target, cache, most, options = sys.argv[1], sys.argv[2], int(sys.argv[3]), sys.argv[4:]
 where = ["--user"] if site.ENABLE_USER_SITE else ["--target", target]
 base = os.path.dirname(target)
@@ -49,27 +49,55 @@ def known(path):
     return os.path.isdir(path) and not os.path.islink(path) and os.lstat(path).st_uid == os.geteuid()
 
 def keep(path):
-    draft = f"{path}.{os.getpid()}.draft"
+    draft = tempfile.mkdtemp(dir=cache, suffix=".draft")
     try:
-        shutil.copytree(base, draft, symlinks=True)
+        shutil.copytree(base, draft, symlinks=True, dirs_exist_ok=True)
         os.rename(draft, path)
         tidy(os.path.basename(path))
     except OSError as error:
         shutil.rmtree(draft, ignore_errors=True)
-        print(f"The packages could not be kept for the next time: {error}", flush=True)
+        if error.errno not in (errno.EEXIST, errno.ENOTEMPTY):
+            print(f"The packages could not be kept for the next time: {error}", flush=True)
+
+def wait_for_turn(path):
+    lock = os.open(f"{path}.lock", os.O_RDWR | os.O_CREAT, 0o600)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        print("The same Python packages are being installed by another replica; waiting for it.", flush=True)
+        fcntl.flock(lock, fcntl.LOCK_EX)
+
+def reuse(path):
+    if not known(path):
+        return False
+    try:
+        os.utime(path)
+        shutil.copytree(path, base, symlinks=True, dirs_exist_ok=True)
+    except (OSError, shutil.Error):
+        shutil.rmtree(base, ignore_errors=True)
+        return False
+    print(f"Python packages as they were installed before: {os.path.basename(path)[:12]}", flush=True)
+    return True
+
+def find_pip():
+    ensurepip = importlib.util.find_spec("ensurepip")
+    bundled = ensurepip and os.path.join(os.path.dirname(ensurepip.origin), "_bundled")
+    for folder in filter(None, (sysconfig.get_config_var("WHEEL_PKG_DIR"), bundled)):
+        sys.path[:0] = sorted(glob.glob(os.path.join(glob.escape(folder), "pip-*.whl")))[-1:]
 
 path = ""
 try:
     if cache:
         os.makedirs(cache, mode=0o700, exist_ok=True)
         path = key() and os.path.join(cache, key())
+    if path and not known(path):
+        wait_for_turn(path)
 except OSError:
     path = ""
-if path and known(path):
-    os.utime(path)
-    shutil.copytree(path, base, symlinks=True, dirs_exist_ok=True)
-    print(f"Python packages as they were installed before: {os.path.basename(path)[:12]}", flush=True)
+if path and reuse(path):
     sys.exit(0)
+if importlib.util.find_spec("pip") is None:
+    find_pip()
 sys.argv[1:] = ["install", "--no-input", "--no-cache-dir", "--disable-pip-version-check", *where, *options]
 try:
     runpy.run_module("pip", run_name="__main__", alter_sys=True)
@@ -82,7 +110,9 @@ if path and os.path.isdir(base):
 """An environment that shows no packages of the user's own, as a virtual one, gets them in a folder.
 
 What was installed is kept in the person's cache, under what decides about it: the Python, pip's settings, and
-the names (not of what is local: that may change).  A job has a copy of its own.
+the names (not of what is local: that may change).  A job has a copy of its own.  Of several replicas that
+want the same at once, one installs it.  A Python without pip uses the one that it keeps for virtual
+environments.
 """
 
 

@@ -1,8 +1,8 @@
 """From the places that a job file names to what is laid into the job, or the reason why it can't be.
 
 A place on this machine is `file:///…`, a plain absolute path, or a dataset that the settings map to a
-folder.  A place elsewhere can only be told to the job, which is all that OpenPAI's directories ever are;
-where something would have to be mounted the job is refused.
+folder.  A place elsewhere can only be told to the job, which is all that OpenPAI's directories for data and
+output ever are; where something would have to be mounted, or is code, the job is refused.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from jobs.backends.local.opening import Owner, check_folder
 from jobs.backends.local.provisions import IN_WORK, Bound, Code, Data, Kind
 from jobs.dialects import amounts
 from jobs.dialects.fields import Quantity
+from jobs.facilities import lies_in, local_path, without_login
 from jobs.spec import Mount, MountPurpose
 from jobs.states import Params, Reason, ReasonCode
 
@@ -39,7 +40,6 @@ INNER_OUTPUT: Final = f"{targets.WORK}/output"
 CODE_DIR_BYTES: Final = 200_000_000
 """More than that in a codeDir fails in OpenPAI v0.14 too ("less than 200MB", SCM page)."""
 
-_FILE_SCHEMES: Final = ("file://localhost/", "file:///")
 _OUTPUT: Final = "Output"
 
 
@@ -75,7 +75,7 @@ class Known:
 
     def at(self, uri: str) -> Dataset | None:
         """The folder of a place elsewhere that the settings know by its URI, or that of one around it."""
-        around = (name for name in self.datasets if "://" in name and _lies_in(uri, name))
+        around = (name for name in self.datasets if "://" in name and lies_in(uri, name))
         name = max(around, key=len, default=None)
         if name is None:
             return None
@@ -213,7 +213,9 @@ class Layer:
         if path and self._fetched(mount, uri, path):
             return None, path
         if path:
-            raise refused("mount_elsewhere", place=remotes.without_login(mount.uri), path=path)
+            raise refused("mount_elsewhere", place=without_login(mount.uri), path=path)
+        if mount.purpose is MountPurpose.CODE:
+            raise refused("code_elsewhere", place=without_login(mount.uri))
         if mount.purpose is MountPurpose.OUTPUT and uri.startswith(DEFAULT_FILE_SYSTEM):
             return Bound(INNER_OUTPUT, Kind.INNER), INNER_OUTPUT
         return None, mount.uri
@@ -324,15 +326,3 @@ class Layer:
         if (twice := targets.clash(one.path for one in (*self.bounds, bound))) is not None:
             raise refused("mount_twice", path=twice)
         self.bounds.append(bound)
-
-
-def _lies_in(uri: str, around: str) -> bool:
-    return uri == around or uri.startswith(around if around.endswith("/") else f"{around}/")
-
-
-def local_path(uri: str) -> str | None:
-    """The path of a place on this machine; None for a place elsewhere."""
-    for scheme in _FILE_SCHEMES:
-        if uri.startswith(scheme):
-            return uri[len(scheme) - 1 :]
-    return uri if uri.startswith("/") else None

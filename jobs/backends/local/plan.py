@@ -25,6 +25,9 @@ PROVISIONS: Final = ("bounds", "codes", "packages")
 CARRIED: Final = ("datas", "tools", "cache")
 """What a plan may say since FORMAT_WITH_DATA."""
 
+LIMITS: Final = ("log_mib", "log_mib_s", "keep_free_mib", "work_mib", "most_ports", "port_range")
+"""What of its house lies in a file of its own, `layout.LIMITS`: earlier releases run the plan without."""
+
 _FORMATS: Final = (FORMAT, FORMAT_WITH_PROVISIONS, FORMAT_WITH_TREES, FORMAT_WITH_DATA)
 
 
@@ -94,7 +97,9 @@ class House:
 
     `isolation` is a value of `isolation.Isolation`; `hide` and `show` are folders that a job can't or
     can see; `limits` is `auto` or `watchdog`; `engine` is what a container engine's command line begins
-    with, empty where there is none; `gpu_devices` says that GPUs are real ones.
+    with, empty where there is none; `gpu_devices` says that GPUs are real ones.  A replica's log grows to
+    `log_mib`, by `log_mib_s` a second, and only while the disk has `keep_free_mib`; its own folders have
+    `work_mib`, and it listens on `most_ports` of the `port_range` beside its own (0: no limit).
     """
 
     node: str
@@ -108,11 +113,17 @@ class House:
     engine: tuple[str, ...] = ()
     gpu_devices: bool = False
     bell: str = ""
+    log_mib: int = 0
+    log_mib_s: int = 0
+    keep_free_mib: int = 0
+    work_mib: int = 0
+    most_ports: int = 0
+    port_range: tuple[int, ...] = ()
 
     @classmethod
     def load(cls, value: Mapping[str, Any]) -> Self:
         """From JSON."""
-        lists = {name: tuple(value[name]) for name in ("hide", "show", "engine")}
+        lists = {name: tuple(value.get(name, ())) for name in ("hide", "show", "engine", "port_range")}
         return cls(**{**value, **lists})
 
 
@@ -151,12 +162,12 @@ class Plan:
     cache: str = ""
 
     @classmethod
-    def load(cls, value: Mapping[str, Any]) -> Self:
-        """From JSON; raises UnknownFormat."""
+    def load(cls, value: Mapping[str, Any], limits: Mapping[str, Any] | None = None) -> Self:
+        """From JSON, with what `limits` gave; raises UnknownFormat."""
         rest = dict(value)
         if rest.pop("format", None) not in _FORMATS:
             raise UnknownFormat(value.get("format"))
-        rest["house"] = House.load(rest["house"])
+        rest["house"] = House.load({**rest["house"], **(limits or {})})
         rest["roles"] = tuple(Role.load(role) for role in rest["roles"])
         rest["warned"] = rest["warned"] and Warned(**rest["warned"])
         rest["bounds"] = tuple(Bound.load(bound) for bound in rest.get("bounds", ()))
@@ -176,7 +187,13 @@ class Plan:
             number = FORMAT_WITH_TREES
         if any(name in wanted for name in CARRIED):
             number = FORMAT_WITH_DATA
+        for name in LIMITS:
+            value["house"].pop(name)
         return {"format": number, **value, **wanted}
+
+    def limits(self) -> dict[str, Any]:
+        """As JSON, what `dump` leaves out."""
+        return {name: getattr(self.house, name) for name in LIMITS}
 
     def replicas(self) -> list[Place]:
         """Every replica, roles in their order."""

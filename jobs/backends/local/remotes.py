@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
-from urllib.parse import SplitResult, unquote, urlsplit
+from urllib.parse import unquote, urlsplit
 
-STORES: Final = ("s3", "oss", "bos")
-WEB: Final = ("https", "http")
-"""All of it that can be fetched.  Nothing else is: no chained addresses (`::`), no files, no shells."""
+from jobs.facilities import WEB, covers_data, split_data, without_login
 
 KEYS: Final = {
     "s3": ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"),
@@ -52,26 +50,12 @@ class Rules:
 
     def cover(self, uri: str) -> bool:
         """Whether data may be fetched from the address."""
-        parts = split(uri)
-        return parts is not None and any(_covers(named, parts) for named in self.from_)
-
-
-def split(uri: str) -> SplitResult | None:
-    """The parts of an address that can be fetched from; None for any other."""
-    try:
-        parts = urlsplit(uri)
-        parts.port  # noqa: B018 ValueError for one that is no number
-    except ValueError:
-        return None
-    plain = parts.hostname and uri.isprintable() and "::" not in _bare(parts)
-    if parts.scheme not in (*STORES, *WEB) or not plain or ".." in unquote(parts.path).split("/"):
-        return None
-    return parts if parts.scheme in WEB or not (parts.query or parts.fragment) else None
+        return covers_data(self.from_, uri)
 
 
 def read(uri: str, options: Mapping[str, str]) -> Remote | None:
     """The place at an address; `options` may say the `endpoint` and the `region` of a store."""
-    parts = split(uri)
+    parts = split_data(uri)
     if parts is None:
         return None
     host, shown = parts.netloc.rpartition("@")[2], without_login(uri)
@@ -93,36 +77,16 @@ def read(uri: str, options: Mapping[str, str]) -> Remote | None:
 
 def login_of(uri: str) -> tuple[str, str]:
     """The user and the password that stand in the address."""
-    parts = split(uri)
+    parts = split_data(uri)
     if parts is None:
         return "", ""
     return unquote(parts.username or ""), unquote(parts.password or "")
 
 
-def without_login(uri: str) -> str:
-    """The address as it may be shown."""
-    scheme, mark, rest = uri.partition("://")
-    host, slash, path = rest.partition("/")
-    return f"{scheme}{mark}{host.rpartition('@')[2]}{slash}{path}"
-
-
 def named_hosts(addresses: tuple[str, ...]) -> tuple[str, ...]:
     """The hosts, with ports, that addresses of the web name."""
-    named = [parts for parts in map(split, addresses) if parts is not None and parts.scheme in WEB]
+    named = [parts for parts in map(split_data, addresses) if parts is not None and parts.scheme in WEB]
     ports = {"http": 80, "https": 443}
     return tuple(
         f"{parts.hostname}:{parts.port or ports[parts.scheme]}" for parts in named if parts.hostname != "*"
     )
-
-
-def _bare(parts: SplitResult) -> str:
-    return f"{parts.netloc.rpartition('@')[2]}{parts.path}"
-
-
-def _covers(named: str, parts: SplitResult) -> bool:
-    scheme, _, rest = named.partition("://")
-    host, _, path = rest.partition("/")
-    if scheme != parts.scheme or host not in ("*", parts.netloc.rpartition("@")[2]):
-        return False
-    around = f"/{path}".rstrip("/")
-    return parts.path == around or parts.path.startswith(f"{around}/") or not around

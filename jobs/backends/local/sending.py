@@ -54,7 +54,7 @@ def _planned(
         accept.role_of(software.loading(role, spec.software), ask, _slots(role, ask, choice), laid.shm_mib)
         for role, ask in zip(spec.roles, asked(spec), strict=True)
     ]
-    return accept.planned(submission, config, means, laid, roles)
+    return accept.make_plan(submission, config, means, laid, roles)
 
 
 def _slots(role: TaskRole, ask: Ask, choice: int) -> tuple[Slot, ...]:

@@ -20,7 +20,7 @@ from jobs.backends.local.isolation import Isolation
 from jobs.backends.local.listening import Listener
 from jobs.backends.local.plan import Plan
 from jobs.backends.local.watched import Watched
-from jobs.states import Params, PortSource, Unready
+from jobs.states import Params, PortSource, Reason, ReasonCode, Unready
 
 PATIENCE_S: Final = 10.0
 """How long after its start a replica is left alone before what keeps its ports silent is looked for."""
@@ -57,15 +57,19 @@ class Serving:
     """Looks at the ports of an attempt's replicas."""
 
     def __init__(self, path: Path, plan: Plan, watched: Sequence[Watched]) -> None:
-        self._watched, self._host = watched, plan.house.host_ip
+        house = plan.house
+        self._watched, self._host = watched, house.host_ip
         self._searches = len(watched) <= MOST_SEARCHED
         self._owners = Owners(path)
         self._ephemeral = listening.ephemeral()
-        persons = plan.house.isolation == Isolation.PERSONS and not plan.house.engine
+        persons = house.isolation == Isolation.PERSONS and not house.engine
         self._uid = plan.uid if persons else None
         self._boards = {
             one.place.position: Board(path / "work" / one.place.name, self._uid) for one in watched
         }
+        self._range = range(house.port_range[0], house.port_range[1] + 1) if house.port_range else range(0)
+        self._most_ports = house.most_ports
+        self.too_many: Reason | None = None
         self._said: dict[int, tuple[Announced, ...]] = {}
         self._asking: dict[int, Asking] = {}
 
@@ -82,8 +86,15 @@ class Serving:
         """Whether anything is served otherwise than at the last look."""
         table = listening.listeners()
         running = [one for one in self._watched if one.running]
-        known = running if self._searches else [one for one in running if self._said[one.place.position]]
+        wide = [each for each in table if each.port in self._range and self._uid in (None, each.uid)]
+        crowded = len(wide) > self._most_ports > 0
+        known = (
+            running
+            if self._searches or crowded
+            else [one for one in running if self._said[one.place.position]]
+        )
         self._owners.learn({each.inode for each in table if self._uid in (None, each.uid)}, known)
+        self.too_many = self._count(running, wide) if crowded else None
         changed = False
         for one in self._watched:
             served = tuple(self._look_at(one, table)) if one.running else ()
@@ -91,6 +102,17 @@ class Serving:
             one.served = served
         self._forget_questions()
         return changed
+
+    def _count(self, running: Sequence[Watched], wide: Sequence[Listener]) -> Reason | None:
+        """Return why the attempt is to end: a replica listens on too many ports that it was not given."""
+        for one in running:
+            given = {port for ports in one.place.slot.ports.values() for port in ports}
+            ports = {each.port for each in wide if self._owners.has(one, each)} - given
+            if len(ports) > self._most_ports:
+                where: Params = {"role": one.place.role.name, "index": one.place.index}
+                params: Params = {**where, "ports": len(ports), "most": self._most_ports}
+                return Reason(ReasonCode.TOO_MANY_PORTS, params)
+        return None
 
     def close(self) -> None:
         """Ask nothing more."""

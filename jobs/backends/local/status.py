@@ -130,7 +130,8 @@ def kept(one: Watched) -> dict[str, str | int]:
 def describe(place: Place) -> dict[str, Any]:
     """What is known of a replica from the plan alone."""
     ports = {label: list(place.slot.ports[label]) for label in place.role.labels}
-    return {"role": place.role.name, "index": place.index, "name": place.name, "ports": ports}
+    gpus = list(place.slot.gpus)
+    return {"role": place.role.name, "index": place.index, "name": place.name, "ports": ports, "gpus": gpus}
 
 
 def ring(bell: Path) -> None:

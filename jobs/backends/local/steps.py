@@ -16,6 +16,7 @@ from jobs.backends.local import cgroups, pip
 from jobs.backends.local.command import CannotStart, Command, Streams, start
 from jobs.backends.local.errand import Errand
 from jobs.backends.local.keeper import Keeper
+from jobs.backends.local.log_writer import LogWriter
 from jobs.backends.local.measure import Patience
 from jobs.backends.local.outcome import Cause, Exit, code_of, now
 from jobs.backends.local.provisions import Packages
@@ -55,17 +56,17 @@ class Steps:
     needs a /proc with nothing but the replica.
     """
 
-    def __init__(self, errand: Errand, output: int, keeper: Keeper, group: cgroups.Group | None) -> None:
-        self._errand, self._output, self._keeper, self._group = errand, output, keeper, group
+    def __init__(self, errand: Errand, log: LogWriter, keeper: Keeper, group: cgroups.Group | None) -> None:
+        self._errand, self._log, self._keeper, self._group = errand, log, keeper, group
         self.watched = False
 
     def run(self, step: Step) -> Exit | None:
         """See the step through; an Exit when the replica has thereby ended."""
         self._errand.tell({"step": step.cause, "about": step.about})
-        before = os.lseek(self._output, 0, os.SEEK_END)
+        before = self._log.size()
         limit = self._errand.place.role.memory_mib << 20 if self.watched else None
         try:
-            main = start(step.command, Streams.into(self._output), step.begin)
+            main = start(step.command, Streams.into(self._log.stream), step.begin)
         except CannotStart as error:
             return now(step.cause, detail=str(error))
         enough = step.patience.spent if step.patience else None

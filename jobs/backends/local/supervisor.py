@@ -35,6 +35,10 @@ MERCY_S: Final = 2.0
 """How long after its last second a wrapper may take to end its replica before it is killed itself."""
 
 
+LONGEST_GRACE_S: Final = 10
+"""What takes too much has no longer than this to end by itself."""
+
+
 def main(path: Path) -> None:
     """Be the supervisor of the attempt at `path`, unless it has one."""
     _settle_in()
@@ -44,7 +48,7 @@ def main(path: Path) -> None:
             fcntl.lockf(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             found = folder.read(layout.PLAN)
             if found is not None:
-                Supervisor(path, folder, Plan.load(found)).run()
+                Supervisor(path, folder, Plan.load(found, folder.read(layout.LIMITS))).run()
 
 
 def _settle_in() -> None:
@@ -161,6 +165,9 @@ class Supervisor:
         self._mind_the_deadline(now)
         if self._lookout.look(now):
             self._status.changed()
+        if self._ending is None and (reason := self._lookout.excess(now)) is not None:
+            grace = min(self._plan.grace_s, LONGEST_GRACE_S)
+            self._end(ending(State.FAILED, reason, now=now, grace_s=grace))
         due = self._status.due()
         if due is not None and due <= now:
             self._show()

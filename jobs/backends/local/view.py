@@ -31,6 +31,9 @@ HOUSE: Final = targets.HOUSE
 TMP: Final = targets.TMP
 """The replica's own."""
 
+LASTING_TMP: Final = "/var/tmp"  # noqa: S108 likewise, and the same
+_LOCKS: Final = "/run/lock"
+
 _ROOT: Final = TMP
 """The new root is put together here: the host's own /tmp has no place in it anyway."""
 
@@ -43,7 +46,7 @@ _LINKS: Final = {
     "stderr": "/proc/self/fd/2",
     "ptmx": "pts/ptmx",
 }
-_INNER: Final = (f"{WORK}/", f"{TMP}/")
+_OWN: Final = (WORK, TMP, LASTING_TMP)
 """What is to be seen below these lies in the replica's own folders."""
 
 _HARMLESS: Final = kernel.MS_NOSUID | kernel.MS_NODEV
@@ -86,7 +89,8 @@ class View:
 
     def places(self) -> dict[str, str]:
         """Every place that is laid over with something else, and with what."""
-        return {WORK: self.work, TMP: self.tmp, **{path: path for path in self.show}, **self.files}
+        lasting = {LASTING_TMP: self.tmp} if _is_own_folder(LASTING_TMP) else {}
+        return {WORK: self.work, TMP: self.tmp, **lasting, **{path: path for path in self.show}, **self.files}
 
 
 def take(view: View) -> None:
@@ -96,29 +100,38 @@ def take(view: View) -> None:
     kernel.mount("", "/", flags=kernel.MS_REC | kernel.MS_PRIVATE)
     kernel.mount("tmpfs", _ROOT, "tmpfs", _HARMLESS, "mode=0755,size=1m")
     _copy_host()
-    rooms = Rooms(_ROOT, view.owner, (WORK, TMP))
+    own = tuple(place for place in _OWN if place in laid)
+    inner = tuple(f"{place}/" for place in own)
+    rooms = Rooms(_ROOT, view.owner, own)
     for path in view.hide:
         if _cover(path):
             rooms.remember(os.path.realpath(path))
     for place, fd in laid.items():
-        if not place.startswith(_INNER):
+        if not place.startswith(inner):
             _make_room(place, folder=_is_folder(fd))
-    _make_rooms(rooms, [mount for mount in view.mounts if not mount.path.startswith(_INNER)])
+    _make_rooms(rooms, [mount for mount in view.mounts if not mount.path.startswith(inner)])
     if view.read_only:
         kernel.make_read_only(_ROOT)
     for place, fd in laid.items():
-        if place.startswith(_INNER):
+        if place.startswith(inner):
             _make_room(place, folder=_is_folder(fd))
         kernel.mount(f"/proc/self/fd/{fd}", _ROOT + place, flags=kernel.MS_BIND | kernel.MS_REC)
         os.close(fd)
-    _make_rooms(rooms, [mount for mount in view.mounts if mount.path.startswith(_INNER)])
+    _make_rooms(rooms, [mount for mount in view.mounts if mount.path.startswith(inner)])
     for mount in view.mounts:
         _lay(rooms, mount)
     rooms.close()
+    if _is_own_folder(_LOCKS):
+        kernel.mount("tmpfs", _ROOT + _LOCKS, "tmpfs", _HARMLESS | kernel.MS_NOEXEC, "mode=1777,size=1m")
     kernel.mount("proc", f"{_ROOT}/proc", "proc", _HARMLESS | kernel.MS_NOEXEC)
     _devices(view.shm_mib)
     _leave_host()
     os.umask(umask)
+
+
+def _is_own_folder(path: str) -> bool:
+    """Whether the host has a folder there, not a link to another."""
+    return Path(path).is_dir() and os.path.realpath(path) == path
 
 
 def _copy_host() -> None:

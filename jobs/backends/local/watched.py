@@ -7,8 +7,11 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from jobs.backends.local import layout, processes, remains, turn
+from jobs.backends.local.appendonly import open_log
 from jobs.backends.local.decision import Ended
+from jobs.backends.local.errand import Errand
 from jobs.backends.local.files import Folder
+from jobs.backends.local.log_writer import LogWriter
 from jobs.backends.local.outcome import KILLED, Cause, Exit, now
 from jobs.backends.local.plan import Place, Plan
 from jobs.backends.local.processes import Identity
@@ -35,6 +38,7 @@ class Watched:
         self.served: tuple[Served, ...] = ()
         self._replicas = replicas
         self._identity: Identity | None = None
+        self._errand: Errand | None = None
 
     @property
     def running(self) -> bool:
@@ -85,8 +89,10 @@ class Watched:
         names = (f"{self.place.name}/{name}" for name in (layout.TURN, layout.WRAPPER))
         yield from filter(None, map(self._replicas.read, names))
 
-    def take(self, pid: int) -> None:
-        """Hold a wrapper that was just sent out."""
+    def take(self, pid: int, errand: Errand) -> None:
+        """Hold a wrapper that was just sent out, and the end from which it reads the replica's output."""
+        self._close_output()
+        self._errand = errand
         self.tries += 1
         self._identity = Identity.of(pid)
         self.hold = self._identity.hold() if self._identity else None
@@ -122,9 +128,11 @@ class Watched:
         self.look()
         if self.exit is None and self.started is not None:
             remains.end(self.plan, self.place)
+            self._keep_output()
             with self._replicas.sub(self.place.name) as folder:
-                folder.write(layout.EXIT, self._lost(self.started, ending=ending).dump())
+                folder.write(layout.EXIT, self._exit_of_lost(self.started, ending=ending).dump())
             self.look()
+        self._close_output()
         for name in (layout.ENV, layout.LOGIN):
             self._replicas.remove(f"{self.place.name}/{name}")
         remains.tidy(self.plan, self.place)
@@ -134,6 +142,7 @@ class Watched:
         with self._replicas.sub(self.place.name) as folder:
             if folder.exists(layout.STEP) and turn.is_free(folder):
                 remains.end(self.plan, self.place)
+                self._keep_output()
                 remains.tidy(self.plan, self.place)
 
     def clear_away(self) -> None:
@@ -143,7 +152,7 @@ class Watched:
         remains.end(self.plan, self.place)
         remains.tidy(self.plan, self.place)
 
-    def _lost(self, started: dict[str, Any], *, ending: bool) -> Exit:
+    def _exit_of_lost(self, started: dict[str, Any], *, ending: bool) -> Exit:
         if layout.NEVER in started:
             return now(Cause.NOT_STARTED)
         cause = Cause.TOLD if ending else Cause.LOST
@@ -151,6 +160,18 @@ class Watched:
             cause = Cause.RESTART
         code = None if cause is Cause.RESTART else KILLED
         return now(cause, started_at=started["at"], code=code)
+
+    def _keep_output(self) -> None:
+        """Add to the log what the replica wrote and its wrapper, which is dead, has not moved there."""
+        if self._errand is not None:
+            file = open_log(self._errand.log)
+            LogWriter(file, self._errand.log_limits, self._errand.output).finish()
+            os.close(file)
+
+    def _close_output(self) -> None:
+        if self._errand is not None:
+            os.close(self._errand.output.reader)
+            self._errand = None
 
     def _let_go(self) -> None:
         if self.hold is not None:

@@ -7,12 +7,13 @@ its place, after that nobody ever starts the command again.
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 import time
 import traceback
 from dataclasses import replace
-from typing import NoReturn
+from typing import Final, NoReturn
 
 from jobs.backends.local import command, isolation, kernel, layout, turn
 from jobs.backends.local.appendonly import open_log
@@ -21,11 +22,15 @@ from jobs.backends.local.files import Folder
 from jobs.backends.local.housing import housing_of
 from jobs.backends.local.isolation import Isolation
 from jobs.backends.local.keeper import Finished, Keeper
+from jobs.backends.local.log_writer import LogWriter
 from jobs.backends.local.outcome import NOT_FOUND, Cause, Exit, code_of, judge, now
 from jobs.backends.local.processes import Identity
 from jobs.backends.local.view import CannotLay
 from jobs.faults import fault
 from jobs.states import TaskState
+
+_FULL_S: Final = 1.0
+"""The pause between two tries to write to a full disk."""
 
 
 def spawn(errand: Errand) -> int:
@@ -93,9 +98,9 @@ class _Wrapper:
         self._errand = errand
         self._me = Identity.mine()
         self._replica = errand.folder.sub("replicas").sub(errand.place.name)
-        self._output = open_log(errand.file("logs", ".output"), mark=errand.contained)
-        self._housing = housing_of(errand, self._output)
-        self._keeper = Keeper(self._housing.tree, errand)
+        self._log = LogWriter(open_log(errand.log), errand.log_limits, errand.output)
+        self._housing = housing_of(errand, self._log)
+        self._keeper = Keeper(self._housing.tree, errand, self._log)
         self._replica.write(layout.WRAPPER, self._me.dump(), durable=False)
 
     def run(self) -> None:
@@ -109,8 +114,27 @@ class _Wrapper:
             if not self._claim(started_at, never=trouble is not None):
                 return
         fault("wrapper.claimed")
-        self._replica.write(layout.EXIT, (trouble or self._live(started_at)).dump())
+        exit_ = trouble or self._live(started_at)
+        self._log.finish()
+        fault("wrapper.logged")
+        self._tell_end(exit_)
         fault("wrapper.written")
+
+    def _tell_end(self, exit_: Exit) -> None:
+        """Write how it ended; wait for room on a full disk, as nobody else will know.
+
+        The wait has no limit of time: without the file the end would be lost.  It ends when there is room,
+        when the attempt's folder is removed, and when the process is killed.
+        """
+        while True:
+            try:
+                self._replica.write(layout.EXIT, exit_.dump())
+            except OSError as error:
+                if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+                    raise
+                time.sleep(_FULL_S)
+            else:
+                return
 
     def _is_settled(self) -> bool:
         """Whether there is nothing to prepare any more."""
@@ -144,7 +168,7 @@ class _Wrapper:
     def _live(self, started_at: float) -> Exit:
         housing = self._housing
         try:
-            main = command.start(housing.command(), command.Streams.into(self._output), housing.enter)
+            main = command.start(housing.command(), command.Streams.into(self._log.stream), housing.enter)
         except command.CannotStart as error:
             return now(Cause.START, started_at=started_at, code=NOT_FOUND, detail=str(error))
         fault("wrapper.running")

@@ -272,6 +272,7 @@ class SlurmBackend:
             seen = nodes.read(self._controller.nodes(), self._controller.reservations())
             if isinstance(self._controller, Overview):
                 seen = replace(seen, jobs=tuple(self._controller.queue()))
+            seen = replace(seen, facilities=self._config.facilities())
             prerequisites.check_made(self._config)
         except Unreachable as error:
             raise prerequisites.explained(error) from error
@@ -333,6 +334,10 @@ class SlurmBackend:
     async def reach(self, handle: Handle, task: TaskRef, host: str, port: int) -> tuple[str, int]:
         """A port is the replica's if one of its processes listens there (see `sessions.Enterable`)."""
         return await self._entered(handle, task).reach(host, port)
+
+    async def listener(self, handle: Handle, task: TaskRef, host: str, port: int) -> str:
+        """By the word of its node, which is believed for a moment (see `sessions.Enterable`)."""
+        return await self._entered(handle, task).listener(host, port)
 
     def _serves(self, handle: Handle, task: TaskRef, port: int) -> bool | None:
         return self._entered(handle, task).serves(port)

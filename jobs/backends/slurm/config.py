@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from jobs.backends.slurm.login import Login
+from jobs.facilities import Facilities
 
 _PLACE: Final = re.compile(r"/[A-Za-z0-9._/+@-]+")
 _WORD: Final = re.compile(r"[A-Za-z0-9._,+-]+")
@@ -153,6 +154,10 @@ class SlurmConfig:
         if values.get("identity") != JWT:
             values.pop("jwt_key", None)
         return cls(root=Path(folder), own=not named, **values)
+
+    def facilities(self) -> Facilities:
+        """What jobs find there, as far as the settings tell."""
+        return Facilities(images=bool(self.images), plain=self.allow_plain, slurm=True)
 
     @property
     def tells_apart(self) -> bool:

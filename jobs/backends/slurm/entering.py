@@ -11,10 +11,11 @@ from __future__ import annotations
 
 import asyncio
 import sys
+import time
 from functools import partial
 from ipaddress import ip_address
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from jobs.backends.base import TaskRef
 from jobs.backends.sessions import Barrier, Kind, NoEntry, Terminal, Wanted
@@ -30,6 +31,12 @@ from jobs.backends.slurm.luggage import ISOLATED, SRUN
 from jobs.backends.slurm.programs import Programs
 from jobs.backends.slurm.step import Step
 from jobs.backends.slurm.whereabouts import Whereabouts
+
+_BELIEVED_S: Final = 15.0
+"""Asking a node takes a step of Slurm's; so long its word is good for further connections."""
+
+_MOST_BELIEVED: Final = 10_000
+_believed: Final[dict[tuple[str, int, str, str, int], tuple[str, float]]] = {}
 
 
 class Replica:
@@ -69,6 +76,22 @@ class Replica:
         request = {"kind": "reach", "pid": pid, "host": host, "port": port, "names": names}
         told = await self._line(node).ask(request, patience_s)
         return _from_here(str(told.get("at")), address), port
+
+    async def listener(self, host: str, port: int) -> str:
+        """See `sessions.Enterable`: by the word of its node, believed for `_BELIEVED_S`."""
+        asked = (self._key, self._run, self._name, host, port)
+        if (known := _believed.get(asked)) is not None and time.monotonic() < known[1]:
+            return known[0]
+        try:
+            found, _port = await self.reach(host, port, self._config.timeout_s)
+        except NoEntry as error:
+            if error.barrier in {Barrier.NOT_ITS_OWN, Barrier.NOT_RUNNING, Barrier.GONE}:
+                raise
+            found = ""
+        if len(_believed) >= _MOST_BELIEVED:
+            _believed.clear()
+        _believed[asked] = found, time.monotonic() + _BELIEVED_S
+        return found
 
     def serves(self, port: int) -> bool | None:
         """Whether its node says that it listens there, within reach of this machine; None without a word."""

@@ -58,6 +58,7 @@ _TAKEN: Final = (
     "backends/local/listening.py",
     "backends/local/outcome.py",
     "backends/local/processes.py",
+    "backends/local/seccomp.py",
     "backends/local/trees.py",
     "backends/slurm/__init__.py",
     "backends/slurm/beside.py",

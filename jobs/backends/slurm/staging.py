@@ -18,14 +18,14 @@ from typing import Final
 from jobs import trees
 from jobs.backends.base import Submission, Supplied
 from jobs.backends.local import coding, git, pip, targets
-from jobs.backends.local.places import DEFAULT_FILE_SYSTEM, EMPTY_SCHEME, local_path, refused
+from jobs.backends.local.places import DEFAULT_FILE_SYSTEM, EMPTY_SCHEME, refused
 from jobs.backends.local.provisions import Code, Packages
-from jobs.backends.local.remotes import without_login
 from jobs.backends.slurm.before import BEFORE
 from jobs.backends.slurm.boxes import APPTAINER
 from jobs.backends.slurm.config import SlurmConfig
 from jobs.dialects import amounts, placeholders
 from jobs.dialects.fields import Quantity
+from jobs.facilities import local_path, without_login
 from jobs.spec import CodeSource, JobSpec, Mount, MountPurpose
 from jobs.trees import Kind
 
@@ -237,6 +237,8 @@ def _mount(mount: Mount, submission: Submission) -> Piece | Place | str:
         return Place(path or source, source, mount.read_only and not made, made=made)
     if path:
         raise refused("mount_elsewhere", place=without_login(mount.uri), path=path)
+    if mount.purpose is MountPurpose.CODE:
+        raise refused("code_elsewhere", place=without_login(mount.uri))
     if mount.purpose is MountPurpose.OUTPUT and uri.startswith(DEFAULT_FILE_SYSTEM):
         return Place(f"{_HERE}output")
     return mount.uri

@@ -1,3 +1,4 @@
+import os
 import shutil
 import tempfile
 from collections.abc import Iterator
@@ -10,6 +11,9 @@ from jobs.backends.local.isolation import Isolation
 from tests.jobs.backends.benches import Bench, LocalBench
 from tests.jobs.backends.slurm_bench import SlurmBench, by_rest
 from tests.slurm import Slurm
+
+OUTSIDE = "/srv" if os.geteuid() == 0 else "/var/tmp"
+"""Where a folder lies that jobs see; their /tmp and /var/tmp are their own."""
 
 BENCHES = ("local", "local-none", "slurm", "slurm-rest")
 """A new backend joins the contract by its name here."""
@@ -50,7 +54,7 @@ def on_slurm(tmp_path: Path, slurm: Slurm) -> Iterator[SlurmBench]:
 @pytest.fixture
 def place() -> Iterator[Path]:
     """A folder that every job's user can reach, and that is seen in jobs where it is."""
-    folder = Path(tempfile.mkdtemp(prefix="job-console-test-", dir="/var/tmp"))
+    folder = Path(tempfile.mkdtemp(prefix="job-console-test-", dir=OUTSIDE))
     folder.chmod(0o755)
     for name, mode in (("sets", 0o755), ("out", 0o777), ("store", 0o755)):
         (folder / name).mkdir()

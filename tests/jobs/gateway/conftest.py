@@ -6,9 +6,21 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
+from jobs.gateway.connector import Listeners
+from jobs.gateway.visits import Standing
 from jobs.models import Endpoint
 from tests.factories import make_endpoint
 from tests.jobs.gateway.served import Browser, Job, Served, console
+
+
+@pytest.fixture(autouse=True)
+def listens(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever listens is the replica's own: these jobs are servers in the test's process."""
+
+    async def ask(self: Listeners, standing: Standing) -> str:
+        return f"{standing.host}:{standing.port}"
+
+    monkeypatch.setattr(Listeners, "ask", ask)
 
 
 @pytest.fixture

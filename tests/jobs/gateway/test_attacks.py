@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import socket
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -9,8 +10,11 @@ from threading import Thread
 
 import pytest
 
+from jobs.gateway.connector import Listeners
+from jobs.gateway.visits import Standing
 from jobs.models import Endpoint
-from tests.factories import make_endpoint
+from jobs.states import State
+from tests.factories import make_endpoint, make_job, task_of
 from tests.jobs.gateway.served import CONSOLE, Browser, Served
 from tests.jobs.gateway.served import Job as ServedJob
 
@@ -338,3 +342,38 @@ def test_whatever_a_job_answers_the_browser_gets_http(
                 seen = browser.open(make_endpoint(endpoint.task, port=port, label=label))
             assert seen.status_code == status
             assert body is None or seen.content == body
+
+
+def test_a_listener_that_changes_while_it_is_connected_to_gets_nothing(
+    browser: Browser, host: str, job: ServedJob, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answers = itertools.count()
+
+    async def ask(self: Listeners, standing: Standing) -> str:
+        return str(next(answers))
+
+    with browser.socket(host, "/socket"):  # has the connection that was kept
+        job.seen.clear()
+        monkeypatch.setattr(Listeners, "ask", ask)
+        assert browser.socket_status(host, "/socket") == 503
+    assert (next(answers), job.seen) == (2, [])
+
+
+def test_listeners_are_asked_for_new_connections_and_for_each_replica_of_its_own(
+    browser: Browser, host: str, endpoint: Endpoint, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[int] = []
+
+    async def ask(self: Listeners, standing: Standing) -> str:
+        asked.append(standing.task)
+        return "same"
+
+    monkeypatch.setattr(Listeners, "ask", ask)
+    for _ in range(5):
+        assert browser.get(host, "/").status_code == 200
+    assert len(asked) <= 2
+    mine = endpoint.task.attempt.job
+    another = make_job(State.RUNNING, owner=mine.owner, quota=mine.quota)
+    second = make_endpoint(task_of(another), port=endpoint.port)
+    assert browser.open(second).status_code == 200
+    assert asked[-2:] == [second.task_id] * 2

@@ -9,7 +9,7 @@ import socket
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +21,7 @@ from django.conf import LazySettings
 from jobs import sshkeys
 from jobs.models import Entry
 from jobs.shells import forward, inside, ssh
-from jobs.shells.guard import MOST_STRANGERS
+from jobs.shells.guard import MOST_STRANGERS, MOST_STRANGERS_EACH
 from tests import postgres
 from tests.jobs.gateway.test_crowd import many_descriptors
 from tests.jobs.shells import crowd
@@ -146,6 +146,25 @@ def test_a_connection_that_never_offers_a_key_is_ended(impatient_gateway: int, p
 
     asyncio.run(look())
     assert not Entry.objects.exists()
+
+
+def test_ssh_gateway_accepts_a_key_after_silent_connections(owner: Client, place: Place) -> None:
+    for _ in range(32):
+        with socket.create_connection(("127.0.0.1", owner.port), 60) as silent:
+            silent.recv(64)  # the gateway's version: the connection was admitted
+    wait_for(lambda: enters(owner, place))
+
+
+def test_ssh_gateway_accepts_a_key_once_silent_connections_met_the_login_deadline(
+    request: pytest.FixtureRequest, settings: LazySettings, place: Place
+) -> None:
+    settings.CONSOLE_SSH_FAILURES = MOST_STRANGERS_EACH
+    port: int = request.getfixturevalue("impatient_gateway")
+    owner: Client = request.getfixturevalue("owner")
+    with ExitStack() as held:
+        for _ in range(2 * MOST_STRANGERS_EACH):
+            held.enter_context(socket.create_connection(("127.0.0.1", port)))
+        wait_for(lambda: enters(owner, place))
 
 
 # --- one person, too often -------------------------------------------------------------------------------

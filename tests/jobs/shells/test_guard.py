@@ -33,6 +33,7 @@ def door() -> Door:
 
 def test_an_address_that_fails_again_and_again_is_paused(door: Door, monkeypatch: pytest.MonkeyPatch) -> None:
     for knock in door.knocks(HERE, 3):
+        knock.has_offered = True
         knock.gone()
     assert door.knock(HERE) is None
     [other] = door.knocks("192.0.2.2", 1)
@@ -47,6 +48,12 @@ def test_whoever_is_known_has_not_failed(door: Door) -> None:
     for _ in range(10):
         [knock] = door.knocks(HERE, 1)
         knock.known()
+        knock.gone()
+    assert door.knock(HERE)
+
+
+def test_guard_counts_no_failure_where_no_key_was_offered(door: Door) -> None:
+    for knock in door.knocks(HERE, 10):
         knock.gone()
     assert door.knock(HERE)
 
@@ -77,6 +84,7 @@ def test_one_that_was_cut_is_counted_once_when_it_goes() -> None:
     [mine] = door.knocks(HERE, 1)
     for knock in (*held, mine):
         assert knock is not None
+        knock.has_offered = True
         knock.gone()
     assert len(door.knocks(HERE, MOST_STRANGERS_EACH)) == MOST_STRANGERS_EACH
     assert door.guard._total == door.guard._open == MOST_STRANGERS_EACH

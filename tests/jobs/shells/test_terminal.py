@@ -18,6 +18,7 @@ from websockets.sync.client import ClientConnection
 from jobs.models import Entry, Event, Job
 from jobs.states import State
 from quotas.models import Membership, Role, User
+from quotas.session_store import reference_of
 from tests.jobs.gateway.served import CONSOLE, Browser, Served, console
 from tests.jobs.shells.conftest import EVERYWHERE, People, Place, shells
 from tests.jobs.shells.test_ssh_attacks import _sleeping
@@ -71,7 +72,7 @@ class Visitor:
         """A new terminal's key; it belongs to the session of the browser."""
         answer = self._client.post(reverse("terminal_new", args=[place.job.public_id])).json()
         key = str(answer["key"])
-        Entry.objects.filter(key=key).update(session_key=self.session)
+        Entry.objects.filter(key=key).update(session_key=reference_of(self.session))
         return key
 
     @contextmanager

@@ -42,7 +42,7 @@ def store() -> Iterator[tuple[str, ...]]:
         pytest.skip("an image store of its own needs root here")
     folder = Path(tempfile.mkdtemp(prefix="podman-"))
     options = ("--root", str(folder / "store"), "--runroot", str(folder / "run"))
-    command = engine.detect("podman", options)
+    command = engine.detect("podman", options).command
     if not command:
         pytest.skip("podman does not answer")
     _make_root(folder / "root")

@@ -1,15 +1,17 @@
 """What a machine gives out: GPUs, ports, memory; all of it or nothing."""
 
 import socket
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from jobs.backends.base import Gpu, NotSent, Observation, Refused, Unknown
+from jobs.backends.base import Gpu, NotSent, Observation, Refused, Reserved, Unknown
 from jobs.backends.local import gpus, holdings, ports
 from jobs.backends.local.config import LocalConfig
 from jobs.backends.local.isolation import Isolation
 from jobs.backends.local.layout import Layout, NotOurs, folder_name
+from jobs.messages import reason_message
 from jobs.spec import Framework, NodeChoice, Port, Resources, SecretRef
 from jobs.states import ReasonCode
 from tests.jobs.backends.benches import SMALL, LocalBench, log_of, replica, role, wait_until_over
@@ -43,6 +45,35 @@ def test_gpus_are_given_to_one_at_a_time_and_come_back(gpu_bench: LocalBench) ->
     gpu_bench.backend.stop(first, grace_s=0, signal="KILL")
     wait_until_over(gpu_bench.backend, first)
     assert gpu_bench.backend.inventory().nodes[0].free_gpus == (0, 1)
+    gpu_bench.close()
+
+
+def test_reserved_gpus_are_the_ones_that_the_job_gets(gpu_bench: LocalBench) -> None:
+    asked = gpu_bench.submission(role("echo $CUDA_VISIBLE_DEVICES", resources=with_gpus(1)))
+    node = gpu_bench.config.node
+    handle = gpu_bench.backend.submit(replace(asked, reserved=(Reserved(node, {"P100": 1}, (2,)),)))
+    over = wait_until_over(gpu_bench.backend, handle)
+    assert (log_of(gpu_bench.backend, handle), replica(over).gpus) == ("2\n", (2,))
+    gpu_bench.close()
+
+
+def test_reserved_gpu_that_is_taken_is_replaced_by_one_of_its_type(gpu_bench: LocalBench) -> None:
+    sleeping = gpu_bench.submission(role("exec sleep 60", resources=with_gpus(1, "TITANX")))
+    first = gpu_bench.backend.submit(sleeping)
+    reserved = (Reserved(gpu_bench.config.node, {"TITANX": 1}, (0,)),)
+    second = gpu_bench.submission(role("true", resources=with_gpus(1)))
+    handle = gpu_bench.backend.submit(replace(second, reserved=reserved))
+    assert replica(wait_until_over(gpu_bench.backend, handle)).gpus == (1,)
+    gpu_bench.backend.stop(first, grace_s=0, signal="KILL")
+    wait_until_over(gpu_bench.backend, first)
+    gpu_bench.close()
+
+
+def test_role_of_any_type_takes_nothing_that_another_one_names(gpu_bench: LocalBench) -> None:
+    any_type, named = role(resources=with_gpus(1)), role(name="other", resources=with_gpus(2, "TITANX"))
+    handle = gpu_bench.backend.submit(gpu_bench.submission(any_type, named))
+    over = wait_until_over(gpu_bench.backend, handle)
+    assert [each.gpus for each in over.replicas] == [(2,), (0, 1)]
     gpu_bench.close()
 
 
@@ -112,6 +143,22 @@ def test_a_fixed_start_moves_on_for_each_replica(local: LocalBench) -> None:
     wait_until_over(local.backend, handle)
     told = [log_of(local.backend, handle, index=index).strip() for index in (0, 1)]
     assert told == [f"{begin},{begin + 1}", f"{begin + 2},{begin + 3}"]
+
+
+def test_fixed_ports_of_neighbouring_labels_never_wait_for_their_own_replica(local: LocalBench) -> None:
+    begin = free_ports(4)
+    ports = (Port(label="a", begin_at=begin), Port(label="b", begin_at=begin + 1))
+    command = """
+import os, socket
+told = [int(os.environ[f"PAI_CONTAINER_HOST_{label}_PORT_LIST"]) for label in "ab"]
+listeners = [socket.create_server(("127.0.0.1", port)) for port in told]
+print(*told)
+"""
+    spec = role(f"python3 -c '{command}'", replicas=2, ports=ports)
+    handle = local.backend.submit(local.submission(spec))
+    wait_until_over(local.backend, handle)
+    told = [log_of(local.backend, handle, index=index).split() for index in (0, 1)]
+    assert told == [[str(begin), str(begin + 1)], [str(begin + 2), str(begin + 3)]]
 
 
 def test_a_fixed_port_that_is_taken_is_waited_for(local: LocalBench) -> None:
@@ -238,3 +285,16 @@ def test_settings_say_what_a_machine_has(tmp_path: Path) -> None:
     with pytest.raises(TypeError):
         LocalConfig.from_settings(tmp_path, {"gpu": 1})
     assert SMALL.gpus == 0
+
+
+def test_submission_below_the_floor_of_free_disk_waits_with_the_reason(tmp_path: Path) -> None:
+    bench = LocalBench(tmp_path, {"disk_floor_mib": 1 << 40})
+    with pytest.raises(NotSent) as not_sent:
+        bench.backend.submit(bench.submission(role()))
+    reason = not_sent.value.reason
+    assert reason.code is ReasonCode.DISK_LOW
+    assert reason.params["floor_mib"] == 1 << 40
+    said = reason_message(reason.code, {"free_mib": 1229, "floor_mib": 5120})
+    assert said == "Waiting: the console's disk has 1.2 GiB free, less than the floor of 5 GiB."
+    assert not list((tmp_path / "home" / "jobs").glob("*/*/plan.json"))
+    bench.close()

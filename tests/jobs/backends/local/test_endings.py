@@ -1,14 +1,19 @@
 """How jobs end: by their counts, by the clock, by whoever asks, and by what goes wrong."""
 
+import errno
 import json
 import os
 import shutil
 import signal
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from jobs.backends.base import Handle, Observation
+from jobs.backends.local import layout, wrapper
+from jobs.backends.local.outcome import Cause, now
 from jobs.spec import CompletionPolicy, EndSignal
 from jobs.states import Phase, ReasonCode, State, TaskState
 from tests.jobs.backends.benches import LocalBench, log_of, replica, role, wait_until_over
@@ -16,6 +21,44 @@ from tests.waiting import wait_for
 
 NEVER_FAILS = CompletionPolicy(min_failed=None)
 FOREVER = "exec sleep 60"
+
+
+class FullDisk:
+    """A replica's folder on a disk that has room at the third try, or is gone by then."""
+
+    def __init__(self, last: OSError | None) -> None:
+        self.answers = [OSError(errno.ENOSPC, "full"), OSError(errno.EDQUOT, "full"), last]
+        self.written: list[object] = []
+
+    def write(self, name: str, value: object) -> None:
+        if answer := self.answers.pop(0):
+            raise answer
+        self.written.append((name, value))
+
+
+def wrapper_on(disk: FullDisk, monkeypatch: pytest.MonkeyPatch) -> tuple[Any, list[float]]:
+    """A wrapper whose replica's folder is on the disk, and the pauses that it makes."""
+    pauses: list[float] = []
+    monkeypatch.setattr(wrapper, "time", SimpleNamespace(sleep=pauses.append))
+    made: Any = object.__new__(wrapper._Wrapper)
+    made._replica = disk
+    return made, pauses
+
+
+def test_end_is_written_once_a_full_disk_has_room_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    disk = FullDisk(None)
+    made, pauses = wrapper_on(disk, monkeypatch)
+    ended = now(Cause.COMMAND, code=0)
+    made._tell_end(ended)
+    assert disk.written == [(layout.EXIT, ended.dump())]
+    assert pauses == [wrapper._FULL_S] * 2
+
+
+def test_wait_for_a_full_disk_ends_when_the_folder_is_removed(monkeypatch: pytest.MonkeyPatch) -> None:
+    made, pauses = wrapper_on(FullDisk(FileNotFoundError(errno.ENOENT, "gone")), monkeypatch)
+    with pytest.raises(FileNotFoundError):
+        made._tell_end(now(Cause.COMMAND, code=0))
+    assert len(pauses) == 2
 
 
 def test_failures_that_may_not_fail_the_job_are_told_with_its_success(local: LocalBench) -> None:

@@ -40,7 +40,7 @@ def test_an_image_without_a_registry_is_docker_hubs_unless_the_admin_says_otherw
     conf = tmp_path / "registries.conf"
     conf.write_text(f"unqualified-search-registries = [{searched}]\n")
     monkeypatch.setenv("CONTAINERS_REGISTRIES_CONF", str(conf))
-    podman = engine.Engine(engine.detect("podman", store))
+    podman = engine.Engine(engine.detect("podman", store).command)
     assert podman.pull("sitonholy/tensorflow:2", None)[-1] == asked
     for named in ("localhost/small:1", "host:5000/a", "ghcr.io/a/b"):
         assert podman.pull(named, None)[-1] == named
@@ -51,7 +51,13 @@ def inside(command: str, **more: Any) -> Any:
 
 
 def containers(bench: LocalBench) -> str:
-    command = [*engine.detect("podman", bench.config.engine_options), "ps", "--all", "--format", "{{.Names}}"]
+    command = [
+        *engine.detect("podman", bench.config.engine_options).command,
+        "ps",
+        "--all",
+        "--format",
+        "{{.Names}}",
+    ]
     return subprocess.run(command, capture_output=True, text=True, check=True).stdout
 
 

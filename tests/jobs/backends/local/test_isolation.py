@@ -8,12 +8,14 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from jobs.backends.base import Handle, Person
+from jobs.backends.local.backend import LocalBackend
 from jobs.backends.local.detection import detect
 from jobs.backends.local.isolation import Isolation
 from jobs.states import State
@@ -96,7 +98,7 @@ def _connect(path: Path) -> str:
     return f'\n/usr/bin/env python3 -c "{script}" 2>/dev/null && echo connected || echo no socket\n'
 
 
-def test_a_job_can_neither_read_its_secrets_file_nor_open_its_own_log_anew(persons: LocalBench) -> None:
+def test_a_job_can_neither_read_its_secrets_file_nor_its_own_log(persons: LocalBench) -> None:
     command = """
     echo first
     cat /proc/self/fd/1 2>/dev/null && echo OPEN
@@ -150,6 +152,20 @@ def test_each_replica_has_its_own_tmp_shm_and_processes(persons: LocalBench) -> 
         assert words[-1] == "64M"
 
 
+def test_folder_that_is_shown_below_var_tmp_is_the_hosts_own(tmp_path: Path) -> None:
+    with tempfile.TemporaryDirectory(dir="/var/tmp") as shown:
+        Path(shown).chmod(0o777)
+        bench = LocalBench(tmp_path)
+        bench.backend = LocalBackend(replace(bench.config, show=(Path(shown),)))
+        handle = bench.backend.submit(
+            bench.submission(role(f"echo mine > /var/tmp/mine; echo kept > {shown}/it"))
+        )
+        assert wait_until_over(bench.backend, handle).state is State.SUCCEEDED
+        assert Path(shown, "it").read_text() == "kept\n"
+        assert not Path("/var/tmp/mine").exists()
+        bench.close()
+
+
 @pytest.fixture
 def somewhere() -> Iterator[Path]:
     """A folder that nobody can own: pytest's lie below one that is the test user's alone."""
@@ -196,7 +212,7 @@ def test_without_root_a_job_reaches_neither_the_console_nor_its_users_home(somew
 def test_without_root_a_job_can_write_to_its_own_folders_only(somewhere: Path) -> None:
     command = f"""
     for place in /job /tmp /dev/shm {somewhere}/judge; do touch $place/x && echo wrote $place; done
-    for place in / /usr /etc /var/tmp {CHECKOUT} /proc/sys/kernel; do
+    for place in / /usr /etc /var {CHECKOUT} /proc/sys/kernel; do
       touch $place/x 2>/dev/null && echo WROTE $place
     done
     pwd; id -u
@@ -222,3 +238,52 @@ def test_without_namespaces_jobs_are_processes_of_the_consoles_user(somewhere: P
     answer = _as_nobody(somewhere, "pwd", settings={"isolation": Isolation.NONE})
     assert answer["isolation"] == Isolation.NONE
     assert answer["log"].strip() == str(somewhere / "home/jobs/job0/1/work/worker-0")
+
+
+NAMESPACES = """
+exec 2>&1
+unshare -U true && echo OPEN
+python3 - <<'END'
+import ctypes, subprocess, threading
+libc = ctypes.CDLL(None, use_errno=True)
+print("unshare", libc.unshare(0x10000000), ctypes.get_errno())
+print("clone", libc.syscall(56 if "x86_64" in __import__("os").uname() else 220, 0x10000011, 0, 0, 0, 0))
+thread = threading.Thread(target=lambda: print("threads", flush=True))
+thread.start()
+thread.join()
+print(subprocess.run(["echo", "processes"], capture_output=True, text=True).stdout.strip())
+held = []
+try:
+    while len(held) < 1000:
+        held.append(libc.inotify_init())
+        if held[-1] < 0: break
+finally:
+    print("inotify", len(held) - 1)
+END
+ulimit -u
+echo x > /var/tmp/mine; cat /tmp/mine
+echo y > /run/lock/mine; cat /run/lock/mine
+"""
+
+
+def test_a_job_makes_no_user_namespace_and_has_scratch_folders_of_its_own(persons: LocalBench) -> None:
+    handle = persons.backend.submit(persons.submission(role(NAMESPACES)))
+    assert wait_until_over(persons.backend, handle).state is State.SUCCEEDED
+    lines = log_of(persons.backend, handle).splitlines()
+    assert "OPEN" not in lines
+    assert {"unshare -1 1", "clone -1", "threads", "processes"} <= set(lines)
+    assert lines[-2:] == ["x", "y"]
+    assert not Path("/var/tmp/mine").exists()
+    assert not Path("/run/lock/mine").exists()
+
+
+def test_without_root_a_job_leaves_inotify_and_processes_to_others(somewhere: Path) -> None:
+    answer = _as_nobody(somewhere, NAMESPACES, settings={"limits": "watchdog", "pids": 300})
+    if answer["isolation"] != Isolation.NAMESPACES:
+        pytest.skip("this kernel gives ordinary users no namespaces")
+    lines = answer["log"].splitlines()
+    assert "OPEN" not in lines, lines
+    assert {"unshare -1 1", "clone -1", "threads", "processes"} <= set(lines)
+    limit = int(Path("/proc/sys/fs/inotify/max_user_instances").read_text())
+    assert f"inotify {limit // 4}" in lines
+    assert lines[-3:] == ["300", "x", "y"]

@@ -32,6 +32,7 @@ SOURCES = Path(__file__).parents[4] / "jobs" / "backends" / "local"
 MINE = [point for point in POINTS if point.split(".")[0] in ("local", "supervisor", "wrapper")]
 
 ROOM = Resources(cpu_milli=2000, memory_mib=512)
+AFTER_THE_START = ("wrapper.claimed", "wrapper.running", "wrapper.ended", "wrapper.logged")
 PREPARING = ("wrapper.copied", "wrapper.fetched", "wrapper.installed")
 
 WORKER = """
@@ -159,7 +160,7 @@ def _check_the_end(bench: LocalBench, handle: Handle, seen: Observation, point: 
     worker = replica(seen)
     starts = _lines(bench.judge / "starts")
     assert len(starts) <= 1, "it ran twice"
-    lost = point in ("wrapper.claimed", "wrapper.running", "wrapper.ended") and how == "KILL"
+    lost = how == "KILL" and point in AFTER_THE_START
     if not lost:
         stopped = point == "local.stop_written"
         assert seen.reason.code is (ReasonCode.USER_STOP if stopped else ReasonCode.TIME_LIMIT)

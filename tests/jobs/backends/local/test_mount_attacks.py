@@ -3,6 +3,7 @@
 import os
 import signal
 import sys
+import tempfile
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -214,13 +215,15 @@ def test_nothing_is_laid_over_the_system_or_the_jobs_own_files(
 
 
 def test_nor_where_a_link_of_the_machine_leads_there(bench: LocalBench, place: Path) -> None:
-    (place / "deep").symlink_to("/etc")
-    mount = Mount(uri=f"{place}/home/alice", path=f"{place}/deep/ssl")
-    handle = bench.backend.submit(bench.submission(mounts=(mount,), person=ALICE))
-    seen = wait_until_over(bench.backend, handle)
+    with tempfile.TemporaryDirectory(prefix="job-console-test-", dir="/srv") as host:
+        Path(host).chmod(0o755)
+        Path(host, "deep").symlink_to("/etc")
+        mount = Mount(uri=f"{place}/home/alice", path=f"{host}/deep/ssl")
+        handle = bench.backend.submit(bench.submission(mounts=(mount,), person=ALICE))
+        seen = wait_until_over(bench.backend, handle)
     assert (seen.reason.code, seen.reason.params["error"]) == (
         ReasonCode.MOUNT_FAILED,
-        f"{place}/deep/ssl: Permission denied",
+        f"{host}/deep/ssl: Permission denied",
     )
 
 

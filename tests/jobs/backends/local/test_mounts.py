@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -103,9 +104,19 @@ def test_read_only_is_kept_though_the_folder_could_be_written_to(bench: LocalBen
     assert not (place / "out" / "x").exists()
 
 
-def test_what_lies_beside_a_mounted_place_is_still_there(bench: LocalBench, place: Path) -> None:
+@pytest.fixture
+def host_folder() -> Iterator[Path]:
+    """A folder that a job sees where it is; /tmp and /var/tmp are each replica's own."""
+    with tempfile.TemporaryDirectory(prefix="job-console-test-", dir="/srv") as folder:
+        Path(folder).chmod(0o755)
+        yield Path(folder)
+
+
+def test_what_lies_beside_a_mounted_place_is_still_there(
+    bench: LocalBench, place: Path, host_folder: Path
+) -> None:
     """In the view a folder of ours has taken the place of `beside`; nothing of that is on the machine."""
-    beside = place / "beside"
+    beside = host_folder / "beside"
     (beside / "deep").mkdir(parents=True)
     beside.chmod(0o711)
     (beside / "deep").chmod(0o755)
@@ -113,7 +124,7 @@ def test_what_lies_beside_a_mounted_place_is_still_there(bench: LocalBench, plac
     (beside / "file").write_text("this too\n")
     (beside / "file").chmod(0o644)
     (beside / "link").symlink_to("file")
-    closed = place / "closed"
+    closed = host_folder / "closed"
     (closed / "open").mkdir(parents=True)
     (closed / "open").chmod(0o777)
     (closed / "open" / "file").write_text("nobody's business\n")

@@ -85,6 +85,33 @@ def test_what_was_installed_before_is_there_at_once_and_each_job_has_a_copy(
         assert seen.reason.code is ReasonCode.REQUIREMENTS_FAILED, "another person's cache"
 
 
+def test_packages_wanted_by_three_replicas_at_once_are_installed_by_one(
+    bench: LocalBench, place: Path
+) -> None:
+    asked = Requirements(packages=("tiny==1.0",), directory=f"{place}/sets")
+    env = {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": f"{place}/sets"}
+    spec = role("tiny-says && other-says", replicas=3, resources=Resources(cpu_milli=100, memory_mib=512))
+    handle = bench.backend.submit(bench.submission(spec, env=env, requirements=asked))
+    assert wait_until_over(bench.backend, handle, timeout=60).state is State.SUCCEEDED
+    logs = [log_of(bench.backend, handle, index=index) for index in range(3)]
+    assert sum("Successfully installed" in log for log in logs) == 1, logs
+    assert sum("as they were installed before" in log for log in logs) == 2, logs
+    assert not any("could not be kept" in log for log in logs), logs
+    kept = Path(bench.config.cache_of(7)) / "packages"
+    assert sorted(path.suffix for path in kept.iterdir()) == ["", ".lock"]
+
+
+def test_packages_are_installed_by_a_python_that_has_no_pip(bench: LocalBench, place: Path) -> None:
+    """As Debian's has none before python3-pip is there."""
+    venv = place / "bare"
+    subprocess.run(["/usr/bin/python3", "-m", "venv", "--without-pip", venv], check=True)
+    subprocess.run(["chmod", "-R", "a+rX", str(venv)], check=True)
+    asked = Requirements(packages=("tiny",))
+    env = {"PATH": f"{venv}/bin:/usr/bin:/bin"}
+    seen, lines = run(bench, "tiny-says", place, requirements=asked, env=env)
+    assert (seen.state, lines[-1]) == (State.SUCCEEDED, "tiny says hello"), lines
+
+
 def test_what_cannot_be_installed_fails_the_job_and_nothing_reaches_a_shell(
     bench: LocalBench, place: Path
 ) -> None:
@@ -153,7 +180,7 @@ def test_killed_in_a_container_it_is_begun_again_and_nothing_of_it_is_left(
     seen = wait_until_over(bench.backend, handle)
     assert seen.state is State.SUCCEEDED
     assert log_of(bench.backend, handle).splitlines() == ["begun", "begun", "ran"]
-    command = [*engine.detect("podman", store), "ps", "--all", "--format", "{{.Names}}"]
+    command = [*engine.detect("podman", store).command, "ps", "--all", "--format", "{{.Names}}"]
     assert subprocess.run(command, capture_output=True, text=True, check=True).stdout == ""
     bench.close()
 

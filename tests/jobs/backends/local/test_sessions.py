@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import json
 import os
 import signal
 import socket
@@ -136,6 +137,35 @@ async def test_a_killed_wrapper_takes_its_sessions_with_it(bench: LocalBench) ->
             os.kill(pid, signal.SIGKILL)
         await asyncio.to_thread(wait_until_over, bench.backend, handle)
     wait_for(lambda: not bench.processes("sleep"))
+
+
+JOIN_LATE = """
+import sys
+from pathlib import Path
+from jobs.backends.local import entry, layout
+from jobs.backends.local.files import Folder
+
+join = entry.Entry.join
+
+def join_late(found):
+    with Folder.open(Path(sys.argv[1], "replicas", "worker-0")) as state:
+        state.write(layout.OVER, {})
+    join(found)
+
+entry.Entry.join = join_late
+entry.main(Path(sys.argv[1]), int(sys.argv[2]))
+"""
+
+
+def test_session_whose_replica_ends_while_it_joins_runs_nothing(bench: LocalBench) -> None:
+    handle = start(bench)
+    request = {"role": "worker", "index": 0, "kind": "line", "line": "echo in", "env": {}, "terminal": None}
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        ours.sendall(json.dumps(request).encode() + b"\n")
+        command = [sys.executable, "-c", JOIN_LATE, str(bench.attempt(handle)), str(theirs.fileno())]
+        subprocess.run(command, cwd=CHECKOUT, pass_fds=[theirs.fileno()], check=True, timeout=60)
+        assert json.loads(ours.recv(4096)) == {"barrier": "not_running", "detail": ""}
 
 
 async def test_a_port_of_one_address_does_not_open_that_of_another(bench: LocalBench) -> None:
