@@ -12,7 +12,6 @@ from jobs.faults import fault
 from jobs.models import Attempt, Event, Job
 from jobs.states import TERMINAL, EndKind, Phase, Reason, ReasonCode, State
 from quotas import admission, ledger, snapshot, standings
-from quotas.admission import Why
 from quotas.admission.decide import NODE
 from quotas.models import Cluster, Request
 from quotas.standings import Verdict
@@ -106,8 +105,8 @@ def _explain(cluster: Cluster, changed: Mapping[str, Verdict]) -> None:
         attempt = attempts.get(holder)
         if attempt is None or attempt.number != attempt.job.attempt_number:
             continue
-        if verdict.why is Why.NOT_YET and attempt.job.reason_code != ReasonCode.NEW:
-            continue  # a pause before it is tried again: why it is, its row says already
+        if waiting.says_more(attempt.job, verdict):
+            continue
         reason = waiting.kept(cluster.name, verdict)
         key = f"{reason.code}{sorted(reason.params.items(), key=str)}"
         alike.setdefault(key, (reason, []))[1].append(attempt.job)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -11,6 +10,7 @@ from typing import Final
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
+from jobs.comparison import Matcher, Work
 from jobs.dialects.losses import ABSENT, differences
 from jobs.dialects.spans import split
 from jobs.messages import amounts
@@ -57,7 +57,8 @@ def changes(before: JobSpec, after: JobSpec) -> tuple[Change, ...]:
     """Every field that differs, in the JobSpec's order."""
     roles = [role.name for role in after.roles]
     found = differences(before.model_dump(mode="json"), after.model_dump(mode="json"), "")
-    return tuple(change for each in found for change in _told(*each, roles))
+    work = Work()
+    return tuple(change for each in found for change in _told(*each, roles, work))
 
 
 def one_line(found: Sequence[Change], *, without_name: bool = True) -> str:
@@ -76,23 +77,22 @@ def one_line(found: Sequence[Change], *, without_name: bool = True) -> str:
     return text % {"told": told, "count": more}
 
 
-def _told(pointer: str, before: object, after: object, roles: Sequence[str]) -> Iterator[Change]:
+def _told(pointer: str, before: object, after: object, roles: Sequence[str], work: Work) -> Iterator[Change]:
     name = field_name(pointer, roles)
     both = isinstance(before, str) and isinstance(after, str) and before and after
     if both and (pointer.endswith("/command") or max(len(str(before)), len(str(after))) > LONGEST // 2):
-        yield from _of_text(pointer, name, str(before), str(after))
+        yield from _of_text(pointer, name, str(before), str(after), work)
         return
     yield Change(pointer, name, _value(pointer, before), _value(pointer, after))
 
 
-def _of_text(pointer: str, name: str, before: str, after: str) -> Iterator[Change]:
+def _of_text(pointer: str, name: str, before: str, after: str, work: Work) -> Iterator[Change]:
     """The words that differ, each with the option that it belongs to."""
     old, new = _WORD.split(before.strip()), _WORD.split(after.strip())
     if max(len(old), len(new)) > MOST_WORDS:
         yield Change(pointer, name, _short(before), _short(after))
         return
-    matcher = difflib.SequenceMatcher(None, old, new, autojunk=False)
-    for tag, begins, ends, first, last in matcher.get_opcodes():
+    for tag, begins, ends, first, last in Matcher(old, new, work).get_opcodes():
         if tag == "equal":
             continue
         was, now = " ".join(old[begins:ends]), " ".join(new[first:last])

@@ -97,7 +97,12 @@ def _plain(text: str) -> str:
 
 
 def done(user: User, pk: str, typed: Typed) -> None:
-    """What was typed is submitted: its draft goes, unless the draft holds another window's text."""
+    """What was typed is submitted: its draft goes, unless the draft holds another window's text.
+
+    So does a draft that a save of the same window made without the page having heard of it.
+    """
+    if typed.window:
+        Draft.objects.filter(owner=user, window=typed.window).delete()
     draft = find(user, pk)
     if draft is None:
         return

@@ -50,7 +50,7 @@ def backend_for(cluster: Cluster) -> Backend:
 def _from_environment(backend: str) -> Mapping[str, Any]:
     """What only whoever runs the console may say."""
     if backend == "local":
-        return dict(settings.CONSOLE_LOCAL)
+        return {**settings.CONSOLE_LOCAL, "disk_floor_mib": settings.CONSOLE_DISK_FLOOR_MIB}
     if backend == "slurm":
         return {
             "folder": settings.CONSOLE_SLURM_FOLDER,

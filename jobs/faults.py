@@ -61,6 +61,7 @@ POINTS: Final = (
     "wrapper.claimed",
     "wrapper.running",
     "wrapper.ended",
+    "wrapper.logged",
     "wrapper.written",
 )
 """Every point there is; a test goes through all of them."""

@@ -15,6 +15,7 @@ import structlog
 from django.db import transaction
 from django.db.models import Count, Q
 from django.db.models.functions import Now
+from django.utils import timezone
 from django.utils.crypto import get_random_string
 
 from jobs import logs, queue, retries, transitions
@@ -104,6 +105,7 @@ def _apply(attempt: Attempt, seen: Observation) -> None:
     if seen.run > job.run_number:
         _begin_run(job, attempt, seen.run)
     changed = _tasks(job, attempt, seen)
+    _rebook(attempt, seen)
     _state(job, attempt, seen)
     if job.cluster.admission == Admission.ENGINE and seen.state not in ENDS:
         _place(attempt, seen)
@@ -297,6 +299,16 @@ def give_back(attempt: Attempt, seen: Observation) -> None:
     queue.kick_on_commit("drain", attempt.job.cluster_id)
 
 
+def _rebook(attempt: Attempt, seen: Observation) -> None:
+    """Book the GPUs that the engine has given, where it tells them by index."""
+    devices: dict[str, list[int]] = {}
+    for replica in seen.replicas:
+        if replica.gpus and replica.node:
+            devices.setdefault(replica.node, []).extend(replica.gpus)
+    if devices:
+        ledger.rebook(attempt.key, devices)
+
+
 def _place(attempt: Attempt, seen: Observation) -> None:
     """Write down on which nodes the engine has it; one that was requeued is on none."""
     spec, known = JobFile.objects.get(job_id=attempt.job_id).spec, gputypes.names()
@@ -306,7 +318,8 @@ def _place(attempt: Attempt, seen: Observation) -> None:
         if replica.node and replica.state not in TASK_TERMINAL:
             each = gputypes.renamed(amounts_of(asks[replica.role]), known)
             here[replica.node] = here.get(replica.node, Amounts()) + each
-    ledger.place(attempt.key, sorted(here.items()))
+    kinds = ledger.types_of(attempt.key) if any("" in each.gpus for each in here.values()) else {}
+    ledger.place(attempt.key, [(node, ledger.of_type(each, kinds)) for node, each in sorted(here.items())])
 
 
 def _state(job: Job, attempt: Attempt, seen: Observation) -> None:
@@ -332,11 +345,12 @@ def _move(job: Job, attempt: Attempt, seen: Observation) -> None:
     """PENDING → RUNNING, or back when the engine requeued it."""
     columns: dict[str, Any] = {}
     if seen.state is State.RUNNING:
+        began = _since(attempt, seen.started_at)
         if job.started_at is None:
-            columns["started_at"] = Now()
-        Attempt.objects.filter(pk=attempt.pk, started_at=None).update(started_at=Now())
-        Run.objects.filter(attempt=attempt, number=seen.run, started_at=None).update(started_at=Now())
-        ledger.started(attempt.key)
+            columns["started_at"] = began
+        Attempt.objects.filter(pk=attempt.pk, started_at=None).update(started_at=began)
+        Run.objects.filter(attempt=attempt, number=seen.run, started_at=None).update(started_at=began)
+        ledger.started(attempt.key, began)
     transitions.apply(
         job,
         seen.state,
@@ -352,23 +366,40 @@ def _end(job: Job, attempt: Attempt, seen: Observation) -> None:
     reason = seen.reason
     if attempt.end_wanted in END_REASON and seen.state is State.STOPPED:
         reason = intended(attempt)
-    Run.objects.filter(attempt=attempt, ended_at=None).update(ended_at=Now())
-    if job.started_at is None and seen.started_at is not None:
-        Job.objects.filter(pk=job.pk).update(started_at=_time(seen.started_at))
-        job.started_at = _time(seen.started_at)
-    Attempt.objects.filter(pk=attempt.pk, started_at=None).update(started_at=_time(seen.started_at))
-    settle(job, attempt, seen.state, reason)
+    if seen.started_at is not None:
+        began = _since(attempt, seen.started_at)
+        if job.started_at is None:
+            Job.objects.filter(pk=job.pk).update(started_at=began)
+            job.started_at = began
+        if attempt.started_at is None:
+            Attempt.objects.filter(pk=attempt.pk).update(started_at=began)
+            attempt.started_at = began
+        Run.objects.filter(attempt=attempt, number=seen.run, started_at=None).update(started_at=began)
+        ledger.started(attempt.key, began)
+    over = _since(attempt, seen.ended_at)
+    Run.objects.filter(attempt=attempt, ended_at=None).update(ended_at=over)
+    settle(job, attempt, seen.state, reason, at=over)
 
 
-def settle(job: Job, attempt: Attempt, state: State, reason: Reason) -> None:
+def _since(attempt: Attempt, seconds: float | None) -> datetime:
+    """Return a moment by the engine's clock, between the attempt's beginning and now; now without one."""
+    now, told = timezone.now(), _time(seconds)
+    first = attempt.started_at or ledger.held_since(attempt.key)
+    if told is None:
+        return now
+    return min(now, told if first is None else max(first, told))
+
+
+def settle(job: Job, attempt: Attempt, state: State, reason: Reason, *, at: datetime | None = None) -> None:
     """The attempt has ended in `state`: another one if the job's retry policy says so, or the job's end."""
     spec = JobFile.objects.get(job=job).spec
     if retries.wanted(spec.retry, reason.code, _counted(spec, attempt), attempt.end_wanted):
+        pause = retries.delay(attempt.number, attempt.end_wanted)
         if attempt.end_kind:
             Attempt.objects.filter(pk=attempt.pk).update(end_kind="")
-        transitions.again(job, attempt, reason, delay=retries.delay(attempt.number))
+        transitions.again(job, attempt, reason, delay=pause, at=at)
         return
-    transitions.end(job, attempt, state, reason)
+    transitions.end(job, attempt, state, reason, at=at)
 
 
 def intended(attempt: Attempt) -> Reason:

@@ -11,7 +11,7 @@ from django.db import transaction
 
 from jobs.backends.base import Inventory, NodeSeen, QueuedJob
 from jobs.models import Attempt, OtherJob
-from quotas import gputypes
+from quotas import gputypes, ledger
 from quotas.amounts import Amounts
 from quotas.models import Cluster
 
@@ -38,6 +38,17 @@ def _on_their_way(cluster: Cluster) -> set[str]:
     """The keys of attempts that are being handed over: their number is not known yet."""
     rows = Attempt.objects.filter(job__cluster=cluster, live=True, handle="")
     return set(rows.values_list("key", flat=True))
+
+
+def book_types(cluster: Cluster, jobs: Sequence[QueuedJob]) -> None:
+    """Book the GPU types that the engine gave to attempts of ours that asked for any."""
+    told = {str(job.handle): job for job in jobs if job.handle and job.running and job.gpus}
+    asked_any = Attempt.objects.filter(job__cluster=cluster, live=True).exclude(handle="")
+    keys = ledger.untyped(cluster.pk) if told else []
+    known = gputypes.names() if keys else {}
+    for key, handle in asked_any.filter(key__in=keys).values_list("key", "handle"):
+        if handle in told:
+            ledger.rebook_types(key, gputypes.renamed(Amounts(0, 0, told[handle].gpus), known).gpus)
 
 
 def nodes_used(seen: Inventory, jobs: Iterable[QueuedJob]) -> Iterator[NodeSeen]:

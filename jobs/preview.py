@@ -13,14 +13,14 @@ from typing import Any, Final
 from django.db.models import Q
 
 from jobs import dialects, sending, services, waiting
-from jobs.dialects.base import Array, Problem, Refused
+from jobs.dialects.base import Parsed, Problem, Refused
 from jobs.messages import problem_message
 from jobs.models import Job
 from jobs.spec import JobSpec
 from jobs.sweeps import arrays
-from jobs.sweeps.expanding import CannotSweepError
+from jobs.sweeps.expanding import CannotSweepError, Values, combinations, expanded, kinds
 from quotas import estimates, ledger, snapshot, whatif
-from quotas.admission import Bid, Shape, Waiting
+from quotas.admission import Bid, Price, Shape, Waiting
 from quotas.amounts import Amounts, total
 from quotas.estimates import Estimate
 from quotas.models import Quota, Spec, User
@@ -42,10 +42,39 @@ class Unreadable(Exception):
 
 
 @dataclass(frozen=True, slots=True)
+class Parameters:
+    """What a sweep varies, as a grid or as listed combinations; `at_once` None lets all its jobs run."""
+
+    grid: Mapping[str, Sequence[Any]]
+    listed: Sequence[Values] = ()
+    at_once: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Jobs:
+    """The jobs of a sweep: those that ask for the same, with their number; the first job's kind is first."""
+
+    kinds: tuple[tuple[JobSpec, int], ...]
+    at_once: int
+
+    @property
+    def count(self) -> int:
+        """Return how many jobs there are."""
+        return sum(count for _spec, count in self.kinds)
+
+    def beginning_with(self, spec: JobSpec) -> Jobs:
+        """Return the same jobs with this as the first, once what its file names is known."""
+        (_spec, count), *others = self.kinds
+        return Jobs(((spec, count), *others), self.at_once)
+
+
+@dataclass(frozen=True, slots=True)
 class Preview:
     """What would become of it in `quota`; `refused` says why it would not be accepted there.
 
-    Of an `array` it is the first job, and `levels` are those of as many jobs as may run at a time.
+    Of a `sweep` it is the first job, and `levels` are those of as many jobs as may run at a time.  An hour
+    costs `hour_of_all_micro` while as many run as may, and all of them `limit_of_all_micro` if each runs as
+    long as it may.
     """
 
     dialect: str
@@ -58,27 +87,19 @@ class Preview:
     refused: tuple[str, ...] = ()
     aimaster_micro: int | None = None
     options: Mapping[str, str] = field(default_factory=dict)
-    array: Array | None = None
+    sweep: Jobs | None = None
+    hour_of_all_micro: int | None = None
+    limit_of_all_micro: int | None = None
 
     @property
     def jobs(self) -> int:
-        """How many jobs the file is for."""
-        return len(self.array.indexes) if self.array else 1
+        """How many jobs would be submitted."""
+        return self.sweep.count if self.sweep else 1
 
     @property
     def at_once(self) -> int:
         """How many of them may run at a time."""
-        return self.array.most_at_once if self.array else 1
-
-    @property
-    def hour_of_all_micro(self) -> int | None:
-        """What an hour costs while as many run as may."""
-        return _times(self.estimate.hour_micro, self.at_once)
-
-    @property
-    def limit_of_all_micro(self) -> int | None:
-        """What all of them cost if each runs as long as it may."""
-        return _times(self.limit_micro, self.jobs)
+        return self.sweep.at_once if self.sweep else 1
 
     @property
     def sentence(self) -> str:
@@ -174,29 +195,52 @@ def of_text(
     origin: Job | None = None,
     *,
     keep_original: bool = False,
+    parameters: Parameters | None = None,
 ) -> Preview:
     """What would become of the text: it is read, mended and placed as `services.submit` does it.
 
-    Raises Unreadable when it would not get so far.
+    With `parameters` it is a sweep.  Raises Unreadable when it would not get so far.
     """
     try:
         name, parsed = dialects.parse(text, dialect)
         if not keep_original:
             text, parsed = services.mended(text, parsed, name)
-        array = parsed.array
-        if array is not None:
-            text, parsed = arrays.first(text, parsed, array)
+        text, parsed, sweep = _first(text, name, parsed, parameters)
         made = services.ready(user, text, name, parsed, place, origin)
     except (Refused, CannotSweepError) as refused:
         raise Unreadable(refused.problems) from refused
-    found = preview(user, name, made.parsed.spec, made.quota, array)
+    found = preview(user, name, made.parsed.spec, made.quota, sweep)
     return replace(found, options=sending.options_of(name, made.parsed.extras))
 
 
-def preview(user: User, dialect: str, spec: JobSpec, quota: Quota, array: Array | None = None) -> Preview:
-    """What would become of the job in that quota; a fixed number of queries."""
+def _first(
+    text: str, dialect: str, parsed: Parsed, parameters: Parameters | None
+) -> tuple[str, Parsed, Jobs | None]:
+    """Return the text of the first job, what it says, and all jobs of a sweep.
+
+    Raises CannotSweepError, Refused.
+    """
+    array = parsed.array
+    if array is not None:
+        if parameters is not None:
+            raise CannotSweepError(Problem("sweep_of_array", "/parameters"))
+        text, first = arrays.first(text, parsed, array)
+        return text, first, Jobs(((first.spec, len(array.indexes)),), array.most_at_once)
+    if parameters is None:
+        return text, parsed, None
+    found = combinations(parameters.grid, parameters.listed)
+    different = kinds(found)
+    specs = expanded(parsed.spec, [values for values, _count in different])
+    form = dialects.get(dialect)
+    text = form.with_secrets(form.render(specs[0], parsed.extras, base=text).text, parsed.secrets)
+    counted = tuple((spec, count) for spec, (_values, count) in zip(specs, different, strict=True))
+    return text, form.parse(text), Jobs(counted, min(parameters.at_once or len(found), len(found)))
+
+
+def preview(user: User, dialect: str, spec: JobSpec, quota: Quota, sweep: Jobs | None = None) -> Preview:
+    """What would become of the job in that quota; jobs of a sweep that ask for the same add no queries."""
     parts = tuple(services.parts_of(spec))
-    at_once = array.most_at_once if array else 1
+    jobs = sweep.beginning_with(spec) if sweep else Jobs(((spec, 1),), 1)
     terms = services.terms_of(spec)
     now = snapshot.take(quota.cluster)
     bids = tuple(Bid(**bid) for bid in terms.bids)
@@ -211,27 +255,72 @@ def preview(user: User, dialect: str, spec: JobSpec, quota: Quota, array: Array 
         terms.idle,
         bids,
     )
+    spot = dict(now.prices)
+    estimate = estimates.estimate(quota, parts, bids, spot)
+    priced = [
+        _Priced(each, count, parts, estimate) if each is spec else _priced(quota, each, count, spot)
+        for each, count in jobs.kinds
+    ]
     return Preview(
         dialect=dialect,
         spec=spec,
         quota=quota,
         amounts=total(part.each.times(part.count) for part in parts),
-        estimate=estimates.estimate(quota, parts, bids, dict(now.prices)),
-        levels=whatif.levels(now, replace(request, shape=Shape(_together(parts, at_once)))),
+        estimate=estimate,
+        levels=whatif.levels(now, replace(request, shape=Shape(_together(priced, jobs.at_once)))),
         trial=whatif.would(now, request, held=terms.held, others=terms.others, not_before=terms.not_before),
-        refused=_refused(quota, spec),
+        refused=tuple(dict.fromkeys(said for each, _count in jobs.kinds for said in _refused(quota, each))),
         aimaster_micro=_aimaster(quota) if spec.fault_tolerance.enabled else None,
-        array=array,
+        sweep=sweep,
+        hour_of_all_micro=_hour_of_all(priced, jobs.at_once),
+        limit_of_all_micro=_limit_of_all(priced),
     )
 
 
-def _together(parts: Sequence[ledger.Part], jobs: int) -> tuple[ledger.Part, ...]:
-    """What so many jobs ask for."""
-    return tuple(replace(part, count=part.count * jobs) for part in parts)
+@dataclass(frozen=True, slots=True)
+class _Priced:
+    """So many equal jobs, and what one of them costs."""
+
+    spec: JobSpec
+    count: int
+    parts: tuple[ledger.Part, ...]
+    estimate: Estimate
 
 
-def _times(micro: int | None, count: int) -> int | None:
-    return None if micro is None else micro * count
+def _priced(quota: Quota, spec: JobSpec, count: int, spot: dict[str, Price]) -> _Priced:
+    parts = tuple(services.parts_of(spec))
+    bids = tuple(Bid(**bid) for bid in services.terms_of(spec).bids)
+    return _Priced(spec, count, parts, estimates.estimate(quota, parts, bids, spot))
+
+
+def _hour_of_all(priced: Sequence[_Priced], at_once: int) -> int | None:
+    """What an hour costs while the dearest of them run, as many as may."""
+    hours: list[int] = []
+    for each in priced:
+        if each.estimate.hour_micro is None:
+            return None
+        hours += [each.estimate.hour_micro] * each.count
+    return sum(sorted(hours, reverse=True)[:at_once])
+
+
+def _limit_of_all(priced: Sequence[_Priced]) -> int | None:
+    """What all of them cost if each runs as long as it may; None where one has no price or no limit."""
+    limits = [
+        each.estimate.over(each.spec.time_limit_s) if each.spec.time_limit_s else None for each in priced
+    ]
+    known = [limit * each.count for limit, each in zip(limits, priced, strict=True) if limit is not None]
+    return sum(known) if len(known) == len(priced) else None
+
+
+def _together(priced: Sequence[_Priced], at_once: int) -> tuple[ledger.Part, ...]:
+    """What as many jobs ask for as may run at a time, the first ones."""
+    parts: list[ledger.Part] = []
+    for each in priced:
+        running = min(each.count, at_once)
+        at_once -= running
+        if running:
+            parts += [replace(part, count=part.count * running) for part in each.parts]
+    return tuple(parts)
 
 
 def _refused(quota: Quota, spec: JobSpec) -> tuple[str, ...]:

@@ -48,6 +48,7 @@ from jobs.backends.base import (
     NotSent,
     Observation,
     Refused,
+    Reserved,
     Submission,
     Unknown,
     Unreachable,
@@ -238,9 +239,10 @@ def _begun(
         else:
             wanted.append(each)
     ready: list[tuple[_Given, Submission]] = []
+    reserved = _reserved([each.attempt for each in wanted])
     for each, is_reserved in zip(wanted, _are_reserved(wanted), strict=True):
         if is_reserved:
-            ready.append((each, _submission(each.attempt)))
+            ready.append((each, replace(_submission(each.attempt), reserved=reserved[each.attempt.key])))
         else:
             each.outcome.set_result(NotSent(Reason(ReasonCode.NEW)))
     redaction.remember((each.attempt, _confided(submission)) for each, submission in ready)
@@ -316,6 +318,25 @@ def _submission(attempt: Attempt) -> Submission:
         endpoint_token=encryption.decrypt(attempt.endpoint_token),
         uploads=supply.supplied(job),
     )
+
+
+def _reserved(attempts: Sequence[Attempt]) -> dict[str, tuple[Reserved, ...]]:
+    """What admission gave each attempt where, its GPUs by the names that the engine has for them."""
+    found = ledger.shares([attempt.key for attempt in attempts])
+    raw: dict[str, str] = {}
+    if any(share.amounts.gpu_count for shares in found.values() for share in shares):
+        raw = inventory.raw_types(attempts[0].job.cluster_id)
+    return {
+        attempt.key: tuple(
+            Reserved(
+                share.node,
+                {raw.get(kind, kind): count for kind, count in share.amounts.gpus.items() if count},
+                tuple(share.indexes),
+            )
+            for share in found.get(attempt.key, ())
+        )
+        for attempt in attempts
+    }
 
 
 def _confided(submission: Submission) -> list[str]:
@@ -546,10 +567,12 @@ def take_inventory(cluster_id: int) -> None:
     nodes: Iterable[NodeSeen] = seen.nodes
     if seen.jobs is not None:
         theirs = others.of_others(cluster, seen.jobs)
+        others.book_types(cluster, seen.jobs)
         others.record(cluster, theirs)
         nodes = others.nodes_used(seen, theirs)
     reports = [observations.node_report(node) for node in nodes]
-    inventory.record(cluster, reports, held, [asdict(each) for each in seen.set_aside])
+    facilities = seen.facilities.to_json() if seen.facilities else None
+    inventory.record(cluster, reports, held, [asdict(each) for each in seen.set_aside], facilities)
 
 
 # --- sweep and tidy --------------------------------------------------------------------------------------

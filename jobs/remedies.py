@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -13,6 +13,7 @@ from jobs.spec import JobSpec
 from jobs.waiting import verdict_in
 from quotas import snapshot, standings
 from quotas.admission import Shape, Waiting, Why
+from quotas.admission.placement import Placer
 from quotas.admission.rooms import Pool, Room
 from quotas.amounts import Amounts
 from quotas.models import Cluster, Quota, User
@@ -78,7 +79,8 @@ def remedies(user: User, job: Job) -> list[Remedy]:
     verdict = verdict_in({job.cluster_id: queue}, job)
     if verdict is None or verdict.why in UNHELPED:
         return []
-    return _found(user, job.quota, JobFile.objects.get(job=job).spec, queue.room)
+    ahead = queue.keeping(verdict.holder)
+    return _found(user, job.quota, JobFile.objects.get(job=job).spec, queue.room, ahead)
 
 
 def of_preview(user: User, asked: Preview) -> list[Remedy]:
@@ -86,11 +88,18 @@ def of_preview(user: User, asked: Preview) -> list[Remedy]:
     verdict = asked.trial.verdict
     if verdict is None or verdict.why in UNHELPED or asked.by_engine:
         return []
-    return _found(user, asked.quota, asked.spec, asked.trial.room)
+    ahead = standings.queue_of(asked.quota.cluster_id).keeping()
+    return _found(user, asked.quota, asked.spec, asked.trial.room, ahead)
 
 
-def _found(user: User, quota: Quota, spec: JobSpec, room: Sequence[tuple[str, Amounts]]) -> list[Remedy]:
-    here = _Trial(quota.cluster, room, user)
+def _found(
+    user: User,
+    quota: Quota,
+    spec: JobSpec,
+    room: Sequence[tuple[str, Amounts]],
+    ahead: Collection[str],
+) -> list[Remedy]:
+    here = _Trial(quota.cluster, room, ahead, user)
     found = [*here.smaller(quota.pk, spec), *here.of_other_types(quota.pk, spec)]
     found += _elsewhere(user, quota, spec, here)
     return found[:MOST]
@@ -102,7 +111,7 @@ def _elsewhere(user: User, here_now: Quota, spec: JobSpec, here: _Trial) -> Iter
         trial = trials.get(quota.cluster_id)
         if trial is None:
             queue = standings.queue_of(quota.cluster_id)
-            trial = trials[quota.cluster_id] = _Trial(quota.cluster, queue.room, user)
+            trial = trials[quota.cluster_id] = _Trial(quota.cluster, queue.room, queue.keeping(), user)
         if trial.starts(quota.pk, spec):
             yield Remedy("quota", services.address_of(quota))
 
@@ -110,10 +119,12 @@ def _elsewhere(user: User, here_now: Quota, spec: JobSpec, here: _Trial) -> Iter
 class _Trial:
     """What is left over on a cluster, and its ceilings."""
 
-    def __init__(self, cluster: Cluster, room: Sequence[tuple[str, Amounts]], user: User) -> None:
+    def __init__(
+        self, cluster: Cluster, room: Sequence[tuple[str, Amounts]], ahead: Collection[str], user: User
+    ) -> None:
         self._room = room
         self._user = user
-        self._books = snapshot.books_of(cluster)
+        self._books = snapshot.books_behind(cluster, ahead)
 
     def starts(self, quota_id: int, spec: JobSpec) -> bool:
         """Whether the job would start now, behind everybody."""
@@ -121,7 +132,11 @@ class _Trial:
         request = Waiting("", quota_id, shape, owner_id=self._user.pk)
         if self._books.never(request) is not None or self._books.refuses(request) is not None:
             return False
-        return Pool(Room(name, amounts) for name, amounts in self._room).place(shape) is not None
+        if self._books.keeps_for_others(request) is not None:
+            return False
+        pool = Pool(Room(name, amounts) for name, amounts in self._room)
+        left = self._books.left_of_types(request, claims=True)
+        return Placer().place(pool, shape, left) is not None
 
     def smaller(self, quota_id: int, spec: JobSpec) -> Iterator[Remedy]:
         """The most replicas, or GPUs of the one replica, that would start."""

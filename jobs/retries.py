@@ -12,6 +12,7 @@ RETURNING: Final = frozenset({EndKind.PREEMPTION, EndKind.DRAIN})
 """Ends that the console wanted for its own sake: the job comes back."""
 
 LONGEST_WAIT: Final = timedelta(minutes=5)
+PREEMPTED_WAIT: Final = timedelta(minutes=1)
 
 
 def kind_of(policy: RetryPolicy, code: ReasonCode) -> Retry:
@@ -37,6 +38,11 @@ def wanted(policy: RetryPolicy, code: ReasonCode, counted: int, end: EndKind | N
     return kind is Retry.COUNTED and (policy.limit is None or counted < policy.limit)
 
 
-def delay(attempt: int) -> timedelta:
-    """How long attempt number `attempt` + 1 waits: 1 s, 2 s, 4 s … 5 min."""
-    return min(timedelta(seconds=2 ** min(attempt - 1, 20)), LONGEST_WAIT)
+def delay(attempt: int, end: EndKind | None = None) -> timedelta:
+    """How long attempt number `attempt` + 1 waits: 1 s, 2 s, 4 s … 5 min.
+
+    What gave back what it had borrowed begins with a minute: whoever took it back is to have it.
+    """
+    first = PREEMPTED_WAIT if end is EndKind.PREEMPTION else timedelta(seconds=1)
+    doubled: int = 2 ** min(attempt - 1, 20)
+    return min(first * doubled, LONGEST_WAIT)

@@ -102,6 +102,7 @@ class ReasonCode(StrEnum):
     NEW = "new"
     WAITING_TURN = "waiting_turn"
     WAITING_QUOTA = "waiting_quota"
+    WAITING_QUOTA_TURN = "waiting_quota_turn"
     WAITING_PERSON = "waiting_person"
     WAITING_HOURS = "waiting_hours"
     WAITING_CAPACITY = "waiting_capacity"
@@ -118,6 +119,7 @@ class ReasonCode(StrEnum):
     EXCEEDS_CLUSTER = "exceeds_cluster"
     NO_SUCH_GPU = "no_such_gpu"
     NO_SUCH_NODE = "no_such_node"
+    DISK_LOW = "disk_low"
     CLUSTER_AWAY = "cluster_away"
     NOT_SENT = "not_sent"
     RETRYING = "retrying"
@@ -146,6 +148,8 @@ class ReasonCode(StrEnum):
     CODE_FAILED = "code_failed"
     REQUIREMENTS_FAILED = "requirements_failed"
     PORT_CONFLICT = "port_conflict"
+    TOO_MANY_PORTS = "too_many_ports"
+    FOLDER_TOO_LARGE = "folder_too_large"
     WRAPPER_LOST = "wrapper_lost"
     MACHINE_RESTARTED = "machine_restarted"
     NODE_LOST = "node_lost"
@@ -222,6 +226,8 @@ ENDINGS: Final[Mapping[ReasonCode, Ending]] = MappingProxyType(
         ReasonCode.CODE_FAILED: Ending(State.FAILED, Retry.COUNTED),
         ReasonCode.REQUIREMENTS_FAILED: Ending(State.FAILED, Retry.COUNTED),
         ReasonCode.PORT_CONFLICT: Ending(State.FAILED, Retry.TRANSIENT),
+        ReasonCode.TOO_MANY_PORTS: Ending(State.FAILED, Retry.NEVER),
+        ReasonCode.FOLDER_TOO_LARGE: Ending(State.FAILED, Retry.NEVER),
         ReasonCode.WRAPPER_LOST: Ending(State.FAILED, Retry.COUNTED),
         ReasonCode.MACHINE_RESTARTED: Ending(State.FAILED, Retry.COUNTED),
         ReasonCode.NODE_LOST: Ending(State.FAILED, Retry.TRANSIENT),

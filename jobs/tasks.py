@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from celery import shared_task
 
-from jobs import dryruns, idle, queue, reconcile, tidy, trials
+from jobs import dryruns, idle, queue, reconcile, tidy, trials, vitals
 from jobs.notices import packing, routing, sending, watching
 from jobs.uploads import expiry
 from quotas import books, trail, usage
@@ -81,7 +81,8 @@ def watch_notices() -> None:
 
 @shared_task
 def sweep() -> None:
-    """Ring for everything the database says is due."""
+    """Ring for everything the database says is due; that this came is beat's sign of life."""
+    vitals.alive("beat")
     for step, clusters in reconcile.due_clusters().items():
         for cluster_id in clusters:
             queue.kick(step, cluster_id)

@@ -7,7 +7,7 @@ reservation and the attempt change in the same transaction; watchers are told on
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any, Final
 
 from django.conf import settings
@@ -198,8 +198,19 @@ def want_end(job: Job, attempt: Attempt, kind: EndKind, *, by: User | None = Non
     return True
 
 
-def end(job: Job, attempt: Attempt, to: State, reason: Reason, *, actor: User | None = None) -> None:
-    """The attempt has ended and the job with it: final state, event, reservation, logs to be stored."""
+def end(
+    job: Job,
+    attempt: Attempt,
+    to: State,
+    reason: Reason,
+    *,
+    actor: User | None = None,
+    at: datetime | None = None,
+) -> None:
+    """The attempt has ended and the job with it: final state, event, reservation, logs to be stored.
+
+    `at` is when the engine says that it ended, between its start and now; without it that is now.
+    """
     with transaction.atomic():
         apply(
             job,
@@ -208,32 +219,39 @@ def end(job: Job, attempt: Attempt, to: State, reason: Reason, *, actor: User | 
             phase=Phase.ENDED,
             event=Event.Kind.LOST if to is State.LOST else Event.Kind.ENDED,
             actor=actor,
-            columns={"ended_at": Now(), "tasks_running": 0},
+            columns={"ended_at": at or Now(), "tasks_running": 0},
         )
-        close(job, attempt, reason, live=to is State.LOST)
+        close(job, attempt, reason, live=to is State.LOST, at=at)
         dependencies.decide(job)
 
 
-def close(job: Job, attempt: Attempt, reason: Reason, *, live: bool = False) -> None:
+def close(
+    job: Job, attempt: Attempt, reason: Reason, *, live: bool = False, at: datetime | None = None
+) -> None:
     """The attempt is over: its reservation ends and its logs are to be stored.
 
     A lost attempt stays `live`, so that it is adopted or ended should it reappear.
     """
     Attempt.objects.filter(pk=attempt.pk).update(
         live=live and bool(attempt.handle),
-        ended_at=Now(),
+        ended_at=at or Now(),
         reason_code=reason.code.value,
         reason_params=dict(reason.params),
         lease_until=None,
     )
     if not live:
-        ledger.close(attempt.key)
+        ledger.close(attempt.key, at)
         queue.seal_on_commit(attempt.pk)
         queue.kick_on_commit("drain", job.cluster_id)
 
 
-def again(job: Job, attempt: Attempt, reason: Reason, *, delay: timedelta) -> Attempt:
-    """An automatic retry: this attempt is over, the next one is queued.  Call inside a transaction."""
+def again(
+    job: Job, attempt: Attempt, reason: Reason, *, delay: timedelta, at: datetime | None = None
+) -> Attempt:
+    """An automatic retry: this attempt is over, as of `at`, and the next one is queued.
+
+    Call inside a transaction.
+    """
     number = attempt.number + 1
     apply(
         job,
@@ -251,7 +269,7 @@ def again(job: Job, attempt: Attempt, reason: Reason, *, delay: timedelta) -> At
             "tasks_failed": 0,
         },
     )
-    close(job, attempt, reason)
+    close(job, attempt, reason, at=at)
     ledger.ask_again(attempt.key, key_of(job.public_id, number), delay=delay)
     return new_attempt(job, number)
 

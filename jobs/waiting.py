@@ -22,6 +22,7 @@ from quotas.whatif import Trial
 
 CODES: Final[Mapping[Why, ReasonCode]] = {
     Why.QUOTA: ReasonCode.WAITING_QUOTA,
+    Why.QUOTA_TURN: ReasonCode.WAITING_QUOTA_TURN,
     Why.PERSON: ReasonCode.WAITING_PERSON,
     Why.HOURS: ReasonCode.WAITING_HOURS,
     Why.EXCEEDS_QUOTA: ReasonCode.EXCEEDS_QUOTA,
@@ -51,7 +52,9 @@ def kept(cluster_name: str, verdict: Verdict) -> Reason:
 
 def of_now(cluster_name: str, verdict: Verdict) -> Reason:
     """A verdict with all its numbers."""
-    place = {"position": verdict.position} if verdict.position else {}
+    place: dict[str, str | int | None] = {"position": verdict.position} if verdict.position else {}
+    if place and verdict.why in standings.OF_A_QUOTA:
+        place["line"] = "quota"
     return Reason(CODES[verdict.why], {"cluster": cluster_name, **verdict.params, **place})
 
 
@@ -74,12 +77,20 @@ def tell(jobs: Iterable[Job]) -> None:
     queues = standings.queues_of({job.cluster_id for job in rows}) if rows else {}
     for job in rows:
         verdict = verdict_in(queues, job)
-        pauses = verdict is not None and verdict.why is Why.NOT_YET and job.reason_code != ReasonCode.NOT_YET
-        if verdict is not None and not pauses:
+        if verdict is not None and not says_more(job, verdict):
             job.told = of_now(job.cluster.name, verdict)
     waits = [job for job in rows if reason_of(job).code == ReasonCode.WAITING_OTHERS]
     for pk, reason in (dependencies.reasons(waits) if waits else {}).items():
         next(job for job in waits if job.pk == pk).told = reason
+
+
+def says_more(job: Job, verdict: Verdict) -> bool:
+    """Whether the job's own row says better why it waits: who holds it, or why it pauses before it is tried
+    again.  The row of a held job is newer than a verdict from before the hold.
+    """
+    if job.reason_code == ReasonCode.HELD:
+        return True
+    return verdict.why is Why.NOT_YET and job.reason_code not in {ReasonCode.NEW, ReasonCode.NOT_YET}
 
 
 def reason_of(job: Job) -> Reason:

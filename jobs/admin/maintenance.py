@@ -10,6 +10,7 @@ from django.http import HttpRequest
 from django.utils.translation import ngettext
 
 from jobs import house
+from quotas import snapshot
 from quotas.adminbase import ModelAdmin
 from quotas.models import Maintenance
 
@@ -30,6 +31,13 @@ class MaintenanceAdmin(ModelAdmin[Maintenance]):
         with transaction.atomic():
             super().save_model(request, obj, form, change)
             told = house.announce(obj) if TOLD_OF_MAINTENANCE & set(form.changed_data) else 0
+        if kept := snapshot.kept_by(obj):
+            text = ngettext(
+                "%(count)d waiting job can't start before it is over.",
+                "%(count)d waiting jobs can't start before it is over.",
+                kept,
+            )
+            messages.warning(request, text % {"count": kept})
         if told:
             text = ngettext("%(count)d person was told.", "%(count)d people were told.", told)
             messages.info(request, text % {"count": told})

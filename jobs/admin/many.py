@@ -139,20 +139,24 @@ class _Stop(JobsAct):
 class _Hold(JobsAct):
     name = "hold"
 
-    def form(self, jobs: QuerySet[Job], data: Any) -> AdminForm:
-        return AdminForm(data)
-
     def question(self, jobs: Sequence[Job]) -> Question:
-        effects = [*_waiting(jobs), _("They don't start until somebody releases them; they keep their age.")]
+        effects = [
+            *_waiting(jobs),
+            _("They don't start until somebody releases them; they keep their age."),
+            _("Their owners read the reason in the job."),
+        ]
         return Question("hold_jobs", _("Hold jobs back"), _("Hold them back"), effects)
 
     def do(self, actor: Actor, job: Job, values: Mapping[str, Any]) -> bool:
-        services.hold(actor.user, job)
+        services.hold(actor.user, job, why=actor.why)
         return True
 
 
 class _Release(_Hold):
     name = "release"
+
+    def form(self, jobs: QuerySet[Job], data: Any) -> AdminForm:
+        return AdminForm(data)
 
     def question(self, jobs: Sequence[Job]) -> Question:
         effects = [

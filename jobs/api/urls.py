@@ -20,7 +20,8 @@ from jobs.api.native import (
     uploads,
     usage,
 )
-from jobs.live.bodies import takes_body
+from jobs.api.native.base import MOST_LISTED_BYTES
+from jobs.live.bodies import takes_at_most, takes_body
 
 V1 = "api/console/v1/"
 JOB = f"{V1}jobs/<slug:public_id>"
@@ -50,14 +51,22 @@ urlpatterns = [
     path(f"{V1}sweeps/<slug:public_id>/again", sweeps.Again.as_view(), name="api_sweep_again"),
     path(f"{V1}templates", templates.Templates.as_view(), name="api_templates"),
     path(f"{V1}templates/<slug:template>/file", templates.File.as_view(), name="api_template_file"),
-    path(f"{V1}uploads/missing", uploads.Missing.as_view(), name="api_uploads_missing"),
+    path(
+        f"{V1}uploads/missing",
+        takes_at_most(MOST_LISTED_BYTES)(uploads.Missing.as_view()),
+        name="api_uploads_missing",
+    ),
     path(
         f"{V1}uploads/blobs/<slug:sha256>",
         takes_body("PUT")(uploads.OneBlob.as_view()),
         name="api_uploads_blob",
     ),
     path(f"{V1}uploads/packs", takes_body("POST")(uploads.Packs.as_view()), name="api_uploads_pack"),
-    path(f"{V1}uploads/trees", uploads.Trees.as_view(), name="api_uploads_trees"),
+    path(
+        f"{V1}uploads/trees",
+        takes_at_most(MOST_LISTED_BYTES)(uploads.Trees.as_view()),
+        name="api_uploads_trees",
+    ),
     path(f"{V1}uploads/trees/<slug:sha256>", uploads.OneTree.as_view(), name="api_uploads_tree"),
     path(f"{V1}assets/<slug:kind>", assets.Assets.as_view(), name="api_assets"),
     path(f"{V1}assets/<slug:kind>/<slug:key>", assets.OneAsset.as_view(), name="api_asset"),

@@ -14,7 +14,7 @@ from urllib.parse import quote, urlsplit
 from django.db.models import Q
 from django.utils.crypto import get_random_string
 
-from jobs import dialects
+from jobs import dialects, trees
 from jobs.assets.addresses import FILES
 from jobs.dialects.base import Note, Parsed, Problem
 from jobs.dialects.placeholders import KEPT, placeholder
@@ -196,7 +196,7 @@ class _Work:
         pointer = f"/mounts/{index}/id"
         dataset = known.get(key)
         if dataset is None:
-            if mount.id and not mount.uri:
+            if mount.id and not mount.uri and trees.named(mount.id) is None:
                 self._note("asset_unknown", pointer, id=mount.id)
             return mount
         if not self._may_use(dataset, pointer):
@@ -239,7 +239,7 @@ class _Work:
     def _code(self, code: Code) -> Code:
         row = CodeSource.objects.filter(key=code.id).first()
         if row is None:
-            if not code.uri:
+            if not code.uri and trees.named(code.id) is None:
                 self._note("asset_unknown", "/code/id", id=code.id)
             return code
         if not self._may_use(row, "/code/id"):

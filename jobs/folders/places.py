@@ -64,7 +64,8 @@ def find(job: Job, query: Mapping[str, Sequence[str]]) -> Place:
     tasks = entries.current_tasks(job).select_related("attempt").order_by("ordinal")
     if role := one("role"):
         index = one("index") or "0"
-        task = tasks.filter(role=role, index=int(index)).first() if _is_index(index) else None
+        is_known = _is_index(index) and role.isprintable()  # half a surrogate pair names no role
+        task = tasks.filter(role=role, index=int(index)).first() if is_known else None
         if task is None:
             raise Shut("nowhere")
     else:

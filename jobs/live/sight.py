@@ -2,23 +2,9 @@
 
 from __future__ import annotations
 
-from importlib import import_module
-
-from django.conf import settings
-from django.contrib.auth import get_user
-from django.http import HttpRequest
-
 from jobs.models import Job
 from quotas.access import Verb, can, workspaces_of
 from quotas.models import User
-
-
-def person_of(session_key: str) -> User | None:
-    """Whose session that is now; None once they have signed out, changed their password or been disabled."""
-    request = HttpRequest()
-    request.session = import_module(settings.SESSION_ENGINE).SessionStore(session_key)
-    user = get_user(request)
-    return user if isinstance(user, User) and user.is_active else None
 
 
 def everything(user: User | None) -> frozenset[int] | None:

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Final
 
-from django.utils.dateparse import parse_datetime
-from django.utils.formats import date_format
-from django.utils.timezone import localtime
-from django.utils.translation import gettext as _
-from django.utils.translation import ngettext
+from jobs.language import gettext as _
+from jobs.language import localtime, ngettext
 
 _CPU: Final = frozenset({"cpu", "cpu_milli"})
 _MEMORY: Final = frozenset({"memory", "memory_mib"})
@@ -52,8 +50,10 @@ def money(micro: int) -> str:
 
 def moment(text: str) -> str:
     """An RFC 3339 time in the reader's zone, in figures: after "p.m." a sentence ends with two full stops."""
-    found = parse_datetime(text)
-    return date_format(localtime(found), "Y-m-d H:i") if found else text
+    try:
+        return f"{localtime(datetime.fromisoformat(text)):%Y-%m-%d %H:%M}"
+    except ValueError:
+        return text
 
 
 def tasks(number: int) -> str:

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from django.utils.translation import gettext
-
 from jobs.dialects.spans import split
+from jobs.language import gettext
 from jobs.messages.sentences import mark as _
 
 _CAPABILITIES: Final[Mapping[str, str]] = {

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from django.utils.translation import gettext as _
-
+from jobs.language import gettext as _
 from jobs.messages.reasons import reason_message
 
 

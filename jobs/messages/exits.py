@@ -5,8 +5,7 @@ from __future__ import annotations
 import signal
 from typing import Final
 
-from django.utils.translation import gettext
-
+from jobs.language import gettext
 from jobs.messages.sentences import mark as _
 
 _CODES: Final = {

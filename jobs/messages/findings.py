@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 from jobs import dialects
-from jobs.dialects.base import Fix, Note, Params, Problem
+from jobs.dialects.base import Action, Fix, Note, Params, Problem
+from jobs.messages.actions import action_label
 from jobs.messages.capabilities import capability_label
 from jobs.messages.notes import note_message
 from jobs.messages.problems import problem_message
@@ -19,7 +20,8 @@ LONGEST_EXCERPT: Final = 160
 class Finding:
     """A problem or a note with its sentence.  `line` and `column` count from 1.
 
-    `source` is whose rule it is; `excerpt` the line that it is about, where somebody wants to see it.
+    `source` is whose rule it is; `excerpt` the line that it is about, where somebody wants to see it;
+    `actions` are ways out of it.
     """
 
     message: str
@@ -31,6 +33,7 @@ class Finding:
     fix: Fix | None = None
     source: str = ""
     excerpt: str = ""
+    actions: tuple[Action, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         """As the command line, the API and the editor tell it."""
@@ -41,9 +44,23 @@ class Finding:
             "code": self.code,
             "message": self.message,
             "params": dict(self.params),
-            "fix": self.fix and {"pointer": self.fix.pointer, "value": self.fix.value},
+            "fix": self.fix and fix_json(self.fix),
             "source": self.source,
+            "actions": [
+                {"kind": each.kind, "value": each.value, "label": action_label(each)} for each in self.actions
+            ],
         }
+
+
+def fix_json(fix: Fix) -> dict[str, Any]:
+    """A fix as `fix_from_json` reads it again."""
+    return {"pointer": fix.pointer, "value": fix.value, "key": fix.key}
+
+
+def fix_from_json(value: Mapping[str, Any]) -> Fix:
+    """The fix that `fix_json` wrote; raises KeyError and TypeError for anything else."""
+    key = value.get("key")
+    return Fix(str(value["pointer"]), value["value"], None if key is None else str(key))
 
 
 def of_problem(problem: Problem, lines: Sequence[str] = ()) -> Finding:
@@ -58,6 +75,7 @@ def of_problem(problem: Problem, lines: Sequence[str] = ()) -> Finding:
         problem.fix,
         problem.source,
         _excerpt(lines, problem.line),
+        problem.actions,
     )
 
 

@@ -28,6 +28,12 @@ _SENTENCES: Final[Mapping[str, tuple[str, ...]]] = {
     "no_variable": (
         _("“%(value)s” is no name of a variable: letters, digits and “_”, and no digit at the beginning."),
     ),
+    "env_too_long": (
+        _(
+            "This has %(count)s characters, and a .env file may have %(most)s here. Paste fewer variables,"
+            " and keep long values in a file that the job reads."
+        ),
+    ),
     "no_fit": (_("This does not fit together with the rest of the job."),),
     "repeats": (_("This name is there twice."),),
     "code_needs_place": (_("Say the repository as well, or the code's id."),),

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from django.utils.translation import gettext
-
+from jobs.language import gettext
 from jobs.messages.sentences import mark as _
 
 WORDS: Final = frozenset(

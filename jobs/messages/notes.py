@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from django.utils.translation import gettext
-
 from jobs.dialects.base import Note
-from jobs.messages import manifests, requests, rules, scripts
+from jobs.language import gettext
+from jobs.messages import manifests, pasted, requests, rules, scripts
 from jobs.messages.dialects import dialect_label
 from jobs.messages.sentences import mark as _
 from jobs.messages.sentences import say
@@ -29,7 +28,10 @@ _SENTENCES: Final[Mapping[str, tuple[str, ...]]] = {
     "number_from_text": (_("%(key)s “%(value)s” was read as the number %(taken)s."),),
     "raised": (_("%(key)s is %(value)s; it was taken as %(taken)s, the least that the %(source)s allows."),),
     "below_advised": (_("%(key)s is %(value)s; the %(source)s asks for at least %(least)s."),),
-    "default_taken": (_("%(key)s is missing, though the %(source)s asks for it; %(value)s was taken."),),
+    "default_taken": (
+        _("%(key)s is missing, though the %(source)s asks for it; %(value)s was taken."),
+        _("%(key)s is missing, though the %(source)s asks for it."),
+    ),
     "looser_rule": (_("%(key)s: %(applied)s allows %(value)s, %(stricter)s does not. It was accepted."),),
     "unknown_key": (
         _("%(key)s is not known and was ignored; did you mean %(meant)s? It stays in the file."),
@@ -56,6 +58,18 @@ _SENTENCES: Final[Mapping[str, tuple[str, ...]]] = {
     ),
     "secret_wanted": (
         _("The secret %(name)s is not in the file; it is taken from your secrets, which must have it."),
+    ),
+    "image_not_used": (
+        _("%(cluster)s runs no images: the job runs without the image %(image)s, and is marked so."),
+    ),
+    "word_unfilled": (
+        _("The command contains {%(word)s}, but no sweep parameter has that name. It runs unchanged."),
+    ),
+    "ports_moved": (
+        _(
+            "All replicas share one machine on %(cluster)s, where no two can have the same port: some get "
+            "other ports for %(label)s, told to all replicas in the PAI_PORT_LIST variables."
+        ),
     ),
     "asset_unknown": (
         _("%(id)s is not registered here; whether it is known is for the cluster that it goes to."),
@@ -97,12 +111,27 @@ _SENTENCES: Final[Mapping[str, tuple[str, ...]]] = {
     ),
     "approximated": (_("%(path)s is %(value)s; in %(dialect)s it became %(instead)s."),),
     "added": (_("%(dialect)s brings %(path)s along: %(instead)s."),),
+    "kept_for_console": (
+        _("Kept for Job Console; %(dialect)s will take %(path)s as %(instead)s, not %(value)s."),
+        _("Kept for Job Console; %(dialect)s will take %(path)s as %(instead)s."),
+        _("Kept for Job Console; %(dialect)s will ignore: %(path)s (%(value)s)."),
+        _("Kept for Job Console; %(dialect)s will ignore: %(path)s."),
+    ),
     "not_carried": (_("%(path)s has no meaning outside its own dialect and is not in %(dialect)s."),),
     "needs_value": (
         _("%(dialect)s can't do without %(key)s: fill it in."),
         _("The file lacks something that %(dialect)s needs."),
     ),
+    "repeated_key": (_("The key “%(key)s” is there twice; the last one counts, as in OpenPAI."),),
+    "template_unresolved": (
+        _(
+            "%(value)s stands for nothing in this file and stays in the command as it is, as in OpenPAI; did "
+            "you mean %(meant)s?"
+        ),
+        _("%(value)s stands for nothing in this file and stays in the command as it is, as in OpenPAI."),
+    ),
     "more_notes": (_("There are %(count)s more notes."),),
+    **pasted.NOTES,
     **requests.NOTES,
     **scripts.NOTES,
     **manifests.NOTES,

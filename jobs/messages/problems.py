@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from django.utils.translation import gettext
-
 from jobs.dialects.base import Problem
-from jobs.messages import amounts, manifests, requests, scripts
+from jobs.language import gettext
+from jobs.messages import amounts, feasibility, manifests, requests, scripts
 from jobs.messages.fieldnames import field_name
 from jobs.messages.sentences import mark as _
 from jobs.messages.sentences import say
@@ -44,11 +43,8 @@ _CONTENT: Final[Mapping[str, tuple[str, ...]]] = {
     ),
     "duplicate_deployment": (_("The deployment %(value)s is there twice."),),
     "no_deployment": (_("There is no deployment %(value)s."),),
-    "template_unresolved": (
-        _("%(value)s stands for nothing here; did you mean %(meant)s?"),
-        _("%(value)s stands for nothing here."),
-    ),
     "more_problems": (_("There are %(count)s more problems."),),
+    "is_a_command": (_("This is a command, not a job file: use it as the start command of a new job."),),
     "unknown_dialect": (_("This is no kind of job file that is known here. Known are: %(known)s."),),
     "ambiguous_dialect": (_("This may be %(candidates)s: choose which it is."),),
     "no_own_secret": (
@@ -65,6 +61,12 @@ _CONTENT: Final[Mapping[str, tuple[str, ...]]] = {
     ),
     "no_such_template": (
         _("The template that this was made from is not there any more, or not open to you."),
+    ),
+    "may_not_submit": (
+        _(
+            "Your role in workspace “%(name)s” does not allow submitting jobs: an admin of the workspace can "
+            "change it."
+        ),
     ),
     "no_such_place": (_("There is no %(place)s “%(name)s” that you may use."),),
     "no_unix_name": (
@@ -111,6 +113,7 @@ _SENTENCES: Final = {
     **requests.PROBLEMS,
     **scripts.PROBLEMS,
     **manifests.PROBLEMS,
+    **feasibility.PROBLEMS,
 }
 
 

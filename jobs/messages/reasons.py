@@ -32,6 +32,17 @@ _SENTENCES: Final[Mapping[ReasonCode, tuple[str, ...]]] = {
         ),
         _("Waits until its quota has room."),
     ),
+    ReasonCode.WAITING_QUOTA_TURN: (
+        _(
+            "Waits for its turn in quota %(person_quota)s: what its owner may still use there is kept for an "
+            "earlier job. With a time limit that ends before that one can start, it starts now."
+        ),
+        _(
+            "Waits for its turn in quota %(quota)s: what is left there is kept for earlier jobs. With a time "
+            "limit that ends before they can start, it starts now."
+        ),
+        _("Waits for its turn in its quota."),
+    ),
     ReasonCode.WAITING_PERSON: (
         _(
             "Waits because in quota %(quota)s one person may hold %(limit)s and its owner holds %(used)s: it "
@@ -75,7 +86,11 @@ _SENTENCES: Final[Mapping[ReasonCode, tuple[str, ...]]] = {
         ),
         _("Waits here because enough jobs of its quota already wait in the cluster's own queue."),
     ),
-    ReasonCode.HELD: (_("Held back by a person: it keeps its age and starts once it is released."),),
+    ReasonCode.HELD: (
+        _("Held by %(by)s: %(because)s. It keeps its age and starts once it is released."),
+        _("Held by %(by)s. It keeps its age and starts once it is released."),
+        _("Held back by a person: it keeps its age and starts once it is released."),
+    ),
     ReasonCode.WAITING_OTHERS: (
         _("Starts after %(succeeded)s (%(other_word)s) succeeds, and %(more_jobs)s besides."),
         _("Starts after %(succeeded)s (%(other_word)s) succeeds."),
@@ -119,6 +134,11 @@ _SENTENCES: Final[Mapping[ReasonCode, tuple[str, ...]]] = {
     ),
     ReasonCode.EXCEEDS_QUOTA: (
         _(
+            "Asks for %(wanted)s, but in quota %(person_quota)s one person is never allowed more than "
+            "%(limit)s: it starts with less, in another quota, or when an admin raises the limit of one "
+            "person."
+        ),
+        _(
             "Asks for %(wanted)s, but quota %(quota)s never allows more than %(limit)s: it starts with less, "
             "in another quota, or when an admin raises the limit."
         ),
@@ -134,6 +154,10 @@ _SENTENCES: Final[Mapping[ReasonCode, tuple[str, ...]]] = {
             "larger cluster."
         ),
         _("Asks for more than the cluster has: it starts with less, or on a larger cluster."),
+    ),
+    ReasonCode.DISK_LOW: (
+        _("Waiting: the console's disk has %(free_size)s free, less than the floor of %(floor_size)s."),
+        _("Waiting: the console's disk is nearly full."),
     ),
     ReasonCode.NO_SUCH_GPU: (
         _(
@@ -169,6 +193,8 @@ _SENTENCES: Final[Mapping[ReasonCode, tuple[str, ...]]] = {
         ),
     ),
     ReasonCode.CLUSTER_AWAY: (
+        _("Waits because every node of %(cluster)s that could run it is being drained: %(drained)s"),
+        _("Waits because every node of %(draining_cluster)s that could run it is being drained."),
         _("Waits for %(cluster)s, which does not answer or has no node ready; it is asked again by itself."),
         _("Waits for its cluster, which does not answer or has no node ready; it is asked again by itself."),
     ),
@@ -235,6 +261,21 @@ _SENTENCES: Final[Mapping[ReasonCode, tuple[str, ...]]] = {
         _("Task %(task)s used more than its %(limit)s of memory and was ended: give it more, or use less."),
         _("Used more than its %(limit)s of memory and was ended: give it more, or use less."),
         _("Used more memory than it was given and was ended: give it more, or use less."),
+    ),
+    ReasonCode.TOO_MANY_PORTS: (
+        _(
+            "Task %(task)s was ended because it listened on %(ports)s ports of the range that jobs are "
+            "given; %(most)s are allowed."
+        ),
+        _("Ended because it listened on too many ports of the range that jobs are given."),
+    ),
+    ReasonCode.FOLDER_TOO_LARGE: (
+        _("Task %(task)s was ended because its folders hold more than %(most_size)s."),
+        _(
+            "Task %(task)s was ended because the console's disk had only %(free_size)s free and its folders "
+            "went on growing."
+        ),
+        _("Ended because its folders took too much of the console's disk."),
     ),
     ReasonCode.TIME_LIMIT: (
         _("Ended after %(time)s, the longest it was allowed to run."),
@@ -323,6 +364,8 @@ def reason_message(code: ReasonCode | str, params: Params) -> str:
 
 
 _PLACES: Final = (
+    _("%(why)s Place %(quota_position)s in the queue of its quota; ahead of it: %(ahead_jobs)s."),
+    _("%(why)s Place %(quota_position)s in the queue of its quota."),
     _("%(why)s Place %(position)s in the queue; ahead of it: %(ahead_jobs)s that ask for %(ahead_gpus)s."),
     _("%(why)s Place %(position)s in the queue; ahead of it: %(ahead_jobs)s."),
     _("%(why)s Place %(position)s in the queue."),
@@ -334,7 +377,8 @@ def _placed(why: str, params: Params) -> str:
     position, ahead, gpus = params.get("position"), params.get("ahead"), params.get("ahead_gpus")
     if not isinstance(position, int):
         return why
-    words: dict[str, object] = {"why": why, "position": position}
+    words: dict[str, object] = {"why": why}
+    words["quota_position" if params.get("line") == "quota" else "position"] = position
     if isinstance(ahead, int) and ahead:
         words["ahead_jobs"] = amounts.quantity("jobs", ahead)
         words["ahead_gpus"] = amounts.quantity("gpu", gpus) if gpus else None
@@ -345,6 +389,8 @@ def _in_words(code: ReasonCode, params: Params) -> dict[str, object]:
     """The parameters that are amounts, tasks or ends, as they are read."""
     error, step = params.get("error") or params.get("detail"), params.get("step")
     words: dict[str, object] = {"error": error, f"{step}_about": params.get("about"), **_task(params)}
+    words["draining_cluster"] = params.get("cluster") if params.get("draining") else None
+    words["person_quota"] = params.get("quota") if params.get("of") == "person" else None
     words |= _moments(params)
     if code in _AMOUNTS:
         words |= _amounts(params)
@@ -359,11 +405,18 @@ def _in_words(code: ReasonCode, params: Params) -> dict[str, object]:
         words["ahead_jobs"] = amounts.quantity("jobs", ahead) if ahead else None
     if isinstance(limit_s, int):
         words["time"] = amounts.duration(limit_s)
+    words |= _sizes(params)
     if isinstance(limit_mib, int):
         words["limit"] = amounts.memory(limit_mib)
     if code is ReasonCode.RETRYING and params.get("code"):
         words["cause"] = reason_message(str(params["code"]), {})
     return words
+
+
+def _sizes(params: Params) -> dict[str, object]:
+    """Room on a disk, with its unit."""
+    found = {name: params.get(f"{name}_mib") for name in ("free", "floor", "most")}
+    return {f"{name}_size": amounts.memory(mib) for name, mib in found.items() if isinstance(mib, int)}
 
 
 _AMOUNTS: Final = frozenset(

@@ -107,6 +107,12 @@ _SENTENCES: Final = {
             "settings (%(setting)s)."
         ),
     ),
+    "code_elsewhere": (
+        _(
+            "Refused: the code in %(place)s can't be fetched here; name a folder of the cluster, or upload "
+            "the code."
+        ),
+    ),
     "code_address": (_("Refused: %(place)s is no address of a repository."),),
     "code_ref": (_("Refused: %(name)s can't be the name of a branch, a tag or a commit."),),
     "code_no_upload": (_("Refused: what %(place)s names was not uploaded, or has been removed."),),

@@ -26,6 +26,9 @@ PROBLEMS: Final[Mapping[str, tuple[str, ...]]] = {
     ),
     "sweep_grid_or_list": (_("Give the values of the parameters as a grid or as a list, not both."),),
     "sweep_without_parameters": (_("A sweep needs a parameter with at least one value."),),
+    "sweep_too_large": (
+        _("All jobs of the sweep together come to more than %(most)s characters: submit it in parts."),
+    ),
     "sweep_too_many": (_("These are more than %(most)s; a sweep takes no more than that."),),
     "sweep_no_such_field": (
         _("The job has no field %(name)s, and {%(name)s} stands in no command or variable."),
@@ -50,7 +53,6 @@ NOTES: Final[Mapping[str, tuple[str, ...]]] = {
         _("What %(value)s holds is not known here (%(unknown)s); the job asks for the least instead."),
         _("What %(value)s holds is not known here; the job asks for the least instead."),
     ),
-    "asked_for_with": (_("%(source)s asks for %(key)s together with %(other)s."),),
     "blank_to_fill": (_("%(key)s still has the placeholder of the manual; it was taken as empty."),),
     "completion_applied": (
         _("A %(job_type)s succeeds once %(count)s of the role %(role)s succeeded."),
@@ -62,6 +64,18 @@ NOTES: Final[Mapping[str, tuple[str, ...]]] = {
         _("%(key)s has conditions that this job does not meet."),
     ),
     "exclusive_options": (_("%(source)s does not allow %(key)s beside %(other)s."),),
+    "master_port_listed": (
+        _("%(key)s “%(value)s” has the port 23456, which the master listens on: leave it out."),
+    ),
+    "not_a_port_list": (
+        _(
+            "%(key)s “%(value)s” is no list of ports: write them with semicolons between, as in "
+            "10000;10001-10010."
+        ),
+    ),
+    "not_a_port_number": (
+        _("%(key)s “%(value)s” is no number of ports: write a whole number up to %(most)s."),
+    ),
     "flag_from_text": (_("%(key)s is a text; it was read as %(taken)s."),),
     "gpu_unnamed": (_("%(value)s names no type of GPU; any type will do."),),
     "job_type_guessed": (_("The kind of job was worked out from the file: %(job_type)s."),),

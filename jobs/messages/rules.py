@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from django.utils.translation import gettext
-
+from jobs.language import gettext
 from jobs.messages.amounts import money
 from jobs.messages.sentences import mark as _
 from jobs.messages.sentences import say
@@ -62,12 +61,6 @@ NOTES: Final[Mapping[str, tuple[str, ...]]] = {
     "variables_most": (
         _("The job sets %(count)s environment variables; PAI-DLC's page takes at most %(limit)s."),
         _("PAI-DLC's page takes a limited number of environment variables."),
-    ),
-    "libraries_one_way": (
-        _(
-            "Packages come from a list or from a directory with requirements.txt; PAI-DLC takes one of "
-            "the two."
-        ),
     ),
     "code_access": (_("Whoever runs the job needs access to the repository: its code is fetched first."),),
     # resources
@@ -170,7 +163,6 @@ NOTES: Final[Mapping[str, tuple[str, ...]]] = {
         ),
     ),
     "parts_of_vpc": (_("This belongs to a VPC: choose that first."),),
-    "cidrs_with_switch": (_("With a vSwitch, PAI-DLC asks for extended CIDRs too."),),
     "public_gateway": (
         _("The public gateway's bandwidth is shared: large files and many jobs at once make it slow."),
     ),

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Final
 
-from django.utils.translation import gettext
+from jobs.language import gettext
 
 _PLACE: Final = re.compile(r"%\((\w+)\)s")
 

@@ -10,6 +10,12 @@ from jobs.messages.sentences import mark as _
 SYNTAX: Final[Mapping[str, tuple[str, ...]]] = {
     "too_large": (_("The file is too large: at most %(most)s bytes are read."),),
     "too_deep": (_("Brackets lie more than %(most)s deep inside each other here."),),
+    "expands_too_far": (
+        _(
+            "With what it refers to in every place that names it, the file comes to more than %(most)s "
+            "characters. Repeat less, or keep the text in a file of your code."
+        ),
+    ),
     "too_many_values": (_("The file holds more than %(most)s values; no job needs that many."),),
     "too_many_oddities": (
         _("The file holds more than %(most)s comments, odd spaces or stray commas; remove them."),

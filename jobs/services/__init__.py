@@ -4,11 +4,28 @@ Each verb checks the right, writes its rows in one transaction and rings the doo
 committed.  No verb talks to a backend.
 """
 
-from jobs.services.again import instead, retry, template_of
+from jobs.services.again import NotEnded, instead, retry, template_of
 from jobs.services.asking import amounts_of, parts_of, terms_of
 from jobs.services.ending import NotIdle, NotLost, StillRunning, delete, keep, settle, stop
-from jobs.services.places import Place, address_of, find_quota, place_at, quotas_open_to, refuse_beyond_public
-from jobs.services.queued import NoRoomThere, NotWaiting, hold, move, prioritise, release
+from jobs.services.places import (
+    ANYWHERE,
+    Place,
+    address_of,
+    find_quota,
+    place_at,
+    quotas_open_to,
+    refuse_beyond_public,
+)
+from jobs.services.queued import (
+    LONGEST_REASON,
+    NoRoomThere,
+    NotWaiting,
+    ReasonMissing,
+    hold,
+    move,
+    prioritise,
+    release,
+)
 from jobs.services.rights import Forbidden
 from jobs.services.sharing import share
 from jobs.services.submitting import (
@@ -24,14 +41,18 @@ from jobs.services.submitting import (
 )
 
 __all__ = [
+    "ANYWHERE",
+    "LONGEST_REASON",
     "Conflict",
     "Forbidden",
     "NoRoomThere",
+    "NotEnded",
     "NotIdle",
     "NotLost",
     "NotWaiting",
     "Place",
     "Ready",
+    "ReasonMissing",
     "Request",
     "StillRunning",
     "Submitted",

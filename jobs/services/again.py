@@ -13,18 +13,26 @@ from jobs.services.queued import NotWaiting
 from jobs.services.rights import require
 from jobs.services.submitting import Submitted, submit
 from jobs.spec import JobSpec
-from jobs.states import EndKind, State
+from jobs.states import TERMINAL, EndKind, State
 from quotas.access import Verb
 from quotas.models import User
 
 
-def retry(user: User, job: Job, *, idempotency_key: str | None = None) -> Submitted:
+class NotEnded(Exception):
+    """The job has not ended, and nobody said that a second copy of it shall run."""
+
+
+def retry(
+    user: User, job: Job, *, idempotency_key: str | None = None, second_copy: bool = False
+) -> Submitted:
     """Run the job again as it was: a new job, linked to this one, with the commit of a branch that it ran.
 
     The owner's secrets go along; another person's copy is refused while it needs secrets (Refused).
-    Raises Forbidden.
+    Raises Forbidden, and NotEnded for a job that has not ended unless `second_copy`.
     """
     require(user, Verb.READ, job)
+    if not (second_copy or State(job.state) in TERMINAL):
+        raise NotEnded
     text = text_for(user, job, ran=True)
     place = Place(job.workspace.slug, job.cluster.slug, job.quota.slug)
     return submit(

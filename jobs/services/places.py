@@ -11,7 +11,7 @@ from jobs.dialects.base import Problem, Refused
 from jobs.services.asking import parts_of
 from jobs.spec import JobSpec
 from quotas import snapshot
-from quotas.access import may_submit_in
+from quotas.access import may_submit_in, workspaces_of
 from quotas.admission.ceilings import NONE, over
 from quotas.amounts import total
 from quotas.models import Quota, Source, User
@@ -64,6 +64,8 @@ def find_quota(user: User, place: Place, spec: JobSpec) -> Quota:
         if slug:
             quotas = quotas.filter(**{column: slug})
             if not quotas.exists():
+                if kind == "workspace" and workspaces_of(user).filter(slug=slug).exists():
+                    raise Refused((Problem("may_not_submit", "", params={"name": slug}),))
                 raise Refused((Problem("no_such_place", "", params={"kind": kind, "name": slug}),))
     found = list(quotas[:50])
     if not found:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Final
 
 from django.db import transaction
 from django.utils.translation import gettext as _
@@ -17,27 +18,41 @@ from quotas.access import Verb, may_submit
 from quotas.admission import Shape, Waiting
 from quotas.models import Quota, User
 
+LONGEST_REASON: Final = 500
+"""Characters of the reason for a hold."""
+
 
 class NotWaiting(Exception):
     """Only what waits can be held, and only what is held released."""
+
+
+class ReasonMissing(Exception):
+    """A hold of another person's job has no reason; `str` asks for one."""
 
 
 class NoRoomThere(Exception):
     """The job can't be moved to that quota; `str` says why."""
 
 
-def hold(user: User, job: Job) -> None:
-    """Keep a waiting job from starting until it is released.  Raises Forbidden, NotWaiting."""
-    _hold(user, job, ledger.hold, Event.Kind.HELD)
+def hold(user: User, job: Job, *, why: str = "") -> None:
+    """Keep a waiting job from starting until it is released; its owner reads `why`.
+
+    Only the owner may leave the reason out.  Raises Forbidden, ReasonMissing, NotWaiting.
+    """
+    require(user, Verb.CONTROL, job)
+    why = why.strip()
+    if not why and job.owner_id != user.pk:
+        raise ReasonMissing(_("Give a reason for the hold: the owner of the job reads it."))
+    _hold(user, job, ledger.hold, Event.Kind.HELD, why)
 
 
 def release(user: User, job: Job) -> None:
     """Let a held job start when its turn comes; it kept its age.  Raises Forbidden, NotWaiting."""
+    require(user, Verb.CONTROL, job)
     _hold(user, job, ledger.release, Event.Kind.RELEASED)
 
 
-def _hold(user: User, job: Job, change: Callable[[str], bool], kind: Event.Kind) -> None:
-    require(user, Verb.CONTROL, job)
+def _hold(user: User, job: Job, change: Callable[[str], bool], kind: Event.Kind, why: str = "") -> None:
     with transaction.atomic():
         transitions.locked(job.pk)
         job.refresh_from_db()
@@ -45,10 +60,11 @@ def _hold(user: User, job: Job, change: Callable[[str], bool], kind: Event.Kind)
             transitions.key_of(job.public_id, job.attempt_number)
         ):
             raise NotWaiting
-        code = ReasonCode.HELD if kind is Event.Kind.HELD else ReasonCode.NEW
-        transitions.explain(job, Reason(code))
         held = kind is Event.Kind.HELD
-        transitions.record(job, kind, actor=user, changes={"held": (not held, held)})
+        told = {"by": user.get_username(), "because": why or None}
+        transitions.explain(job, Reason(ReasonCode.HELD, told) if held else Reason(ReasonCode.NEW))
+        params = {"why": why} if why else {}
+        transitions.record(job, kind, params=params, actor=user, changes={"held": (not held, held)})
         transitions.tell(job)
         queue.kick_on_commit("drain", job.cluster_id)
 

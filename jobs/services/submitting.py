@@ -5,16 +5,19 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Final
 
 from django.db import IntegrityError, transaction
 
 from jobs import afters, dialects, ownsecrets, queue, templates, transitions
 from jobs.assets import resolving
+from jobs.dialects import sweep_words
 from jobs.dialects.base import Array, Note, Parsed, Problem, Refused
 from jobs.faults import fault
 from jobs.forming import rules, sizes
 from jobs.forming.ground import ground_of
 from jobs.models import Event, Job, JobFile, JobSecret
+from jobs.services import feasibility
 from jobs.services.asking import parts_of, terms_of
 from jobs.services.places import ANYWHERE, Place, find_quota, refuse_beyond_public
 from jobs.uploads import holding
@@ -104,14 +107,19 @@ def submit(
     return Submitted(job, parsed.notes, waits=bool(parsed.spec.after))
 
 
+_GUESSES: Final = frozenset({"unknown_key", "template_unresolved"})
+"""Notes whose fix is what was probably meant: a person makes it, submitting does not."""
+
+
 def mended(text: str, parsed: Parsed, dialect: str) -> tuple[str, Parsed]:
-    """The text with every offered fix applied, and what it says then."""
-    fixes = [note.fix for note in parsed.notes if note.fix is not None]
+    """The text with the offered fixes applied, and what it says then; what a key may have meant is asked."""
+    mends = [note for note in parsed.notes if note.fix is not None and note.code not in _GUESSES]
+    fixes = [note.fix for note in mends if note.fix is not None]
     if not fixes:
         return text, parsed
     text = dialects.get(dialect).apply_fixes(text, fixes)
     again = dialects.get(dialect).parse(text)
-    told = tuple(note for note in parsed.notes if note.fix is not None)
+    told = tuple(mends)
     return text, replace(again, notes=told + again.notes)
 
 
@@ -148,8 +156,13 @@ def ready(
     made_of = resolving.resolve(user, text, dialect, parsed, quota.workspace)
     if made_of.problems:
         raise Refused(made_of.problems)
-    told = (*parsed.notes, *made_of.notes, *rules.notes(made_of.spec, ground_of(quota), dialect))
-    parsed = replace(parsed, spec=made_of.spec, notes=told)
+    meant = replace(parsed, spec=made_of.spec)
+    if never := feasibility.problems(user, quota, meant):
+        raise Refused(feasibility.locate(never, text, dialect, parsed))
+    noted = feasibility.select_notes(quota, (*parsed.notes, *made_of.notes))
+    ruled = rules.notes(made_of.spec, ground_of(quota), dialect)
+    unfilled = sweep_words.notes(made_of.spec)
+    parsed = replace(meant, notes=(*noted, *feasibility.notes(quota, made_of.spec), *ruled, *unfilled))
     return Ready(parsed, quota, made_of.uses)
 
 

@@ -15,6 +15,7 @@ from typing import Any, Final, TypeAlias
 from pydantic import ValidationError
 
 from jobs.dialects.base import MOST_JOBS, Problem
+from jobs.dialects.expansion import MAX_SWEEP, Room
 from jobs.spec import JobSpec
 
 MOST: Final = MOST_JOBS
@@ -59,14 +60,30 @@ def combinations(grid: Mapping[str, Sequence[Any]], listed: Sequence[Values]) ->
     return found
 
 
+def kinds(found: Sequence[Values]) -> list[tuple[Values, int]]:
+    """Return the combinations that may ask for different resources, each with the number of its jobs.
+
+    Words in braces and environment variables change what a job does, not what it takes.
+    """
+    counts: dict[str, tuple[Values, int]] = {}
+    for values in found:
+        taken = {name: value for name, value in values.items() if not _is_text_only(name)}
+        key = json.dumps(taken, sort_keys=True)
+        first, count = counts.get(key, (values, 0))
+        counts[key] = (first, count + 1)
+    return list(counts.values())
+
+
 def expanded(spec: JobSpec, found: Sequence[Values], numbers: Sequence[int] | None = None) -> list[JobSpec]:
     """A job for each combination, numbered behind its name; raises CannotSweepError."""
     problems: dict[tuple[str, str], Problem] = {}
-    made = []
+    made, room = [], Room(MAX_SWEEP)
     for number, values in zip(numbers or range(1, len(found) + 1), found, strict=True):
         try:
-            made.append(_with(spec, values, number))
+            made.append(_with(spec, values, number, room))
         except CannotSweepError as error:
+            if room.is_exceeded:
+                raise
             for problem in error.problems:
                 problems.setdefault((problem.code, problem.pointer), problem)
     if problems:
@@ -74,28 +91,45 @@ def expanded(spec: JobSpec, found: Sequence[Values], numbers: Sequence[int] | No
     return made
 
 
-def _with(spec: JobSpec, values: Values, number: int) -> JobSpec:
+def _is_text_only(name: str) -> bool:
+    return _is_word(name) or name.startswith("env.")
+
+
+def _is_word(name: str) -> bool:
+    """Whether it stands in braces, rather than being a path into the job."""
+    return bool(_WORD.fullmatch(name)) and name not in JobSpec.model_fields
+
+
+def _with(spec: JobSpec, values: Values, number: int, room: Room) -> JobSpec:
     whole = spec.model_dump(mode="json")
     whole["name"] = f"{spec.name}-{number}"
     for name, value in values.items():
-        if _WORD.fullmatch(name) and name not in JobSpec.model_fields:
-            _fill(whole, name, value)
+        if _is_word(name):
+            _fill(whole, name, value, room)
         else:
             _put(whole, name, value)
+    text = json.dumps(whole)
+    _make_room(room, len(text))
     try:
-        return JobSpec.model_validate_json(json.dumps(whole))
+        return JobSpec.model_validate_json(text)
     except ValidationError as error:
         raise CannotSweepError(*_problems(error, values)) from error
 
 
-def _fill(whole: dict[str, Any], name: str, value: Any) -> None:
+def _fill(whole: dict[str, Any], name: str, value: Any, room: Room) -> None:
     """Put the value where `{name}` stands."""
     mark, text = f"{{{name}}}", _as_text(value)
     places = [*_texts(whole)]
     if not any(mark in held[key] for held, key in places):
         raise CannotSweepError(_nowhere(name))
+    _make_room(room, len(text) * sum(held[key].count(mark) for held, key in places))
     for held, key in places:
         held[key] = held[key].replace(mark, text)
+
+
+def _make_room(room: Room, length: int) -> None:
+    if not room.take(length):
+        raise CannotSweepError(Problem("sweep_too_large", "/parameters", params={"most": room.most}))
 
 
 def _texts(whole: dict[str, Any]) -> Iterator[tuple[dict[str, Any], str]]:

@@ -11,8 +11,10 @@ from django.utils.html import format_html
 from django.utils.translation import gettext as _
 
 from jobs import messages, waiting
+from jobs.dialects.base import Action
 from jobs.jobtemplates import Constraint, JobTemplate, Parameter
 from jobs.messages import amounts
+from jobs.messages.actions import action_label as label_of_action
 from jobs.messages.endpoints import endpoint_message
 from jobs.messages.jobtemplates import question
 from jobs.models import Endpoint, Job, Task
@@ -54,6 +56,12 @@ def task_state(task: Task) -> dict[str, Any]:
     """A replica's badge."""
     state = TaskState(task.state)
     return {"state": TASK_BADGES[state], "label": messages.task_state_label(state)}
+
+
+@register.filter
+def action_label(action: Action) -> str:
+    """What a button beside a problem says."""
+    return label_of_action(action)
 
 
 @register.filter
@@ -140,6 +148,12 @@ def exit_words(task: Task) -> str:
 def cores(milli: int) -> str:
     """Milli-CPU as cores: 500 is 0.5."""
     return _short(milli / 1000)
+
+
+@register.filter
+def core_percent(milli: int) -> str:
+    """Milli-CPU as percent of one core: 60 is 6%."""
+    return f"{number_format(round(milli / 10), use_l10n=True)}%"
 
 
 @register.filter

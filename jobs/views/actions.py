@@ -64,7 +64,9 @@ def hold(request: SignedIn, public_id: str) -> HttpResponseBase:
     """Keep a waiting job from starting."""
     job = find_job(request.user, public_id, Verb.CONTROL)
     try:
-        services.hold(request.user, job)
+        services.hold(request.user, job, why=request.POST.get("why", "")[: services.LONGEST_REASON])
+    except services.ReasonMissing as problem:
+        notes.error(request, str(problem))
     except services.NotWaiting:
         notes.error(request, _("Only a job that waits can be held."))
     return redirect("job", public_id)
@@ -141,7 +143,12 @@ def retry(request: SignedIn, public_id: str) -> HttpResponseBase:
     job = find_job(request.user, public_id)
     key = request.POST.get("key", "")[:64]
     try:
-        again = services.retry(request.user, job, idempotency_key=key or None).job
+        again = services.retry(
+            request.user, job, idempotency_key=key or None, second_copy="second_copy" in request.POST
+        ).job
+    except services.NotEnded:
+        notes.warning(request, _("The job has not ended. To start a second copy of it, choose Retry again."))
+        return redirect("job", public_id)
     except (Refused, services.Conflict):
         notes.error(request, _("It can't run again as it was; the file says why."))
         return redirect(f"{reverse('job_new')}?like={public_id}")

@@ -44,8 +44,11 @@ def form_for(user: User, template: JobTemplate, *args: Any) -> TemplateForm:
 
 
 def first_answers(template: JobTemplate, quotas: Iterable[Quota]) -> dict[str, Any]:
-    """The defaults, and no more of anything than the largest node there is has."""
-    nodes = list(Node.objects.filter(cluster__in={quota.cluster_id for quota in quotas}))
+    """The defaults, and no more of anything than the largest node has of the cluster to which a job goes
+    that names none; no GPU where no node is known.
+    """
+    clusters = [quota.cluster_id for quota in quotas][:1]
+    nodes = list(Node.objects.filter(cluster__in=clusters))
     most = {
         "gpus": max((sum(node.gpus.values()) for node in nodes), default=0),
         "cpus": max((node.cpu_milli // 1000 for node in nodes), default=0),
@@ -54,7 +57,7 @@ def first_answers(template: JobTemplate, quotas: Iterable[Quota]) -> dict[str, A
     found: dict[str, Any] = {}
     for parameter in template.parameters:
         value = parameter.default
-        if nodes and isinstance(value, int) and parameter.name in most:
+        if isinstance(value, int) and parameter.name in most and (nodes or parameter.name == "gpus"):
             value = max(parameter.least, min(value, most[parameter.name]))
         found[parameter.name] = value
     return found
@@ -87,15 +90,15 @@ def answered(user: User, template: JobTemplate, said: Mapping[str, Any]) -> Temp
     return form_for(user, template, data)
 
 
-def filled(user: User, template: JobTemplate, answers: Mapping[str, Any]) -> str:
-    """The job file that the answers make."""
+def filled(user: User, template: JobTemplate, answers: Mapping[str, Any], *, install: bool = False) -> str:
+    """The job file that the answers make; with `install` it brings what the template needs."""
     known: dict[str, Any] = {
         name: value for name, value in answers.items() if name not in {"key", "place", "jobs"}
     }
     if any(parameter.kind is Kind.JOBS for parameter in template.parameters):
         known["jobs"] = _folders(user, answers.get("jobs") or [])
     complete: Answers = known
-    return fill(template, complete)
+    return fill(template, complete, install=install)
 
 
 def own_jobs(user: User, asked: Iterable[str]) -> list[str]:

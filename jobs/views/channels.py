@@ -21,6 +21,7 @@ from jobs.notices import channels as verbs
 from jobs.notices import routing
 from jobs.notices.addresses import Wrong
 from jobs.notices.kinds import SENT, Kind
+from jobs.views import once
 from jobs.views.channel_forms import KINDS, ChannelForm, PageRuleForm, QuietForm, RuleForm, about_of, abouts
 from jobs.views.http import SignedIn, page, signed_in
 from quotas.access import workspaces_of
@@ -112,7 +113,9 @@ def _new(request: SignedIn, kind: str, workspace: Workspace | None) -> HttpRespo
         except verbs.Refused as refused:
             form.add_error(None, channel_message(refused.code))
         else:
-            return _show(request, made.channel, made=made.secret) if made.secret else _to(made.channel)
+            if made.secret:
+                once.keep(request, _made(made.channel), made.secret)
+            return _to(made.channel)
     context = {
         "form": form,
         "kind": Channel.Kind(kind),
@@ -160,7 +163,6 @@ def _show(
     request: SignedIn,
     found: Channel,
     *,
-    made: str = "",
     quiet_form: QuietForm | None = None,
     rule_form: RuleForm | None = None,
     status: int = 200,
@@ -174,7 +176,7 @@ def _show(
     if not request.htmx:
         labels = dict(_flat(abouts(request.user, found)))
         context |= {
-            "made": made,
+            "made": once.take(request, _made(found)),
             "list_url": _list_url(found.workspace),
             "quiet_form": quiet_form or QuietForm(instance=found),
             "rules": [_rule(row, labels) for row in found.rules.all()],
@@ -235,14 +237,20 @@ def switch(request: SignedIn, pk: int) -> HttpResponseBase:
 @require_POST
 @signed_in
 def rotate(request: SignedIn, pk: int) -> HttpResponseBase:
-    """Exchange the secret, and show the new one, this once."""
+    """Exchange the secret; the channel's page shows the new one, this once."""
     found = _find(request, pk)
     try:
         made = verbs.rotate(found)
     except verbs.Refused as refused:
         notes.warning(request, channel_message(refused.code))
         return _to(found)
-    return _show(request, found, made=made)
+    once.keep(request, _made(found), made)
+    return _to(found)
+
+
+def _made(found: Channel) -> str:
+    """The name of a channel's new secret, for `once`."""
+    return f"secret of channel {found.pk}"
 
 
 @require_POST

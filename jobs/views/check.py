@@ -10,12 +10,14 @@ from typing import Any, Final
 from django.http import HttpResponseBase, JsonResponse
 from django.views.decorators.http import require_POST
 
-from jobs import dialects
+from jobs import dialects, services
 from jobs.dialects import checking
-from jobs.dialects.base import Fix, Refused
+from jobs.dialects.base import Refused
 from jobs.dialects.formats import FORMATS
 from jobs.messages import dialect_label, why_message
+from jobs.messages.findings import fix_from_json
 from jobs.models import Job
+from jobs.services import feasibility
 from jobs.views.conversion import conversion
 from jobs.views.drafts import origin
 from jobs.views.files import file_name
@@ -34,15 +36,20 @@ def check(request: SignedIn) -> HttpResponseBase:
     text, dialect = _text(request), _dialect(request)
     if dialect not in (None, *dialects.NAMES):
         return JsonResponse({"problems": []}, status=400)
-    template = request.POST.get("template", "")
-    return JsonResponse(checked(request.user, text, dialect, origin(request), template))
+    template, place = request.POST.get("template", ""), services.place_at(request.POST.get("place", ""))
+    return JsonResponse(checked(request.user, text, dialect, origin(request), template, place))
 
 
 def checked(
-    user: User, text: str, dialect: str | None, origin: Job | None, template: str = ""
+    user: User,
+    text: str,
+    dialect: str | None,
+    origin: Job | None,
+    template: str = "",
+    place: services.Place = services.ANYWHERE,
 ) -> dict[str, Any]:
-    """What there is to say to the editor about `text`."""
-    found = examine(user, text, dialect, origin, template)
+    """What there is to say to the editor about `text`, of a job that would go to `place`."""
+    found = examine(user, text, dialect, origin, template, place)
     candidates = [] if dialect else dialects.detect(text)
     why = next((each.why for each in candidates if each.name == found.dialect), "")
     ambiguous = any(problem.code == "ambiguous_dialect" for problem in found.problems)
@@ -80,20 +87,25 @@ def convert(request: SignedIn) -> HttpResponseBase:
 @require_POST
 @signed_in
 def mend(request: SignedIn) -> HttpResponseBase:
-    """`text` and `fix` (as `check` gave it, or `all`) → `{"text"}` with it made, or 400 with the problems."""
+    """`text` and `fix` (as `check` gave it, or `all`), or an `action` of a problem → `{"text"}` with it made,
+    or 400 with the problems.
+    """
     text, dialect = _text(request), _dialect(request)
     if dialect not in (None, *dialects.NAMES):
         return JsonResponse({"problems": []}, status=400)
     try:
         if request.POST.get("fix") == ALL:
             return JsonResponse({"text": checking.fixed(checking.check(text, dialect)).text})
-        fix = _fix(json.loads(request.POST.get("fix", "")))
-        name = dialect or dialects.name_of(text)
-        return JsonResponse({"text": dialects.get(name).apply_fixes(text, [fix])})
+        if "action" in request.POST:
+            action, name = json.loads(request.POST["action"]), dialect or dialects.name_of(text)
+            made = feasibility.apply_action(text, name, str(action["kind"]), str(action["value"]))
+            return JsonResponse({"text": made})
+        fix = fix_from_json(json.loads(request.POST.get("fix", "")))
+        return JsonResponse({"text": checking.apply(text, [fix], dialect)})
     except Refused as refused:
         problems = [each.to_json() for each in problems_of(text, refused.problems)]
         return JsonResponse({"problems": problems}, status=400)
-    except (ValueError, KeyError, TypeError):
+    except (AttributeError, ValueError, KeyError, TypeError, feasibility.CannotActError):
         return JsonResponse({"problems": []}, status=400)
 
 
@@ -103,7 +115,3 @@ def _text(request: SignedIn) -> str:
 
 def _dialect(request: SignedIn) -> str | None:
     return request.POST.get("dialect") or None
-
-
-def _fix(value: Any) -> Fix:
-    return Fix(str(value["pointer"]), value["value"])

@@ -13,7 +13,7 @@ from jobs.gateway import addresses, visits
 from jobs.models import Endpoint, Job
 from jobs.views.access import refusal
 from jobs.views.http import SignedIn, signed_in
-from quotas import audit
+from quotas import audit, sessions
 from quotas.access import Verb, can
 from quotas.models import Action
 
@@ -46,7 +46,7 @@ def endpoint_open(request: SignedIn, slug: str) -> HttpResponseBase:
         return SeeOther(origin + addresses.own("start", next=then, console=request.get_host()))
     if not DIGEST.fullmatch(browser):
         raise BadRequest("browser is not a digest")
-    ticket = visits.give_ticket(request.user, request.session.session_key or "", endpoint, browser)
+    ticket = visits.give_ticket(request.user, sessions.reference(request), endpoint, browser)
     return SeeOther(origin + addresses.own("enter", ticket=ticket, next=then))
 
 

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from jobs import dialects, services
 from jobs.assets import resolving
-from jobs.assets.resolving import Resolved
 from jobs.dialects.base import Array, Note, Parsed, Problem, Refused
 from jobs.dialects.checking import check
+from jobs.forming import sizes
 from jobs.messages.findings import Finding, of_note, of_problem
 from jobs.models import Job
+from jobs.services import feasibility
 from jobs.spec import JobSpec
 from jobs.uploads import holding
 from quotas.access import may_submit_in
@@ -45,9 +46,15 @@ class Findings:
 
 
 def examine(
-    user: User, text: str, dialect: str | None = None, origin: Job | None = None, template: str = ""
+    user: User,
+    text: str,
+    dialect: str | None = None,
+    origin: Job | None = None,
+    template: str = "",
+    place: services.Place = services.ANYWHERE,
 ) -> Findings:
-    """Read `text`, made from `origin` or a version of a template, and say all there is to say to `user`.
+    """Read `text`, made from `origin` or a version of a template, and say all there is to say to `user` of a
+    job that would go to `place`.
 
     Never raises.
     """
@@ -62,25 +69,38 @@ def examine(
         *services.wrong_with(user, text, found.dialect, found.parsed, origin, template),
         *holding.problems(user, text, found.dialect, found.parsed),
     )
-    made_of = _made_of(user, text, found.dialect, found.parsed)
-    wrong = problems_of(text, (*lacking, *made_of.problems))
-    notes = tuple(of_note(note) for note in (*found.notes, *made_of.notes))
+    there = _there(user, text, found.dialect, replace(found.parsed, notes=found.notes), place)
+    wrong = problems_of(text, (*lacking, *there.problems))
+    notes = tuple(of_note(note) for note in there.notes)
     spec = None if wrong else mended.spec
     return Findings(found.dialect, wrong, notes, _mends(found.parsed, mended), spec, mended.array)
 
 
-def _made_of(user: User, text: str, dialect: str, parsed: Parsed) -> Resolved:
-    """What its ids mean where the job would go.  Somebody of several workspaces may send it to another one,
-    so what is not of this one is no problem yet.
+@dataclass(frozen=True, slots=True)
+class _There:
+    """What there is to say about a job where it would go."""
+
+    problems: tuple[Problem, ...] = ()
+    notes: tuple[Note, ...] = ()
+
+
+def _there(user: User, text: str, dialect: str, parsed: Parsed, place: services.Place) -> _There:
+    """What its ids mean where the job would go, and what it will never find there.  Somebody of several
+    workspaces may send it to another one, so what is not of this one is no problem yet.
     """
     try:
-        quota = services.find_quota(user, services.Place(), parsed.spec)
+        quota = services.find_quota(user, place, parsed.spec)
     except Refused:
-        return Resolved(parsed.spec)
-    found = resolving.resolve(user, text, dialect, parsed, quota.workspace)
-    if may_submit_in(user).count() > 1:
-        found.problems = tuple(each for each in found.problems if each.code != "asset_not_yours")
-    return found
+        return _There(notes=parsed.notes)
+    parsed = sizes.sized(parsed, quota)
+    made_of = resolving.resolve(user, text, dialect, parsed, quota.workspace)
+    wrong = made_of.problems
+    if not place.workspace and may_submit_in(user).count() > 1:
+        wrong = tuple(each for each in wrong if each.code != "asset_not_yours")
+    never = feasibility.problems(user, quota, replace(parsed, spec=made_of.spec))
+    noted = feasibility.select_notes(quota, (*parsed.notes, *made_of.notes))
+    problems = (*wrong, *feasibility.locate(never, text, dialect, parsed))
+    return _There(problems, (*noted, *feasibility.notes(quota, made_of.spec)))
 
 
 def problems_of(text: str, problems: Iterable[Problem]) -> tuple[Finding, ...]:

@@ -31,6 +31,7 @@ from jobs.models import Job
 from jobs.views.access import find_job
 from jobs.views.connect import MOST_REPLICAS
 from jobs.views.http import SignedIn, signed_in
+from quotas import sessions
 from quotas.access import Verb
 from quotas.models import Action
 
@@ -139,6 +140,7 @@ def _folder(place: Place, told: Mapping[str, Any], sort: str, *, down: bool) -> 
     labels = {"name": _("Name"), "size": _("Size"), "time": _("Modified")}
     return {
         "rows": rows,
+        "hidden_rows": sum(row.hidden for row in rows),
         "total": told["total"],
         "cut": told["cut"],
         "first": first + 1 if rows else first,
@@ -279,7 +281,7 @@ def _say(status: int, said: Mapping[str, Any]) -> HttpResponse:
 
 
 def _asker(request: SignedIn) -> Asker:
-    return Asker(request.user, session=request.session.session_key or "")
+    return Asker(request.user, session=sessions.reference(request))
 
 
 def _wanted(request: SignedIn) -> Wanted:

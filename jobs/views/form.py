@@ -11,7 +11,7 @@ from django.http import HttpResponseBase, JsonResponse
 from django.template.loader import render_to_string
 from django.views.decorators.http import require_POST
 
-from jobs import dialects, templates
+from jobs import dialects, services, templates
 from jobs.forming.reading import Applied, read
 from jobs.forms import SubmitForm
 from jobs.views.check import checked
@@ -43,12 +43,13 @@ def _answer(request: SignedIn, *, changed: bool) -> HttpResponseBase:
     now = applied.reading
     pinned = dialect if dialect == now.dialect else None
     template = request.POST.get("template", "")
-    answer: dict[str, Any] = checked(request.user, now.text, pinned, origin(request), template)
+    place = request.POST.get("place", "")
+    answer: dict[str, Any] = checked(
+        request.user, now.text, pinned, origin(request), template, services.place_at(place)
+    )
     context = {
-        "fields": draw(
-            request.user, applied, request.POST.get("place", ""), templates.find(request.user, template)
-        ),
-        "form": SubmitForm(request.user, initial={"place": request.POST.get("place", "")}),
+        "fields": draw(request.user, applied, place, templates.find(request.user, template)),
+        "form": SubmitForm(request.user, initial={"place": place}),
     }
     answer |= {
         "text": now.text,

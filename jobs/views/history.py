@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
@@ -12,6 +11,7 @@ from django.views.decorators.http import require_POST, require_safe
 
 from jobs import dialects
 from jobs.changes import Change, changes, one_line
+from jobs.comparison import Line, line_difference
 from jobs.dialects.base import Refused
 from jobs.models import Job, JobFile
 from jobs.views.access import find_job
@@ -23,7 +23,6 @@ from quotas.models import User
 MOST: Final = 25
 """Steps, and jobs made from one, that a page shows; the others are on the next."""
 
-MOST_LINES: Final = 300
 LONGEST_TEXT: Final = 200_000
 """Characters; texts that are longer are compared by their fields alone."""
 
@@ -168,9 +167,7 @@ def compared(before: Job, text: str, dialect: str) -> dict[str, Any]:
     return {"origin": before, "changes": found, "lines": lines}
 
 
-def _lines(before: str, after: str) -> list[tuple[str, str]]:
+def _lines(before: str, after: str) -> list[Line]:
     if before == after or max(len(before), len(after)) > LONGEST_TEXT:
         return []
-    found = difflib.unified_diff(before.splitlines(), after.splitlines(), lineterm="", n=1)
-    kinds = {"+": "new", "-": "old", "@": "place"}
-    return [(kinds.get(line[:1], "same"), line) for line in list(found)[2 : MOST_LINES + 2]]
+    return line_difference(before.splitlines(), after.splitlines())

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
 from typing import Any, Final
+from urllib.parse import quote
 
 from django.http import HttpResponseBase
 from django.urls import reverse
@@ -14,8 +16,8 @@ from jobs import afters, bus, extending, ran, tail, templates
 from jobs.dialects.formats import FORMATS
 from jobs.extending import HOUR_S
 from jobs.forms import dialect_choices, new_key
-from jobs.models import Attempt, Event, Idleness, Job, JobFile, TemplateUse
-from jobs.states import State
+from jobs.models import Attempt, Event, Idleness, Job, JobFile, Task, TemplateUse
+from jobs.states import State, TaskState
 from jobs.views import metrics, replicas, waiting
 from jobs.views.access import find_job
 from jobs.views.connect import connect
@@ -63,6 +65,8 @@ def job(request: SignedIn, public_id: str) -> HttpResponseBase:
     }
     if part != "job-tab":
         context |= _head(request.user, found, readable=Verb.READ in may)
+        if Verb.ENTER in may and not found.is_ended:
+            context["opens"] = _opens(request.user, found)
         context |= waiting.context(request.user, found, controllable=Verb.CONTROL in may)
     if part != "job-head":
         context |= TABS[tab](request, found) if Verb.READ in may else {}
@@ -86,6 +90,33 @@ def _head(user: User, job: Job, *, readable: bool) -> dict[str, Any]:
     if readable and job.is_ended and (job.state == State.FAILED or job.tasks_failed):
         context |= _cause(job)
     return context
+
+
+@dataclass(frozen=True, slots=True)
+class Opens:
+    """What an interactive job is there for: its name, and where it is opened or how far it is on the way."""
+
+    name: str
+    url: str
+    ready: bool
+
+
+def _opens(user: User, job: Job) -> Opens | None:
+    """What the page's main button opens, by the job's template; None for a job that is not interactive."""
+    chosen = templates.of_job(user, job)
+    if chosen is None or not chosen.template.interactive:
+        return None
+    label = chosen.template.opens
+    if not label:
+        ready = Task.objects.filter(
+            attempt__job=job, attempt__number=job.attempt_number, run=job.run_number, state=TaskState.RUNNING
+        ).exists()
+        return Opens(_("terminal"), reverse("job", args=[job.public_id]) + "?tab=terminal", ready)
+    for endpoint in replicas.endpoints_of(job):
+        if endpoint.label == label and not endpoint.lacks(endpoint.task):
+            return Opens(chosen.name, reverse("endpoint_open", args=[endpoint.slug]), ready=True)
+    way = f"{reverse('job_opening', args=[job.public_id])}?to={quote(label)}"
+    return Opens(chosen.name, way, ready=False)
 
 
 def _cause(job: Job) -> dict[str, Any]:
@@ -119,6 +150,8 @@ def _overview(request: SignedIn, job: Job) -> dict[str, Any]:
         .filter(origin=job)
         .order_by("-pk")[:MOST_DESCENDANTS],
         "endpoints": replicas.endpoints_of(job),
+        "has_log": not job.is_ended
+        or (job.state != State.FAILED and Task.objects.filter(attempt__job=job).exists()),
     }
 
 

@@ -19,6 +19,7 @@ from jobs.live.raw import BadNumber
 from jobs.live.reader import LogReader, asked
 from jobs.models import Job
 from jobs.views.access import find_job
+from quotas import sessions
 from quotas.access import Verb
 from quotas.models import User
 
@@ -42,15 +43,15 @@ def _at_job(request: HttpRequest, public_id: str, verb: Verb) -> tuple[Visit, Jo
 def _person(request: HttpRequest) -> tuple[User, str]:
     if not isinstance(request.user, User) and not request.user.is_authenticated:
         raise SignedOut
-    return request.user, request.session.session_key or ""
+    return request.user, sessions.reference(request)
 
 
 def _look_everywhere(session: str) -> frozenset[int] | None:
-    return sight.everything(sight.person_of(session))
+    return sight.everything(sessions.person_of(session))
 
 
 def _look_at_job(session: str, job_pk: int, verb: Verb) -> frozenset[int] | None:
-    return sight.one_job(sight.person_of(session), job_pk, verb)
+    return sight.one_job(sessions.person_of(session), job_pk, verb)
 
 
 def _since(request: HttpRequest) -> Cursor | None:

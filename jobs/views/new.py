@@ -34,7 +34,7 @@ from jobs.views.forming.variables import VARIABLES
 from jobs.views.history import compared
 from jobs.views.http import SignedIn, page, signed_in
 from jobs.views.start import BESIDES, find, tell
-from jobs.views.sweep_form import Part, SweepForm, Typed, beginning, part
+from jobs.views.sweep_form import Part, SweepForm, Typed, beginning, is_meant, part
 from jobs.views.sweep_form import refused as refused_sweep
 from quotas.access import Verb, can
 from quotas.models import User
@@ -90,7 +90,8 @@ def _begun(request: SignedIn) -> HttpResponse:
     if start.text.strip():
         seen = Job.objects.visible_to(request.user)
         before = seen.filter(public_id=start.origin).first() if start.origin else None
-        findings = examine(request.user, start.text, start.dialect or None, before, start.template)
+        place = services.place_at(str(initial["place"]))
+        findings = examine(request.user, start.text, start.dialect or None, before, start.template, place)
     kept = drafts.Kept(start.draft) if start.draft else None
     return _page(request, form, start.text, findings, kept=kept, start=start)
 
@@ -208,7 +209,7 @@ def _sent(request: SignedIn) -> HttpResponseBase:
         kept = _kept(request, text)
         return _page(request, form, text, findings, applied=applied, kept=kept, status=422)
     of_array = arrays.of(text, form.chosen_dialect()) is not None
-    if wanted == "sweep" or of_array:
+    if of_array or is_meant(request.POST.get("sweep_parameters", "")):
         return _swept(request, form, text, of_array=of_array)
     return _submitted(request, form, text)
 
@@ -232,7 +233,7 @@ def _repinned(request: SignedIn, form: SubmitForm, applied: Applied) -> SubmitFo
 
 def _examined(request: SignedIn, form: SubmitForm, text: str) -> Findings:
     template = str(form.cleaned_data.get("template", ""))
-    return examine(request.user, text, form.chosen_dialect(), origin(request), template)
+    return examine(request.user, text, form.chosen_dialect(), origin(request), template, form.chosen_place())
 
 
 def _submitted(request: SignedIn, form: SubmitForm, text: str) -> HttpResponseBase:
@@ -395,6 +396,7 @@ def _page(
         kept = drafts.Kept(draft)
     start = start or Beginning()
     version = start.version
+    sweep = start.sweep or part(request.POST)
     context: dict[str, Any] = {
         **told(kept),
         "version": version,
@@ -414,7 +416,8 @@ def _page(
         "view": view if (view := request.GET.get("view", "")) in VIEWS else "",
         "unfolded": "unfold" in request.GET,
         "code": start.code,
-        "sweep": start.sweep or part(request.POST),
+        "sweep": sweep,
+        "jobs": sweep.jobs if sweep.is_meant else findings.jobs,
         "sections": SECTIONS,
         "variables": VARIABLES,
     }

@@ -59,6 +59,8 @@ def opening(request: SignedIn, public_id: str) -> HttpResponseBase:
     there = _there(job, task, endpoint, label)
     if there:
         return _sent_on(request, there)
+    spec = JobFile.objects.get(job=job).spec
+    asked = spec.requirements
     return page(
         request,
         "jobs/opening.html",
@@ -69,11 +71,11 @@ def opening(request: SignedIn, public_id: str) -> HttpResponseBase:
             "label": label,
             "task": task,
             "endpoint": endpoint,
-            "steps": _steps(job, task, label),
+            "steps": _steps(job, task, label, installs=bool(asked.packages or asked.directory)),
             "lines": _lines(job, task),
             "opening_url": request.get_full_path(),
             "live_name": bus.job_name(public_id),
-            "limit_s": extending.limit_s(job, JobFile.objects.get(job=job).spec.time_limit_s),
+            "limit_s": extending.limit_s(job, spec.time_limit_s),
         },
         fragments=FRAGMENTS,
     )
@@ -103,8 +105,9 @@ def _sent_on(request: SignedIn, there: str) -> HttpResponseBase:
     return redirect(there)
 
 
-def _steps(job: Job, task: Task | None, label: str) -> list[Step]:
-    names = [_("Waiting for its turn"), _("Starting the job"), _("Opening the port")]
+def _steps(job: Job, task: Task | None, label: str, *, installs: bool) -> list[Step]:
+    starting = _("Installing Python packages") if installs else _("Starting the job")
+    names = [_("Waiting for its turn"), starting, _("Opening the port")]
     if not label:
         names.pop()
     started = task is not None and task.state != TaskState.WAITING

@@ -6,11 +6,12 @@ Asked anew after each change of the text or the place; works from the text alone
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any, Final
 
-from django.core.exceptions import PermissionDenied
+from django.core.exceptions import PermissionDenied, ValidationError
 from django.http import Http404, HttpResponse, HttpResponseBase
 from django.utils.cache import patch_cache_control
 from django.utils.translation import gettext as _
@@ -18,13 +19,17 @@ from django.utils.translation import ngettext
 from django.views.decorators.http import require_POST, require_safe
 
 from jobs import dialects, dryruns, preview, remedies, sending, services
-from jobs.messages import problem_message
+from jobs.dialects import sweep_words
+from jobs.dialects.base import Problem
+from jobs.messages import note_message, problem_message
 from jobs.messages.dryruns import dry_run_message
+from jobs.messages.feasibility import PROBLEMS as NEVER
 from jobs.models import DryRun
-from jobs.preview import Preview, Unreadable
+from jobs.preview import Parameters, Preview, Unreadable
 from jobs.remedies import Remedy
 from jobs.views.drafts import origin
 from jobs.views.http import SignedIn, page, signed_in
+from jobs.views.sweep_form import SweepForm, Typed, is_meant
 from jobs.views.waiting import values_of
 from quotas.models import User
 
@@ -148,15 +153,57 @@ def asked(
     if not text.strip():
         return {"said": Said("info", _("What the job costs, and whether it would start now, appears here."))}
     try:
-        keep = "keep_original" in request.POST
-        found = preview.of_text(user, text, dialect, place, origin(request), keep_original=keep)
+        parameters = _parameters(request)
+    except ValidationError as wrong:
+        return {"said": Said("warn", wrong.messages[0], _("Sweep"))}
+    try:
+        found = preview.of_text(
+            user,
+            text,
+            dialect,
+            place,
+            origin(request),
+            keep_original="keep_original" in request.POST,
+            parameters=parameters,
+        )
     except Unreadable as unreadable:
-        return {"said": Said("warn", _not_yet(unreadable))}
-    return {"said": said(found), "preview": found, "offered": _offered(user, found)}
+        return _never(unreadable) or {"said": _not_yet(unreadable)}
+    unfilled = [note_message(note) for note in sweep_words.notes(found.spec)]
+    return {"said": said(found), "preview": found, "offered": _offered(user, found), "unfilled": unfilled}
 
 
-def _not_yet(unreadable: Unreadable) -> str:
+def _parameters(request: SignedIn) -> Parameters | None:
+    """Return what the page's part for sweeps varies, None for a single job.  Raises ValidationError."""
+    if not is_meant(request.POST.get("sweep_parameters", "")):
+        return None
+    form = SweepForm(request.POST)
+    if not form.is_valid():
+        raise ValidationError([error for errors in form.errors.values() for error in errors])
+    typed: Typed = form.cleaned_data["sweep_parameters"]
+    return Parameters(typed.grid, typed.listed, form.cleaned_data["sweep_at_once"])
+
+
+def _never(unreadable: Unreadable) -> dict[str, Any]:
+    """The first thing that the cluster will never run, with what can be done; empty where something else is
+    wrong as well.
+    """
     problems = unreadable.problems
+    if not all(each.actions or each.code in NEVER for each in problems):
+        return {}
+    more = ngettext("And %(count)s more problem.", "And %(count)s more problems.", len(problems) - 1)
+    text = problem_message(problems[0])
+    text += " " + more % {"count": len(problems) - 1} if len(problems) > 1 else ""
+    return {"said": Said("bad", text), "actions": problems[0].actions}
+
+
+def _not_yet(unreadable: Unreadable) -> Said:
+    problems = unreadable.problems
+    if problems[0].pointer.startswith("/parameters"):
+        return Said("warn", problem_message(problems[0]), _("Sweep"))
+    return Said("warn", _unreadable(problems))
+
+
+def _unreadable(problems: Sequence[Problem]) -> str:
     if len(problems) == 1 and problems[0].code in {"no_place", "no_such_place"}:
         return problem_message(problems[0])
     text = ngettext(
@@ -169,14 +216,14 @@ def _not_yet(unreadable: Unreadable) -> str:
 
 def said(found: Preview) -> Said:
     """Whether it would start now, as a notice."""
-    title = _many(found) if found.array else ""
+    title = _many(found) if found.sweep else ""
     if found.refused:
         return Said("bad", found.sentence, title)
     return Said("ok" if found.starts else "warn", found.sentence, title)
 
 
 def _many(found: Preview) -> str:
-    """How many jobs an array is."""
+    """Return how many jobs a sweep has, and how many at a time."""
     if found.at_once == found.jobs:
         text = ngettext(
             "A sweep of %(count)d job.", "A sweep of %(count)d jobs, all of them at a time.", found.jobs

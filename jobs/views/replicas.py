@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from signal import SIGTERM
 from typing import Final
 from urllib.parse import urlencode
 
@@ -13,20 +14,26 @@ from django.db.models import QuerySet
 from django.http import QueryDict
 from django.utils.timezone import now
 
+from jobs import tail
 from jobs.models import Attempt, Endpoint, Job, LogStream, Task
-from jobs.states import TaskState
+from jobs.states import EndKind, State, TaskState
 
 PAGE: Final = 100
 MOST_PICKED: Final = 200
 MOST_ENDPOINTS: Final = 20
 
 
+SIGNAL_CODES: Final = 128
+"""What a shell adds to the number of the signal that ended a program."""
+
+
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One replica and what it listens on."""
+    """One replica and what it listens on; `stopped_for` is the replica whose failure ended this one too."""
 
     task: Task
     endpoints: Sequence[Endpoint]
+    stopped_for: Task | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +49,7 @@ class Replicas:
 
 def listed(job: Job, query: QueryDict, size: int = PAGE) -> Replicas:
     """The page that `query` (attempt, after, before: places among the replicas) asks for."""
-    attempts = list(Attempt.objects.filter(job=job).order_by("-number"))
+    attempts = list(Attempt.objects.filter(job=job).select_related("job").order_by("-number"))
     attempt = _chosen(attempts, _number(query.get("attempt")))
     if attempt is None:
         return Replicas(None, [], [], "", "")
@@ -58,10 +65,26 @@ def listed(job: Job, query: QueryDict, size: int = PAGE) -> Replicas:
     return Replicas(
         attempt,
         [each.number for each in attempts],
-        with_endpoints(shown),
+        _with_cause(with_endpoints(shown), attempt),
         "?" + urlencode({**here, "before": start}) if start else "",
         "?" + urlencode({**here, "after": shown[-1].ordinal}) if more else "",
     )
+
+
+def _with_cause(rows: list[Row], attempt: Attempt) -> list[Row]:
+    """The rows, where those that were ended because another replica failed say which."""
+    failed = attempt.number != attempt.job.attempt_number or attempt.job.state == State.FAILED
+    by_policy = attempt.end_kind in {"", EndKind.COMPLETION}
+    if not (failed and by_policy and any(_was_asked_to_end(row.task) for row in rows)):
+        return rows
+    first = tail.first_failed(attempt, rows[0].task.run)
+    if first is None or _was_asked_to_end(first):
+        return rows
+    return [replace(row, stopped_for=first) if _was_asked_to_end(row.task) else row for row in rows]
+
+
+def _was_asked_to_end(task: Task) -> bool:
+    return SIGTERM in (task.signal, (task.exit_code or 0) - SIGNAL_CODES)
 
 
 def with_endpoints(tasks: Sequence[Task]) -> list[Row]:

@@ -22,7 +22,7 @@ from jobs.dialects.base import Refused
 from jobs.forms import TemplateForm, new_key
 from jobs.jobtemplates import SHIPPED, JobTemplate, Kind
 from jobs.messages.jobtemplates import question, template_words
-from jobs.models import Template, TemplateVersion
+from jobs.models import Job, Template, TemplateVersion
 from jobs.sweeps import acting, arrays
 from jobs.templates import Chosen
 from jobs.views.answers import Linked, filled, form_for, linked, own_jobs
@@ -112,9 +112,18 @@ def _begun(request: SignedIn, chosen: Chosen) -> HttpResponse:
     tell(request, said)
     initial = {**said.answers, "key": new_key(), "place": request.GET.get("place", "")}
     if any(parameter.kind is Kind.JOBS for parameter in template.parameters):
-        initial["jobs"] = own_jobs(request.user, [*request.GET.getlist("job"), *request.GET.getlist("jobs")])
+        asked = [*request.GET.getlist("job"), *request.GET.getlist("jobs")]
+        initial["jobs"] = own_jobs(request.user, asked)
+        _tell_of_jobs(request, [each for each in asked if each not in initial["jobs"]])
     form.initial = initial
     return _page(request, chosen, form, filled(request.user, template, form.initial))
+
+
+def _tell_of_jobs(request: SignedIn, left_out: Sequence[str]) -> None:
+    """Which of the person's own jobs can't be chosen yet."""
+    for job in Job.objects.visible_to(request.user).filter(owner=request.user, public_id__in=left_out):
+        text = _("%(name)s has not started yet: it can be chosen here once it runs.")
+        notes.info(request, text % {"name": job.name})
 
 
 def tell(request: SignedIn, said: Linked) -> None:
@@ -141,8 +150,8 @@ def _sent(request: SignedIn, chosen: Chosen) -> HttpResponseBase:
     form = form_for(request.user, chosen.template, request.POST)
     if not form.is_valid():
         return _page(request, chosen, form, "", status=422)
-    text = filled(request.user, chosen.template, form.cleaned_data)
     wanted = request.POST.get("do", "start")
+    text = filled(request.user, chosen.template, form.cleaned_data, install=wanted == "install")
     if wanted == "edit":
         place = form.cleaned_data["place"]
         typed = drafts.Typed(text, place=place, template=chosen.ref, sweep=chosen.template.sweep)

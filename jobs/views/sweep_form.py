@@ -14,7 +14,7 @@ from django.utils.translation import gettext_lazy
 
 from jobs.dialects.base import Problem
 from jobs.messages.findings import Finding, of_problem
-from jobs.sweeps.expanding import MOST, Values
+from jobs.sweeps.expanding import MOST, CannotSweepError, Values, combinations
 
 LONGEST: Final = 20_000
 """Characters of all parameters."""
@@ -87,8 +87,23 @@ class Part:
 
     @property
     def is_meant(self) -> bool:
-        """Whether there are parameters: then the page's main button is the sweep's."""
-        return bool(str(self.form["sweep_parameters"].value() or "").strip())
+        """Whether there are parameters: then the page's main button submits a sweep."""
+        return is_meant(str(self.form["sweep_parameters"].value() or ""))
+
+    @property
+    def jobs(self) -> int:
+        """Return how many jobs the parameters make, 0 where they make none."""
+        try:
+            typed = read(str(self.form["sweep_parameters"].value() or ""))
+            return len(combinations(typed.grid, typed.listed))
+        except (forms.ValidationError, CannotSweepError):
+            return 0
+
+
+def is_meant(text: str) -> bool:
+    """Return whether the text has parameters, be they right or wrong."""
+    lines = (line.strip() for line in text.splitlines())
+    return any(line and not line.startswith("#") for line in lines)
 
 
 def part(sent: Mapping[str, Any]) -> Part:

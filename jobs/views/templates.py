@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import json
 from collections.abc import Mapping
 from typing import Any, Final
@@ -19,6 +18,7 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 
 from jobs import dialects, drafts, templates
 from jobs.changes import Change, changes
+from jobs.comparison import Line, line_difference
 from jobs.dialects.base import Refused
 from jobs.dialects.formats import FORMATS
 from jobs.jobtemplates import JobTemplate
@@ -36,7 +36,6 @@ from quotas.models import Workspace
 
 MOST: Final = 500
 MOST_USES: Final = 50
-MOST_LINES: Final = 400
 
 
 @require_safe
@@ -316,14 +315,12 @@ def _changes(before: TemplateVersion | None, after: TemplateVersion) -> tuple[Ch
     return changes(old, new)
 
 
-def _lines(before: TemplateVersion | None, after: TemplateVersion) -> list[tuple[str, str]]:
+def _lines(before: TemplateVersion | None, after: TemplateVersion) -> list[Line]:
     """The difference between two versions, questions and constraints too, each line with what it is."""
     if before is None:
         return []
     old, new = _whole(before), _whole(after)
-    found = difflib.unified_diff(old, new, str(before.number), str(after.number), lineterm="", n=2)
-    kinds = {"+": "new", "-": "old", "@": "place"}
-    return [(kinds.get(line[:1], "same"), line) for line in list(found)[2 : MOST_LINES + 2]]
+    return line_difference(old, new, context=2)
 
 
 def _whole(version: TemplateVersion) -> list[str]:

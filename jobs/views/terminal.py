@@ -15,6 +15,7 @@ from jobs.states import TaskState
 from jobs.views.access import find_job
 from jobs.views.connect import MOST_REPLICAS, inside, picked
 from jobs.views.http import SignedIn, signed_in
+from quotas import sessions
 from quotas.access import Verb
 
 MESSAGES: Final = (
@@ -63,7 +64,7 @@ def new_terminal(request: SignedIn, public_id: str) -> HttpResponseBase:
     way = Way(
         Entry.Kind.TERMINAL,
         address=request.META.get("REMOTE_ADDR", ""),
-        session_key=request.session.session_key or "",
+        session_key=sessions.reference(request),
     )
     try:
         entry = entries.begin(request.user, task, way)

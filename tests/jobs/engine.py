@@ -30,7 +30,6 @@ from jobs.backends.base import (
     Unseen,
 )
 from jobs.backends.measures import Use
-from jobs.spec import JobSpec
 from jobs.states import Phase, Reason, ReasonCode, State, TaskState
 
 NODE = NodeSeen("memory-1", 64_000, 256 * 1024, free_cpu_milli=64_000, free_memory_mib=256 * 1024)
@@ -42,7 +41,7 @@ class MemoryEngine:
 
     starts: dict[str, int] = field(default_factory=dict)
     jobs: dict[Handle, Observation] = field(default_factory=dict)
-    specs: dict[str, JobSpec] = field(default_factory=dict)
+    submissions: dict[str, Submission] = field(default_factory=dict)
     stopped: list[Handle] = field(default_factory=list)
     orders: list[tuple[Handle, str, int]] = field(default_factory=list)
     forgotten: list[Handle] = field(default_factory=list)
@@ -74,7 +73,7 @@ class MemoryEngine:
         if handle not in self.jobs:
             self.starts[submission.key] = self.starts.get(submission.key, 0) + 1
             self.jobs[handle] = self._pending(submission)
-            self.specs[submission.key] = submission.spec
+            self.submissions[submission.key] = submission
         if self.lose_reply:
             raise Unknown
         return handle

@@ -174,6 +174,7 @@ def storm(slurm: Slurm, tmp_path: Path, settings: object) -> Iterator[Storm]:
     wait_for(slurm.ready, PATIENCE_S)
 
 
+@pytest.mark.timeout(1800)
 def test_none_is_lost_and_none_runs_twice(storm: Storm) -> None:
     slurm = storm.slurm
     by_line, by_rest = storm.quotas

@@ -119,7 +119,7 @@ def test_without_a_reason_nothing_is_stopped(admin: Client, place: Place) -> Non
 
 def test_jobs_are_held_and_released(admin: Client, place: Place) -> None:
     waits, runs = queued(place), make_job(State.RUNNING, quota=place.quota)
-    text = act(admin, "hold_jobs", waits, runs)
+    text = act(admin, "hold_jobs", waits, runs, why="x")
     assert "Done with 1 of them." in text
     assert "It does not wait, or is not held back." in text
     assert Request.objects.get().held

@@ -15,6 +15,7 @@ from jobs.models import Attempt, Event, Job
 from jobs.spec import Bid, EndSignal, Idle, JobSpec, NodeChoice, Resources, RetryPolicy, TaskRole
 from jobs.states import EndKind, ReasonCode, State, TaskState
 from quotas import inventory
+from quotas.admission.reclaim import LEAST_S
 from quotas.models import (
     Admission,
     GpuType,
@@ -77,6 +78,8 @@ def running(place: Place, engine: MemoryEngine, quota: Quota, job_spec: JobSpec)
     assert drained(place, job) == [State.PENDING]
     engine.run(handle_of(job))
     reconcile.observe(place.cluster.pk)
+    least = timezone.now() - timedelta(seconds=LEAST_S)  # for so long nobody has it back
+    Reservation.objects.filter(request__holder=attempt_of(job).key).update(created_at=least, started_at=least)
     return job
 
 
@@ -95,10 +98,29 @@ def test_a_borrower_gives_back_with_its_own_signal_and_queues_again(
     assert engine.orders == [(handle_of(borrower), "USR1", 120)]
     engine.end_stopped(handle_of(borrower))
     reconcile.observe(place.cluster.pk)
+    again = Request.objects.get(holder=attempt_of(borrower).key)
+    assert again.not_before is not None
+    assert again.not_before > timezone.now() + timedelta(seconds=50), "it is not started again at once"
     Request.objects.update(not_before=None)
     assert drained(place, owner, borrower) == [State.PENDING, State.QUEUED]
     borrower.refresh_from_db()
     assert (borrower.attempt_number, borrower.reason_code) == (2, ReasonCode.WAITING_IDLE)
+
+
+def test_borrower_that_just_began_to_run_is_not_taken_back(
+    place: Place, guests: Quota, engine: MemoryEngine
+) -> None:
+    borrower = running(place, engine, guests, wants(5, idle=Idle.ACCEPT))
+    Reservation.objects.update(started_at=timezone.now())
+    owner = sent(place, place.quota, wants(6))
+    assert drained(place, owner) == [State.QUEUED]
+    assert attempt_of(borrower).end_kind == ""
+    place.node.refresh_from_db()
+    inventory.decide(
+        Node.objects.all(), NodeState.DRAINING, by=place.owner, empty_by=timezone.now() - timedelta(seconds=1)
+    )
+    drained(place)
+    assert attempt_of(borrower).end_kind == EndKind.DRAIN
 
 
 def test_a_borrower_whose_person_did_not_want_it_back_ends(
@@ -212,7 +234,7 @@ def test_gpu_types_may_have_other_names(place: Place, engine: MemoryEngine) -> N
     job = sent(place, place.quota, spec(roles=(role,)))
     assert (job.gpu_type, drained(place, job)) == ("A100", [State.PENDING])
     assert Reservation.objects.get().amounts["gpus"] == {"A100": 2}
-    assert engine.specs[attempt_of(job).key].roles[0].resources.gpu_type == "NVIDIA A100 80GB"
+    assert engine.submissions[attempt_of(job).key].spec.roles[0].resources.gpu_type == "NVIDIA A100 80GB"
 
 
 def test_public_resources_refuse_one_job_above_a_persons_ceiling_and_let_more_jobs_wait(

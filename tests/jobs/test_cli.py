@@ -11,7 +11,9 @@ from typing import Any
 
 import pytest
 
-from jobs.cli import check, language_of, main
+from jobs.cli import main
+from jobs.client.job_files import check
+from jobs.language import language_of
 
 ROOT = Path(__file__).parents[2]
 SEEDS = ROOT / "tests" / "data" / "seeds"
@@ -40,6 +42,12 @@ def run(*arguments: str, stdin: bytes = b"", **env: str) -> subprocess.Completed
         env={**clean, **env},
         check=False,
     )
+
+
+@pytest.fixture(autouse=True)
+def _nobody_is_logged_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever runs the tests may be logged in to a console of their own."""
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "nobody"))
 
 
 @pytest.fixture
@@ -84,8 +92,9 @@ def test_problems_come_with_place_message_rule_and_fix(bad: Path, capsys: pytest
         "code": "bad_name",
         "message": "jobName “a b” may only have the characters A-Z a-z 0-9 - . _ ~.",
         "params": {"key": "jobName", "value": "a b", "allowed": "A-Za-z0-9\\-._~"},
-        "fix": {"pointer": "/jobName", "value": "a_b"},
+        "fix": {"pointer": "/jobName", "value": "a_b", "key": None},
         "source": "SCM page, OpenPAI v0.14",
+        "actions": [],
     }
     assert (result["problems"][1]["line"], result["problems"][1]["column"]) == (5, 73)
 
@@ -95,6 +104,14 @@ def test_notes_have_places_too(bad: Path, capsys: pytest.CaptureFixture[str]) ->
     assert main(["check", str(bad), "--json"]) == 0
     notes: list[dict[str, Any]] = json.loads(capsys.readouterr().out)["notes"]
     assert [(note["line"], note["column"]) for note in notes if note["code"] == "unknown_key"] == [(2, 7)]
+
+
+def test_check_notes_words_in_braces_that_nothing_fills(
+    bad: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    bad.write_text(GOOD.replace('"c"', '"c {lr} {lr} ${HOME}"'))
+    assert main(["check", str(bad)]) == 0
+    assert capsys.readouterr().out.count("The command contains {lr}, but no sweep parameter") == 1
 
 
 def test_people_read_one_line_a_finding(bad: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -135,7 +152,7 @@ def test_fixing_goes_on_while_fixes_uncover_problems(tmp_path: Path) -> None:
     )
     assert main(["check", str(path), "--fix"]) == 0
     role = json.loads(path.read_text())["taskRoles"][0]
-    assert (role["taskNumber"], role["minFailedTaskCount"]) == (2, 1)
+    assert (role["taskNumber"], role["minFailedTaskCount"]) == (2, 2)
 
 
 @pytest.mark.parametrize(
@@ -222,7 +239,7 @@ def test_sentences_are_in_the_language_of_the_environment() -> None:
         ({}, "en"),
         ({"LANG": "C.UTF-8"}, "en"),
         ({"LANG": "fr_FR.UTF-8"}, "en"),
-        ({"LANG": "zh_CN.UTF-8"}, "zh-hans"),
+        ({"LANG": "zh_CN.UTF-8"}, "zh_Hans"),
         ({"LANG": "zh_CN.UTF-8", "LC_MESSAGES": "ja_JP"}, "ja"),
         ({"LANG": "ja_JP", "LC_ALL": "C"}, "en"),
         ({"LANG": "ja_JP", "LC_ALL": ""}, "ja"),
@@ -230,3 +247,46 @@ def test_sentences_are_in_the_language_of_the_environment() -> None:
 )
 def test_the_first_variable_that_is_set_decides(environment: dict[str, str], language: str) -> None:
     assert language_of(environment) == language
+
+
+def test_cli_fix_renames_misspelt_key_and_leaves_what_it_does_not_understand(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "job.json"
+    text = GOOD.replace('"command": "c"', '"command": "c", "memoryMB": "8GB", "minSuceededTaskCount": 1')
+    path.write_text(text)
+    assert main(["check", str(path), "--fix"]) == 0
+    assert path.read_text() == text.replace('"8GB"', "8192").replace("Suceeded", "Succeeded")
+    path.write_text(text := text.replace("8GB", "plenty"))
+    assert main(["check", str(path)]) == 1
+    assert main(["check", str(path), "--fix"]) == 1
+    assert path.read_text() == text
+    path.write_text(text.replace('"plenty"', "8192"))
+    assert main(["check", str(path)]) == 0
+    assert "(fix: rename it to minSucceededTaskCount)" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "job = {'jobName': 'a b', 'image': 'i', 'taskRoles': [{'name': 'm', 'command': 'c'}]}\n",
+        "python train.py\n",
+        "docker run a/b python train.py\n",
+    ],
+)
+def test_fix_leaves_a_file_as_it_is_that_is_more_than_a_job_file(
+    text: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "train.py"
+    path.write_text(text)
+    main(["check", str(path), "--fix"])
+    assert path.read_text() == text
+    told = capsys.readouterr()
+    assert "left as it is" in told.err
+    assert "the job file" in told.out or "problem:" in told.out
+
+
+def test_what_was_pasted_is_fixed_to_standard_output() -> None:
+    done = run("check", "-", "--fix", stdin=b"torchrun train.py\n")
+    assert done.returncode == 0
+    assert json.loads(done.stdout)["UserCommand"] == "torchrun train.py"

@@ -35,6 +35,7 @@ from quotas.models import (
     SignIn,
     User,
 )
+from quotas.session_store import reference_of
 from tests.factories import attempt_of, make_endpoint, make_job, make_membership, make_user, task_of
 from tests.jobs.conftest import Place, queued, spec
 from tests.jobs.engine import MemoryEngine
@@ -257,7 +258,7 @@ def signed_in(user: User) -> str:
     """The key of a session that is listed."""
     client = Client()
     client.force_login(user)
-    key = str(client.session.session_key)
+    key = reference_of(client.session.session_key)
     SignIn.objects.get_or_create(session_key=key, defaults={"user": user, "how": "password"})
     return key
 

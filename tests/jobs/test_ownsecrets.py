@@ -29,7 +29,7 @@ def owner() -> User:
 
 def file(**env: str) -> str:
     """A DLC request whose replicas have these variables."""
-    spec = {"Type": "Worker", "PodCount": 1, "Image": "i", "EcsSpec": "ecs.g6.large"}
+    spec = {"Type": "Worker", "PodCount": 1, "Image": "i", "ResourceConfig": {"CPU": "1", "Memory": "1Gi"}}
     request = {"DisplayName": "j", "JobType": "PyTorchJob", "UserCommand": "true", "JobSpecs": [spec]}
     return json.dumps({**request, "Envs": env})
 

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from datetime import timedelta
 
 import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
 
 from jobs import admitting, observations, reconcile, services, tidy
 from jobs.backends.base import Handle, Unreachable
-from jobs.models import Attempt, Event, Job, LogStream, Task
+from jobs.models import Attempt, Event, Job, LogStream, Run, Task
 from jobs.spec import CompletionPolicy, Resources, RetryPolicy, TaskRole
 from jobs.states import Reason, ReasonCode, State
+from quotas import books
 from quotas.models import Node, Request, Reservation
 from tests.jobs.conftest import Place, attempt_of, queued, spec
 from tests.jobs.engine import MemoryEngine
@@ -53,6 +56,56 @@ def test_a_job_goes_from_the_queue_to_its_end(place: Place, engine: MemoryEngine
     kinds = list(Event.objects.filter(job=job).values_list("kind", flat=True))
     assert kinds == ["submitted", "admitted", "accepted", "task_started", "started", "task_ended", "ended"]
     assert engine.starts == {attempt_of(job).key: 1}
+
+
+def test_ended_job_is_charged_from_its_true_start_to_its_true_end(place: Place, engine: MemoryEngine) -> None:
+    job = queued(place)
+    reconcile.drain(place.cluster.pk)
+    admitted = timezone.now() - timedelta(seconds=60)
+    Reservation.objects.update(created_at=admitted)
+    engine.succeed(handle_of(job))
+    began, over = admitted + timedelta(seconds=2), admitted + timedelta(seconds=27)
+    seen = engine.jobs[handle_of(job)]
+    engine.jobs[handle_of(job)] = replace(seen, started_at=began.timestamp(), ended_at=over.timestamp())
+    look(place)
+    job.refresh_from_db()
+    row, attempt, run = Reservation.objects.get(), attempt_of(job), Run.objects.get()
+    assert {job.started_at, row.started_at, attempt.started_at, run.started_at} == {began}
+    assert {job.ended_at, row.released_at, attempt.ended_at, run.ended_at} == {over}
+
+
+@pytest.mark.parametrize(("began", "over"), [(-3600, -1800), (3600, 7200)])
+def test_engines_clock_that_is_wrong_moves_no_time_out_of_the_reservation(
+    place: Place, engine: MemoryEngine, began: int, over: int
+) -> None:
+    job = queued(place)
+    reconcile.drain(place.cluster.pk)
+    now = timezone.now().timestamp()
+    engine.succeed(handle_of(job))
+    seen = engine.jobs[handle_of(job)]
+    engine.jobs[handle_of(job)] = replace(seen, started_at=now + began, ended_at=now + over)
+    look(place)
+    row, attempt = Reservation.objects.get(), attempt_of(job)
+    assert row.created_at <= row.started_at <= row.released_at <= timezone.now()  # type: ignore[operator]
+    assert (attempt.started_at, attempt.ended_at) == (row.started_at, row.released_at)
+
+
+def test_every_job_that_ran_is_a_start_though_none_was_seen_running(
+    place: Place, engine: MemoryEngine
+) -> None:
+    jobs = [queued(place) for _ in range(3)]
+    reconcile.drain(place.cluster.pk)
+    engine.run(handle_of(jobs[0]))
+    look(place)
+    for job in jobs:
+        engine.succeed(handle_of(job))
+    look(place)
+    end = timezone.now() + timedelta(seconds=1)
+    sums = books.tally(end - timedelta(minutes=5), end).values()
+    rows = list(Reservation.objects.select_related("request"))
+    waits = [int(row.started_at.timestamp()) - int(row.request.since.timestamp()) for row in rows]  # type: ignore[union-attr]
+    assert sum(each.starts for each in sums) == len(rows) == 3
+    assert sum(each.wait_seconds for each in sums) == sum(waits)
 
 
 def test_what_cannot_be_let_go_is_told_and_keeps_nobody_elses_news(

@@ -115,6 +115,12 @@ def test_each_job_says_its_own_value_in_the_file_of_all(place: Place) -> None:
     assert all("// one file for all" in text for text in texts)
 
 
+def test_job_of_a_sweep_has_no_note_of_a_word_that_was_filled(place: Place) -> None:
+    for run in acting.latest(submitted(place)):
+        codes = [row["code"] for row in JobFile.objects.get(job=run.job).note_rows()]
+        assert "word_unfilled" not in codes
+
+
 def test_at_most_so_many_are_under_way(place: Place) -> None:
     sweep = submitted(place, at_once=2, count=5)
     reconcile.drain(place.cluster.pk)

@@ -168,7 +168,7 @@ class Assets(AssetView):
         values["workspace"] = self.workspace(values.get("workspace"))
         form = FORMS[of]
         usual = _first_values(form(self.person))
-        return Response(shown(self.saved(form(self.person, {**usual, **_as_form(values)}))), status=201)
+        return Response(shown(self.saved(form(self.person, _as_form({**usual, **values})))), status=201)
 
 
 def _first_values(form: ModelForm[Any]) -> dict[str, Any]:

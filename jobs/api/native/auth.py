@@ -17,8 +17,7 @@ from rest_framework.request import Request
 from rest_framework.views import APIView
 
 from jobs.api.native.problems import REALM
-from jobs.live import sight
-from quotas import tokens
+from quotas import sessions, tokens
 from quotas.models import AccessToken, User
 
 
@@ -101,7 +100,7 @@ def caller(request: HttpRequest) -> Caller:
         return Caller(row.user, frozenset(row.scopes), partial(_still, token))
     if not isinstance(request.user, User) and not request.user.is_authenticated:
         raise NotAuthenticated
-    return Caller(request.user, None, partial(sight.person_of, request.session.session_key or ""))
+    return Caller(request.user, None, partial(sessions.person_of, sessions.reference(request)))
 
 
 def _still(token: str) -> User | None:

@@ -29,6 +29,9 @@ MOST: Final = 500
 """A page has at most so many rows."""
 
 AFTER = OpenApiParameter("after", int, description="go on after this key; `next` has it filled in")
+MOST_LISTED_BYTES: Final = 32 * MAX_BYTES
+"""The list of an uploaded folder's files is at most so long."""
+
 LIMIT = OpenApiParameter("limit", int, description=f"rows of a page; at most {MOST}")
 
 REFUSED: Final = dict.fromkeys((400, 401, 403), shapes.ProblemDetails)
@@ -45,7 +48,7 @@ class BoundedJSON(JSONParser):
 
 
 class LargeJSON(BaseParser):
-    """JSON of at most 32 MiB: the list of an uploaded folder's files, and nothing else.
+    """JSON of at most `MOST_LISTED_BYTES`: the list of an uploaded folder's files, and nothing else.
 
     It is no JSONParser, which Django REST framework hands a body that Django has limited for forms.
     """
@@ -55,7 +58,7 @@ class LargeJSON(BaseParser):
     def parse(
         self, stream: Any, media_type: str | None = None, parser_context: Mapping[str, Any] | None = None
     ) -> Any:
-        return _json_of(stream, 32 * MAX_BYTES)
+        return _json_of(stream, MOST_LISTED_BYTES)
 
 
 class BodyLeftAlone(BaseParser):
@@ -77,9 +80,25 @@ def _json_of(stream: Any, most: int) -> Any:
     if len(body) > most:
         raise problems.TooLarge(most)
     try:
-        return json.loads(body)
+        value = json.loads(body.decode("utf-8-sig"))
     except (ValueError, RecursionError) as error:
         raise ParseError(f"This is no JSON: {error}") from error
+    _check_characters(value)
+    return value
+
+
+def _check_characters(value: Any) -> None:
+    """Refuse what no database and no answer can hold; a job file is told with its places instead."""
+    fields = (
+        {key: inner for key, inner in value.items() if key != "file"} if isinstance(value, dict) else value
+    )
+    try:
+        text = json.dumps(fields, ensure_ascii=False)
+        text.encode()
+    except (UnicodeEncodeError, RecursionError) as error:
+        raise ParseError("A text in it has half of a surrogate pair, which is no character.") from error
+    if "\\u0000" in text:
+        raise ParseError("A text in it has a null character.")
 
 
 class AlwaysJSON(BaseContentNegotiation):

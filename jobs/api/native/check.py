@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from typing import cast
 
+from django.utils.translation import gettext as _
 from drf_spectacular.utils import extend_schema
+from rest_framework.exceptions import ValidationError
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from jobs import dialects, services
 from jobs.api.native import shapes
 from jobs.api.native.base import REFUSED, NativeView
+from jobs.dialects import sweep_words
+from jobs.dialects.base import Refused
+from jobs.messages.findings import of_note
+from jobs.services import feasibility
 from jobs.views.findings import examine
 from quotas.models import User
 
@@ -19,20 +27,39 @@ class Check(NativeView):
 
     @extend_schema(
         operation_id="check",
-        request=shapes.FileShape,
+        request=shapes.CheckShape,
         responses={200: shapes.CheckedShape, 413: shapes.ProblemDetails, **REFUSED},
     )
     def post(self, request: Request) -> Response:
-        """Every problem and note, with its place and, where there is one, a fix."""
-        shape = shapes.FileShape(data=request.data)
+        """Every problem and note of a job that would go there, with its place and, where there are any, a fix
+        and actions.
+        """
+        shape = shapes.CheckShape(data=request.data)
         shape.is_valid(raise_exception=True)
         user = cast("User", request.user)
-        found = examine(user, shape.validated_data["file"], shape.validated_data["dialect"])
+        asked = shape.validated_data
+        place = services.Place(asked["workspace"] or "", asked["cluster"] or "", asked["quota"] or "")
+        text = self._apply_actions(asked["file"], asked["dialect"], asked["actions"])
+        found = examine(user, text, asked["dialect"], place=place)
+        unfilled = tuple(of_note(note) for note in sweep_words.notes(found.spec)) if found.spec else ()
         return Response(
             {
                 "dialect": found.dialect or None,
+                "file": text if asked["actions"] else None,
                 "ok": not found.problems,
                 "problems": [finding.to_json() for finding in found.problems],
-                "notes": [finding.to_json() for finding in found.notes],
+                "notes": [finding.to_json() for finding in (*found.notes, *unfilled)],
             }
         )
+
+    def _apply_actions(self, text: str, dialect: str | None, actions: Iterable[Mapping[str, str]]) -> str:
+        """The file with the actions done; one that can't be read stays as it is."""
+        for action in actions:
+            try:
+                name = dialect or dialects.name_of(text)
+                text = feasibility.apply_action(text, name, action["kind"], action["value"])
+            except Refused:
+                return text
+            except feasibility.CannotActError as error:
+                raise ValidationError({"actions": [_("This can't be done to the file.")]}) from error
+        return text

@@ -22,6 +22,7 @@ from jobs.folders import asking, names, serving
 from jobs.folders.asking import Asker
 from jobs.folders.places import Place, find
 from jobs.folders.serving import Wanted
+from quotas import sessions
 from quotas.access import Verb
 from quotas.models import AccessToken
 
@@ -104,7 +105,7 @@ class FolderView(NativeView):
         token = self.request.auth
         if isinstance(token, AccessToken):
             return Asker(self.person, token=token)
-        return Asker(self.person, session=self.request.session.session_key or "")
+        return Asker(self.person, session=sessions.reference(self.request))
 
 
 class Files(FolderView):

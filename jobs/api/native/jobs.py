@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Any, Final
 
 from django.db.models import QuerySet
 from django.urls import reverse
 from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_schema
-from rest_framework.exceptions import ValidationError
+from rest_framework.exceptions import ErrorDetail, ValidationError
 from rest_framework.request import Request
 from rest_framework.response import Response
 
@@ -22,11 +22,13 @@ from jobs.states import State
 from jobs.views.findings import notes_of
 from jobs.views.notes import stored_notes
 from quotas.access import Verb, rights
-from quotas.models import User
 
 PAGE: Final = 50
 LONGEST_KEY: Final = 255
 
+SECOND_COPY = OpenApiParameter(
+    "second_copy", bool, description="start a second copy although the job has not ended"
+)
 IDEMPOTENCY_KEY = OpenApiParameter(
     "Idempotency-Key",
     str,
@@ -48,12 +50,13 @@ class Jobs(NativeView):
             OpenApiParameter("state", str, many=True, enum=[state.value for state in State]),
             OpenApiParameter("owner", str, description="`me`, or a user name"),
             OpenApiParameter("workspace", str),
+            OpenApiParameter("name", str, description="the whole name"),
         ],
         responses={200: shapes.JobPage, 401: shapes.ProblemDetails},
     )
     def get(self, request: Request) -> Response:
         """Newest first, by keys: the hundredth page costs what the first does."""
-        rows = self._narrowed().select_related("owner", "workspace", "cluster", "quota").order_by("-pk")
+        rows = self._filter_jobs().select_related("owner", "workspace", "cluster", "quota").order_by("-pk")
         if after := self.number("after", 0):
             rows = rows.filter(pk__lt=after)
         page, more = self.page(rows, PAGE)
@@ -61,7 +64,7 @@ class Jobs(NativeView):
         following = self.address_after(page[-1].pk) if more else None
         return Response({"jobs": [shapes.job(row) for row in page], "next": following})
 
-    def _narrowed(self) -> QuerySet[Job]:
+    def _filter_jobs(self) -> QuerySet[Job]:
         rows: QuerySet[Job] = Job.objects.visible_to(self.person)
         query = self.request.query_params
         if states := query.getlist("state"):
@@ -70,6 +73,8 @@ class Jobs(NativeView):
             rows = rows.filter(owner=self.person) if owner == "me" else rows.filter(owner__username=owner)
         if workspace := query.get("workspace"):
             rows = rows.filter(workspace__slug=workspace)
+        if name := query.get("name"):
+            rows = rows.filter(name=name)
         return rows
 
     @extend_schema(
@@ -108,7 +113,7 @@ class Jobs(NativeView):
         body = {
             **shapes.job(done.job),
             "after": after(self, done.job) if done.waits else [],
-            "notes": told(asked["file"], done.notes, done.job.dialect),
+            "notes": render_notes(asked["file"], done.notes, done.job.dialect),
             "tasks": [],
             "tasks_next": None,
         }
@@ -160,7 +165,7 @@ class Again(NativeView):
     @extend_schema(
         operation_id="jobs_again",
         request=None,
-        parameters=[IDEMPOTENCY_KEY],
+        parameters=[IDEMPOTENCY_KEY, SECOND_COPY],
         responses={
             201: shapes.WholeJobShape,
             200: shapes.WholeJobShape,
@@ -169,10 +174,11 @@ class Again(NativeView):
         },
     )
     def post(self, request: Request, public_id: str) -> Response:
-        """A new job as this one was, linked with it, in the same place."""
+        """A new job as this one was, linked with it, in the same place; 409 where it has not ended."""
         origin = self.job(public_id, Verb.READ)
+        second_copy = request.query_params.get("second_copy") == "true"
         try:
-            done = services.retry(self.person, origin, idempotency_key=key_of(self))
+            done = services.retry(self.person, origin, idempotency_key=key_of(self), second_copy=second_copy)
         except Refused as refused:
             return problems.refused(JobFile.objects.get(job=origin).text, refused.problems)
         headers = {"Location": address(self, done.job)}
@@ -186,12 +192,24 @@ class Hold(NativeView):
 
     @extend_schema(
         operation_id="jobs_hold",
-        request=None,
-        responses={200: shapes.WholeJobShape, 409: shapes.ProblemDetails, **ABSENT},
+        request=shapes.HoldShape,
+        responses={
+            200: shapes.WholeJobShape,
+            400: shapes.ProblemDetails,
+            409: shapes.ProblemDetails,
+            **ABSENT,
+        },
     )
     def post(self, request: Request, public_id: str) -> Response:
         """It keeps its age; 409 when it does not wait, or is held already."""
-        return _held(self, services.hold, public_id)
+        job = self.job(public_id, Verb.CONTROL)
+        shape = shapes.HoldShape(data=request.data)
+        shape.is_valid(raise_exception=True)
+        try:
+            services.hold(self.person, job, why=shape.validated_data["reason"])
+        except services.ReasonMissing as problem:
+            raise ValidationError({"reason": [ErrorDetail(str(problem), code="required")]}) from problem
+        return Response(whole(self, self.job(public_id, Verb.LIST)))
 
 
 class Release(NativeView):
@@ -206,12 +224,8 @@ class Release(NativeView):
     )
     def post(self, request: Request, public_id: str) -> Response:
         """409 when it is not held."""
-        return _held(self, services.release, public_id)
-
-
-def _held(view: NativeView, verb: Callable[[User, Job], None], public_id: str) -> Response:
-    verb(view.person, view.job(public_id, Verb.CONTROL))
-    return Response(whole(view, view.job(public_id, Verb.LIST)))
+        services.release(self.person, self.job(public_id, Verb.CONTROL))
+        return Response(whole(self, self.job(public_id, Verb.LIST)))
 
 
 class Stop(NativeView):
@@ -244,7 +258,7 @@ def whole(view: NativeView, job: Job) -> dict[str, Any]:
     return {
         **shapes.job(job),
         "after": after(view, job),
-        "notes": told(file.text, stored_notes(file), job.dialect),
+        "notes": render_notes(file.text, stored_notes(file), job.dialect),
         "tasks": tasks,
         "tasks_next": more,
     }
@@ -263,7 +277,7 @@ def after(view: NativeView, job: Job) -> list[dict[str, Any]]:
     ]
 
 
-def told(text: str, notes: Iterable[Note], dialect: str) -> list[dict[str, Any]]:
-    """What was told at submission, in the reader's language."""
+def render_notes(text: str, notes: Iterable[Note], dialect: str) -> list[dict[str, Any]]:
+    """Return the notes of a submission in the reader's language, as JSON."""
     rows = tuple(notes)
     return [note.to_json() for note in notes_of(text, rows, dialect)] if rows else []

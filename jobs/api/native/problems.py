@@ -71,6 +71,9 @@ def answer(error: Exception) -> JsonResponse:
     return JsonResponse(body, status=status, headers=headers, content_type=CONTENT_TYPE)
 
 
+LONGEST_SENTENCE: Final = 300
+"""Characters of a sentence about a field, which may repeat what was sent."""
+
 Told = tuple[int, str, dict[str, str], dict[str, Any]]
 
 
@@ -137,7 +140,7 @@ def _of_ours(error: Exception) -> tuple[int, str]:
             return 403, _("You may not do this here.")
         case services.Conflict():
             return 409, _("This Idempotency-Key was used for another request.")
-        case services.NotWaiting() | services.StillRunning():
+        case services.NotWaiting() | services.StillRunning() | services.NotEnded():
             return 409, _too_early(error)
         case raw.BadNumber():
             return 400, _("%(name)s must be a whole number.") % {"name": error}
@@ -151,12 +154,21 @@ def _of_ours(error: Exception) -> tuple[int, str]:
 def _too_early(error: Exception) -> str:
     if isinstance(error, services.StillRunning):
         return _("Only a job that has ended can be deleted.")
+    if isinstance(error, services.NotEnded):
+        return _(
+            "The job has not ended. Say second_copy=true (job-console again --second-copy) to start it twice."
+        )
     return _("Only what waits can be held, and only what is held released.")
 
 
 def not_a_number() -> exceptions.ErrorDetail:
     """What is wrong with a parameter that should be a number."""
     return exceptions.ErrorDetail(_("This must be a whole number."), code="invalid")
+
+
+def _bounded(text: str) -> str:
+    """A sentence that may repeat what was sent, at most so long as somebody reads."""
+    return text if len(text) <= LONGEST_SENTENCE else text[: LONGEST_SENTENCE - 1] + "…"
 
 
 def _fields(error: exceptions.ValidationError) -> list[dict[str, Any]]:
@@ -167,5 +179,5 @@ def _fields(error: exceptions.ValidationError) -> list[dict[str, Any]]:
         pointer = "" if name in {"", "non_field_errors"} else f"/{name}"
         for message in messages if isinstance(messages, list) else [messages]:
             code = getattr(message, "code", "invalid")
-            rows.append(Finding(str(message), code, pointer).to_json())
+            rows.append(Finding(_bounded(str(message)), code, _bounded(pointer)).to_json())
     return rows

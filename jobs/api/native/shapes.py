@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from rest_framework import serializers
 
-from jobs import dialects, messages, waiting
+from jobs import dialects, messages, services, waiting
 from jobs.messages.endpoints import endpoint_message
 from jobs.models import Dependency, Endpoint, Event, Job, Task
 from jobs.states import TASK_TERMINAL, Params, PortSource, ReasonCode, State, TaskState
@@ -17,10 +17,31 @@ MOST_TASKS: Final = 100
 
 
 class FixShape(serializers.Serializer[Any]):
-    """A change that would cure a problem: the value to put at `pointer`; null takes it away."""
+    """A change that would cure a problem: the value to put at `pointer`; null takes it away.
+
+    Where `key` is not null the member at `pointer` gets that name, and its value stays.
+    """
 
     pointer = serializers.CharField()
     value = serializers.JSONField(allow_null=True)
+    key = serializers.CharField(allow_null=True)
+
+
+class ActionShape(serializers.Serializer[Any]):
+    """A change of the job, by its kind and what it sets."""
+
+    kind = serializers.CharField(max_length=40)
+    value = serializers.CharField(max_length=300, allow_blank=True, default="")
+
+
+class OfferedActionShape(ActionShape):
+    """Something that can be done about a problem: `check` does it.  The kind `quota` changes no file: the job
+    goes to the quota at `value`, WORKSPACE/CLUSTER/QUOTA.
+    """
+
+    label = serializers.CharField(  # type: ignore[assignment]  # the field of that name
+        help_text="what it does, in words"
+    )
 
 
 class ProblemShape(serializers.Serializer[Any]):
@@ -36,6 +57,7 @@ class ProblemShape(serializers.Serializer[Any]):
     source = serializers.CharField(  # type: ignore[assignment]  # the field of that name
         allow_blank=True, help_text="whose rule it is"
     )
+    actions = OfferedActionShape(many=True, help_text="what can be done about it")
 
 
 class LossShape(ProblemShape):
@@ -77,12 +99,23 @@ class FileShape(serializers.Serializer[Any]):
     dialect = serializers.ChoiceField(choices=dialects.NAMES, allow_null=True, default=None)
 
 
-class SubmissionShape(FileShape):
+class PlacedFileShape(FileShape):
     """A job file and where it should go; what is null is chosen."""
 
     cluster = serializers.SlugField(allow_null=True, default=None)
     workspace = serializers.SlugField(allow_null=True, default=None)
     quota = serializers.SlugField(allow_null=True, default=None)
+
+
+class CheckShape(PlacedFileShape):
+    """The same, and what is to be done to the file first: actions that an earlier answer offered."""
+
+    actions = ActionShape(many=True, default=list)
+
+
+class SubmissionShape(PlacedFileShape):
+    """The same, and how it is submitted."""
+
     keep_original = serializers.BooleanField(
         default=False, help_text="do not apply the fixes that the notes offer"
     )
@@ -97,6 +130,17 @@ class SubmissionShape(FileShape):
     )
 
 
+class HoldShape(serializers.Serializer[Any]):
+    """Why a job is held."""
+
+    reason = serializers.CharField(
+        max_length=services.LONGEST_REASON,
+        allow_blank=True,
+        default="",
+        help_text="why; the job's owner reads it, and only the owner may leave it out",
+    )
+
+
 class JobFileShape(serializers.Serializer[Any]):
     """The file a job came from, with placeholders for secret values, and its roles in their order."""
 
@@ -106,9 +150,12 @@ class JobFileShape(serializers.Serializer[Any]):
 
 
 class CheckedShape(serializers.Serializer[Any]):
-    """What there is to say about a file; `dialect` is null when it is not known."""
+    """What there is to say about a file; `dialect` is null when it is not known, `file` where no actions were
+    to be done.
+    """
 
     dialect = serializers.CharField(allow_null=True)
+    file = serializers.CharField(allow_null=True, help_text="the file with the actions done")
     ok = serializers.BooleanField()
     problems = ProblemShape(many=True)
     notes = ProblemShape(many=True)

@@ -10,7 +10,7 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from jobs import services, waiting
+from jobs import dialects, services, waiting
 from jobs.api.native import problems, shapes
 from jobs.api.native.auth import MissingScope
 from jobs.api.native.base import ABSENT, REFUSED, NativeView
@@ -28,11 +28,11 @@ class SweepRequestShape(serializers.Serializer[Any]):
     An sbatch script with `--array` needs neither: each index is a job, and `%k` says how many at once.
     """
 
-    file = serializers.CharField(trim_whitespace=False, allow_blank=True)
-    dialect = serializers.CharField(allow_null=True, default=None)
-    workspace = serializers.CharField(allow_null=True, default=None)
-    cluster = serializers.CharField(allow_null=True, default=None)
-    quota = serializers.CharField(allow_null=True, default=None)
+    file = shapes.TextField(trim_whitespace=False, allow_blank=True)
+    dialect = serializers.ChoiceField(choices=dialects.NAMES, allow_null=True, default=None)
+    workspace = serializers.SlugField(allow_null=True, default=None)
+    cluster = serializers.SlugField(allow_null=True, default=None)
+    quota = serializers.SlugField(allow_null=True, default=None)
     grid = serializers.DictField(
         child=serializers.ListField(child=serializers.JSONField()),
         default=dict,

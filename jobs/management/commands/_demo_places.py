@@ -64,7 +64,10 @@ def _workspace(cluster: Cluster, slug: str, name: str) -> list[Place]:
     workspace, _new = Workspace.objects.get_or_create(slug=slug, defaults={"name": name})
     owners = []
     for person, role in PEOPLE.items():
-        user, new = User.objects.get_or_create(username=f"{slug}-{person}")
+        user, new = User.objects.get_or_create(
+            username=f"{slug}-{person}",
+            defaults={"is_active": False},  # nobody signs in as them
+        )
         if new:
             user.set_unusable_password()
             user.save()

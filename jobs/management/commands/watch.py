@@ -15,7 +15,7 @@ import structlog
 from django.core.management.base import BaseCommand
 from django.db import Error, close_old_connections
 
-from jobs import engines, queue
+from jobs import engines, queue, vitals
 from jobs.backends.base import Capability
 from quotas.models import Cluster
 
@@ -51,6 +51,7 @@ def watch(ended: threading.Event) -> None:
     while not ended.is_set():
         if time.monotonic() >= due:
             bells.look_up()
+            vitals.alive("watch")
             due = time.monotonic() + CLUSTERS_S
         rung = bells.rung()
         for cluster_id in rung:

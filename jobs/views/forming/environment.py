@@ -7,6 +7,7 @@ from typing import Any
 from django.utils.translation import gettext as _
 
 from jobs.forming import acceleration
+from jobs.forming.reading import PASTED
 from jobs.views.forming import offers
 from jobs.views.forming.shown import Block, Drawing, Group, Options, Shown
 from quotas.models import User
@@ -23,11 +24,19 @@ def model(user: User, drawing: Drawing) -> dict[str, Any]:
     datasets = offers.offered(drawing.rows("datasets"), "id", offers.datasets(user, drawing))
     mounted = (datasets, drawing.rows("mounts"))
     variables = (drawing.rows("env"),)
+    pasted, problem = drawing.kept.get(PASTED, ""), drawing.problem(PASTED)
     code = (drawing.one("code-id", suggested=offers.codes(user, drawing)), *drawing.several(*CODE))
     return {
         "blocks": tuple(_block(drawing, role, name, images) for role, name in enumerate(drawing.roles)),
         "groups": (
-            Group("env", _("Environment variables"), rows=variables, template="jobs/new/env.html"),
+            Group(
+                "env",
+                _("Environment variables"),
+                rows=variables,
+                template="jobs/new/env.html",
+                pasted=pasted,
+                problem=problem,
+            ),
             Group("data", _("Datasets and mounts"), rows=mounted),
             Group("libraries", _("Third-party libraries"), drawing.several(*LIBRARIES)),
             Group("software", _("Software of the cluster"), drawing.several(*SOFTWARE)),

@@ -78,7 +78,7 @@ def draw(user: User, applied: Applied, place: str = "", chosen: Chosen | None = 
         applied.kept,
         sorted(names),
         _roles(reading),
-        standing(user, reading.parsed.spec if reading.parsed else None, place),
+        standing(user, reading.parsed, place),
         _locks(chosen),
     )
     elsewhere = reading.parsed is not None and reading.dialect != GOES_ON_AS

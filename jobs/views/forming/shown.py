@@ -141,7 +141,10 @@ class ShownRows(Spoken):
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Fields that are folded together, with how many are set; `fate` is what becomes of all of them."""
+    """Fields that are folded together, with how many are set; `fate` is what becomes of all of them.
+
+    `problem` is about `pasted`, the text that was to become rows.
+    """
 
     id: str
     label: Words
@@ -149,6 +152,8 @@ class Group:
     rows: tuple[ShownRows, ...] = ()
     template: str = ""
     fate: str = ""
+    pasted: str = ""
+    problem: str = ""
 
     @property
     def count(self) -> int:
@@ -159,7 +164,7 @@ class Group:
     def wrong(self) -> bool:
         """Whether one of its fields has a problem, or says what it should not, so that it is opened."""
         cells = (cell for rows in self.rows for row in _all(rows) for cell in row.cells)
-        if any(each.problem for each in (*self.fields, *cells)):
+        if self.problem or any(each.problem for each in (*self.fields, *cells)):
             return True
         return any(each.warned for each in self.fields) or any(each.warned for each in self.rows)
 
@@ -239,7 +244,7 @@ class Drawing:
             each,
             name,
             self._value(name),
-            self._problem(name),
+            self.problem(name),
             self._off(each, role),
             options or self._options(each, self._value(name)),
             hint,
@@ -305,14 +310,15 @@ class Drawing:
                 "cell": cell.label,
             }
             named_beside = cell.kind in (Kind.FLAG, Kind.HIDDEN)
-            shown = Shown(cell, full, value, self._problem(full), "", options)
+            shown = Shown(cell, full, value, self.problem(full), "", options)
             cells.append(shown if named_beside else replace(shown, label=label))
         return ShownRow(f"{name}-{index}", tuple(cells))
 
     def _value(self, name: str) -> str:
         return self.kept.get(name, self.values.get(name, ""))
 
-    def _problem(self, name: str) -> str:
+    def problem(self, name: str) -> str:
+        """Return what is wrong with a field, in a sentence; "" where nothing is."""
         found = self.problems.get(name)
         return field_message(found.code, found.params, found.because) if found else ""
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
 from jobs import services
-from jobs.dialects.base import Refused
+from jobs.dialects.base import Action, Parsed, Problem, Refused
 from jobs.forming import rules
 from jobs.forming.applied import Fate, applied
 from jobs.forming.fields import Field, Rows
@@ -15,8 +15,9 @@ from jobs.forming.ground import Ground, ground_of, kinds_beside, with_data
 from jobs.forming.rules import FieldState, Ruling
 from jobs.forming.within import Member
 from jobs.messages.applied import applied_message
+from jobs.messages.problems import problem_message
 from jobs.messages.rules import origin_label, rule_message
-from jobs.spec import JobSpec
+from jobs.services import feasibility
 from quotas.models import Quota, User
 
 _SHOWN: Final = {Fate.KEPT, Fate.APPROXIMATED, Fate.REFUSED}
@@ -39,11 +40,14 @@ FIRST: Final[Mapping[str, str]] = {
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """A sentence beside a field, and whose word it is; `broken`: the job says what it does not allow."""
+    """A sentence beside a field, and whose word it is; `broken`: the job says what it does not allow.
+    `actions` are ways out of it.
+    """
 
     text: str
     source: str
     broken: bool = False
+    actions: tuple[Action, ...] = ()
 
 
 class Spoken:
@@ -75,12 +79,14 @@ class Sentences(Spoken):
 class Standing:
     """Where the job would run, and what follows from that for each field.
 
-    `states` are by the rules' own paths.  Without a `quota` nothing is known of the place.
+    `states` are by the rules' own paths; `never` is what the cluster will never run.  Without a `quota`
+    nothing is known of the place.
     """
 
     quota: Quota | None = None
     ground: Ground = field(default_factory=Ground)
     states: Mapping[str, FieldState] = field(default_factory=dict)
+    never: tuple[Problem, ...] = ()
 
     def hidden(self, each: Field) -> bool:
         """Whether the field means nothing here."""
@@ -100,7 +106,9 @@ class Standing:
         """What there is to know about the field, what is wrong with it first."""
         paths = [_path(each), *(path for path, key in FIRST.items() if key == each.key)]
         found = [self.states[path] for path in dict.fromkeys(paths) if path in self.states]
-        return tuple(told(ruling) for state in found for ruling in state.told if _concerns(ruling, role))
+        never = (each for each in self.never if _is_at(each, paths, role))
+        ruled = (told(ruling) for state in found for ruling in state.told if _concerns(ruling, role))
+        return (*(Told(problem_message(each), "", True, each.actions) for each in never), *ruled)
 
     def of(self, *paths: str) -> Sentences:
         """The same of what is no field: the resource type, the source."""
@@ -126,16 +134,18 @@ class Standing:
 NOWHERE: Final = Standing()
 
 
-def standing(user: User, spec: JobSpec | None, place: str) -> Standing:
+def standing(user: User, parsed: Parsed | None, place: str) -> Standing:
     """Where the job would go, and what the rules say of it there."""
-    if spec is None:
+    if parsed is None:
         return NOWHERE
+    spec = parsed.spec
     try:
         quota = services.find_quota(user, services.place_at(place), spec)
     except Refused:
         return NOWHERE
     ground = with_data(ground_of(quota, kinds=kinds_beside(quota)), user, spec)
-    return Standing(quota, ground, rules.fields(rules.rulings(spec, ground)))
+    never = feasibility.problems_of_file(user, quota, parsed)
+    return Standing(quota, ground, rules.fields(rules.rulings(spec, ground)), never)
 
 
 def told(ruling: Ruling) -> Told:
@@ -148,6 +158,15 @@ def _concerns(ruling: Ruling, role: int) -> bool:
     """Whether it is about this role, where it is about single ones."""
     said = ruling.said
     return not (said.at and said.field.startswith("roles[]")) or role in said.at
+
+
+def _is_at(problem: Problem, paths: Iterable[str], role: int) -> bool:
+    """Whether the problem is about the field at one of the paths, of this role."""
+    steps = problem.pointer.split("/")[1:]
+    numbers = [int(step) for step in steps if step.isdigit()]
+    of_role = steps[0] != "roles" or numbers == [role]
+    names = ".".join(step for step in steps if not step.isdigit())
+    return of_role and any(names == path.replace("[]", "") for path in paths)
 
 
 def _path(each: Field | Rows) -> str:

@@ -20,7 +20,7 @@ from tests.factories import make_cluster, make_job, make_membership, make_quota,
 
 V1 = "/api/console/v1"
 
-FIELDS = {"pointer", "line", "column", "code", "message", "params", "fix", "source"}
+FIELDS = {"pointer", "line", "column", "code", "message", "params", "fix", "source", "actions"}
 """What is told of every problem and note, on the command line, over the API and to the editor."""
 
 HELLO: dict[str, Any] = {
@@ -88,6 +88,12 @@ class Api:
 
     def delete(self, path: str) -> HttpResponse:
         return self._call("delete", f"{V1}/{path}")
+
+    def send(self, method: str, address: str, body: str | bytes = b"") -> HttpResponse:
+        """Send any JSON, or what should be some, to any address."""
+        if method == "get":
+            return self._call("get", address)
+        return self._call(method, address, body, content_type="application/json")
 
     def _call(self, method: str, address: str, data: Any = None, **options: Any) -> HttpResponse:
         headers = {**self._headers, **options.pop("headers", {})}

@@ -3,12 +3,24 @@
 from __future__ import annotations
 
 from jobs.models import Job, Visibility
+from jobs.states import State
 from tests.jobs.api.conftest import People, api, body_of, file, problem
 
 
-def submitted(people: People) -> Job:
+def submitted(people: People, state: State = State.SUCCEEDED) -> Job:
     told = body_of(api(people.owner).submit(file(jobName="first")), 201)
+    Job.objects.filter(public_id=told["id"]).update(state=state)
     return Job.objects.get(public_id=told["id"])
+
+
+def test_again_of_a_job_that_has_not_ended_needs_second_copy(people: People) -> None:
+    path = f"jobs/{submitted(people, State.RUNNING).public_id}/again"
+    call = api(people.owner, {"submit", "read"})
+    assert problem(call.post(path))["status"] == 409
+    assert problem(call.post(f"{path}?second_copy=false"))["status"] == 409
+    assert Job.objects.count() == 1
+    body_of(call.post(f"{path}?second_copy=true"), 201)
+    assert Job.objects.count() == 2
 
 
 def test_the_same_once_more_linked_and_only_once_for_a_key(people: People) -> None:

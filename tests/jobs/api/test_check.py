@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+import json
+
+import pytest
+
+from jobs.facilities import Facilities
 from jobs.models import Job
-from tests.jobs.api.conftest import People, api, body_of, file
+from quotas.models import Cluster
+from tests.jobs.api.conftest import People, api, body_of, file, problem
 
 
 def test_a_file_that_would_be_accepted(people: People) -> None:
@@ -21,3 +27,72 @@ def test_a_file_that_would_be_refused_is_no_error_of_the_request(people: People)
 
 def test_whoever_may_submit_nowhere_may_still_check(people: People) -> None:
     assert body_of(api(people.stranger).post("check", {"file": file()}))["ok"] is True
+
+
+def facilities_of(people: People, **changes: object) -> None:
+    """What the cluster's backend has told of it."""
+    told = Facilities(images=False, plain=False, folders=(), code=())
+    Cluster.objects.update(facilities={**told.to_json(), **changes})
+
+
+def test_check_of_what_the_cluster_never_runs_has_actions_and_does_them(people: People) -> None:
+    facilities_of(people)
+    someone = api(people.owner)
+    told = body_of(someone.post("check", {"file": file(image="a/b")}))
+    (found,) = told["problems"]
+    assert (told["ok"], found["code"], told["file"]) == (False, "image_not_run", None)
+    (action,) = found["actions"]
+    assert action == {"kind": "without_image", "value": "", "label": "Run without image"}
+    done = body_of(someone.post("check", {"file": file(image="a/b"), "actions": [action]}))
+    assert (done["ok"], json.loads(done["file"])["image"]) == (True, "")
+
+
+def test_check_of_an_action_that_cannot_be_done_is_refused(people: People) -> None:
+    asked = {"file": file(), "actions": [{"kind": "without_mount", "value": "9"}]}
+    assert problem(api(people.owner).post("check", asked))["status"] == 400
+
+
+def test_check_notes_words_in_braces_that_nothing_fills(people: People) -> None:
+    roles = [{"name": "w", "command": "train --lr {lr} --home ${HOME} '{quoted}'"}]
+    told = body_of(api(people.owner).post("check", {"file": file(taskRoles=roles)}))
+    (note,) = (each for each in told["notes"] if each["code"] == "word_unfilled")
+    assert note["message"].startswith("The command contains {lr}, but no sweep parameter has that name.")
+    assert told["ok"] is True
+    submitted = body_of(api(people.owner).submit(file(taskRoles=roles)), 201)
+    assert note["message"] in [each["message"] for each in submitted["notes"]]
+
+
+def test_check_where_no_image_is_needed_has_no_note_of_a_missing_one(people: People) -> None:
+    without = file(image="")
+    codes = [note["code"] for note in body_of(api(people.owner).post("check", {"file": without}))["notes"]]
+    assert "no_image" in codes
+    facilities_of(people)
+    codes = [note["code"] for note in body_of(api(people.owner).post("check", {"file": without}))["notes"]]
+    assert "no_image" not in codes
+
+
+@pytest.mark.parametrize("path", ["jobs", "preview"])
+def test_submission_and_preview_tell_the_same_problem(people: People, path: str) -> None:
+    facilities_of(people)
+    answer = api(people.owner).post(path, {"file": file(image="a/b")})
+    told = problem(answer) if path == "jobs" else body_of(answer)
+    assert [each["code"] for each in told["problems"]] == ["image_not_run"]
+    assert told["problems"][0]["actions"][0]["kind"] == "without_image"
+    assert not Job.objects.exists()
+
+
+def test_check_and_convert_read_what_was_pasted(people: People) -> None:
+    text = f"POST /api/v1/jobs HTTP/1.1\nHost: x\n\n{file()}"
+    told = body_of(api(people.owner).post("check", {"file": text}))
+    assert (told["dialect"], told["ok"]) == ("openpai-v1", True)
+    assert (told["notes"][0]["code"], told["notes"][0]["line"]) == ("read_from_http", 4)
+    assert told["notes"][0]["fix"]["value"] == file()
+    made = body_of(api(people.owner).post("convert", {"file": text, "to": "dlc"}))
+    assert "UserCommand" in made["text"]
+
+
+def test_check_offers_a_command_as_start_command(people: People) -> None:
+    told = body_of(api(people.owner).post("check", {"file": "torchrun train.py"}))
+    [problem] = told["problems"]
+    assert (told["ok"], problem["code"], problem["fix"]["pointer"]) == (False, "is_a_command", "")
+    assert body_of(api(people.owner).post("check", {"file": problem["fix"]["value"]}))["ok"] is True

@@ -163,3 +163,11 @@ def test_accepting_a_job_takes_the_same_few_queries_however_much_there_is(people
         make_quota(workspace, make_cluster())
     assert queries() == before
     assert before <= 15
+
+
+def test_what_was_pasted_is_submitted_as_the_job_file_alone(people: People) -> None:
+    text = f"curl http://x -H 'Authorization: Bearer s3cret' -d '{file()}'\n"
+    kept = body_of(api(people.owner).submit(text), 201)
+    assert JobFile.objects.get(job__public_id=kept["id"]).text == file()
+    preview = body_of(api(people.owner).post("preview", {"file": text}))
+    assert "preview" in preview

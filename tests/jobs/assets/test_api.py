@@ -115,3 +115,11 @@ def _with(user: User, scopes: list[str], method: str, path: str) -> Any:
     text = tokens.issue(user, scopes=scopes, lifetime=timedelta(days=1))
     headers = {"Authorization": f"Bearer {text}"}
     return getattr(Client(), method)(f"{V1}/{path}", "{}", content_type="application/json", headers=headers)
+
+
+@pytest.mark.parametrize("read_only", [True, False])
+def test_new_dataset_is_read_only_as_its_request_says(people: People, read_only: bool) -> None:
+    body = {"name": "x", "uri": "s3://sets/x", "source": "s3", "workspace": "vision", "read_only": read_only}
+    made = send(browser(people.manager), "post", "datasets", body)
+    assert made.status_code == 201, made.content
+    assert Dataset.objects.get().read_only == read_only

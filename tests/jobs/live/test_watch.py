@@ -64,7 +64,7 @@ def rung(monkeypatch: pytest.MonkeyPatch) -> Rung:
 
 @pytest.fixture
 def watching(
-    cluster: Cluster, bell: Path, rung: Rung, monkeypatch: pytest.MonkeyPatch
+    redis_server: RedisServer, cluster: Cluster, bell: Path, rung: Rung, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[threading.Thread]:
     monkeypatch.setattr(command, "CLUSTERS_S", 0.05)
     ended = threading.Event()

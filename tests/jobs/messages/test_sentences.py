@@ -107,7 +107,7 @@ def test_codes_of_a_later_version_are_shown_as_they_are() -> None:
             '{"jobName": "a", "image": "i", "taskRoles": [{"name": "m", "command": "c", "shmMB": 200}]}',
             "shmMB is 200; it may be at most memoryMB, which is 100.",
         ),
-        ('{"jobName": True}', "JSON writes true, not True."),
+        ('{"jobName": True "image": "i"}', "JSON writes true, not True."),
         ('{"a": 1\n"b": 2}', 'A comma is missing before ".'),
     ],
 )

@@ -91,6 +91,19 @@ def test_retry_is_a_new_job_and_a_double_click_one(people: People) -> None:
     assert (again.name, again.origin) == ("helloworld_16be675e", job)
 
 
+def test_retry_of_a_job_that_has_not_ended_asks_first(people: People) -> None:
+    job = make_job(State.RUNNING, owner=people.owner, quota=people.quota, text=HELLO, dialect="openpai-v1")
+    client = browser(people.owner)
+    page = seen(client.get(f"/jobs/{job.public_id}/"))
+    assert "has not ended. Start a second copy of it?" in page
+    told = seen(client.post(f"/jobs/{job.public_id}/retry", {"key": "k1"}, follow=True))
+    assert "The job has not ended." in told
+    assert Job.objects.count() == 1
+    client.post(f"/jobs/{job.public_id}/retry", {"key": "k1", "second_copy": "yes"})
+    assert Job.objects.count() == 2
+    assert "second copy" not in seen(client.get(f"/jobs/{ended(people).public_id}/"))
+
+
 def test_a_reader_without_a_right_to_submit_is_told(people: People) -> None:
     job = ended(people)
     Job.objects.filter(pk=job.pk).update(visibility=Visibility.PUBLIC)

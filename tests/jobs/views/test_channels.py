@@ -31,7 +31,7 @@ def rule(**values: Any) -> dict[str, Any]:
 
 def test_a_webhook_is_added_and_its_secret_shown_once(people: People) -> None:
     client = browser(people.owner)
-    page = seen(client.post("/settings/notifications/new/webhook", HOOK))
+    page = seen(client.post("/settings/notifications/new/webhook", HOOK, follow=True))
     channel = Channel.objects.get(kind="webhook")
     secret = channel.address()["secret"]
     assert secret in page
@@ -258,7 +258,7 @@ def test_a_channel_is_turned_off_and_on(people: People) -> None:
 def test_a_secret_is_exchanged_and_the_new_one_shown_once(people: People) -> None:
     channel = added(people)
     client, address = browser(people.owner), f"/settings/notifications/{channel.pk}"
-    page = seen(client.post(f"{address}/secret"))
+    page = seen(client.post(f"{address}/secret", follow=True))
     new = Channel.objects.get(pk=channel.pk).address()["secret"]
     assert new in page
     assert new not in seen(client.get(address))

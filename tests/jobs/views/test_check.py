@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from django.test import Client
 
+from jobs import dialects
+from jobs.services import submitting
 from tests.jobs.api.conftest import FIELDS
 from tests.jobs.views.conftest import People, browser
 from tests.jobs.views.test_new import HELLO, JUPYTER
@@ -106,3 +108,28 @@ def test_all_fixes_are_made_at_once(people: People) -> None:
     assert [each for each in answer["problems"] + answer["notes"] if each["fix"]] == []
     unreadable = client.post("/jobs/mend", {"text": "{", "fix": "all"})
     assert json.loads(unreadable.content)["text"] == "{"
+
+
+def test_misspelt_key_is_renamed_by_its_button_and_not_by_submitting(people: People) -> None:
+    client = browser(people.owner)
+    text = HELLO.replace("minSucceededTaskCount", "minSuceededTaskCount", 1)
+    [fix] = [note["fix"] for note in check(client, text)["notes"] if note["fix"]]
+    assert fix["key"] == "minSucceededTaskCount"
+    mended = json.loads(mend(client, text, fix).content)["text"]
+    assert mended == text.replace("Suceeded", "Succeeded")
+    parsed = dialects.get("openpai-v1").parse(text)
+    assert submitting.mended(text, parsed, "openpai-v1") == (text, parsed)
+
+
+def test_whole_fixes_put_the_job_file_in_place_of_what_was_pasted(people: People) -> None:
+    client = browser(people.owner)
+    text = f"```json\n{HELLO}\n```\n"
+    answer = check(client, text)
+    assert (answer["dialect"], answer["problems"]) == ("openpai-v1", [])
+    [told] = [note for note in answer["notes"] if note["code"] == "read_from_markdown"]
+    assert json.loads(mend(client, text, told["fix"]).content)["text"].strip() == HELLO.strip()
+    [problem] = check(client, "python train.py")["problems"]
+    new = json.loads(mend(client, "python train.py", problem["fix"]).content)["text"]
+    assert json.loads(new)["UserCommand"] == "python train.py"
+    everything = client.post("/jobs/mend", {"text": "python train.py", "fix": "all"})
+    assert json.loads(everything.content)["text"] == new

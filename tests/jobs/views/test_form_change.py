@@ -100,7 +100,7 @@ def test_going_on_as_dlc_carries_everything_over(people: People) -> None:
 
 
 def test_what_would_be_no_job_any_more_is_refused_beside_the_field(people: People) -> None:
-    answer = change(browser(people.owner), HELLO, roles_0_image="")
+    answer = change(browser(people.owner), HELLO, roles_0_command="")
     assert answer["text"] == HELLO
     assert "field-error" in answer["form"]
 

@@ -10,7 +10,8 @@ from datetime import timedelta
 import pytest
 from django.utils.timezone import now
 
-from jobs.models import Attempt, Event, Job, JobFile, Task, Visibility
+from jobs.jobtemplates import SHIPPED
+from jobs.models import Attempt, Entry, Event, Job, JobFile, Task, TaskUse, TemplateUse, Visibility
 from jobs.spec import CompletionPolicy, TaskRole
 from jobs.states import ReasonCode, State, TaskState
 from jobs.transitions import new_attempt
@@ -233,10 +234,10 @@ def live_logs(people: People, job: Job) -> list[str]:
 
 
 @pytest.mark.parametrize("state", list(State))
-def test_a_job_opens_on_what_it_is_writing_as_long_as_it_lives(people: People, state: State) -> None:
+def test_overview_has_the_log_unless_the_head_shows_its_end(people: People, state: State) -> None:
     spec = make_spec(roles=(TaskRole(name="chief", command="x"), TaskRole(name="worker", command="x")))
     job = make_job(state, owner=people.owner, quota=people.quota, spec=spec, dialect="openpai-v1")
-    assert live_logs(people, job) == ([] if job.is_ended else ["chief"])
+    assert live_logs(people, job) == ([] if state is State.FAILED else ["chief"])
 
 
 def test_the_live_log_stays_while_the_rest_is_fetched_anew(people: People, job: Job) -> None:
@@ -287,3 +288,57 @@ def test_what_is_kept_of_a_failed_replica_is_said_with_how_to_look_at_it(people:
     assert "Kept for debugging" not in seen(browser(people.owner).get(url(job)))
     rows.update(reason_params={"exit_code": 1}, ended_at=now())
     assert "Kept for debugging" not in seen(browser(people.owner).get(url(job)))
+
+
+def test_terminal_tab_shows_the_job_id_in_the_head(people: People, job: Job) -> None:
+    Entry.objects.create(user=people.owner, task=task_of(job), kind=Entry.Kind.TERMINAL)
+    head = seen(browser(people.owner).get(url(job, "terminal"))).partition('id="job-head"')[2]
+    shown = head.partition('class="mono clip"')[2].partition("</span>")[0]
+    assert shown.rpartition(">")[2] == job.public_id
+
+
+def test_overview_of_a_job_that_never_ran_has_no_log(people: People) -> None:
+    never = make_job(State.STOPPED, owner=people.owner, quota=people.quota)
+    Task.objects.filter(attempt__job=never).delete()
+    assert "<log-view" not in seen(browser(people.owner).get(url(never)))
+
+
+def test_main_button_of_an_interactive_job_opens_what_it_serves(people: People, job: Job) -> None:
+    client = browser(people.owner)
+    assert "btn-primary" not in seen(client.get(url(job))).partition('id="job-head"')[2].partition("</h1>")[2]
+    TemplateUse.objects.create(job=job, shipped="jupyterlab", number=SHIPPED["jupyterlab"].version)
+    page = seen(client.get(url(job)))
+    assert "Starting…" in page
+    assert f"/jobs/{job.public_id}/opening?to=jupyterlab" in page
+    endpoint = make_endpoint(task_of(job), label="jupyterlab")
+    page = seen(client.get(url(job)))
+    assert "Starting…" not in page
+    assert f'class="btn btn-primary" href="/endpoints/{endpoint.slug}/open"' in page
+    assert "Open JupyterLab" in page
+    assert "Open JupyterLab" not in seen(browser(people.member).get(url(job)))
+
+
+def test_keys_of_the_tabs_are_in_their_order(people: People, job: Job) -> None:
+    tabs = seen(browser(people.owner).get(url(job))).partition('class="tabs"')[2].partition("</nav>")[0]
+    assert re.findall(r'data-key="(.)"', tabs) == [*"12345678t"]
+
+
+def test_metrics_tab_shows_cpu_in_the_unit_of_its_chart(people: People, job: Job) -> None:
+    points = [[now().timestamp(), None, 6]]
+    columns = {"at": now(), "cpu_s": 1, "cpu_milli": 60, "memory_mib": 100, "points": points}
+    TaskUse.objects.create(task=task_of(job), **columns)
+    table = seen(browser(people.owner).get(url(job, "metrics"))).partition("<tbody>")[2]
+    assert '<td class="num">6%</td>' in table
+
+
+@pytest.mark.parametrize("end_kind", ["", "user_stop"])
+def test_replicas_that_were_ended_for_another_say_which_failed(people: People, end_kind: str) -> None:
+    job = make_job(State.FAILED, owner=people.owner, quota=people.quota)
+    attempt = attempt_of(job)
+    Task.objects.filter(attempt=attempt).delete()
+    make_task(attempt, "w", 0, state=TaskState.FAILED, exit_code=143)
+    make_task(attempt, "w", 1, state=TaskState.FAILED, exit_code=3, ended_at=now() - timedelta(seconds=9))
+    Attempt.objects.filter(pk=attempt.pk).update(end_kind=end_kind)
+    page = seen(browser(people.owner).get(url(job, "replicas")))
+    assert ("Stopped because w-1 failed" in page) is not bool(end_kind)
+    assert "Exit code 3" in page

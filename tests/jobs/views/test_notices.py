@@ -89,6 +89,21 @@ def test_pages_go_on_where_the_last_one_ended(people: People) -> None:
     assert "number 5." not in older
 
 
+def test_notices_of_a_kind_in_a_row_are_one_group(people: People) -> None:
+    tell([people.owner], Kind.FAILED, {"name": "before"})
+    for number in range(60):
+        tell([people.owner], Kind.SUCCEEDED, {"name": f"job-{number}."})
+    tell([people.owner], Kind.FAILED, {"name": "after"})
+    routing.route()
+    rows = reading.listed(people.owner).rows
+    assert [len(row.others) for row in rows] == [0, 59, 0]
+    page = browser(people.owner).get("/notices/")
+    assert "59 more of the same kind" in seen(page)
+    assert not page.context["next_url"]
+    reading.read(people.owner, rows[1].others[-1].pk)
+    assert [len(row.others) for row in reading.listed(people.owner).rows] == [0, 58, 0, 0]
+
+
 def test_more_than_counted_are_shown_as_more(people: People) -> None:
     for _number in range(reading.COUNTED + 5):
         tell([people.owner], Kind.MESSAGE, {"text": "again"})

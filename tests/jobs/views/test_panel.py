@@ -255,7 +255,7 @@ def test_queries_do_not_grow(people: People, django_assert_num_queries: Any) -> 
     client.post("/jobs/form/panel", {"text": job()}, headers=fragment("job-panel"))
     for number in range(6):
         hold(make_quota(people.quota.workspace, people.quota.cluster), people.owner, 0, f"h{number}")
-    with django_assert_num_queries(14):
+    with django_assert_num_queries(16):  # two of them for the GPUs that the cluster has
         client.post("/jobs/form/panel", {"text": job()}, headers=fragment("job-panel"))
 
 
@@ -306,3 +306,58 @@ def test_a_cluster_that_can_not_be_asked_says_so(people: People) -> None:
     assert "make no sense" in ask(people.owner, job(), panel_tab="sent")
     Cluster.objects.update(config={}, backend="elsewhere")
     assert "What This machine is sent can't be shown." in ask(people.owner, job(), panel_tab="sent")
+
+
+def test_panel_counts_every_job_of_a_sweep(people: People) -> None:
+    Spec.objects.create(
+        cluster=people.quota.cluster,
+        name="g",
+        cpu_milli=1000,
+        memory_mib=2048,
+        gpus={"A100": 1},
+        price_micro=HOUR_MICRO,
+    )
+    parameters = "lr = 0.1, 0.01\nroles.0.resources.gpus = 1, 2"
+    page = ask(people.owner, job(taskRoles=_with("echo {lr}")), sweep_parameters=parameters)
+    assert "A sweep of 4 jobs, all of them at a time." in page
+    assert "Submit 4 jobs" in page
+    assert "+ 6 for 4 jobs" in re.sub(r"<[^>]*>", "", page)
+    limited = ask(
+        people.owner,
+        job(taskRoles=_with("echo {lr}")),
+        sweep_parameters=parameters,
+        sweep_at_once="1",
+    )
+    assert "A sweep of 4 jobs, at most 1 of them at a time." in limited
+
+
+@pytest.mark.parametrize(
+    ("parameters", "told"),
+    [
+        ("lr", "Line 1 is no parameter with values"),
+        ("nowhere.x = 1, 2", "The job has no field nowhere.x"),
+        ("lr = 1, 2", "{lr}"),
+    ],
+)
+def test_panel_tells_what_is_wrong_with_a_sweep(people: People, parameters: str, told: str) -> None:
+    page = ask(people.owner, job(taskRoles=_with("echo {lr}")), sweep_parameters=parameters)
+    assert (told in page) is (told != "{lr}")
+
+
+@pytest.mark.parametrize(
+    ("command", "words"),
+    [
+        ("python train.py --lr {lr} --seed {seed}", ["lr", "seed"]),
+        ("echo ${HOME} {a,b} {1..3} find {} @{u} %{http_code} {{x}}", []),
+        ("awk '{print}' log", []),
+        ("cat <<E\n{name}\nE", []),
+    ],
+)
+def test_panel_warns_of_words_that_no_parameter_fills(people: People, command: str, words: list[str]) -> None:
+    page = ask(people.owner, job(taskRoles=_with(command)))
+    assert re.findall(r"The command contains {(\w+)}, but", page) == words
+
+
+def _with(command: str) -> list[dict[str, Any]]:
+    role = {"name": "w", "taskNumber": 1, "cpuNumber": 4, "memoryMB": 8192, "gpuNumber": 1}
+    return [{**role, "command": command}]

@@ -71,6 +71,20 @@ def test_a_quota_counts_what_is_held_below_it(people: People) -> None:
     ]
 
 
+def test_who_uses_a_quota_are_those_below_it_too(people: People) -> None:
+    top = make_quota(people.quota.workspace, people.quota.cluster, name="Top", accepts_jobs=False)
+    elsewhere = make_quota(None, people.quota.cluster, name="Elsewhere", parent=top)
+    people.quota.parent = top
+    people.quota.save()
+    hold(people.quota, people.owner, 2, holder="a")
+    hold(elsewhere, people.stranger, 3, holder="b")
+    rows = {shown.use.quota.name: shown for shown in browser(people.member).get("/quotas/").context["quotas"]}
+    users = [(each.username, each.gpus) for each in rows["Top"].people]
+    assert users == [("", 3), ("alice", 2)], "people of other workspaces are not named"
+    assert sum(gpus for _name, gpus in users) == rows["Top"].use.held.gpu_count
+    assert "Other workspaces" in seen(browser(people.member).get("/quotas/"))
+
+
 def test_what_waits_is_told_and_named(people: People) -> None:
     hold(people.quota, people.owner, 6, holder="a")
     job = wait(people.owner, people.quota, 4, "patient")
@@ -148,7 +162,7 @@ def test_queries_do_not_grow(people: People, django_assert_max_num_queries: obje
         wait(people.owner, quota, 8, f"w{number}")
     client = browser(people.owner)
     client.get("/quotas/")
-    with django_assert_max_num_queries(19):  # type: ignore[operator]
+    with django_assert_max_num_queries(20):  # type: ignore[operator]
         client.get("/quotas/")
 
 

@@ -148,7 +148,10 @@ def test_no_more_is_offered_than_the_largest_node_has(people: People) -> None:
     ("programs", "told"),
     [
         (["jupyter-lab"], "Installed on This machine."),
-        ([], "Not installed on This machine (looked for: jupyter-lab)"),
+        (
+            [],
+            "jupyter-lab is not installed on This machine. Install it for this session, or choose an image.",
+        ),
         (None, "Whether it is installed on This machine is not known"),
     ],
 )
@@ -157,6 +160,36 @@ def test_whether_it_is_installed_is_told_before(
 ) -> None:
     Node.objects.create(name="n", cluster=people.quota.cluster, programs=programs)
     assert told in seen(browser(people.owner).get("/start/jupyterlab"))
+
+
+@pytest.mark.parametrize(
+    ("template", "packages"),
+    [
+        ("jupyterlab", ("jupyterlab", "ipykernel")),
+        ("jupyter", ("notebook", "ipykernel")),
+        ("tensorboard", ("tensorboard",)),
+    ],
+)
+def test_start_installs_for_this_session_what_the_cluster_lacks(
+    people: People, template: str, packages: tuple[str, ...]
+) -> None:
+    Node.objects.create(name="n", cluster=people.quota.cluster, programs=[])
+    client = browser(people.owner)
+    page = client.get(f"/start/{template}").content.decode()
+    assert re.search(r'value="install"\s+data-primary>Install for this session<', page)
+    ran = make_job(State.SUCCEEDED, owner=people.owner, quota=people.quota)
+    more = {"jobs": [ran.public_id]} if template == "tensorboard" else {}
+    assert post(client, template, do="install", **more).status_code == 302
+    job = Job.objects.get(name="lab")
+    assert JobFile.objects.get(job=job).spec.requirements.packages == packages
+    assert "Installing Python packages" in seen(client.get(opening(job, template)))
+
+
+def test_start_offers_no_installation_of_what_no_package_brings(people: People) -> None:
+    Node.objects.create(name="n", cluster=people.quota.cluster, programs=[])
+    page = seen(browser(people.owner).get("/start/vscode"))
+    assert "code-server is not installed on This machine. Choose an image that has it." in page
+    assert "Install for this session" not in page
 
 
 # --- TensorBoard -------------------------------------------------------------------------------------------
@@ -244,3 +277,12 @@ def test_somebody_without_a_quota_sees_the_form_and_is_told(people: People) -> N
     Quota.objects.update(accepts_jobs=False)
     assert browser(people.owner).get("/start/shell").status_code == 200
     assert post(browser(people.owner), "shell").status_code == 422
+
+
+def test_tensorboard_tells_of_a_job_that_has_not_started(people: People) -> None:
+    waiting = make_job(State.PENDING, owner=people.owner, quota=people.quota, name="slow")
+    Job.objects.filter(pk=waiting.pk).update(started_at=None)
+    page = browser(people.owner).get(f"/start/tensorboard?job={waiting.public_id}")
+    assert "slow has not started yet: it can be chosen here once it runs." in seen(page)
+    others = browser(people.member).get(f"/start/tensorboard?job={waiting.public_id}")
+    assert "slow" not in seen(others)

@@ -20,8 +20,43 @@ LINES = "env.LR = 0.1, 0.01\n"
 
 
 def post(people: People, who: str = "owner", **said: Any) -> Any:
-    first = {"text": TEMPLATE_FILE, "key": "k1", "do": "sweep", "sweep_parameters": LINES}
+    first = {"text": TEMPLATE_FILE, "key": "k1", "do": "submit", "sweep_parameters": LINES}
     return browser(getattr(people, who) if who else None).post("/jobs/new", {**first, **said})
+
+
+def submit_label(page: Any) -> str:
+    label = seen(page).partition('<span id="submit-label">')[2]
+    return label.partition("</span>")[0].strip()
+
+
+def test_sweep_form_without_parameters_submits_one_job(people: People) -> None:
+    assert post(people, sweep_parameters="# lr = 0.1, 0.01\n \n", sweep_at_once="0").status_code == 302
+    assert (Job.objects.count(), Sweep.objects.count()) == (1, 0)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "label"),
+    [
+        ("", "Submit"),
+        ("a = 1, 2\nb = 1, 2, 3", "Submit 6 jobs"),
+        ("a = 1", "Submit 1 job"),
+        ("a =", "Submit"),
+    ],
+)
+def test_submit_button_counts_the_jobs_of_the_sweep(people: People, parameters: str, label: str) -> None:
+    page = post(people, do="check", sweep_parameters=parameters)
+    assert submit_label(page) == label
+    assert seen(page).count('value="submit"') == 1
+    assert 'value="sweep"' not in seen(page)
+
+
+def test_submit_of_a_sweep_removes_its_draft(people: People) -> None:
+    client = browser(people.owner)
+    sent = {"text": TEMPLATE_FILE, "key": "k1", "sweep_parameters": LINES, "do": "submit"}
+    client.post("/drafts/save", sent)
+    # The page does not know yet that its first save has made a draft.
+    assert client.post("/jobs/new", sent).status_code == 302
+    assert not Draft.objects.exists()
 
 
 def test_a_sweep_is_submitted_with_its_values(people: People) -> None:
@@ -70,7 +105,6 @@ def test_the_place_is_the_chosen_one(people: People) -> None:
     [
         ({"sweep_parameters": "env.LR"}, "Line 1 is no parameter with values"),
         ({"sweep_parameters": "a = 1\na = 2"}, "Line 2 says a again"),
-        ({"sweep_parameters": ""}, "This field is required."),
         ({"sweep_parameters": "[1]"}, "neither a JSON list of objects"),
         ({"sweep_parameters": "nowhere = 1, 2"}, "The job has no field nowhere"),
         ({"sweep_parameters": "priority = 99"}, "priority can't be “99”."),
@@ -164,10 +198,10 @@ def test_the_template_for_sweeps_leads_to_one(people: People) -> None:
     part = page.context["sweep"]
     assert part.is_open
     assert part.form["sweep_parameters"].value() == SHIPPED["sweep"].sweep
-    assert 'value="sweep" data-primary' in " ".join(page.content.decode().split())
+    assert submit_label(page) == "Submit 4 jobs"
     linked = client.get("/jobs/new?template=sweep")
     assert linked.context["sweep"].form["sweep_parameters"].value() == SHIPPED["sweep"].sweep
-    sent = {"text": page.context["text"], "key": "s2", "do": "sweep", "template": "sweep@1"}
+    sent = {"text": page.context["text"], "key": "s2", "do": "submit", "template": "sweep@1"}
     sent |= {"sweep_parameters": SHIPPED["sweep"].sweep, "sweep_at_once": "2"}
     assert client.post("/jobs/new", sent).status_code == 302
     assert Sweep.objects.get().runs.count() == 4

@@ -118,7 +118,7 @@ def test_hold_and_release_are_buttons(people: People, job: Job) -> None:
     client.post(f"/jobs/{job.public_id}/hold")
     admitting.admit(people.quota.cluster_id)
     text = page_of(people.owner, job)
-    assert "Held back by a person" in text
+    assert f"Held by {people.owner}" in text
     assert "Release" in text
     assert "because it waits for a person" in text
     client.post(f"/jobs/{job.public_id}/release")
@@ -138,11 +138,67 @@ def test_the_api_holds_releases_and_tells_the_same(people: People, job: Job) -> 
     client = browser(people.owner)
     address = f"/api/console/v1/jobs/{job.public_id}"
     assert "Place 1 in the queue." in client.get(address).json()["reason"]["message"]
-    assert client.post(f"{address}/hold").json()["reason"]["code"] == "held"
-    assert client.post(f"{address}/hold").status_code == 409
+    held = client.post(f"{address}/hold", content_type="application/json")
+    assert held.json()["reason"]["code"] == "held"
+    assert client.post(f"{address}/hold", content_type="application/json").status_code == 409
     assert client.post(f"{address}/release").status_code == 200
     assert browser(people.member).post(f"{address}/hold").status_code == 403
     assert browser(people.stranger).post(f"{address}/hold").status_code == 404
+
+
+@pytest.mark.parametrize("who", ["manager", "admin"])
+@pytest.mark.parametrize("reason", ["", " \t"])
+def test_hold_of_another_persons_job_requires_a_reason(
+    people: People, job: Job, who: str, reason: str
+) -> None:
+    user = getattr(people, who)
+    with pytest.raises(services.ReasonMissing):
+        services.hold(user, job, why=reason)
+    client = browser(user)
+    assert "Give a reason for the hold" in seen(
+        client.post(f"/jobs/{job.public_id}/hold", {"why": reason}, follow=True)
+    )
+    answer = client.post(
+        f"/api/console/v1/jobs/{job.public_id}/hold", {"reason": reason}, content_type="application/json"
+    )
+    (problem,) = answer.json()["problems"]
+    assert (answer.status_code, problem["pointer"]) == (400, "/reason")
+    assert problem["message"] == "Give a reason for the hold: the owner of the job reads it."
+    assert not Request.objects.get(holder__contains=job.public_id).held
+
+
+@pytest.mark.parametrize("who", ["owner", "manager", "admin"])
+def test_reason_of_a_hold_is_shown_to_all_who_see_the_job(people: People, job: Job, who: str) -> None:
+    address = f"/api/console/v1/jobs/{job.public_id}"
+    answer = browser(getattr(people, who)).post(
+        f"{address}/hold", {"reason": " the data are moving "}, content_type="application/json"
+    )
+    told = f"Held by {getattr(people, who)}: the data are moving. It keeps its age"
+    assert answer.json()["reason"]["message"].startswith(told)
+    admitting.admit(people.quota.cluster_id)
+    for reader in (people.owner, people.member):
+        assert told in page_of(reader, job)
+        assert told in browser(reader).get(address).json()["reason"]["message"]
+
+
+@pytest.mark.parametrize(("who", "status"), [("member", 403), ("stranger", 404)])
+def test_hold_by_a_person_without_the_right_is_refused_before_its_reason_is_read(
+    people: People, job: Job, who: str, status: int
+) -> None:
+    client = browser(getattr(people, who))
+    for address in (f"/jobs/{job.public_id}/hold", f"/api/console/v1/jobs/{job.public_id}/hold"):
+        assert client.post(address).status_code == status
+    if who == "member":
+        with pytest.raises(services.Forbidden):
+            services.hold(people.member, job)
+
+
+def test_reason_of_a_hold_has_a_limit_of_length(people: People, job: Job) -> None:
+    client, address = browser(people.admin), f"/api/console/v1/jobs/{job.public_id}/hold"
+    longest = "x" * services.LONGEST_REASON
+    for reason, status in ((longest + "x", 400), (longest, 200)):
+        answer = client.post(address, {"reason": reason}, content_type="application/json")
+        assert answer.status_code == status
 
 
 def test_queries_do_not_grow_with_the_queue(
@@ -153,5 +209,5 @@ def test_queries_do_not_grow_with_the_queue(
     admitting.admit(people.quota.cluster_id)
     client = browser(people.owner)
     client.get(f"/jobs/{job.public_id}/")
-    with django_assert_max_num_queries(34):  # type: ignore[operator]
+    with django_assert_max_num_queries(36):  # type: ignore[operator]
         client.get(f"/jobs/{Job.objects.order_by('-pk')[0].public_id}/")

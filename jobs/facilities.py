@@ -1,0 +1,199 @@
+"""Facilities of a cluster beside CPU, memory and GPUs, as its backend reports them with its nodes.
+
+A backend makes a `Facilities` of its settings and of what it finds; the console keeps it with the cluster and
+tells from it, without asking the backend, what a job asks for that will never be there.  The addresses that
+settings admit are matched here, for the backends too.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import PurePosixPath
+from typing import Any, Final, Self
+from urllib.parse import SplitResult, unquote, urlsplit
+
+STORES: Final = ("s3", "oss", "bos")
+WEB: Final = ("https", "http")
+"""All data that can be fetched.  Nothing else is: no chained addresses (`::`), no files, no shells."""
+
+CODE_SCHEMES: Final = ("https", "ssh", "http", "git")
+"""What git speaks with other machines, and only where the settings name it."""
+
+EVERYBODY: Final = "*"
+USER: Final = "{user}"
+"""Stands, as one part of a folder's path, for the login name of whoever asks."""
+
+_FILE_SCHEMES: Final = ("file://localhost/", "file:///")
+_SHORT_SSH: Final = re.compile(r"(?P<user>[A-Za-z0-9._-]+)@(?P<host>[A-Za-z0-9.-]+):(?P<path>[^/].*)")
+
+
+@dataclass(frozen=True, slots=True)
+class SharedFolder:
+    """A folder of the cluster's machines that jobs of these workspaces (`*`: of all) may use."""
+
+    path: str
+    workspaces: tuple[str, ...] = (EVERYBODY,)
+
+    def admits(self, path: str, workspace: str, user: str) -> bool:
+        """Whether the place is this folder or lies in it, for a person of a workspace."""
+        if not {workspace, EVERYBODY} & set(self.workspaces):
+            return False
+        mine, asked = PurePosixPath(self.path).parts, PurePosixPath(path).parts
+        return (
+            len(asked) >= len(mine)
+            and ".." not in asked
+            and all(
+                part in (theirs, USER) and (part != USER or theirs == user)
+                for part, theirs in zip(mine, asked, strict=False)
+            )
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Facilities:
+    """The facilities that a cluster has for its jobs.
+
+    `images`: something runs container images.  `plain`: an admin lets a job that names an image run without
+    it.  `slurm`: jobs find srun and its like.  `modules`: they find environment modules; None where that is
+    not known.  `folders` are those that jobs may use, None for all.  `data` are the addresses from which data
+    may come, `datasets` the ids and addresses that the settings map to folders.  `code` are the addresses
+    from which code is fetched, None for all, and `code_ids` the ids by which the settings know code.
+    `file_system` is the folder that stands for OpenPAI's default file system.  `one_machine`: all replicas
+    share its ports.  `engines` are the container engines that were looked for: each is `used`, `absent` or
+    `silent`; None where the backend looks for none.
+    """
+
+    images: bool
+    plain: bool
+    slurm: bool = False
+    modules: bool | None = None
+    folders: tuple[SharedFolder, ...] | None = None
+    data: tuple[str, ...] = ()
+    datasets: tuple[str, ...] = ()
+    code: tuple[str, ...] | None = None
+    code_ids: tuple[str, ...] = ()
+    file_system: str = ""
+    one_machine: bool = False
+    engines: Mapping[str, str] | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """As it is kept with the cluster."""
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> Self:
+        """From what was kept; what a later version added or removed is left out."""
+        known = {name: kept for name, kept in value.items() if name in cls.__dataclass_fields__}
+        folders = known.get("folders")
+        if folders is not None:
+            known["folders"] = tuple(
+                SharedFolder(each["path"], tuple(each["workspaces"])) for each in folders
+            )
+        for name in ("data", "datasets", "code", "code_ids"):
+            if known.get(name) is not None:
+                known[name] = tuple(known[name])
+        return cls(**known)
+
+    def knows_dataset(self, id_: str, uri: str) -> bool:
+        """Whether the settings map the id, or the address or one around it, to a folder."""
+        return id_ in self.datasets or any("://" in name and lies_in(uri, name) for name in self.datasets)
+
+    def admits_folder(self, path: str, workspace: str, user: str) -> bool:
+        """Whether a person's jobs in a workspace may use the folder, as far as its name tells."""
+        return self.folders is None or any(each.admits(path, workspace, user) for each in self.folders)
+
+    def fetches_data(self, uri: str) -> bool:
+        """Whether data may be fetched from the address."""
+        return covers_data(self.data, uri)
+
+    def fetches_code(self, uri: str) -> bool:
+        """Whether code may be fetched from the address."""
+        parts = split_code(uri)
+        if parts is None or parts.scheme not in CODE_SCHEMES:
+            return False
+        return self.code is None or bool(covering_code(self.code, parts))
+
+
+def local_path(uri: str) -> str | None:
+    """The path of a place on the machine itself; None for a place elsewhere."""
+    for scheme in _FILE_SCHEMES:
+        if uri.startswith(scheme):
+            return uri[len(scheme) - 1 :]
+    return uri if uri.startswith("/") else None
+
+
+def lies_in(uri: str, around: str) -> bool:
+    """Whether an address is `around`, or below it."""
+    return uri == around or uri.startswith(around if around.endswith("/") else f"{around}/")
+
+
+# --- data ------------------------------------------------------------------------------------------------
+
+
+def split_data(uri: str) -> SplitResult | None:
+    """The parts of an address that data can be fetched from; None for any other."""
+    try:
+        parts = urlsplit(uri)
+        parts.port  # noqa: B018 ValueError for one that is no number
+    except ValueError:
+        return None
+    bare = f"{parts.netloc.rpartition('@')[2]}{parts.path}"
+    plain = parts.hostname and uri.isprintable() and "::" not in bare
+    if parts.scheme not in (*STORES, *WEB) or not plain or ".." in unquote(parts.path).split("/"):
+        return None
+    return parts if parts.scheme in WEB or not (parts.query or parts.fragment) else None
+
+
+def covers_data(admitted: Iterable[str], uri: str) -> bool:
+    """Whether one of the admitted addresses is the address's, or around it."""
+    parts = split_data(uri)
+    return parts is not None and any(_covers_data(each, parts) for each in admitted)
+
+
+def _covers_data(admitted: str, parts: SplitResult) -> bool:
+    scheme, _, rest = admitted.partition("://")
+    host, _, path = rest.partition("/")
+    if scheme != parts.scheme or host not in ("*", parts.netloc.rpartition("@")[2]):
+        return False
+    around = f"/{path}".rstrip("/")
+    return parts.path == around or parts.path.startswith(f"{around}/") or not around
+
+
+def without_login(uri: str) -> str:
+    """The address as it may be shown."""
+    scheme, mark, rest = uri.partition("://")
+    host, slash, path = rest.partition("/")
+    return f"{scheme}{mark}{host.rpartition('@')[2]}{slash}{path}"
+
+
+# --- code ------------------------------------------------------------------------------------------------
+
+
+def split_code(uri: str) -> SplitResult | None:
+    """The parts of a repository's address, `user@host:path` as ssh; None for what is none."""
+    short = _SHORT_SSH.fullmatch(uri)
+    if short:
+        uri = f"ssh://{short['user']}@{short['host']}/{short['path']}"
+    try:
+        parts = urlsplit(uri)
+        parts.port  # noqa: B018 ValueError for one that is no number
+    except ValueError:
+        return None
+    return parts if parts.scheme and parts.netloc else None
+
+
+def covering_code(admitted: Iterable[str], parts: SplitResult) -> Sequence[str]:
+    """Those of the admitted addresses that are the repository's, or around it."""
+    return [each for each in admitted if _covers_code(each, parts)]
+
+
+def _covers_code(admitted: str, parts: SplitResult) -> bool:
+    known = split_code(admitted)
+    if known is None or (known.scheme, known.port) != (parts.scheme, parts.port):
+        return False
+    if known.hostname not in ("*", parts.hostname):
+        return False
+    around = known.path.rstrip("/")
+    return parts.path == around or parts.path.startswith(f"{around}/")
