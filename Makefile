@@ -53,7 +53,7 @@ lock: .venv/dev ## Resolve pyproject.toml into the locked files (ARGS=--upgrade 
 	@$(BIN)/uv pip compile $(LOCK) --group build --group dev --output-file requirements-dev.lock $(ARGS)
 	@$(BIN)/uv pip compile $(LOCK) --group build --extra ldap --output-file requirements-ldap.lock $(ARGS)
 
-COLLECT := --locale zh_Hans --locale ja --no-obsolete --no-location \
+COLLECT := --locale zh_Hans --locale ja --no-obsolete --no-location --no-wrap \
   --ignore '.venv/*' --ignore 'static/vendor/*' --ignore 'tests/*' --ignore 'var/*'
 LOCK := pyproject.toml --quiet --no-config --no-header --universal --python-version 3.11 --generate-hashes
 

@@ -49,6 +49,7 @@ for name in [name for name in os.environ if name.startswith("CONSOLE_")]:
 for name in ("PORT", "REDIS_URL"):
     os.environ.pop(name, None)
 os.environ["CONSOLE_HOME"] = str(_HOME)
+os.environ["CONSOLE_DISK_FLOOR_MIB"] = "0"  # whatever is free where they run
 os.environ["DJANGO_SETTINGS_MODULE"] = "console.settings"
 keys.ensure(_HOME)
 django.setup()  # so that the conftest files of folders may import models
@@ -114,9 +115,10 @@ def _nothing_is_remembered() -> None:
     from django.core.cache import cache  # noqa: PLC0415  # there are settings from here on
 
     from jobs.folders import acts  # noqa: PLC0415
-    from quotas import audit  # noqa: PLC0415  # and models
+    from quotas import audit, single_person  # noqa: PLC0415  # and models
 
     cache.clear()
+    single_person.note(frozenset())
     audit.refusals.forget()
     acts._memory.known.clear()
 
@@ -137,6 +139,12 @@ def sshd() -> Iterator[sshds.Server]:
         pytest.skip(lacking)
     with sshds.server() as running:
         yield running
+
+
+@pytest.fixture(autouse=True)
+def _mail_goes_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A thread would not see what a test has not committed."""
+    monkeypatch.setattr("console.outbox.later", lambda work: work())
 
 
 @pytest.hookimpl(trylast=True)

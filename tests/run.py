@@ -6,6 +6,8 @@ so is a test that skips itself.
 Many tests drive real engines, and wait for what these do: so two parts run at a time, each line of theirs
 behind the part's name. When a few tests of a part fail, they are run once more when all parts are through,
 alone; what passes then is named at the end as unsteady: a fault too, of ours or of a test, but another kind.
+Each part has a budget in minutes, and so have all together; what is not done by then is ended, and has
+failed.
 """
 
 import argparse
@@ -19,13 +21,16 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO
 
+import psutil
+
 from console import keys
 from console.home import CHECKOUT
-from tests import postgres, slurm
+from tests import bare_machine, postgres, slurm
 
 FAST = "not browser and not kill and not postgres"
 THREE_AT_A_TIME = ["-n", "3", "--dist", "loadfile", "--no-loadscope-reorder"]
@@ -40,6 +45,10 @@ SIDE_BY_SIDE = 2
 """Parts at a time: each leaves nearly half of two cores idle."""
 A_FEW = 5
 """So many failures of a part may be chance; more are not run again."""
+ALL_MINUTES = 80
+"""The budget of all parts together, on two cores."""
+SHOWN = 20
+"""Names of failed tests at the end, for each part."""
 CHROMIUM = ("chromium", "chromium-browser", "google-chrome")
 
 LINT = [
@@ -56,12 +65,16 @@ LINT = [
 
 @dataclass(frozen=True, slots=True)
 class Go:
-    """One go at a part: `memory` is where its pytest remembers what failed, `again` runs that alone."""
+    """One go at a part: `memory` is where its pytest remembers what failed, `again` runs that alone.
+
+    `deadline` is a reading of the monotonic clock, in seconds.
+    """
 
     part: str
     memory: Path
     again: bool = False
     beside_others: bool = False
+    deadline: float = float("inf")
 
     def pytest(self, *arguments: str, environ: Mapping[str, str]) -> bool:
         """Whether these tests pass."""
@@ -70,11 +83,15 @@ class Go:
         return self.call([*command, *arguments, *again], environ)
 
     def call(self, command: list[str], environ: Mapping[str, str]) -> bool:
-        """Whether a command succeeds; it says what it says, and whatever it leaves running nothing more."""
+        """Whether a command succeeds in time; what it says is passed on, what it leaves running is not."""
         process = _started(command, environ)
         ears = threading.Thread(target=self._hear, args=[process.stdout], daemon=True)
         ears.start()
-        process.wait()
+        try:
+            process.wait(min(max(0.0, self.deadline - time.monotonic()), threading.TIMEOUT_MAX))
+        except subprocess.TimeoutExpired:
+            _end(process)
+            self.say(f"\n=== {self.part}: ended, since its budget of minutes is spent\n")
         ears.join(10)
         return process.returncode == 0
 
@@ -100,22 +117,26 @@ ONE_SPEAKS = threading.Lock()
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """`missing` says what this machine lacks for it, or nothing; `run` says whether it passed."""
+    """`missing` says what this machine lacks for it, or nothing; `run` says whether it passed.
+
+    `minutes` is its budget: about twice what it takes on two cores, beside another part.
+    """
 
     name: str
     run: Callable[[Go], bool]
     missing: Callable[[], str] = lambda: ""
+    minutes: float = 10
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What became of a part: passed, FAILED, or why it was left out; `again` are a few that failed."""
+    """What became of a part: passed, FAILED, or why it was left out; `tests` are those that failed."""
 
     name: str
     told: str
     failed: bool
     minutes: float
-    again: tuple[str, ...] = ()
+    tests: tuple[str, ...] = ()
 
 
 def lint(go: Go) -> bool:
@@ -174,6 +195,11 @@ def storm(go: Go) -> bool:
     return go.pytest("-n", "0", "tests/jobs/slurm_storm.py", environ={"DATABASE_URL": ""})
 
 
+def newcomer(go: Go) -> bool:
+    """README's commands, as an ordinary user of a machine that has Python, make and git alone."""
+    return go.pytest("-n", "0", "tests/newcomer.py", "-k", "readme", environ={"DATABASE_URL": ""})
+
+
 def _no_gettext() -> str:
     return "" if shutil.which("msgfmt") else "there is no GNU gettext (Debian: gettext)"
 
@@ -192,13 +218,14 @@ def _no_chromium() -> str:
 PARTS = [
     Part("lint", lint),
     Part("translations", translations, _no_gettext),
-    Part("sqlite", fast),
-    Part("flows", in_chromium, _no_chromium),
-    Part("kill", kill),
-    Part("postgres", on_postgres, _no_postgres),
+    Part("sqlite", fast, minutes=60),
+    Part("flows", in_chromium, _no_chromium, minutes=40),
+    Part("kill", kill, minutes=25),
+    Part("postgres", on_postgres, _no_postgres, minutes=30),
     Part("static", in_chromium, _no_chromium),
     Part("gateway", in_chromium, _no_chromium),
     Part("storm", storm, slurm.missing),
+    Part("newcomer", newcomer, bare_machine.find_missing, minutes=20),
 ]
 """The longest first, behind what fails soon."""
 
@@ -217,13 +244,15 @@ def main() -> int:
 
 def run(parts: list[Part], memory: Path) -> int:
     """These parts, two at a time, and what is to be said of them; 1 when one failed."""
-    gos = [Go(part.name, memory / part.name, beside_others=len(parts) > 1) for part in parts]
+    end = time.monotonic() + 60 * ALL_MINUTES
+    gos = [Go(part.name, memory / part.name, beside_others=len(parts) > 1, deadline=end) for part in parts]
     with ThreadPoolExecutor(SIDE_BY_SIDE) as lanes:
         firsts = list(lanes.map(_first, parts, gos))
     outcomes = list(map(_last, parts, gos, firsts))
     print("\n" + "\n".join(f"{each.name:12} {each.minutes:5.1f} min  {each.told}" for each in outcomes))
-    for name in (name for each in outcomes if not each.failed for name in each.again):
-        print(f"unsteady: {name}")
+    for each in outcomes:
+        for name in each.tests[:SHOWN]:
+            print(f"{'failed' if each.failed else 'unsteady'}: {name}")
     return int(any(each.failed for each in outcomes))
 
 
@@ -232,14 +261,14 @@ def _first(part: Part, go: Go) -> Outcome:
         return Outcome(part.name, f"left out: {missing}", bool(os.environ.get("REQUIRE_ALL")), 0.0)
     go.say(f"\n=== {part.name}\n")
     began = time.monotonic()
-    passed = part.run(go)
+    passed = part.run(replace(go, deadline=min(go.deadline, began + 60 * part.minutes)))
     failed = () if passed else tuple(go.failed())
     outcome = Outcome(
         part.name,
         "passed" if passed else "FAILED",
         not passed,
         (time.monotonic() - began) / 60,
-        failed if len(failed) <= A_FEW else (),
+        failed,
     )
     go.say(f"\n=== {part.name}: {outcome.told} in {outcome.minutes:.1f} min\n")
     return outcome
@@ -247,9 +276,9 @@ def _first(part: Part, go: Go) -> Outcome:
 
 def _last(part: Part, go: Go, first: Outcome) -> Outcome:
     """What a few failures of a part were, now that nothing else runs."""
-    if not first.again:
+    if not 0 < len(first.tests) <= A_FEW:
         return first
-    print(f"\n=== once more, alone: {', '.join(first.again)}", flush=True)
+    print(f"\n=== once more, alone: {', '.join(first.tests)}", flush=True)
     passed = part.run(replace(go, again=True, beside_others=False))
     return replace(first, told="passed", failed=False) if passed else first
 
@@ -257,6 +286,16 @@ def _last(part: Part, go: Go, first: Outcome) -> Outcome:
 def _tool(name: str, *arguments: str) -> list[str]:
     """A program of this environment."""
     return [str(Path(sys.executable).with_name(name)), *arguments]
+
+
+def _end(process: "subprocess.Popen[str]") -> None:
+    """End a command with all that it has started."""
+    started = psutil.Process(process.pid).children(recursive=True)
+    process.kill()
+    for each in started:
+        with suppress(psutil.NoSuchProcess):
+            each.kill()
+    process.wait()
 
 
 def _started(command: list[str], environ: Mapping[str, str]) -> "subprocess.Popen[str]":

@@ -10,6 +10,7 @@ from typing import Any, Final
 
 import httpx
 
+from tests.seeds import FOLDER
 from tests.slurm import Slurm
 from tests.stack import Stack
 from tests.waiting import wait_for
@@ -19,7 +20,7 @@ MACHINE: Final = {
         {
             "cpu_milli": 64_000,
             "memory_mib": 256 * 1024,
-            "gpus": {"TITANX": 4},
+            "gpus": {"TITANX": 4, "V100": 1},
             "engine": "none",
             "allow_plain": True,
         }
@@ -56,13 +57,22 @@ SCENES: Final[dict[str, dict[str, Any]]] = {
     "serving": {
         "command": "python3 -m http.server --bind 127.0.0.1 $PAI_CONTAINER_HOST_web_PORT_LIST",
         "portList": [{"label": "web", "beginAt": 0, "portNumber": 1}],
+        "gpuNumber": 1,
+        "gpuType": "V100",
     },
     "writing": {"command": _WRITING},
-    "waiting": {"command": "nvidia-smi", "gpuNumber": 1, "gpuType": "P100"},
 }
 """By what becomes of it: what a job's role and file have beside the usual."""
 
-_STATES: Final = {"succeeded": "succeeded", "failed": "failed", "partly": "warning", "waiting": "queued"}
+WAITING: Final[dict[str, Any]] = {"command": "nvidia-smi", "gpuNumber": 1, "gpuType": "V100"}
+"""What another has: later jobs of that type wait behind it."""
+
+SEED: Final = json.dumps(
+    json.loads((FOLDER / "dlc-sdk-quota.json").read_bytes()), indent=2, ensure_ascii=False
+)
+"""The sample of PAI-DLC's page, as people would lay it out."""
+
+_STATES: Final = {"succeeded": "succeeded", "failed": "failed", "partly": "warning"}
 
 
 def job_file(name: str, **changes: Any) -> str:
@@ -112,7 +122,13 @@ def fill(stack: Stack) -> dict[str, str]:
         mended = job_file("failed-job-2", command=_TRAINING, gpuNumber=1)
         jobs["again"] = submit(client, mended, jobs["failed"])
         client.post("/drafts/save", data={"text": job_file("half-done")[:60]})
-        return {**jobs, "template": keep_template(client), "dataset": dataset(client), "sweep": sweep(client)}
+        jobs["seed"] = submit(client, SEED)
+        wait_for(partial(_is, client, jobs["seed"], "succeeded"), timeout=60, interval=0.2)
+        client.post("/drafts/save", data={"text": SEED})
+        jobs |= {"template": keep_template(client), "dataset": dataset(client), "sweep": sweep(client)}
+        jobs["waiting"] = submit(client, job_file("waiting-job", **WAITING))
+        wait_for(partial(_is, client, jobs["waiting"], "queued"), timeout=60, interval=0.2)
+        return jobs
 
 
 def fill_slurm(stack: Stack, slurm: Slurm) -> dict[str, str]:

@@ -32,10 +32,15 @@ LOOKS: Final[Mapping[str, tuple[int, int, Literal["light", "dark"]]]] = {
     "phone": (390, 844, "light"),
 }
 SETTLED_MS: Final = 700
+TLS: Final = {"CONSOLE_TLS": "auto"}
+"""Without it every page would say that there are several people and no TLS."""
 
 DOCS: Final = CHECKOUT / "docs" / "images"
 COLOURS: Final = 128
 """A picture for docs/ has a palette of so many: a page has few colours, and git keeps every version."""
+
+FRAME, MARGIN = 3, 16
+"""Pixels around an inset, and between it and the edge."""
 
 SECTIONS: Final = ("basic", "environment", "resources", "faults", "roles")
 SIZES: Final[Mapping[str, tuple[int, int]]] = {"light": (1440, 800), "dark": (1440, 800), "phone": (390, 844)}
@@ -48,7 +53,7 @@ class Picture:
     """A picture for docs/: of a page as it stands, or from where to where on it.
 
     `acts` are done first: what is typed into what, or pressed, where nothing is typed.  `width` and `height`
-    are the window's, where they are not the look's.
+    are the window's, where they are not the look's.  `inset` is another page, shown smaller in a corner.
     """
 
     page: str
@@ -57,6 +62,7 @@ class Picture:
     acts: tuple[tuple[str, str], ...] = ()
     width: int = 0
     height: int = 0
+    inset: str = ""
 
     @property
     def window(self) -> ViewportSize:
@@ -72,6 +78,7 @@ def _of_section(section: str, look: str) -> Picture:
 
 
 IN_DOCS: Final[Mapping[str, Picture]] = {
+    "overview": Picture("new-seed", width=1440, height=1000, inset="job-seed-log"),
     "connect": Picture(
         "job-connect", ("[aria-labelledby=ssh-title]", "[aria-labelledby=keys-title]"), width=1200
     ),
@@ -149,6 +156,8 @@ def pages(jobs: Mapping[str, str]) -> dict[str, str]:
         "new-helloworld": "/jobs/new?example=helloworld",
         "new-form": "/jobs/new?view=form",
         "new-file": "/jobs/new?view=file",
+        "new-seed": "/jobs/new?draft=2",
+        "job-seed-log": job["seed"] + "?tab=logs",
         "new-environment": "/jobs/new?view=form&unfold#section-environment",
         "new-resources": "/jobs/new?view=form&unfold#section-resources",
         "new-faults": "/jobs/new?view=form&unfold#section-faults",
@@ -221,6 +230,7 @@ def photograph(browser: Browser, stack: Stack, wanted: Mapping[str, str]) -> Non
                 color_scheme=scheme,
                 locale=language,
                 base_url=stack.base_url,
+                ignore_https_errors=True,
             )
             page = context.new_page()
             _take(page, "/sign-in", folder / "sign-in.png")
@@ -237,14 +247,22 @@ def illustrate(
     """The parts of pages that docs/ shows, in English."""
     for look in SIZES:
         context = browser.new_context(
-            color_scheme=LOOKS[look][2], locale="en", base_url=stack.base_url, reduced_motion="reduce"
+            color_scheme=LOOKS[look][2],
+            locale="en",
+            base_url=stack.base_url,
+            reduced_motion="reduce",
+            ignore_https_errors=True,
         )
         page = context.new_page()
         sign_in(page, stack)
         show_again(page, stack)
         for name, picture in pictures.items():
             if picture.look == look:
-                _keep(_illustration(page, picture, every[picture.page]), DOCS / f"{name}.png")
+                taken = _illustration(page, picture, every[picture.page])
+                if picture.inset:
+                    inset = Picture(picture.inset, width=1000, height=560)
+                    taken = _with_inset(taken, _illustration(page, inset, every[inset.page]))
+                _keep(taken, DOCS / f"{name}.png")
         context.close()
 
 
@@ -258,6 +276,21 @@ def _illustration(page: Page, picture: Picture, address: str) -> bytes:
     page.wait_for_timeout(SETTLED_MS)
     boxes = [box for part in picture.parts if (box := page.locator(part).first.bounding_box())]
     return page.screenshot(full_page=bool(boxes), clip=_around(boxes))
+
+
+def _with_inset(taken: bytes, smaller: bytes) -> bytes:
+    """Put a picture into the lower right corner of another, in a frame."""
+    with Image.open(io.BytesIO(taken)) as whole, Image.open(io.BytesIO(smaller)) as part:
+        inset = part.convert("RGB").resize(
+            (part.width * 3 // 4, part.height * 3 // 4), Image.Resampling.LANCZOS
+        )
+        framed = Image.new("RGB", (inset.width + 2 * FRAME, inset.height + 2 * FRAME), "#206bc4")
+        framed.paste(inset, (FRAME, FRAME))
+        both = whole.convert("RGB")
+        both.paste(framed, (both.width - framed.width - MARGIN, both.height - framed.height - MARGIN))
+        into = io.BytesIO()
+        both.save(into, "PNG")
+        return into.getvalue()
 
 
 def _keep(taken: bytes, path: Path) -> None:
@@ -308,7 +341,7 @@ def _wanted(pictures: Mapping[str, Picture], asked: Collection[str]) -> dict[str
 def _of_slurm(asked: Collection[str]) -> None:
     """With a Slurm of its own."""
     with slurm.server() as engine, tempfile.TemporaryDirectory(dir="/var/tmp") as folder:
-        settings = {**MACHINE, "CONSOLE_SLURM_FOLDER": folder}
+        settings = {**MACHINE, **TLS, "CONSOLE_SLURM_FOLDER": folder}
         with chromium() as browser, running(settings) as stack:
             jobs = fill_slurm(stack, engine)
             every = {"waits": f"/jobs/{jobs['waits']}/", "nodes": "/nodes/", "others": "/jobs/others"}
@@ -329,7 +362,7 @@ def main() -> None:
         _of_slurm(asked)
         return
     began = time.monotonic()
-    settings = {**MACHINE, **AS_DELIVERED} if options.docs else MACHINE
+    settings = {**MACHINE, **TLS, **(AS_DELIVERED if options.docs else {})}
     with chromium() as browser, running(settings) as stack:
         every = pages(fill(stack))
         known = IN_DOCS if options.docs else every

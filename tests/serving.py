@@ -21,6 +21,7 @@ import redis
 import uvicorn
 
 from console.handler import Handler
+from console.protocol import BoundedHttp
 from console.run import broker
 from console.servers import private_redis
 from tests.waiting import wait_for
@@ -89,7 +90,7 @@ def web_server(at: socket.socket | None = None) -> Iterator[str]:
         lifespan="off",
         log_config=None,
         loop="uvloop",
-        http="httptools",
+        http=BoundedHttp,
         timeout_graceful_shutdown=1,
     )
     server = uvicorn.Server(config)

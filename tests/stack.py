@@ -31,6 +31,8 @@ from tests.waiting import wait_for
 START_SECONDS: Final = 180.0  # on a machine that does much else
 STOP_SECONDS: Final = 60.0
 ADMIN: Final = "admin"
+OPERATOR: Final = "operators-token"
+AS_OPERATOR: Final = {"Authorization": f"Bearer {OPERATOR}"}
 
 
 class Stack:
@@ -45,7 +47,8 @@ class Stack:
         self.port = free_port()
         self.ssh_port = free_port()
         self.password = secrets.token_urlsafe(12)
-        self.base_url = f"http://127.0.0.1:{self.port}"
+        scheme = "https" if (environ or {}).get("CONSOLE_TLS") == "auto" else "http"
+        self.base_url = f"{scheme}://127.0.0.1:{self.port}"
         inherited = {name: value for name, value in os.environ.items() if not _ours(name)}
         self.environ = {
             **inherited,
@@ -54,6 +57,8 @@ class Stack:
             "PORT": str(self.port),
             "CONSOLE_SSH_PORT": str(self.ssh_port),
             "PYTHONUNBUFFERED": "1",
+            "CONSOLE_METRICS_TOKEN": OPERATOR,
+            "CONSOLE_TRUST_EVERYBODY": "1",  # several people, mostly without TLS
             **(environ or {}),
         }
         if url := os.environ.get("DATABASE_URL"):
@@ -184,7 +189,9 @@ class Stack:
 
     def client(self, user: str = ADMIN, password: str | None = None) -> httpx.Client:
         """An HTTP client that has signed in; its `X-CSRFToken` is set."""
-        client = httpx.Client(base_url=self.base_url, timeout=30, follow_redirects=True, trust_env=False)
+        client = httpx.Client(
+            base_url=self.base_url, timeout=30, follow_redirects=True, trust_env=False, verify=False
+        )
         page = client.get("/sign-in")
         fields = {
             "csrfmiddlewaretoken": _csrf_of(page.text),
@@ -192,7 +199,7 @@ class Stack:
             "password": self.password if password is None else password,
         }
         answer = client.post("/sign-in", data=fields, headers={"Referer": self.base_url})
-        assert "session" in client.cookies, answer.text
+        assert {"session", "__Host-session"} & set(client.cookies), answer.text
         client.headers["X-CSRFToken"] = _csrf_of(client.get("/jobs/new").text)
         client.headers["Referer"] = self.base_url
         return client

@@ -18,6 +18,7 @@ from django.test import Client
 from django.urls import URLPattern, URLResolver, get_resolver, reverse
 
 from jobs import dryruns
+from jobs.client import packaging
 from jobs.models import (
     Channel,
     Dataset,
@@ -43,6 +44,8 @@ from jobs.trees import Tree
 from jobs.uploads import holding
 from quotas import encryption
 from quotas.models import AccessToken, Cluster, Role, SignIn, User
+from quotas.session_store import reference_of
+from tests.confirmed import confirm
 from tests.factories import (
     make_cluster,
     make_endpoint,
@@ -71,6 +74,7 @@ class Audience(Enum):
     KEEPERS = "admins of a workspace"
     ITS_KEEPERS = "admins of that workspace"
     STAFF = "the console's admins"
+    OPERATORS = "the console's admins, and programs by a token of their own"
     GUESTS = "members of a workspace with a quota on the cluster"
     NOBODY = "no person: jobs, each by a token of its own"
 
@@ -89,7 +93,7 @@ ADDRESSES: dict[str, tuple[str, Audience]] = {
     "livez": ("get", E),
     "readyz": ("get", E),
     "healthz": ("get", E),
-    "metrics": ("get", E),
+    "metrics": ("get", Audience.OPERATORS),
     "login": ("get", E),
     "logout": ("post", E),
     "jsi18n": ("get", E),
@@ -102,6 +106,7 @@ ADDRESSES: dict[str, tuple[str, Audience]] = {
     "audit_export": ("get", K),
     "reports": ("get", S),
     "site_schema": ("get", E),
+    "client": ("get", E),
     "api_usage": ("get", S),
     "settings": ("get", S),
     "account_login": ("get", E),
@@ -262,6 +267,12 @@ OF_TEMPLATES = ("template", "template_file", "template_edit", "template_change",
 DRAFTS = ("draft_versions", "draft_file", "draft_delete")
 WAYS_IN = ("sign_in_end", "connection_remove", "token_revoke")
 
+BUTTONS = [
+    name
+    for name, (method, audience) in ADDRESSES.items()
+    if method == "post" and not name.startswith("api_") and audience is not N
+]
+
 READ = [name for name, (_method, audience) in ADDRESSES.items() if audience is R and "sweep" not in name]
 """A sweep is never public, whatever its jobs are."""
 SIGN_OUT = {"logout", "account_logout"}
@@ -322,6 +333,7 @@ LET_IN: dict[Audience, frozenset[str]] = {
     Audience.MINE: frozenset({"owner"}),
     Audience.KEEPERS: frozenset({"manager", "admin"}),
     Audience.ITS_KEEPERS: frozenset({"manager", "admin"}),
+    Audience.OPERATORS: frozenset({"admin"}),
     Audience.NOBODY: frozenset(),
 }
 
@@ -351,6 +363,7 @@ class World:
         client = Client()
         if who != "anonymous":
             client.force_login(self.users[who])
+            confirm(client)
         return client
 
     def channel(self) -> Channel:
@@ -429,6 +442,7 @@ class World:
         words = {
             "endpoint_open": {"slug": self.endpoint.slug},
             "start_template": {"template": "jupyterlab"},
+            "client": {"name": packaging.file_name()},
             "api_uploads_blob": {"sha256": "0" * 64},
             "courier": {"key": "b1-job1-1"},
             "courier_fetch": {"key": "b1-job1-1", "name": "secrets"},
@@ -465,7 +479,7 @@ def _way_in(owner: User, name: str) -> int:
         return AccessToken.objects.get_or_create(prefix="jc_x", defaults=columns)[0].pk
     session = SessionStore()
     session.create()
-    return SignIn.objects.create(user=owner, session_key=session.session_key or "").pk
+    return SignIn.objects.create(user=owner, session_key=reference_of(session.session_key)).pk
 
 
 @pytest.fixture
@@ -511,11 +525,21 @@ def expected(audience: Audience, who: str) -> str:
     """Strangers do not learn that there is such a thing; members are told that it is not theirs."""
     if who in LET_IN[audience]:
         return "in"
+    if audience is Audience.OPERATORS:
+        return "refused"
     if who == "anonymous" or audience is Audience.NOBODY:
         return "sign in"
     if audience is Audience.KEEPERS:
         return "refused"
     return "hidden" if who == "stranger" or audience is Audience.MINE else "refused"
+
+
+@pytest.mark.parametrize("name", BUTTONS)
+def test_opening_the_address_of_a_button_leads_to_a_page(world: World, name: str) -> None:
+    client = world.client("manager" if ADDRESSES[name][1] in {W, K} else "owner")
+    page = client.get(world.address(name), headers={"Accept": "text/html"}, follow=True)
+    assert page.status_code == 200
+    assert "<h1" in page.content.decode()
 
 
 @pytest.mark.parametrize("name", READ)

@@ -11,15 +11,28 @@ import pytest
 ROOT = Path(__file__).parents[1]
 
 LAYERS = (
-    {"spec", "states", "asked", "faults", "frames", "hands", "trees"},
+    {
+        "spec",
+        "states",
+        "asked",
+        "dialect_names",
+        "facilities",
+        "faults",
+        "fixed_ports",
+        "frames",
+        "hands",
+        "trees",
+    },
     {"dialects"},
     {"jobtemplates"},
     {"backends"},
     {"models"},
-    {"bus", "queue", "outage", "egress"},
+    {"bus", "disk", "language", "queue", "outage", "egress"},
+    {"vitals"},
     {
         "assets",
         "changes",
+        "comparison",
         "dependencies",
         "messages",
         "notices",

@@ -3,17 +3,20 @@
 import os
 import re
 import signal
+import sys
 import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
+import psutil
 import pytest
 from django.conf import settings
 
 from console.home import CHECKOUT
 from tests import run
+from tests.waiting import wait_for
 
 
 def files(*folders: str) -> list[Path]:
@@ -60,7 +63,11 @@ class Ran(NamedTuple):
 def ran(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Callable[..., Ran]:
     """A run of parts that have these tests; they can keep something in `HERE`."""
     (tmp_path / "pytest.ini").touch()
-    plain = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTEST_PLUGINS": "xdist.plugin"}
+    plain = {
+        "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
+        "PYTEST_PLUGINS": "xdist.plugin",
+        "PYTEST_ADDOPTS": "",
+    }
 
     def one(path: Path, go: run.Go) -> bool:
         return go.pytest("-c", str(tmp_path / "pytest.ini"), str(path), environ=plain)
@@ -141,3 +148,29 @@ def test_what_a_part_leaves_running_keeps_nobody_waiting(ran: Callable[..., Ran]
         assert time.monotonic() - began < 300
     finally:
         os.kill(int((tmp_path / "pid").read_text()), signal.SIGKILL)
+
+
+def runs(pid: int) -> bool:
+    try:
+        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
+
+
+def test_a_part_that_does_not_end_is_ended_and_all_that_it_started(tmp_path: Path) -> None:
+    script = "import os, pathlib, subprocess, sys\n"
+    script += "pathlib.Path(sys.argv[1]).write_text(str(subprocess.Popen(['sleep', '600']).pid))\n"
+    script += "subprocess.run(['sleep', '600'])\n"
+
+    def hang(go: run.Go) -> bool:
+        return go.call([sys.executable, "-c", script, str(tmp_path / "pid")], {})
+
+    assert run.run([run.Part("hangs", hang, minutes=0.1)], tmp_path) == 1
+    wait_for(lambda: not runs(int((tmp_path / "pid").read_text())), 30)
+
+
+def test_what_failed_is_named_at_the_end(ran: Callable[..., Ran]) -> None:
+    many = "".join(f"def test_{n}():\n    assert False\n" for n in range(6))
+    [*_, last] = ran(many).printed.splitlines()
+    assert last.startswith("failed: ")
+    assert last.endswith("::test_5")

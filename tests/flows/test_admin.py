@@ -91,5 +91,7 @@ def test_jobs_are_held_from_the_list_and_released(page: Page, scenes: dict[str, 
         page.locator("select[name=action]").select_option(label=action)
         page.get_by_role("button", name="Run").click()
         expect(page.get_by_text("it concerns no others")).to_be_visible()
+        if action == "Hold back":
+            page.get_by_label("Why").fill("the disk is being moved")
         page.get_by_role("button", name=button).click()
         expect(page.get_by_text("Done with 1 of them.")).to_be_visible()

@@ -35,7 +35,8 @@ BOTH: Final = """{"jobName": "both", "image": "python:3.12", "JobType": "PyTorch
 def written(page: Page, text: str) -> None:
     """Open the form and let `text` be in it, checked."""
     page.goto("/jobs/new?view=file")
-    expect(page.locator(".new-editor .cm-editor")).to_be_visible()
+    page.locator(".new-editor .cm-content").click()
+    page.keyboard.press("Control+a")
     with page.expect_response("**/jobs/form/read"):
         page.keyboard.insert_text(text)
 
@@ -48,6 +49,28 @@ def show_as(page: Page, option: str) -> None:
     """Open the dialog and choose what to see."""
     page.get_by_role("button", name="Show as …").click()
     page.locator("[data-compare-what]").select_option(option)
+
+
+# --- What people paste -------------------------------------------------------------------------------------
+
+
+def test_a_program_that_is_pasted_becomes_its_job_file(page: Page) -> None:
+    written(page, (SEEDS.parent / "pasted" / "sdk-quota.txt").read_text(encoding="utf-8"))
+    told = page.locator('[data-code="read_from_python"]')
+    expect(told).to_contain_text("Nothing was run")
+    expect(told).to_contain_text("line 33")
+    told.get_by_role("button", name="Replace with the job file").click()
+    expect(told).to_have_count(0)
+    assert json.loads(value(page))["DisplayName"] == "sample-dlc-job"
+
+
+def test_a_command_becomes_the_start_command_of_a_new_job(page: Page) -> None:
+    written(page, "torchrun --nproc_per_node=2 train.py")
+    told = page.locator('[data-code="is_a_command"]')
+    expect(told).to_be_visible()
+    told.get_by_role("button", name="Use as start command").click()
+    expect(told).to_have_count(0)
+    assert json.loads(value(page))["UserCommand"] == "torchrun --nproc_per_node=2 train.py"
 
 
 # --- Completion and help -----------------------------------------------------------------------------------
@@ -148,7 +171,8 @@ def test_a_problem_is_mended_where_it_stands(page: Page) -> None:
 
 def test_an_answer_that_comes_late_is_not_shown(page: Page) -> None:
     page.goto("/jobs/new")
-    expect(page.locator(".new-editor .cm-editor")).to_be_visible()
+    page.locator(".new-editor .cm-content").click()
+    page.keyboard.press("Control+a")
     asked: list[Route] = []
     page.route("**/jobs/form/read", lambda route: asked.append(route))  # noqa: PLW0108  # it wants a function
     page.keyboard.insert_text("{")

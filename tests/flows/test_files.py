@@ -31,6 +31,19 @@ def upload(page: Page, *files: Path) -> None:
     page.locator('job-files input[type="file"]').set_input_files(files)
 
 
+def test_hidden_files_are_shown_by_a_switch_that_is_remembered(page: Page, job: str) -> None:
+    page.goto(f"{job}?tab=files")
+    hidden = page.get_by_role("link", name=".hidden", exact=True)
+    expect(page.get_by_role("link", name="results (folder)")).to_be_visible()
+    expect(hidden).to_be_hidden()
+    page.locator(".files-all").check()
+    expect(page.locator('input[name="chosen"][aria-label="Choose .hidden"]')).not_to_be_checked()
+    page.get_by_role("switch", name="Show hidden files").check()
+    expect(hidden).to_be_visible()
+    page.reload()
+    expect(hidden).to_be_visible()
+
+
 def test_a_person_looks_around_uploads_and_takes_files_home(page: Page, job: str, tmp_path: Path) -> None:
     page.keyboard.press("7")
     page.wait_for_url("**tab=files**")

@@ -20,10 +20,53 @@ SECONDS: Final = 1000
 
 
 def paste(page: Page, text: str) -> None:
-    """Put `text` where the cursor of an empty form is, as Ctrl-V does."""
+    """Put `text` in place of what a new form begins with."""
+    page.goto("/jobs/new")
+    page.locator(".new-editor .cm-content").click()
+    page.keyboard.press("Control+a")
+    page.keyboard.insert_text(text)
+
+
+def test_keys_pressed_when_new_job_opens_leave_the_file_alone(page: Page) -> None:
     page.goto("/jobs/new")
     expect(page.locator(".new-editor .cm-editor")).to_be_visible()
-    page.keyboard.insert_text(text)
+    text = page.locator("#text").input_value()
+    page.keyboard.type("q")
+    expect(page.locator("#text")).to_have_value(text)
+    page.keyboard.type("gh")
+    page.wait_for_url("**/")
+
+
+def test_a_file_pasted_when_new_job_opens_replaces_what_it_begins_with(page: Page) -> None:
+    page.goto("/jobs/new")
+    expect(page.locator(".new-editor .cm-editor")).to_be_visible()
+    page.evaluate(
+        """text => {
+            const data = new DataTransfer();
+            data.setData("text/plain", text);
+            const how = { clipboardData: data, bubbles: true, cancelable: true };
+            document.body.dispatchEvent(new ClipboardEvent("paste", how));
+        }""",
+        job_file("pasted"),
+    )
+    expect(page.locator("#text")).to_have_value(job_file("pasted"))
+    page.keyboard.press("Control+Enter")
+    expect(page.locator("h1")).to_have_text("pasted")
+
+
+def test_a_sweep_is_what_the_main_key_submits(page: Page) -> None:
+    paste(page, job_file("swept", command="echo lr={lr}"))
+    expect(page.locator("#job-panel")).to_contain_text("The command contains {lr}")
+    page.locator("#sweep summary").click()
+    page.locator("#id_sweep_parameters").fill("lr = 0.1, 0.01\nenv.SEED = 1, 2, 3")
+    button = page.locator("button[data-primary]")
+    expect(button).to_contain_text("Submit 6 jobs")
+    expect(page.locator("#job-panel")).to_contain_text("A sweep of 6 jobs")
+    expect(page.locator("#job-panel")).not_to_contain_text("The command contains")
+    page.locator("#id_sweep_parameters").press("Control+Enter")
+    page.wait_for_url("**/sweeps/*")
+    page.goto("/drafts/")
+    expect(page.locator("main")).not_to_contain_text("swept")
 
 
 def state(page: Page, word: str, seconds: int = 30) -> None:
@@ -44,16 +87,10 @@ def test_a_pasted_helloworld_runs_and_its_end_is_told(page: Page) -> None:
     expect(page.locator(".cause")).to_contain_text("nvidia-smi")
 
 
-def test_without_its_gpu_it_waits_and_says_why(page: Page) -> None:
+def test_gpu_that_the_cluster_never_has_is_a_problem_before_submission(page: Page) -> None:
     text = (SEEDS / "helloworld.json").read_text(encoding="utf-8").replace("TITANX", "H9000")
     paste(page, text)
-    page.get_by_role("button", name="Submit").click()
-    state(page, "Queued")
-    expect(page.locator(".job-why")).to_contain_text("H9000")
-    expect(page.locator(".job-why")).to_contain_text("would start")
-    page.get_by_role("button", name="Stop").click()
-    page.locator("#confirm-yes").click()
-    state(page, "Stopped")
+    expect(page.locator("[data-problems-for]")).to_contain_text("no H9000 GPU")
 
 
 def test_lines_appear_as_they_are_written(page: Page) -> None:

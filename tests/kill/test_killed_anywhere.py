@@ -47,7 +47,7 @@ test_killed.py has them; those of notices need a channel, and test_notices_kille
 and of jobs that wait for others are in test_groups_killed.py, and those of Slurm in the contract suite.
 """
 
-TREE_ENDS = ("wrapper.claimed", "wrapper.running", "wrapper.ended")
+TREE_ENDS = ("wrapper.claimed", "wrapper.running", "wrapper.ended", "wrapper.logged")
 """Killing the first process of a replica here ends the replica: nobody can know any more whether its command
 had begun, so it is told as killed, and not run again."""
 
