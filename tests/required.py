@@ -3,11 +3,18 @@ be missing.
 """
 
 import os
+import shutil
 from typing import TypeVar
 
 import pytest
 
 Report = TypeVar("Report", pytest.TestReport, pytest.CollectReport)
+
+
+def skip_without(program: str, package: str) -> None:
+    """Skip the test where a program is missing, which that package of Debian has."""
+    if shutil.which(program) is None:
+        pytest.skip(f"there is no {program} (Debian: {package})")
 
 
 def all_of(report: Report) -> Report:

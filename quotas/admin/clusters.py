@@ -61,9 +61,10 @@ class ClusterAdmin(ModelAdmin[Cluster]):
     @admin.display(description=_("container engine"))
     def container_engine(self, cluster: Cluster) -> str:
         """Which container engine runs images there, or why none does."""
-        engines = (cluster.facilities or {}).get("engines")
-        if engines is None:
+        found = (cluster.facilities or {}).get("engines")
+        if found is None:
             return "–"
+        engines = dict(sorted(found.items()))  # a database keeps no order of keys
         if used := [name for name, state in engines.items() if state == "used"]:
             return ", ".join(used)
         if not engines:

@@ -18,7 +18,7 @@ from tests.factories import make_cluster, make_user
         ({"engines": {"podman": "absent", "docker": "used"}}, "docker"),
         (
             {"engines": {"podman": "absent", "docker": "silent"}},
-            "None: podman is not installed; docker is installed, but does not answer: is its daemon running?",
+            "None: docker is installed, but does not answer: is its daemon running?; podman is not installed",
         ),
         ({"engines": {}}, "None: the cluster's settings switch it off."),
         ({"engines": None}, "–"),

@@ -15,6 +15,7 @@ from jobs.models import Job
 from quotas.models import Cluster, Role, User
 from tests.factories import make_cluster, make_quota, make_user, make_workspace
 from tests.serving import RedisServer, web_server
+from tests.waiting import wait_for
 
 
 @pytest.fixture
@@ -62,9 +63,11 @@ def worker(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     thread = threading.Thread(target=work, name="worker")
     thread.start()
     yield
-    over.set()
-    thread.join()
-    assert not Job.objects.filter(state="RUNNING").exists(), "a test ends what it began"
+    try:
+        wait_for(lambda: not Job.objects.filter(state="RUNNING").exists())  # a test ends what it began
+    finally:
+        over.set()
+        thread.join()
 
 
 @pytest.fixture

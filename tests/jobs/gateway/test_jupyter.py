@@ -7,7 +7,6 @@ import os
 import signal
 import subprocess
 import sys
-import uuid
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -21,6 +20,7 @@ from jobs.models import Endpoint
 from quotas.encryption import decrypt
 from tests.factories import make_endpoint
 from tests.jobs.gateway.chromium import in_chromium
+from tests.jobs.gateway.kernels import execute
 from tests.jobs.gateway.served import CONSOLE, Browser
 from tests.ports import free_port
 from tests.waiting import wait_for
@@ -107,25 +107,6 @@ def visitor(new_browser: Any, jupyter: Endpoint) -> Browser:
     made: Browser = new_browser()
     made.sign_in(jupyter.task.attempt.job.owner)
     return made
-
-
-def execute(visitor: Browser, host: str, kernel: str, code: str) -> str:
-    """What `code` prints in the kernel, over Jupyter's own WebSocket protocol."""
-    session = uuid.uuid4().hex
-    header = {"msg_id": uuid.uuid4().hex, "msg_type": "execute_request", "username": "", "session": session}
-    content = {"code": code, "silent": False, "store_history": True, "allow_stdin": False}
-    asked = {"channel": "shell", "header": header, "parent_header": {}, "metadata": {}, "content": content}
-    printed = ""
-    with visitor.socket(host, f"/api/kernels/{kernel}/channels?session_id={session}") as socket:
-        socket.send(json.dumps(asked))
-        while True:
-            message = json.loads(socket.recv(60))
-            if message["parent_header"].get("msg_id") != header["msg_id"]:
-                continue
-            if message["msg_type"] == "stream":
-                printed += message["content"]["text"]
-            if message["msg_type"] == "status" and message["content"]["execution_state"] == "idle":
-                return printed
 
 
 @pytest.mark.parametrize("jupyter", COMMANDS, indirect=True)

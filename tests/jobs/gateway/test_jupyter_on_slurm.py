@@ -20,8 +20,8 @@ from jobs.states import State
 from quotas.models import Admission, Quota, Role, User
 from tests.factories import make_cluster, make_quota, make_user, make_workspace
 from tests.jobs.backends.slurm_bench import by_rest
+from tests.jobs.gateway.kernels import execute
 from tests.jobs.gateway.served import CONSOLE, Browser
-from tests.jobs.gateway.test_jupyter import execute
 from tests.slurm import PATIENCE_S, Slurm
 from tests.waiting import wait_for
 

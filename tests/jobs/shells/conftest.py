@@ -28,6 +28,7 @@ from jobs.shells.process import run
 from jobs.spec import Resources, TaskRole
 from jobs.states import TERMINAL, State
 from quotas.models import Role, User
+from tests import required
 from tests.factories import (
     attempt_of,
     make_cluster,
@@ -215,8 +216,7 @@ class Client:
 @pytest.fixture
 def gateway(settings: LazySettings, people: People) -> Iterator[int]:
     """The port on which the SSH gateway listens."""
-    if shutil.which("ssh") is None:
-        pytest.skip("there is no OpenSSH client (Debian: openssh-client)")
+    required.skip_without("ssh", "openssh-client")
     settings.CONSOLE_SSH_PORT = free_port()
     settings.CONSOLE_BIND = "127.0.0.1"
     settings.CONSOLE_GATEWAY_RECHECK_SECONDS = 0.3

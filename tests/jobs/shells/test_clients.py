@@ -27,9 +27,11 @@ from django.test import Client as Visitor
 from django.urls import reverse
 
 from jobs import sshhost
+from tests import required
 from tests.jobs.shells.conftest import Client, People, Place
-from tests.jobs.shells.test_ssh import SERVE, _sleepers, running
+from tests.jobs.shells.test_ssh import SERVE, running
 from tests.ports import free_port
+from tests.processes import count_processes
 from tests.waiting import wait_for
 
 pytestmark = pytest.mark.once
@@ -72,6 +74,7 @@ def home(gateway: int, visitor: Visitor, place: Place, tmp_path: Path) -> Path:
 def test_the_pages_lines_and_key_are_all_that_each_client_needs(
     home: Path, place: Place, tmp_path: Path
 ) -> None:
+    required.skip_without("rsync", "rsync")
     (tmp_path / "there").write_text("sent")
     name, config = place.login(), ("-F", str(home / "config"))
     for command in (
@@ -176,7 +179,7 @@ def test_ctrl_c_ends_what_runs_and_not_the_connection(owner: Client, place: Plac
     with terminal(command, 80, 24) as (screen, program):
         os.write(screen, b"echo begi''ns; sleep 604; echo en''ded\n")
         until(screen, "begins")
-        wait_for(lambda: _sleepers(604) == 1)
+        wait_for(lambda: count_processes("sleep", "604") == 1)
         os.write(screen, b"\x03")
         os.write(screen, b"echo sti''ll; exit 5\n")
         assert "ended" not in until(screen, "still")

@@ -15,8 +15,10 @@ from django.conf import LazySettings
 from jobs import sshhost, sshkeys
 from jobs.models import Entry, Event
 from jobs.shells import process
+from tests import required
 from tests.jobs.shells.conftest import EVERYWHERE, Client, People, Place, make_key, shells
 from tests.ports import free_port
+from tests.processes import count_processes
 from tests.waiting import wait_for
 
 
@@ -97,6 +99,7 @@ def test_sftp_lists_makes_renames_and_removes(owner: Client, place: Place, tmp_p
 
 
 def test_rsync_brings_a_tree_up_to_date(owner: Client, place: Place, tmp_path: Path) -> None:
+    required.skip_without("rsync", "rsync")
     tree = tmp_path / "tree"
     (tree / "deep").mkdir(parents=True)
     for number in range(50):
@@ -123,8 +126,8 @@ def test_many_commands_share_a_connection_and_leave_nothing(owner: Client, place
             done = owner.run("ssh", *control, target, "echo $((1+1))")
             assert done.stdout == "2\n", (_, done)
         owner.run("ssh", *control, target, "sleep 601 >/dev/null 2>&1 </dev/null &")
-        wait_for(lambda: _sleepers(601) == 1)
-    wait_for(lambda: _sleepers(601) == 0)
+        wait_for(lambda: count_processes("sleep", "601") == 1)
+    wait_for(lambda: count_processes("sleep", "601") == 0)
 
 
 @contextmanager
@@ -135,11 +138,6 @@ def running(command: list[str], **more: Any) -> Iterator[subprocess.Popen[bytes]
             yield process
         finally:
             process.terminate()
-
-
-def _sleepers(seconds: int) -> int:
-    found = subprocess.run(["pgrep", "-fxc", f"sleep {seconds}"], capture_output=True, text=True, check=False)
-    return int(found.stdout)
 
 
 def test_an_entry_is_a_row_and_two_events(owner: Client, place: Place) -> None:

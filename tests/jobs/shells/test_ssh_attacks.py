@@ -20,6 +20,7 @@ from tests import postgres
 from tests.jobs.shells.conftest import Client, People, Place, make_key
 from tests.jobs.shells.test_ssh import SERVE, running
 from tests.ports import free_port
+from tests.processes import count_processes
 from tests.waiting import wait_for
 
 STAY = "echo in; exec sleep 602"
@@ -128,13 +129,7 @@ def test_whoever_is_inside_is_put_out_when_the_right_goes(
         loss(place)
         assert client.wait(60) == 255
     wait_for(lambda: Entry.objects.get().why == why)
-    wait_for(lambda: not _sleeping("602"))
-
-
-def _sleeping(seconds: str) -> bool:
-    return (
-        subprocess.run(["pgrep", "-fx", f"sleep {seconds}"], capture_output=True, check=False).returncode == 0
-    )
+    wait_for(lambda: not count_processes("sleep", "602"))
 
 
 def test_nothing_but_the_jobs_own_ports_is_reached(owner: Client, place: Place) -> None:
@@ -329,5 +324,5 @@ def test_a_killed_gateway_leaves_no_process_and_the_job_unharmed(
             assert ssh.stdout.readline() == b"in\n"
             process.send_signal(signal.SIGKILL)
             process.wait()
-            wait_for(lambda: not _sleeping("602"))
+            wait_for(lambda: not count_processes("sleep", "602"))
     assert not place._is_over()

@@ -21,7 +21,7 @@ from quotas.models import Membership, Role, User
 from quotas.session_store import reference_of
 from tests.jobs.gateway.served import CONSOLE, Browser, Served, console
 from tests.jobs.shells.conftest import EVERYWHERE, People, Place, shells
-from tests.jobs.shells.test_ssh_attacks import _sleeping
+from tests.processes import count_processes
 from tests.waiting import wait_for
 
 
@@ -188,7 +188,7 @@ def test_a_terminal_is_closed_when_the_right_goes(owner: Visitor, place: Place, 
     with owner.look(key) as screen:
         screen.told()
         screen.type("sleep 603\r")
-        wait_for(lambda: _sleeping("603"))
+        wait_for(lambda: count_processes("sleep", "603"))
         match loss:
             case "disabled":
                 User.objects.filter(pk=place.job.owner_id).update(is_active=False)
@@ -202,7 +202,7 @@ def test_a_terminal_is_closed_when_the_right_goes(owner: Visitor, place: Place, 
                 Entry.objects.update(end_asked_at="2026-01-01T00:00Z")
         assert _closes(screen.socket)
     wait_for(lambda: Entry.objects.exclude(ended_at=None).exists())
-    wait_for(lambda: not _sleeping("603"))
+    wait_for(lambda: not count_processes("sleep", "603"))
 
 
 def _closes(socket: ClientConnection) -> bool:
@@ -237,6 +237,6 @@ def test_a_terminal_that_nobody_shows_is_ended_after_a_while(
     with owner.look(owner.open(place)) as screen:
         screen.told()
         screen.type("sleep 603\r")
-        wait_for(lambda: _sleeping("603"))
-    wait_for(lambda: not _sleeping("603"))
+        wait_for(lambda: count_processes("sleep", "603"))
+    wait_for(lambda: not count_processes("sleep", "603"))
     wait_for(lambda: Entry.objects.get().why == "left")

@@ -14,6 +14,7 @@ from jobs import logs, sshhost
 from jobs.models import Entry, Job, LogStream, SshKey
 from jobs.states import State
 from quotas.models import Cluster, Role
+from tests import required
 from tests.confirmed import confirm
 from tests.factories import make_endpoint, make_job, make_membership, make_user, task_of
 
@@ -60,6 +61,7 @@ def test_the_commands_name_this_replica_this_host_and_this_port(
 def test_the_host_keys_fingerprint_is_shown_and_is_what_a_client_sees(
     client: Client, job: Job, tmp_path: Path
 ) -> None:
+    required.skip_without("ssh-keygen", "openssh-client")
     (tmp_path / "keys").mkdir()
     path = sshhost.ensure(tmp_path)
     assert path.stat().st_mode & 0o777 == 0o600
@@ -71,6 +73,7 @@ def test_the_host_keys_fingerprint_is_shown_and_is_what_a_client_sees(
 def test_a_key_for_the_job_is_downloaded_and_then_in_the_commands(
     client: Client, job: Job, tmp_path: Path
 ) -> None:
+    required.skip_without("ssh-keygen", "openssh-client")
     answer = client.post(reverse("job_key", args=[job.public_id]))
     assert answer["Content-Disposition"] == f'attachment; filename="job-{job.public_id}.key"'
     assert "no-store" in answer["Cache-Control"]

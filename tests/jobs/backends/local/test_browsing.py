@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import json
 import os
-import shutil
 import subprocess
 import threading
 import zipfile
@@ -24,6 +23,7 @@ from jobs.backends.local.folders import Named
 from jobs.backends.local.isolation import Isolation
 from jobs.backends.sessions import Barrier, Kind, NoEntry, Wanted
 from jobs.spec import Mount, MountPurpose, Resources
+from tests import required
 from tests.jobs.backends.benches import LocalBench, log_of, role, wait_until_over
 from tests.waiting import wait_for
 
@@ -304,8 +304,7 @@ async def test_a_folder_comes_as_a_zip_in_a_settled_order(only: LocalBench) -> N
 
 
 async def test_other_programs_unpack_it(only: LocalBench, tmp_path: Path) -> None:
-    if shutil.which("unzip") is None:
-        pytest.skip("there is no unzip (Debian: unzip)")
+    required.skip_without("unzip", "unzip")
     job = start(only, "mkdir '数据'; echo 中文 > '数据/文件 名.txt'")
     (tmp_path / "x.zip").write_bytes((await job.ask("pack")).data)
     unzip = ["unzip", "-q", "x.zip", "-d", "x"]
