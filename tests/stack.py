@@ -97,7 +97,12 @@ class Stack:
         if self._process is None:
             return
         self._process.send_signal(signal.SIGINT)
-        self._process.wait(STOP_SECONDS)
+        try:
+            self._process.wait(STOP_SECONDS)
+        except subprocess.TimeoutExpired:
+            programs = [f"{each.pid} {each.status()} {each.cmdline()}" for each in self.processes()]
+            self.crash()
+            raise AssertionError("\n".join(["it does not end:", *programs, self.printed()])) from None
         self._process = None
 
     def crash(self) -> None:

@@ -59,7 +59,7 @@ from tests.factories import (
     task_of,
 )
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.once]
 
 
 class Audience(Enum):

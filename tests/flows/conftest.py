@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing, suppress
 
 import httpx
 import pytest
-from playwright.sync_api import Browser, Page
+from playwright.sync_api import Browser, Page, StorageState
 
 from jobs.states import LIVE, State
 from tests.browser import chromium, watched
@@ -44,14 +44,36 @@ def caller(stack: Stack) -> Iterator[httpx.Client]:
         yield client
 
 
+@pytest.fixture(scope="module")
+def sign_in_once(browser: Browser, stack: Stack) -> Callable[[], StorageState]:
+    """Sign the admin in, once for several tests: hashing a password is slow on purpose."""
+    kept: StorageState = {"cookies": [], "origins": []}
+
+    def state() -> StorageState:
+        sent = {cookie["name"]: cookie["value"] for cookie in kept["cookies"]}
+        with httpx.Client(base_url=stack.base_url, cookies=sent, trust_env=False) as client:
+            is_in = client.get("/").status_code == httpx.codes.OK
+        if not is_in:  # not yet, or a test has signed out
+            context = browser.new_context(base_url=stack.base_url)
+            sign_in(context.new_page(), stack)
+            kept.update(context.storage_state())
+            context.close()
+        return kept
+
+    return state
+
+
 @pytest.fixture
-def page(browser: Browser, stack: Stack) -> Iterator[Page]:
+def page(browser: Browser, stack: Stack, sign_in_once: Callable[[], StorageState]) -> Iterator[Page]:
     """Signed in; the test fails when a script does or the content security policy is violated."""
     context = browser.new_context(
-        viewport={"width": 1440, "height": 900}, locale="en-GB", base_url=stack.base_url
+        viewport={"width": 1440, "height": 900},
+        locale="en-GB",
+        base_url=stack.base_url,
+        storage_state=sign_in_once(),
     )
     with watched(context) as opened:
-        sign_in(opened, stack)
+        opened.goto("/")
         yield opened
     context.close()
 

@@ -171,7 +171,7 @@ class Histories(RuleBasedStateMachine):
 
 
 TestHistories = Histories.TestCase
-TestHistories.settings = settings(max_examples=2000, stateful_step_count=25, deadline=None)
+TestHistories.settings = settings(max_examples=500, stateful_step_count=25, deadline=None)
 
 
 def test_nobody_starves_however_many_come_with_a_higher_priority() -> None:

@@ -35,6 +35,8 @@ from tests.arrays import most_at_a_time
 from tests.factories import TEMPLATE_FILE, make_template
 from tests.waiting import wait_for
 
+pytestmark = pytest.mark.once
+
 SECONDS = 120
 
 

@@ -62,7 +62,6 @@ def test_the_secrets_are_gone_and_can_be_put_back(text: str) -> None:
     assert DLC.parse(parsed.text).secrets == {}
 
 
-@settings(max_examples=60)
 @given(
     st.dictionaries(
         st.sampled_from([*DLC.schema()["properties"]]) | json_keys,  # type: ignore[misc]

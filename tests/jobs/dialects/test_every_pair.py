@@ -18,7 +18,6 @@ from tests.jobs.dialects.strategies import v1_specs
 
 any_spec = st.one_of(v1_specs(), dlc_specs(), params_specs(), aihc_specs(), sbatch_specs(), kubeflow_specs())
 few = settings(
-    max_examples=60,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.large_base_example],
     deadline=None,
 )
@@ -64,7 +63,7 @@ def test_what_a_dialect_has_said_once_it_says_again(name: str, spec: JobSpec) ->
 
 @pytest.mark.parametrize("source", dialects.NAMES)
 @pytest.mark.parametrize("target", dialects.NAMES)
-@settings(few, max_examples=15)
+@settings(few, max_examples=6)
 @given(spec=any_spec)
 def test_a_job_without_a_time_limit_gets_none_on_its_way(source: str, target: str, spec: JobSpec) -> None:
     job = spec.model_copy(update={"time_limit_s": None})

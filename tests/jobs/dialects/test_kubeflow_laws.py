@@ -71,7 +71,6 @@ def test_the_secrets_are_gone_and_can_be_put_back(text: str) -> None:
     assert KUBEFLOW.parse(parsed.text).secrets == {}
 
 
-@settings(max_examples=60)
 @given(
     st.dictionaries(
         st.sampled_from(["apiVersion", "kind", "metadata", "spec", "x"]),

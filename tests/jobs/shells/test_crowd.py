@@ -31,6 +31,8 @@ from tests.jobs.shells.test_ssh_attacks import enters
 from tests.ports import free_port
 from tests.waiting import wait_for
 
+pytestmark = pytest.mark.once
+
 CROWD = 10_000
 ADDRESSES = 1_000
 MIB = 1 << 20
@@ -63,7 +65,6 @@ def knocking(port: int) -> Iterator[dict[str, int]]:
         program.communicate()
 
 
-@pytest.mark.once
 def test_ten_thousand_who_never_say_who_they_are_keep_nobody_out(
     people: People, place: Place, settings: LazySettings, tmp_path: Path
 ) -> None:
@@ -111,7 +112,6 @@ def hangs_up(connection: socket.socket, *, dripping: bytes = b"") -> bool:
     return False
 
 
-@pytest.mark.once
 @pytest.mark.parametrize("kind", crowd.KINDS, ids=["silent", "half a line", "no keys", "half a packet"])
 @pytest.mark.parametrize("dripping", [b"", b"x"], ids=["still", "dripping"])
 def test_a_handshake_without_an_end_is_ended(impatient_gateway: int, kind: bytes, dripping: bytes) -> None:

@@ -28,6 +28,8 @@ from tests.jobs.shells.conftest import EVERYWHERE, People, Place, shells
 from tests.serving import web_server
 from tests.waiting import wait_for
 
+pytestmark = pytest.mark.once
+
 PNG = b"\x89PNG\r\n\x1a\n" + bytes(20)
 
 

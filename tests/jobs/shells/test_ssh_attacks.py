@@ -23,6 +23,8 @@ from tests.ports import free_port
 from tests.processes import count_processes
 from tests.waiting import wait_for
 
+pytestmark = pytest.mark.once
+
 STAY = "echo in; exec sleep 602"
 
 

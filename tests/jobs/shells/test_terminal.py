@@ -24,6 +24,8 @@ from tests.jobs.shells.conftest import EVERYWHERE, People, Place, shells
 from tests.processes import count_processes
 from tests.waiting import wait_for
 
+pytestmark = pytest.mark.once
+
 
 @pytest.fixture
 def served(people: People, settings: LazySettings) -> Iterator[Served]:
