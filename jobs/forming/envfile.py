@@ -6,6 +6,7 @@ The format is python-dotenv's, whose own reader takes the square of a line's bla
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from typing import Final
 
 from jobs.dialects.patterns import compile_pattern
@@ -30,21 +31,34 @@ _ESCAPED_IN_SINGLE: Final = re.compile(r"\\([\\'])")
 _CHARACTERS: Final = {"a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v"}
 
 
-def variables_of(text: str) -> dict[str, str]:
-    """Return the variables of the file, in its order; a name without a value is an empty variable.
+@dataclass(frozen=True, slots=True)
+class EnvFile:
+    """The variables of a file in its order, and the numbers of the lines that are none, from 1."""
 
-    Lines that are none are passed over.  The caller refuses a text of more than MAX_CHARACTERS.
+    variables: dict[str, str]
+    bad_lines: tuple[int, ...]
+
+
+def read_env_file(text: str) -> EnvFile:
+    """Read the file; a name without a value is an empty variable.
+
+    The caller refuses a text of more than MAX_CHARACTERS.
     """
     variables: dict[str, str] = {}
+    bad_lines: list[int] = []
     text = text.removeprefix("\ufeff")
     at = _end(_SPACES, text, 0)
+    line, counted = 1, 0
     while at < len(text):
+        line, counted = line + text.count("\n", counted, at), at
         found = _VARIABLE.match(text, at)
         if found and found["rest"] is not None:
             variables[found["quoted_name"] or found["name"]] = _value(found)
+        elif text[at] != "#":
+            bad_lines.append(line)
         at = _end(_LINE, text, found.end() if found else at)
         at = _end(_SPACES, text, at)
-    return variables
+    return EnvFile(variables, tuple(bad_lines))
 
 
 def _end(pattern: re.Pattern[str], text: str, start: int) -> int:

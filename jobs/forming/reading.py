@@ -22,6 +22,7 @@ from jobs.forming.values import Values, fields_of, lists_of, values_of
 from jobs.spec import JobSpec
 
 PASTED: Final = "env-paste"
+MOST_LINES_TOLD: Final = 5
 """The field that a `.env` file is pasted into."""
 
 _ENV_NAME: Final = re.compile(r"env-[0-9]{1,5}-name")
@@ -90,10 +91,10 @@ def apply(
     before = read(text, dialect)
     if before.parsed is None:
         return Applied(before, kept=posted)
-    pasted = posted.get(PASTED, "").strip()
-    problems = _check_size(pasted)
-    if pasted and not problems:
-        posted = {**posted, **_pasted(before.values, posted, pasted)}
+    problems: dict[str, FieldProblem] = {}
+    if pasted := posted.get(PASTED, "").rstrip():
+        variables, problems = _read_pasted(pasted)
+        posted = {**posted, **_rows_of(variables, before.values, posted)}
     if go_on and before.dialect != GOES_ON_AS:
         before = _gone_on(before)
     assert before.parsed is not None
@@ -155,19 +156,26 @@ def _gone_on(before: Reading) -> Reading:
     return after if after.parsed else before
 
 
-def _check_size(pasted: str) -> dict[str, FieldProblem]:
-    """Return the problem of a pasted `.env` that is too long to be read."""
+def _read_pasted(pasted: str) -> tuple[Mapping[str, str], dict[str, FieldProblem]]:
+    """Return the variables of a pasted `.env`, or, where it can't be read whole, none and why."""
     count, most = len(pasted), envfile.MAX_CHARACTERS
-    return {PASTED: FieldProblem("env_too_long", {"count": count, "most": most})} if count > most else {}
+    if count > most:
+        return {}, {PASTED: FieldProblem("env_too_long", {"count": count, "most": most})}
+    file = envfile.read_env_file(pasted)
+    if not file.bad_lines:
+        return file.variables, {}
+    lines = ", ".join(map(str, file.bad_lines[:MOST_LINES_TOLD]))
+    more = " …" if len(file.bad_lines) > MOST_LINES_TOLD else ""
+    return {}, {PASTED: FieldProblem("env_lines", {"lines": lines + more})}
 
 
-def _pasted(values: Values, posted: Values, pasted: str) -> dict[str, str]:
-    """A pasted `.env` as rows: known names get the new values, others come after them."""
+def _rows_of(variables: Mapping[str, str], values: Values, posted: Values) -> dict[str, str]:
+    """Return variables as rows: known names get the new values, others come after them."""
     rows = {name: text for name, text in {**values, **posted}.items() if _ENV_NAME.fullmatch(name)}
     names = {text: name for name, text in rows.items()}
     last = max((int(name.split("-")[1]) for name in rows), default=-1)
     found: dict[str, str] = {}
-    for variable, value in envfile.variables_of(pasted).items():
+    for variable, value in variables.items():
         known = names.get(variable)
         if known is None:
             last += 1

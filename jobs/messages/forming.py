@@ -34,6 +34,12 @@ _SENTENCES: Final[Mapping[str, tuple[str, ...]]] = {
             " and keep long values in a file that the job reads."
         ),
     ),
+    "env_lines": (
+        _(
+            "Line %(lines)s can't be read: each line is NAME=value, and a quote ends where its value does."
+            " Nothing has been added yet."
+        ),
+    ),
     "no_fit": (_("This does not fit together with the rest of the job."),),
     "repeats": (_("This name is there twice."),),
     "code_needs_place": (_("Say the repository as well, or the code's id."),),

@@ -1,25 +1,30 @@
-"""A pasted `.env` file is read line by line, and what is no variable is passed over."""
+"""A pasted `.env` file is read line by line, and the lines that are no variables are numbered."""
+
+from collections.abc import Iterable
 
 import pytest
 
-from jobs.forming.envfile import variables_of
+from jobs.forming.envfile import EnvFile, read_env_file
 
 
 def test_variables_of_a_file_are_read_without_expansion() -> None:
     text = "# of the team\nexport A=1\nB='two words'\nC=\"$A\\n\"\nD\n"
-    assert variables_of(text) == {"A": "1", "B": "two words", "C": "$A\n", "D": ""}
+    assert read_env_file(text) == EnvFile({"A": "1", "B": "two words", "C": "$A\n", "D": ""}, ())
 
 
 @pytest.mark.parametrize(
-    ("text", "variables"),
+    ("text", "variables", "bad_lines"),
     [
-        ("A=1\n" + "= ]\n" * 100 + "B=2\n", {"A": "1", "B": "2"}),
-        ("A='1\n2' # note\nB=x # note\nC=#x\nD= # note", {"A": "1\n2", "B": "x", "C": "#x", "D": ""}),
-        ("A='x' y\nB='open\nC=1", {"C": "1"}),
-        ("'A b'=1\r\nexport = 2\rC = 3", {"A b": "1", "C": "3"}),
-        ("\ufeffA='it\\'s \\n'\nB=\"\\\\ \\x \\t\"", {"A": "it's \\n", "B": "\\ \\x \t"}),
+        ("A=1\n" + "= ]\n" * 100 + "B=2\n", {"A": "1", "B": "2"}, range(2, 102)),
+        ("A='1\n2' # note\n\nB=x # note\n # x\n=\nC", {"A": "1\n2", "B": "x", "C": ""}, [6]),
+        ("A=#x\nB= # note", {"A": "#x", "B": ""}, []),
+        ("A='x' y\nB='open\nC=1", {"C": "1"}, [1, 2]),
+        ("'A b'=1\r\nexport = 2\r\nC = 3", {"A b": "1", "C": "3"}, [2]),
+        ("\ufeffA='it\\'s \\n'\nB=\"\\\\ \\x \\t\"", {"A": "it's \\n", "B": "\\ \\x \t"}, []),
     ],
-    ids=["no variables", "comments", "quotes", "names", "escapes"],
+    ids=["no variables", "lines", "comments", "quotes", "names", "escapes"],
 )
-def test_line_that_is_no_variable_is_passed_over(text: str, variables: dict[str, str]) -> None:
-    assert variables_of(text) == variables
+def test_lines_are_variables_or_numbered(
+    text: str, variables: dict[str, str], bad_lines: Iterable[int]
+) -> None:
+    assert read_env_file(text) == EnvFile(variables, tuple(bad_lines))

@@ -117,6 +117,15 @@ def test_pasted_file_over_the_limit_is_refused_unread_and_kept_as_it_was_typed()
     assert applied.kept[PASTED] == pasted
 
 
+def test_lines_of_a_pasted_file_that_are_no_variables_are_told_and_nothing_is_lost() -> None:
+    pasted = "A=1\nB='open\nthis: is ]\n# note\n" + "=\n" * 9
+    applied = apply(DLC, None, {PASTED: pasted})
+    assert applied.reading.text == DLC
+    problem = applied.problems[PASTED]
+    assert field_message(problem.code, problem.params).startswith("Line 2, 3, 5, 6, 7 … can't be read: ")
+    assert applied.kept[PASTED] == pasted
+
+
 def test_pasted_file_is_taken_whatever_the_names_of_other_fields_are() -> None:
     posted = {PASTED: "A=1", "env--name": "B", "env-x-name": "C", f"env-{'9' * 5000}-name": "D"}
     now = apply(DLC, None, posted).reading
