@@ -13,7 +13,7 @@ from tests.jobs.api.conftest import People, api, body_of, file
 @pytest.fixture
 def people(people: People) -> People:
     """One node on which the file would start, and a price for it."""
-    Cluster.objects.update(config={"cpu_milli": 8000, "memory_mib": 16_384})
+    Cluster.objects.update(config={"cpu_milli": 8000, "memory_mib": 16_384, "allow_plain": True})
     Node.objects.create(cluster=people.quota.cluster, name="n1", cpu_milli=8000, memory_mib=16_384)
     Spec.objects.create(name="small", cpu_milli=1000, memory_mib=1024, price_micro=250_000)
     return people

@@ -53,7 +53,7 @@ def on_slurm(tmp_path: Path, slurm: Slurm) -> Iterator[SlurmBench]:
 
 @pytest.fixture
 def place() -> Iterator[Path]:
-    """A folder that every job's user can reach, and that is seen in jobs where it is."""
+    """A folder that every job's user can reach; where it is made by root, jobs see it where it is."""
     folder = Path(tempfile.mkdtemp(prefix="job-console-test-", dir=OUTSIDE))
     folder.chmod(0o755)
     for name, mode in (("sets", 0o755), ("out", 0o777), ("store", 0o755)):

@@ -250,6 +250,7 @@ def client_of(gateway: int, tmp_path: Path) -> Callable[[User], Client]:
 
 
 def make_key(path: Path, *kind: str) -> None:
+    required.skip_without("ssh-keygen", "openssh-client")
     command = ["ssh-keygen", "-q", "-N", "", "-C", "somebody@somewhere", "-f", str(path)]
     subprocess.run([*command, *(kind or ("-t", "ed25519"))], check=True)
 

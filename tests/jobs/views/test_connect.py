@@ -162,6 +162,7 @@ def test_a_bad_key_is_refused_where_it_was_pasted_and_kept_there(client: Client)
 
 
 def test_the_config_lines_are_what_openssh_reads(client: Client, job: Job, tmp_path: Path) -> None:
+    required.skip_without("ssh", "openssh-client")
     page = _page(client, job)
     lines = page.partition('id="ssh-config">')[2].partition("</pre>")[0]
     (tmp_path / "config").write_text(lines)

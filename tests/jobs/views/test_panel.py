@@ -35,7 +35,7 @@ def people(people: People) -> People:
     Node.objects.create(
         cluster=people.quota.cluster, name="n1", cpu_milli=64_000, memory_mib=262_144, gpus={"A100": 8}
     )
-    has = {"cpu_milli": 64_000, "memory_mib": 262_144, "gpus": {"A100": 8}}
+    has = {"cpu_milli": 64_000, "memory_mib": 262_144, "gpus": {"A100": 8}, "allow_plain": True}
     Cluster.objects.update(config=has)
     people.quota.gpus = 6
     people.quota.save()

@@ -1,10 +1,10 @@
 """What an attempt leaves where: logs and their indexes, hints, and nothing once it is forgotten."""
 
 import os
-import subprocess
 import time
 from pathlib import Path
 
+import psutil
 import pytest
 
 from jobs.backends.base import LogState, TaskRef, Unreachable
@@ -122,10 +122,7 @@ def test_a_supervisor_has_nothing_of_the_console(local: LocalBench, monkeypatch:
     (supervisor,) = local.processes("jc-supervisor")
     assert "of the console" not in Path(f"/proc/{supervisor}/environ").read_text()
     assert os.getsid(supervisor) != os.getsid(0)
-    parents = subprocess.run(
-        ["ps", "-o", "ppid=", "-p", str(supervisor)], capture_output=True, text=True, check=True
-    )
-    assert int(parents.stdout) != os.getpid()
+    assert psutil.Process(supervisor).ppid() != os.getpid()
     assert "pydantic" not in Path(f"/proc/{supervisor}/maps").read_text()
     assert local.attempt(handle).stat().st_mode & 0o777 == 0o700
 
