@@ -176,12 +176,13 @@ def _load_tidied(text: str, tidied: Tidied, reader: _Reader) -> tuple[object, Ti
 
 def _check_amount(text: str, strict: str) -> None:
     """Raise Refused when there are more values, or they lie deeper, than any job file needs."""
-    brackets = strict.count("[") + strict.count("{")
-    if brackets + strict.count(",") > MAX_VALUES:
-        bare = _STRING.sub("", strict)
-        values = bare.count("[") + bare.count("{") + bare.count(",")
-        if values > MAX_VALUES:
-            raise Refused((Problem("too_many_values", "", 1, 1, {"most": MAX_VALUES}, source=_LIMIT),))
+    brackets, commas = _count_brackets(strict), strict.count(",")
+    if brackets <= MAX_DEPTH and brackets + commas <= MAX_VALUES:
+        return
+    bare = _STRING.sub("", strict)
+    brackets, commas = _count_brackets(bare), bare.count(",")
+    if brackets + commas > MAX_VALUES:
+        raise Refused((Problem("too_many_values", "", 1, 1, {"most": MAX_VALUES}, source=_LIMIT),))
     if brackets <= MAX_DEPTH:
         return
     depth = 0
@@ -192,6 +193,10 @@ def _check_amount(text: str, strict: str) -> None:
                 raise Refused((_problem(text, "too_deep", match.start(), _LIMIT, {"most": MAX_DEPTH}),))
         elif match[0] in "]}":
             depth -= 1
+
+
+def _count_brackets(text: str) -> int:
+    return text.count("[") + text.count("{")
 
 
 def _repeated(pointer: str) -> Note:

@@ -51,6 +51,8 @@ def _ways(text: str, deepest: int) -> Iterator[_Way]:
     yield programs.of_docker
     if manifest.SEEN.search(text):
         yield manifest.of_job
+    if documents.is_json(text) and _is_document(text):
+        return  # as most texts are: nothing more is looked for
     if _DICT.match(text) and _PYTHONIC.search(text) and not _is_document(text):
         yield python_code.of_dict
     may_be_call, has_fence = python_code.CALL.search(text), _FENCE.search(text)
