@@ -17,7 +17,7 @@ from jobs import dialect_names
 from jobs.dialects.base import Dialect, Fix, Note, Parsed, Problem, Refused, Rendered
 from jobs.dialects.field_map import Row
 from jobs.dialects.losses import losses
-from jobs.dialects.once import reading_once
+from jobs.dialects.once import once, reading_once
 from jobs.dialects.pasted.commands import job_file, start_command
 from jobs.dialects.places import Places
 from jobs.dialects.source import check_size, read
@@ -56,6 +56,7 @@ def fields(name: str) -> tuple[Row, ...]:
     return rows
 
 
+@once
 def detect(text: str) -> tuple[Detected, ...]:
     """The dialects that `text` may be written in, surest first.  Never raises."""
     with reading_once():

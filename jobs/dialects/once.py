@@ -23,7 +23,13 @@ _KEPT: Final[ContextVar[dict[_Question, tuple[object, object]] | None]] = Contex
 
 @contextmanager
 def reading_once() -> Iterator[None]:
-    """Inside, a function that is marked with `once` answers the same question once."""
+    """Inside, a function that is marked with `once` answers the same question once.
+
+    One inside another keeps what the outer one has.
+    """
+    if _KEPT.get() is not None:
+        yield
+        return
     token = _KEPT.set({})
     try:
         yield

@@ -14,6 +14,7 @@ from jobs import dialects, services
 from jobs.dialects import checking
 from jobs.dialects.base import Refused
 from jobs.dialects.formats import FORMATS
+from jobs.dialects.once import reading_once
 from jobs.messages import dialect_label, why_message
 from jobs.messages.findings import fix_from_json
 from jobs.models import Job
@@ -40,6 +41,7 @@ def check(request: SignedIn) -> HttpResponseBase:
     return JsonResponse(checked(request.user, text, dialect, origin(request), template, place))
 
 
+@reading_once()
 def checked(
     user: User,
     text: str,

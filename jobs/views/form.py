@@ -12,6 +12,7 @@ from django.template.loader import render_to_string
 from django.views.decorators.http import require_POST
 
 from jobs import dialects, services, templates
+from jobs.dialects.once import reading_once
 from jobs.forming.reading import Applied, read
 from jobs.forms import SubmitForm
 from jobs.views.check import checked
@@ -34,6 +35,7 @@ def read_anew(request: SignedIn) -> HttpResponseBase:
     return _answer(request, changed=False)
 
 
+@reading_once()
 def _answer(request: SignedIn, *, changed: bool) -> HttpResponseBase:
     text = request.POST.get("text", "").replace("\r\n", "\n")
     dialect = request.POST.get("dialect") or None

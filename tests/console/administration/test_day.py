@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from datetime import timedelta
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -90,6 +91,15 @@ def test_nodes_that_take_nothing_are_named(admin: Client, quota: Quota) -> None:
     assert "2 nodes take nothing:" in text
     assert "n2 (Draining, new disks)" in text
     assert "kubelet is dead" in text
+
+
+def test_disk_is_told_by_what_may_still_be_written(
+    admin: Client, quota: Quota, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of 100 GiB root keeps 60 for itself; the console has used 30 of the other 40."""
+    usage = SimpleNamespace(total=100 * 2**30, used=30 * 2**30, free=10 * 2**30)
+    monkeypatch.setattr("shutil.disk_usage", lambda _path: usage)
+    assert "Its disk is used to 75%; 10.0 GB are free." in text_of(admin)
 
 
 def test_a_cluster_in_trouble_says_so(admin: Client, quota: Quota) -> None:
