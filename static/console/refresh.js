@@ -89,6 +89,20 @@ export function refresh(names, spreadMs) {
   refresher.add(names, spreadMs);
 }
 
+/**
+ * What was fetched before somebody began something there comes too late, and is fetched again after it.
+ * @param {Event} event
+ */
+function holdBack(event) {
+  const { detail } = /** @type {CustomEvent} */ (event);
+  if (detail.requestConfig?.triggeringEvent?.type !== "live:changed" || !isHeld(detail.target)) return;
+  detail.shouldSwap = false;
+  const names = (detail.target.getAttribute("data-live") ?? "").split(/\s+/).filter(Boolean);
+  window.setTimeout(() => refresher.add(names), HELD_MS);
+}
+
+document.body.addEventListener("htmx:beforeSwap", holdBack);
+
 /** Nothing is fetched while the page is being left. @param {boolean} isResting */
 export function rest(isResting) {
   refresher.isResting = isResting;

@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
+from tests.browser import PATIENCE_MS
 from tests.flows.test_first_job import SECONDS, paste, state
 from tests.flows.test_jupyter import NEW_NOTEBOOK, run_cell
 from tests.scenes import MACHINE, job_file
@@ -66,6 +67,7 @@ def page(browser: Browser, stack: Stack) -> Iterator[Page]:
     context = browser.new_context(
         viewport={"width": 1440, "height": 900}, locale="en-GB", base_url=stack.base_url
     )
+    context.set_default_timeout(PATIENCE_MS)
     opened = context.new_page()
     sign_in(opened, stack)
     yield opened

@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 import pytest
 from playwright.sync_api import Browser, Locator, Page, Route, TimeoutError, expect  # noqa: A004  # theirs
 
+from tests.browser import PATIENCE_MS
 from tests.flows.test_first_job import SECONDS, SEEDS, paste, state
 from tests.scenes import MACHINE
 from tests.screenshots import sign_in
@@ -54,6 +55,7 @@ def page(browser: Browser, stack: Stack) -> Iterator[Page]:
     context = browser.new_context(
         viewport={"width": 1440, "height": 900}, locale="en-GB", base_url=stack.base_url
     )
+    context.set_default_timeout(PATIENCE_MS)
     opened = context.new_page()
     sign_in(opened, stack)
     yield opened

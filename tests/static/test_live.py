@@ -6,7 +6,7 @@ import time
 from typing import Final
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page, Route, expect
 
 from tests.static.pages import put
 from tests.static.site import Site
@@ -77,6 +77,31 @@ def test_nothing_is_taken_from_under_somebody_who_types(page: Page, site: Site) 
     expect(field).to_have_value("half a na")
     field.blur()
     expect(page.locator("#form")).to_have_text("1")
+
+
+def test_nothing_that_comes_late_is_put_under_somebody_who_types(page: Page, site: Site) -> None:
+    put(site, f"{FRAGMENTS}{FORM}")
+    page.goto("/")
+    asked: list[Route] = []
+
+    def keep_the_first(route: Route) -> None:
+        asked.append(route)
+        if len(asked) > 1:
+            route.continue_()
+
+    page.route("**/fragment/form*", keep_the_first)
+    site.changes.append(("changed", {"names": ["jobs"]}))
+    expect(page.locator("#jobs")).to_have_text("1")
+    page.wait_for_timeout(1000)
+    assert len(asked) == 1
+    field = page.get_by_role("textbox", name="Name")
+    field.fill("half a na")
+    with page.expect_request_finished(lambda request: "/fragment/form" in request.url):
+        asked[0].continue_()
+    page.wait_for_timeout(200)
+    expect(field).to_have_value("half a na")
+    field.blur()
+    expect(page.locator("#form")).to_have_text("2")
 
 
 def test_the_state_of_a_job_is_in_the_tab(page: Page, site: Site) -> None:

@@ -188,7 +188,7 @@ def test_an_image_that_cannot_be_had_fails_the_replica_and_nothing_runs_instead(
     assert (one.state, one.reason.code) == (TaskState.FAILED, ReasonCode.IMAGE_FAILED)
     assert "127.0.0.1:1" in str(one.reason.params["error"])
     assert "ran" not in log_of(bench.backend, handle).split()
-    assert not list(bench.attempt(handle).glob("replicas/*/config.json"))
+    wait_for(lambda: not list(bench.attempt(handle).glob("replicas/*/config.json")))
     assert not [
         path for path in bench.attempt(handle).rglob("*") if path.is_file() and b"s3cret" in path.read_bytes()
     ]
