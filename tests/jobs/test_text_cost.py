@@ -66,7 +66,7 @@ def test_page_that_takes_a_text_answers_cheaply(person: User, name: str) -> None
 
 
 @pytest.mark.parametrize("what", ["parameter in commands", "aliases of kubeflow"])
-def test_text_is_read_about_once_while_the_form_follows_it(person: User, what: str) -> None:
+def test_form_follows_a_costly_text_cheaply(person: User, what: str) -> None:
     client, text = Client(), hostile()[what]()
     client.force_login(person)
     ask(client, "job_form_change", {"text": "{}", **PAGES["job_form_change"]})
