@@ -1,7 +1,7 @@
 """Regular expressions with possessive groups, `(?:…)*+`, on every Python that is supported.
 
-Before Python 3.11.5 such a group is matched wrongly where it has alternatives (CPython issue 106052), as on
-Debian 12.  There it is written as an atomic group, which matches the same and takes more memory.
+Before Python 3.11.5, as on Debian 12, such a group ends at the wrong place: where its last repetition stopped
+matching, not where that began (CPython issue 106052).  An alternative that never matches sets the place back.
 """
 
 from __future__ import annotations
@@ -12,20 +12,20 @@ from typing import Final
 
 _IS_MENDED: Final = sys.version_info >= (3, 11, 5)
 _POSSESSIVE: Final = re.compile(r"[*+?]\+")
+_NEVER: Final = "|(?!)"
 
 
 def compile_pattern(pattern: str, flags: int = 0) -> re.Pattern[str]:
-    """Return `re.compile(pattern, flags)`, with atomic groups for possessive ones where those are wrong."""
-    return re.compile(pattern if _IS_MENDED else write_atomic(pattern), flags)
+    """Return `re.compile(pattern, flags)`, whose possessive groups end where they should."""
+    return re.compile(pattern if _IS_MENDED else end_groups(pattern), flags)
 
 
-def write_atomic(pattern: str) -> str:
-    """Write each possessive group of a pattern, `(…)*+`, as an atomic one, `(?>(…)*)`."""
+def end_groups(pattern: str) -> str:
+    """Write `|(?!)` at the end of each possessive group of a pattern, `(…|(?!))*+`."""
     written: list[str] = []
-    starts: list[int] = []
     position, in_class = 0, False
     while position < len(pattern):
-        length, start = 1, None
+        length = 1
         match pattern[position]:
             case "\\":
                 length = 2
@@ -35,14 +35,8 @@ def write_atomic(pattern: str) -> str:
                 length += pattern[position + length] == "]"  # here it is no end
             case "]":
                 in_class = False
-            case "(" if not in_class:
-                starts.append(len(written))
-            case ")" if not in_class:
-                start = starts.pop()
+            case ")" if not in_class and _POSSESSIVE.match(pattern, position + 1):
+                written.append(_NEVER)
         written.append(pattern[position : position + length])
         position += length
-        if start is not None and _POSSESSIVE.match(pattern, position):
-            written[start] = f"(?>{written[start]}"
-            written.append(f"{pattern[position]})")
-            position += 2
     return "".join(written)
