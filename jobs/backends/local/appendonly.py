@@ -15,8 +15,8 @@ _APPEND_ONLY: Final = 0x20
 
 
 def open_log(path: Path) -> int:
-    """Make or open the log for appending."""
-    return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW, 0o600)
+    """Make or open the log; not with O_APPEND, into which the kernel moves nothing by itself."""
+    return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW, 0o600)
 
 
 def release(path: Path) -> None:

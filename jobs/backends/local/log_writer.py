@@ -3,7 +3,8 @@
 The replica has one end of a pipe, its wrapper the other: so nothing that the replica does to its descriptors
 reaches the file, and how much is written, and how fast, is held within limits.  The wrapper is the first
 process of the replica's namespace, so there is no replica without a reader.  The supervisor keeps the reading
-end too: what is in the pipe when the wrapper is killed reaches the log all the same.
+end too: what is in the pipe when the wrapper is killed reaches the log all the same.  The kernel moves what
+is kept (splice): a byte leaves the pipe when it is in the file, so a killed wrapper takes none with it.
 """
 
 from __future__ import annotations
@@ -11,6 +12,8 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
+import struct
+import termios
 import time
 from dataclasses import dataclass
 from typing import Final, NamedTuple
@@ -106,17 +109,19 @@ class LogWriter:
         return self._size
 
     def _move(self) -> bool:
-        try:
-            count = os.readv(self.fd, [self._buffer])
-        except BlockingIOError:
+        (count,) = struct.unpack("i", fcntl.ioctl(self.fd, termios.FIONREAD, bytes(4)))
+        if not count:
             return False
-        piece = memoryview(self._buffer)[:count]
         self._why = self._why or self._objection(count)
         if self._why:
-            self._drop(piece)
+            self._drop(self._read(count))
         else:
-            self._write(piece)
-        return count > 0
+            self._keep(count)
+        return True
+
+    def _read(self, count: int) -> memoryview:
+        piece = memoryview(self._buffer)[:count]
+        return piece[: os.readv(self.fd, [piece])]
 
     def _objection(self, count: int) -> str:
         """Why so many bytes more are not written."""
@@ -139,10 +144,16 @@ class LogWriter:
         self._counted_at = now
         return self._allowed
 
+    def _keep(self, count: int) -> None:
+        os.lseek(self._file, 0, os.SEEK_END)
+        try:
+            self._add(os.splice(self.fd, self._file, count))
+        except OSError:  # the disk is full, or the file system can't
+            self._write(self._read(count))
+
     def _write(self, piece: memoryview | bytes) -> None:
         rest = memoryview(piece)
-        self._allowed -= len(rest)
-        self._unlooked += len(rest)
+        os.lseek(self._file, 0, os.SEEK_END)
         while rest:
             try:
                 count = os.write(self._file, rest)
@@ -150,8 +161,13 @@ class LogWriter:
                 self._why = "disk"
                 self._drop(rest)
                 return
-            self._size += count
+            self._add(count)
             rest = rest[count:]
+
+    def _add(self, count: int) -> None:
+        self._size += count
+        self._allowed -= count
+        self._unlooked += count
 
     def _drop(self, piece: memoryview) -> None:
         if not self._dropped:

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
+from console.home import CHECKOUT
 from jobs.backends.base import Handle
 from jobs.backends.local import log_writer
+from jobs.backends.local.appendonly import open_log
 from jobs.backends.local.isolation import Isolation
 from jobs.backends.local.log_writer import Limits, LogWriter, open_pipe
 from jobs.states import State
@@ -125,6 +129,35 @@ def test_what_was_written_before_the_wrapper_was_killed_is_in_the_log(
     assert log_of(bench.backend, handle) == "first\nlast\n"
 
 
+PUMPS = """
+import sys
+from jobs.backends.local.log_writer import Limits, LogWriter, Pipe
+file, reader, writer = map(int, sys.argv[1:])
+log = LogWriter(file, Limits(), Pipe(reader, writer))
+while True: log.pump()
+"""
+
+
+@pytest.mark.parametrize("size", range(500_000, 5_500_000, 500_000))
+def test_nothing_is_missing_in_the_middle_whenever_a_writer_is_killed(tmp_path: Path, size: int) -> None:
+    path, pipe = tmp_path / "log", open_pipe((os.geteuid(), os.getegid()))
+    file = open_log(path)
+    arguments = [sys.executable, "-c", PUMPS, str(file), *map(str, pipe)]
+    writer = subprocess.Popen(arguments, pass_fds=[file, *pipe], cwd=CHECKOUT)
+    replica = subprocess.Popen(["seq", "100000000"], stdout=pipe.writer)
+    try:
+        wait_for(lambda: path.stat().st_size > size, interval=0)
+    finally:
+        for process in (writer, replica):
+            process.kill()
+            process.wait()
+    LogWriter(file, Limits(), pipe).finish()
+    for fd in (file, *pipe):
+        os.close(fd)
+    lines = path.read_text().split("\n")[:-1]
+    assert lines == [str(n) for n in range(1, len(lines) + 1)]
+
+
 class Clock:
     def __init__(self) -> None:
         self.now = 100.0
@@ -143,7 +176,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
 @pytest.fixture
 def writer_of(tmp_path: Path) -> Iterator[Callable[[Limits], LogWriter]]:
     made: list[LogWriter] = []
-    file = os.open(tmp_path / "log", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+    file = open_log(tmp_path / "log")
 
     def make(limits: Limits) -> LogWriter:
         made.append(LogWriter(file, limits, open_pipe((os.geteuid(), os.getegid()))))
