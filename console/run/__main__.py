@@ -1,5 +1,6 @@
 """`python -m console.run`, which `make run` becomes once the environment is installed."""
 
+import signal
 import sys
 
 from console.env import EnvError
@@ -10,6 +11,7 @@ from console.run.lock import AlreadyRunning
 
 def main() -> int:
     """Run the console until it is stopped; 0 then, 1 and a sentence when it cannot start."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # shells ignore it for what they start with &
     confided.put_aside()
     try:
         preflight.packages()

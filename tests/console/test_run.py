@@ -2,6 +2,8 @@
 
 import os
 import re
+import select
+import shlex
 import signal
 import socket
 import subprocess
@@ -97,6 +99,23 @@ def test_a_second_start_names_the_first(stack: Stack) -> None:
     sentence = refusal(run(stack.home, free_port()))
     assert f"already runs at {stack.base_url} (process " in sentence
     assert httpx.get(f"{stack.base_url}/healthz", headers=AS_OPERATOR, trust_env=False).status_code == 200
+
+
+@pytest.mark.once
+def test_console_that_a_shell_starts_in_the_background_heeds_an_early_interrupt(tmp_path: Path) -> None:
+    home = shlex.quote(str(tmp_path))
+    command = f"CONSOLE_HOME={home} PORT={free_port()} exec {sys.executable} -m console.run"
+    shell = ["sh", "-c", f"({command}) & echo $!; wait $!; echo $?"]
+    with subprocess.Popen(shell, stdout=subprocess.PIPE, cwd=CHECKOUT, text=True) as process:
+        assert process.stdout is not None
+        pid = int(process.stdout.readline())
+        assert process.stdout.readline() == "Starting Job Console …\n"
+        os.kill(pid, signal.SIGINT)
+        ended = select.select([process.stdout], [], [], STARTS)[0]
+        if not ended:
+            os.kill(pid, signal.SIGTERM)
+        assert ended
+        assert process.stdout.read() == "130\n"
 
 
 @pytest.mark.once
