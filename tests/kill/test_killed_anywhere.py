@@ -9,6 +9,7 @@ import re
 import signal
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
@@ -66,9 +67,13 @@ EXPECTED = b"".join(b"line %d\n" % i for i in range(1, LINES + 1))
 
 
 def thaw(point: str, pid: int) -> None:
-    """Let whoever fell at `point` go on; a wrapper knows itself as 1, in a namespace of its own."""
+    """Let whoever fell at `point` go on; a wrapper knows itself as 1, in a namespace of its own.
+
+    The console wakes frozen supervisors itself: such a one may have come to its end.
+    """
     if not point.startswith("wrapper."):
-        psutil.Process(pid).resume()
+        with suppress(psutil.NoSuchProcess):
+            psutil.Process(pid).resume()
         return
     for process in psutil.process_iter(["name"]):
         if process.info["name"] == "jc-wrapper":
