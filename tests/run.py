@@ -33,8 +33,6 @@ from console.home import CHECKOUT
 from tests import bare_machine, postgres, slurm
 
 FAST = "not browser and not kill and not postgres"
-THREE_AT_A_TIME = ["-n", "3", "--dist", "loadfile", "--no-loadscope-reorder"]
-"""Files in the order in which `tests/conftest.py` leaves them: the longest first."""
 IN_CHROMIUM = {"flows": "tests/flows", "static": "tests/static", "gateway": "tests/jobs/gateway"}
 """What a person does, in Chromium: a part each. Playwright's synchronous side exists once in a process."""
 WITH_KILLS = ("tests/kill", "tests/jobs/backends/local")
@@ -158,15 +156,23 @@ def fast(go: Go, database_url: str = "") -> bool:
     On another database than SQLite: what there is to see of a database, with a sample of the kill tests.
     """
     if not database_url:
-        return go.pytest("-m", FAST, *THREE_AT_A_TIME, environ={"DATABASE_URL": ""})
+        return go.pytest("-m", FAST, *_at_a_time(), environ={"DATABASE_URL": ""})
     others = [f"--ignore={folder}" for folder in WITHOUT_DATABASE]
     return go.pytest(
         "-m",
         f"({FAST} and not sqlite) or sample or postgres",
-        *THREE_AT_A_TIME,
+        *_at_a_time(),
         *others,
         environ={"DATABASE_URL": database_url},
     )
+
+
+def _at_a_time() -> list[str]:
+    """Return how many files run at a time: one more where no browser wants a core meanwhile.
+
+    They run in the order in which `tests/conftest.py` leaves them: the longest first.
+    """
+    return ["-n", "4" if _no_chromium() else "3", "--dist", "loadfile", "--no-loadscope-reorder"]
 
 
 def on_postgres(go: Go) -> bool:
