@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from functools import partial
 from typing import Final
 
 from jobs import egress
@@ -15,14 +14,6 @@ from jobs.notices.message import Message
 Carry = Callable[[Mapping[str, str], Message], Outcome]
 
 
-def _further(name: str, address: Mapping[str, str], message: Message) -> Outcome:
-    """One of those that need apprise, which is loaded only where somebody uses it."""
-    from jobs.notices.carriers import further  # noqa: PLC0415  # see above
-
-    found: Carry = getattr(further, name)
-    return found(address, message)
-
-
 CARRIERS: Final[Mapping[str, Carry]] = {
     Channel.Kind.EMAIL: mail.carry,
     Channel.Kind.WEBHOOK: webhook.carry,
@@ -31,9 +22,9 @@ CARRIERS: Final[Mapping[str, Carry]] = {
     Channel.Kind.DINGTALK: chats.DINGTALK.carry,
     Channel.Kind.FEISHU: chats.FEISHU.carry,
     Channel.Kind.WECOM: chats.WECOM.carry,
-    Channel.Kind.DISCORD: partial(_further, "discord"),
-    Channel.Kind.TEAMS: partial(_further, "teams"),
-    Channel.Kind.TELEGRAM: partial(_further, "telegram"),
+    Channel.Kind.DISCORD: chats.DISCORD.carry,
+    Channel.Kind.TEAMS: chats.TEAMS.carry,
+    Channel.Kind.TELEGRAM: chats.TELEGRAM.carry,
 }
 
 

@@ -1,7 +1,7 @@
-"""Slack, Mattermost, DingTalk, Feishu and WeCom, each in its own words.
+"""Chat services: Slack, Mattermost, Discord, Teams, Telegram, DingTalk, Feishu and WeCom.
 
-Three of them answer 200 to what they refuse and say so in the body, and two want a signature of their own;
-so each has its body written here, and its answer read.
+Each takes a body of its own. The last three answer 200 to what they refuse and say so in the answer's body,
+and DingTalk and Feishu ask for a signature.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import base64
 import hashlib
 import hmac
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 from urllib.parse import quote_plus
@@ -35,10 +35,10 @@ class Wire:
 
 @dataclass(frozen=True, slots=True)
 class Chat:
-    """One service.  `refusals` reads the answer's body: None when it was taken, else the outcome."""
+    """One service.  `refusal` reads the answer's body: None when it was taken, else the outcome."""
 
     wire: Callable[[Address, Message, float], Wire]
-    refusal: Callable[[egress.Answer], Outcome | None]
+    refusal: Callable[[egress.Answer], Outcome | None] = lambda _answer: None
 
     def carry(self, address: Address, message: Message) -> Outcome:
         """Send it, and read the answer."""
@@ -77,49 +77,14 @@ def _judge(answer: egress.Answer, names: tuple[str, ...], busy: frozenset[int]) 
     return Outcome(code, "rejected", words[:200])
 
 
-# --- Slack, and Mattermost, which takes the same ---------------------------------------------------------
+def _texts(message: Message, most_bytes: int, text_of: Callable[[Line], str]) -> Sequence[str]:
+    """Return the first lines as `text_of` writes them, and at the end how many are left out, if any."""
+    shown, left = message.within(MOST_LINES, most_bytes, text_of)
+    return [*shown, *([more(left)] if left else [])]
 
 
-def _mrkdwn(text: str) -> str:
-    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
-
-
-def _slack_line(line: Line) -> str:
-    title = f"<{line.url}|{_mrkdwn(line.title).replace('|', '¦')}>" if line.url else _mrkdwn(line.title)
-    parts = [f"*{title}*", *(_mrkdwn(text) for text in (line.text, line.place) if text)]
-    if line.log:
-        parts.append("```\n" + _mrkdwn("\n".join(line.log)).replace("```", "'''") + "\n```")
-    return "\n".join(parts)
-
-
-def slack(address: Address, message: Message, now: float) -> Wire:
-    """An incoming webhook's `text`, in mrkdwn (at most 40,000 characters)."""
-    shown, left = message.within(MOST_LINES, 30_000, _slack_line)
-    text = "\n\n".join([*shown, *([more(left)] if left else [])])
-    return Wire(address["url"], {"text": text, "unfurl_links": False, "unfurl_media": False})
-
-
-def _markdown_link_line(line: Line) -> str:
-    title = f"[{_flat(line.title)}]({line.url})" if line.url else _flat(line.title)
-    parts = [f"**{title}**", *(_flat(text) for text in (line.text, line.place) if text)]
-    if line.log:
-        parts.append("```\n" + "\n".join(line.log).replace("```", "'''") + "\n```")
-    return "\n".join(parts)
-
-
-def mattermost(address: Address, message: Message, now: float) -> Wire:
-    """An incoming webhook's `text`, in Markdown (at most 16,383 characters)."""
-    shown, left = message.within(MOST_LINES, 14_000, _markdown_link_line)
-    return Wire(address["url"], {"text": "\n\n".join([*shown, *([more(left)] if left else [])])})
-
-
-def _said_ok(answer: egress.Answer) -> Outcome | None:
-    return None
-
-
-# --- DingTalk --------------------------------------------------------------------------------------------
-
-DINGTALK_BUSY: Final = frozenset({-1, 130101, 130102, 410100, 660026})
+def _joined(message: Message, most_bytes: int, text_of: Callable[[Line], str]) -> str:
+    return "\n\n".join(_texts(message, most_bytes, text_of))
 
 
 def _flat(text: str) -> str:
@@ -130,9 +95,98 @@ def _flat(text: str) -> str:
 _FLAT: Final = str.maketrans({"<": "＜", ">": "＞", "[": "［", "]": "］", "@": "＠", "`": "'"})
 
 
+def _markdown_title(line: Line) -> str:
+    return f"[{_flat(line.title)}]({line.url})" if line.url else _flat(line.title)
+
+
+def _fenced(log: str) -> str:
+    return "```\n" + log.replace("```", "'''") + "\n```"
+
+
+# --- Slack -----------------------------------------------------------------------------------------------
+
+
+def _mrkdwn(text: str) -> str:
+    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+
+
+def _slack_line(line: Line) -> str:
+    title = f"<{line.url}|{_mrkdwn(line.title).replace('|', '¦')}>" if line.url else _mrkdwn(line.title)
+    parts = [f"*{title}*", *(_mrkdwn(text) for text in (line.text, line.place) if text)]
+    if line.log:
+        parts.append(_fenced(_mrkdwn("\n".join(line.log))))
+    return "\n".join(parts)
+
+
+def slack(address: Address, message: Message, now: float) -> Wire:
+    """An incoming webhook's `text`, in mrkdwn (at most 40,000 characters)."""
+    text = _joined(message, 30_000, _slack_line)
+    return Wire(address["url"], {"text": text, "unfurl_links": False, "unfurl_media": False})
+
+
+# --- Mattermost, Discord, Teams --------------------------------------------------------------------------
+
+
+def _markdown_link_line(line: Line) -> str:
+    parts = [f"**{_markdown_title(line)}**", *(_flat(text) for text in (line.text, line.place) if text)]
+    if line.log:
+        parts.append(_fenced("\n".join(line.log)))
+    return "\n".join(parts)
+
+
+def mattermost(address: Address, message: Message, now: float) -> Wire:
+    """An incoming webhook's `text`, in Markdown (at most 16,383 characters)."""
+    return Wire(address["url"], {"text": _joined(message, 14_000, _markdown_link_line)})
+
+
+def discord(address: Address, message: Message, now: float) -> Wire:
+    """Return a webhook's embed (at most 4,096 characters of Markdown), which mentions nobody."""
+    url = address["url"].replace("://discordapp.com/", "://discord.com/", 1)  # its former name
+    embed = {"description": _joined(message, 3900, _markdown_link_line)}
+    return Wire(url, {"embeds": [embed], "allowed_mentions": {"parse": []}})
+
+
+def _teams_line(line: Line) -> str:
+    rest = (_flat(text) for text in (line.text, line.place, *line.log) if text)
+    return "\n\n".join([f"**{_markdown_title(line)}**", *rest])
+
+
+def teams(address: Address, message: Message, now: float) -> Wire:
+    """Return a workflow's message with an adaptive card (28 KB), a block of text for each line."""
+    texts = _texts(message, 14_000, _teams_line)
+    card = {
+        "$schema": "http://adaptivecards.io/schemas/adaptive-card.json",
+        "type": "AdaptiveCard",
+        "version": "1.4",
+        "body": [{"type": "TextBlock", "text": text, "wrap": True} for text in texts],
+        "msteams": {"width": "full"},
+    }
+    attachment = {"contentType": "application/vnd.microsoft.card.adaptive", "content": card}
+    return Wire(address["url"], {"type": "message", "attachments": [attachment]})
+
+
+# --- Telegram --------------------------------------------------------------------------------------------
+
+TELEGRAM_API: Final = "https://api.telegram.org"
+
+
+def telegram(address: Address, message: Message, now: float) -> Wire:
+    """Return the Bot API's `sendMessage` (4,096 characters), as text in which nothing is markup."""
+    body = {
+        "chat_id": address["chat"],
+        "text": _joined(message, 3900, plain),
+        "link_preview_options": {"is_disabled": True},
+    }
+    return Wire(f"{TELEGRAM_API}/bot{address['token']}/sendMessage", body)
+
+
+# --- DingTalk --------------------------------------------------------------------------------------------
+
+DINGTALK_BUSY: Final = frozenset({-1, 130101, 130102, 410100, 660026})
+
+
 def _dingtalk_line(line: Line) -> str:
-    title = f"[{_flat(line.title)}]({line.url})" if line.url else _flat(line.title)
-    parts = [f"#### {title}", *(_flat(text) for text in (line.text, line.place) if text)]
+    parts = [f"#### {_markdown_title(line)}", *(_flat(text) for text in (line.text, line.place) if text)]
     parts += [f"> {_flat(each)}" for each in line.log]
     return "\n\n".join(parts)
 
@@ -144,9 +198,7 @@ def dingtalk(address: Address, message: Message, now: float) -> Wire:
         timestamp = str(round(now * 1000))
         sign = quote_plus(_signed(secret, f"{timestamp}\n{secret}"))
         url = f"{url}&timestamp={timestamp}&sign={sign}"
-    shown, left = message.within(MOST_LINES, 16_000, _dingtalk_line)
-    text = "\n\n".join([*shown, *([more(left)] if left else [])])
-    markdown = {"title": cut(_flat(message.subject), 200), "text": text}
+    markdown = {"title": cut(_flat(message.subject), 200), "text": _joined(message, 16_000, _dingtalk_line)}
     return Wire(url, {"msgtype": "markdown", "markdown": markdown, "at": {"isAtAll": False}})
 
 
@@ -190,20 +242,21 @@ WECOM_BYTES: Final = 4096
 
 
 def _wecom_line(line: Line) -> str:
-    title = f"[{_flat(line.title)}]({line.url})" if line.url else _flat(line.title)
     rest = (f"> {_flat(text)}" for text in (line.text, line.place, *line.log) if text)
-    return "\n".join([f"**{title}**", *rest])
+    return "\n".join([f"**{_markdown_title(line)}**", *rest])
 
 
 def wecom(address: Address, message: Message, now: float) -> Wire:
     """A group robot's `markdown` message (4,096 bytes)."""
-    shown, left = message.within(MOST_LINES, WECOM_BYTES - 300, _wecom_line)
-    text = "\n\n".join([*shown, *([more(left)] if left else [])])
+    text = _joined(message, WECOM_BYTES - 300, _wecom_line)
     return Wire(address["url"], {"msgtype": "markdown", "markdown": {"content": cut(text, WECOM_BYTES)}})
 
 
-SLACK: Final = Chat(slack, _said_ok)
-MATTERMOST: Final = Chat(mattermost, _said_ok)
+SLACK: Final = Chat(slack)
+MATTERMOST: Final = Chat(mattermost)
+DISCORD: Final = Chat(discord)
+TEAMS: Final = Chat(teams)
+TELEGRAM: Final = Chat(telegram)
 DINGTALK: Final = Chat(dingtalk, lambda answer: _judge(answer, ("errcode",), DINGTALK_BUSY))
 FEISHU: Final = Chat(feishu, lambda answer: _judge(answer, ("code", "StatusCode"), FEISHU_BUSY))
 WECOM: Final = Chat(wecom, lambda answer: _judge(answer, ("errcode",), WECOM_BUSY))
