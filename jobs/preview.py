@@ -136,55 +136,12 @@ class Preview:
         """What holding on after the end costs."""
         return self.estimate.over(self.kept_s) if self.kept_s else None
 
-    def to_json(self) -> dict[str, Any]:
-        """As the API answers."""
-        return {
-            "place": services.address_of(self.quota),
-            "quota": {"name": self.quota.name, "source": self.quota.source},
-            "amounts": self.amounts.to_json(),
-            "starts": self.starts,
-            "reason": self._reason(),
-            "nodes": [node for node, _amounts in self.trial.decision.placement] if self.starts else [],
-            "by_engine": self.by_engine,
-            "jobs": self.jobs,
-            "at_once": self.at_once,
-            "price": {
-                "billing": self.estimate.billing.value,
-                "hour_micro": self.estimate.hour_micro,
-                "most_hour_micro": self.estimate.most_hour_micro,
-                "limit_seconds": self.limit_s,
-                "limit_micro": self.limit_micro,
-                "kept_seconds": self.kept_s,
-                "kept_micro": self.kept_micro,
-                "roles": [
-                    {"count": line.count, "spec": line.spec or None, "hour_micro": line.micro}
-                    for line in self.estimate.lines
-                ],
-            },
-            "levels": [
-                {
-                    "name": level.name,
-                    "of": "person" if level.of_person else "quota",
-                    "resources": [
-                        {
-                            "kind": share.kind,
-                            "used": share.used,
-                            "wanted": share.wanted,
-                            "limit": share.limit,
-                            "free": share.free,
-                        }
-                        for share in level.shares
-                    ],
-                }
-                for level in self.levels
-            ],
-        }
-
-    def _reason(self) -> dict[str, Any]:
+    @property
+    def reason_code(self) -> str:
+        """Why it would wait, as a code; `starts` or `refused` where it would not."""
         if self.refused or self.trial.verdict is None:
-            return {"code": "refused" if self.refused else "starts", "message": self.sentence}
-        code = waiting.of_now(self.quota.cluster.name, self.trial.verdict).code
-        return {"code": code, "message": self.sentence}
+            return "refused" if self.refused else "starts"
+        return waiting.of_now(self.quota.cluster.name, self.trial.verdict).code
 
 
 def of_text(

@@ -95,18 +95,6 @@ class Report:
     total: Row
     as_of: datetime
 
-    def to_json(self) -> dict[str, Any]:
-        """As the API answers."""
-        by = self.asked.by
-        return {
-            "since": self.asked.since.isoformat(),
-            "until": self.asked.until.isoformat(),
-            "by": list(by),
-            "as_of": self.as_of.isoformat(),
-            "rows": [{**dict(zip(by, row.names, strict=True)), **row.figures} for row in self.rows],
-            "total": self.total.figures,
-        }
-
     def pieces(self) -> Iterator[bytes]:
         """As CSV."""
         yield lines([(*self.asked.by, *FIGURE_NAMES)])

@@ -7,6 +7,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from jobs import preview, reconcile, services, transitions
+from jobs.api.native.preview import render
 from jobs.dialects.base import Refused
 from jobs.models import Job, JobFile, Sweep
 from jobs.services import Conflict
@@ -155,7 +156,8 @@ def test_a_preview_is_of_the_first_and_the_quota_of_all_at_once(place: Place) ->
     assert [[share.wanted for share in level.shares] for level in found.levels] == [
         [2 * each for each in level] for level in wanted
     ]
-    assert (found.to_json()["jobs"], found.to_json()["at_once"]) == (4, 2)
+    told = render(found)
+    assert (told["jobs"], told["at_once"]) == (4, 2)
     assert found.amounts == one.amounts
 
 

@@ -33,38 +33,38 @@ _KIND: Final = OpenApiParameter(
 )
 
 
-class VersionShape(serializers.Serializer[Any]):
+class VersionShape(shapes.ApiShape):
     """Where one version of a dataset lies."""
 
     number = serializers.IntegerField()
     uri = serializers.CharField()
     description = serializers.CharField(allow_blank=True)
-    default = serializers.BooleanField()
+    default = serializers.BooleanField(source="is_default")
 
 
-class AssetShape(serializers.Serializer[Any]):
+class AssetShape(shapes.ApiShape):
     """An asset; `fields` are those of its kind, as they can be written."""
 
-    kind = serializers.ChoiceField([each.value for each in AssetKind])
-    id = serializers.CharField()
+    kind = serializers.ChoiceField([each.value for each in AssetKind], source="KIND.value")
+    id = serializers.CharField(source="key")
     name = serializers.CharField()
     description = serializers.CharField(allow_blank=True)
     workspace = serializers.CharField(allow_null=True, help_text="short name; null is for everybody")
-    retired = serializers.BooleanField()
+    retired = serializers.BooleanField(source="is_retired")
     kept = serializers.BooleanField(help_text="whether a password is kept with it")
     used = serializers.IntegerField(help_text="how many jobs were made of it")
     fields = serializers.DictField()  # type: ignore[assignment]  # the field of that name
     versions = VersionShape(many=True, help_text="of a dataset")
 
 
-class AssetsShape(serializers.Serializer[Any]):
+class AssetsShape(shapes.ApiShape):
     """A page of assets, newest first."""
 
     assets = AssetShape(many=True)
     next = serializers.URLField(allow_null=True)
 
 
-class NewAssetShape(serializers.Serializer[Any]):
+class NewAssetShape(shapes.ApiShape):
     """What there is to say; the rest of its kind's `fields` beside them, and `password`."""
 
     name = shapes.TextField(required=False)
@@ -75,22 +75,22 @@ class NewAssetShape(serializers.Serializer[Any]):
     retired = serializers.BooleanField(required=False)
 
 
-class TrialAskShape(serializers.Serializer[Any]):
+class TrialAskShape(shapes.ApiShape):
     """Which version of a dataset."""
 
     version = serializers.IntegerField(required=False, min_value=1, max_value=10**8)
 
 
-class TrialShape(serializers.Serializer[Any]):
+class TrialShape(shapes.ApiShape):
     """How a trial stands; `said` are the words of the tools."""
 
-    id = serializers.CharField()
+    id = serializers.CharField(source="public_id")
     state = serializers.ChoiceField(AssetTrial.State.values)
     code = serializers.CharField(allow_blank=True)
     message = serializers.CharField(allow_blank=True)
     said = serializers.CharField(allow_blank=True)
-    created = serializers.DateTimeField()
-    ended = serializers.DateTimeField(allow_null=True)
+    created = serializers.DateTimeField(source="created_at")
+    ended = serializers.DateTimeField(allow_null=True, source="ended_at")
 
 
 class AssetView(NativeView):
@@ -149,8 +149,7 @@ class Assets(AssetView):
             rows = rows.filter(workspace__slug=slug)
         if after := self.number("after", 0):
             rows = rows.filter(pk__lt=after)
-        found, more = self.page(rows, PAGE)
-        following = self.address_after(found[-1].pk) if more else None
+        found, following = self.page(rows, PAGE)
         return Response({"assets": [shown(each) for each in found], "next": following})
 
     @extend_schema(
@@ -251,10 +250,9 @@ class Trial(AssetView):
     def post(self, request: Request, kind: str, key: str) -> Response:
         """Have it tried as the caller: pulled, cloned or looked at where the caller's jobs run."""
         asset = self.asset(kind, key)
-        asked = TrialAskShape(data=request.data or {})
-        asked.is_valid(raise_exception=True)
+        version = TrialAskShape.parse(request.data or {}).get("version")
         try:
-            trial = asking.ask(self.person, asset, asked.validated_data.get("version"))
+            trial = asking.ask(self.person, asset, version)
         except asking.Shut as shut:
             body = problems.details(409, asset_message(shut.code), code=shut.code)
             return Response(body, status=409, content_type=problems.CONTENT_TYPE)
@@ -270,31 +268,16 @@ def shown(asset: Asset) -> dict[str, Any]:
     if isinstance(asset, Dataset):
         fields["vpc"] = asset.vpc.key if asset.vpc else None
     versions = asset.versions.all() if isinstance(asset, Dataset) else ()
-    return {
-        "kind": str(asset.KIND),
-        "id": asset.key,
-        "name": asset.name,
-        "description": asset.description,
-        "workspace": asset.workspace.slug if asset.workspace else None,
-        "retired": asset.is_retired,
-        "kept": isinstance(asset, Guarded) and bool(asset.ciphertext),
-        "used": keeping.users_of(asset),
-        "fields": fields,
-        "versions": [
-            {"number": row.number, "uri": row.uri, "description": row.description, "default": row.is_default}
-            for row in versions
-        ],
-    }
+    return AssetShape.render(
+        asset,
+        workspace=asset.workspace.slug if asset.workspace else None,
+        kept=isinstance(asset, Guarded) and bool(asset.ciphertext),
+        used=keeping.users_of(asset),
+        fields=fields,
+        versions=[VersionShape.render(row) for row in versions],
+    )
 
 
 def trial_shown(row: AssetTrial) -> dict[str, Any]:
     """A trial as the API tells it."""
-    return {
-        "id": row.public_id,
-        "state": row.state,
-        "code": row.code,
-        "message": asset_message(row.code) if row.code else "",
-        "said": row.said,
-        "created": row.created_at,
-        "ended": row.ended_at,
-    }
+    return TrialShape.render(row, message=asset_message(row.code) if row.code else "")

@@ -158,14 +158,12 @@ class NativeView(APIView):
             raise ValidationError({name: [problems.not_a_number()]})
         return min(int(text), most) if most is not None else int(text)
 
-    def page(self, rows: QuerySet[Any], size: int) -> tuple[list[Any], bool]:
-        """At most `limit` of `rows`, by default `size`, and whether there are more."""
+    def page(self, rows: QuerySet[Any], size: int, key: str = "pk") -> tuple[list[Any], str | None]:
+        """Return at most `limit` of `rows`, by default `size`, and the address of what follows by `key`."""
         limit = max(1, self.number("limit", size, MOST))
         found = list(rows[: limit + 1])
-        return found[:limit], len(found) > limit
-
-    def address_after(self, key: int) -> str:
-        """The address of the page that follows the row with `key`."""
+        if len(found) <= limit:
+            return found, None
         query = self.request.query_params.copy()
-        query["after"] = str(key)
-        return self.request.build_absolute_uri(f"{self.request.path}?{query.urlencode()}")
+        query["after"] = str(getattr(found[limit - 1], key))
+        return found[:limit], self.request.build_absolute_uri(f"{self.request.path}?{query.urlencode()}")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import cast
 
 from django.utils.translation import gettext as _
 from drf_spectacular.utils import extend_schema
@@ -19,7 +18,6 @@ from jobs.dialects.base import Refused
 from jobs.messages.findings import of_note
 from jobs.services import feasibility
 from jobs.views.findings import examine
-from quotas.models import User
 
 
 class Check(NativeView):
@@ -34,13 +32,10 @@ class Check(NativeView):
         """Every problem and note of a job that would go there, with its place and, where there are any, a fix
         and actions.
         """
-        shape = shapes.CheckShape(data=request.data)
-        shape.is_valid(raise_exception=True)
-        user = cast("User", request.user)
-        asked = shape.validated_data
+        asked = shapes.CheckShape.parse(request.data)
         place = services.Place(asked["workspace"] or "", asked["cluster"] or "", asked["quota"] or "")
         text = self._apply_actions(asked["file"], asked["dialect"], asked["actions"])
-        found = examine(user, text, asked["dialect"], place=place)
+        found = examine(self.person, text, asked["dialect"], place=place)
         unfilled = tuple(of_note(note) for note in sweep_words.notes(found.spec)) if found.spec else ()
         return Response(
             {

@@ -21,7 +21,5 @@ class Convert(NativeView):
     )
     def post(self, request: Request) -> Response:
         """The file as `to` writes it; a file that can't be read is no error of the request."""
-        shape = shapes.ConversionShape(data=request.data)
-        shape.is_valid(raise_exception=True)
-        asked = shape.validated_data
+        asked = shapes.ConversionShape.parse(request.data)
         return Response(conversion(asked["file"], asked["to"], asked["dialect"]).to_json())

@@ -38,14 +38,14 @@ WHERE: Final = (
 _TROUBLE: Final = {**REFUSED, **ABSENT, **dict.fromkeys((409, 413, 429, 503), shapes.ProblemDetails)}
 
 
-class RootShape(serializers.Serializer[Any]):
+class RootShape(shapes.ApiShape):
     """A folder that can be browsed, and what the job calls it."""
 
     name = serializers.CharField()
     label = serializers.CharField()  # type: ignore[assignment]  # the field of that name
 
 
-class FolderEntryShape(serializers.Serializer[Any]):
+class FolderEntryShape(shapes.ApiShape):
     """An entry of a folder; `key` is its name as `path` and `name` take it."""
 
     name = serializers.CharField(help_text="to be shown: what can't be is spelled out")
@@ -56,7 +56,7 @@ class FolderEntryShape(serializers.Serializer[Any]):
     target = serializers.CharField(allow_blank=True, help_text="of a link, which is never followed")
 
 
-class PlaceShape(serializers.Serializer[Any]):
+class PlaceShape(shapes.ApiShape):
     """A folder with a page of its entries, or a file without any."""
 
     kind = serializers.ChoiceField(choices=["folder", "file"])
@@ -69,19 +69,19 @@ class PlaceShape(serializers.Serializer[Any]):
     next = serializers.CharField(allow_null=True)
 
 
-class SizeShape(serializers.Serializer[Any]):
+class SizeShape(shapes.ApiShape):
     """How many bytes arrived."""
 
     size = serializers.IntegerField()
 
 
-class NewFolderShape(serializers.Serializer[Any]):
+class NewFolderShape(shapes.ApiShape):
     """A folder to make in the one at `path`."""
 
     name = shapes.TextField(trim_whitespace=False)
 
 
-class RenameShape(serializers.Serializer[Any]):
+class RenameShape(shapes.ApiShape):
     """Another name for what lies at `path`."""
 
     to = shapes.TextField(trim_whitespace=False)
@@ -262,9 +262,8 @@ class NewFolder(FolderView):
     def post(self, request: Request, public_id: str) -> Response:
         """Make a folder in the one at `path`."""
         place = self.place(public_id)
-        asked = NewFolderShape(data=request.data)
-        asked.is_valid(raise_exception=True)
-        serving.change(self.asker, place, "make", name=asked.validated_data["name"])
+        asked = NewFolderShape.parse(request.data)
+        serving.change(self.asker, place, "make", name=asked["name"])
         return Response(status=204)
 
 
@@ -282,9 +281,7 @@ class Rename(FolderView):
     def post(self, request: Request, public_id: str) -> Response:
         """Give what lies at `path` another name, where nothing is called so yet."""
         place = self.place(public_id)
-        asked = RenameShape(data=request.data)
-        asked.is_valid(raise_exception=True)
-        to = asked.validated_data["to"]
+        to = RenameShape.parse(request.data)["to"]
         if not place.names:
             raise asking.Shut("name")
         serving.change(self.asker, place.folder, "rename", name=place.name, to=to)

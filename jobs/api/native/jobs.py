@@ -59,10 +59,9 @@ class Jobs(NativeView):
         rows = self._filter_jobs().select_related("owner", "workspace", "cluster", "quota").order_by("-pk")
         if after := self.number("after", 0):
             rows = rows.filter(pk__lt=after)
-        page, more = self.page(rows, PAGE)
+        page, following = self.page(rows, PAGE)
         waiting.tell(page)
-        following = self.address_after(page[-1].pk) if more else None
-        return Response({"jobs": [shapes.job(row) for row in page], "next": following})
+        return Response({"jobs": [shapes.JobShape.render(row) for row in page], "next": following})
 
     def _filter_jobs(self) -> QuerySet[Job]:
         rows: QuerySet[Job] = Job.objects.visible_to(self.person)
@@ -91,9 +90,7 @@ class Jobs(NativeView):
     )
     def post(self, request: Request) -> Response:
         """Submit a job file."""
-        shape = shapes.SubmissionShape(data=request.data)
-        shape.is_valid(raise_exception=True)
-        asked = shape.validated_data
+        asked = shapes.SubmissionShape.parse(request.data)
         origin = self.job(asked["like"], Verb.READ) if asked["like"] else None
         try:
             done = services.submit(
@@ -110,13 +107,13 @@ class Jobs(NativeView):
             return problems.refused(asked["file"], refused.problems)
         if done.replayed:
             return Response(whole(self, done.job), headers={"Idempotent-Replayed": "true"})
-        body = {
-            **shapes.job(done.job),
-            "after": after(self, done.job) if done.waits else [],
-            "notes": render_notes(asked["file"], done.notes, done.job.dialect),
-            "tasks": [],
-            "tasks_next": None,
-        }
+        body = shapes.WholeJobShape.render(
+            done.job,
+            after=after(self, done.job) if done.waits else [],
+            notes=render_notes(asked["file"], done.notes, done.job.dialect),
+            tasks=[],
+            tasks_next=None,
+        )
         return Response(body, status=201, headers={"Location": address(self, done.job)})
 
 
@@ -203,10 +200,9 @@ class Hold(NativeView):
     def post(self, request: Request, public_id: str) -> Response:
         """It keeps its age; 409 when it does not wait, or is held already."""
         job = self.job(public_id, Verb.CONTROL)
-        shape = shapes.HoldShape(data=request.data)
-        shape.is_valid(raise_exception=True)
+        why = shapes.HoldShape.parse(request.data)["reason"]
         try:
-            services.hold(self.person, job, why=shape.validated_data["reason"])
+            services.hold(self.person, job, why=why)
         except services.ReasonMissing as problem:
             raise ValidationError({"reason": [ErrorDetail(str(problem), code="required")]}) from problem
         return Response(whole(self, self.job(public_id, Verb.LIST)))
@@ -251,28 +247,18 @@ def whole(view: NativeView, job: Job) -> dict[str, Any]:
     may = rights(view.person, job)
     mine = job.owner_id == view.person.pk
     if Verb.READ not in may or not (mine or job.is_public or view.allows("admin")):
-        reduced = {"notes": None, "tasks": None, "tasks_next": None}
-        return {**shapes.job(job), "after": after(view, job), **reduced}
-    tasks, more = first_tasks(view, job, enter=Verb.ENTER in may)
-    file = JobFile.objects.get(job=job)
-    return {
-        **shapes.job(job),
-        "after": after(view, job),
-        "notes": render_notes(file.text, stored_notes(file), job.dialect),
-        "tasks": tasks,
-        "tasks_next": more,
-    }
+        notes, tasks, more = None, None, None
+    else:
+        file = JobFile.objects.get(job=job)
+        notes = render_notes(file.text, stored_notes(file), job.dialect)
+        tasks, more = first_tasks(view, job, enter=Verb.ENTER in may)
+    return shapes.WholeJobShape.render(job, after=after(view, job), notes=notes, tasks=tasks, tasks_next=more)
 
 
 def after(view: NativeView, job: Job) -> list[dict[str, Any]]:
     """What the job starts after, as far as the person may know of it."""
     return [
-        {
-            "id": link.job.public_id if link.job else None,
-            "name": link.job.name if link.job else None,
-            "when": link.when,
-            "state": link.state,
-        }
+        shapes.AfterShape.render(link, id=link.job and link.job.public_id, name=link.job and link.job.name)
         for link in afters.before(view.person, job)
     ]
 

@@ -71,9 +71,8 @@ class Tasks(NativeView):
         rows = tasks_of(job)
         if "after" in request.query_params:
             rows = rows.filter(ordinal__gt=self.number("after", 0))
-        page, more = self.page(rows, shapes.MOST_TASKS)
+        page, following = self.page(rows, shapes.MOST_TASKS, "ordinal")
         tasks = listed(self, job, page, enter=can(self.person, Verb.ENTER, job))
-        following = self.address_after(page[-1].ordinal) if more else None
         return Response({"tasks": tasks, "next": following})
 
 
@@ -106,9 +105,9 @@ class Events(NativeView):
         """In order, by keys."""
         job = self.job(public_id, Verb.READ)
         rows = Event.objects.filter(job=job, pk__gt=self.number("after", 0)).select_related("actor")
-        page, more = self.page(rows.order_by("pk"), EVENTS)
-        following = self.address_after(page[-1].pk) if more else None
-        return Response({"events": [shapes.event(row) for row in page], "next": following})
+        page, following = self.page(rows.order_by("pk"), EVENTS)
+        events = [shapes.EventShape.render(row, actor=row.actor and row.actor.get_username()) for row in page]
+        return Response({"events": events, "next": following})
 
 
 class Logs(NativeView):

@@ -25,9 +25,7 @@ class Preview(NativeView):
     )
     def post(self, request: Request) -> Response:
         """The same fields as a submission; `problems` where there is nothing to look at."""
-        shape = shapes.SubmissionShape(data=request.data)
-        shape.is_valid(raise_exception=True)
-        asked = shape.validated_data
+        asked = shapes.SubmissionShape.parse(request.data)
         place = services.Place(asked["workspace"] or "", asked["cluster"] or "", asked["quota"] or "")
         try:
             found = preview.of_text(
@@ -40,7 +38,7 @@ class Preview(NativeView):
             {
                 "dialect": found.dialect,
                 "problems": [],
-                "preview": found.to_json(),
+                "preview": render(found),
                 "sent": self._sent(found),
             }
         )
@@ -50,3 +48,26 @@ class Preview(NativeView):
             return asdict(sending.rendered(self.person, found.quota, found.spec, found.options))
         except sending.NotRendered:
             return None
+
+
+def render(found: preview.Preview) -> dict[str, Any]:
+    """Return what would become of the job, as the API tells it."""
+    roles = [shapes.PriceOfRoleShape.render(line, spec=line.spec or None) for line in found.estimate.lines]
+    levels = [
+        shapes.LevelShape.render(
+            level,
+            of="person" if level.of_person else "quota",
+            resources=[shapes.LevelShareShape.render(share) for share in level.shares],
+        )
+        for level in found.levels
+    ]
+    return shapes.WouldBeShape.render(
+        found,
+        place=services.address_of(found.quota),
+        quota=shapes.QuotaNamedShape.render(found.quota),
+        amounts=found.amounts.to_json(),
+        reason={"code": found.reason_code, "message": found.sentence},
+        nodes=[node for node, _amounts in found.trial.decision.placement] if found.starts else [],
+        price=shapes.PriceShape.render(found, roles=roles),
+        levels=levels,
+    )

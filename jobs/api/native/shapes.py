@@ -1,8 +1,10 @@
-"""The shapes of requests and answers.  Written once: they check, they render, they are the schema."""
+"""The shapes of requests and answers, each written once: it checks, it renders, and it is the schema."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import cache
+from operator import attrgetter
 from typing import Any, Final
 
 from rest_framework import serializers
@@ -10,13 +12,38 @@ from rest_framework import serializers
 from jobs import dialects, messages, services, waiting
 from jobs.messages.endpoints import endpoint_message
 from jobs.models import Dependency, Endpoint, Event, Job, Task
-from jobs.states import TASK_TERMINAL, Params, PortSource, ReasonCode, State, TaskState
+from jobs.states import TASK_TERMINAL, PortSource, State, TaskState
 
 MOST_TASKS: Final = 100
 """As many replicas stand in the job itself; the rest is paged."""
 
 
-class FixShape(serializers.Serializer[Any]):
+class ApiShape(serializers.Serializer[Any]):
+    """What every shape begins with.  A field of an answer is read from the attribute that is its `source`."""
+
+    @classmethod
+    def parse(cls, data: Any) -> dict[str, Any]:
+        """Return the values of a request.  Raises ValidationError."""
+        shape = cls(data=data)
+        shape.is_valid(raise_exception=True)
+        return dict(shape.validated_data)
+
+    @classmethod
+    def render(cls, row: Any, /, **given: Any) -> dict[str, Any]:
+        """Return `row` in this shape; what is `given` by a field's name is not read from it.
+
+        Values are as they stand in the row, so that a list of jobs costs no more than to read them.
+        """
+        return {name: given[name] if name in given else read(row) for name, read in cls._readers()}
+
+    @classmethod
+    @cache
+    def _readers(cls) -> Sequence[tuple[str, Callable[[Any], Any]]]:
+        """Return what reads each field's value from a row."""
+        return [(name, attrgetter(field.source or name)) for name, field in cls._declared_fields.items()]
+
+
+class FixShape(ApiShape):
     """A change that would cure a problem: the value to put at `pointer`; null takes it away.
 
     Where `key` is not null the member at `pointer` gets that name, and its value stays.
@@ -27,7 +54,7 @@ class FixShape(serializers.Serializer[Any]):
     key = serializers.CharField(allow_null=True)
 
 
-class ActionShape(serializers.Serializer[Any]):
+class ActionShape(ApiShape):
     """A change of the job, by its kind and what it sets."""
 
     kind = serializers.CharField(max_length=40)
@@ -44,7 +71,7 @@ class OfferedActionShape(ActionShape):
     )
 
 
-class ProblemShape(serializers.Serializer[Any]):
+class ProblemShape(ApiShape):
     """Something wrong with, or worth knowing about, a job file."""
 
     pointer = serializers.CharField(help_text="RFC 6901; empty for the whole text")
@@ -73,7 +100,7 @@ class LossShape(ProblemShape):
     )
 
 
-class ProblemDetails(serializers.Serializer[Any]):
+class ProblemDetails(ApiShape):
     """RFC 9457; `problems` where a job file or a field was refused."""
 
     type = serializers.CharField()
@@ -92,7 +119,7 @@ class TextField(serializers.CharField):
         return str(super().to_internal_value(data))
 
 
-class FileShape(serializers.Serializer[Any]):
+class FileShape(ApiShape):
     """A job file, and its dialect when it should not be worked out."""
 
     file = TextField(trim_whitespace=False)
@@ -130,7 +157,7 @@ class SubmissionShape(PlacedFileShape):
     )
 
 
-class HoldShape(serializers.Serializer[Any]):
+class HoldShape(ApiShape):
     """Why a job is held."""
 
     reason = serializers.CharField(
@@ -141,7 +168,7 @@ class HoldShape(serializers.Serializer[Any]):
     )
 
 
-class JobFileShape(serializers.Serializer[Any]):
+class JobFileShape(ApiShape):
     """The file a job came from, with placeholders for secret values, and its roles in their order."""
 
     dialect = serializers.CharField()
@@ -149,7 +176,7 @@ class JobFileShape(serializers.Serializer[Any]):
     roles = serializers.ListField(child=serializers.CharField())
 
 
-class CheckedShape(serializers.Serializer[Any]):
+class CheckedShape(ApiShape):
     """What there is to say about a file; `dialect` is null when it is not known, `file` where no actions were
     to be done.
     """
@@ -161,30 +188,36 @@ class CheckedShape(serializers.Serializer[Any]):
     notes = ProblemShape(many=True)
 
 
-class PriceOfRoleShape(serializers.Serializer[Any]):
+class PriceOfRoleShape(ApiShape):
     """What one replica of a role costs in an hour, in millionths; null is no price set."""
 
     count = serializers.IntegerField()
     spec = serializers.CharField(allow_null=True, help_text="the size by which it is priced")
-    hour_micro = serializers.IntegerField(allow_null=True)
+    hour_micro = serializers.IntegerField(allow_null=True, source="micro")
 
 
-class PriceShape(serializers.Serializer[Any]):
+class PriceShape(ApiShape):
     """What the job would cost, in millionths; null where anything in it has no price, or no end."""
 
-    billing = serializers.ChoiceField(choices=["as_you_go", "subscription"])
-    hour_micro = serializers.IntegerField(allow_null=True)
+    billing = serializers.ChoiceField(choices=["as_you_go", "subscription"], source="estimate.billing.value")
+    hour_micro = serializers.IntegerField(allow_null=True, source="estimate.hour_micro")
     most_hour_micro = serializers.IntegerField(
-        allow_null=True, help_text="of preemptible resources, at the most that is bid"
+        allow_null=True,
+        help_text="of preemptible resources, at the most that is bid",
+        source="estimate.most_hour_micro",
     )
-    limit_seconds = serializers.IntegerField(allow_null=True, help_text="the longest running time")
+    limit_seconds = serializers.IntegerField(
+        allow_null=True, help_text="the longest running time", source="limit_s"
+    )
     limit_micro = serializers.IntegerField(allow_null=True)
-    kept_seconds = serializers.IntegerField(help_text="for so long it goes on holding after its end")
+    kept_seconds = serializers.IntegerField(
+        help_text="for so long it goes on holding after its end", source="kept_s"
+    )
     kept_micro = serializers.IntegerField(allow_null=True)
     roles = PriceOfRoleShape(many=True)
 
 
-class LevelShareShape(serializers.Serializer[Any]):
+class LevelShareShape(ApiShape):
     """One resource under a ceiling; `free` is what would be left."""
 
     kind = serializers.CharField(help_text="gpu, a type of GPU, cpu_milli, memory_mib or jobs")
@@ -194,7 +227,7 @@ class LevelShareShape(serializers.Serializer[Any]):
     free = serializers.IntegerField(allow_null=True)
 
 
-class LevelShape(serializers.Serializer[Any]):
+class LevelShape(ApiShape):
     """A ceiling under which the job would count: a quota's, or that of one person in it."""
 
     name = serializers.CharField()
@@ -202,21 +235,21 @@ class LevelShape(serializers.Serializer[Any]):
     resources = LevelShareShape(many=True)
 
 
-class WouldStartShape(serializers.Serializer[Any]):
+class WouldStartShape(ApiShape):
     """Why it would wait, or that it starts, in one sentence."""
 
     code = serializers.CharField()
     message = serializers.CharField()
 
 
-class QuotaNamedShape(serializers.Serializer[Any]):
+class QuotaNamedShape(ApiShape):
     """Where it would go."""
 
     name = serializers.CharField()
     source = serializers.CharField()  # type: ignore[assignment]  # the field of that name
 
 
-class WouldBeShape(serializers.Serializer[Any]):
+class WouldBeShape(ApiShape):
     """What would become of the job."""
 
     place = serializers.CharField(help_text="workspace/cluster/quota")
@@ -232,7 +265,7 @@ class WouldBeShape(serializers.Serializer[Any]):
     levels = LevelShape(many=True)
 
 
-class RoleSentShape(serializers.Serializer[Any]):
+class RoleSentShape(ApiShape):
     """One role as the cluster's backend would be handed it; values of secrets are `***`."""
 
     role = serializers.CharField()
@@ -250,7 +283,7 @@ class RoleSentShape(serializers.Serializer[Any]):
     script = serializers.CharField()
 
 
-class SentShape(serializers.Serializer[Any]):
+class SentShape(ApiShape):
     """What the backend would be handed."""
 
     roles = RoleSentShape(many=True)
@@ -258,7 +291,7 @@ class SentShape(serializers.Serializer[Any]):
     grace_s = serializers.IntegerField()
 
 
-class PreviewShape(serializers.Serializer[Any]):
+class PreviewShape(ApiShape):
     """What would become of a file; `preview` is null with problems, `sent` where it can't be shown."""
 
     dialect = serializers.CharField(allow_null=True)
@@ -273,7 +306,7 @@ class ConversionShape(FileShape):
     to = serializers.ChoiceField(choices=dialects.NAMES)
 
 
-class ConvertedShape(serializers.Serializer[Any]):
+class ConvertedShape(ApiShape):
     """The file in the other dialect, with placeholders for secret values; `text` is null with problems."""
 
     dialect = serializers.CharField(allow_null=True, help_text="that the file came in")
@@ -282,14 +315,14 @@ class ConvertedShape(serializers.Serializer[Any]):
     problems = ProblemShape(many=True)
 
 
-class ReasonShape(serializers.Serializer[Any]):
+class ReasonShape(ApiShape):
     """Why, as a code and as a sentence in the reader's language."""
 
     code = serializers.CharField()
     message = serializers.CharField()
 
 
-class EndpointShape(serializers.Serializer[Any]):
+class EndpointShape(ApiShape):
     """A port of a replica; `url` opens it through the gateway, for whoever may enter and whose token may.
 
     `host` and `port` are where it listens inside the cluster's network; `reason` is null once it is `ready`.
@@ -302,7 +335,9 @@ class EndpointShape(serializers.Serializer[Any]):
     ready = serializers.BooleanField()
     reason = ReasonShape(allow_null=True)
     origin = serializers.ChoiceField(
-        choices=list(PortSource), help_text="the file asked for it, the job announced it, or it was found"
+        choices=list(PortSource),
+        help_text="the file asked for it, the job announced it, or it was found",
+        source="source",
     )
     path = serializers.CharField(allow_blank=True, help_text="where the job says to begin")
 
@@ -314,21 +349,21 @@ class ServedShape(EndpointShape):
     index = serializers.IntegerField()
 
 
-class MatchShape(serializers.Serializer[Any]):
+class MatchShape(ApiShape):
     """A line in which something was found, by the offset of its first byte."""
 
     offset = serializers.IntegerField()
     text = serializers.CharField()
 
 
-class MatchesShape(serializers.Serializer[Any]):
+class MatchesShape(ApiShape):
     """Lines of a log, and where to search on: null once all of it was searched."""
 
     matches = MatchShape(many=True)
     next_offset = serializers.IntegerField(allow_null=True)
 
 
-class TaskShape(serializers.Serializer[Any]):
+class TaskShape(ApiShape):
     """One replica.  `exit_code` is 128+n after signal n."""
 
     role = serializers.CharField()
@@ -342,24 +377,24 @@ class TaskShape(serializers.Serializer[Any]):
     endpoints = EndpointShape(many=True)
 
 
-class JobShape(serializers.Serializer[Any]):
+class JobShape(ApiShape):
     """A job as everybody in its workspace sees it."""
 
-    id = serializers.CharField()
+    id = serializers.CharField(source="public_id")
     name = serializers.CharField()
     state = serializers.ChoiceField(choices=list(State))
     phase = serializers.CharField()
     reason = ReasonShape()
-    owner = serializers.CharField()
-    workspace = serializers.CharField()
-    cluster = serializers.CharField()
-    quota = serializers.CharField()
+    owner = serializers.CharField(source="owner.username")
+    workspace = serializers.CharField(source="workspace.slug")
+    cluster = serializers.CharField(source="cluster.slug")
+    quota = serializers.CharField(source="quota.slug")
     priority = serializers.IntegerField()
-    attempt = serializers.IntegerField()
-    run = serializers.IntegerField()
-    replicas = serializers.IntegerField()
-    replicas_running = serializers.IntegerField()
-    replicas_failed = serializers.IntegerField()
+    attempt = serializers.IntegerField(source="attempt_number")
+    run = serializers.IntegerField(source="run_number")
+    replicas = serializers.IntegerField(source="tasks_total")
+    replicas_running = serializers.IntegerField(source="tasks_running")
+    replicas_failed = serializers.IntegerField(source="tasks_failed")
     gpus = serializers.IntegerField()
     gpu_type = serializers.CharField(allow_blank=True)
     created_at = serializers.DateTimeField()
@@ -369,8 +404,16 @@ class JobShape(serializers.Serializer[Any]):
         allow_null=True, help_text="since when it is known not to use what it holds"
     )
 
+    @classmethod
+    def render(cls, row: Job, /, **given: Any) -> dict[str, Any]:
+        """Return a row that came with its owner, workspace, cluster and quota, and why it is as it is."""
+        why = waiting.reason_of(row)
+        given["reason"] = {"code": row.reason_code, "message": messages.reason_message(why.code, why.params)}
+        given["idle_since"] = row.idle_since if row.is_idle else None
+        return super().render(row, **given)
 
-class AfterShape(serializers.Serializer[Any]):
+
+class AfterShape(ApiShape):
     """A job that this one starts after; `id` and `name` are null where you may not see it."""
 
     id = serializers.CharField(allow_null=True)
@@ -388,10 +431,10 @@ class WholeJobShape(JobShape):
     tasks_next = serializers.CharField(allow_null=True, help_text="the address of more replicas")
 
 
-class EventShape(serializers.Serializer[Any]):
+class EventShape(ApiShape):
     """Something that happened."""
 
-    id = serializers.IntegerField()
+    id = serializers.IntegerField(source="pk")
     at = serializers.DateTimeField()
     kind = serializers.ChoiceField(choices=Event.Kind.choices)
     attempt = serializers.IntegerField()
@@ -399,101 +442,42 @@ class EventShape(serializers.Serializer[Any]):
     params = serializers.DictField()
 
 
-class JobPage(serializers.Serializer[Any]):
+class JobPage(ApiShape):
     """Jobs, newest first, and the address of the next ones."""
 
     jobs = JobShape(many=True)
     next = serializers.CharField(allow_null=True)
 
 
-class TaskPage(serializers.Serializer[Any]):
+class TaskPage(ApiShape):
     """Replicas in their order, and the address of the next ones."""
 
     tasks = TaskShape(many=True)
     next = serializers.CharField(allow_null=True)
 
 
-class EventPage(serializers.Serializer[Any]):
+class EventPage(ApiShape):
     """Events in their order, and the address of the next ones."""
 
     events = EventShape(many=True)
     next = serializers.CharField(allow_null=True)
 
 
-def _why(row: Job) -> tuple[ReasonCode, Params]:
-    why = waiting.reason_of(row)
-    return why.code, why.params
-
-
-def job(row: Job) -> dict[str, Any]:
-    """JobShape of a row that came with its owner, workspace, cluster and quota."""
-    message = messages.reason_message(*_why(row))
-    return {
-        "id": row.public_id,
-        "name": row.name,
-        "state": row.state,
-        "phase": row.phase,
-        "reason": {"code": row.reason_code, "message": message},
-        "owner": row.owner.get_username(),
-        "workspace": row.workspace.slug,
-        "cluster": row.cluster.slug,
-        "quota": row.quota.slug,
-        "priority": row.priority,
-        "attempt": row.attempt_number,
-        "run": row.run_number,
-        "replicas": row.tasks_total,
-        "replicas_running": row.tasks_running,
-        "replicas_failed": row.tasks_failed,
-        "gpus": row.gpus,
-        "gpu_type": row.gpu_type,
-        "created_at": row.created_at,
-        "started_at": row.started_at,
-        "ended_at": row.ended_at,
-        "idle_since": row.idle_since if row.is_idle else None,
-    }
+def task(row: Task, attempt: int, opening: Callable[[str], str | None]) -> dict[str, Any]:
+    """Return a row that came with its endpoints; `opening` makes a link of an endpoint's slug."""
+    ended = TaskState(row.state) in TASK_TERMINAL
+    endpoints = [
+        EndpointShape.render(
+            endpoint,
+            url=None if ended else opening(endpoint.slug),
+            ready=endpoint.ready and not ended,
+            reason=_lack(endpoint, row),
+        )
+        for endpoint in row.endpoints.all()
+    ]
+    return TaskShape.render(row, attempt=attempt, endpoints=endpoints)
 
 
 def _lack(endpoint: Endpoint, row: Task) -> dict[str, str] | None:
     code = endpoint.lacks(row)
     return {"code": code, "message": endpoint_message(code, endpoint.why_params)} if code else None
-
-
-def task(row: Task, attempt: int, opening: Callable[[str], str | None]) -> dict[str, Any]:
-    """TaskShape of a row that came with its endpoints; `opening` makes a link of an endpoint's slug."""
-    ended = TaskState(row.state) in TASK_TERMINAL
-    endpoints = [
-        {
-            "label": endpoint.label,
-            "url": None if ended else opening(endpoint.slug),
-            "host": endpoint.host,
-            "port": endpoint.port,
-            "ready": endpoint.ready and not ended,
-            "reason": _lack(endpoint, row),
-            "origin": endpoint.source,
-            "path": endpoint.path,
-        }
-        for endpoint in row.endpoints.all()
-    ]
-    return {
-        "role": row.role,
-        "index": row.index,
-        "attempt": attempt,
-        "run": row.run,
-        "state": row.state,
-        "exit_code": row.exit_code,
-        "signal": row.signal,
-        "node": row.node,
-        "endpoints": endpoints,
-    }
-
-
-def event(row: Event) -> dict[str, Any]:
-    """EventShape of a row that came with its actor."""
-    return {
-        "id": row.pk,
-        "at": row.at,
-        "kind": row.kind,
-        "attempt": row.attempt,
-        "actor": row.actor.get_username() if row.actor else None,
-        "params": row.params,
-    }

@@ -56,7 +56,7 @@ class StateSource:
         row = rows.get(pk=self._job.pk)
         self.over = row.is_ended
         with translation.override(self._language):
-            return sse.encoded("state", JSONRenderer().render(shapes.job(row)))
+            return sse.encoded("state", JSONRenderer().render(shapes.JobShape.render(row)))
 
     async def close(self) -> None:
         """Holds nothing."""

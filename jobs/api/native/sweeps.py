@@ -22,7 +22,7 @@ from jobs.sweeps.expanding import MOST
 from quotas.access import Verb, can
 
 
-class SweepRequestShape(serializers.Serializer[Any]):
+class SweepRequestShape(shapes.ApiShape):
     """A job file, and the values that its fields shall have: a grid or a list of combinations.
 
     An sbatch script with `--array` needs neither: each index is a job, and `%k` says how many at once.
@@ -48,7 +48,7 @@ class SweepRequestShape(serializers.Serializer[Any]):
     )
 
 
-class SweepRunShape(serializers.Serializer[Any]):
+class SweepRunShape(shapes.ApiShape):
     """The job of one combination; `values` are null for whoever may not read it."""
 
     number = serializers.IntegerField()
@@ -57,26 +57,26 @@ class SweepRunShape(serializers.Serializer[Any]):
     job = shapes.JobShape()
 
 
-class SweepShape(serializers.Serializer[Any]):
+class SweepShape(shapes.ApiShape):
     """A sweep with its jobs."""
 
-    id = serializers.CharField()
+    id = serializers.CharField(source="public_id")
     name = serializers.CharField()
-    owner = serializers.CharField()
-    workspace = serializers.CharField()
+    owner = serializers.CharField(source="owner.username")
+    workspace = serializers.CharField(source="workspace.slug")
     at_once = serializers.IntegerField()
     states = serializers.DictField(child=serializers.IntegerField(), help_text="state → how many jobs")
     runs = SweepRunShape(many=True)
 
 
-class SweepFileShape(serializers.Serializer[Any]):
+class SweepFileShape(shapes.ApiShape):
     """The one file of all jobs, with placeholders for secret values."""
 
     dialect = serializers.CharField()
     text = serializers.CharField()
 
 
-class AtOnceShape(serializers.Serializer[Any]):
+class AtOnceShape(shapes.ApiShape):
     """How many of its jobs may be under way at a time."""
 
     at_once = serializers.IntegerField(min_value=1, max_value=MOST)
@@ -101,9 +101,7 @@ class Sweeps(NativeView):
     )
     def post(self, request: Request) -> Response:
         """Accept all jobs of a sweep, or none."""
-        shape = SweepRequestShape(data=request.data)
-        shape.is_valid(raise_exception=True)
-        said = shape.validated_data
+        said = SweepRequestShape.parse(request.data)
         asked = acting.Asked(
             said["file"],
             said["dialect"],
@@ -136,9 +134,7 @@ class OneSweep(NativeView):
     def patch(self, request: Request, public_id: str) -> Response:
         """Let another number of its jobs be under way at a time."""
         sweep = _found(self, public_id, Verb.CONTROL)
-        shape = AtOnceShape(data=request.data)
-        shape.is_valid(raise_exception=True)
-        acting.change(self.person, sweep, shape.validated_data["at_once"])
+        acting.change(self.person, sweep, AtOnceShape.parse(request.data)["at_once"])
         sweep.refresh_from_db()
         return Response(_told(self, sweep))
 
@@ -206,20 +202,8 @@ def _told(view: NativeView, sweep: Sweep) -> dict[str, Any]:
     states: dict[str, int] = {}
     for run in runs:
         states[run.job.state] = states.get(run.job.state, 0) + 1
-    return {
-        "id": sweep.public_id,
-        "name": sweep.name,
-        "owner": sweep.owner.get_username(),
-        "workspace": sweep.workspace.slug,
-        "at_once": sweep.at_once,
-        "states": states,
-        "runs": [
-            {
-                "number": run.number,
-                "round": run.round,
-                "values": run.values if reads else None,
-                "job": shapes.job(run.job),
-            }
-            for run in runs
-        ],
-    }
+    rows = [
+        SweepRunShape.render(run, values=run.values if reads else None, job=shapes.JobShape.render(run.job))
+        for run in runs
+    ]
+    return SweepShape.render(sweep, states=states, runs=rows)

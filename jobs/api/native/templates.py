@@ -14,51 +14,51 @@ from rest_framework.response import Response
 
 from jobs.api.native import shapes
 from jobs.api.native.base import ABSENT, NativeView
-from jobs.jobtemplates import SHIPPED, Parameter
+from jobs.jobtemplates import SHIPPED
 from jobs.messages.jobtemplates import question, template_words
 from jobs.templates import Chosen
 from jobs.views.answers import answered, filled
 from jobs.views.start import find, offered
 
 
-class ParameterShape(serializers.Serializer[Any]):
+class ParameterShape(shapes.ApiShape):
     """A question of a template."""
 
     name = serializers.CharField()
-    kind = serializers.CharField()
+    kind = serializers.CharField(source="kind.value")
     label = serializers.CharField()  # type: ignore[assignment]  # the field of that name
     default = serializers.CharField(help_text="what is answered by who says nothing")
     choices = serializers.ListField(child=serializers.CharField())
     required = serializers.BooleanField()  # type: ignore[assignment]  # the field of that name
 
 
-class TemplateShape(serializers.Serializer[Any]):
+class TemplateShape(shapes.ApiShape):
     """A template; `version` is the one that one gets, `workspace` null unless one keeps it."""
 
-    id = serializers.CharField()
-    version = serializers.IntegerField()
-    title = serializers.CharField()
+    id = serializers.CharField(source="template.id")
+    version = serializers.IntegerField(source="template.version")
+    title = serializers.CharField(source="name")
     about = serializers.CharField()
-    dialect = serializers.CharField()
+    dialect = serializers.CharField(source="template.dialect")
     owner = serializers.CharField(allow_null=True, help_text="null of one that came with the console")
     workspace = serializers.CharField(allow_null=True)
     parameters = ParameterShape(many=True)
 
 
-class TemplatesShape(serializers.Serializer[Any]):
+class TemplatesShape(shapes.ApiShape):
     """What one may start from."""
 
     templates = TemplateShape(many=True)
 
 
-class AnswersShape(serializers.Serializer[Any]):
+class AnswersShape(shapes.ApiShape):
     """Answers by the names of the parameters; who gives none has the first ones."""
 
     version = serializers.IntegerField(allow_null=True, default=None, min_value=1, max_value=999_999)
     answers = serializers.DictField(default=dict)
 
 
-class FilledShape(serializers.Serializer[Any]):
+class FilledShape(shapes.ApiShape):
     """The job file, and the version that it comes from, as a submission names it."""
 
     template = serializers.CharField()
@@ -87,9 +87,7 @@ class File(NativeView):
     def post(self, request: Request, template: str) -> Response:
         """What to submit, with `template` beside it: then the template's locks hold, and the job names it."""
         find(self.person, template)  # whoever does not see it learns nothing of what was wrong
-        shape = AnswersShape(data=request.data)
-        shape.is_valid(raise_exception=True)
-        asked = shape.validated_data
+        asked = AnswersShape.parse(request.data)
         chosen = find(self.person, template, str(asked["version"] or ""))
         if chosen.row is not None and chosen.row.template.retired_at is not None:
             raise PermissionDenied(_("This template is retired: nothing is started from it any more."))
@@ -108,24 +106,14 @@ class File(NativeView):
 
 def _told(chosen: Chosen) -> dict[str, Any]:
     template, row = chosen.template, chosen.row.template if chosen.row else None
-    return {
-        "id": template.id,
-        "version": template.version,
-        "title": chosen.name,
-        "about": template.about if row else template_words(template.about),
-        "dialect": template.dialect,
-        "owner": row.owner.get_username() if row else None,
-        "workspace": row.workspace.slug if row and row.workspace else None,
-        "parameters": [_parameter(each) for each in template.parameters],
-    }
-
-
-def _parameter(parameter: Parameter) -> dict[str, Any]:
-    return {
-        "name": parameter.name,
-        "kind": parameter.kind.value,
-        "label": parameter.label or question(parameter.name),
-        "default": str(parameter.default),
-        "choices": list(parameter.choices),
-        "required": parameter.required,
-    }
+    parameters = [
+        ParameterShape.render(each, label=each.label or question(each.name), default=str(each.default))
+        for each in template.parameters
+    ]
+    return TemplateShape.render(
+        chosen,
+        about=template.about if row else template_words(template.about),
+        owner=row.owner.get_username() if row else None,
+        workspace=row.workspace.slug if row and row.workspace else None,
+        parameters=parameters,
+    )

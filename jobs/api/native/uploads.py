@@ -23,7 +23,6 @@ from jobs.api.native.base import ABSENT, REFUSED, BodyLeftAlone, LargeJSON, Nati
 from jobs.live import bodies
 from jobs.live.bodies import Awaiting
 from jobs.live.threads import aside
-from jobs.models import UploadedTree
 from jobs.trees import DIGEST, Tree, address
 from jobs.uploads import arriving, holding
 from jobs.uploads.arriving import Arrival, Pack, Range
@@ -40,14 +39,14 @@ class DigestField(serializers.RegexField):
         super().__init__(DIGEST.pattern + r"\Z", **options)
 
 
-class AskedShape(serializers.Serializer[Any]):
+class AskedShape(shapes.ApiShape):
     """Contents that somebody is about to send: SHA-256 → bytes; with the `tree` that they make."""
 
     tree = DigestField(allow_null=True, default=None)
     blobs = serializers.DictField(child=serializers.IntegerField(min_value=0))
 
 
-class LackingShape(serializers.Serializer[Any]):
+class LackingShape(shapes.ApiShape):
     """What has to be sent; `received` bytes of it are there, from which a PUT may go on."""
 
     sha256 = serializers.CharField()
@@ -55,14 +54,14 @@ class LackingShape(serializers.Serializer[Any]):
     received = serializers.IntegerField()
 
 
-class MissingShape(serializers.Serializer[Any]):
+class MissingShape(shapes.ApiShape):
     """`tree` is the address to name in a job file when all of it is there already; else null."""
 
     tree = serializers.CharField(allow_null=True)
     missing = LackingShape(many=True)
 
 
-class ArrivedShape(serializers.Serializer[Any]):
+class ArrivedShape(shapes.ApiShape):
     """How many bytes of a file are there, and whether that is all of it."""
 
     sha256 = serializers.CharField()
@@ -70,23 +69,23 @@ class ArrivedShape(serializers.Serializer[Any]):
     complete = serializers.BooleanField()
 
 
-class PackedShape(serializers.Serializer[Any]):
+class PackedShape(shapes.ApiShape):
     """How many files were in the pack."""
 
     files = serializers.IntegerField()
 
 
-class TreeShape(serializers.Serializer[Any]):
+class TreeShape(shapes.ApiShape):
     """A tree; `entries` are [path, kind, …] as `docs/api.md` says."""
 
     format = serializers.IntegerField()
     entries = serializers.ListField(child=serializers.ListField())
 
 
-class KeptTreeShape(serializers.Serializer[Any]):
+class KeptTreeShape(shapes.ApiShape):
     """A tree that is there; `uri` is its address in job files."""
 
-    id = serializers.CharField()
+    id = serializers.CharField(source="sha256")
     uri = serializers.CharField()
     files = serializers.IntegerField()
     size = serializers.IntegerField()
@@ -264,7 +263,8 @@ class Trees(NativeView):
     )
     def post(self, request: Request) -> Response:
         """The tree's address; 409 with what is `missing` while something is."""
-        return Response(_told(holding.make(self.person, Tree.load(request.data))), status=201)
+        row = holding.make(self.person, Tree.load(request.data))
+        return Response(KeptTreeShape.render(row, uri=address(row.sha256)), status=201)
 
 
 class OneTree(NativeView):
@@ -277,8 +277,4 @@ class OneTree(NativeView):
         if row is None:
             raise Http404
         entries = [entry.to_json() for entry in holding.load(row).entries]
-        return Response({**_told(row), "entries": entries})
-
-
-def _told(row: UploadedTree) -> dict[str, Any]:
-    return {"id": row.sha256, "uri": address(row.sha256), "files": row.files, "size": row.size}
+        return Response(WholeTreeShape.render(row, uri=address(row.sha256), entries=entries))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from datetime import date
-from typing import Any
 
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, extend_schema
@@ -12,13 +11,14 @@ from rest_framework.exceptions import ValidationError
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from jobs.api.native import shapes
 from jobs.api.native.base import REFUSED, NativeView
 from quotas import costs
 from quotas.costs import DIMENSIONS, Asked
 from quotas.models import Source
 
 
-class UsageQuery(serializers.Serializer[Any]):
+class UsageQuery(shapes.ApiShape):
     """What may be asked; days are those of the console's time zone."""
 
     since = serializers.DateField(required=False)
@@ -31,7 +31,7 @@ class UsageQuery(serializers.Serializer[Any]):
     )
 
 
-class FiguresShape(serializers.Serializer[Any]):
+class FiguresShape(shapes.ApiShape):
     """What was used in GPU-hours and core-hours, how long starts were waited for, what it cost."""
 
     gpu_hours = serializers.FloatField()
@@ -42,12 +42,12 @@ class FiguresShape(serializers.Serializer[Any]):
     cost = serializers.FloatField()
 
 
-class UsageShape(serializers.Serializer[Any]):
+class UsageShape(shapes.ApiShape):
     """`rows` have the figures of `total`, and a key for each name in `by`."""
 
-    since = serializers.DateField()
-    until = serializers.DateField()
-    by = serializers.ListField(child=serializers.CharField())
+    since = serializers.DateField(source="asked.since")
+    until = serializers.DateField(source="asked.until")
+    by = serializers.ListField(child=serializers.CharField(), source="asked.by")
     as_of = serializers.DateTimeField(help_text="complete until then")
     rows = serializers.ListField(child=serializers.DictField())
     total = FiguresShape()
@@ -75,14 +75,16 @@ class Usage(NativeView):
         With a token, what is not the caller's own needs the scope `admin` too.
         """
         asked = self._asked(request)
-        return Response(costs.report(self.person, asked, own=not self.allows("admin")).to_json())
+        report = costs.report(self.person, asked, own=not self.allows("admin"))
+        rows = [{**dict(zip(asked.by, row.names, strict=True)), **row.figures} for row in report.rows]
+        as_of = report.as_of.isoformat()  # with its offset, where a date in JSON has Z
+        return Response(UsageShape.render(report, as_of=as_of, rows=rows, total=report.total.figures))
 
     @staticmethod
     def _asked(request: Request) -> Asked:
         given = {name: value for name, value in request.query_params.items() if name != "by" and value}
-        query = UsageQuery(data={**given, "by": request.query_params.getlist("by")})
-        query.is_valid(raise_exception=True)
-        data, today = query.validated_data, costs.today()
+        data = UsageQuery.parse({**given, "by": request.query_params.getlist("by")})
+        today = costs.today()
         since: date = data.get("since", today.replace(day=1))
         until: date = data.get("until", today)
         if since > until:

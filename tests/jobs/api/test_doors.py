@@ -173,7 +173,7 @@ def test_a_failure_of_ours_is_a_problem_without_details(
     def broken(*_arguments: object) -> None:
         raise RuntimeError("the password is hunter2")
 
-    monkeypatch.setattr("jobs.api.native.shapes.job", broken)
+    monkeypatch.setattr("jobs.api.native.shapes.JobShape.render", broken)
     answer = api(people.owner).submit(file())
     assert problem(answer)["status"] == 500
     assert b"hunter2" not in answer.content
