@@ -43,7 +43,13 @@ class ConsoleAdminSite(Site):
 
     def extra_urls(self) -> list[URLPattern]:
         """Pages about the whole house, before those of single tables (unfold asks for them)."""
-        from console.administration import accounts, day, incidents, quota_tree  # noqa: PLC0415  # they need this site
+        from console.administration import (  # noqa: PLC0415  # they need this site
+            accounts,
+            day,
+            incidents,
+            quota_tree,
+            tables,
+        )
 
         return [
             path("health/", self.admin_view(day.health_parts), name="health_parts"),
@@ -53,6 +59,10 @@ class ConsoleAdminSite(Site):
             path(
                 "clusters/<slug:slug>/accounts/write/", self.admin_view(accounts.give), name="accounts_give"
             ),
+            path("tables/", self.admin_view(tables.page), name="site"),
+            path("tables/download/", self.admin_view(tables.download), name="site_download"),
+            path("tables/<slug:name>/", self.admin_view(tables.page), name="table"),
+            path("tables/<slug:name>/download/", self.admin_view(tables.download), name="table_download"),
             path("incidents/", self.admin_view(incidents.page), name="incidents"),
             path("incidents/<slug:name>", self.admin_view(incidents.act), name="incident"),
         ]
@@ -118,6 +128,7 @@ def navigation(request: HttpRequest) -> list[dict[str, Any]]:
             (_("Use by hours"), "bar_chart", "quotas_usagehour_changelist", "quotas.view_usagehour"),
             (_("GPU types"), "memory", "quotas_gputype_changelist", "quotas.view_gputype"),
             (_("Prices"), "payments", "quotas_spotprice_changelist", "quotas.view_spotprice"),
+            ("site.yaml", "upload_file", "site", ""),
         ),
         _group(
             request,

@@ -1,5 +1,5 @@
-"""Words of Django admin that come in no language but English, from django-unfold and django-import-export:
-our catalogues translate them.
+"""Words of Django admin that come in no language but English, from django-unfold: our catalogues translate
+them.
 
 Each stands here as it is spelled there, or it would not be found.
 """
@@ -49,13 +49,4 @@ WORDS: Final = (
     gettext_noop("True"),
     gettext_noop("Type to search"),
     gettext_noop("You have been successfully logged out from the administration"),
-    gettext_noop("Non field specific"),
-    gettext_noop(
-        "Please correct these errors in your data where possible, then reupload it using the form above."
-    ),
-    gettext_noop("Row"),
-    gettext_noop("Some rows failed to validate"),
-    gettext_noop("This exporter will export the following fields"),
-    gettext_noop("This exporter will export the following fields: "),
-    gettext_noop("View traceback"),
 )

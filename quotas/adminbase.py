@@ -5,7 +5,7 @@ Each `admin.py` takes its base classes from here, so that there is one place whe
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from django.http import HttpRequest
 
@@ -17,7 +17,18 @@ if TYPE_CHECKING:  # unfold is published without types, and its classes are Djan
 else:
     from unfold.admin import ModelAdmin, StackedInline, TabularInline
 
-__all__ = ["MachineWritten", "ModelAdmin", "StackedInline", "TabularInline", "Uncounted", "acting"]
+__all__ = [
+    "TABLE_LIST",
+    "MachineWritten",
+    "ModelAdmin",
+    "StackedInline",
+    "TabularInline",
+    "Uncounted",
+    "acting",
+]
+
+TABLE_LIST: Final = "administration/table_list.html"
+"""The template of a list whose rows also come from a CSV and go into one."""
 
 
 def acting(request: HttpRequest) -> User:

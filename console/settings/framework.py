@@ -11,8 +11,6 @@ INSTALLED_APPS = [
     "console",
     "jobs",
     "quotas",
-    "unfold.contrib.import_export",  # before the library whose templates it replaces
-    "import_export",
     "unfold.apps.BasicAppConfig",  # before the admin, whose templates it replaces
     "console.apps.ConsoleAdminConfig",
     "django.contrib.auth",

@@ -40,7 +40,5 @@ CONSOLE_AUDIT_REFUSED_DAYS = env.integer(
 AUDITLOG_LOGENTRY_MODEL = "quotas.AuditEntry"
 AUDITLOG_STORE_JSON_CHANGES = True
 AUDITLOG_USE_FK_STRING_REPRESENTATION = True
-# A file whose changes are shown first waits for the answer beneath CONSOLE_HOME, not in /tmp.
-IMPORT_EXPORT_TMP_STORAGE_CLASS = "import_export.tmp_storages.MediaStorage"
 # Its own table is not made: the one above stands in its place.
 MIGRATION_MODULES = {"auditlog": None}

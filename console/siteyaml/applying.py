@@ -20,11 +20,11 @@ from django.utils.translation import ngettext
 from console.siteyaml import assets
 from console.siteyaml.exporting import MICRO, number
 from console.siteyaml.reading import Fault, Read, Wrong
-from console.siteyaml.shape import QuotaShape, SpecShape, SpotShape, WorkspaceShape
+from console.siteyaml.shape import IdleShape, QuotaShape, SpecShape, SpotShape, WorkspaceShape
 from jobs import queue
 from jobs.assets import keeping
 from jobs.dialects.spans import escape
-from quotas import audit, inventory, ledger, origin, reports, snapshot
+from quotas import audit, gputypes, inventory, ledger, origin, reports, snapshot
 from quotas.admission import decide
 from quotas.models import (
     Action,
@@ -39,7 +39,6 @@ from quotas.models import (
     User,
     Way,
     Workspace,
-    tree,
 )
 from quotas.origin import Origin
 
@@ -67,6 +66,8 @@ class Applied:
 
     changes: list[Change] = field(default_factory=list)
     effects: list[str] = field(default_factory=list)
+    drains: bool = False
+    """Whether a ceiling of what is changed is below what is in use."""
 
 
 def _text(value: Any) -> str:
@@ -104,6 +105,7 @@ class _Applying:
     def __init__(self, read: Read, *, prune: bool) -> None:
         self._read, self._prune = read, prune
         self._site = read.site
+        self._types: dict[str, str] = {}
         self._applied = Applied()
         self._faults: list[Fault] = []
         self._clusters = {row.slug: row for row in Cluster.objects.all()}
@@ -113,6 +115,7 @@ class _Applying:
     def run(self) -> Applied:
         before = {row.pk: _admission(row) for row in self._clusters.values()}
         self._gpu_types()
+        self._types = gputypes.names()
         self._people()
         self._workspaces()
         self._nodes_and_prices()
@@ -238,18 +241,51 @@ class _Applying:
                 named[slug, name] = where
                 row = known.get((slug, name)) or Quota(workspace=workspace, cluster=cluster, slug=name)
                 known[slug, name] = row
-                above = known.get((slug, parent)) if parent else _foreign(row)
-                if parent and (above is None or above.pk is None):
-                    continue  # what is wrong with it has been told
-                called = {"name": quota.name or row.name or name}
-                values = {**_quota_values(quota), **called, "parent_id": above.pk if above else None}
-                if self._put(row, where, values):
-                    self._touched[row.pk] = where
-                    self._changed.add(cluster.pk)
+                if not parent:
+                    self._quota(row, quota, self._above(row, quota, where), where)
+                elif quota.part_of is not None:
+                    self._fault(f"{where}/part_of", _("There is no such key here."))
+                elif known[slug, parent].pk is not None:  # else what is wrong with that has been told
+                    self._quota(row, quota, known[slug, parent], where)
         if self._prune:
             gone = [row for key, row in known.items() if key not in named and row.pk is not None]
             for row in sorted(gone, key=_depth, reverse=True):
                 self._remove(row, f"{pointer}/quotas/{escape(row.cluster.slug)}/{escape(row.slug)}")
+
+    def _quota(self, row: Quota, shape: QuotaShape, above: Quota | None, pointer: str) -> None:
+        types = {gputypes.canonical(kind, self._types): count for kind, count in shape.gpus_by_type.items()}
+        values = {
+            **_quota_values(shape),
+            "gpus_by_type": types,
+            "name": shape.name or row.name or row.slug,
+            "parent_id": above.pk if above else None,
+        }
+        if self._put(row, pointer, values):
+            self._touched[row.pk] = pointer
+            self._changed.add(row.cluster_id)
+        if "idle" in shape.model_fields_set and row.pk is not None:
+            self._exempt_people(row, shape.idle, f"{pointer}/idle/exempt_people")
+
+    def _above(self, row: Quota, shape: QuotaShape, pointer: str) -> Quota | None:
+        """What a quota that stands in no other is part of; without a word, what it is part of elsewhere."""
+        if shape.part_of is None:
+            return _foreign(row)
+        workspace, _slash, slug = shape.part_of.partition("/")
+        found = Quota.objects.filter(cluster=row.cluster, workspace__slug=workspace, slug=slug).first()
+        if shape.part_of and found is None:
+            self._fault(f"{pointer}/part_of", _nothing_called(shape.part_of))
+        return found
+
+    def _exempt_people(self, quota: Quota, shape: IdleShape, pointer: str) -> None:
+        people = {row.username: row for row in User.objects.filter(username__in=shape.exempt_people)}
+        for name in sorted(set(shape.exempt_people) - people.keys()):
+            self._fault(pointer, _nothing_called(name))
+        before = sorted(row.username for row in quota.idle_exempt_people.all())
+        if before != sorted(people):
+            quota.idle_exempt_people.set(people.values())
+            self._applied.changes.append(
+                Change("update", pointer, {"exempt_people": (before, sorted(people))})
+            )
 
     def _nodes_and_prices(self) -> None:
         for slug, shape in self._site.clusters.items():
@@ -270,7 +306,9 @@ class _Applying:
                     state = NodeState(wanted.state)
                     values = {"state": (node.state, wanted.state), "why": (node.state_why, wanted.why)}
                     changes = {key: pair for key, pair in values.items() if pair[0] != pair[1]}
-                    inventory.decide(Node.objects.filter(pk=node.pk), state, by=None, why=wanted.why)
+                    inventory.decide(
+                        Node.objects.filter(pk=node.pk), state, by=origin.current().person, why=wanted.why
+                    )
                     self._applied.changes.append(Change("update", at, changes))
                     self._changed.add(cluster.pk)
             if shape.spot_prices is not None:
@@ -354,14 +392,16 @@ class _Applying:
         """Once everything is as it will be: halfway, a tree may promise more than it holds."""
         for row in Quota.objects.filter(pk__in=self._touched):
             try:
-                tree.check(row)
+                row.clean()
             except ValidationError as error:
                 for text in error.messages:
                     self._fault(self._touched[row.pk], text)
 
     def _tell_effects(self, before: Mapping[int, tuple[int, int]]) -> None:
         for row in Quota.objects.filter(pk__in=self._touched).order_by("pk"):
-            self._applied.effects += _drained(row, self._touched[row.pk])
+            drained = _drained(row, self._touched[row.pk])
+            self._applied.effects += drained
+            self._applied.drains |= bool(drained)
         for cluster in self._clusters.values():
             if cluster.pk in self._changed and (now := _admission(cluster)) != before[cluster.pk]:
                 starts, taken = before[cluster.pk]
@@ -390,6 +430,10 @@ def _flat(
         yield from _flat(quota.quotas, f"{at}/quotas", name)
 
 
+def _nothing_called(name: str) -> str:
+    return _("There is nothing called “%(name)s”.") % {"name": name}
+
+
 def _foreign(row: Quota) -> Quota | None:
     """The quota of another workspace that it is part of: the file can't say that, and so it is left."""
     above = row.parent if row.parent_id else None
@@ -397,20 +441,22 @@ def _foreign(row: Quota) -> Quota | None:
 
 
 def _depth(row: Quota) -> int:
-    depth, above = 0, row.parent
-    while above is not None:
-        depth, above = depth + 1, above.parent
-    return depth
+    seen, above = {row.pk}, row.parent
+    while above is not None and above.pk not in seen:  # a tree that is part of itself is refused only then
+        seen.add(above.pk)
+        above = above.parent
+    return len(seen)
 
 
 def _quota_values(shape: QuotaShape) -> dict[str, Any]:
     person = shape.person
+    idle = shape.idle.model_dump(exclude={"exempt_people"}) if "idle" in shape.model_fields_set else {}
     return {
+        **{f"idle_{name}": value for name, value in idle.items()},
         "source": shape.source,
         "kind": shape.kind,
         "accepts_jobs": shape.accepts_jobs,
         "gpus": shape.gpus,
-        "gpus_by_type": dict(shape.gpus_by_type),
         "cpu_milli": _whole(shape.cores, 1000),
         "memory_mib": _whole(shape.memory_gib, 1024),
         "most_jobs": shape.jobs,
@@ -442,6 +488,7 @@ def _drained(quota: Quota, pointer: str) -> list[str]:
         (_("GPUs"), held.gpu_count, quota.gpus),
         (_("cores"), number(held.cpu_milli, 1000), number(quota.cpu_milli, 1000)),
         (_("GiB"), number(held.memory_mib, 1024), number(quota.memory_mib, 1024)),
+        (_("jobs"), jobs, quota.most_jobs),
         *((kind, held.gpus.get(kind, 0), limit) for kind, limit in quota.gpus_by_type.items()),
     ]
     text = ngettext(

@@ -8,6 +8,7 @@ from typing import Any
 from django.db.models import QuerySet
 
 from console.siteyaml import assets
+from console.siteyaml.shape import IdleShape
 from jobs.dialects.yaml_text import writing
 from quotas.models import (
     Cluster,
@@ -88,13 +89,17 @@ def spec(row: Spec) -> dict[str, Any]:
 def _workspace(workspace: Workspace) -> dict[str, Any]:
     members = Membership.objects.filter(workspace=workspace).select_related("user").order_by("user__username")
     rows = list(
-        Quota.objects.filter(workspace=workspace).select_related("cluster", "parent").order_by("slug")
+        Quota.objects.filter(workspace=workspace)
+        .select_related("cluster", "parent__workspace")
+        .prefetch_related("idle_exempt_people")
+        .order_by("slug")
     )
     ours = {row.pk for row in rows}
     quotas: dict[str, dict[str, Any]] = {}
     for row in rows:
         if row.parent_id not in ours:
-            quotas.setdefault(row.cluster.slug, {})[row.slug] = quota(row, rows)
+            above = {"part_of": name_in_tree(row.parent)} if row.parent else {}
+            quotas.setdefault(row.cluster.slug, {})[row.slug] = {**above, **quota(row, rows)}
     values = {
         "name": workspace.name,
         "description": workspace.description,
@@ -102,6 +107,11 @@ def _workspace(workspace: Workspace) -> dict[str, Any]:
         "quotas": quotas,
     }
     return _lean(values, {"description": "", "members": {}, "quotas": {}})
+
+
+def name_in_tree(row: Quota) -> str:
+    """What `part_of` calls a quota."""
+    return f"{row.workspace.slug}/{row.slug}"
 
 
 def quota(row: Quota, family: list[Quota]) -> dict[str, Any]:
@@ -127,6 +137,16 @@ def quota(row: Quota, family: list[Quota]) -> dict[str, Any]:
         "person": {key: value for key, value in person.items() if value is not None},
         "may_borrow": row.may_borrow,
         "most_pending": row.most_pending,
+        "idle": {
+            "warn_minutes": row.idle_warn_minutes,
+            "release_minutes": row.idle_release_minutes,
+            "percent": row.idle_percent,
+            "extensions": row.idle_extensions,
+            "exempt": row.idle_exempt,
+            "exempt_people": sorted(person.get_username() for person in row.idle_exempt_people.all()),
+            "exempt_roles": row.idle_exempt_roles,
+            "exempt_labels": row.idle_exempt_labels,
+        },
         "quotas": {each.slug: quota(each, family) for each in family if each.parent_id == row.pk},
     }
     usual: dict[str, Any] = {
@@ -138,6 +158,7 @@ def quota(row: Quota, family: list[Quota]) -> dict[str, Any]:
         "person": {},
         "may_borrow": True,
         "most_pending": 100,
+        "idle": IdleShape().model_dump(),
         "quotas": {},
         **dict.fromkeys(("gpus", "cores", "memory_gib", "jobs", "gpu_hours")),
     }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from django.utils.translation import gettext as _
 from pydantic import ValidationError
@@ -14,7 +14,6 @@ from jobs.dialects.base import Problem, Refused
 from jobs.dialects.spans import escape
 from jobs.dialects.yaml_text import source
 from jobs.dialects.yaml_text.rules import JS_YAML
-from jobs.dialects.yaml_text.source import YamlSource
 from jobs.messages.problems import problem_message
 
 
@@ -40,12 +39,23 @@ class Wrong(Exception):
         super().__init__("\n".join(map(str, self.faults)))
 
 
+class Document(Protocol):
+    """A file that was parsed: its value, and where everything stands in it."""
+
+    @property
+    def value(self) -> object:
+        """The value, of whatever shape."""
+
+    def position(self, pointer: str, *, key: bool = False) -> tuple[int, int]:
+        """Line and column of the value at `pointer` (or of its key), or of what is nearest around it."""
+
+
 @dataclass(frozen=True, slots=True)
 class Read:
     """A file of the right shape, and where everything stands in it."""
 
     site: Site
-    places: YamlSource
+    places: Document
 
     def fault(self, pointer: str, text: str) -> Fault:
         """What is wrong with what `pointer` names."""
@@ -55,13 +65,23 @@ class Read:
 def read(text: str) -> Read:
     """The file.  Raises Wrong."""
     try:
-        places = source.read(text, JS_YAML)
+        document = source.read(text, JS_YAML)
     except Refused as refused:
-        raise Wrong(map(_of_syntax, refused.problems)) from None
+        raise unreadable(refused) from None
+    return validate(document)
+
+
+def validate(document: Document) -> Read:
+    """The file that a document is.  Raises Wrong."""
     try:
-        return Read(Site.model_validate(places.value), places)
+        return Read(Site.model_validate(document.value), document)
     except ValidationError as error:
-        raise Wrong(_of_shape(error, places)) from None
+        raise Wrong(_of_shape(error, document)) from None
+
+
+def unreadable(refused: Refused) -> Wrong:
+    """What is wrong with a text that is no document."""
+    return Wrong(map(_of_syntax, refused.problems))
 
 
 def _of_syntax(problem: Problem) -> Fault:
@@ -72,7 +92,7 @@ _KEYS: Final = "[key]"
 """How pydantic marks that a key is meant, not its value."""
 
 
-def _of_shape(error: ValidationError, places: YamlSource) -> Iterable[Fault]:
+def _of_shape(error: ValidationError, places: Document) -> Iterable[Fault]:
     seen = set()
     for each in error.errors(include_url=False):
         pointer = "".join(f"/{escape(str(part))}" for part in each["loc"] if part != _KEYS)

@@ -76,12 +76,30 @@ class PersonCeilings(_Part):
     jobs: Count | None = None
 
 
+class IdleShape(_Part):
+    """When jobs that don't use what they hold are warned and ended, and whose are not."""
+
+    warn_minutes: Annotated[int, Field(ge=1, le=1_000_000_000)] | None = None
+    release_minutes: Annotated[int, Field(ge=1, le=1_000_000_000)] | None = None
+    percent: Annotated[int, Field(ge=1, le=100)] = 5
+    extensions: Annotated[int, Field(ge=0, le=32_767)] = 2
+    exempt: bool = False
+    exempt_people: list[str] = []
+    exempt_roles: list[RoleName] = []
+    exempt_labels: dict[str, str] = {}
+
+
 class QuotaShape(_Part):
     """A resource quota with those that are part of it; what has no ceiling is left out.
 
-    Its short name is also what job files call a virtual cluster or a queue.
+    Its short name is also what job files call a virtual cluster or a queue.  What `idle` and `part_of` say
+    stays as it is where the file leaves them out.
     """
 
+    part_of: Annotated[
+        str | None,
+        Field(description="WORKSPACE/QUOTA, where it does not stand in that; an empty text is none"),
+    ] = None
     name: Annotated[str, Field(max_length=200)] = ""
     source: SourceName = "quota"
     kind: KindName = "general"
@@ -96,6 +114,7 @@ class QuotaShape(_Part):
     person: PersonCeilings = PersonCeilings()
     may_borrow: bool = True
     most_pending: Annotated[int, Field(ge=1, le=1_000_000)] = 100
+    idle: IdleShape = IdleShape()
     quotas: dict[Slug, QuotaShape] = {}
 
 

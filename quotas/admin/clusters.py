@@ -11,9 +11,8 @@ from django.utils.html import format_html
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
-from quotas import exchange, pace, unixnames
-from quotas.adminbase import ModelAdmin
-from quotas.exchange import Exchanged
+from quotas import pace, unixnames
+from quotas.adminbase import TABLE_LIST, ModelAdmin
 from quotas.forms import ClusterForm
 from quotas.models import Cluster, GpuType
 
@@ -87,10 +86,9 @@ class ClusterAdmin(ModelAdmin[Cluster]):
 
 
 @admin.register(GpuType)
-class GpuTypeAdmin(ModelAdmin[GpuType], Exchanged):
+class GpuTypeAdmin(ModelAdmin[GpuType]):
     """GPU types and their other names."""
 
-    resource_classes = (exchange.GpuTypeResource,)
-
+    change_list_template = TABLE_LIST
     list_display = ("name", "aliases")
     search_fields = ("name",)

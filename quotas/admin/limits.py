@@ -8,19 +8,17 @@ from django.contrib import admin
 from django.http import HttpRequest
 from django.utils.translation import gettext_lazy as _
 
-from quotas import exchange, ledger
-from quotas.adminbase import ModelAdmin
-from quotas.exchange import Exchanged
+from quotas import ledger
+from quotas.adminbase import TABLE_LIST, ModelAdmin
 from quotas.forms import QuotaForm
 from quotas.models import Quota
 
 
 @admin.register(Quota)
-class QuotaAdmin(ModelAdmin[Quota], Exchanged):
+class QuotaAdmin(ModelAdmin[Quota]):
     """Quotas of all workspaces."""
 
-    resource_classes = (exchange.QuotaResource,)
-
+    change_list_template = TABLE_LIST
     form = QuotaForm
     list_display = (
         "name",

@@ -15,11 +15,10 @@ from django.utils import timezone
 from django.utils.translation import gettext, ngettext
 from django.utils.translation import gettext_lazy as _
 
-from quotas import acts, bulk, exchange, inventory, reports
+from quotas import acts, bulk, inventory, reports
 from quotas.access import administers
-from quotas.adminbase import ModelAdmin, acting
+from quotas.adminbase import TABLE_LIST, ModelAdmin, acting
 from quotas.bulk import AdminForm, Question, WhyForm
-from quotas.exchange import Exchanged
 from quotas.models import Act, Node, NodeState
 
 
@@ -67,11 +66,10 @@ def nodes_question(state: NodeState, nodes: Sequence[Node]) -> Question:
 
 
 @admin.register(Node)
-class NodeAdmin(ModelAdmin[Node], Exchanged):
+class NodeAdmin(ModelAdmin[Node]):
     """Nodes; an admin says whether they may be used, the inventory says what they have."""
 
-    resource_classes = (exchange.NodeResource,)
-
+    change_list_template = TABLE_LIST
     list_display = ("name", "cluster", "state", "state_why", "state_by", "schedulable", "gpus", "seen_at")
     list_filter = ("cluster", "state", "schedulable")
     list_select_related = ("cluster", "state_by")

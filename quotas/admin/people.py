@@ -14,9 +14,8 @@ from django.http import HttpRequest
 from django.utils.translation import gettext_lazy as _
 from unfold.forms import AdminPasswordChangeForm, UserChangeForm, UserCreationForm
 
-from quotas import exchange, ledger, resets
-from quotas.adminbase import MachineWritten, ModelAdmin, StackedInline, TabularInline
-from quotas.exchange import Exchanged
+from quotas import ledger, resets
+from quotas.adminbase import TABLE_LIST, MachineWritten, ModelAdmin, StackedInline, TabularInline
 from quotas.forms import QuotaForm
 from quotas.models import AccessToken, Membership, Quota, User, Workspace
 
@@ -49,6 +48,7 @@ class MembershipInline(TabularInline[Membership, Any]):
 class UserAdmin(DjangoUserAdmin[User], ModelAdmin[User]):
     """People; a job's owner is never deleted, only made inactive."""
 
+    change_list_template = TABLE_LIST
     form = UserChangeForm
     add_form = UserCreationForm
     change_password_form = AdminPasswordChangeForm
@@ -121,10 +121,10 @@ class AccessTokenAdmin(MachineWritten):
 
 
 @admin.register(Membership)
-class MembershipAdmin(ModelAdmin[Membership], Exchanged):
+class MembershipAdmin(ModelAdmin[Membership]):
     """Who belongs where, of all workspaces in one table."""
 
-    resource_classes = (exchange.MembershipResource,)
+    change_list_template = TABLE_LIST
     list_display = ("user", "workspace", "role", "created_at")
     list_filter = ("role", "workspace")
     list_select_related = ("user", "workspace")

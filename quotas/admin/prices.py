@@ -8,14 +8,14 @@ from django.contrib import admin
 from django.db.models import QuerySet
 from django.http import HttpRequest
 
-from quotas import exchange
-from quotas.adminbase import ModelAdmin
-from quotas.exchange import Exchanged
+from quotas.adminbase import TABLE_LIST, ModelAdmin
 from quotas.models import Spec, SpotPrice
 
 
-class PricedAdmin(ModelAdmin[Any], Exchanged):
+class PricedAdmin(ModelAdmin[Any]):
     """Rows whose prices are remembered one by one, so that they are deleted one by one too."""
+
+    change_list_template = TABLE_LIST
 
     def delete_queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> None:
         for row in queryset:
@@ -25,8 +25,6 @@ class PricedAdmin(ModelAdmin[Any], Exchanged):
 @admin.register(Spec)
 class SpecAdmin(PricedAdmin):
     """Ready-made sizes and what they cost."""
-
-    resource_classes = (exchange.SpecResource,)
 
     list_display = (
         "name",
@@ -46,8 +44,6 @@ class SpecAdmin(PricedAdmin):
 @admin.register(SpotPrice)
 class SpotPriceAdmin(PricedAdmin):
     """What preemptible resources cost, always or at some hours."""
-
-    resource_classes = (exchange.SpotPriceResource,)
 
     list_display = ("cluster", "gpu_type", "from_hour", "until_hour", "market_micro", "price_micro")
     list_filter = ("cluster",)

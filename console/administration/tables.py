@@ -1,0 +1,125 @@
+"""site.yaml and tables as CSV: what a file would change, doing it, and the files of what there is.
+
+Only what was shown is done.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from http import HTTPStatus
+
+from django.contrib import admin, messages
+from django.contrib.admin.options import IncorrectLookupParameters
+from django.core.exceptions import BadRequest
+from django.db import transaction
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import redirect
+from django.template.response import TemplateResponse
+from django.utils.text import capfirst
+from django.utils.translation import ngettext
+from django.views.decorators.http import require_http_methods, require_safe
+
+from console.siteyaml import exporting, reading, tables
+from console.siteyaml.applying import Applied, apply
+from console.siteyaml.reading import Wrong
+from console.siteyaml.tables import TABLES, Table
+from jobs.dialects.base import Refused
+from jobs.dialects.source import decode
+from quotas import acts, audit, origin
+from quotas.models import Action
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+def page(request: HttpRequest, name: str = "") -> HttpResponse:
+    """Show what a file would change, or all that is wrong with it; do what was shown."""
+    acts.actor_of(request)
+    table = _table(name)
+    context = {
+        **admin.site.each_context(request),
+        "title": _title(table) if table else "site.yaml",
+        "name": name,
+        "columns": table.columns if table else (),
+        "tables": [(each, _title(of_name)) for each, of_name in TABLES.items()],
+    }
+    status = HTTPStatus.OK
+    if request.method == "POST":
+        confirmed = "apply" in request.POST
+        try:
+            context["text"] = _text(request)
+            applied, done = _apply(request, context["text"], name, confirmed=confirmed)
+        except Wrong as wrong:
+            context["faults"] = wrong.faults
+            status = HTTPStatus.UNPROCESSABLE_ENTITY
+        else:
+            if done:
+                count = len(applied.changes)
+                text = ngettext("%(count)s change was made.", "%(count)s changes were made.", count)
+                messages.success(request, text % {"count": count})
+                return redirect(request.path)
+            shown = _digest(applied)
+            moved = confirmed and request.POST.get("shown") != shown
+            context |= {"applied": applied, "shown": shown, "moved": moved}
+            status = HTTPStatus.CONFLICT if confirmed else HTTPStatus.OK
+    return TemplateResponse(request, "administration/tables.html", context, status=status)
+
+
+@require_safe
+def download(request: HttpRequest, name: str = "") -> HttpResponse:
+    """What there is: site.yaml, or a table's rows that the filters of its list leave."""
+    acts.actor_of(request)
+    table = _table(name)
+    if table is None:
+        content, kind, filename = exporting.export().encode(), "application/yaml", "site.yaml"
+    else:
+        try:
+            rows = admin.site.get_model_admin(table.model).get_changelist_instance(request)
+        except IncorrectLookupParameters as error:
+            raise BadRequest("There is no such filter.") from error
+        content = table.export(rows.get_queryset(request))
+        kind, filename = "text/csv; charset=utf-8", f"{name}.csv"
+    audit.log(Action.EXPORT, details={"what": table.model.__name__ if table else filename})
+    headers = {
+        "Content-Type": kind,
+        "Content-Disposition": f'attachment; filename="{filename}"',
+        "Cache-Control": "no-store",
+    }
+    return HttpResponse(content, headers=headers)
+
+
+def _table(name: str) -> Table | None:
+    """The table of that name; none is the whole site.yaml.  Raises Http404."""
+    if name and name not in TABLES:
+        raise Http404
+    return TABLES.get(name)
+
+
+def _title(table: Table) -> str:
+    return str(capfirst(table.model._meta.verbose_name_plural))  # noqa: SLF001  # Django's name for it
+
+
+def _text(request: HttpRequest) -> str:
+    """The file that was chosen, or what stands in the field.  Raises Wrong."""
+    file = request.FILES.get("file")
+    try:
+        text = decode(file.read()) if file else request.POST.get("text", "")
+    except Refused as refused:
+        raise reading.unreadable(refused) from None
+    return text.replace("\r\n", "\n")
+
+
+def _apply(request: HttpRequest, text: str, name: str, *, confirmed: bool) -> tuple[Applied, bool]:
+    """What changes, and whether it was done: if it was shown, and a lowered ceiling is meant."""
+    read = tables.read(text, TABLES[name]) if name else reading.read(text)
+    with transaction.atomic():
+        file = f"{name}.csv" if name else "site.yaml"
+        applied = apply(read, name=file, by=origin.current())
+        is_meant = not applied.drains or "drain" in request.POST
+        done = confirmed and is_meant and request.POST.get("shown") == _digest(applied)
+        if not done:
+            transaction.set_rollback(True)
+    return applied, done
+
+
+def _digest(applied: Applied) -> str:
+    """What is shown, in short, with the values of new rows."""
+    return hashlib.sha256("\n".join((*map(repr, applied.changes), *applied.effects)).encode()).hexdigest()

@@ -1,0 +1,407 @@
+"""site.yaml and tables as CSV in the admin: shown first, checked as by hand, all or nothing, no formulas."""
+
+from __future__ import annotations
+
+import csv
+import html
+import io
+import re
+from typing import Any
+
+import pytest
+from django.core.files.uploadedfile import SimpleUploadedFile
+from django.test import Client
+
+from console.siteyaml.exporting import export
+from console.siteyaml.tables import TABLES
+from quotas import ledger
+from quotas.amounts import Amounts, Part
+from quotas.models import (
+    AuditEntry,
+    GpuType,
+    Membership,
+    Node,
+    PriceSpan,
+    Quota,
+    Spec,
+    SpotPrice,
+    User,
+    Workspace,
+)
+from tests.console.administration.conftest import OTHERS, client_of
+from tests.factories import make_cluster, make_quota, make_user, make_workspace
+
+SITE = "/admin/tables/"
+
+
+@pytest.fixture
+def admin(client: Client, db: None) -> Client:
+    make_quota(make_workspace("vision"), make_cluster("local"), "all", name="All", gpus=8)
+    make_user("alice")
+    client.force_login(make_user("root", admin=True))
+    return client
+
+
+def url(table: str) -> str:
+    return f"{SITE}{table}/" if table else SITE
+
+
+def shown(admin: Client, table: str, text: str) -> Any:
+    """What the page says of a file."""
+    file = SimpleUploadedFile("table.csv", text.encode())
+    return admin.post(url(table), {"file": file, "text": ""})
+
+
+def confirmed(admin: Client, table: str, answer: Any, **more: str) -> Any:
+    """The answer to the page's button that does it, as its form sends it."""
+    page = answer.content.decode()
+    digest = re.search(r'name="shown" value="(\w+)"', page)
+    text = re.search(r"<textarea[^>]*>\n(.*)</textarea>", page, re.DOTALL)
+    assert digest is not None
+    assert text is not None
+    fields = {"shown": digest[1], "text": html.unescape(text[1]), "apply": "yes"}
+    return admin.post(url(table), {**fields, **more})
+
+
+def imported(admin: Client, table: str, text: str) -> None:
+    assert confirmed(admin, table, shown(admin, table, text)).status_code == 302
+
+
+def faults(answer: Any) -> list[str]:
+    assert answer.status_code == 422
+    return [str(fault) for fault in answer.context["faults"]]
+
+
+def downloaded(admin: Client, table: str, query: str = "") -> str:
+    """The table as a file."""
+    answer = admin.get(f"{url(table)}download/{query}")
+    assert answer.status_code == 200
+    assert answer.headers["Content-Disposition"].startswith("attachment")
+    return str(answer.content.decode())
+
+
+def rows_of(text: str) -> list[dict[str, str]]:
+    return list(csv.DictReader(io.StringIO(text)))
+
+
+def test_a_file_is_shown_first_and_then_read_in(admin: Client) -> None:
+    text = "workspace,cluster,slug,name,part_of,gpus\nvision,local,train,Training,vision/all,4\n"
+    answer = shown(admin, "quota", text)
+    assert "+ /workspaces/vision/quotas/local/train" in answer.content.decode()
+    assert not Quota.objects.filter(slug="train").exists()
+    assert not AuditEntry.objects.filter(object_repr="Training").exists()
+    assert confirmed(admin, "quota", answer).status_code == 302
+    quota = Quota.objects.get(slug="train")
+    assert (quota.gpus, quota.parent and quota.parent.slug) == (4, "all")
+    entry = AuditEntry.objects.filter(content_type__model="quota", action="create").first()
+    assert entry is not None
+    assert (entry.actor_name, entry.way, entry.object_repr) == ("root", "admin", "Training")
+    applied = AuditEntry.objects.get(action="apply")
+    assert (applied.actor_name, applied.object_repr) == ("root", "quota.csv")
+
+
+def test_a_text_that_is_pasted_is_like_a_file(admin: Client) -> None:
+    text = "workspace,user,role\r\nvision,alice,operator\r\n"
+    answer = admin.post(url("membership"), {"text": text})
+    assert confirmed(admin, "membership", answer).status_code == 302
+    assert Membership.objects.get().role == "operator"
+
+
+def test_only_what_was_shown_is_done(admin: Client) -> None:
+    answer = shown(admin, "membership", "workspace,user,role\nvision,alice,viewer\n")
+    other = "workspace,user,role\nvision,alice,admin\n"
+    refused = confirmed(admin, "membership", answer, text=other)
+    assert refused.status_code == 409
+    assert "something has changed since it was shown" in refused.content.decode()
+    assert not Membership.objects.exists()
+    assert confirmed(admin, "membership", refused).status_code == 302
+    assert Membership.objects.get().role == "admin"
+
+
+def test_site_yaml_is_shown_and_applied_on_the_same_page(admin: Client) -> None:
+    text = "version: 1\nworkspaces:\n  speech: {members: {alice: admin}}\n"
+    answer = shown(admin, "", text)
+    assert "+ /workspaces/speech/members/alice" in answer.content.decode()
+    assert not Workspace.objects.filter(slug="speech").exists()
+    assert confirmed(admin, "", answer).status_code == 302
+    assert Membership.objects.get().workspace.slug == "speech"
+    assert AuditEntry.objects.get(action="apply").actor_name == "root"
+    assert downloaded(admin, "") == export()
+    assert "Everything is as the file says." in shown(admin, "", export()).content.decode()
+    assert faults(shown(admin, "", "version: 1\nworkspace: {}\n")) == [
+        "2:1 /workspace: There is no such key here."
+    ]
+
+
+@pytest.mark.parametrize(
+    ("table", "text", "told"),
+    [
+        (
+            "quota",
+            "workspace,cluster,slug,name,part_of,gpus\nvision,local,t,T,vision/all,9\n",
+            "2:3 /workspaces/vision/quotas/local/t: All holds 8, and the quotas in it would promise 9",
+        ),
+        (
+            "quota",
+            "workspace,cluster,slug,name\nnowhere,local,t,T\n",
+            "2:1 /workspace: There is no workspace of this name.",
+        ),
+        (
+            "quota",
+            "workspace,cluster,slug,name\nvision,nowhere,t,T\n",
+            "2:2 /workspaces/vision/quotas/nowhere: There is no cluster of this name.",
+        ),
+        (
+            "quota",
+            "workspace,cluster,slug,name,part_of\nvision,local,t,T,vision/none\n",
+            "2:5 /workspaces/vision/quotas/local/t/part_of: There is nothing called “vision/none”.",
+        ),
+        (
+            "quota",
+            "workspace,cluster,slug,name,gpus\nvision,local,t,T,-1\n",
+            "2:5 /workspaces/vision/quotas/local/t/gpus: This is too small.",
+        ),
+        (
+            "quota",
+            "workspace,cluster,slug,person.gpus\nvision,local,t,many\n",
+            "2:4 /workspaces/vision/quotas/local/t/person/gpus: This is of the wrong kind",
+        ),
+        (
+            "membership",
+            "workspace,user,role\nvision,nobody,admin\n",
+            "2:2 /workspaces/vision/members/nobody: There is nobody of this name.",
+        ),
+        (
+            "membership",
+            "role,workspace,user\nking,vision,alice\n",
+            "2:1 /workspaces/vision/members/alice: This must be one of",
+        ),
+        (
+            "membership",
+            "workspace,user,role\nvision,alice,admin\nvision,alice,viewer\n",
+            "3:2 /user: This name is there twice.",
+        ),
+        (
+            "node",
+            "cluster,name,state\nlocal,n9,cordoned\n",
+            "2:2 /clusters/local/nodes/n9: The cluster has no node of this name.",
+        ),
+        ("user", "user,unix_name\nnobody,n\n", "2:1 /people/nobody: There is nobody of this name."),
+        (
+            "spec",
+            'name,cluster,workspace,cores,memory_gib,gpus\ns,,,1,1,"{""A"": 1, ""B"": 2}"\n',
+            "2:6 /specs/0/gpus: ",
+        ),
+        ("spec", "name,cluster,workspace,cores\ns,,,1\n", "2:1 /specs/0/memory_gib: This is missing."),
+        (
+            "spec",
+            "name,cluster,workspace,cores,memory_gib\ns,,vision,1,1,A100\n",
+            "2:6 /: There is no such key here.",
+        ),
+        ("spec", "name,cluster,workspace,colour\n", "1:4 /colour: There is no such key here."),
+        ("spotprice", "cluster,gpu_type\n", "1:1 /from_hour: This is missing."),
+        ("gputype", f"name,aliases\nA100,{'a' * 200_000}\n", "field larger than field limit"),
+        ("gputype", f"name,aliases\nA100,{'a' * 2_000_000}\n", "1:1 /: "),
+    ],
+)
+def test_what_is_wrong_is_said_of_its_line_and_column_and_nothing_is_read_in(
+    admin: Client, table: str, text: str, told: str
+) -> None:
+    before = (Quota.objects.count(), Membership.objects.count(), Spec.objects.count())
+    answer = shown(admin, table, text)
+    assert any(told in fault for fault in faults(answer)), faults(answer)
+    assert 'name="shown"' not in answer.content.decode()
+    assert (Quota.objects.count(), Membership.objects.count(), Spec.objects.count()) == before
+
+
+def test_all_problems_are_said_at_once(admin: Client) -> None:
+    rows = ('vision,"no\nbody",admin,', "nowhere,alice,admin,", "", "vision,alice,king,red")
+    text = "\n".join(("workspace,user,role,colour", *rows))
+    first, second, third = faults(shown(admin, "membership", text))
+    assert first == "1:4 /colour: There is no such key here."
+    assert second == "4:1 /workspace: There is no workspace of this name."
+    assert third.startswith("6:3 /workspaces/vision/members/alice: This must be one of: 'viewer'")
+    text = "workspace,user,role\nvision,bobby,admin\nvision,alice,admin\nvision,carol,viewer\n"
+    assert [fault[:3] for fault in faults(shown(admin, "membership", text))] == ["2:2", "4:2"]
+    assert not Membership.objects.exists()
+
+
+def test_a_ceiling_below_what_is_in_use_has_to_be_meant(admin: Client) -> None:
+    quota = Quota.objects.get()
+    each = Amounts(1000, 1024, {"A100": 4})
+    owner = User.objects.get(username="alice")
+    request = ledger.ask("h", quota=quota, owner=owner, parts=[Part(1, each)], priority=1, declared_s=None)
+    ledger.reserve(request, [])
+    answer = shown(admin, "quota", "workspace,cluster,slug,gpus\nvision,local,all,2\n")
+    assert "1 job holds 4 GPUs, above 2" in answer.content.decode()
+    assert confirmed(admin, "quota", answer).status_code == 409
+    assert Quota.objects.get().gpus == 8
+    assert confirmed(admin, "quota", answer, drain="yes").status_code == 302
+    assert Quota.objects.get().gpus == 2
+    answer = shown(admin, "quota", "workspace,cluster,slug,jobs\nvision,local,all,0\n")
+    assert "1 job holds 1 jobs, above 0" in answer.content.decode()
+
+
+def test_people_members_nodes_types_specs_and_prices_are_read_in(admin: Client) -> None:
+    Node.objects.create(cluster=Quota.objects.get().cluster, name="n1")
+    for table, text in (
+        ("user", "user,unix_name\nalice,asmith\n"),
+        ("membership", "workspace,user,role\nvision,alice,operator\n"),
+        ("node", "cluster,name,state,why\nlocal,n1,cordoned,new disks\n"),
+        ("gputype", 'name,aliases\nA100,"[""NVIDIA-A100""]"\n'),
+        (
+            "spec",
+            'name,cluster,workspace,cores,memory_gib,gpus,offered\ns,,vision,8,16,"{""A100"": 1}",FALSE\n',
+        ),
+        ("spotprice", "cluster,gpu_type,from_hour,until_hour,market,price\nlocal,A100,,,9,0.5\n"),
+    ):
+        imported(admin, table, text)
+    assert User.objects.get(username="alice").unix_name == "asmith"
+    assert Membership.objects.get().role == "operator"
+    node = Node.objects.get()
+    assert (node.state, node.state_why, str(node.state_by)) == ("cordoned", "new disks", "root")
+    assert GpuType.objects.get().aliases == ["NVIDIA-A100"]
+    spec = Spec.objects.get()
+    assert (spec.cluster, spec.workspace and spec.workspace.slug, spec.gpus) == (None, "vision", {"A100": 1})
+    assert (spec.cpu_milli, spec.memory_mib, spec.offered) == (8000, 16_384, False)
+    assert SpotPrice.objects.get().price_micro == 500_000
+    assert PriceSpan.objects.count() == 2
+
+
+def test_a_column_that_is_left_out_changes_nothing_and_an_empty_cell_takes_away(admin: Client) -> None:
+    quota = Quota.objects.get()
+    Quota.objects.update(cpu_milli=7500, gpus_by_type={"A100": 4}, idle_warn_minutes=30, idle_percent=9)
+    quota.idle_exempt_people.add(User.objects.get(username="alice"))
+    make_quota(quota.workspace, quota.cluster, "t", parent=quota, gpus=2)
+    imported(admin, "quota", "workspace,cluster,slug,name\nvision,local,all,Everything\nvision,local,t,T\n")
+    changed = Quota.objects.get(slug="all")
+    assert (changed.name, changed.gpus, changed.cpu_milli) == ("Everything", 8, 7500)
+    assert (changed.gpus_by_type, changed.idle_warn_minutes, changed.idle_percent) == ({"A100": 4}, 30, 9)
+    assert [person.username for person in changed.idle_exempt_people.all()] == ["alice"]
+    assert Quota.objects.get(slug="t").parent == changed
+    header = "workspace,cluster,slug,gpus,cores,idle.warn_minutes,idle.exempt_people,part_of\n"
+    imported(admin, "quota", f"{header}vision,local,all,,,,,\nvision,local,t,2,,,,\n")
+    changed = Quota.objects.get(slug="all")
+    assert (changed.gpus, changed.cpu_milli, changed.idle_warn_minutes) == (None, None, None)
+    assert (changed.gpus_by_type, changed.idle_percent) == ({"A100": 4}, 9)
+    assert not changed.idle_exempt_people.exists()
+    assert Quota.objects.get(slug="t").parent is None
+
+
+def test_gpu_types_get_their_own_names(admin: Client) -> None:
+    GpuType.objects.create(name="A100", aliases=["nvidia-a100"])
+    imported(admin, "quota", 'workspace,cluster,slug,gpus_by_type\nvision,local,all,"{""NVIDIA-A100"": 4}"\n')
+    assert Quota.objects.get().gpus_by_type == {"A100": 4}
+
+
+def test_a_quota_may_be_part_of_another_workspaces(admin: Client) -> None:
+    make_workspace("guests")
+    imported(admin, "quota", "workspace,cluster,slug,part_of\nguests,local,guest,vision/all\n")
+    above = Quota.objects.get(slug="guest").parent
+    assert above is not None
+    assert above.slug == "all"
+    assert "part_of: vision/all" in export()
+    text = "workspace,cluster,slug,part_of\nvision,local,all,guests/guest\n"
+    assert "A quota can't be part of itself." in faults(shown(admin, "quota", text))[0]
+
+
+def test_jobs_that_are_never_idle_come_and_go_in_site_yaml(admin: Client) -> None:
+    idle = "{warn_minutes: 30, release_minutes: 60, exempt_people: [alice], exempt_labels: {keep: yes}}"
+    text = f"version: 1\nworkspaces: {{vision: {{quotas: {{local: {{all: {{gpus: 8, idle: {idle}}}}}}}}}}}\n"
+    text = text.replace("keep: yes", 'keep: "yes"')
+    imported(admin, "", text)
+    quota = Quota.objects.get()
+    assert (quota.idle_warn_minutes, quota.idle_release_minutes) == (30, 60)
+    assert quota.idle_exempt_labels == {"keep": "yes"}
+    assert "exempt_people:\n" in export()
+    assert "Everything is as the file says." in shown(admin, "", export()).content.decode()
+    assert "There is nothing called “bobby”." in faults(shown(admin, "", text.replace("alice", "bobby")))[0]
+    wrong = faults(shown(admin, "", text.replace("release_minutes: 60", "release_minutes: 6")))
+    assert "nothing is ended without a warning" in wrong[0]
+
+
+@pytest.mark.parametrize("table", TABLES)
+def test_what_goes_out_comes_in_again_and_changes_nothing(admin: Client, table: str) -> None:
+    quota = Quota.objects.get()
+    make_quota(quota.workspace, quota.cluster, "t", parent=quota, gpus=2, cpu_milli=7500)
+    Membership.objects.create(workspace=quota.workspace, user=User.objects.get(username="alice"))
+    make_user("bob", unix_name="bjones", unix_name_from="ldap")
+    Node.objects.create(cluster=quota.cluster, name="n1", state="down", state_why="gone")
+    GpuType.objects.create(name="A100", aliases=["NVIDIA-A100"])
+    Spec.objects.create(name="s", cpu_milli=1500, memory_mib=1, gpus={"A100": 1}, price_micro=1)
+    SpotPrice.objects.create(cluster=quota.cluster, gpu_type="A100", market_micro=9, price_micro=5)
+    text = downloaded(admin, table)
+    assert len(rows_of(text)) == TABLES[table].model._default_manager.count() > 0
+    assert "Everything is as the file says." in shown(admin, table, text).content.decode()
+    assert User.objects.get(username="bob").unix_name_from == "ldap"
+
+
+def test_a_download_has_what_the_lists_filters_leave(admin: Client) -> None:
+    make_quota(Quota.objects.get().workspace, make_cluster("north"), "other")
+    query = f"?cluster__id__exact={Quota.objects.get(slug='other').cluster.pk}"
+    page = admin.get(f"/admin/quotas/quota/{query}").content.decode()
+    assert f'href="{url("quota")}"' in page
+    assert f'href="{url("quota")}download/{query}"' in page
+    text = downloaded(admin, "quota", query)
+    assert [row["slug"] for row in rows_of(text)] == ["other"]
+    assert admin.get(f"{url('quota')}download/?cluster__id__exact=x").status_code == 400
+
+
+def test_no_cell_that_goes_out_is_a_formula_and_it_comes_in_as_it_was(admin: Client) -> None:
+    Quota.objects.update(name='=HYPERLINK("http://evil.example")')
+    text = downloaded(admin, "quota")
+    [row] = rows_of(text)
+    assert row["name"].startswith("'=")
+    imported(admin, "quota", text.replace(",8,", ",9,"))
+    assert Quota.objects.get().name == '=HYPERLINK("http://evil.example")'
+    assert Quota.objects.get().gpus == 9
+
+
+def test_that_a_table_was_taken_is_in_the_trail(admin: Client) -> None:
+    downloaded(admin, "membership")
+    entry = AuditEntry.objects.filter(action="export").first()
+    assert entry is not None
+    assert (entry.actor_name, entry.details) == ("root", {"what": "Membership"})
+
+
+@pytest.mark.parametrize("table", ["", *TABLES])
+def test_each_page_is_an_admins_and_says_the_columns(admin: Client, table: str) -> None:
+    page = admin.get(url(table)).content.decode()
+    assert "<style" not in page
+    if table:
+        assert all(f"<code>{column}</code>" in page for column in TABLES[table].columns)
+        assert f'href="{url(table)}"' in admin.get(f"/admin/quotas/{table}/").content.decode()
+    assert admin.get(url("nothing")).status_code == 404
+
+
+@pytest.mark.parametrize("table", ["", *TABLES])
+@pytest.mark.parametrize("who", OTHERS)
+def test_nobody_else_gets_there(quota: Quota, table: str, who: str) -> None:
+    client = client_of(who, quota)
+    for answer in (client.get(url(table)), client.post(url(table)), client.get(f"{url(table)}download/")):
+        assert answer.status_code in (302, 403)
+        assert "next=" in answer.headers.get("Location", "next=")
+
+
+def test_what_is_wrong_is_told_without_the_insides_of_the_console(admin: Client) -> None:
+    answer = shown(admin, "spec", "colour\nred\n")
+    assert faults(answer) == [
+        "1:1 /colour: There is no such key here.",
+        "1:1 /name: This is missing.",
+        "1:1 /cluster: This is missing.",
+        "1:1 /workspace: This is missing.",
+    ]
+    assert "Traceback" not in answer.content.decode()
+
+
+def test_a_quotas_kind_comes_and_goes_in_tables_and_is_in_the_trail(admin: Client) -> None:
+    imported(admin, "quota", "workspace,cluster,slug,name,kind\nvision,local,all,All,lingjun\n")
+    assert Quota.objects.get(slug="all").kind == "lingjun"
+    assert AuditEntry.objects.filter(action="update").latest("pk").changes["kind"] == ["general", "lingjun"]
+    assert [row["kind"] for row in rows_of(downloaded(admin, "quota"))] == ["lingjun"]
+
+
+def test_a_kind_that_there_is_not_is_refused(admin: Client) -> None:
+    answer = shown(admin, "quota", "workspace,cluster,slug,name,kind\nvision,local,all,All,quantum\n")
+    assert faults(answer)[0].startswith("2:5 /workspaces/vision/quotas/local/all/kind: This must be one of")
+    assert Quota.objects.get(slug="all").kind == "general"
