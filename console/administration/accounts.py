@@ -5,7 +5,6 @@ Only what was shown is done.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -65,7 +64,7 @@ def page(request: HttpRequest, slug: str, direction: Direction) -> HttpResponse:
     cluster = get_object_or_404(Cluster, slug=slug)
     does = partial(direction.does, cluster, by=origin.current())
     found, trouble = _tried(partial(does, dry=True))
-    if request.method == "POST" and found is not None and request.POST.get("shown") == _digest(found):
+    if request.method == "POST" and found is not None and request.POST.get("shown") == found.applied.digest:
         found, trouble = _tried(does)
         if found is not None:
             count = len(found.applied.changes)
@@ -82,7 +81,6 @@ def page(request: HttpRequest, slug: str, direction: Direction) -> HttpResponse:
         "found": found,
         "trouble": trouble,
         "moved": request.method == "POST" and found is not None,
-        "shown": _digest(found) if found is not None else "",
     }
     status = HTTPStatus.CONFLICT if request.method == "POST" else HTTPStatus.OK
     return TemplateResponse(request, "administration/accounts.html", context, status=status)
@@ -96,12 +94,6 @@ def _tried(does: Callable[[], Imported]) -> tuple[Imported | None, str]:
         return None, str(NoAccounts())
     except (NoAccounts, NotChosen, Unreachable, Wrong) as error:
         return None, str(error)
-
-
-def _digest(found: Imported) -> str:
-    """What was shown, in short."""
-    said = "\n".join(map(str, found.applied.changes))
-    return hashlib.sha256(said.encode()).hexdigest()
 
 
 def take(request: HttpRequest, slug: str) -> Any:

@@ -5,7 +5,6 @@ Only what was shown is done.
 
 from __future__ import annotations
 
-import hashlib
 from http import HTTPStatus
 
 from django.contrib import admin, messages
@@ -56,9 +55,8 @@ def page(request: HttpRequest, name: str = "") -> HttpResponse:
                 text = ngettext("%(count)s change was made.", "%(count)s changes were made.", count)
                 messages.success(request, text % {"count": count})
                 return redirect(request.path)
-            shown = _digest(applied)
-            moved = confirmed and request.POST.get("shown") != shown
-            context |= {"applied": applied, "shown": shown, "moved": moved}
+            moved = confirmed and request.POST.get("shown") != applied.digest
+            context |= {"applied": applied, "moved": moved}
             status = HTTPStatus.CONFLICT if confirmed else HTTPStatus.OK
     return TemplateResponse(request, "administration/tables.html", context, status=status)
 
@@ -114,12 +112,7 @@ def _apply(request: HttpRequest, text: str, name: str, *, confirmed: bool) -> tu
         file = f"{name}.csv" if name else "site.yaml"
         applied = apply(read, name=file, by=origin.current())
         is_meant = not applied.drains or "drain" in request.POST
-        done = confirmed and is_meant and request.POST.get("shown") == _digest(applied)
+        done = confirmed and is_meant and request.POST.get("shown") == applied.digest
         if not done:
             transaction.set_rollback(True)
     return applied, done
-
-
-def _digest(applied: Applied) -> str:
-    """What is shown, in short, with the values of new rows."""
-    return hashlib.sha256("\n".join((*map(repr, applied.changes), *applied.effects)).encode()).hexdigest()

@@ -6,6 +6,7 @@ that there is when it does.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field
@@ -68,6 +69,11 @@ class Applied:
     effects: list[str] = field(default_factory=list)
     drains: bool = False
     """Whether a ceiling of what is changed is below what is in use."""
+
+    @property
+    def digest(self) -> str:
+        """All of it in short, with the values of new rows."""
+        return hashlib.sha256("\n".join((*map(repr, self.changes), *self.effects)).encode()).hexdigest()
 
 
 def _text(value: Any) -> str:

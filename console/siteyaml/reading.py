@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
@@ -71,12 +71,15 @@ def read(text: str) -> Read:
     return validate(document)
 
 
-def validate(document: Document) -> Read:
-    """The file that a document is.  Raises Wrong."""
+def validate(document: Document, faults: Sequence[Fault] = ()) -> Read:
+    """The file that a document is.  Raises Wrong, with the `faults` that were found before."""
     try:
-        return Read(Site.model_validate(document.value), document)
+        site = Site.model_validate(document.value)
     except ValidationError as error:
-        raise Wrong(_of_shape(error, document)) from None
+        raise Wrong([*faults, *_of_shape(error, document)]) from None
+    if faults:
+        raise Wrong(faults)
+    return Read(site, document)
 
 
 def unreadable(refused: Refused) -> Wrong:

@@ -9,9 +9,9 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, Final, TypeAlias
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
 
 from django.db.models import Model, QuerySet
 from django.utils.translation import gettext as _
@@ -26,34 +26,33 @@ from jobs.dialects.spans import escape
 from quotas.models import GpuType, Membership, Node, Quota, Spec, SpotPrice, User, Workspace
 from quotas.sheets import lines, plain_cell
 
-Values: TypeAlias = dict[str, Any]
-Position: TypeAlias = tuple[int, int]
-"""A line, and the number of a cell in it."""
-
 TEXTS: Final = frozenset(
     (
         *("cluster", "description", "gpu_type", "kind", "name", "part_of", "period", "role", "source"),
         *("state", "unix_name", "why", "workspace"),
     )
 )
-"""Columns whose cells are texts; the others' are numbers, true or false, or JSON."""
+"""Columns whose cells are texts; the others' are JSON."""
 
-SWITCHES: Final = {"true": True, "yes": True, "false": False, "no": False}
+JSON_WORDS: Final = {"TRUE": "true", "FALSE": "false", "yes": "true", "no": "false"}
+"""What spreadsheets and people write for JSON's words."""
+
+LISTS: Final = ("specs", "spot_prices")
+"""Parts of the document that have no names for what is in them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Table:
     """The rows of a list of the admin.
 
-    `path` leads to a row in the document, with a colon before what is a column; where it ends without one,
-    it leads to a list of rows.  A row is found by its `keys`.
+    `path` leads to a row in the document, with a colon before what a cell says.  Rows are found by `keys`.
     """
 
     model: type[Model]
     path: tuple[str, ...]
     keys: tuple[str, ...]
     columns: tuple[str, ...]
-    values: Callable[[Any], Values]
+    values: Callable[[Any], Mapping[str, Any]]
     related: tuple[str, ...] = ()
     is_scalar: bool = False
     """Whether the value of the last column is what stands at `path`."""
@@ -69,6 +68,12 @@ class Table:
         return lines([self.columns, *(list(row.values()) for row in self.rows(queryset))])
 
 
+def _cell(value: Any) -> str:
+    if value in (None, "", [], {}):
+        return ""
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
 def _flat(shape: type[BaseModel], values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
     """The columns of a part of site.yaml, with what `values` has for them."""
     for name, each in shape.model_fields.items():
@@ -78,10 +83,10 @@ def _flat(shape: type[BaseModel], values: Mapping[str, Any], prefix: str = "") -
             yield prefix + name, values.get(name, each.default)
 
 
-def _quota(row: Quota) -> Values:
+def _quota(row: Quota) -> Mapping[str, Any]:
     above = exporting.name_in_tree(row.parent) if row.parent else ""
-    found = dict(_flat(QuotaShape, {**exporting.quota(row, []), "part_of": above}))
-    return {"workspace": row.workspace.slug, "cluster": row.cluster.slug, "slug": row.slug, **found}
+    values = dict(_flat(QuotaShape, {**exporting.quota(row, []), "part_of": above}))
+    return {"workspace": row.workspace.slug, "cluster": row.cluster.slug, "slug": row.slug, **values}
 
 
 TABLES: Final = {
@@ -151,139 +156,103 @@ TABLES: Final = {
 
 
 def read(text: str, table: Table) -> Read:
-    """The CSV as site.yaml would say it.  Raises Wrong, with the CSV's lines and cells."""
+    """The CSV as site.yaml would say it.  Raises Wrong, with the CSV's lines and numbers of cells."""
+    rows = csv.DictReader(io.StringIO(text.removeprefix("\ufeff"), newline=""), restval="")
     try:
         check_size(text)
+        rows.fieldnames = [name.strip() for name in rows.fieldnames or ()]
+        sheet = _Sheet(table, {name: number for number, name in enumerate(rows.fieldnames, 1)})
+        for row in rows:
+            sheet.add(rows.line_num, row)
     except Refused as refused:
         raise unreadable(refused) from None
-    sheet = _Sheet(table)
-    rows = csv.reader(io.StringIO(text.removeprefix("\ufeff"), newline=""))
-    try:
-        sheet.begin(next(rows, []))
-        line = rows.line_num + 1
-        for cells in rows:
-            sheet.add(line, cells)
-            line = rows.line_num + 1
     except csv.Error as error:
-        raise Wrong([Fault("", str(error), max(rows.line_num, 1))]) from None
-    try:
-        found = validate(sheet)
-    except Wrong as wrong:
-        raise Wrong([*sheet.faults, *wrong.faults]) from None
-    if sheet.faults:
-        raise Wrong(sheet.faults)
-    return found
+        raise Wrong([Fault("", str(error), rows.line_num)]) from None
+    sheet.check_workspaces()
+    return validate(sheet, sheet.faults)
 
 
-@dataclass(slots=True)
 class _Sheet:
-    """The document of a CSV, and where its cells stand."""
+    """The document of a CSV, and where its cells stand: a line, and the number of a cell in it."""
 
-    table: Table
-    value: Values = field(default_factory=lambda: {"version": 1})
-    faults: list[Fault] = field(default_factory=list)
-    _width: int = 0
-    _numbers: dict[str, int] = field(default_factory=dict)
-    _places: dict[str, tuple[Position, Position]] = field(default_factory=dict)
-    _before: dict[tuple[str, ...], dict[str, str]] = field(default_factory=dict)
-    _added: set[tuple[str, ...]] = field(default_factory=set)
-    _workspaces: set[str] = field(default_factory=set)
+    def __init__(self, table: Table, numbers: Mapping[str, int]) -> None:
+        """Raise Wrong where the header does not name by what rows are found."""
+        faults = [
+            Fault(f"/{name}", _("There is no such key here."), 1, number)
+            for name, number in numbers.items()
+            if name not in table.columns
+        ]
+        faults += [Fault(f"/{name}", _("This is missing.")) for name in table.keys if name not in numbers]
+        if not numbers.keys() >= set(table.keys):
+            raise Wrong(faults)
+        self.value: dict[str, Any] = {"version": 1}
+        self.faults = faults
+        self._added: set[tuple[str, ...]] = set()
+        self._table, self._numbers = table, numbers
+        self._places: dict[str, tuple[int, int]] = {}
+        rows = table.rows(table.model._default_manager.all())  # noqa: SLF001  # Django's name for it
+        self._before = {tuple(row[key] for key in table.keys): row for row in rows}
 
-    def position(self, pointer: str, *, key: bool = False) -> Position:
+    def position(self, pointer: str, *, key: bool = False) -> tuple[int, int]:
         """Line and cell of the value at `pointer` (or of its name), or of what is nearest around it."""
+        if self._table.is_scalar and not key:
+            pointer += f"/{self._table.columns[-1]}"
         while pointer and pointer not in self._places:
             pointer = pointer.rpartition("/")[0]
-        return self._places.get(pointer, ((1, 1), (1, 1)))[not key]
+        return self._places.get(pointer, (1, 1))
 
-    def begin(self, header: Sequence[str]) -> None:
-        """Take the names of the columns.  Raises Wrong where one is missing by which rows are found."""
-        self._width = len(header)
-        for number, column in enumerate(header, 1):
-            name = plain_cell(column).strip()
-            if name in self.table.columns and name not in self._numbers:
-                self._numbers[name] = number
-            elif name:
-                self.faults.append(Fault(f"/{name}", _("There is no such key here."), 1, number))
-        missing = [name for name in self.table.keys if name not in self._numbers]
-        self.faults += [Fault(f"/{name}", _("This is missing.")) for name in missing]
-        if missing:
-            raise Wrong(self.faults)
-        rows = self.table.rows(self.table.model._default_manager.all())  # noqa: SLF001  # Django's name for it
-        self._before = {tuple(row[key] for key in self.table.keys): row for row in rows}
-        self._workspaces = set(Workspace.objects.values_list("slug", flat=True))
-
-    def add(self, line: int, cells: Sequence[str]) -> None:
+    def add(self, line: int, row: dict[Any, Any]) -> None:
         """Take a row, unless everything is as it says."""
-        if not any(cells):
-            return
-        plain = dict(enumerate(map(plain_cell, cells), 1))
-        if any(cells[self._width :]):
-            text = _("There is no such key here.")
-            self.faults.append(Fault("", text, line, self._width + 1))
-        row = {column: plain.get(number, "") for column, number in self._numbers.items()}
-        names = tuple(row[key] for key in self.table.keys)
+        if any(row.pop(None, ())):
+            self.faults.append(Fault("", _("There is no such key here."), line, len(self._numbers) + 1))
+        cells = {column: plain_cell(cell) for column, cell in row.items()}
+        names = tuple(cells[key] for key in self._table.keys)
         before = self._before.get(names, {})
         if names in self._added:
-            self._fault(line, self.table.keys[-1], _("This name is there twice."))
-        elif ":workspace" in self.table.path and row["workspace"] not in self._workspaces:
-            self._fault(line, "workspace", _("There is no workspace of this name."))
-        elif (wanted := {**before, **row}) != before:
+            self.faults.append(Fault("", _("This name is there twice."), line))
+        elif any(cells.values()) and (wanted := {**before, **cells}) != before:
             self._put(line, wanted)
-        self._added.add(names)
-
-    def _fault(self, line: int, column: str, text: str) -> None:
-        self.faults.append(Fault(f"/{column}", text, line, self._numbers[column]))
+            self._added.add(names)
 
     def _put(self, line: int, row: Mapping[str, str]) -> None:
-        """Say the row where it belongs."""
-        path = [row[part[1:]] if part.startswith(":") else part for part in self.table.path]
-        pointer, at = "", self.value
-        for part, key in zip(self.table.path, path, strict=True):
+        """Say a row where it belongs."""
+        pointer, key = "", ""
+        at: Any = self.value
+        above = at
+        for part in self._table.path:
+            key = row[part[1:]] if part.startswith(":") else part
             pointer += f"/{escape(key)}"
-            place = (line, self._numbers.get(part[1:], 1))
-            self._places.setdefault(pointer, (place, place))
-            if part != self.table.path[-1]:
-                at = at.setdefault(key, {})
-        inside = {part[1:] for part in self.table.path if part.startswith(":")}
-        value = _nested({column: cell for column, cell in row.items() if column not in inside})
-        if self.table.is_scalar:
-            last = self.table.columns[-1]
-            at[path[-1]] = value.get(last, "" if last in TEXTS else [])
-            self._places[pointer] = (self._places[pointer][0], (line, self._numbers.get(last, 1)))
-        elif self.table.path[-1].startswith(":"):
-            at[path[-1]] = value
-        else:
-            listed = at.setdefault(path[-1], [])
-            pointer += f"/{len(listed)}"
-            listed.append(value)
-            self._places[pointer] = ((line, 1), (line, 1))
+            self._places.setdefault(pointer, (line, self._numbers.get(part[1:], 1)))
+            above, at = at, at.setdefault(key, [] if part in LISTS else {})
+        if isinstance(at, list):
+            at.append({})
+            pointer, at = f"{pointer}/{len(at) - 1}", at[-1]
+            self._places[pointer] = (line, 1)
+        for column in self._table.columns:
+            *inside, name = column.split(".")
+            values = at.setdefault(inside[0], {}) if inside else at
+            cell = row.get(column, "")
+            if f":{column}" not in self._table.path and (cell or column == "part_of"):
+                values[name] = _value(name, cell)
+        if self._table.is_scalar:
+            above[key] = next(iter(at.values()), [])
         for column, number in self._numbers.items():
-            self._places[f"{pointer}/{column.replace('.', '/')}"] = ((line, number), (line, number))
+            self._places[f"{pointer}/{column.replace('.', '/')}"] = (line, number)
 
-
-def _nested(row: Mapping[str, str]) -> Values:
-    """The values of cells; what is empty is left out, but nothing above a quota has to be said."""
-    found: Values = {}
-    for column, cell in row.items():
-        *parts, name = column.split(".")
-        at = found.setdefault(parts[0], {}) if parts else found
-        if cell or name == "part_of":
-            at[name] = _value(name, cell)
-    return found
+    def check_workspaces(self) -> None:
+        """Note those that are not there: a slip of the pen makes none."""
+        known = Workspace.objects.values_list("slug", flat=True)
+        for slug in self.value.get("workspaces", {}).keys() - set(known):
+            pointer = f"/workspaces/{escape(slug)}"
+            place = self.position(pointer, key=True)
+            self.faults.append(Fault(pointer, _("There is no workspace of this name."), *place))
 
 
 def _value(column: str, cell: str) -> Any:
-    """What a cell says; what is no value stays a text, and the shape of the document refuses it."""
+    """What a cell says; what is no JSON stays a text, and the shape of the document refuses it."""
     if column in TEXTS:
         return cell
-    word = cell.strip().lower()
     try:
-        return SWITCHES[word] if word in SWITCHES else json.loads(cell)
+        return json.loads(JSON_WORDS.get(cell, cell))
     except (ValueError, RecursionError):
         return cell
-
-
-def _cell(value: Any) -> str:
-    if value in (None, "", [], {}):
-        return ""
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

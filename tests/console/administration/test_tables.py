@@ -144,7 +144,7 @@ def test_site_yaml_is_shown_and_applied_on_the_same_page(admin: Client) -> None:
         (
             "quota",
             "workspace,cluster,slug,name\nnowhere,local,t,T\n",
-            "2:1 /workspace: There is no workspace of this name.",
+            "2:1 /workspaces/nowhere: There is no workspace of this name.",
         ),
         (
             "quota",
@@ -179,7 +179,7 @@ def test_site_yaml_is_shown_and_applied_on_the_same_page(admin: Client) -> None:
         (
             "membership",
             "workspace,user,role\nvision,alice,admin\nvision,alice,viewer\n",
-            "3:2 /user: This name is there twice.",
+            "3:1 /: This name is there twice.",
         ),
         (
             "node",
@@ -219,7 +219,7 @@ def test_all_problems_are_said_at_once(admin: Client) -> None:
     text = "\n".join(("workspace,user,role,colour", *rows))
     first, second, third = faults(shown(admin, "membership", text))
     assert first == "1:4 /colour: There is no such key here."
-    assert second == "4:1 /workspace: There is no workspace of this name."
+    assert second == "4:1 /workspaces/nowhere: There is no workspace of this name."
     assert third.startswith("6:3 /workspaces/vision/members/alice: This must be one of: 'viewer'")
     text = "workspace,user,role\nvision,bobby,admin\nvision,alice,admin\nvision,carol,viewer\n"
     assert [fault[:3] for fault in faults(shown(admin, "membership", text))] == ["2:2", "4:2"]
