@@ -17,12 +17,13 @@ from django.template.response import TemplateResponse
 from django.utils.text import capfirst
 from django.utils.translation import ngettext
 from django.views.decorators.http import require_http_methods, require_safe
+from unfold.widgets import UnfoldAdminFileFieldWidget
 
 from console.siteyaml import exporting, reading, tables
 from console.siteyaml.applying import Applied, apply
 from console.siteyaml.reading import Wrong
 from console.siteyaml.tables import TABLES, Table
-from jobs.dialects.base import Refused
+from jobs.dialects.base import MAX_BYTES, Refused
 from jobs.dialects.source import decode
 from quotas import acts, audit, origin
 from quotas.models import Action
@@ -38,6 +39,7 @@ def page(request: HttpRequest, name: str = "") -> HttpResponse:
         "title": _title(table) if table else "site.yaml",
         "name": name,
         "columns": table.columns if table else (),
+        "file": UnfoldAdminFileFieldWidget().render("file", None, {"id": "file"}),
         "tables": [(each, _title(of_name)) for each, of_name in TABLES.items()],
     }
     status = HTTPStatus.OK
@@ -99,7 +101,7 @@ def _text(request: HttpRequest) -> str:
     """The file that was chosen, or what stands in the field.  Raises Wrong."""
     file = request.FILES.get("file")
     try:
-        text = decode(file.read()) if file else request.POST.get("text", "")
+        text = decode(file.read(MAX_BYTES + 1)) if file else request.POST.get("text", "")
     except Refused as refused:
         raise reading.unreadable(refused) from None
     return text.replace("\r\n", "\n")

@@ -59,7 +59,7 @@ class Table:
 
     def rows(self, queryset: QuerySet[Any]) -> Iterator[dict[str, str]]:
         """The cells of what there is, by columns."""
-        for row in queryset.select_related(*self.related):
+        for row in queryset.prefetch_related(*self.related):
             values = self.values(row)
             yield {column: _cell(values[column]) for column in self.columns}
 
@@ -112,7 +112,7 @@ TABLES: Final = {
         ("workspace", "cluster", "slug"),
         ("workspace", "cluster", "slug", *dict(_flat(QuotaShape, {}))),
         _quota,
-        ("workspace", "cluster", "parent__workspace"),
+        ("workspace", "cluster", "parent__workspace", "idle_exempt_people"),
     ),
     "node": Table(
         Node,

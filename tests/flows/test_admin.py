@@ -13,6 +13,8 @@ LOOKED_AT = (
     "/admin/",
     "/admin/tree/local/",
     "/admin/incidents/",
+    "/admin/tables/",
+    "/admin/tables/quota/",
     "/admin/quotas/quota/",
     "/admin/quotas/quota/add/",
     "/admin/quotas/user/1/change/",

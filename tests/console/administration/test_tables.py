@@ -357,6 +357,16 @@ def test_no_cell_that_goes_out_is_a_formula_and_it_comes_in_as_it_was(admin: Cli
     assert Quota.objects.get().gpus == 9
 
 
+def test_a_download_of_many_rows_takes_no_more_queries(
+    admin: Client, django_assert_max_num_queries: Any
+) -> None:
+    quota = Quota.objects.get()
+    for number in range(20):
+        make_quota(make_workspace(f"w{number}"), quota.cluster, "q", parent=quota)
+    with django_assert_max_num_queries(30):
+        assert len(rows_of(downloaded(admin, "quota"))) == 21
+
+
 def test_that_a_table_was_taken_is_in_the_trail(admin: Client) -> None:
     downloaded(admin, "membership")
     entry = AuditEntry.objects.filter(action="export").first()
