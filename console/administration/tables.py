@@ -20,7 +20,7 @@ from django.views.decorators.http import require_http_methods, require_safe
 from unfold.widgets import UnfoldAdminFileFieldWidget
 
 from console.siteyaml import exporting, reading, tables
-from console.siteyaml.applying import Applied, apply
+from console.siteyaml.applying import apply
 from console.siteyaml.reading import Wrong
 from console.siteyaml.tables import TABLES, Table
 from jobs.dialects.base import MAX_BYTES, Refused
@@ -46,18 +46,22 @@ def page(request: HttpRequest, name: str = "") -> HttpResponse:
     if request.method == "POST":
         confirmed = "apply" in request.POST
         try:
-            context["text"] = _text(request)
-            applied, done = _apply(request, context["text"], name, confirmed=confirmed)
+            context["text"] = text = _text(request)
+            read = tables.read(text, table) if table else reading.read(text)
+            with transaction.atomic():
+                applied = apply(read, name=f"{name}.csv" if table else "site.yaml", by=origin.current())
+                moved = confirmed and request.POST.get("shown") != applied.digest
+                done = confirmed and not moved and ("drain" in request.POST or not applied.drains)
+                transaction.set_rollback(not done)
         except Wrong as wrong:
             context["faults"] = wrong.faults
             status = HTTPStatus.UNPROCESSABLE_ENTITY
         else:
             if done:
                 count = len(applied.changes)
-                text = ngettext("%(count)s change was made.", "%(count)s changes were made.", count)
-                messages.success(request, text % {"count": count})
+                told = ngettext("%(count)s change was made.", "%(count)s changes were made.", count)
+                messages.success(request, told % {"count": count})
                 return redirect(request.path)
-            moved = confirmed and request.POST.get("shown") != applied.digest
             context |= {"applied": applied, "moved": moved}
             status = HTTPStatus.CONFLICT if confirmed else HTTPStatus.OK
     return TemplateResponse(request, "administration/tables.html", context, status=status)
@@ -105,16 +109,3 @@ def _text(request: HttpRequest) -> str:
     except Refused as refused:
         raise reading.unreadable(refused) from None
     return text.replace("\r\n", "\n")
-
-
-def _apply(request: HttpRequest, text: str, name: str, *, confirmed: bool) -> tuple[Applied, bool]:
-    """What changes, and whether it was done: if it was shown, and a lowered ceiling is meant."""
-    read = tables.read(text, TABLES[name]) if name else reading.read(text)
-    with transaction.atomic():
-        file = f"{name}.csv" if name else "site.yaml"
-        applied = apply(read, name=file, by=origin.current())
-        is_meant = not applied.drains or "drain" in request.POST
-        done = confirmed and is_meant and request.POST.get("shown") == applied.digest
-        if not done:
-            transaction.set_rollback(True)
-    return applied, done

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Protocol
+from typing import Any, Final, TypeAlias
 
 from django.utils.translation import gettext as _
 from pydantic import ValidationError
@@ -39,15 +39,8 @@ class Wrong(Exception):
         super().__init__("\n".join(map(str, self.faults)))
 
 
-class Document(Protocol):
-    """A file that was parsed: its value, and where everything stands in it."""
-
-    @property
-    def value(self) -> object:
-        """The value, of whatever shape."""
-
-    def position(self, pointer: str, *, key: bool = False) -> tuple[int, int]:
-        """Line and column of the value at `pointer` (or of its key), or of what is nearest around it."""
+Position: TypeAlias = Callable[..., tuple[int, int]]
+"""Answers line and column of the value at a pointer (or, with `key`, of its key), or of what is around it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,11 +48,11 @@ class Read:
     """A file of the right shape, and where everything stands in it."""
 
     site: Site
-    places: Document
+    position: Position
 
     def fault(self, pointer: str, text: str) -> Fault:
         """What is wrong with what `pointer` names."""
-        return Fault(pointer, text, *self.places.position(pointer, key=True))
+        return Fault(pointer, text, *self.position(pointer, key=True))
 
 
 def read(text: str) -> Read:
@@ -68,18 +61,18 @@ def read(text: str) -> Read:
         document = source.read(text, JS_YAML)
     except Refused as refused:
         raise unreadable(refused) from None
-    return validate(document)
+    return validate(document.value, document.position)
 
 
-def validate(document: Document, faults: Sequence[Fault] = ()) -> Read:
-    """The file that a document is.  Raises Wrong, with the `faults` that were found before."""
+def validate(value: object, position: Position, faults: Sequence[Fault] = ()) -> Read:
+    """The file that says `value`.  Raises Wrong, with the `faults` that were found before."""
     try:
-        site = Site.model_validate(document.value)
+        site = Site.model_validate(value)
     except ValidationError as error:
-        raise Wrong([*faults, *_of_shape(error, document)]) from None
+        raise Wrong([*faults, *_of_shape(error, position)]) from None
     if faults:
         raise Wrong(faults)
-    return Read(site, document)
+    return Read(site, position)
 
 
 def unreadable(refused: Refused) -> Wrong:
@@ -95,11 +88,11 @@ _KEYS: Final = "[key]"
 """How pydantic marks that a key is meant, not its value."""
 
 
-def _of_shape(error: ValidationError, places: Document) -> Iterable[Fault]:
+def _of_shape(error: ValidationError, position: Position) -> Iterable[Fault]:
     seen = set()
     for each in error.errors(include_url=False):
         pointer = "".join(f"/{escape(str(part))}" for part in each["loc"] if part != _KEYS)
-        fault = Fault(pointer, _said(each), *places.position(pointer, key=each["type"] == "extra_forbidden"))
+        fault = Fault(pointer, _said(each), *position(pointer, key=each["type"] == "extra_forbidden"))
         if fault not in seen:
             seen.add(fault)
             yield fault

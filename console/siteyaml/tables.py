@@ -169,7 +169,7 @@ def read(text: str, table: Table) -> Read:
     except csv.Error as error:
         raise Wrong([Fault("", str(error), rows.line_num)]) from None
     sheet.check_workspaces()
-    return validate(sheet, sheet.faults)
+    return validate(sheet.value, sheet.position, sheet.faults)
 
 
 class _Sheet:
