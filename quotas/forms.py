@@ -121,13 +121,13 @@ class QuotaForm(forms.ModelForm[Quota]):
         """Ask before draining."""
         cleaned = super().clean()
         if self.instance.pk and not self.cleaned_data.get("drain"):
-            for field, kind, used, limit in lowered(self.instance, self.cleaned_data):
+            for field, kind, used, limit in _lowered(self.instance, self.cleaned_data):
                 if field in self.fields and field not in self.errors:
                     self.add_error(field, ValidationError(_drains(kind, used, limit), code="drains"))
         return cleaned
 
 
-def lowered(quota: Quota, now: Mapping[str, Any]) -> list[tuple[str, str, int, int]]:
+def _lowered(quota: Quota, now: Mapping[str, Any]) -> list[tuple[str, str, int, int]]:
     """(field, GPU type, in use, new ceiling) where a ceiling of `now` is below what is in use."""
     held, jobs = reports.held_in(quota)
     pairs = [

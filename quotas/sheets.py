@@ -22,13 +22,8 @@ def plain_cell(text: str) -> str:
     return text[1:] if text.startswith("'") and FORMULA.match(text[1:]) else text
 
 
-def safe_row(cells: Iterable[str]) -> list[str]:
-    """A row of safe cells."""
-    return [safe_cell(cell) for cell in cells]
-
-
 def lines(rows: Iterable[Sequence[object]]) -> bytes:
     """Rows as CSV, every cell safe."""
     text = io.StringIO()
-    csv.writer(text).writerows(safe_row(str(cell) for cell in row) for row in rows)
+    csv.writer(text).writerows([safe_cell(str(cell)) for cell in row] for row in rows)
     return text.getvalue().encode()
