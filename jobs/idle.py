@@ -21,7 +21,7 @@ from django.db.models.functions import Now
 from django.utils import timezone
 
 from jobs import activity, notices, queue, transitions
-from jobs.backends.base import Capability, Handle, Unreachable
+from jobs.backends.base import Handle, Unreachable
 from jobs.backends.measures import Measuring, Use
 from jobs.engines import backend_for
 from jobs.models import Attempt, Event, Idleness, Job, JobFile, MeasuredCluster, Task, TaskUse
@@ -73,7 +73,7 @@ def watch(cluster_id: int) -> None:
         return
     try:
         backend = backend_for(cluster)
-        if Capability.MEASURES not in backend.capabilities or not isinstance(backend, Measuring):
+        if not isinstance(backend, Measuring):
             return
         unbroken = _claim(cluster_id)
         if unbroken is None:

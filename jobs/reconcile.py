@@ -40,22 +40,21 @@ from jobs import (
 from jobs.assets import resolving
 from jobs.backends.base import (
     Backend,
-    Capability,
     Extending,
     Gone,
     Handle,
+    Holding,
     NodeSeen,
     NotSent,
     Observation,
     Refused,
     Reserved,
+    Several,
     Submission,
     Unknown,
     Unreachable,
     Unseen,
 )
-from jobs.backends.holding import Holding
-from jobs.backends.several import Several
 from jobs.engines import backend_for
 from jobs.faults import fault
 from jobs.hands import Hands
@@ -442,7 +441,7 @@ def observe(cluster_id: int) -> None:
             gone(attempt)
         elif what.version != attempt.observed_version:
             observations.apply(attempt, what)
-            if Capability.SHRINKS in backend.capabilities:
+            if backend.can_shrink:
                 observations.give_back(attempt, what)
     if untold := sorted({what.why for what in seen.values() if isinstance(what, Unseen)}):
         trouble(cluster_id, "; ".join(untold))
@@ -451,7 +450,7 @@ def observe(cluster_id: int) -> None:
 @contextmanager
 def _timed(backend: Backend, cluster_id: int) -> Iterator[None]:
     """A look whose length decides when the next is due, where others wait for the same controller."""
-    if Capability.SCHEDULES not in backend.capabilities:
+    if not backend.has_scheduler:
         yield
         return
     began = time.monotonic()
@@ -535,7 +534,7 @@ def extend_wanted(backend: Backend, attempts: Iterable[Attempt]) -> None:
         if attempt.extended_s <= attempt.extended_told_s or attempt.end_kind:
             continue
         mine = Attempt.objects.filter(pk=attempt.pk, extended_s=attempt.extended_s)
-        if Capability.EXTENDS not in backend.capabilities or not isinstance(backend, Extending):
+        if not isinstance(backend, Extending):
             if mine.update(extended_s=attempt.extended_told_s):
                 transitions.record(attempt.job, Event.Kind.NOT_EXTENDED)
             continue

@@ -11,7 +11,7 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import Final
 
-from jobs.backends.base import Capability, Person, Refused, RoleSent, Sent, Submission, Unreachable
+from jobs.backends.base import Person, Refused, Rendering, RoleSent, Sent, Submission, Unreachable
 from jobs.engines import NoSuchBackend, backend_for
 from jobs.messages import reason_message
 from jobs.spec import JobSpec
@@ -75,7 +75,7 @@ def rendered(owner: User, quota: Quota, spec: JobSpec, options: Mapping[str, str
         raise NotRendered from None
     except Unreachable as error:
         raise NotRendered(str(error)) from error
-    if Capability.RENDER not in backend.capabilities:
+    if not isinstance(backend, Rendering):
         raise NotRendered
     sent = submission(owner, quota, spec, key_of(NEW, 1), NEW, 1, options)
     try:

@@ -31,27 +31,6 @@ Handle = NewType("Handle", str)
 """The engine's own name for what it accepted; opaque to everybody else."""
 
 
-class Capability(StrEnum):
-    """What a backend can do; asked for, never tried out."""
-
-    SCHEDULES = "schedules"
-    HOLD = "hold"
-    GANG = "gang"
-    LOGS = "logs"
-    EXEC = "exec"
-    PORTS = "ports"
-    INVENTORY = "inventory"
-    MOUNTS = "mounts"
-    IMAGES = "images"
-    DRY_RUN = "dry_run"  # `Trying`
-    RENDER = "render"
-    WATCH = "watch"
-    LIVE_FILES = "live_files"
-    EXTENDS = "extends"  # `Extending`
-    MEASURES = "measures"  # `jobs.backends.measures`
-    SHRINKS = "shrinks"  # what an ended replica held is free while the others run
-
-
 class Refused(Exception):
     """The engine will never take this job; `reason` says why to the person.  Final."""
 
@@ -212,7 +191,7 @@ class Observation:
 
     `state` is PENDING, RUNNING or an end; `version` changes whenever anything here does, so that an
     unchanged observation costs a comparison; `run` counts the engine's own restarts from 1.  `held`: it waits
-    to be released (`jobs.backends.holding`).
+    to be released (`Holding`).
     """
 
     state: State
@@ -375,11 +354,20 @@ class Tried:
 
 
 class Backend(Protocol):
-    """A place where jobs run.  See DESIGN section 4 for the contract in words."""
+    """A place where jobs run, and what every one of them does.
+
+    What only some can do is a protocol of its own (`Several`, `Holding`, `Watching`, …, `measures.Measuring`,
+    `sessions.Enterable`, `accounts.Accounting`): a backend can do it if it has the methods, and is asked by
+    isinstance.
+    """
 
     @property
-    def capabilities(self) -> frozenset[Capability]:
-        """What it can do, here and now."""
+    def has_scheduler(self) -> bool:
+        """Whether its engine queues jobs itself, and others wait for that scheduler too."""
+
+    @property
+    def can_shrink(self) -> bool:
+        """Whether what an ended replica held is free while the others run."""
 
     def find(self, keys: Sequence[str]) -> Mapping[str, Sequence[Handle]]:
         """Every handle the engine knows for each key (an absent key: an empty sequence), in one call."""
@@ -407,11 +395,41 @@ class Backend(Protocol):
     def forget(self, handle: Handle) -> None:
         """Remove what is left of an ended attempt (folders, containers).  Absent is success."""
 
+
+@runtime_checkable
+class Several(Protocol):
+    """A backend whose `submit` may be called by several threads at the same time."""
+
+    @property
+    def at_once(self) -> int:
+        """By how many, so that its engine is not overrun."""
+
+
+@runtime_checkable
+class Holding(Protocol):
+    """A backend whose jobs wait, once submitted, until they are released.
+
+    What was submitted and never noted, because its submitter died in between, so never runs.
+    """
+
+    def release(self, handles: Sequence[Handle]) -> None:
+        """Let these go, in one call.  Absent ones and those that run are fine; raises Unreachable."""
+
+
+@runtime_checkable
+class Watching(Protocol):
+    """A backend that hints at changes."""
+
     def bell(self) -> Path | None:
-        """With WATCH: a file whose time moves whenever a job changes.  A hint; polling stays the floor."""
+        """A file whose time moves whenever a job changes, or None.  A hint; polling stays the floor."""
+
+
+@runtime_checkable
+class Rendering(Protocol):
+    """A backend that can show what it would hand over."""
 
     def render(self, submission: Submission) -> Sent:
-        """With RENDER: what `submit` would hand over, without asking anybody; raises Refused like it.
+        """What `submit` would hand over, without asking anybody; raises Refused like it.
 
         The submission's secrets have MASK for a value.
         """
@@ -457,4 +475,4 @@ class Trying(Protocol):
     """A backend that can say beforehand what it would do with a job."""
 
     def dry_run(self, submission: Submission) -> Sequence[Tried]:
-        """With DRY_RUN: whether the job would be taken as it is; nothing is started or kept."""
+        """Whether the job would be taken as it is; nothing is started or kept."""

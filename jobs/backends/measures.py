@@ -1,4 +1,4 @@
-"""What replicas use, for backends that can tell (`Capability.MEASURES`)."""
+"""What replicas use, for backends that can tell."""
 
 from __future__ import annotations
 

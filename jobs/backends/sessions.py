@@ -1,6 +1,6 @@
 """Something run beside a live replica: a shell, a command, or the server's side of SFTP.
 
-The words that a backend with `Capability.EXEC` speaks, whatever its engine.  Asynchronous, because a
+The words that an `Enterable` backend speaks, whatever its engine.  Asynchronous, because a
 session lives as long as a person types, and the processes that serve people have one loop for all of them.
 """
 
@@ -120,7 +120,7 @@ class Session(Protocol):
 
 @runtime_checkable
 class Enterable(Protocol):
-    """What a backend with `Capability.EXEC` can do beside the rest."""
+    """A backend whose running replicas can be entered."""
 
     async def exec(self, handle: Handle, task: TaskRef, wanted: Wanted) -> Session:
         """Run something beside the replica: as its user, in its own file system, limits, environment and

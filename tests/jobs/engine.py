@@ -8,10 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 
 from jobs.backends.base import (
-    Capability,
     Gone,
     Handle,
     Inventory,
@@ -55,8 +53,8 @@ class MemoryEngine:
     node: NodeSeen = NODE
     queue: tuple[QueuedJob, ...] | None = None
     uses: dict[Handle, tuple[Use, ...]] = field(default_factory=dict)
-
-    capabilities = frozenset({Capability.GANG, Capability.INVENTORY, Capability.MEASURES})
+    has_scheduler: bool = False
+    can_shrink: bool = False
 
     def find(self, keys: Sequence[str]) -> Mapping[str, Sequence[Handle]]:
         self._answer()
@@ -114,9 +112,6 @@ class MemoryEngine:
     def measure(self, handles: Sequence[Handle]) -> Mapping[Handle, Sequence[Use]]:
         self._answer()
         return {handle: self.uses[handle] for handle in handles if handle in self.uses}
-
-    def bell(self) -> Path | None:
-        return None
 
     def _answer(self) -> None:
         if self.away:

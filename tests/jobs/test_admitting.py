@@ -9,7 +9,7 @@ import pytest
 from django.utils import timezone
 
 from jobs import admitting, reconcile, services, waiting
-from jobs.backends.base import Capability, Handle
+from jobs.backends.base import Handle
 from jobs.dialects.base import Parsed, Refused
 from jobs.models import Attempt, Event, Job
 from jobs.spec import Bid, EndSignal, Idle, JobSpec, NodeChoice, Resources, RetryPolicy, TaskRole
@@ -314,7 +314,7 @@ def test_a_pause_before_it_is_tried_again_is_told_as_what_it_is(place: Place, en
 
 
 def test_what_ended_replicas_held_starts_others_where_the_engine_gives_it_back(
-    place: Place, engine: MemoryEngine, monkeypatch: pytest.MonkeyPatch
+    place: Place, engine: MemoryEngine
 ) -> None:
     role = TaskRole(name="w", replicas=3, command="true", resources=Resources(gpus=2, gpu_type="A100"))
     job = running(place, engine, place.quota, spec(roles=(role,)))
@@ -326,7 +326,7 @@ def test_what_ended_replicas_held_starts_others_where_the_engine_gives_it_back(
     engine.jobs[handle_of(job)] = replace(seen, replicas=(ended, *rest), version="8")
     reconcile.observe(place.cluster.pk)
     assert Reservation.objects.get(active=True).gpus == 6, "this engine keeps it to the end"
-    monkeypatch.setattr(engine, "capabilities", engine.capabilities | {Capability.SHRINKS})
+    engine.can_shrink = True
     engine.jobs[handle_of(job)] = replace(seen, replicas=(ended, *rest), version="9")
     reconcile.observe(place.cluster.pk)
     assert Reservation.objects.get(active=True).gpus == 4

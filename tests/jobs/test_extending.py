@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 
 from jobs import extending, reconcile, services
-from jobs.backends.base import Capability, Handle
+from jobs.backends.base import Handle
 from jobs.jobtemplates import SHIPPED, fill
 from jobs.models import Attempt, Event, Job, TemplateUse
 from jobs.states import EndKind
@@ -34,8 +34,6 @@ def running(place: Place, engine: MemoryEngine, hours: int = 4, template: str = 
 
 class ExtendingEngine(MemoryEngine):
     """One that can move the end of what runs."""
-
-    capabilities = MemoryEngine.capabilities | {Capability.EXTENDS}
 
     def extend(self, handle: Handle, limit_s: int) -> None:
         self._answer()

@@ -10,7 +10,7 @@ from django.db.models import F
 from django.utils import timezone
 
 from jobs import idle, reconcile, services
-from jobs.backends.base import Capability, Handle
+from jobs.backends.base import Handle
 from jobs.backends.measures import Use
 from jobs.models import (
     Endpoint,
@@ -27,6 +27,7 @@ from jobs.models import (
 from jobs.spec import JobSpec, Resources, RetryPolicy, TaskRole
 from jobs.states import EndKind, ReasonCode, State
 from quotas.models import Membership, Quota, Role, User
+from tests.jobs import engine as memory
 from tests.jobs.conftest import Place, attempt_of, queued, spec
 from tests.jobs.engine import MemoryEngine
 
@@ -131,7 +132,13 @@ def test_use_begins_the_time_anew_and_a_later_pause_is_told_again(place: Place, 
     assert attempt_of(job).end_kind == "", "the end comes as long after the warning as the policy has it"
 
 
-@pytest.mark.parametrize("what", ["unknown_gpu", "not_measured", "a_pause", "no_capability", "away"])
+class Unmeasured(MemoryEngine):
+    """An engine that can't measure."""
+
+    measure = None  # type: ignore[assignment]
+
+
+@pytest.mark.parametrize("what", ["unknown_gpu", "not_measured", "a_pause", "can_not_measure", "away"])
 def test_what_is_not_known_is_never_idle(
     what: str, place: Place, engine: MemoryEngine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -141,8 +148,8 @@ def test_what_is_not_known_is_never_idle(
         uses(engine, job, 0, None)
     elif what == "not_measured":
         engine.uses.clear()
-    elif what == "no_capability":
-        monkeypatch.setattr(engine, "capabilities", frozenset({Capability.GANG}))
+    elif what == "can_not_measure":
+        monkeypatch.setattr(memory, "running", Unmeasured(**vars(engine)))
     elif what == "away":
         engine.away = True
     pause = timedelta(hours=5) if what == "a_pause" else MINUTE

@@ -11,7 +11,7 @@ from django.urls import reverse
 from django.utils import timezone
 
 from jobs import reconcile
-from jobs.backends.base import Capability, Gone, Handle, Observation, Unseen
+from jobs.backends.base import Gone, Handle, Observation, Unseen
 from quotas import pace
 from quotas.models import Cluster
 from tests.jobs.conftest import Place, queued
@@ -19,9 +19,9 @@ from tests.jobs.engine import MemoryEngine
 
 
 @pytest.fixture
-def controller(engine: MemoryEngine, monkeypatch: pytest.MonkeyPatch) -> MemoryEngine:
+def controller(engine: MemoryEngine) -> MemoryEngine:
     """The engine, scheduling by itself."""
-    monkeypatch.setattr(MemoryEngine, "capabilities", engine.capabilities | {Capability.SCHEDULES})
+    engine.has_scheduler = True
     return engine
 
 

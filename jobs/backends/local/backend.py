@@ -12,7 +12,6 @@ from typing import Any, Final
 from jobs.backends.base import (
     PROGRAMS,
     Backend,
-    Capability,
     Gone,
     Handle,
     Inventory,
@@ -65,34 +64,15 @@ def from_settings(home: Path, settings: Mapping[str, Any]) -> Backend:
     return LocalBackend(LocalConfig.from_settings(home, settings))
 
 
-ALWAYS: Final = frozenset(
-    {
-        Capability.GANG,
-        Capability.LOGS,
-        Capability.PORTS,
-        Capability.INVENTORY,
-        Capability.WATCH,
-        Capability.LIVE_FILES,
-        Capability.EXEC,
-        Capability.MEASURES,
-        Capability.EXTENDS,
-        Capability.RENDER,
-        Capability.DRY_RUN,
-    }
-)
-
-
 class LocalBackend:
     """Runs attempts as they are described in `layout`; keeps nothing in memory."""
+
+    has_scheduler: Final = False
+    can_shrink: Final = False
 
     def __init__(self, config: LocalConfig) -> None:
         self._config = config
         self._layout = Layout(config.root)
-
-    @property
-    def capabilities(self) -> frozenset[Capability]:
-        """IMAGES only where there is a container engine."""
-        return ALWAYS | {Capability.IMAGES} if self._engine().command else ALWAYS
 
     def isolation(self) -> Isolation:
         """What stands between the jobs and everything else here."""

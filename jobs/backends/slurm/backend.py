@@ -14,7 +14,6 @@ from typing import Any, Final, TypeVar
 from jobs.backends import base
 from jobs.backends.accounts import Books, Ceilings
 from jobs.backends.base import (
-    Capability,
     Checked,
     Gone,
     Handle,
@@ -65,7 +64,7 @@ from jobs.backends.slurm import (
 from jobs.backends.slurm.acting import acting
 from jobs.backends.slurm.commands import Commands
 from jobs.backends.slurm.config import JWT, SUDO, SlurmConfig
-from jobs.backends.slurm.controller import Controller, Overview
+from jobs.backends.slurm.controller import Controller
 from jobs.backends.slurm.entering import Replica
 from jobs.backends.slurm.evidence import Kept
 from jobs.backends.slurm.helper import Helper
@@ -98,24 +97,12 @@ SUBMITTERS: Final = 4
 and everything before and behind takes longer than that.
 """
 
-CAPABILITIES: Final = frozenset(
-    {
-        Capability.SCHEDULES,
-        Capability.HOLD,
-        Capability.GANG,
-        Capability.LOGS,
-        Capability.PORTS,
-        Capability.INVENTORY,
-        Capability.RENDER,
-        Capability.DRY_RUN,
-        Capability.EXEC,
-        Capability.LIVE_FILES,
-    }
-)
-
 
 class SlurmBackend:
     """One cluster.  Its memory is Slurm's, and the folder that the console shares with it."""
+
+    has_scheduler: Final = True
+    can_shrink: Final = False
 
     def __init__(self, config: SlurmConfig) -> None:
         self._config = config
@@ -123,13 +110,8 @@ class SlurmBackend:
         self._where = Whereabouts(config, self._controller)
 
     @property
-    def capabilities(self) -> frozenset[Capability]:
-        """See `base.Backend`."""
-        return CAPABILITIES
-
-    @property
     def at_once(self) -> int:
-        """See `several.Several`."""
+        """See `base.Several`."""
         return SUBMITTERS
 
     def find(self, keys: Sequence[str]) -> Mapping[str, Sequence[Handle]]:
@@ -179,7 +161,7 @@ class SlurmBackend:
             raise NotSent(Reason(ReasonCode.NOT_SENT, {"detail": str(error)})) from error
 
     def release(self, handles: Sequence[Handle]) -> None:
-        """Let jobs go that were submitted and noted (see `holding.Holding`), and none that has been given the
+        """Let jobs go that were submitted and noted (see `base.Holding`), and none that has been given the
         number of one that Slurm forgot.
         """
         now = [replace(sent, number=self._number(sent)) for sent in map(Sent.of, handles)]
@@ -270,9 +252,8 @@ class SlurmBackend:
         prerequisites.check(self._config)
         try:
             seen = nodes.read(self._controller.nodes(), self._controller.reservations())
-            if isinstance(self._controller, Overview):
-                seen = replace(seen, jobs=tuple(self._controller.queue()))
-            seen = replace(seen, facilities=self._config.facilities())
+            queue = tuple(self._controller.queue())
+            seen = replace(seen, jobs=queue, facilities=self._config.facilities())
             prerequisites.check_made(self._config)
         except Unreachable as error:
             raise prerequisites.explained(error) from error
@@ -319,12 +300,8 @@ class SlurmBackend:
         if folder.parent.exists() and not any(folder.parent.iterdir()):
             folder.parent.rmdir()
 
-    def bell(self) -> Path | None:
-        """See `base.Backend`."""
-        return None
-
     def render(self, submission: Submission) -> base.Sent:
-        """See `base.Backend`."""
+        """See `base.Rendering`."""
         return showing.rendered(submission, self._config)
 
     async def exec(self, handle: Handle, task: TaskRef, wanted: Wanted) -> Session:

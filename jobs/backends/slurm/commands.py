@@ -108,7 +108,7 @@ class Commands:
         )
 
     def queue(self) -> Iterator[QueuedJob]:
-        """See `controller.Overview`."""
+        """See `controller.Controller`."""
         end = f"{SEPARATOR}{secrets.token_hex(8)}{SEPARATOR}"  # which nobody's name or path has in it
         fields = [f"{name}:{SEPARATOR}" for name in everybody.FIELDS]
         asked = f"--Format={','.join([*fields, f'{everybody.OUTPUT}:{end}', f'{everybody.NAME}:{end}'])}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Protocol, runtime_checkable
+from typing import Protocol
 
 from jobs.backends.base import QueuedJob
 from jobs.backends.slurm.layout import Sent
@@ -46,11 +46,6 @@ class Controller(Protocol):
 
     def reservations(self) -> Iterable[Mapping[str, str]]:
         """Every reservation of nodes, by the names and in the words of `scontrol show reservation`."""
-
-
-@runtime_checkable
-class Overview(Protocol):
-    """A way to a controller that also tells what everybody's jobs are."""
 
     def queue(self) -> Iterable[QueuedJob]:
         """Every job that waits or runs, by one call."""

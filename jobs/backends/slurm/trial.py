@@ -9,6 +9,7 @@ from typing import Final, Protocol
 from jobs.backends.base import (
     Backend,
     Handle,
+    Holding,
     NotSent,
     Observation,
     Person,
@@ -18,7 +19,6 @@ from jobs.backends.base import (
     Unknown,
     Unreachable,
 )
-from jobs.backends.holding import Holding
 from jobs.spec import JobSpec, Resources, TaskRole
 from jobs.states import TERMINAL, State
 

@@ -16,7 +16,7 @@ from django.core.management.base import BaseCommand
 from django.db import Error, close_old_connections
 
 from jobs import engines, queue, vitals
-from jobs.backends.base import Capability
+from jobs.backends.base import Watching
 from quotas.models import Cluster
 
 log = structlog.get_logger(__name__)
@@ -82,7 +82,7 @@ class Bells:
         """The cluster's bell; a cluster whose settings are wrong stops nobody else's, and is told of once."""
         try:
             backend = engines.backend_for(cluster)
-            return backend.bell() if Capability.WATCH in backend.capabilities else None
+            return backend.bell() if isinstance(backend, Watching) else None
         except Exception as error:  # noqa: BLE001  # whatever an admin wrote there
             if self._complaints.get(cluster.pk) != repr(error):
                 self._complaints[cluster.pk] = repr(error)

@@ -5,7 +5,6 @@ from pathlib import Path
 import pytest
 
 from jobs.backends.base import (
-    Capability,
     Gone,
     Handle,
     LogState,
@@ -140,7 +139,7 @@ def test_a_refusal_is_final_and_leaves_nothing(bench: Bench) -> None:
 def test_what_does_not_fit_now_is_not_sent_and_may_be_sent_later(bench: Bench) -> None:
     running = bench.backend.submit(bench.submission(role("echo up; sleep 60")))
     submission = bench.too_big_for_now()
-    if Capability.SCHEDULES in bench.backend.capabilities:
+    if bench.backend.has_scheduler:
         wait_for(lambda: log_of(bench.backend, running))
         _waits_at_the_engine(bench, bench.backend.submit(submission), running)
         return

@@ -16,6 +16,7 @@ from django.db import connections
 
 from console.home import CHECKOUT
 from jobs import bus, queue
+from jobs.backends.base import Watching
 from jobs.engines import backend_for
 from jobs.management.commands import watch as command
 from quotas.models import Cluster
@@ -36,7 +37,9 @@ def cluster(transactional_db: None) -> Cluster:
 
 @pytest.fixture
 def bell(cluster: Cluster) -> Path:
-    path = backend_for(cluster).bell()
+    backend = backend_for(cluster)
+    assert isinstance(backend, Watching)
+    path = backend.bell()
     assert path is not None
     path.parent.mkdir(exist_ok=True)
     path.unlink(missing_ok=True)

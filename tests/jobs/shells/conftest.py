@@ -19,8 +19,7 @@ from django.conf import LazySettings
 from django.conf import settings as django_settings
 
 from jobs import engines, sshkeys
-from jobs.backends.base import Backend, Handle, Observation, Person, Submission
-from jobs.backends.holding import Holding
+from jobs.backends.base import Backend, Handle, Holding, Observation, Person, Submission
 from jobs.backends.local import appendonly
 from jobs.entries import login_name
 from jobs.models import Job, Task

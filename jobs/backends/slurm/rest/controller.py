@@ -149,7 +149,7 @@ class Rest:
         return (reading.reservation(told) for told in self._asked("reservations", "/reservations"))
 
     def queue(self) -> Iterator[QueuedJob]:
-        """See `controller.Overview`."""
+        """See `controller.Controller`."""
         for told in self._asked("jobs", "/jobs"):
             if reading.state(told.get("job_state")) in everybody.STATES:
                 yield everybody.read(reading.queued(told), self._config.root)

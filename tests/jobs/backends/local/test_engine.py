@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from jobs.backends.base import Capability
 from jobs.backends.local import engine
 from jobs.backends.local.backend import LocalBackend
 from jobs.backends.local.config import LocalConfig
@@ -77,7 +76,6 @@ def test_cluster_runs_images_only_by_an_engine_that_answers(path: Path, tmp_path
     assert facilities is not None
     assert facilities.images is (script == WORKS)
     assert facilities.engines == {"podman": "absent", "docker": "used" if script == WORKS else "silent"}
-    assert (Capability.IMAGES in backend.capabilities) is (script == WORKS)
 
 
 def test_daemon_that_is_started_later_is_found_and_asked_no_more(path: Path, clock: Clock) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from jobs.backends.base import Capability, Refused
+from jobs.backends.base import Refused
 from jobs.backends.local import accept, confided, engine
 from jobs.backends.local.folders import Named
 from jobs.backends.local.isolation import Isolation
@@ -62,7 +62,6 @@ def containers(bench: LocalBench) -> str:
 
 
 def test_a_command_runs_in_its_image_with_the_jobs_environment(bench: LocalBench) -> None:
-    assert Capability.IMAGES in bench.backend.capabilities
     command = """
     cat /etc/marker; echo err >&2; id -u; echo $PAI_JOB_NAME $HOME $TOKEN; echo "$LINES"; touch made
     ls -A /job; grep -E '^(NoNewPrivs|CapEff)' /proc/self/status; echo $PATH | grep -c bin; exit 7
@@ -202,7 +201,9 @@ def test_without_an_engine_a_job_with_an_image_is_refused_or_marked(tmp_path: Pa
     with pytest.raises(Refused) as refused:
         strict.backend.submit(strict.submission(inside("echo ran")))
     assert refused.value.reason.params == {"why": "no_image_engine", "image": IMAGE}
-    assert Capability.IMAGES not in strict.backend.capabilities
+    facilities = strict.backend.inventory().facilities
+    assert facilities is not None
+    assert not facilities.images
     lenient = LocalBench(tmp_path / "b", {"engine": "none", "allow_plain": True})
     handle = lenient.backend.submit(lenient.submission(inside("echo ran")))
     seen = wait_until_over(lenient.backend, handle)

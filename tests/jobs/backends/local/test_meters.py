@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pytest
 
-from jobs.backends.base import Capability
 from jobs.backends.local import gpus
 from jobs.backends.measures import Measuring, Use
 from jobs.spec import Resources
@@ -84,7 +83,6 @@ def measured(local: LocalBench, handle: object) -> Use:
 
 
 def test_cpu_and_memory_are_those_of_all_its_processes(local: LocalBench) -> None:
-    assert Capability.MEASURES in local.backend.capabilities
     roomy = Resources(cpu_milli=1000, memory_mib=512)
     command = "python3 -c 'x = bytearray(100 << 20)\nwhile True: pass' & wait"
     handle = local.backend.submit(local.submission(role(command, resources=roomy)))

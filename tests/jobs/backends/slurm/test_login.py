@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from jobs import frames
-from jobs.backends.base import Capability, NotSent, Unreachable
+from jobs.backends.base import NotSent, Unreachable
 from jobs.backends.sessions import Ended, Kind, Wanted
 from jobs.backends.slurm import login, prerequisites
 from jobs.backends.slurm.backend import SlurmBackend
@@ -49,7 +49,6 @@ async def test_people_get_into_jobs_that_went_there(
     tmp_path: Path, slurm: Slurm, node: dict[str, Any]
 ) -> None:
     with a_bench(tmp_path / "there", slurm, node) as there:
-        assert Capability.EXEC in there.backend.capabilities
         command = "echo kept > note; echo up; exec sleep 600"
         handle = await asyncio.to_thread(start, there, command)  # a program there has a loop of its own
         assert await run(there, handle, "cat note; exit 5") == ("kept\n", Ended(exit_code=5))
