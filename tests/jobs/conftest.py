@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import pytest
 
 from jobs import engines, services
+from jobs.assets import asking
 from jobs.dialects.base import Parsed
 from jobs.models import Attempt, Job
 from jobs.spec import JobSpec, TaskRole
@@ -41,6 +42,7 @@ def place(db: None) -> Place:
 def engine(monkeypatch: pytest.MonkeyPatch) -> MemoryEngine:
     made = MemoryEngine()
     monkeypatch.setitem(engines.FACTORIES, "memory", "tests.jobs.engine:current")
+    monkeypatch.setattr(asking, "BACKENDS", asking.BACKENDS | {"memory"})
     monkeypatch.setattr(memory, "running", made)
     return made
 
