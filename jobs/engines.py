@@ -55,7 +55,6 @@ def _from_environment(backend: str) -> Mapping[str, Any]:
         return {
             "folder": settings.CONSOLE_SLURM_FOLDER,
             "token_command": settings.CONSOLE_SLURM_TOKEN_COMMAND,
-            "jwt_key": settings.CONSOLE_SLURM_JWT_KEY,
             "usual_console_url": settings.CONSOLE_URL,
         }
     return {}

@@ -185,9 +185,9 @@ class Slurm:
         """Where it listens on this machine alone."""
         return f"unix:{self.base}/rest/socket"
 
-    def token(self, user: str = "root", lifespan: int = 36_000) -> str:
+    def token(self, lifespan: int = 36_000) -> str:
         """A token for slurmrestd."""
-        made = self.call("scontrol", "token", f"username={user}", f"lifespan={lifespan}")
+        made = self.call("scontrol", "token", "username=root", f"lifespan={lifespan}")
         return made.strip().removeprefix("SLURM_JWT=")
 
     def start_rest(self) -> None:

@@ -20,6 +20,7 @@ import pytest
 
 from console.home import CHECKOUT
 from tests import unix_users
+from tests.jobs.backends.slurm_bench import TOKEN_COMMAND
 from tests.slurm import Slurm
 from tests.sshd import Server
 from tests.stack import Stack
@@ -29,6 +30,7 @@ pytestmark = pytest.mark.once
 
 PAGE: Final = CHECKOUT / "docs" / "slurm.md"
 SECTION: Final = "From a cluster to the first job"
+REST: Final = "By slurmrestd"
 TOKENS: Final = "By tokens (jwt)"
 PROMISED_S: Final = 600
 """What the page says that it takes, for a person."""
@@ -121,16 +123,12 @@ def ways(slurm: Slurm, sshd: Server, folder: Path) -> Iterator[dict[str, Way]]:
             "SUDOERS": str(sudoers),
             "UNIX_NAME": person.pw_name,
         }
-        jwt = {
-            "SLURM_KEY": str(slurm.base / "jwt.key"),
-            "CONSOLE": "root",
-            "CONSOLE_SLURM_JWT_KEY": str(folder / "keys" / "jwt"),
-        }
+        tokens = {"CONSOLE_SLURM_TOKEN_COMMAND": ",".join(TOKEN_COMMAND)}
         yield {
-            "By slurmrestd": Way("root", {"URL": slurm.rest}),
+            REST: Way("root", {**tokens, "URL": slurm.rest}),
             "By a login node": Way("root", login),
             "By sudo": Way(person.pw_name, sudo),
-            TOKENS: Way(person.pw_name, jwt),
+            TOKENS: Way(person.pw_name, tokens),
         }
         sudoers.unlink(missing_ok=True)
 
@@ -150,8 +148,8 @@ def test_the_page_leads_to_the_first_job_by_each_way(
     }
     lines, *steps, quota, sign_in, job = with_values(blocks(SECTION), own)
     others = {name: with_values(blocks(name), way.values) for name, way in ways.items()}
-    key = others[TOKENS].pop(0)
-    script = [MAKE, mark(""), lines, key, *steps, quota, sign_in, job, mark("to the first job")]
+    commands = [others[name].pop(0) for name in (REST, TOKENS)]
+    script = [MAKE, mark(""), lines, *commands, *steps, quota, sign_in, job, mark("to the first job")]
     for name, texts in others.items():
         script += [with_configuration("".join(texts), slurm), quota, job, mark(name)]
     wait_for(slurm.ready)

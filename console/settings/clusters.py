@@ -26,14 +26,7 @@ CONSOLE_SLURM_FOLDER = env.text(
 CONSOLE_SLURM_TOKEN_COMMAND = env.words(
     "CONSOLE_SLURM_TOKEN_COMMAND",
     (),
-    "The command that prints a token for slurmrestd, for Slurm clusters that are asked by it and whose "
-    "settings hold none: `scontrol,token,username={user},lifespan=600`. With identity `jwt` also one for "
-    "each user as whom jobs run.",
-)
-CONSOLE_SLURM_JWT_KEY = env.text(
-    "CONSOLE_SLURM_JWT_KEY",
-    "",
-    "A file with the key of slurmctld (`jwt_key`), for the console's user alone to read: with it the console "
-    "makes tokens for the users as whom jobs run, on Slurm clusters with identity `jwt`. It goes before the "
-    "command. Whoever has it can be anybody at Slurm.",
+    "The command that prints a token for slurmrestd, for Slurm clusters that are asked by it: "
+    "`scontrol,token,username={user},lifespan=600`. With identity `jwt` also one for each user as whom jobs "
+    "run. `{url}` stands for where slurmrestd listens.",
 )

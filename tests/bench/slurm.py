@@ -34,7 +34,7 @@ from jobs.backends.slurm.rest.client import Answer, Client
 from tests import slurm as slurms
 from tests.bench.figures import Figure
 from tests.jobs.backends.benches import role
-from tests.jobs.backends.slurm_bench import SlurmBench, by_rest
+from tests.jobs.backends.slurm_bench import TOKEN_COMMAND, SlurmBench, by_rest
 from tests.serving import RedisServer
 from tests.slurm import Slurm
 from tests.waiting import wait_for
@@ -133,6 +133,7 @@ def _console(bench: SlurmBench) -> Iterator[Callable[[str, int], float]]:
         with tempfile.TemporaryDirectory(prefix="jc-") as home:
             keys.ensure(Path(home))
             more = {"CONSOLE_HOME": home, "DATABASE_URL": "", "REDIS_URL": redis.url}
+            more["CONSOLE_SLURM_TOKEN_COMMAND"] = ",".join(TOKEN_COMMAND)
             with subprocess.Popen(
                 [sys.executable, "-m", "tests.bench.drain", json.dumps(clusters)],
                 cwd=CHECKOUT,

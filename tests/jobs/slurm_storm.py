@@ -26,7 +26,7 @@ from jobs.models import Attempt, Job
 from jobs.states import TERMINAL, ReasonCode, State
 from quotas.models import Admission, Cluster, Membership, Quota, Role, User, Workspace
 from tests.jobs.backends.benches import Submitter, as_told, submitter
-from tests.jobs.backends.slurm_bench import by_rest
+from tests.jobs.backends.slurm_bench import TOKEN_COMMAND, by_rest
 from tests.slurm import Slurm
 from tests.waiting import wait_for
 
@@ -149,6 +149,7 @@ def storm(slurm: Slurm, tmp_path: Path, settings: object) -> Iterator[Storm]:
     (programs / "sbatch").write_text(LATE.format(late=tmp_path / "late"))
     (programs / "sbatch").chmod(0o755)
     settings.CONSOLE_SLURM_FOLDER = str(shared)  # type: ignore[attr-defined]
+    settings.CONSOLE_SLURM_TOKEN_COMMAND = TOKEN_COMMAND  # type: ignore[attr-defined]
     config = {
         "configuration": str(slurm.configuration),
         "programs": str(programs),
@@ -165,7 +166,7 @@ def storm(slurm: Slurm, tmp_path: Path, settings: object) -> Iterator[Storm]:
         )
         reconcile.take_inventory(cluster.pk)
         quotas.append(Quota.objects.create(workspace=workspace, cluster=cluster, slug=slug, name=slug))
-        told[slug] = {**config, **more, "folder": str(shared)}
+        told[slug] = {**config, **more, "folder": str(shared), "token_command": TOKEN_COMMAND}
     made = Storm(slurm, tmp_path, quotas, told)
     yield made
     for each in made.frozen:

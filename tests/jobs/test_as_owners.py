@@ -23,7 +23,7 @@ from quotas.access import Verb, can
 from quotas.models import Admission, Cluster, Role, User
 from tests import unix_users
 from tests.factories import make_membership, make_quota, make_user, make_workspace
-from tests.jobs.backends.slurm_bench import by_rest
+from tests.jobs.backends.slurm_bench import TOKEN_COMMAND, by_rest
 from tests.slurm import Slurm
 from tests.waiting import wait_for
 
@@ -56,7 +56,7 @@ def cluster(request: pytest.FixtureRequest, slurm: Slurm, settings: LazySettings
         if request.param == "login":
             config["login"] = request.getfixturevalue("sshd").login(pwd.getpwuid(os.geteuid()).pw_name)
     else:
-        settings.CONSOLE_SLURM_JWT_KEY = str(slurm.base / "jwt.key")
+        settings.CONSOLE_SLURM_TOKEN_COMMAND = TOKEN_COMMAND
         config |= {**by_rest(slurm), "identity": "jwt"}
     made = Cluster.objects.create(
         slug="hpc", name="HPC", backend="slurm", config=config, admission=Admission.ENGINE

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from django.conf import LazySettings
 from django.conf import settings as console
 
 from jobs import dialects, logs, reconcile, services
@@ -17,7 +18,7 @@ from jobs.states import LIVE, TERMINAL, State
 from jobs.sweeps import acting, arrays
 from quotas.models import Admission, Cluster, Membership, Node, Quota, Role, User, Workspace
 from tests.arrays import SCRIPT, most_at_a_time
-from tests.jobs.backends.slurm_bench import by_rest
+from tests.jobs.backends.slurm_bench import TOKEN_COMMAND, by_rest
 from tests.slurm import Slurm
 from tests.waiting import wait_for
 
@@ -51,10 +52,11 @@ def way() -> str:
 
 
 @pytest.fixture
-def quota(slurm: Slurm, way: str) -> Iterator[Quota]:
+def quota(slurm: Slurm, way: str, settings: LazySettings) -> Iterator[Quota]:
     """Of a person in a workspace, on a cluster that the engine schedules."""
     config = {"configuration": str(slurm.configuration), "allow_plain": True}
     config |= by_rest(slurm) if way == "rest" else {}
+    settings.CONSOLE_SLURM_TOKEN_COMMAND = TOKEN_COMMAND
     cluster = Cluster.objects.create(
         slug="hpc", name="HPC", backend="slurm", config=config, admission=Admission.ENGINE
     )

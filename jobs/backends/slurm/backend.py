@@ -254,7 +254,6 @@ class SlurmBackend:
             seen = nodes.read(self._controller.nodes(), self._controller.reservations())
             queue = tuple(self._controller.queue())
             seen = replace(seen, jobs=queue, facilities=self._config.facilities())
-            prerequisites.check_made(self._config)
         except Unreachable as error:
             raise prerequisites.explained(error) from error
         if self._config.identity == JWT:

@@ -20,7 +20,6 @@ _URL: Final = re.compile(r"https?://[A-Za-z0-9.:\[\]_-]+(/[A-Za-z0-9._/-]*)?|uni
 _CONSOLE: Final = re.compile(
     r"https?://[A-Za-z0-9.-]+(:[0-9]+)?(/[A-Za-z0-9._/-]*)?|https?://\[[0-9a-f:]+\](:[0-9]+)?/?"
 )
-_TOKEN: Final = re.compile(r"[A-Za-z0-9._=-]*")
 _OPTION: Final = re.compile(r"[a-z][a-z-]*")
 
 WAYS: Final = ("commands", "rest")
@@ -67,8 +66,8 @@ class SlurmConfig:
     the job's own folder (`links`).  `allowed` are further options of sbatch that a job file may give.
 
     `way` is how Slurm is asked: by its `commands`, or by `rest`, which is slurmrestd at `url` (`http://…`,
-    `https://…` or `unix:/…`) as `user`, with `token` or one that `token_command` prints.  With the
-    key in the file `jwt_key` the console makes tokens itself.  Whoever runs the console says these two.
+    `https://…` or `unix:/…`) as `user`, with a token that `token_command` prints, as whoever runs the console
+    says.
     `login` is the node on which commands run, where that is not this machine.  `write_back` lets quotas be
     written into Slurm's accounts.
 
@@ -107,13 +106,11 @@ class SlurmConfig:
     way: str = "commands"
     url: str = ""
     user: str = ""
-    token: str = field(default="", repr=False)
     token_command: tuple[str, ...] = ()
     login: Login | None = None
     write_back: bool = False
     identity: str = SINGLE
     helper: str = HELPER
-    jwt_key: str = ""
     slurm_user: str = ""
     nodes_folder: str = ""
     console_url: str = ""
@@ -127,7 +124,7 @@ class SlurmConfig:
         values = dict(settings)
         named = values.pop("folder", "")
         folder = _place("folder", named or str(home / "jobs"))
-        for name in ("configuration", "programs", "helper", "jwt_key", "nodes_folder"):
+        for name in ("configuration", "programs", "helper", "nodes_folder"):
             if values.get(name):
                 _place(name, values[name])
         if values.get("python", "python3") != "python3":
@@ -151,8 +148,6 @@ class SlurmConfig:
         values["login"] = Login.from_settings(values.get("login"))
         _check_identity(values)
         _check_nodes_folder(values)
-        if values.get("identity") != JWT:
-            values.pop("jwt_key", None)
         return cls(root=Path(folder), own=not named, **values)
 
     def facilities(self) -> Facilities:
@@ -190,9 +185,6 @@ def _way(values: Mapping[str, Any]) -> dict[str, Any]:
         raise ValueError(f"way is one of {', '.join(WAYS)}")
     if way == "rest" and not (isinstance(url, str) and _URL.fullmatch(url)):
         raise ValueError("url is where slurmrestd listens: http://…, https://… or unix:/…")
-    token = values.get("token", "")
-    if not isinstance(token, str) or not _TOKEN.fullmatch(token):
-        raise ValueError("token is a token as scontrol token prints it, without SLURM_JWT=")
     command = values.get("token_command", ())
     user = values.get("user") or pwd.getpwuid(os.geteuid()).pw_name
     return {"way": way, "url": url.rstrip("/"), "user": _word("user", user), "token_command": tuple(command)}

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import os
-import pwd
 import shutil
-from contextlib import suppress
-from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
@@ -14,7 +11,6 @@ from jobs.backends.base import Unreachable
 from jobs.backends.slurm import helper, shared, visible, whom
 from jobs.backends.slurm.config import JWT, PATH, SUDO, SlurmConfig
 from jobs.backends.slurm.rest import tokens
-from jobs.backends.slurm.rest.controller import Rest
 
 PROGRAMS: Final = ("sbatch", "squeue", "scontrol", "scancel")
 
@@ -106,20 +102,6 @@ def is_there(config: SlurmConfig) -> bool:
     if config.own:
         config.root.mkdir(mode=0o700, exist_ok=True)
     return config.root.is_dir()
-
-
-def check_made(config: SlurmConfig) -> None:
-    """Raise Unreachable where slurmctld takes the cluster's own token, and none made like people's."""
-    if config.identity != JWT or not config.token:
-        return
-    like_theirs = replace(config, token="", user=pwd.getpwuid(os.geteuid()).pw_name)
-    with suppress(tokens.NoToken):  # none is made for root, as whom the console should not run
-        if Rest(like_theirs).is_answered() or not Rest(config).is_answered():
-            return
-        raise Unreachable(
-            "Slurm does not accept the tokens that are made for people: is their key the one that slurmctld "
-            "has as jwt_key?"
-        )
 
 
 def explained(error: Unreachable) -> Unreachable:

@@ -6,6 +6,7 @@ import io
 import json
 import sys
 
+import asyncssh
 import pytest
 from django.core.management import CommandError, call_command
 
@@ -31,11 +32,15 @@ def test_a_slurm_that_schedules_is_what_is_added_without_a_word() -> None:
 
 
 def test_secrets_come_by_standard_input_and_are_kept_encrypted(monkeypatch: pytest.MonkeyPatch) -> None:
-    settings = {"way": "rest", "url": "http://slurm:6820", "token": "eyJ"}
+    host_key = asyncssh.generate_private_key("ssh-ed25519")
+    login = {"host": "slurm", "user": "console"}
+    login["private_key"] = host_key.export_private_key().decode()
+    login["host_key"] = host_key.export_public_key().decode()
+    settings = {"login": login}
     monkeypatch.setattr(sys, "stdin", io.StringIO(json.dumps(settings)))
     made = added("hpc", "--title", "Building 3", "--region", "north", "--config", "-")
     assert (made.name, made.region) == ("Building 3", "north")
-    assert made.config["token"].startswith(confided.MARK)
+    assert made.config["login"]["private_key"].startswith(confided.MARK)
     assert confided.opened(made.config) == settings
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from django.conf import LazySettings
 from django.conf import settings as console
 
 from jobs import reconcile, services
@@ -19,7 +20,7 @@ from jobs.models import Endpoint, Job
 from jobs.states import State
 from quotas.models import Admission, Quota, Role, User
 from tests.factories import make_cluster, make_quota, make_user, make_workspace
-from tests.jobs.backends.slurm_bench import by_rest
+from tests.jobs.backends.slurm_bench import TOKEN_COMMAND, by_rest
 from tests.jobs.gateway.kernels import execute
 from tests.jobs.gateway.served import CONSOLE, Browser
 from tests.slurm import PATIENCE_S, Slurm
@@ -37,10 +38,13 @@ def owner(transactional_db: None) -> User:
 
 
 @pytest.fixture(params=["commands", "rest"])
-def quota(request: pytest.FixtureRequest, slurm: Slurm, owner: User) -> Iterator[Quota]:
+def quota(
+    request: pytest.FixtureRequest, slurm: Slurm, owner: User, settings: LazySettings
+) -> Iterator[Quota]:
     """Of the owner's workspace, on a cluster that Slurm schedules."""
     config = {"configuration": str(slurm.configuration)}
     config |= by_rest(slurm) if request.param == "rest" else {}
+    settings.CONSOLE_SLURM_TOKEN_COMMAND = TOKEN_COMMAND
     cluster = make_cluster(backend="slurm", config=config, admission=Admission.ENGINE)
     (console.CONSOLE_HOME / "jobs").mkdir(mode=0o700, exist_ok=True)
     reconcile.take_inventory(cluster.pk)

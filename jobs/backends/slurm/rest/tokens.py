@@ -1,8 +1,8 @@
 """The token that slurmrestd is shown.
 
-The console's own is of the cluster's settings, or made like those of the users as whom jobs run (`jwt`): by a
-command, or with slurmctld's key.  None is made for root, for Slurm's own user or for one of the system, and
-what a command prints has to be for whom it was asked for.
+A command of whoever runs the console prints it: the console's own, and one for each user as whom jobs run
+(`jwt`).  None is asked for on behalf of root, of Slurm's own user or of one of the system, and what the
+command prints has to be for whom it was asked for.
 """
 
 from __future__ import annotations
@@ -11,17 +11,13 @@ import os
 import pwd
 import subprocess
 import time
-from collections.abc import Callable
-from datetime import UTC, datetime
-from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 import jwt
 
 from jobs.backends.base import Person, Refused, Unreachable
 from jobs.backends.slurm import whom
 from jobs.backends.slurm.config import JWT, SlurmConfig
-from jobs.backends.slurm.rest import minting
 
 EARLY_S: Final = 30
 """A token that was made is made anew so long before it expires."""
@@ -29,7 +25,8 @@ EARLY_S: Final = 30
 USER: Final = "{user}"
 """Stands in the command for whom the token is."""
 
-T = TypeVar("T")
+URL: Final = "{url}"
+"""Stands in the command for where slurmrestd listens, where clusters have keys of their own."""
 
 _made: dict[tuple[object, ...], str] = {}
 
@@ -42,9 +39,7 @@ def headers(config: SlurmConfig, user: str = "") -> dict[str, str]:
     """Who asks, the console or one of the users as whom jobs run; nothing where the socket itself says it."""
     if user:
         return _shown(user, _of_person(config, user))
-    if not (config.token or config.jwt_key or config.token_command):
-        return {}
-    return _shown(config.user, _own(config))
+    return _shown(config.user, _own(config)) if config.token_command else {}
 
 
 def forget(config: SlurmConfig, user: str = "") -> None:
@@ -60,14 +55,12 @@ def expiry(token: str) -> float | None:
 
 def check(config: SlurmConfig) -> None:
     """Raise NoToken where no tokens of the users as whom jobs run can be made."""
-    if not (config.jwt_key or config.token_command):
+    if not config.token_command:
         raise NoToken(
             "There is nothing that makes tokens: with identity jwt the console is started with "
-            "CONSOLE_SLURM_JWT_KEY or CONSOLE_SLURM_TOKEN_COMMAND (docs/slurm.md)."
+            "CONSOLE_SLURM_TOKEN_COMMAND (docs/slurm.md)."
         )
-    if config.jwt_key:
-        _with_key(config, minting.key)
-    elif not any(USER in word for word in config.token_command):
+    if not any(USER in word for word in config.token_command):
         raise NoToken(f"CONSOLE_SLURM_TOKEN_COMMAND has no {USER} in it: whose token is it to make?")
 
 
@@ -87,20 +80,7 @@ def _of_person(config: SlurmConfig, user: str) -> str:
 
 def _own(config: SlurmConfig) -> str:
     """For the console itself."""
-    if config.token:
-        ends = expiry(config.token)
-        if ends is not None and ends <= time.time():
-            raise NoToken(
-                f"The token for slurmrestd expired at {datetime.fromtimestamp(ends, UTC):%F %T} UTC"
-            )
-        return config.token
-    is_itself = config.user == pwd.getpwuid(os.geteuid()).pw_name
-    if config.jwt_key and (not is_itself or _is_mighty(config)):
-        raise NoToken(
-            f"No token is made for {config.user} with the key, which is for the console's own user and for "
-            "people, and never for root or Slurm's user: give the cluster a `token`."
-        )
-    if not is_itself and _is_mighty(config):
+    if config.user != pwd.getpwuid(os.geteuid()).pw_name and _is_mighty(config):
         raise NoToken(f"No token is made for {config.user}, who may do anything at Slurm.")
     return _lasting(config, config.user)
 
@@ -116,28 +96,17 @@ def _lasting(config: SlurmConfig, user: str) -> str:
     known = _made.get(_name(config, user), "")
     if known and (expiry(known) or 0) > time.time() + EARLY_S:
         return known
-    if config.jwt_key:
-        made = _with_key(config, lambda path: minting.minted(path, user))
-    else:
-        made = _printed(config, user)
-    _made[_name(config, user)] = made
+    made = _made[_name(config, user)] = _printed(config, user)
     return made
 
 
 def _name(config: SlurmConfig, user: str) -> tuple[object, ...]:
-    return config.jwt_key, config.token_command, config.configuration, user
-
-
-def _with_key(config: SlurmConfig, do: Callable[[Path], T]) -> T:
-    try:
-        return do(Path(config.jwt_key))
-    except minting.NoKey as error:
-        raise NoToken(str(error)) from error
+    return config.token_command, config.url, config.configuration, user
 
 
 def _printed(config: SlurmConfig, user: str) -> str:
-    """By the command, which is given the name as a word, and no shell."""
-    words = [word.replace(USER, user) for word in config.token_command]
+    """By the command, whose words are given no shell."""
+    words = [word.replace(USER, user).replace(URL, config.url) for word in config.token_command]
     environ = {"PATH": "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin", "LANG": "C.UTF-8"}
     if config.configuration:
         environ["SLURM_CONF"] = config.configuration

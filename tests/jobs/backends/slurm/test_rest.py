@@ -93,33 +93,38 @@ def test_an_expired_token_is_told_as_such_and_touches_no_job(
     ends = tokens.expiry(token)
     assert ends is not None
     wait_for(lambda: time.time() > ends, 60)
-    with a_bench(tmp_path / "late", slurm, token=token) as late:
-        with pytest.raises(Unreachable, match="expired at"):
+    with a_bench(tmp_path / "late", slurm, token_command=("echo", token)) as late:
+        with pytest.raises(Unreachable, match="has expired"):
             late.backend.observe([handle])
         with pytest.raises(NotSent) as not_sent:
             late.backend.submit(late.submission())
-    assert "expired at" in str(not_sent.value.reason.params["detail"])
+    assert "has expired" in str(not_sent.value.reason.params["detail"])
     assert wait_until_over(rest.backend, handle).state is State.SUCCEEDED
 
 
 def test_a_token_that_is_not_accepted_is_trouble(tmp_path: Path, slurm: Slurm) -> None:
     with (
-        a_bench(tmp_path / "wrong", slurm, token="a.b.c") as wrong,
+        a_bench(tmp_path / "wrong", slurm, token_command=("echo", "a.b.c")) as wrong,
         pytest.raises(Unreachable),
     ):
         wrong.backend.inventory()
 
 
 def test_a_token_is_made_by_a_command(tmp_path: Path, slurm: Slurm) -> None:
-    command = ("scontrol", "token", "username={user}", "lifespan=600")
-    with a_bench(tmp_path / "made", slurm, token="", token_command=command) as made:
+    with a_bench(tmp_path / "made", slurm) as made:
         assert made.backend.inventory().nodes
     failing = ("scontrol", "nonsense")
     with (
-        a_bench(tmp_path / "failing", slurm, token="", token_command=failing) as made,
+        a_bench(tmp_path / "failing", slurm, token_command=failing) as made,
         pytest.raises(Unreachable, match="command that makes tokens"),
     ):
         made.backend.inventory()
+
+
+def test_the_command_is_given_where_slurmrestd_listens(tmp_path: Path, slurm: Slurm) -> None:
+    script = f'[ "$0" = {slurm.rest} ] && exec scontrol token "username=$1"'
+    with a_bench(tmp_path / "here", slurm, token_command=("sh", "-c", script, "{url}", "{user}")) as here:
+        assert here.backend.inventory().nodes
 
 
 def test_a_job_whose_acceptance_was_not_heard_of_is_found_and_not_run_twice(

@@ -36,14 +36,14 @@ from jobs.backends.slurm import leftovers
 from jobs.backends.slurm.backend import SlurmBackend
 from jobs.backends.slurm.config import SlurmConfig
 from jobs.backends.slurm.layout import Sent
-from jobs.backends.slurm.rest import minting, tokens
+from jobs.backends.slurm.rest import tokens
 from jobs.backends.slurm.rest.acting import ByToken
 from jobs.backends.slurm.rest.controller import Rest
 from jobs.backends.slurm.rest.tokens import NoToken
 from jobs.states import State
 from tests import unix_users
 from tests.jobs.backends import test_contract as contract
-from tests.jobs.backends.apart import User, as_, by, by_tokens, does, of, opened, started
+from tests.jobs.backends.apart import User, as_, by, by_tokens, does, minting, of, opened, started
 from tests.jobs.backends.benches import log_of, wait_until_over
 from tests.jobs.backends.beside import beside, everything, run
 from tests.jobs.backends.slurm.test_faults import forgets, state_of
@@ -54,6 +54,7 @@ from tests.waiting import wait_for
 pytestmark = pytest.mark.skipif(bool(unix_users.missing()), reason=unix_users.missing() or "there are some")
 
 LATER_S = 86_400
+LIFE_S = 600
 
 
 @pytest.fixture(autouse=True)
@@ -83,18 +84,22 @@ def test_what_every_backend_promises_holds(
 # --- whom a token is made for ----------------------------------------------------------------------------
 
 
-def made_for(config: SlurmConfig, user: str = "") -> dict[str, Any]:
-    token = tokens.headers(config, user)["X-SLURM-USER-TOKEN"]
-    key = Path(config.jwt_key).read_bytes()
-    return dict(jwt.decode(token, key, algorithms=["HS256"], options={"require": ["exp", "iat", "sun"]}))
+def made_for(bench: SlurmBench, user: User) -> dict[str, Any]:
+    token = tokens.headers(bench.config, user.pw_name)["X-SLURM-USER-TOKEN"]
+    options: Any = {"require": ["exp", "iat", "sun"]}
+    return dict(jwt.decode(token, _key(bench), algorithms=["HS256"], options=options))
+
+
+def _key(bench: SlurmBench) -> bytes:
+    return (bench.slurm.base / "jwt.key").read_bytes()
 
 
 def test_a_token_is_for_that_user_and_a_short_while(by_jwt: SlurmBench, a: User, b: User) -> None:
-    told = made_for(by_jwt.config, a.pw_name)
+    told = made_for(by_jwt, a)
     assert told["sun"] == a.pw_name
-    assert 0 < told["exp"] - time.time() <= minting.LIFE_S
-    assert made_for(by_jwt.config, a.pw_name) == told
-    assert made_for(by_jwt.config, b.pw_name)["sun"] == b.pw_name
+    assert 0 < told["exp"] - time.time() <= LIFE_S
+    assert made_for(by_jwt, a) == told
+    assert made_for(by_jwt, b)["sun"] == b.pw_name
 
 
 @pytest.mark.parametrize("name", ["root", "daemon", "nobody", "jct-is-nobody", "0", "1000", "-u"])
@@ -115,41 +120,26 @@ def test_none_is_made_for_slurms_own_user_or_the_consoles(
         tokens.headers(by_jwt.config, b.pw_name)
 
 
-@pytest.mark.parametrize("user", ["root", "0", "daemon"])
-def test_with_the_key_the_console_asks_as_nobody_else(
+@pytest.mark.parametrize("user", ["root", "0"])
+def test_the_console_asks_as_nobody_mightier(
     by_jwt: SlurmBench, a: User, user: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    config = replace(by_jwt.config, token="", user=user)
-    with pytest.raises(NoToken, match="with the key"):
-        tokens.headers(config)
     monkeypatch.setattr(os, "geteuid", lambda: a.pw_uid)
-    with pytest.raises(NoToken, match="with the key"):
-        tokens.headers(config)
     with pytest.raises(NoToken, match="may do anything"):
-        tokens.headers(replace(config, jwt_key="", token_command=("echo", "{user}"), user="root"))
+        tokens.headers(replace(by_jwt.config, user=user))
 
 
-def test_the_consoles_own_token_is_made_with_the_key(
-    by_jwt: SlurmBench, a: User, b: User, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    key = by_jwt.folder / "key"
-    shutil.copy(by_jwt.config.jwt_key, key)
-    key.chmod(0o400)
-    shutil.chown(key, a.pw_uid)
-    config = replace(by_jwt.config, token="", user=a.pw_name, jwt_key=str(key))
-    monkeypatch.setattr(os, "geteuid", lambda: a.pw_uid)
-    assert made_for(config)["sun"] == a.pw_name
-    with pytest.raises(NoToken, match="with the key"):
-        tokens.headers(replace(config, user=b.pw_name))
-    with pytest.raises(NoToken, match="with the key"):
-        tokens.headers(replace(config, slurm_user=a.pw_name))
+def test_the_console_asks_as_slurms_own_user_only_where_it_is_that(by_jwt: SlurmBench, a: User) -> None:
+    config = replace(by_jwt.config, user=a.pw_name, slurm_user=a.pw_name)
+    with pytest.raises(NoToken, match="may do anything"):
+        tokens.headers(config)
 
 
 def _printing(bench: SlurmBench, script: str) -> SlurmConfig:
     program = bench.folder / "token"
     program.write_text(f"#!/bin/sh\n{script}\n")
     program.chmod(0o755)
-    return replace(bench.config, jwt_key="", token_command=(str(program), "{user}"))
+    return replace(bench.config, token_command=(str(program), "{user}"))
 
 
 def test_a_command_is_given_the_name_and_has_to_make_a_token_for_it(
@@ -170,34 +160,24 @@ def test_a_command_is_given_the_name_and_has_to_make_a_token_for_it(
 
 def _signed(bench: SlurmBench, user: User, life_s: int, key: bytes = b"") -> str:
     told = {"sun": user.pw_name, "exp": int(time.time()) + life_s}
-    return jwt.encode(told, key or Path(bench.config.jwt_key).read_bytes(), algorithm="HS256")
+    return jwt.encode(told, key or _key(bench), algorithm="HS256")
 
 
 # --- what has to be there --------------------------------------------------------------------------------
 
 
-def _key(bench: SlurmBench, mode: int, length: int = 32) -> SlurmConfig:
-    path = bench.folder / "key"
-    path.write_bytes(os.urandom(length))
-    path.chmod(mode)
-    return replace(bench.config, jwt_key=str(path))
+def _unaccepted(bench: SlurmBench) -> str:
+    return _signed(bench, pwd.getpwuid(os.geteuid()), 600, os.urandom(32))
 
 
 MISSING: list[tuple[str, Callable[[SlurmBench], SlurmConfig]]] = [
-    ("nothing that makes tokens", lambda bench: replace(bench.config, jwt_key="")),
-    ("can't be read", lambda bench: replace(bench.config, jwt_key="/nowhere/key")),
-    ("is not the console's alone", lambda bench: _key(bench, 0o440)),
-    ("is not the console's alone", lambda bench: _key(bench, 0o604)),
-    ("is no file of 32", lambda bench: _key(bench, 0o400, 31)),
-    (
-        "whose token is it",
-        lambda bench: replace(bench.config, jwt_key="", token_command=("scontrol", "token")),
-    ),
+    ("nothing that makes tokens", lambda bench: replace(bench.config, token_command=())),
+    ("whose token is it", lambda bench: replace(bench.config, token_command=("scontrol", "token"))),
     (
         "not known as whom Slurm itself runs",
         lambda bench: replace(bench.config, programs=str(bench.folder)),
     ),
-    ("does not accept the token", lambda bench: replace(bench.config, token="a.b.c")),
+    ("does not accept the token", lambda bench: _printing(bench, f"echo {_unaccepted(bench)}")),
 ]
 
 
@@ -228,12 +208,6 @@ def test_it_goes_by_slurmrestd_alone(tmp_path: Path, wrong: dict[str, Any]) -> N
     said = {"identity": "jwt", "way": "rest", "url": "http://slurm:6820", **wrong}
     with pytest.raises(ValueError, match=r"jwt goes by|private_key|login"):
         SlurmConfig.from_settings(tmp_path, said)
-
-
-def test_the_key_counts_for_clusters_that_tell_people_apart(tmp_path: Path) -> None:
-    said = {"way": "rest", "url": "http://slurm:6820", "jwt_key": "/key"}
-    assert SlurmConfig.from_settings(tmp_path, said).jwt_key == ""
-    assert SlurmConfig.from_settings(tmp_path, {**said, "identity": "jwt"}).jwt_key == "/key"
 
 
 # --- one person's trouble is theirs ----------------------------------------------------------------------
@@ -340,7 +314,7 @@ def hiding(slurm: Slurm) -> Iterator[None]:
 
 
 def test_where_slurm_hides_jobs_it_is_said(by_jwt: SlurmBench, slurm: Slurm, a: User, b: User) -> None:
-    config = replace(by_jwt.config, token=slurm.token(b.pw_name), user=b.pw_name)
+    config = replace(by_jwt.config, user=b.pw_name)
     backend = SlurmBackend(config)
     with hiding(slurm):
         handle = backend.submit(of(by_jwt, a, "true"))
@@ -362,8 +336,9 @@ def as_b(slurm: Slurm, b: User, open_folder: Path) -> Iterator[SlurmBench]:
     shutil.copy(slurm.base / "jwt.key", key)
     key.chmod(0o400)
     shutil.chown(key, b.pw_uid)
+    command = minting(open_folder, key)
     with opened(
-        open_folder, slurm, {**by_tokens(slurm), "token": "", "user": b.pw_name, "jwt_key": str(key)}
+        open_folder, slurm, {**by_tokens(slurm), "user": b.pw_name, "token_command": command}
     ) as made:
         shutil.chown(made.root, b.pw_uid, b.pw_gid)
         yield made
@@ -401,23 +376,6 @@ def test_it_gets_in_too(as_b: SlurmBench, a: User, b: User) -> None:
         handle = as_b.backend.submit(submission)
         wait_for(lambda: log_of(as_b.backend, handle), 60)
         assert asyncio.run(run(as_b, handle, "id -u")) == (f"{a.pw_uid}\n", Ended(exit_code=0))
-
-    by(b, all_of_it)
-
-
-def test_a_key_that_is_not_slurms_is_named_where_the_consoles_own_token_is_good(
-    as_b: SlurmBench, slurm: Slurm, b: User
-) -> None:
-    config = replace(as_b.config, token=slurm.token(b.pw_name))
-    key = Path(config.jwt_key)
-
-    def all_of_it() -> None:
-        assert SlurmBackend(config).inventory().nodes
-        key.chmod(0o600)
-        key.write_bytes(os.urandom(32))
-        tokens._made.clear()
-        with pytest.raises(Unreachable, match="that are made for people"):
-            SlurmBackend(config).inventory()
 
     by(b, all_of_it)
 
