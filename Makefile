@@ -23,7 +23,7 @@ test: .venv/dev ## Everything that can be tested here; REQUIRE_ALL=1 fails on wh
 	@$(BIN)/python -m tests.run $(ARGS)
 
 lint: .venv/dev ## Style, types, templates, migrations and generated pages
-	@$(BIN)/python -m tests.run lint
+	@$(BIN)/python -m tests.run lint shellcheck
 
 format: .venv/dev ## Put Python and templates into shape
 	@$(BIN)/ruff check --fix .

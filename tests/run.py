@@ -145,6 +145,12 @@ def lint(go: Go) -> bool:
         return all(list(done))
 
 
+def shellcheck(go: Go) -> bool:
+    """Every shell script."""
+    scripts = [".ci/run", *sorted(str(path.relative_to(CHECKOUT)) for path in CHECKOUT.glob("jobs/**/*.sh"))]
+    return go.call(["shellcheck", "--severity=warning", *scripts], {})
+
+
 def translations(go: Go) -> bool:
     """Every string in every language."""
     return go.call(_tool("python", "-m", "tests.translations"), {})
@@ -206,6 +212,10 @@ def newcomer(go: Go) -> bool:
     return go.pytest("-n", "0", "tests/newcomer.py", "-k", "readme", environ={"DATABASE_URL": ""})
 
 
+def _no_shellcheck() -> str:
+    return "" if shutil.which("shellcheck") else "there is no shellcheck (Debian: shellcheck)"
+
+
 def _no_gettext() -> str:
     return "" if shutil.which("msgfmt") else "there is no GNU gettext (Debian: gettext)"
 
@@ -223,6 +233,7 @@ def _no_chromium() -> str:
 
 PARTS = [
     Part("lint", lint),
+    Part("shellcheck", shellcheck, _no_shellcheck),
     Part("translations", translations, _no_gettext),
     Part("sqlite", fast, minutes=60),
     Part("flows", in_chromium, _no_chromium, minutes=40),

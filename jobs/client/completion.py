@@ -5,29 +5,11 @@ from __future__ import annotations
 import argparse
 import shlex
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 
 from jobs.client.parser import parser
 
-_BASH = """\
-_job_console() {{
-  local current=${{COMP_WORDS[COMP_CWORD]}} previous=${{COMP_WORDS[COMP_CWORD-1]}} words=
-  COMPREPLY=()
-  case ${{COMP_WORDS[1]}}:$previous in
-{values}
-  esac
-  if [ -z "$words" ]; then
-    if [ "$COMP_CWORD" -eq 1 ]; then
-      words={commands}
-    elif [[ $current == -* ]]; then
-      case ${{COMP_WORDS[1]}} in
-{options}
-      esac
-    fi
-  fi
-  [ -z "$words" ] || COMPREPLY=($(compgen -W "$words" -- "$current"))
-}}
-complete -o default -F _job_console job-console
-"""
+_BASH = Path(__file__).with_suffix(".sh").read_text(encoding="utf-8")
 _ZSH = "#compdef job-console\nautoload -Uz bashcompinit && bashcompinit\n"
 
 
@@ -49,7 +31,11 @@ def _bash() -> str:
             patterns = "|".join(f"{name}:{flag}" for flag in flags or [name])
             values.append(f"    {patterns}) words={shlex.quote(' '.join(choices))} ;;")
     first = shlex.quote(" ".join([*commands, *_options(whole)]))
-    return _BASH.format(commands=first, options="\n".join(options), values="\n".join(values))
+    made = {"    # VALUES": "\n".join(values), "COMMANDS": first, "        # OPTIONS": "\n".join(options)}
+    text = _BASH
+    for mark, lines in made.items():
+        text = text.replace(mark, lines)
+    return text
 
 
 def _fish() -> str:

@@ -1,8 +1,8 @@
 """The command line as a distribution of its own: with the few libraries that it needs, without the console.
 
-A wheel is made of the same source tree: of the modules that `job-console` imports, and the catalogues of its
-sentences.  The console offers it for download, and `client/pyproject.toml` lets pip make it of a checkout.
-Standard library only.
+A wheel is made of the same source tree: of the modules that `job-console` imports, their shell scripts, and
+the catalogues of its sentences.  The console offers it for download, and `client/pyproject.toml` lets pip
+make it of a checkout.  Standard library only.
 """
 
 from __future__ import annotations
@@ -51,8 +51,9 @@ def wheel() -> bytes:
 
 
 def _sources() -> dict[str, bytes]:
-    """Return the modules and catalogues, by their places in the wheel."""
-    paths = sorted(_modules())
+    """Return the modules, shell scripts and catalogues, by their places in the wheel."""
+    scripts = (path for name in _WHOLE for path in (ROOT / _PACKAGE / name).rglob("*.sh"))
+    paths = sorted([*_modules(), *scripts])
     found = {str(path.relative_to(ROOT)): path.read_bytes() for path in paths}
     for path in sorted((ROOT / "locale").glob("*/LC_MESSAGES/django.mo")):
         found[f"{_PACKAGE}/{path.relative_to(ROOT)}"] = path.read_bytes()

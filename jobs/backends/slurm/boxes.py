@@ -13,6 +13,7 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Final
 
 from jobs.backends.local.places import refused
@@ -25,20 +26,7 @@ APPTAINER: Final = "apptainer"
 
 _SCHEME: Final = re.compile(r"[a-z][a-z-]*://")
 
-BOXES: Final = r"""
-boxed() { # PLACE: the options of srun by which a role runs in its image
-  local image=${images[$1]} seats=()
-  [ -n "$image" ] || return 0
-  seated
-  case $engine in
-    pyxis)
-      seats=("$folder:$folder" "${seats[@]/%:rw/}")
-      box=("--container-image=$image" "--container-mounts=$(IFS=,; echo "${seats[*]}")")
-      ;;
-    oci) box=("--container=$image") SLURMD_NODENAME=${node_of[$1.0]} ;;
-  esac
-}
-"""
+BOXES: Final = Path(__file__).with_suffix(".sh").read_text(encoding="utf-8").rstrip("\n")
 
 
 def check(spec: JobSpec, config: SlurmConfig, *, alone: bool) -> None:
@@ -70,7 +58,7 @@ def lines(spec: JobSpec, engine: str) -> Iterator[str]:
     """The lines of the script that name each role's image."""
     yield f"engine={engine if engine in BY_SRUN else ''}"
     if engine in BY_SRUN:
-        yield BOXES.rstrip("\n")
+        yield BOXES
         yield f"images=({' '.join(shlex.quote(_named(role.image, engine)) for role in spec.roles)})"
 
 

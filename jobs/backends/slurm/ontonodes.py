@@ -23,24 +23,8 @@ WAIT_S: Final = 10
 
 PATIENCE_S: Final = 60
 
-LOOK: Final = """\
-[ -e "$1" ] || echo "unseen $SLURMD_NODENAME"
-[ ! -e "$1" ] || [ -w "$1" ] || echo "locked $SLURMD_NODENAME"
-[ "$(id -un)" = "$2" ] || echo "stranger $SLURMD_NODENAME"
-"$3" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || echo "old $SLURMD_NODENAME"
-echo "tried $SLURMD_NODENAME"
-"""
-
-LOOK_APART: Final = """\
-[ -d "$1" ] && [ -w "$1" ] || echo "closed $SLURMD_NODENAME"
-[ "$(id -un)" = "$2" ] || echo "stranger $SLURMD_NODENAME"
-if "$3" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then
-  "$3" -I -S -c "$4" here "$5" || echo "unreached $SLURMD_NODENAME"
-else
-  echo "without $SLURMD_NODENAME"
-fi
-echo "tried $SLURMD_NODENAME"
-"""
+LOOK: Final = Path(__file__).with_name("look.sh").read_text(encoding="utf-8")
+LOOK_APART: Final = Path(__file__).with_name("look_apart.sh").read_text(encoding="utf-8")
 """The same where nodes share no folder with the console."""
 
 MEANS: Final = {

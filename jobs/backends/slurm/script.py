@@ -1,7 +1,7 @@
 """An attempt as the script that sbatch is given, and what the console keeps to understand what comes of it.
 
 The options are those of the sbatch dialect, which is the one renderer of them.  What stands behind them is
-`body`; only a script that Slurm itself spreads (the dialect's framework `slurm`) is run as it is, byte for
+`body.sh`; only a script that Slurm itself spreads (the dialect's framework `slurm`) is run as it is, byte for
 byte, by that body.
 """
 
@@ -17,8 +17,7 @@ from typing import Any, Final
 
 from jobs.backends.base import Refused, Submission
 from jobs.backends.local.software import before
-from jobs.backends.slurm import boxes, courier, environment, layout, ports, staging
-from jobs.backends.slurm.body import BODY
+from jobs.backends.slurm import boxes, courier, environment, layout, luggage, ports, staging
 from jobs.backends.slurm.config import SlurmConfig
 from jobs.dialects.rendering import Document
 from jobs.dialects.sbatch import hosts
@@ -36,6 +35,12 @@ _LINES: Final = re.compile(r"\s+")
 END_OF_PEERS: Final = "END_OF_PEERS"
 END_OF_BEFORE: Final = "END_OF_BEFORE"
 END_OF_COURIER: Final = "END_OF_COURIER"
+BODY: Final = (
+    (Path(__file__).with_name("body.sh").read_text(encoding="utf-8").rstrip("\n"))
+    .replace("STRIDE", str(ports.STRIDE))
+    .replace("BESIDE", " ".join(luggage.SRUN))
+    .replace("ISOLATED", " ".join(luggage.ISOLATED))
+)
 KILL_WAIT_S: Final = 30
 """Slurm's own time between the signal and the end, at a job's time limit, where an admin has set no other."""
 
@@ -86,7 +91,7 @@ def written(
     lines = [
         header(options).rstrip("\n"),
         *(_remarks(submission) if by_hand else ()),
-        BODY.rstrip("\n"),
+        BODY,
         "",
         BY_HAND if by_hand else f"folder={shlex.quote(str(folder))}",
         *(_carried(submission.key, config, token) if token else ()),

@@ -20,7 +20,6 @@ from jobs.backends.base import Submission, Supplied
 from jobs.backends.local import coding, git, pip, targets
 from jobs.backends.local.places import DEFAULT_FILE_SYSTEM, EMPTY_SCHEME, refused
 from jobs.backends.local.provisions import Code, Packages
-from jobs.backends.slurm.before import BEFORE
 from jobs.backends.slurm.boxes import APPTAINER
 from jobs.backends.slurm.config import SlurmConfig
 from jobs.dialects import amounts, placeholders
@@ -29,6 +28,7 @@ from jobs.facilities import local_path, without_login
 from jobs.spec import CodeSource, JobSpec, Mount, MountPurpose
 from jobs.trees import Kind
 
+BEFORE: Final = Path(__file__).with_name("before.sh").read_text(encoding="utf-8").rstrip("\n")
 PATIENCE_S: Final = 1800
 """Fetching code takes no longer."""
 
@@ -117,7 +117,7 @@ def lines(submission: Submission, config: SlurmConfig) -> str:
         settled = [f"export {name}={value}" for name, value in _visible().items()]
     return "\n".join(
         (
-            BEFORE.strip("\n"),
+            BEFORE,
             *staged,
             *_function("staged", steps),
             *_function("settled", settled),

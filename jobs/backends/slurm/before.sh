@@ -1,14 +1,10 @@
-"""What is done on a node before a replica's command, in bash: code, packages and places.
-
-It runs as the job's user, once on each node; the other replicas there wait for it and use what it brought.
-How far it is stands in the run's folder, and so does what went wrong.  Places that are to be somewhere else
-than they are lie in a view of files of the replica's own, which takes no root where the node lets people have
-user namespaces (`unshare`); the job has its own user id in it all the same.
-"""
-
-from typing import Final
-
-BEFORE: Final = r"""
+# What is done on a node before a replica's command: code, packages and places.
+#
+# It runs as the job's user, once on each node; the other replicas there wait for it and use what it brought.
+# How far it is stands in the run's folder, and so does what went wrong.  Places that are to be somewhere else
+# than they are lie in a view of files of the replica's own, which takes no root where the node lets people have
+# user namespaces (`unshare`); the job has its own user id in it all the same.  `staged`, `settled` and `placed`
+# stand behind it (`jobs.backends.slurm.staging`).
 step() { # CAUSE ABOUT COMMAND…: one thing after the other; what it says is in the replica's log
   local cause=$1 about=$2 log=$run/logs/$name.output from
   shift 2
@@ -119,6 +115,7 @@ in_image() { # the command runs by Apptainer
     mode=${places[at + 2]}
     binds+=(--bind "${places[at]}:${places[at + 1]}:$mode")
   done
+  # shellcheck disable=SC2206 # without GPUs there is no such word
   view=(apptainer exec $nvidia "${binds[@]}" --pwd "$PWD" "$image" sh -c "$script" sh "$run/views/$name")
 }
 
@@ -146,5 +143,3 @@ before() { # everything, in order; what differs from job to job are `staged` and
   placed || return
   [ -n "$mode" ] || viewed
 }
-"""
-"""What is around `staged`, `settled` and `placed`."""

@@ -1,16 +1,9 @@
-"""What a job's script does behind its options, in bash: the part that is the same for every job.
-
-It runs on the first node of the allocation.  It takes the job's claim, works out where each replica will
-be, starts every role by an srun of its own, and looks once a second whether the ends so far decide the job or
-somebody asked for its end.  Whatever it learns it writes down on the shared file system.  The lines behind it
-(`jobs.backends.slurm.script`) name the job's folder and its roles.
-"""
-
-from typing import Final
-
-from jobs.backends.slurm import luggage, ports
-
-_BODY: Final = r"""
+# What a job's script does behind its options: the part that is the same for every job.
+#
+# It runs on the first node of the allocation.  It takes the job's claim, works out where each replica will
+# be, starts every role by an srun of its own, and looks once a second whether the ends so far decide the job or
+# somebody asked for its end.  Whatever it learns it writes down on the shared file system.  The lines behind it
+# (`jobs.backends.slurm.script`) name the job's folder and its roles.
 shopt -s nullglob
 umask 077
 
@@ -115,7 +108,7 @@ door() { # NAME PLACE NODE REQUEST PYTHON ARCHIVE: until nobody needs it; the jo
 places() { # PLACE: the node of each replica of a role, in order
   local spread each times tasks node left=${sizes[$1]} nodes
   nodes=("$(of SLURM_JOB_NODELIST "$1")")
-  [[ $nodes != *[],[]* ]] || mapfile -t nodes < <(scontrol show hostnames "$nodes")
+  [[ ${nodes[0]} != *[],[]* ]] || mapfile -t nodes < <(scontrol show hostnames "${nodes[0]}")
   spread=$(of SLURM_TASKS_PER_NODE "$1" 1)
   for each in ${spread//,/ }; do
     tasks=${each%%(*} times=1
@@ -163,6 +156,7 @@ looked() { # the same on every node of the job; one that does not say in time is
   local place
   [ "$(printf '%s\n' "${node_of[@]}" | sort -u)" != "$SLURMD_NODENAME" ] || { listening; return; }
   for place in "${!names[@]}"; do
+    # shellcheck disable=SC2046 # the nodes are words
     timeout 20 srun --overlap ${SLURM_HET_SIZE:+"--het-group=$place"} --ntasks-per-node=1 --cpus-per-task=1 \
       "--ntasks=$(printf '%s\n' $(places "$place") | sort -u | wc -l)" --input=none --quiet \
       bash -c "$(declare -f listening); listening" </dev/null 2>/dev/null
@@ -441,6 +435,7 @@ begin() {
     carry sync 600 || exit
   fi
   trap : TERM
+  # shellcheck disable=SC2064 # this signal, not the last
   for signal in HUP INT USR1 USR2; do trap "signalled $signal" "$signal"; done
   asked
   if [ -n "$ending" ]; then
@@ -451,10 +446,3 @@ begin() {
   if [ -n "$alone" ]; then by_itself; else started; fi
   watched
 }
-"""
-
-BODY: Final = (
-    _BODY.replace("STRIDE", str(ports.STRIDE))
-    .replace("BESIDE", " ".join(luggage.SRUN))
-    .replace("ISOLATED", " ".join(luggage.ISOLATED))
-)
