@@ -5,7 +5,7 @@ BIN := .venv/bin
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help run ldap demo test lint format bench fuzz storm screenshots messages lock clean
+.PHONY: help run ldap demo docs test lint format bench fuzz storm screenshots messages lock clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -19,10 +19,13 @@ ldap: .venv/runtime ## Add what signing in by LDAP needs; takes a C compiler and
 demo: .venv/runtime ## Fill the console with workspaces, members, quotas and jobs in every state
 	@$(BIN)/python manage.py demo $(ARGS)
 
+docs: .venv/runtime ## Write the reference (settings, fields, conversions) into var/docs (ARGS=FOLDER for another folder)
+	@$(BIN)/python -m tests.reference_pages $(ARGS)
+
 test: .venv/dev ## Everything that can be tested here; REQUIRE_ALL=1 fails on what cannot (ARGS="lint sqlite" for some parts)
 	@$(BIN)/python -m tests.run $(ARGS)
 
-lint: .venv/dev ## Style, types, templates, migrations and generated pages
+lint: .venv/dev ## Style, types, templates, migrations and the reference
 	@$(BIN)/python -m tests.run lint shellcheck
 
 format: .venv/dev ## Put Python and templates into shape

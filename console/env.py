@@ -1,4 +1,4 @@
-"""Typed settings from environment variables, which also describe themselves for docs/settings.md."""
+"""Typed settings from environment variables, which describe themselves for `manage.py settings_table`."""
 
 import json
 from collections.abc import Callable, Mapping

@@ -1,6 +1,7 @@
 """Every setting of the console, a module for each idea.
 
-What a person may change comes from the environment; docs/settings.md lists it in the order of these imports.
+What a person may change comes from the environment; `manage.py settings_table` lists it in the order of
+these imports.
 Nothing here imports anything of Django, so that what needs no Django can read it too: beat does.
 """
 

@@ -1,7 +1,7 @@
 """What becomes of each field of a JobSpec on each backend, with the test that shows it.
 
-The form says beside a field what the chosen backend does not do with it, and docs/backends-fields.md is made
-from this table.  A path stands for everything below it, unless that stands here itself.
+The form says beside a field what the chosen backend does not do with it, and `make docs` makes a page of this
+table.  A path stands for everything below it, unless that stands here itself.
 """
 
 from __future__ import annotations

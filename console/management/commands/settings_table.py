@@ -1,50 +1,31 @@
-"""`manage.py settings_table`: docs/settings.md, made from the settings themselves."""
+"""`manage.py settings_table`: the page of settings, made from the settings themselves."""
 
 from collections.abc import Iterable
 from itertools import groupby
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.core.management.base import BaseCommand
 
 from console.config import env
 from console.env import Variable
-from console.home import CHECKOUT
-
-PAGE = CHECKOUT / "docs" / "settings.md"
 
 _INTRODUCTION = """\
 # Settings
 
 Everything is set by environment variables; an empty one has its default. A secret may also come from the
 file that the variable with `_FILE` at its end names. What cannot be understood stops the start with a
-sentence; what does not fit together is a [system check](checks.md) with an id.
-
-This page is made by `manage.py settings_table --write`.
+sentence; what does not fit together is a system check with an id (docs/checks.md).
 """
 
 
 class Command(BaseCommand):
-    """Prints the page; with `--write` saves it, with `--check` fails when the saved one differs."""
+    """Print the page."""
 
-    help = "Prints, saves or checks docs/settings.md."
+    help = "Prints every environment variable with its meaning, its unit and its default, as Markdown."
     requires_system_checks = ()
 
-    def add_arguments(self, parser: CommandParser) -> None:
-        what = parser.add_mutually_exclusive_group()
-        what.add_argument("--write", action="store_true", help="Save it to docs/settings.md.")
-        what.add_argument(
-            "--check", action="store_true", help="Fail when docs/settings.md is not up to date."
-        )
-
     def handle(self, *args: Any, **options: Any) -> None:
-        page = markdown(env.variables.values())
-        if options["write"]:
-            PAGE.write_text(page, encoding="utf-8")
-        elif options["check"]:
-            if not PAGE.is_file() or PAGE.read_text(encoding="utf-8") != page:
-                raise CommandError("docs/settings.md is out of date: `manage.py settings_table --write`.")
-        else:
-            self.stdout.write(page, ending="")
+        self.stdout.write(markdown(env.variables.values()), ending="")
 
 
 def markdown(variables: Iterable[Variable]) -> str:

@@ -13,12 +13,12 @@ from jobs.dialects.losses import losses
 from jobs.dialects.ours.helps import HELPS
 from jobs.dialects.placeholders import looks_secret
 from jobs.spec import After, JobSpec, Software, When
-from tests.dialect_pages.paths import paths
 from tests.jobs.dialects.aihc_strategies import aihc_specs
 from tests.jobs.dialects.dlc_strategies import dlc_specs
 from tests.jobs.dialects.kubeflow_strategies import kubeflow_specs
 from tests.jobs.dialects.sbatch_strategies import sbatch_specs
 from tests.jobs.dialects.strategies import v1_specs
+from tests.reference_pages.paths import paths
 
 AT = {"dlc": "/JobConsole", "openpai-v1": "/extras/jobConsole", "openpai-v2": "/extras/jobConsole"}
 any_spec = st.one_of(v1_specs(), dlc_specs(), aihc_specs(), sbatch_specs(), kubeflow_specs())

@@ -1,20 +1,26 @@
-"""The pages under docs/dialects say what the code does, and the code loses nothing that it need not."""
+"""The reference pages have a text in every row, and a conversion loses nothing that it need not."""
 
 import pytest
 
 from jobs import dialects
 from jobs.dialects.base import Refused
-from tests.dialect_pages.__main__ import stale
-from tests.dialect_pages.fields import is_about, misplaced
-from tests.dialect_pages.paths import holds, paths, values_at
-from tests.dialect_pages.probes import SAYS, probes, spec
-from tests.dialect_pages.survival import WHOLE, Fate, fate, fates, lost_between
+from tests.reference_pages.__main__ import Page, build, find_gaps
+from tests.reference_pages.fields import is_about, misplaced
+from tests.reference_pages.paths import holds, paths, values_at
+from tests.reference_pages.probes import SAYS, probes, spec
+from tests.reference_pages.survival import WHOLE, Fate, fate, fates, lost_between
 
 BARE = spec({})
 
 
-def test_the_saved_pages_are_up_to_date() -> None:
-    assert stale() == [], "run `python -m tests.dialect_pages --write`, and look at what it changes"
+def test_every_row_of_the_reference_pages_has_its_text() -> None:
+    assert list(find_gaps(build())) == []
+
+
+def test_find_gaps_reports_an_empty_cell_and_a_page_without_rows() -> None:
+    text = "| variable | meaning |\n|---|---|\n| `PORT` |  |\n"
+    pages = {"a.md": Page(text, frozenset({"meaning"})), "b.md": Page("# Nothing\n", frozenset())}
+    assert list(find_gaps(pages)) == ["a.md: no meaning in `PORT` | ", "b.md has no rows."]
 
 
 def test_every_path_of_a_jobspec_is_tried() -> None:

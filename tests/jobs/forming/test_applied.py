@@ -9,7 +9,7 @@ import pytest
 
 from jobs.forming.applied import BACKENDS, Applied, Fate, applied
 from jobs.messages.applied import FATES, WHY, applied_message
-from tests.dialect_pages.paths import paths
+from tests.reference_pages.paths import paths
 
 TESTS = Path(__file__).parents[2]
 EVERY = [(backend, path, each) for backend, table in BACKENDS.items() for path, each in table.items()]

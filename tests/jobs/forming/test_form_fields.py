@@ -1,4 +1,4 @@
-"""docs/form-fields.md has every field, option, limit and warning of the pages, with what there really is."""
+"""The table of the form's fields names fields, rules and tests that there are, and leaves none out."""
 
 from __future__ import annotations
 
@@ -12,14 +12,10 @@ import pytest
 from jobs.forming.fields import FIELDS, ROWS, Field, Rows
 from jobs.forming.rules import BY_CODE, Page
 from jobs.forming.rules.advanced import SETTINGS
+from tests.reference_pages.form_fields import Row, read_rows
 
 TESTS = Path(__file__).parents[2]
-PAGE = (TESTS.parent / "docs" / "form-fields.md").read_text(encoding="utf-8")
-ROWS_OF_PAGE = [
-    tuple(cell.strip() for cell in line.strip("|\n ").split(" | "))
-    for line in PAGE.splitlines()
-    if line.startswith("| ") and not line.startswith(("| ---", "| page"))
-]
+ROWS_OF_PAGE = read_rows()
 PAGES = {
     "both": (Page.CHINESE, Page.JAPANESE),
     "older": (Page.CHINESE,),
@@ -30,19 +26,15 @@ PLACE = "place"
 """Where the job runs is chosen in the page's own form."""
 
 
-def plain(cell: str) -> str:
-    return cell.strip("`")
-
-
 @cache
 def functions(file: str) -> frozenset[str]:
     tree = ast.parse((TESTS / file).read_text(encoding="utf-8"))
     return frozenset(node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef))
 
 
-@pytest.mark.parametrize("row", ROWS_OF_PAGE, ids=[row[1][:60] for row in ROWS_OF_PAGE])
-def test_a_row_names_a_field_a_rule_and_a_test_that_there_are(row: tuple[str, ...]) -> None:
-    pages, _what, field, rule, test = (plain(cell) for cell in row)
+@pytest.mark.parametrize("row", ROWS_OF_PAGE, ids=[row.says[:60] for row in ROWS_OF_PAGE])
+def test_a_row_names_a_field_a_rule_and_a_test_that_there_are(row: Row) -> None:
+    _section, pages, _says, field, rule, test = row
     assert field == PLACE or field in FIELDS or field in ROWS
     if rule:
         assert rule in BY_CODE
@@ -55,16 +47,16 @@ def test_a_row_names_a_field_a_rule_and_a_test_that_there_are(row: tuple[str, ..
 
 
 def test_every_rule_stands_there() -> None:
-    assert {plain(row[3]) for row in ROWS_OF_PAGE} - {""} == set(BY_CODE)
+    assert {row.rule for row in ROWS_OF_PAGE} - {""} == set(BY_CODE)
 
 
 def test_a_rules_pages_are_among_those_that_the_table_names() -> None:
     """One row may tell of a field that both pages have, with a rule that stands on one."""
     for row in ROWS_OF_PAGE:
-        if plain(row[3]):
-            pages = BY_CODE[plain(row[3])].pages
+        if row.rule:
+            pages = BY_CODE[row.rule].pages
             assert set(pages) <= {*PAGES["both"]}
-            assert bool(pages) == (row[0] != "console"), row
+            assert bool(pages) == (row.page != "console"), row
 
 
 def test_every_field_of_the_pages_stands_there() -> None:
@@ -72,7 +64,7 @@ def test_every_field_of_the_pages_stands_there() -> None:
     ours = re.compile(r"^seed 00[03]")
     every: dict[str, Field | Rows] = {**FIELDS, **ROWS}
     wanted = {key for key, each in every.items() if ours.match(each.source)}
-    there = {plain(row[2]) for row in ROWS_OF_PAGE}
+    there = {row.field for row in ROWS_OF_PAGE}
     assert sorted(wanted - there - SECONDARY) == []
 
 
@@ -82,5 +74,5 @@ SECONDARY = {"registry-registry", "roles-*-rdma"}
 
 def test_every_advanced_setting_stands_there_under_its_own_name() -> None:
     for setting in SETTINGS:
-        assert f"`option-{setting.key}`" in PAGE
-        assert f"`{setting.key}`" in PAGE
+        found = [row for row in ROWS_OF_PAGE if row.field == f"option-{setting.key}"]
+        assert any(f"`{setting.key}`" in row.says for row in found), setting.key

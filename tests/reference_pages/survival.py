@@ -12,8 +12,8 @@ from typing import Final
 from jobs import dialects
 from jobs.dialects.base import Refused
 from jobs.spec import JobSpec
-from tests.dialect_pages.paths import holds, values_at
-from tests.dialect_pages.probes import Probe, probes, spec
+from tests.reference_pages.paths import holds, values_at
+from tests.reference_pages.probes import Probe, probes, spec
 
 TOGETHER: Final = frozenset({"retry"})
 """Parts of which a dialect may be able to say the whole, and not each half."""

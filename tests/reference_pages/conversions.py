@@ -1,12 +1,12 @@
-"""docs/dialects/conversions.md: what survives which dialect, and from which one to which."""
+"""The page of conversions: what survives which dialect, and from which one to which."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 from jobs import dialects
-from tests.dialect_pages.survival import Fate, added, both_keep, fates, lost_between
-from tests.dialect_pages.table import code, table
+from tests.reference_pages.survival import Fate, added, both_keep, fates, lost_between
+from tests.reference_pages.table import code, table
 
 INTRODUCTION = """\
 # What survives a conversion
@@ -19,8 +19,6 @@ say arrives. Measured, path by path: a job that says something there is written 
   ignores; the conversion names each
 - *approximated*: some do, or something near to them does; the conversion names each difference
 - lost: none does; the conversion names it
-
-This page is made by `python -m tests.dialect_pages --write`; a test fails when the code does anything else.
 """
 
 _SHOWN = {

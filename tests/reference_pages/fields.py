@@ -1,4 +1,4 @@
-"""docs/dialects/fields.md: which key of which dialect fills which path of a JobSpec."""
+"""The page of the dialects' fields: which key of which dialect fills which path of a JobSpec."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 from jobs import dialects
 from jobs.dialects.field_map import Row
-from tests.dialect_pages.paths import paths
-from tests.dialect_pages.table import cell, code, table
+from tests.reference_pages.paths import paths
+from tests.reference_pages.table import cell, code, table
 
 INTRODUCTION = """\
 # The field map
@@ -17,8 +17,6 @@ Every key of every dialect: which path of a JobSpec it fills, how it is spelled 
 `[]` into the elements of a list), its unit, what counts when it is left out, and its limits, each with whose
 limit it is. JobSpec's own units are milli-CPU, MiB, seconds and, of money, millionths; behind each path
 stands its default. `secret_env` is said where `env` is, by a placeholder `$SECRET:name` for the value.
-
-This page is made by `python -m tests.dialect_pages --write`.
 """
 
 _PURPOSE = re.compile(r"\[[a-z]+\]")

@@ -1,4 +1,4 @@
-"""docs/backends-fields.md: what becomes of each path of a JobSpec on each backend."""
+"""The page of backends: what becomes of each path of a JobSpec on each backend."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 from jobs.forming.applied import BACKENDS, Applied, Fate, applied
 from jobs.messages.applied import WHY
-from tests.dialect_pages.paths import paths
-from tests.dialect_pages.table import cell, code, table
+from tests.reference_pages.paths import paths
+from tests.reference_pages.table import cell, code, table
 
 INTRODUCTION = """\
 # What a backend does with a job
@@ -20,8 +20,6 @@ fields.
 - *approximated*: something near to it
 - *refused*: a job that asks for it is not taken
 - kept: it stays in the file, for export, and nothing is done with it here
-
-This page is made by `python -m tests.dialect_pages --write`.
 """
 
 _SHOWN = {

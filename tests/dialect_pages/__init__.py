@@ -1,1 +1,0 @@
-"""docs/dialects: the field map, and what survives which conversion, made from the code."""
