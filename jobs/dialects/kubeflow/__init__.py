@@ -1,6 +1,6 @@
 """Kubeflow's PyTorchJob, TFJob, MPIJob and XGBoostJob, in YAML or JSON.
 
-How a manifest becomes a job is told in `docs/kubeflow.md`.  Of each pod its main container is the role;
+How a manifest becomes a job is told in docs/dialects.md.  Of each pod its main container is the role;
 containers beside it, claims, accounts and rules of scheduling are kept for export and never executed.
 """
 

@@ -1,6 +1,6 @@
 """Scripts for Slurm's sbatch: the `#SBATCH` lines are understood, the commands behind them are not touched.
 
-How a script becomes a job (the whole table is in `docs/sbatch.md`):
+How a script becomes a job (the whole table is in docs/dialects.md):
 
 - Slurm runs a script once, on the first node of its allocation; what runs elsewhere is started by the
   srun calls inside of it.  So a script is one role, `main`, whose command is everything behind the
