@@ -1,24 +1,20 @@
-"""How both sides talk: frames of a length (32 bits) and so many bytes; the first of each side is JSON.
-
-An answer's bytes follow in frames, and an empty one says that it is whole: an answer without it broke off.
-"""
+"""How two processes talk: frames of a length (32 bits) and so many bytes, which a packet of SFTP is too."""
 
 from __future__ import annotations
 
-import json
 import os
 import struct
-from collections.abc import Mapping
-from typing import Any, Final
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    import asyncio  # which a node has no need to load
 
 LENGTH: Final = struct.Struct(">I")
-LONGEST: Final = 1 << 20
-"""Of the bytes of a file."""
+LONGEST: Final = 8 << 20
+"""A page of names."""
 
-LONGEST_WORDS: Final = 8 << 20
-"""Of a frame of JSON: a page of names, or a few thousand chosen ones."""
-
-END: Final = LENGTH.pack(0)
+_AT_ONCE: Final = 1 << 18
 
 
 class Broken(Exception):
@@ -30,39 +26,18 @@ def framed(data: bytes) -> bytes:
     return LENGTH.pack(len(data)) + data
 
 
-def words(value: Mapping[str, Any]) -> bytes:
-    """A frame of JSON; names that are no UTF-8 keep their bytes as lone surrogates."""
-    return framed(json.dumps(value).encode())
+def take(read: Callable[[int], bytes], most: int = LONGEST) -> bytes:
+    """The next frame from what reads at most so many bytes.  Broken at its end."""
+    return _exactly(read, _length_of(_exactly(read, LENGTH.size), most))
 
 
-def understood(data: bytes) -> dict[str, Any]:
-    """The JSON of a frame.  Broken when it is none."""
+async def receive(reader: asyncio.StreamReader) -> bytes:
+    """The next frame from a stream.  Broken at its end."""
     try:
-        value = json.loads(data)
-    except ValueError as error:
-        raise Broken(str(error)) from error
-    if not isinstance(value, dict):
-        raise Broken("no object")
-    return value
-
-
-def length_of(head: bytes, most: int = LONGEST) -> int:
-    """What a frame's first bytes say.  Broken when they are cut short, or promise more than `most`."""
-    if len(head) < LENGTH.size:
-        raise Broken("cut short")
-    (length,) = LENGTH.unpack(head)
-    if length > most:
-        raise Broken("too long")
-    return int(length)
-
-
-def take(fd: int, most: int = LONGEST) -> bytes:
-    """The next frame from a descriptor.  Broken at its end."""
-    length = length_of(_exactly(fd, LENGTH.size), most)
-    data = _exactly(fd, length)
-    if len(data) < length:
-        raise Broken("cut short")
-    return data
+        head = await reader.readexactly(LENGTH.size)
+        return await reader.readexactly(_length_of(head, LONGEST))
+    except EOFError as error:
+        raise Broken("cut short") from error
 
 
 def give(fd: int, data: bytes) -> None:
@@ -72,9 +47,19 @@ def give(fd: int, data: bytes) -> None:
         rest = rest[os.write(fd, rest) :]
 
 
-def _exactly(fd: int, count: int) -> bytes:
+def _length_of(head: bytes, most: int) -> int:
+    (length,) = LENGTH.unpack(head)
+    if length > most:
+        raise Broken("too long")
+    return int(length)
+
+
+def _exactly(read: Callable[[int], bytes], count: int) -> bytes:
     parts = []
-    while count and (part := os.read(fd, count)):
+    while count:
+        part = read(min(count, _AT_ONCE))
+        if not part:
+            raise Broken("cut short")
         parts.append(part)
         count -= len(part)
     return b"".join(parts)

@@ -21,6 +21,7 @@ LAYERS = (
         "fixed_ports",
         "frames",
         "hands",
+        "sftp_packets",
         "trees",
     },
     {"dialects"},

@@ -8,7 +8,7 @@ from typing import Final, Self
 
 from jobs import entries
 from jobs.folders import names
-from jobs.folders.asking import Shut
+from jobs.folders.client import Shut
 from jobs.models import Job, Task
 from jobs.states import TaskState
 
@@ -28,6 +28,11 @@ class Place:
     def name(self) -> str:
         """The last one; empty for a root."""
         return self.names[-1] if self.names else ""
+
+    @property
+    def path(self) -> list[str]:
+        """As `client.FolderClient` takes it: the root, and the names."""
+        return [self.root, *self.names]
 
     @property
     def folder(self) -> Self:

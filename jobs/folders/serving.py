@@ -10,15 +10,15 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any, Final
+from typing import Any, Final, Self
 
 from django.conf import settings
-from django.http import HttpResponse, HttpResponseBase, StreamingHttpResponse
+from django.http import HttpRequest, HttpResponse, HttpResponseBase, StreamingHttpResponse
 from django.utils import translation
 from django.utils.http import http_date
 
-from jobs.folders import acts, asking, names
-from jobs.folders.asking import Asker, Shut
+from jobs.folders import acts, names
+from jobs.folders.client import Asker, OpenFile, Shut, connect
 from jobs.folders.places import Place
 from jobs.live import bodies
 from jobs.live.bodies import Awaiting
@@ -75,9 +75,15 @@ _STATUS: Final = {
 class Wanted:
     """How somebody asks for a file, by which headers."""
 
-    range: str = ""
-    if_range: str = ""
-    head: bool = False
+    range: str
+    if_range: str
+    head: bool
+
+    @classmethod
+    def by(cls, request: HttpRequest) -> Self:
+        """What a request's headers say."""
+        headers = request.headers
+        return cls(headers.get("Range", ""), headers.get("If-Range", ""), request.method == "HEAD")
 
 
 def status_of(shut: Shut) -> int:
@@ -98,54 +104,54 @@ def picture_of(head: bytes) -> str:
 
 def content(asker: Asker, place: Place, wanted: Wanted) -> HttpResponseBase:
     """A file, or the one part of it that is asked for.  Raises Shut."""
-    try:
-        answer = asking.ask(asker, place.task, "read", place.root, list(place.names), **_part(wanted))
-    except Shut as shut:
-        if shut.code != "range":
-            raise
-        return HttpResponse(status=416, headers={**_HEADERS, "Content-Range": f"bytes */{shut.name}"})
-    told = answer.told
-    if told["first"] == 0 and not wanted.head:
+    with connect(asker, place.task) as client:
+        file = client.open_file(place.path)
+        part = _part(wanted, file)
+        first, count = part or (0, file.size)
+        if part is not None and count <= 0:
+            return HttpResponse(status=416, headers={**_HEADERS, "Content-Range": f"bytes */{file.size}"})
+        pieces = None if wanted.head else client.download(file, first, count)
+    if first == 0 and not wanted.head:
         acts.record(asker.user, place, Action.FILE_READ)
     headers = {
         **_HEADERS,
-        "Content-Type": picture_of(bytes.fromhex(told["head"])) or "application/octet-stream",
+        "Content-Type": picture_of(bytes.fromhex(file.head)) or "application/octet-stream",
         "Content-Disposition": names.attachment(place.name),
-        "Content-Length": str(told["count"]),
+        "Content-Length": str(count),
         "Accept-Ranges": "bytes",
-        "ETag": f'"{told["tag"]}"',
-        "Last-Modified": http_date(told["time"]),
+        "ETag": f'"{file.tag}"',
+        "Last-Modified": http_date(file.time),
     }
-    status = 200 if told["whole"] else 206
-    if status == 206:
-        last = told["first"] + told["count"] - 1
-        headers["Content-Range"] = f"bytes {told['first']}-{last}/{told['size']}"
-    if wanted.head:
-        answer.close()
+    if part is not None:
+        headers["Content-Range"] = f"bytes {first}-{first + count - 1}/{file.size}"
+    status = 200 if part is None else 206
+    if pieces is None:
         return HttpResponse(status=status, headers=headers)
-    return StreamingHttpResponse(answer.pieces(), status=status, headers=headers)
+    return StreamingHttpResponse(pieces, status=status, headers=headers)
 
 
-def _part(wanted: Wanted) -> dict[str, Any]:
-    """One range of bytes; of several, and of what is none, the whole file, as the standard allows."""
+def _part(wanted: Wanted, file: OpenFile) -> tuple[int, int] | None:
+    """Where one range of bytes begins, and how many it has; of several, of what is none, and of another file
+    than `If-Range` names the whole one (None), as the standard allows.
+    """
     found = _RANGE.fullmatch(wanted.range.strip())
-    if found is None:
-        return {}
+    if found is None or (wanted.if_range and wanted.if_range.strip().strip('"') != file.tag):
+        return None
     first, last, ending = found.groups()
-    tag = {"tag": wanted.if_range.strip().strip('"')} if wanted.if_range else {}
     if ending is not None:
-        return {"first": -int(ending), "last": None, **tag} if int(ending) else {}
+        count = min(int(ending), file.size)
+        return (file.size - count, count) if int(ending) else None
     if last is not None and int(last) < int(first):
-        return {}
-    return {"first": int(first), "last": int(last) if last else None, **tag}
+        return None
+    return int(first), min(int(last or file.size), file.size - 1) - int(first) + 1
 
 
 def packed(asker: Asker, place: Place, chosen: Sequence[str]) -> HttpResponseBase:
     """A folder, or those of its entries that are chosen, as a zip file.  Raises Shut."""
     if len(chosen) > MOST_CHOSEN:
         raise Shut("too_many", place.name or place.root)
-    more = {"chosen": list(chosen), "said": left_out()}
-    answer = asking.ask(asker, place.task, "pack", place.root, list(place.names), **more)
+    with connect(asker, place.task) as client:
+        pieces = client.archive(place.path, chosen, left_out())
     acts.record(asker.user, place, Action.FILE_ZIP, chosen)
     name = (
         chosen[0]
@@ -157,7 +163,7 @@ def packed(asker: Asker, place: Place, chosen: Sequence[str]) -> HttpResponseBas
         "Content-Type": "application/zip",
         "Content-Disposition": names.attachment(f"{name}.zip"),
     }
-    return StreamingHttpResponse(answer.pieces(), headers=headers)
+    return StreamingHttpResponse(pieces, headers=headers)
 
 
 Said = Callable[[int, Mapping[str, Any]], HttpResponse]
@@ -171,21 +177,20 @@ def received(asker: Asker, place: Place, length: str, *, replace: bool, say: Sai
         raise Shut("name")
     if length.isdecimal() and int(length) > most:
         raise Shut("too_large")
-    around = place.folder
-    more = {"name": place.name, "most": most, "replace": replace}
-    answer = asking.ask(asker, place.task, "put", around.root, list(around.names), **more)
+    with connect(asker, place.task) as client:
+        upload = client.upload(place.path, replace=replace)
     language, whence = translation.get_language(), origin.current()
 
     async def take(body: Any) -> HttpResponse:
         with translation.override(language):
             try:
-                told = await answer.put(body)
+                size = await upload(body, most)
             except Shut as shut:
                 return say(status_of(shut), {"detail": sentence_of(shut), "code": shut.code})
             except bodies.Gone:
                 return say(499, {"detail": "", "code": "broke_off"})
         await aside(_written, whence, asker, place)
-        return say(201, {"size": told["size"]})
+        return say(201, {"size": size})
 
     return Awaiting(take)
 
@@ -195,18 +200,29 @@ def _written(whence: Origin, asker: Asker, place: Place) -> None:
         acts.record(asker.user, place, Action.FILE_UPLOAD)
 
 
-def change(asker: Asker, place: Place, do: str, **more: Any) -> None:
-    """`make` the folder `name`, `rename` `name` `to` another, or `remove` what is `chosen`.  Raises Shut."""
-    act, about, rest = {
-        "make": (Action.FILE_FOLDER, more.get("name"), ()),
-        "rename": (Action.FILE_RENAME, more.get("name"), (more.get("to"),)),
-        "remove": (Action.FILE_DELETE, None, more.get("chosen", ())),
-    }[do]
-    if len(rest) > MOST_CHOSEN:
+def make_folder(asker: Asker, place: Place) -> None:
+    """Raises Shut."""
+    with connect(asker, place.task) as client:
+        client.make_folder(place.path)
+    acts.record(asker.user, place, Action.FILE_FOLDER)
+
+
+def rename(asker: Asker, place: Place, to: str) -> None:
+    """Give it another name.  Raises Shut."""
+    if not place.names:
+        raise Shut("name")
+    with connect(asker, place.task) as client:
+        client.rename(place.path, place.folder.inner(to).path)
+    acts.record(asker.user, place, Action.FILE_RENAME, [to])
+
+
+def remove(asker: Asker, place: Place, chosen: Sequence[str]) -> None:
+    """Remove those entries of a folder.  Raises Shut."""
+    if len(chosen) > MOST_CHOSEN:
         raise Shut("too_many", place.name or place.root)
-    asking.tell(asker, place.task, do, place.root, list(place.names), **more)
-    what = place.inner(str(about)) if about else place
-    acts.record(asker.user, what, act, [str(each) for each in rest])
+    with connect(asker, place.task) as client:
+        client.remove(place.path, chosen)
+    acts.record(asker.user, place, Action.FILE_DELETE, chosen)
 
 
 def when(seconds: float | None) -> datetime | None:

@@ -1,24 +1,26 @@
 """The folders of jobs for the web server, on a Unix socket that only the console's own user can open.
 
-One request a connection: whose it is, about which replica, and what.  What the far side answers is passed on
+A connection begins with whose it is and about which replica; SFTP with the server there follows, passed on
 as it comes, and whether the person still may is asked again and again until it has ended.
 """
 
 from __future__ import annotations
 
 import asyncio
+import json
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, Self
+from typing import Final, Self
 
 import structlog
 from django.conf import settings
 from django.db import DatabaseError
 
 from jobs import entries, frames
+from jobs import sftp_packets as packets
 from jobs.backends.base import Handle, TaskRef
 from jobs.backends.sessions import Barrier, Enterable, Kind, NoEntry, Session, Wanted
 from jobs.entries import Shut
@@ -38,17 +40,19 @@ READ_BYTES: Final = 256 * 1024
 
 @dataclass(frozen=True, slots=True)
 class Visitor:
-    """Who asks: a person, by their sign-in or by a token of theirs."""
+    """Who asks, a person by their sign-in or by a token of theirs, and about which replica."""
 
     user: int
-    session: str = ""
-    token: int = 0
+    session: str
+    token: int
+    task: int
 
     @classmethod
-    def load(cls, value: dict[str, Any]) -> Self:
+    def load(cls, data: bytes) -> Self:
         """From JSON.  Broken when it is something else."""
         try:
-            return cls(int(value["user"]), str(value["session"]), int(value["token"]))
+            value = json.loads(data)
+            return cls(int(value["user"]), str(value["session"]), int(value["token"]), int(value["task"]))
         except (KeyError, TypeError, ValueError) as error:
             raise frames.Broken("nobody") from error
 
@@ -83,15 +87,15 @@ class Transfers:
 class _Right:
     """That the visitor still may; without a database for a minute at the most."""
 
-    def __init__(self, visitor: Visitor, task: int) -> None:
-        self._visitor, self._task = visitor, task
+    def __init__(self, visitor: Visitor) -> None:
+        self._visitor = visitor
         self._clock = asyncio.get_running_loop().time
         self._known = self._clock()
 
     async def holds(self) -> bool:
         """Look again."""
         try:
-            found = await aside(_find, self._visitor, self._task)
+            found = await aside(_find, self._visitor)
         except DatabaseError:
             return self._clock() - self._known < LONGEST_TRUST_SECONDS
         self._known = self._clock()
@@ -130,7 +134,8 @@ class Served:
             await _serve(reader, writer, self._transfers)
         except (Shut, DatabaseError) as error:
             code = error.code if isinstance(error, Shut) else "away"
-            writer.write(frames.words({"shut": code}) + frames.END)
+            answer = packets.status(packets.FAILURE, f"{code}: ")
+            writer.write(frames.framed(answer[:1] + packets.number(0) + answer[1:]))
         except (frames.Broken, OSError) as error:
             log.info("folders_broke_off", problem=repr(error))
         finally:
@@ -141,30 +146,32 @@ class Served:
 
 async def _serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, transfers: Transfers) -> None:
     async with asyncio.timeout(ASK_SECONDS):
-        asked = frames.understood(await _frame(reader))
-    visitor, pk = Visitor.load(asked), int(asked["task"])
-    task = await aside(_find, visitor, pk)
+        visitor = Visitor.load(await frames.receive(reader))
+    task = await aside(_find, visitor)
     if task is None:
         raise Shut("nowhere")
     with transfers.one(visitor.user):
         session = await _begin(await aside(backend_of, task), task)
         try:
-            await session.write(frames.words(asked["ask"]))
             works = [_carry_in(reader, session), _carry_out(session, writer)]
             every = min(float(settings.CONSOLE_GATEWAY_RECHECK_SECONDS), LONGEST_TRUST_SECONDS / 2)
-            done = await until_first(works, _Right(visitor, pk).holds, every)
+            done = await until_first(works, _Right(visitor).holds, every)
             if done is None:
-                log.info("folders_right_lost", user=visitor.user, task=pk)
+                log.info("folders_right_lost", user=visitor.user, task=visitor.task)
             elif done.exception() is not None:
                 log.info("folders_broke_off", problem=repr(done.exception()))
         finally:
-            await session.close()
+            closing = asyncio.ensure_future(session.close())
+            try:
+                await asyncio.shield(closing)
+            finally:
+                await closing  # also when this process ends meanwhile
 
 
-def _find(visitor: Visitor, pk: int) -> Task | None:
+def _find(visitor: Visitor) -> Task | None:
     """The replica, while that person may enter the job."""
     person = visitor.person()
-    task = Task.objects.select_related("attempt__job__cluster").filter(pk=pk).first()
+    task = Task.objects.select_related("attempt__job__cluster").filter(pk=visitor.task).first()
     return task if person is not None and task is not None and entries.may_enter(person, task) else None
 
 
@@ -178,14 +185,6 @@ async def _begin(backend: Enterable, task: Task) -> Session:
         if error.barrier in {Barrier.FAILED, Barrier.LIMITS, Barrier.ENGINE_AWAY}:
             log.warning("folders_failed", barrier=error.barrier, detail=error.detail)
         raise Shut("not_begun" if error.barrier is Barrier.NOT_RUNNING else error.barrier) from error
-
-
-async def _frame(reader: asyncio.StreamReader) -> bytes:
-    try:
-        head = await reader.readexactly(frames.LENGTH.size)
-        return await reader.readexactly(frames.length_of(head, frames.LONGEST_WORDS))
-    except (asyncio.IncompleteReadError, ValueError) as error:
-        raise frames.Broken("cut short") from error
 
 
 async def _carry_in(reader: asyncio.StreamReader, session: Session) -> None:

@@ -21,8 +21,8 @@ from django.utils.translation import ngettext
 from django.views.decorators.http import require_http_methods, require_POST
 
 from jobs import entries
-from jobs.folders import acts, asking, names, serving, text
-from jobs.folders.asking import Asker, Shut
+from jobs.folders import acts, names, serving, text
+from jobs.folders.client import Asker, OpenFile, Shut, connect
 from jobs.folders.kept import kept_until
 from jobs.folders.places import Place, find
 from jobs.folders.serving import Wanted
@@ -96,25 +96,22 @@ def files(request: SignedIn, job: Job) -> dict[str, Any]:
 
 def _seen(request: SignedIn, place: Place, query: Mapping[str, Sequence[str]]) -> dict[str, Any]:
     sort, down, offset = _order(query)
-    page = {"sort": sort, "down": down, "offset": offset, "limit": PAGE}
-    piece = {"first": offset, "last": offset + text.PIECE - 1, "lenient": True}
-    answer = asking.ask(_asker(request), place.task, "look", place.root, list(place.names), **page, **piece)
-    told = answer.told
-    roots = [
-        {**root, "query": Place(place.job, place.task, root["name"], ()).query} for root in told["roots"]
-    ]
+    with connect(_asker(request), place.task) as client:
+        found = client.look(place.path, sort, offset, PAGE, down=down)
+        count = min(text.PIECE, found.size - offset) if isinstance(found, OpenFile) else 0
+        data = client.read(found, offset, count) if isinstance(found, OpenFile) else b""
+    roots = [{**root, "query": Place(place.job, place.task, root["name"], ()).query} for root in client.roots]
     label = next((root["label"] for root in roots if root["name"] == place.root), place.root)
     context = {
         "roots": roots,
         "crumbs": _crumbs(place, label),
-        "live": told["live"],
+        "live": client.live,
         "most_upload": settings.CONSOLE_UPLOAD_MIB * serving.MIB,
-        "listing": told["kind"] == "folder",
+        "listing": not isinstance(found, OpenFile),
     }
-    if told["kind"] == "folder":
-        answer.close()
-        return context | _folder(place, told, sort, down=down)
-    return context | _file(request, place, told, answer.read(), query)
+    if isinstance(found, OpenFile):
+        return context | _file(request, place, found, offset, data, query)
+    return context | _folder(place, found, sort, down=down)
 
 
 def _order(query: Mapping[str, Sequence[str]]) -> tuple[str, bool, int]:
@@ -173,21 +170,25 @@ def _row(place: Place, row: Mapping[str, Any]) -> Row:
 
 
 def _file(
-    request: SignedIn, place: Place, told: Mapping[str, Any], data: bytes, query: Mapping[str, Sequence[str]]
+    request: SignedIn,
+    place: Place,
+    file: OpenFile,
+    first: int,
+    data: bytes,
+    query: Mapping[str, Sequence[str]],
 ) -> dict[str, Any]:
-    first, size = told["first"], told["size"]
     if first == 0:
         acts.record(request.user, place, Action.FILE_READ)
     encoding = query.get("as", [""])[-1]
-    picture = serving.picture_of(bytes.fromhex(told["head"]))
-    shown = text.piece(data, first, size, encoding)
-    more = f"{place.query}&from={shown.after}&as={shown.encoding}" if shown.after < size else ""
+    picture = serving.picture_of(bytes.fromhex(file.head))
+    shown = text.piece(data, first, file.size, encoding)
+    more = f"{place.query}&from={shown.after}&as={shown.encoding}" if shown.after < file.size else ""
     return {
         "file_name": names.legible(place.name),
         "file_key": names.quoted(place.name),
-        "size": size,
-        "when": serving.when(told["time"]),
-        "picture": picture if size <= LARGEST_PICTURE else "",
+        "size": file.size,
+        "when": serving.when(file.time),
+        "picture": picture if file.size <= LARGEST_PICTURE else "",
         "is_picture": bool(picture),
         "text": shown,
         "piece_from": first,
@@ -211,7 +212,7 @@ def job_files_content(request: SignedIn, public_id: str) -> HttpResponseBase:
         if request.method == "PUT":
             length, replace = request.headers.get("Content-Length", ""), query.get("replace") == ["1"]
             return serving.received(_asker(request), place, length, replace=replace, say=_say)
-        return serving.content(_asker(request), place, _wanted(request))
+        return serving.content(_asker(request), place, Wanted.by(request))
     except Shut as shut:
         return _refused(request, job, shut)
 
@@ -247,16 +248,16 @@ def _change(request: SignedIn, place: Place) -> None:
     key, name = names.unquoted(request.POST.get("key", "")), request.POST.get("name", "").strip()
     shown = names.legible(name)
     if do == "make":
-        serving.change(asker, place, do, name=name)
+        serving.make_folder(asker, place.inner(name))
         notes.success(request, _("The folder %(name)s was made.") % {"name": shown})
     elif do == "rename":
-        serving.change(asker, place, do, name=key, to=name)
+        serving.rename(asker, place.inner(key), name)
         notes.success(request, _("It is called %(name)s now.") % {"name": shown})
     elif do == "remove":
         chosen = [names.unquoted(each) for each in request.POST.getlist("chosen")]
         if not chosen:
             raise Shut("name")
-        serving.change(asker, place, do, chosen=chosen)
+        serving.remove(asker, place, chosen)
         said = ngettext("%(count)d entry was deleted.", "%(count)d entries were deleted.", len(chosen))
         notes.success(request, said % {"count": len(chosen)})
     else:
@@ -282,8 +283,3 @@ def _say(status: int, said: Mapping[str, Any]) -> HttpResponse:
 
 def _asker(request: SignedIn) -> Asker:
     return Asker(request.user, session=sessions.reference(request))
-
-
-def _wanted(request: SignedIn) -> Wanted:
-    headers = request.headers
-    return Wanted(headers.get("Range", ""), headers.get("If-Range", ""), request.method == "HEAD")

@@ -287,7 +287,7 @@ def test_transfers_of_files_end_with_what_they_came_by(place: Place, root: User)
     key = signed_in(place.owner)
     token = tokens.verify(tokens.issue(place.owner, scopes=["read"], lifetime=timedelta(days=1)))
     assert token is not None
-    visitors = [Visitor(place.owner.pk, session=key), Visitor(place.owner.pk, token=token.pk)]
+    visitors = [Visitor(place.owner.pk, key, 0, 0), Visitor(place.owner.pk, "", token.pk, 0)]
     assert [visitor.person() for visitor in visitors] == [place.owner, place.owner]
     house.end_everything(acting(root), place.owner, disable=False)
     assert [visitor.person() for visitor in visitors] == [None, None]

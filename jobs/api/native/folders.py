@@ -18,8 +18,8 @@ from rest_framework.response import Response
 
 from jobs.api.native import problems, shapes
 from jobs.api.native.base import ABSENT, LIMIT, REFUSED, NativeView
-from jobs.folders import asking, names, serving
-from jobs.folders.asking import Asker
+from jobs.folders import names, serving
+from jobs.folders.client import Asker, OpenFile, Shut, connect
 from jobs.folders.places import Place, find
 from jobs.folders.serving import Wanted
 from quotas import sessions
@@ -130,26 +130,20 @@ class Files(FolderView):
         limit = max(1, self.number("limit", PAGE, MOST))
         first = self.number("from", 0)
         sort = request.query_params.get("sort", "name")
-        order = {"sort": sort, "down": request.query_params.get("down", "").lower() in {"1", "true"}}
-        # Of a file nothing but what it is: `last` before `first` is no byte at all.
-        asked = {**order, "offset": first, "limit": limit, "first": 0, "last": -1, "lenient": True}
-        told = asking.tell(self.asker, place.task, "look", place.root, list(place.names), **asked)
-        return Response(self._shown(told, first))
-
-    def _shown(self, told: Mapping[str, Any], first: int) -> dict[str, Any]:
-        rows = told.get("rows", [])
+        down = request.query_params.get("down", "").lower() in {"1", "true"}
+        with connect(self.asker, place.task) as client:
+            found = client.look(place.path, sort, first, limit, down=down)
+        about = {"roots": client.roots, "writable": client.live}
+        if isinstance(found, OpenFile):
+            file = {"kind": "file", "size": found.size, "modified": serving.when(found.time)}
+            return Response({**about, **file, "total": None, "entries": [], "next": None})
+        rows, total = found["rows"], found["total"]
         after = first + len(rows)
-        folder = told["kind"] == "folder"
-        return {
-            "kind": told["kind"],
-            "roots": told["roots"],
-            "writable": told["live"],
-            "size": told.get("size"),
-            "modified": serving.when(told.get("time")),
-            "total": told.get("total"),
-            "entries": [_entry(row) for row in rows],
-            "next": self._address_from(after) if folder and after < told["total"] else None,
-        }
+        shown = {"total": total, "entries": [_entry(row) for row in rows]}
+        following = self._address_from(after) if after < total else None
+        return Response(
+            {**about, "kind": "folder", "size": None, "modified": None, **shown, "next": following}
+        )
 
     def _address_from(self, first: int) -> str:
         kept = [
@@ -170,8 +164,8 @@ class Files(FolderView):
         """Delete a file, a link, or a folder with all that is in it."""
         place = self.place(public_id)
         if not place.names:
-            raise asking.Shut("name")
-        serving.change(self.asker, place.folder, "remove", chosen=[place.name])
+            raise Shut("name")
+        serving.remove(self.asker, place.folder, [place.name])
         return Response(status=204)
 
 
@@ -206,10 +200,7 @@ class Content(FolderView):
     )
     def get(self, request: Request, public_id: str) -> HttpResponseBase:
         """The file, or the range of it that is asked for."""
-        headers = request.headers
-        head = request.method == "HEAD"
-        wanted = Wanted(headers.get("Range", ""), headers.get("If-Range", ""), head)
-        return serving.content(self.asker, self.place(public_id), wanted)
+        return serving.content(self.asker, self.place(public_id), Wanted.by(request))
 
     @extend_schema(
         operation_id="jobs_files_upload",
@@ -263,7 +254,7 @@ class NewFolder(FolderView):
         """Make a folder in the one at `path`."""
         place = self.place(public_id)
         asked = NewFolderShape.parse(request.data)
-        serving.change(self.asker, place, "make", name=asked["name"])
+        serving.make_folder(self.asker, place.inner(asked["name"]))
         return Response(status=204)
 
 
@@ -281,8 +272,5 @@ class Rename(FolderView):
     def post(self, request: Request, public_id: str) -> Response:
         """Give what lies at `path` another name, where nothing is called so yet."""
         place = self.place(public_id)
-        to = RenameShape.parse(request.data)["to"]
-        if not place.names:
-            raise asking.Shut("name")
-        serving.change(self.asker, place.folder, "rename", name=place.name, to=to)
+        serving.rename(self.asker, place, RenameShape.parse(request.data)["to"])
         return Response(status=204)

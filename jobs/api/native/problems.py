@@ -16,7 +16,7 @@ from rest_framework.views import set_rollback
 
 from jobs import outage, services
 from jobs.dialects.base import Problem
-from jobs.folders import asking as folders
+from jobs.folders import client as folders
 from jobs.folders import serving
 from jobs.live import raw, seats
 from jobs.messages.findings import Finding

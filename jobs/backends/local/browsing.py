@@ -13,7 +13,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
-from jobs.backends.filing.ways import Root, Site
 from jobs.backends.local import laying, layout, targets
 from jobs.backends.local.errand import Errand
 from jobs.backends.local.files import Folder
@@ -23,6 +22,7 @@ from jobs.backends.local.isolation import Isolation
 from jobs.backends.local.opening import open_bound, rights_of
 from jobs.backends.local.plan import Plan
 from jobs.backends.local.provisions import Bound, Kind
+from jobs.backends.sftp.paths import Root, Site
 
 WORK: Final = "work"
 _OPENED: Final = os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW

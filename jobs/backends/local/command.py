@@ -9,7 +9,7 @@ import signal
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, NoReturn, Self
+from typing import Any, Final, NoReturn, Self
 
 from jobs.backends.local import kernel, seccomp
 from jobs.backends.local.outcome import NOT_FOUND
@@ -62,6 +62,43 @@ def own_shell() -> str:
 def shell(command: str) -> list[str]:
     """The argv for a command line: the person's text is one argument."""
     return [own_shell(), "-c", command]
+
+
+def of_session(
+    request: Mapping[str, Any],
+    env: Mapping[str, str],
+    folder: str,
+    owner: tuple[int, int] | None,
+    served: Mapping[str, Callable[[], None]],
+    files: Sequence[int] = (),
+) -> Command:
+    """What a `sessions.Wanted`, as JSON, asks for; called in the replica's own file system.
+
+    `served` has the kinds that no program is run for; they are left `files` open.
+    """
+    env = {**request["env"], **env}
+    if request["terminal"]:
+        env["TERM"] = request["terminal"]["name"]
+    match request["kind"]:
+        case kind if kind in served:
+            return Command((), env, folder, owner, served[kind], files)
+        case "shell":
+            argv = [own_shell()]
+        case "line":
+            argv = shell(request["line"])
+        case "program":
+            argv = list(request["argv"])
+        case other:
+            raise ValueError(other)
+    return Command([_find_program(argv[0], env), *argv[1:]], env, folder, owner)
+
+
+def _find_program(program: str, env: Mapping[str, str]) -> str:
+    """The program by its path: exec does not look for it."""
+    if "/" in program:
+        return program
+    places = (Path(folder, program) for folder in os.get_exec_path(env))
+    return next((str(path) for path in places if path.is_file() and os.access(path, os.X_OK)), program)
 
 
 def start(command: Command, streams: Streams, inside: Callable[[], None]) -> int:

@@ -21,11 +21,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, NoReturn
 
-from jobs.backends.filing.ways import Site
 from jobs.backends.local import browsing, cgroups, inside, kernel, layout, leader, pip, processes
-from jobs.backends.local.command import Command, own_shell
+from jobs.backends.local.command import Command, of_session
 from jobs.backends.local.files import Folder
 from jobs.backends.local.inside import Shut
+from jobs.backends.sftp.paths import Site
 from jobs.backends.sftp.server import serve
 
 LONGEST_REQUEST: Final = 1 << 20
@@ -68,7 +68,7 @@ def _way(path: Path, request: Mapping[str, Any]) -> Entry:
     role, index = request["role"], request["index"]
     if request["kind"] != FOLDERS:
         return find(path, role, index)
-    from jobs.backends.filing import server  # noqa: F401, PLC0415 for `command`, where nothing can be loaded
+    from jobs.backends.sftp import folder_server  # noqa: F401, PLC0415 for `command`, where nothing can be loaded
 
     try:
         return find(path, role, index)
@@ -157,26 +157,13 @@ class Entry:
 
     def command(self, request: Mapping[str, Any]) -> Command:
         """What was asked for; called in the replica's own file system."""
-        env = {**request["env"], **self.env}
-        if request["terminal"]:
-            env["TERM"] = request["terminal"]["name"]
-        match request["kind"]:
-            case "shell":
-                argv = [own_shell()]
-            case "line":
-                argv = [own_shell(), "-c", request["line"]]
-            case "program":
-                argv = list(request["argv"])
-            case "files":
-                return Command((), env, self.folder, self.owner, serve)
-            case "folders":
-                from jobs.backends.filing.server import serve as browse  # noqa: PLC0415 only they need it
+        served = {"files": serve, FOLDERS: self._serve_folders}
+        return of_session(request, self.env, self.folder, self.owner, served, self.site.fds)
 
-                site = self.site
-                return Command((), env, self.folder, self.owner, lambda: browse(site), site.fds)
-            case other:
-                raise ValueError(other)
-        return Command([_find_program(argv[0], env), *argv[1:]], env, self.folder, self.owner)
+    def _serve_folders(self) -> None:
+        from jobs.backends.sftp.folder_server import serve as serve_folders  # noqa: PLC0415 only they need it
+
+        serve_folders(self.site)
 
 
 def find(path: Path, role: str, index: int) -> Entry:
@@ -231,11 +218,3 @@ def _foreign(pid: int) -> int:
         if Path(f"/proc/{pid}/ns/{name}").stat().st_ino != Path(f"/proc/self/ns/{name}").stat().st_ino:
             flags |= flag
     return flags
-
-
-def _find_program(program: str, env: Mapping[str, str]) -> str:
-    """The program by its path: exec does not look for it."""
-    if "/" in program:
-        return program
-    places = (Path(folder, program) for folder in os.get_exec_path(env))
-    return next((str(path) for path in places if path.is_file() and os.access(path, os.X_OK)), program)

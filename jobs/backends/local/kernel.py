@@ -167,10 +167,10 @@ def open_in(root: int, path: str, flags: int) -> int:
     )
 
 
-def rename_new(folder: int, old: bytes, new: bytes) -> None:
-    """Rename in a folder, unless something is called so already (Linux 3.15; not every file system can)."""
-    number = ctypes.c_int(folder)
-    _syscall("renameat2", number, old, number, new, ctypes.c_uint(_RENAME_NOREPLACE))
+def rename_new(folder: int, old: bytes, into: int, new: bytes) -> None:
+    """Rename unless something is called so already (Linux 3.15; not every file system can)."""
+    here, there = ctypes.c_int(folder), ctypes.c_int(into)
+    _syscall("renameat2", here, old, there, new, ctypes.c_uint(_RENAME_NOREPLACE))
 
 
 def set_file_rights(uid: int, gid: int, groups: Sequence[int]) -> None:

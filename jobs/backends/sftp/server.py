@@ -2,44 +2,54 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 import stat
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
-from jobs.backends.sftp import packets
-from jobs.backends.sftp.packets import Attributes, Malformed, Reader, byte, number, text
+from jobs import frames
+from jobs import sftp_packets as packets
+from jobs.sftp_packets import (
+    LONGEST_DATA,
+    LONGEST_REQUEST,
+    Attributes,
+    Malformed,
+    Reader,
+    byte,
+    number,
+    status,
+    text,
+)
 
-VERSION: Final = 3
-EXTENDED: Final = 200
 MOST_HANDLES: Final = 1024
-LONGEST_DATA: Final = 255 * 1024
-LONGEST_PACKET: Final = 256 * 1024 + 1024
 _NAMES: Final = 128
 _FILE_MODE: Final = 0o666
 _FOLDER_MODE: Final = 0o777
 
-INIT, VERSION_ANSWER = 1, 2
-STATUS, HANDLE, DATA, NAME, ATTRS, EXTENDED_ANSWER = 101, 102, 103, 104, 105, 201
-OK, END, NO_FILE, DENIED, FAILURE, BAD_MESSAGE, UNSUPPORTED = 0, 1, 2, 3, 4, 5, 8
-
-_READ, _WRITE, _APPEND, _CREATE, _TRUNCATE, _NEW = 1, 2, 4, 8, 16, 32
-
 _CODES: Final = {
-    errno.ENOENT: NO_FILE,
-    errno.ENOTDIR: NO_FILE,
-    errno.ELOOP: NO_FILE,
-    errno.EBADF: NO_FILE,
-    errno.EPERM: DENIED,
-    errno.EACCES: DENIED,
-    errno.EROFS: DENIED,
-    errno.EINVAL: BAD_MESSAGE,
-    errno.ENAMETOOLONG: BAD_MESSAGE,
-    errno.ENOSYS: UNSUPPORTED,
+    errno.ENOENT: packets.NO_FILE,
+    errno.ENOTDIR: packets.NO_FILE,
+    errno.ELOOP: packets.NO_FILE,
+    errno.EBADF: packets.NO_FILE,
+    errno.EPERM: packets.DENIED,
+    errno.EACCES: packets.DENIED,
+    errno.EROFS: packets.DENIED,
+    errno.EINVAL: packets.BAD_MESSAGE,
+    errno.ENAMETOOLONG: packets.BAD_MESSAGE,
+    errno.ENOSYS: packets.UNSUPPORTED,
 }
 """As OpenSSH's server says it; everything else is a FAILURE."""
+
+_FLAGS: Final = (
+    (packets.APPENDING, os.O_APPEND),
+    (packets.CREATED, os.O_CREAT),
+    (packets.TRUNCATED, os.O_TRUNC),
+    (packets.EXCLUSIVE, os.O_EXCL),
+)
 
 EXTENSIONS: Final = (
     (b"posix-rename@openssh.com", b"1"),
@@ -52,42 +62,60 @@ EXTENSIONS: Final = (
 )
 
 
-def serve() -> None:
-    """Until stdin ends, or something comes that is no SFTP."""
-    server = Server()
-    while (packet := _packet(0)) is not None:
-        try:
-            answer = server.answer(packet)
-        except Malformed:
-            return
-        _send(1, number(len(answer)) + answer)
+def serve(server: Server | None = None) -> None:
+    """Until stdin ends, nobody reads stdout any more, or something comes that is no SFTP."""
+    server, read = server or Server(), partial(os.read, 0)
+    try:
+        with contextlib.suppress(frames.Broken, Malformed, BrokenPipeError):
+            while True:
+                frames.give(1, frames.framed(server.answer(frames.take(read, LONGEST_REQUEST))))
+    finally:
+        server.abandon()
 
 
-def _packet(fd: int) -> bytes | None:
-    head = _exactly(fd, 4)
-    length = int.from_bytes(head, "big")
-    if len(head) < 4 or not 0 < length <= LONGEST_PACKET:
-        return None
-    packet = _exactly(fd, length)
-    return packet if len(packet) == length else None
+class Opened:
+    """What a handle stands for; what it can't do fails as with a handle that is none."""
 
+    def read(self, offset: int, count: int) -> bytes:
+        """At most so many bytes; none at the end."""
+        raise _bad_handle()
 
-def _exactly(fd: int, count: int) -> bytes:
-    parts = []
-    while count and (part := os.read(fd, count)):
-        parts.append(part)
-        count -= len(part)
-    return b"".join(parts)
+    def write(self, offset: int, data: bytes) -> None:
+        """All of `data`."""
+        raise _bad_handle()
 
+    def close(self) -> None:
+        """The client closes it."""
 
-def _send(fd: int, data: bytes) -> None:
-    rest = memoryview(data)
-    while rest:
-        rest = rest[os.write(fd, rest) :]
+    def abandon(self) -> None:
+        """The client is gone without having closed it."""
+        self.close()
 
 
 @dataclass(slots=True)
-class Listing:
+class File(Opened):
+    """An open file."""
+
+    fd: int
+
+    def read(self, offset: int, count: int) -> bytes:
+        """See Opened."""
+        return os.pread(self.fd, count, offset)
+
+    def write(self, offset: int, data: bytes) -> None:
+        """See Opened."""
+        rest = memoryview(data)
+        while rest:
+            written = os.pwrite(self.fd, rest, offset)
+            rest, offset = rest[written:], offset + written
+
+    def close(self) -> None:
+        """See Opened."""
+        os.close(self.fd)
+
+
+@dataclass(slots=True)
+class Listing(Opened):
     """An open folder: what of it has not been told yet."""
 
     path: bytes
@@ -98,11 +126,12 @@ class Server:
     """One connection's open files."""
 
     def __init__(self) -> None:
-        self._open: dict[bytes, int | Listing] = {}
+        self._open: dict[bytes, Opened] = {}
         self._serial = 0
+        self._extensions: Sequence[tuple[bytes, bytes]] = EXTENSIONS
         self._answers: dict[int | bytes, Callable[[Reader], bytes]] = {
-            3: self._open_file,
-            5: self._read,
+            packets.OPEN: self._open_file,
+            packets.READ: self._read,
             7: lambda r: _attrs(os.lstat(r.path())),
             8: lambda r: _attrs(os.fstat(self._file(r))),
             11: self._open_folder,
@@ -110,19 +139,19 @@ class Server:
             16: lambda r: _name(os.path.realpath(r.path())),
             17: lambda r: _attrs(os.stat(r.path())),
             19: lambda r: _name(os.readlink(r.path())),
-            b"statvfs@openssh.com": lambda r: _extended(packets.file_system(os.statvfs(r.path()))),
+            b"statvfs@openssh.com": lambda r: extended(packets.file_system(os.statvfs(r.path()))),
             b"limits@openssh.com": lambda _: _limits(),
             b"expand-path@openssh.com": lambda r: _name(os.path.realpath(os.path.expanduser(r.path()))),
         }
         self._acts: dict[int | bytes, Callable[[Reader], None]] = {
-            4: self._close,
-            6: self._write,
+            packets.CLOSE: self._close,
+            packets.WRITE: self._write,
             9: lambda r: _change(r.path(), r.attributes()),
             10: lambda r: _change(self._file(r), r.attributes()),
             13: lambda r: os.unlink(r.path()),
-            14: _make_folder,
+            packets.MKDIR: _make_folder,
             15: lambda r: os.rmdir(r.path()),
-            18: lambda r: _rename(r.path(), r.path()),
+            packets.RENAME: lambda r: _rename(r.path(), r.path()),
             20: lambda r: os.symlink(r.text(), r.path()),
             b"posix-rename@openssh.com": lambda r: os.rename(r.path(), r.path()),
             b"hardlink@openssh.com": lambda r: os.link(r.path(), r.path(), follow_symlinks=False),
@@ -134,15 +163,16 @@ class Server:
         """The whole answer to one request.  Malformed when it is none."""
         reader = Reader(packet)
         kind = reader.byte()
-        if kind == INIT:
-            return byte(VERSION_ANSWER) + number(VERSION) + b"".join(text(n) + text(v) for n, v in EXTENSIONS)
+        if kind == packets.INIT:
+            extensions = b"".join(text(name) + text(value) for name, value in self._extensions)
+            return byte(packets.VERSION) + number(packets.PROTOCOL) + extensions
         request = reader.number()
         try:
-            answer = self._do(reader.text() if kind == EXTENDED else kind, reader)
+            answer = self._do(reader.text() if kind == packets.EXTENDED else kind, reader)
         except OSError as error:
-            answer = status(_CODES.get(error.errno or 0, FAILURE), error.strerror or "")
+            answer = status(_CODES.get(error.errno or 0, packets.FAILURE), error.strerror or "")
         except Malformed:
-            answer = status(BAD_MESSAGE, "Bad message")
+            answer = status(packets.BAD_MESSAGE, "Bad message")
         return answer[:1] + number(request) + answer[1:]
 
     def _do(self, verb: int | bytes, reader: Reader) -> bytes:
@@ -150,33 +180,39 @@ class Server:
             return self._answers[verb](reader)
         if verb in self._acts:
             self._acts[verb](reader)
-            return status(OK)
-        return status(UNSUPPORTED, "Operation unsupported")
+            return status(packets.OK)
+        return status(packets.UNSUPPORTED, "Operation unsupported")
 
-    def _keep(self, opened: int | Listing) -> bytes:
+    def abandon(self) -> None:
+        """The client is gone."""
+        for opened in self._open.values():
+            opened.abandon()
+
+    def _keep(self, opened: Opened) -> bytes:
         if len(self._open) >= MOST_HANDLES:
-            if isinstance(opened, int):
-                os.close(opened)
+            opened.abandon()
             raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
         self._serial += 1
         name = b"%x" % self._serial
         self._open[name] = opened
-        return byte(HANDLE) + text(name)
+        return byte(packets.HANDLE) + text(name)
+
+    def _opened(self, reader: Reader) -> Opened:
+        return self._open.get(reader.text()) or Opened()
 
     def _file(self, reader: Reader) -> int:
-        found = self._open.get(reader.text())
-        if not isinstance(found, int):
-            raise OSError(errno.EBADF, os.strerror(errno.EBADF))
-        return found
+        found = self._opened(reader)
+        if not isinstance(found, File):
+            raise _bad_handle()
+        return found.fd
 
     def _open_file(self, reader: Reader) -> bytes:
         path, wanted, attributes = reader.path(), reader.number(), reader.attributes()
-        reading, writing = wanted & _READ, wanted & _WRITE
+        reading, writing = wanted & packets.FOR_READING, wanted & packets.FOR_WRITING
         flags = os.O_RDWR if reading and writing else os.O_WRONLY if writing else os.O_RDONLY
-        pairs = (_APPEND, os.O_APPEND), (_CREATE, os.O_CREAT), (_TRUNCATE, os.O_TRUNC), (_NEW, os.O_EXCL)
-        flags |= sum(flag for bit, flag in pairs if wanted & bit)
+        flags |= sum(flag for bit, flag in _FLAGS if wanted & bit)
         mode = _FILE_MODE if attributes.mode is None else stat.S_IMODE(attributes.mode)
-        return self._keep(os.open(path, flags | os.O_NOCTTY, mode & 0o777))
+        return self._keep(File(os.open(path, flags | os.O_NOCTTY, mode & 0o777)))
 
     def _open_folder(self, reader: Reader) -> bytes:
         path = reader.path()
@@ -185,25 +221,21 @@ class Server:
     def _close(self, reader: Reader) -> None:
         found = self._open.pop(reader.text(), None)
         if found is None:
-            raise OSError(errno.EBADF, os.strerror(errno.EBADF))
-        if isinstance(found, int):
-            os.close(found)
+            raise _bad_handle()
+        found.close()
 
     def _read(self, reader: Reader) -> bytes:
-        fd, offset, count = self._file(reader), reader.long(), reader.number()
-        data = os.pread(fd, min(count, LONGEST_DATA), offset)
-        return byte(DATA) + text(data) if data else status(END)
+        opened, offset, count = self._opened(reader), reader.long(), reader.number()
+        data = opened.read(offset, min(count, LONGEST_DATA))
+        return byte(packets.DATA) + text(data) if data else status(packets.END)
 
     def _write(self, reader: Reader) -> None:
-        fd, offset, rest = self._file(reader), reader.long(), memoryview(reader.text())
-        while rest:
-            written = os.pwrite(fd, rest, offset)
-            rest, offset = rest[written:], offset + written
+        self._opened(reader).write(reader.long(), reader.text())
 
     def _list(self, reader: Reader) -> bytes:
-        found = self._open.get(reader.text())
+        found = self._opened(reader)
         if not isinstance(found, Listing):
-            raise OSError(errno.EBADF, os.strerror(errno.EBADF))
+            raise _bad_handle()
         told = []
         for name in found.names:
             try:
@@ -213,29 +245,29 @@ class Server:
             told.append(text(name) + text(packets.listed(name, seen)) + packets.attributes(seen))
             if len(told) == _NAMES:
                 break
-        return byte(NAME) + number(len(told)) + b"".join(told) if told else status(END)
+        return byte(packets.NAME) + number(len(told)) + b"".join(told) if told else status(packets.END)
 
 
-def status(code: int, said: str = "") -> bytes:
-    """How a request went, without its number."""
-    return byte(STATUS) + number(code) + text(said.encode()) + text(b"")
+def extended(data: bytes) -> bytes:
+    """The answer to an extended request, without its number."""
+    return byte(packets.EXTENDED_ANSWER) + data
+
+
+def _bad_handle() -> OSError:
+    return OSError(errno.EBADF, os.strerror(errno.EBADF))
 
 
 def _attrs(found: os.stat_result) -> bytes:
-    return byte(ATTRS) + packets.attributes(found)
+    return byte(packets.ATTRS) + packets.attributes(found)
 
 
 def _name(path: bytes) -> bytes:
-    return byte(NAME) + number(1) + text(path) + text(path) + number(0)
-
-
-def _extended(data: bytes) -> bytes:
-    return byte(EXTENDED_ANSWER) + data
+    return byte(packets.NAME) + number(1) + text(path) + text(path) + number(0)
 
 
 def _limits() -> bytes:
-    limits = (LONGEST_PACKET, LONGEST_DATA, LONGEST_DATA, MOST_HANDLES)
-    return _extended(b"".join(map(packets.long, limits)))
+    limits = (LONGEST_REQUEST, LONGEST_DATA, LONGEST_DATA, MOST_HANDLES)
+    return extended(b"".join(map(packets.long, limits)))
 
 
 def _make_folder(reader: Reader) -> None:

@@ -20,17 +20,19 @@ import socket
 import struct
 import termios
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from ipaddress import ip_address
 from json import loads
 from pathlib import Path
 from typing import Any, Final, NoReturn
 
-from jobs.backends.filing.server import serve as browse
-from jobs.backends.filing.ways import Root, Site
+from jobs import frames
 from jobs.backends.local import kernel, leader, listening, processes
-from jobs.backends.local.command import Command, own_shell
+from jobs.backends.local.command import Command, of_session
+from jobs.backends.sftp.folder_server import serve as serve_folders
+from jobs.backends.sftp.paths import Root, Site
 from jobs.backends.sftp.server import serve
 from jobs.backends.slurm import wire
 
@@ -91,13 +93,7 @@ def _request(heard: wire.Heard) -> tuple[dict[str, Any], list[tuple[int, bytes]]
 
 
 def _say(what: Mapping[str, Any]) -> None:
-    _give(wire.words(what))
-
-
-def _give(data: bytes) -> None:
-    rest = memoryview(data)
-    while rest:
-        rest = rest[os.write(_OUT, rest) :]
+    frames.give(_OUT, wire.words(what))
 
 
 # --- the replica -----------------------------------------------------------------------------------------
@@ -223,38 +219,15 @@ def _left(request: Mapping[str, Any]) -> Command:
     """To look at what is left of a replica that has ended."""
     root = Root(WORK, request["label"], os.open(request["folder"], os.O_PATH | os.O_DIRECTORY))
     site = Site((root,))
-    return Command((), {}, "/", None, lambda: browse(site), site.fds)
+    return Command((), {}, "/", None, partial(serve_folders, site), site.fds)
 
 
 def _command(request: Mapping[str, Any], replica: Replica) -> Command:
     """What to run, by whoever sees the files that the replica sees."""
-    env = {**request["env"], **replica.env}
-    if request["terminal"]:
-        env["TERM"] = request["terminal"]["name"]
     folder = request["folder"]
-    match request["kind"]:
-        case "shell":
-            argv = [own_shell()]
-        case "line":
-            argv = [own_shell(), "-c", request["line"]]
-        case "program":
-            argv = list(request["argv"])
-        case "files":
-            return Command((), env, folder, None, serve)
-        case "folders":
-            site = Site((Root(WORK, request["label"], base=folder),), live=True)
-            return Command((), env, folder, None, lambda: browse(site))
-        case other:
-            raise ValueError(other)
-    return Command([_found(argv[0], env), *argv[1:]], env, folder)
-
-
-def _found(program: str, env: Mapping[str, str]) -> str:
-    """The program by its path: exec does not look for it."""
-    if "/" in program:
-        return program
-    places = (Path(folder, program) for folder in os.get_exec_path(env))
-    return next((str(path) for path in places if path.is_file() and os.access(path, os.X_OK)), program)
+    site = Site((Root(WORK, request["label"], base=folder),), live=True)
+    served: dict[str, Callable[[], None]] = {"files": serve, "folders": partial(serve_folders, site)}
+    return of_session(request, replica.env, folder, None, served)
 
 
 def _first_word(channel: socket.socket) -> tuple[dict[str, Any], list[int], bytes]:
@@ -379,7 +352,7 @@ class _Carrier:
         except OSError:  # how a terminal's last program shows
             data = b""
         stream.room -= len(data)
-        _give(wire.message(stream.kind, data))
+        frames.give(_OUT, wire.message(stream.kind, data))
         if not data:
             del self._streams[fd]
             os.close(fd)

@@ -47,9 +47,9 @@ main()
 _TAKEN: Final = (
     "__init__.py",
     "frames.py",
+    "sftp_packets.py",
     "states.py",
     "backends/__init__.py",
-    "backends/filing/*.py",
     "backends/sftp/*.py",
     "backends/local/__init__.py",
     "backends/local/command.py",

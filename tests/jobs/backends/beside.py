@@ -1,12 +1,15 @@
 """Something run beside a live replica, on whatever bench."""
 
 import asyncio
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+import socket
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager, suppress
+from functools import partial
 from typing import Any
 
 from jobs.backends.base import Handle, TaskRef
 from jobs.backends.sessions import Ended, Enterable, Kind, Session, Wanted
+from jobs.folders.client import FolderClient
 from jobs.spec import Resources
 from tests.jobs.backends.benches import Bench, log_of, role
 from tests.waiting import wait_for
@@ -36,6 +39,47 @@ async def beside(bench: Bench, handle: Handle, wanted: Wanted) -> AsyncIterator[
         yield session
     finally:
         await session.close()
+
+
+@asynccontextmanager
+async def folder_client(bench: Bench, handle: Handle) -> AsyncIterator[FolderClient]:
+    """A client of what serves the replica's folders, for a thread until it streams."""
+    async with beside(bench, handle, Wanted(Kind.FOLDERS)) as session:
+        ours, theirs = socket.socketpair()
+        theirs.setblocking(False)
+        reader, writer = await asyncio.open_unix_connection(sock=theirs)
+        carrying = asyncio.gather(_carry_in(reader, session), _carry_out(session, writer))
+        try:
+            with ours:
+                yield await asyncio.to_thread(FolderClient, ours)
+        finally:
+            carrying.cancel()
+            await asyncio.gather(carrying, return_exceptions=True)
+            writer.transport.abort()
+
+
+async def _carry_in(reader: asyncio.StreamReader, session: Session) -> None:
+    while data := await reader.read(65536):
+        with suppress(BrokenPipeError):
+            await session.write(data)
+    await session.write_eof()
+
+
+async def _carry_out(session: Session, writer: asyncio.StreamWriter) -> None:
+    while data := await session.read(65536):
+        writer.write(data)
+        await writer.drain()
+    assert await session.read_error(65536) == b""
+    writer.close()
+
+
+async def list_files(bench: Bench, handle: Handle) -> list[str]:
+    """The names in its working folder.  Raises NoEntry."""
+    async with folder_client(bench, handle) as client:
+        page = partial(client.look, ["work"], "name", 0, 200, down=False)
+        found = await asyncio.to_thread(page)
+        assert isinstance(found, Mapping)
+        return [row["name"] for row in found["rows"]]
 
 
 async def everything(session: Session) -> str:

@@ -8,9 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jobs.backends.sftp import packets, server
-from jobs.backends.sftp.packets import Attributes, Malformed, Reader, byte, long, number, text
+from jobs import sftp_packets as packets
+from jobs.backends.sftp import server
+from jobs.backends.sftp.folder_server import FolderServer
+from jobs.backends.sftp.paths import Root, Site
 from jobs.backends.sftp.server import Server
+from jobs.sftp_packets import Attributes, Malformed, Reader, byte, long, number, text
 
 NOTHING = number(0)
 
@@ -24,29 +27,35 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 class Client:
     """Asks, and takes the answer apart: its kind, and a reader of the rest."""
 
-    def __init__(self) -> None:
-        self._server = Server()
+    def __init__(self, server: Server) -> None:
+        self.server = server
 
     def ask(self, kind: int, *parts: bytes) -> tuple[int, Reader]:
-        reader = Reader(self._server.answer(byte(kind) + number(77) + b"".join(parts)))
+        reader = Reader(self.server.answer(byte(kind) + number(77) + b"".join(parts)))
         answered = reader.byte()
         assert reader.number() == 77
         return answered, reader
 
     def code(self, kind: int, *parts: bytes) -> int:
         answered, reader = self.ask(kind, *parts)
-        assert answered == server.STATUS
+        assert answered == packets.STATUS
         return reader.number()
 
     def handle(self, kind: int, *parts: bytes) -> bytes:
         answered, reader = self.ask(kind, *parts)
-        assert answered == server.HANDLE, reader.number()
+        assert answered == packets.HANDLE, reader.number()
         return reader.text()
 
 
 @pytest.fixture
 def client(here: Path) -> Client:
-    return Client()
+    return Client(Server())
+
+
+@pytest.fixture
+def browser(here: Path) -> Client:
+    """Of a live replica's folder `here`, as `work`."""
+    return Client(FolderServer(Site((Root("work", "/job", base=str(here)),), live=True)))
 
 
 def _open(client: Client, name: bytes, flags: int, attributes: bytes = NOTHING) -> bytes:
@@ -62,21 +71,21 @@ def test_it_speaks_version_3_and_names_its_extensions() -> None:
 
 def test_a_file_is_written_at_any_offset_and_read_back(client: Client, here: Path) -> None:
     handle = _open(client, b"new", 2 | 8 | 32, number(4) + number(0o640))
-    assert client.code(6, text(handle), long(3), text(b"def")) == server.OK
-    assert client.code(6, text(handle), long(0), text(b"abc")) == server.OK
-    assert client.code(4, text(handle)) == server.OK
+    assert client.code(6, text(handle), long(3), text(b"def")) == packets.OK
+    assert client.code(6, text(handle), long(0), text(b"abc")) == packets.OK
+    assert client.code(4, text(handle)) == packets.OK
     assert (here / "new").read_bytes() == b"abcdef"
     handle = _open(client, b"new", 1)
     answered, reader = client.ask(5, text(handle), long(2), number(100))
-    assert (answered, reader.text()) == (server.DATA, b"cdef")
-    assert client.code(5, text(handle), long(6), number(100)) == server.END
-    assert client.code(3, text(b"new"), number(2 | 8 | 32), NOTHING) == server.FAILURE
+    assert (answered, reader.text()) == (packets.DATA, b"cdef")
+    assert client.code(5, text(handle), long(6), number(100)) == packets.END
+    assert client.code(3, text(b"new"), number(2 | 8 | 32), NOTHING) == packets.FAILURE
 
 
 def test_attributes_are_told_and_changed(client: Client, here: Path) -> None:
     (here / "file").write_bytes(b"12345")
     wanted = number(1 | 4 | 8) + long(3) + number(0o600) + number(10) + number(20)
-    assert client.code(9, text(b"file"), wanted) == server.OK
+    assert client.code(9, text(b"file"), wanted) == packets.OK
     found = (here / "file").stat()
     assert (found.st_size, stat.S_IMODE(found.st_mode), found.st_mtime) == (3, 0o600, 20)
     _, reader = client.ask(17, text(b"file"))
@@ -85,7 +94,7 @@ def test_attributes_are_told_and_changed(client: Client, here: Path) -> None:
 
 
 def test_folders_are_made_listed_and_removed(client: Client, here: Path) -> None:
-    assert client.code(14, text("中文".encode()), NOTHING) == server.OK
+    assert client.code(14, text("中文".encode()), NOTHING) == packets.OK
     (here / "中文" / "a").write_bytes(b"")
     handle = client.handle(11, text("中文".encode()))
     _, reader = client.ask(12, text(handle))
@@ -95,40 +104,40 @@ def test_folders_are_made_listed_and_removed(client: Client, here: Path) -> None
         reader.text()
         reader.attributes()
     assert sorted(names) == [b".", b"..", b"a"]
-    assert client.code(12, text(handle)) == server.END
-    assert client.code(15, text("中文".encode())) == server.FAILURE  # not empty
-    assert client.code(13, text("中文/a".encode())) == server.OK
-    assert client.code(15, text("中文".encode())) == server.OK
+    assert client.code(12, text(handle)) == packets.END
+    assert client.code(15, text("中文".encode())) == packets.FAILURE  # not empty
+    assert client.code(13, text("中文/a".encode())) == packets.OK
+    assert client.code(15, text("中文".encode())) == packets.OK
 
 
 def test_links_and_names(client: Client, here: Path) -> None:
     (here / "one").write_bytes(b"1")
     (here / "two").write_bytes(b"2")
-    assert client.code(20, text(b"one"), text(b"link")) == server.OK
+    assert client.code(20, text(b"one"), text(b"link")) == packets.OK
     _, reader = client.ask(19, text(b"link"))
     assert (reader.number(), reader.text()) == (1, b"one")
-    assert client.code(18, text(b"one"), text(b"two")) == server.FAILURE
-    assert client.code(200, text(b"posix-rename@openssh.com"), text(b"one"), text(b"two")) == server.OK
+    assert client.code(18, text(b"one"), text(b"two")) == packets.FAILURE
+    assert client.code(200, text(b"posix-rename@openssh.com"), text(b"one"), text(b"two")) == packets.OK
     assert (here / "two").read_bytes() == b"1"
     _, reader = client.ask(16, text(b""))
     assert (reader.number(), reader.text()) == (1, os.fsencode(here))
-    assert client.code(17, text(b"link")) == server.NO_FILE
-    assert client.ask(7, text(b"link"))[0] == server.ATTRS
+    assert client.code(17, text(b"link")) == packets.NO_FILE
+    assert client.ask(7, text(b"link"))[0] == packets.ATTRS
 
 
 def test_what_is_open_is_bounded(client: Client, here: Path) -> None:
     (here / "file").write_bytes(b"")
     for _ in range(server.MOST_HANDLES):
         client.handle(11, text(b"."))
-    assert client.code(3, text(b"file"), number(1), NOTHING) == server.FAILURE
+    assert client.code(3, text(b"file"), number(1), NOTHING) == packets.FAILURE
 
 
 def test_unknown_requests_and_handles_are_refused(client: Client) -> None:
-    assert client.code(99) == server.UNSUPPORTED
-    assert client.code(200, text(b"run@example.org")) == server.UNSUPPORTED
-    assert client.code(5, text(b"none"), long(0), number(1)) == server.NO_FILE
-    assert client.code(13, text(b"a\0b")) == server.BAD_MESSAGE
-    assert client.code(13, number(1000)) == server.BAD_MESSAGE
+    assert client.code(99) == packets.UNSUPPORTED
+    assert client.code(200, text(b"run@example.org")) == packets.UNSUPPORTED
+    assert client.code(5, text(b"none"), long(0), number(1)) == packets.NO_FILE
+    assert client.code(13, text(b"a\0b")) == packets.BAD_MESSAGE
+    assert client.code(13, number(1000)) == packets.BAD_MESSAGE
 
 
 @given(st.binary(max_size=200))
@@ -139,7 +148,7 @@ def test_nonsense_is_answered_or_called_malformed(data: bytes) -> None:
         answer = Server().answer(packet)
     except Malformed:
         return
-    assert answer[0] in {server.VERSION_ANSWER, server.STATUS}
+    assert answer[0] in {packets.VERSION, packets.STATUS}
 
 
 @given(st.integers(0, 2**32 - 1), st.integers(0, 2**64 - 1), st.binary())
@@ -154,3 +163,48 @@ def test_a_listing_line_reads_like_that_of_ls(here: Path) -> None:
     assert line.startswith("-rw")
     assert line.split()[4] == "3"
     assert line.endswith(" file")
+
+
+# --- a job's folders alone --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", sorted({*range(7, 21)} - {packets.MKDIR, packets.RENAME}))
+def test_folder_server_has_no_request_that_follows_links_or_takes_other_paths(
+    browser: Client, here: Path, kind: int
+) -> None:
+    (here / "file").write_bytes(b"")
+    assert browser.code(kind, text(b"work/file"), text(b"work/new"), NOTHING) == packets.UNSUPPORTED
+    assert [path.name for path in here.iterdir()] == ["file"]
+
+
+@pytest.mark.parametrize("name", [name for name, _version in server.EXTENSIONS])
+def test_folder_server_has_none_of_openssh_s_extensions(browser: Client, name: bytes) -> None:
+    code = browser.code(packets.EXTENDED, text(name), text(b"work/file"), text(b"work/new"), NOTHING)
+    assert code == packets.UNSUPPORTED
+
+
+@pytest.mark.parametrize("path", [b"", b"/etc/passwd", b"etc/passwd", b"work/../x", b"work//x", b"../work"])
+def test_folder_server_opens_nothing_beside_its_roots(browser: Client, here: Path, path: bytes) -> None:
+    (here.parent / "x").write_bytes(b"")
+    for flags in (packets.FOR_READING, packets.FOR_WRITING | packets.CREATED):
+        assert browser.code(packets.OPEN, text(path), number(flags), NOTHING) == packets.FAILURE
+    assert browser.code(packets.RENAME, text(path), text(b"work/new")) == packets.FAILURE
+    assert browser.code(packets.EXTENDED, text(packets.REMOVE), text(b"work"), packets.texts([path])) == (
+        packets.FAILURE
+    )
+    assert (here.parent / "x").exists()
+
+
+def test_folder_server_shows_what_is_written_once_it_is_closed(browser: Client, here: Path) -> None:
+    flags = packets.FOR_WRITING | packets.CREATED | packets.EXCLUSIVE
+    for name in (b"whole", b"half"):
+        handle = _open(browser, b"work/" + name, flags)
+        assert browser.code(packets.WRITE, text(handle), long(0), text(name)) == packets.OK
+        assert not (here / name.decode()).exists()
+        if name == b"whole":
+            assert browser.code(packets.CLOSE, text(handle)) == packets.OK
+    browser.server.abandon()
+    assert [path.name for path in here.iterdir()] == ["whole"]
+    handle = _open(browser, b"work/whole", packets.FOR_READING)
+    assert browser.code(packets.WRITE, text(handle), long(0), text(b"x")) != packets.OK
+    assert (here / "whole").read_bytes() == b"whole"

@@ -2,29 +2,31 @@
 
 from __future__ import annotations
 
+import asyncio
 import io
-import json
 import os
 import subprocess
 import threading
 import zipfile
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import suppress
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from jobs import frames
 from jobs.backends.base import Handle, TaskRef
 from jobs.backends.local.backend import LocalBackend
 from jobs.backends.local.folders import Named
 from jobs.backends.local.isolation import Isolation
 from jobs.backends.sessions import Barrier, Kind, NoEntry, Wanted
+from jobs.folders.client import FolderClient, OpenFile, Shut
 from jobs.spec import Mount, MountPurpose, Resources
 from tests import required
 from tests.jobs.backends.benches import LocalBench, log_of, role, wait_until_over
+from tests.jobs.backends.beside import folder_client
 from tests.waiting import wait_for
 
 MODES: dict[str, dict[str, Any]] = {
@@ -54,15 +56,15 @@ def only(tmp_path: Path) -> Iterator[LocalBench]:
 
 @dataclass
 class Answer:
-    """Everything that was said: the first words, the bytes, and whether they were all."""
+    """Everything that was said: what was told, the bytes, and why nothing, or not all."""
 
-    words: list[dict[str, Any]] = field(default_factory=list)
+    told: dict[str, Any] = field(default_factory=dict)
     data: bytes = b""
-    whole: bool = False
+    trouble: str = "None"
 
     @property
-    def told(self) -> dict[str, Any]:
-        return self.words[-1]
+    def whole(self) -> bool:
+        return self.trouble == "None"
 
     def names(self) -> list[str]:
         return [row["name"] for row in self.told["rows"]]
@@ -72,21 +74,6 @@ class Answer:
         found = zipfile.ZipFile(io.BytesIO(self.data))
         assert found.testzip() is None
         return found
-
-
-def understood(said: bytes, words: int) -> Answer:
-    answer, at = Answer(), 0
-    while at < len(said):
-        length = int.from_bytes(said[at : at + 4], "big")
-        frame = said[at + 4 : at + 4 + length]
-        at += 4 + length
-        if len(answer.words) < words and not (answer.words and "trouble" in answer.words[0]):
-            answer.words.append(json.loads(frame))
-        elif frame:
-            answer.data += frame
-        else:
-            answer.whole = True
-    return answer
 
 
 @dataclass
@@ -107,36 +94,63 @@ class Job:
         path.touch()
         os.chown(path, self.work.stat().st_uid, self.work.stat().st_gid)
 
-    async def ask(
-        self, do: str, *names: str, body: Iterable[bytes] = (), words: int = 1, **more: Any
-    ) -> Answer:
-        session = await self.bench.backend.exec(self.handle, TASK, Wanted(Kind.FOLDERS))
-        try:
-            await session.write(frames.words({"do": do, "root": "work", "names": names, **more}))
-            with suppress(BrokenPipeError):  # it was refused before
-                for piece in body:
-                    await session.write(frames.framed(piece))
-            said = b""
-            while data := await session.read(65536):
-                said += data
-            assert await session.read_error(65536) == b""
-        finally:
-            await session.close()
-        return understood(said, words)
+    def client(self) -> AbstractAsyncContextManager[FolderClient]:
+        return folder_client(self.bench, self.handle)
 
-    async def put(self, *names: str, body: Iterable[bytes], **more: Any) -> Answer:
-        *way, name = names
-        more = {"name": name, "most": 1 << 30, **more}
-        return await self.ask("put", *way, body=(*body, b""), words=2, **more)
+    async def ask(self, do: str, *names: str, root: str = "work", **more: Any) -> Answer:
+        answer = Answer()
+        try:
+            async with self.client() as client:
+                answer.told = {"live": client.live, "roots": client.roots}
+                if do == "pack":
+                    chosen, said = more.get("chosen", ()), more.get("said", {})
+                    pieces = await asyncio.to_thread(client.archive, [root, *names], chosen, said)
+                    answer.data = b"".join([piece async for piece in pieces])
+                elif do == "look":
+                    page = {"sort": "name", "offset": 0, "limit": 200, "down": False, **more}
+                    found = await asyncio.to_thread(partial(client.look, [root, *names], **page))
+                    await _take(client, found, answer)
+                elif do == "read":
+                    await _take(client, await asyncio.to_thread(client.open_file, [root, *names]), answer)
+                else:
+                    await asyncio.to_thread(partial(getattr(client, do), [root, *names], **more))
+        except Shut as shut:
+            answer.trouble = shut.code
+        return answer
+
+    async def put(
+        self, *names: str, body: Iterable[bytes], most: int = 1 << 30, replace: bool = False
+    ) -> Answer:
+        answer = Answer()
+        try:
+            async with self.client() as client:
+                send = await asyncio.to_thread(partial(client.upload, ["work", *names], replace=replace))
+                answer.told["size"] = await send(_sent(body), most)
+        except Shut as shut:
+            answer.trouble = shut.code
+        return answer
 
     async def trouble(self, do: str, *names: str, **more: Any) -> str:
         answer = await self.ask(do, *names, **more)
-        assert not answer.data
-        return str(answer.told.get("trouble"))
+        assert not answer.data or answer.whole
+        return answer.trouble
 
     def end(self) -> None:
         self.bench.backend.stop(self.handle, grace_s=0, signal="KILL")
         wait_until_over(self.bench.backend, self.handle)
+
+
+async def _sent(body: Iterable[bytes]) -> AsyncIterator[bytes]:
+    for piece in body:
+        yield piece
+
+
+async def _take(client: FolderClient, found: Mapping[str, Any] | OpenFile, answer: Answer) -> None:
+    if isinstance(found, OpenFile):
+        answer.told |= {"size": found.size, "tag": found.tag}
+        answer.data = b"".join([piece async for piece in client.download(found, 0, found.size)])
+    else:
+        answer.told |= found
 
 
 def start(bench: LocalBench, command: str = ":", **more: Any) -> Job:
@@ -187,25 +201,29 @@ async def test_it_reads_as_the_jobs_user(bench: LocalBench) -> None:
     job.end()
     if os.geteuid() == 0 and not bench.settings:
         assert await job.trouble("look", "theirs") == "denied"
-    assert await job.trouble("make", name="x") == "ended"
-    assert await job.trouble("remove", chosen=["mine"]) == "ended"
+    assert await job.trouble("make_folder", "x") == "ended"
+    assert await job.trouble("remove", names=["mine"]) == "ended"
     assert (job.work / "mine").exists()
 
 
-async def test_a_part_of_a_file_is_read_and_only_of_that_file(only: LocalBench) -> None:
+async def test_a_part_of_a_file_is_read_and_its_tag_tells_that_it_is_another(only: LocalBench) -> None:
     job = start(only, "printf 0123456789 > d")
-    whole = await job.ask("read", "d")
-    tag = whole.told["tag"]
 
-    async def part(first: int, last: int | None = None, **more: Any) -> bytes:
-        return (await job.ask("read", "d", first=first, last=last, **more)).data
+    async def part(first: int, count: int) -> tuple[bytes, str]:
+        async with job.client() as client:
+            file = await asyncio.to_thread(client.open_file, ["work", "d"])
+            data = await asyncio.to_thread(client.read, file, first, count)
+            assert b"".join([piece async for piece in client.download(file, first, count)]) == data
+            return data, file.tag
 
-    assert await part(2, 4) == b"234"
-    assert await part(-3) == b"789"
-    assert await part(8, 99, tag=tag) == b"89"
-    assert await part(2, 4, tag="another") == b"0123456789"
-    assert await job.trouble("read", "d", first=10) == "range"
-    assert (await job.ask("look", "d", first=10, lenient=True)).told["count"] == 0
+    found, tag = await part(2, 3)
+    assert found == b"234"
+    assert await part(8, 2) == (b"89", tag)
+    assert (await part(10, 0))[0] == b""
+    with pytest.raises(Shut, match="changed"):
+        await part(8, 3)
+    (job.work / "d").write_bytes(b"9876543210")
+    assert (await part(2, 3))[1] != tag
 
 
 async def test_a_folder_of_100_000_files_is_paged(only: LocalBench) -> None:
@@ -223,34 +241,42 @@ async def test_an_upload_is_there_whole_or_not_at_all(only: LocalBench) -> None:
     job = start(only, "mkdir sub; echo old > old; chmod 640 old; ln -s /etc/hosts link")
     assert (await job.put("sub", "new", body=[b"a" * 70_000, b"b"])).told["size"] == 70_001
     assert (job.work / "sub/new").read_bytes() == b"a" * 70_000 + b"b"
-    assert (await job.put("old", body=[b"x"])).told["trouble"] == "exists"
+    assert (await job.put("old", body=[b"x"])).trouble == "exists"
     assert (await job.put("old", body=[b"new"], replace=True)).told["size"] == 3
     assert ((job.work / "old").read_text(), (job.work / "old").stat().st_mode & 0o777) == ("new", 0o640)
     assert (await job.put("link", body=[b"x"], replace=True)).told["size"] == 1
     assert not (job.work / "link").is_symlink()
-    assert (await job.put("sub", body=[b"x"], replace=True)).told["trouble"] == "is_folder"
-    assert (await job.put("much", body=[b"x" * 11], most=10)).told["trouble"] == "too_large"
+    assert (await job.put("sub", body=[b"x"], replace=True)).trouble == "is_folder"
+    assert (await job.put("much", body=[b"x" * 11], most=10)).trouble == "too_large"
     assert sorted(path.name for path in job.work.iterdir()) == ["link", "old", "sub"]
 
 
 async def test_an_upload_that_breaks_off_leaves_nothing(only: LocalBench) -> None:
     job = start(only)
-    session = await only.backend.exec(job.handle, TASK, Wanted(Kind.FOLDERS))
-    asked = {"do": "put", "root": "work", "names": [], "name": "half", "most": 99}
-    await session.write(frames.words(asked) + frames.framed(b"half"))
-    wait_for(lambda: [path for path in job.work.glob(".half.upload-*") if path.stat().st_size])
-    await session.close()
-    assert list(job.work.iterdir()) == []
+
+    def is_half_there() -> bool:
+        return any(path.stat().st_size for path in job.work.glob(".half.upload-*"))
+
+    async def half() -> AsyncIterator[bytes]:
+        yield b"half"
+        await asyncio.to_thread(wait_for, is_half_there)
+        raise ConnectionError
+
+    async with job.client() as client:
+        send = await asyncio.to_thread(partial(client.upload, ["work", "half"], replace=False))
+        with pytest.raises(Shut, match="broke_off"):
+            await send(half(), 99)
+    wait_for(lambda: not list(job.work.iterdir()))
 
 
 async def test_folders_are_made_and_things_renamed_and_removed(only: LocalBench) -> None:
     job = start(only, "mkdir -p a/b/c; touch a/b/x taken")
-    assert await job.trouble("make", "a", name="new") == "None"
-    assert await job.trouble("make", "a", name="b") == "exists"
-    assert await job.trouble("rename", "a", name="new", to="newer") == "None"
-    assert await job.trouble("rename", name="a", to="taken") == "exists"
-    assert await job.trouble("rename", name="taken", to="a") == "exists"
-    assert await job.trouble("remove", chosen=["a", "nothing"]) == "absent"
+    assert await job.trouble("make_folder", "a", "new") == "None"
+    assert await job.trouble("make_folder", "a", "b") == "exists"
+    assert await job.trouble("rename", "a", "new", to=["work", "a", "newer"]) == "None"
+    assert await job.trouble("rename", "a", to=["work", "taken"]) == "exists"
+    assert await job.trouble("rename", "taken", to=["work", "a"]) == "exists"
+    assert await job.trouble("remove", names=["a", "nothing"]) == "absent"
     assert [path.name for path in job.work.iterdir()] == ["taken"]
 
 
@@ -341,11 +367,12 @@ async def test_what_is_no_name_is_refused(only: LocalBench, names: tuple[str, ..
     for do in ("look", "read", "pack"):
         assert await job.trouble(do, *names) == "name"
     for name in names[-1:]:
-        assert (await job.put(name, body=[b"x"])).told["trouble"] == "name"
-        assert await job.trouble("make", name=name) == "name"
-        assert await job.trouble("rename", name="sub", to=name) == "name"
-        assert await job.trouble("remove", chosen=[name]) == "name"
+        assert (await job.put(name, body=[b"x"])).trouble == "name"
+        assert await job.trouble("make_folder", name) == "name"
+        assert await job.trouble("rename", "sub", to=["work", name]) == "name"
+        assert await job.trouble("remove", names=[name]) == "name"
         assert await job.trouble("pack", chosen=[name]) == "name"
+        assert await job.trouble("pack", chosen=["sub", name]) == "name"
     assert await job.trouble("look", root="/etc") == "no_root"
 
 
@@ -364,14 +391,14 @@ async def test_no_link_is_followed(bench: LocalBench) -> None:
         assert packed.namelist() == ["sub/", "left-out.txt"]
         assert await job.trouble("pack", "etc") == "link"
         if live:
-            assert (await job.put("etc", "new", body=[b"x"])).told["trouble"] == "link"
-            assert await job.trouble("make", "etc", name="new") == "link"
+            assert (await job.put("etc", "new", body=[b"x"])).trouble == "link"
+            assert await job.trouble("make_folder", "etc", "new") == "link"
             job.end()
 
 
 async def test_removing_takes_links_and_never_what_they_name(only: LocalBench) -> None:
     job = start(only, "mkdir a; echo kept > kept; ln -s ../kept a/l; ln -s .. a/up")
-    assert await job.trouble("remove", chosen=["a"]) == "None"
+    assert await job.trouble("remove", names=["a"]) == "None"
     assert [path.name for path in job.work.iterdir()] == ["kept"]
 
 
@@ -449,32 +476,27 @@ async def test_a_file_that_shrinks_or_grows_while_it_is_packed_is_packed(only: L
 
 async def _in_two(job: Job, meanwhile: Callable[[], None]) -> Answer:
     """A zip of everything, of which nothing more is read until `meanwhile` has been done."""
-    session = await job.bench.backend.exec(job.handle, TASK, Wanted(Kind.FOLDERS))
+    async with job.client() as client:
+        return await _broken_in_two(await asyncio.to_thread(client.archive, ["work"], (), {}), meanwhile)
+
+
+async def _broken_in_two(pieces: AsyncIterator[bytes], meanwhile: Callable[[], None]) -> Answer:
+    answer = Answer(data=await anext(pieces))
+    meanwhile()
     try:
-        await session.write(frames.words({"do": "pack", "root": "work", "names": []}))
-        said = b""
-        while len(said) < 2000:  # more than words: the file is open
-            said += await session.read(2000)
-        meanwhile()
-        while data := await session.read(1 << 20):
-            said += data
-    finally:
-        await session.close()
-    return understood(said, 1)
+        answer.data += b"".join([piece async for piece in pieces])
+    except Shut as shut:
+        answer.trouble = shut.code
+    return answer
 
 
 async def test_a_file_that_shrinks_while_it_is_read_is_not_taken_for_whole(only: LocalBench) -> None:
     job = start(only, "head -c 60000000 /dev/zero > f")
-    session = await only.backend.exec(job.handle, TASK, Wanted(Kind.FOLDERS))
-    await session.write(frames.words({"do": "read", "root": "work", "names": ["f"]}))
-    said = b""
-    while len(said) < 2000:
-        said += await session.read(2000)
-    os.truncate(job.work / "f", 10_000_000)
-    while data := await session.read(1 << 20):
-        said += data
-    await session.close()
-    assert not understood(said, 1).whole
+    async with job.client() as client:
+        file = await asyncio.to_thread(client.open_file, ["work", "f"])
+        pieces = client.download(file, 0, file.size)
+        answer = await _broken_in_two(pieces, lambda: os.truncate(job.work / "f", 10_000_000))
+    assert answer.trouble == "changed"
 
 
 async def test_names_keep_their_bytes(only: LocalBench) -> None:

@@ -6,19 +6,18 @@ import os
 import signal
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from jobs import frames
 from jobs.backends.base import Handle, TaskRef
 from jobs.backends.sessions import Barrier, Ended, Kind, NoEntry, Session, Terminal, Wanted
 from jobs.backends.slurm import carried, layout, script
 from jobs.backends.slurm.layout import Sent
+from jobs.folders.client import Shut
 from jobs.spec import Framework, Resources, SecretRef
 from jobs.states import State
 from tests.jobs.backends.benches import all_pids, log_of, role, text_of, wait_until_over
-from tests.jobs.backends.beside import TASK, beside, everything, run, start, until
+from tests.jobs.backends.beside import TASK, beside, everything, folder_client, list_files, run, start, until
 from tests.jobs.backends.slurm_bench import Releasing, SlurmBench
 from tests.waiting import wait_for
 
@@ -152,31 +151,23 @@ async def test_a_killed_srun_ends_the_session_and_leaves_the_job_alone(on_slurm:
     assert on_slurm.backend.observe([handle])[handle].state is State.RUNNING  # type: ignore[union-attr]
 
 
-async def _look(bench: SlurmBench, handle: Handle, **asked: Any) -> dict[str, Any]:
-    async with beside(bench, handle, Wanted(Kind.FOLDERS)) as session:
-        await session.write(frames.words({"root": "work", "names": [], **asked}))
-        said = b""
-        while more := await session.read(65536):
-            said += more
-    length = frames.length_of(said[:4], frames.LONGEST_WORDS)
-    return frames.understood(said[4 : 4 + length])
-
-
 async def test_files_are_changed_while_the_replica_lives_and_read_once_it_has_ended(
     on_slurm: SlurmBench,
 ) -> None:
     handle = start(on_slurm, "echo kept > note; echo up; exec sleep 600")
-    assert (await _look(on_slurm, handle, do="look"))["live"] is True
-    assert "trouble" not in await _look(on_slurm, handle, do="make", name="made")
+    async with folder_client(on_slurm, handle) as client:
+        assert client.live
+        await asyncio.to_thread(client.make_folder, ["work", "made"])
     on_slurm.backend.stop(handle, grace_s=0, signal="KILL")
     wait_until_over(on_slurm.backend, handle, 60)
-    left = await _look(on_slurm, handle, do="look")
-    assert left["live"] is False
-    assert {"made", "note"} <= {row["name"] for row in left["rows"]}
-    assert (await _look(on_slurm, handle, do="make", name="more"))["trouble"] == "ended"
+    assert {"made", "note"} <= set(await list_files(on_slurm, handle))
+    async with folder_client(on_slurm, handle) as client:
+        assert not client.live
+        with pytest.raises(Shut, match="ended"):
+            await asyncio.to_thread(client.make_folder, ["work", "more"])
     on_slurm.backend.forget(handle)
     with pytest.raises(NoEntry) as refused:
-        await _look(on_slurm, handle, do="look")
+        await list_files(on_slurm, handle)
     assert refused.value.barrier is Barrier.GONE
 
 

@@ -16,15 +16,14 @@ from typing import Any
 
 import pytest
 
-from jobs import frames
 from jobs.backends.base import NotSent, Unreachable
-from jobs.backends.sessions import Ended, Kind, Wanted
+from jobs.backends.sessions import Ended
 from jobs.backends.slurm import login, prerequisites
 from jobs.backends.slurm.backend import SlurmBackend
 from jobs.backends.slurm.config import SlurmConfig
 from jobs.states import State
 from tests.jobs.backends.benches import log_of, role, wait_until_over
-from tests.jobs.backends.beside import beside, everything, run, start
+from tests.jobs.backends.beside import list_files, run, start
 from tests.jobs.backends.slurm_bench import SlurmBench
 from tests.slurm import NODES, Slurm
 from tests.sshd import Server
@@ -52,9 +51,7 @@ async def test_people_get_into_jobs_that_went_there(
         command = "echo kept > note; echo up; exec sleep 600"
         handle = await asyncio.to_thread(start, there, command)  # a program there has a loop of its own
         assert await run(there, handle, "cat note; exit 5") == ("kept\n", Ended(exit_code=5))
-        async with beside(there, handle, Wanted(Kind.FOLDERS)) as session:
-            await session.write(frames.words({"do": "look", "root": "work", "names": []}))
-            assert "note" in await everything(session)
+        assert "note" in await list_files(there, handle)
 
 
 def test_a_job_goes_there_and_its_end_comes_back(tmp_path: Path, slurm: Slurm, node: dict[str, Any]) -> None:

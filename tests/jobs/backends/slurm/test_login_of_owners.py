@@ -13,9 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from jobs import frames
 from jobs.backends.base import NotSent, Unreachable
-from jobs.backends.sessions import Ended, Kind, Wanted
+from jobs.backends.sessions import Ended
 from jobs.backends.slurm.backend import SlurmBackend
 from jobs.backends.slurm.config import DOOR
 from jobs.backends.slurm.login import Login
@@ -23,7 +22,7 @@ from jobs.states import State
 from tests import unix_users
 from tests.jobs.backends.apart import User, by, of, started
 from tests.jobs.backends.benches import log_of, wait_until_over
-from tests.jobs.backends.beside import beside, everything, run
+from tests.jobs.backends.beside import list_files, run
 from tests.jobs.backends.slurm import test_whom as whom
 from tests.jobs.backends.slurm.test_prerequisites_of_owners import leave
 from tests.jobs.backends.slurm_bench import Releasing, SlurmBench
@@ -49,9 +48,7 @@ async def test_whoever_is_let_in_by_a_door_is_the_jobs_user(by_sudo_there: Slurm
     assert (said, ended) == (f"{a.pw_uid}\n{a.pw_name}\nkept\n", Ended(exit_code=0))
     await asyncio.to_thread(by_sudo_there.backend.stop, handle, grace_s=0, signal="KILL")
     await asyncio.to_thread(wait_until_over, by_sudo_there.backend, handle)
-    async with beside(by_sudo_there, handle, Wanted(Kind.FOLDERS)) as session:
-        await session.write(frames.words({"do": "look", "root": "work", "names": []}))
-        assert "note" in await everything(session)
+    assert "note" in await list_files(by_sudo_there, handle)
 
 
 @pytest.fixture

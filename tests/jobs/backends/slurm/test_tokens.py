@@ -20,9 +20,7 @@ from typing import Any
 import jwt
 import pytest
 
-from jobs import frames
 from jobs.backends.base import (
-    Handle,
     NotSent,
     Observation,
     Person,
@@ -31,7 +29,7 @@ from jobs.backends.base import (
     Unreachable,
     Unseen,
 )
-from jobs.backends.sessions import Ended, Kind, NoEntry, Wanted
+from jobs.backends.sessions import Ended, NoEntry
 from jobs.backends.slurm import leftovers
 from jobs.backends.slurm.backend import SlurmBackend
 from jobs.backends.slurm.config import SlurmConfig
@@ -45,7 +43,7 @@ from tests import unix_users
 from tests.jobs.backends import test_contract as contract
 from tests.jobs.backends.apart import User, as_, by, by_tokens, does, minting, of, opened, started
 from tests.jobs.backends.benches import log_of, wait_until_over
-from tests.jobs.backends.beside import beside, everything, run
+from tests.jobs.backends.beside import list_files, run
 from tests.jobs.backends.slurm.test_faults import forgets, state_of
 from tests.jobs.backends.slurm_bench import SlurmBench
 from tests.slurm import Slurm
@@ -406,13 +404,6 @@ def test_what_nobody_can_remove_is_told_and_stops_nothing(
 # --- what goes without a helper --------------------------------------------------------------------------
 
 
-async def looked(bench: SlurmBench, handle: Handle) -> str:
-    """What Files has of a replica, or why it has nothing."""
-    async with beside(bench, handle, Wanted(Kind.FOLDERS)) as session:
-        await session.write(frames.words({"do": "look", "root": "work", "names": []}))
-        return await everything(session)
-
-
 async def test_whoever_gets_in_is_the_jobs_user_and_has_no_key_of_others(
     by_jwt: SlurmBench, a: User, b: User
 ) -> None:
@@ -426,14 +417,14 @@ async def test_whoever_gets_in_is_the_jobs_user_and_has_no_key_of_others(
     (work / "go").touch()
     assert wait_until_over(by_jwt.backend, handle).state is State.SUCCEEDED
     assert not list(by_jwt.attempt(handle).glob("door*"))
-    assert "note" in await looked(by_jwt, handle)
+    assert "note" in await list_files(by_jwt, handle)
     secret = by_jwt.folder / "secret"
     secret.mkdir()
     (secret / "not-theirs").touch()
     work.rename(work.with_name("away"))
     work.symlink_to(secret)
     with pytest.raises(NoEntry):
-        await looked(by_jwt, handle)
+        await list_files(by_jwt, handle)
 
 
 def test_nothing_can_be_asked_as_them_beforehand(by_jwt: SlurmBench, a: User) -> None:

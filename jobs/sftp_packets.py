@@ -1,4 +1,6 @@
-"""Packets taken apart and put together: SSH's data types (RFC 4251 section 5), and file attributes."""
+"""Packets of SFTP version 3, taken apart and put together: SSH's data types (RFC 4251 section 5), file
+attributes, and the names of requests that the console's own client sends too.
+"""
 
 from __future__ import annotations
 
@@ -6,8 +8,36 @@ import os
 import stat
 import struct
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
+
+PROTOCOL: Final = 3
+LONGEST_DATA: Final = 255 * 1024
+"""Bytes of a file in one packet."""
+
+LONGEST_REQUEST: Final = 2 << 20
+"""A folder's path and a few thousand names of its entries."""
+
+INIT, OPEN, CLOSE, READ, WRITE, MKDIR, RENAME, EXTENDED = 1, 3, 4, 5, 6, 14, 18, 200
+VERSION, STATUS, HANDLE, DATA, NAME, ATTRS, EXTENDED_ANSWER = 2, 101, 102, 103, 104, 105, 201
+OK, END, NO_FILE, DENIED, FAILURE, BAD_MESSAGE, UNSUPPORTED = 0, 1, 2, 3, 4, 5, 8
+FOR_READING, FOR_WRITING, APPENDING, CREATED, TRUNCATED, EXCLUSIVE = 1, 2, 4, 8, 16, 32
+
+FOLDERS: Final = b"folders@job-console"
+"""The extension of a server of `jobs.backends.sftp.folder_server`; its value is a `Site` as JSON."""
+
+DESCRIBE: Final = b"describe@job-console"
+"""handle → what file it is: `size`, `time`, `tag`, and its first bytes as `head`, as JSON."""
+
+LIST: Final = b"list@job-console"
+"""path, sort (`name`, `size`, `time`), downwards (a byte), offset (64 bits), limit → a page, as JSON."""
+
+ARCHIVE: Final = b"archive@job-console"
+"""path, words for what is left out (JSON), entries → a handle whose READs are a zip file, in order."""
+
+REMOVE: Final = b"remove@job-console"
+"""path, entries: remove them, folders with all that is in them."""
 
 HAS_SIZE: Final = 0x1
 HAS_OWNER: Final = 0x2
@@ -39,6 +69,14 @@ class Reader:
 
     def text(self) -> bytes:
         return self._take(self.number())
+
+    def texts(self) -> list[bytes]:
+        """As many as a number before them says."""
+        return [self.text() for _ in range(self.number())]
+
+    def rest(self) -> bytes:
+        """All that was not taken yet."""
+        return self._data[self._at :]
 
     def path(self) -> bytes:
         """A name; the empty one is the working folder.  Malformed with a NUL in it."""
@@ -96,6 +134,16 @@ def long(value: int) -> bytes:
 def text(value: bytes) -> bytes:
     """A string with its length before it."""
     return number(len(value)) + value
+
+
+def texts(values: Sequence[bytes]) -> bytes:
+    """Strings with their number before them."""
+    return number(len(values)) + b"".join(map(text, values))
+
+
+def status(code: int, said: str = "") -> bytes:
+    """How a request went, without its number."""
+    return byte(STATUS) + number(code) + text(said.encode("utf-8", "surrogateescape")) + text(b"")
 
 
 def attributes(found: os.stat_result) -> bytes:

@@ -6,7 +6,7 @@ are mounted there are left out, and the last entry says which and why.
 
 from __future__ import annotations
 
-import contextlib
+import io
 import os
 import stat
 import time
@@ -16,9 +16,10 @@ import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from jobs.backends.filing import ways
-from jobs.backends.filing.looking import PIECE, Answer
-from jobs.backends.filing.ways import Root, Trouble, checked, shown
+from jobs.backends.sftp import paths
+from jobs.backends.sftp.paths import Trouble, shown
+from jobs.backends.sftp.server import Opened
+from jobs.sftp_packets import LONGEST_DATA
 
 MOST_PACKED: Final = 100_000
 """Each is remembered until the end, in about a KiB of the job's own memory."""
@@ -36,68 +37,40 @@ _ELSEWHERE: Final = frozenset('\\:*?"<>|')
 """What a path, a drive or a pattern is made of on other systems."""
 
 
-def pack(root: Root, names: Sequence[str], asked: Mapping[str, Any]) -> Answer:
-    """The entries `chosen` of a folder, or all of it.  `said` has the words for what is left out."""
-    chosen = [checked(name) for name in asked.get("chosen", ())]
-    with ways.folder(root, names) as fd:
-        for name in chosen:
-            with contextlib.suppress(FileNotFoundError):
-                os.stat(name, dir_fd=fd, follow_symlinks=False)
-                break
-        else:
-            if chosen:
-                raise Trouble("absent", shown(chosen[0]))
-        kept = os.dup(fd)
-    return {"kind": "zip"}, _Packer(asked.get("said", {})).pieces(kept, chosen)
+class Archive(Opened):
+    """The zip file of entries of a folder, or of all of them; read in order, whatever offset is named."""
 
-
-class _Out:
-    """Where the zip file is written to: gathered until somebody takes it."""
-
-    def __init__(self) -> None:
-        self._parts: list[bytes] = []
-        self.size = 0
-
-    def write(self, data: bytes) -> int:
-        self._parts.append(bytes(data))
-        self.size += len(data)
-        return len(data)
-
-    def flush(self) -> None:
-        """Nothing is held back."""
-
-    def close(self) -> None:
-        """Nor kept open."""
-
-    def take(self) -> bytes:
-        taken = b"".join(self._parts)
-        self._parts.clear()
-        self.size = 0
-        return taken
-
-
-class _Packer:
-    def __init__(self, said: Mapping[str, str]) -> None:
+    def __init__(self, folder: int, names: Sequence[bytes], said: Mapping[str, str]) -> None:
+        """`said` has the words for what is left out.  Raises Trouble when none of `names` is there."""
+        if names and not any(_is_there(folder, name) for name in names):
+            raise Trouble("absent", shown(names[0]))
         self._said = said
         self._out = _Out()
         self._zip = zipfile.ZipFile(self._out, "w")
         self._left: list[str] = []
         self._count = 0
-        self._mount = b""
+        self._mount = paths.mount_of(folder)
+        self._steps = self._pack(os.dup(folder), names)
 
-    def pieces(self, fd: int, chosen: Sequence[bytes]) -> Iterator[bytes]:
-        """The zip file, a piece at a time."""
+    def read(self, offset: int, count: int) -> bytes:
+        """See Opened; fewer than `count` at the end alone."""
+        while len(self._out.data) < count and next(self._steps, self) is None:
+            pass
+        taken = bytes(self._out.data[:count])
+        del self._out.data[:count]
+        return taken
+
+    def _pack(self, fd: int, names: Sequence[bytes]) -> Iterator[None]:
+        """Write the zip file, a piece at a step."""
         try:
-            self._mount = ways.mount_of(fd)
-            yield from self._folder(fd, "", chosen, 0)
+            yield from self._folder(fd, "", names, 0)
         finally:
             os.close(fd)
         if self._left:
-            yield from self._note()
+            self._note()
         self._zip.close()
-        yield self._out.take()
 
-    def _folder(self, fd: int, path: str, chosen: Sequence[bytes], depth: int) -> Iterator[bytes]:
+    def _folder(self, fd: int, path: str, chosen: Sequence[bytes], depth: int) -> Iterator[None]:
         taken: set[str] = set()
         for name in sorted(set(chosen) or map(os.fsencode, os.listdir(fd))):
             at = path + _free(_harmless(shown(name)), taken)
@@ -106,39 +79,39 @@ class _Packer:
             except Trouble as trouble:
                 self._leave(at, trouble.code)
             except OSError as error:
-                self._leave(at, ways.trouble_of(error))
+                self._leave(at, paths.trouble_of(error))
 
-    def _entry(self, fd: int, name: bytes, at: str, depth: int) -> Iterator[bytes]:
+    def _entry(self, fd: int, name: bytes, at: str, depth: int) -> Iterator[None]:
         seen = os.stat(name, dir_fd=fd, follow_symlinks=False)
-        if self._count >= MOST_PACKED or depth > ways.DEEPEST:
+        if self._count >= MOST_PACKED or depth > paths.DEEPEST:
             raise Trouble("too_many")
         self._count += 1
         if not stat.S_ISDIR(seen.st_mode):
             yield from self._file(fd, name, at)
             return
-        inner = ways.enter(fd, name)
+        inner = paths.enter(fd, name)
         try:
-            if ways.mount_of(inner) != self._mount:
+            if paths.mount_of(inner) != self._mount:
                 raise Trouble("mounted")
             self._zip.writestr(_info(f"{at}/", seen), b"")
             yield from self._folder(inner, f"{at}/", (), depth + 1)
         finally:
             os.close(inner)
 
-    def _file(self, around: int, name: bytes, at: str) -> Iterator[bytes]:
+    def _file(self, around: int, name: bytes, at: str) -> Iterator[None]:
         """As many bytes as it has now, or fewer if it has fewer when they are read."""
-        fd, seen = ways.open_file(around, name)
+        fd = paths.open_file(around, name)
         try:
+            seen = os.fstat(fd)
             info = _info(at, seen)
             if name.lower().endswith(_SQUEEZED):
                 info.compress_type = zipfile.ZIP_STORED
             left = seen.st_size
             with self._zip.open(info, "w", force_zip64=True) as entry:
-                while left and (piece := os.read(fd, min(PIECE, left))):
+                while left and (piece := os.read(fd, min(LONGEST_DATA, left))):
                     left -= len(piece)
                     entry.write(piece)
-                    if self._out.size >= PIECE:
-                        yield self._out.take()
+                    yield
         finally:
             os.close(fd)
         if left:
@@ -148,13 +121,31 @@ class _Packer:
         if len(self._left) < _MOST_NOTES:
             self._left.append(f"{at}\t{self._said.get(code, code)}")
 
-    def _note(self) -> Iterator[bytes]:
+    def _note(self) -> None:
         taken = {info.filename for info in self._zip.infolist()}
         info = zipfile.ZipInfo(_free(self._said.get("note", "left-out.txt"), taken), _FIRST_TIME)
         info.external_attr = 0o600 << 16
         text = "".join(f"{line}\n" for line in self._left)
         self._zip.writestr(info, text.encode("utf-8", "replace"), zipfile.ZIP_DEFLATED)
-        yield self._out.take()
+
+
+class _Out(io.RawIOBase):
+    """What was written of the zip file and not taken yet."""
+
+    def __init__(self) -> None:
+        self.data = bytearray()
+
+    def write(self, data: Any) -> int:
+        self.data += data
+        return len(data)
+
+
+def _is_there(folder: int, name: bytes) -> bool:
+    try:
+        os.stat(name, dir_fd=folder, follow_symlinks=False)
+    except FileNotFoundError:
+        return False
+    return True
 
 
 def _info(at: str, seen: os.stat_result) -> zipfile.ZipInfo:

@@ -1,4 +1,7 @@
-"""From a root, by names alone, to a folder or a file: each step from the descriptor of the one before it."""
+"""Path resolution in a job's folders: from a root, by names alone, each step from the descriptor of the last.
+
+A path is a root's name and the names below it, with slashes between them.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,7 @@ import errno
 import os
 import stat
 from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -88,12 +92,13 @@ class Site:
         """What was opened beforehand."""
         return tuple(root.fd for root in self.roots if root.fd >= 0)
 
-    def root(self, name: str) -> Root:
-        """The one of that name.  Raises Trouble."""
-        found = next((root for root in self.roots if root.name == name), None)
+    def find(self, path: bytes) -> tuple[Root, list[bytes]]:
+        """The root that a path begins with, and the names below it.  Raises Trouble."""
+        first, *names = path.split(b"/")
+        found = next((root for root in self.roots if os.fsencode(root.name) == first), None)
         if found is None:
-            raise Trouble("no_root", name)
-        return found
+            raise Trouble("no_root", shown(first))
+        return found, [checked(name) for name in names]
 
 
 def shown(name: bytes) -> str:
@@ -101,21 +106,33 @@ def shown(name: bytes) -> str:
     return name.decode("utf-8", "surrogateescape")
 
 
-def checked(name: str) -> bytes:
-    """A name as the system takes it.  Raises Trouble for what is none: `..`, and everything with a slash."""
-    raw = name.encode("utf-8", "surrogateescape")
-    if raw in (b"", b".", b"..") or b"/" in raw or b"\0" in raw or len(raw) > LONGEST_NAME:
-        raise Trouble("name", name)
-    return raw
+def checked(name: bytes) -> bytes:
+    """The name itself.  Raises Trouble for what is none: `..`, and everything with a slash."""
+    if name in (b"", b".", b"..") or b"/" in name or b"\0" in name or len(name) > LONGEST_NAME:
+        raise Trouble("name", shown(name))
+    return name
+
+
+def folder(site: Site, path: bytes) -> AbstractContextManager[int]:
+    """The folder at a path, opened to be read.  Raises Trouble."""
+    return _folder(*site.find(path))
 
 
 @contextlib.contextmanager
-def folder(root: Root, names: Sequence[str]) -> Iterator[int]:
-    """The folder below a root, opened to be read.  Raises Trouble."""
-    parts = [checked(name) for name in names]
-    with told(names[-1] if names else root.label):
+def entry(site: Site, path: bytes) -> Iterator[tuple[int, bytes]]:
+    """The folder, opened to be read, and the name in it that a path leads to.  Raises Trouble."""
+    root, names = site.find(path)
+    if not names:
+        raise Trouble("is_folder", root.label)
+    with _folder(root, names[:-1]) as around:
+        yield around, names[-1]
+
+
+@contextlib.contextmanager
+def _folder(root: Root, names: Sequence[bytes]) -> Iterator[int]:
+    with told(shown(names[-1]) if names else root.label):
         fd = root.open()
-        found = _down(fd, parts) if parts else fd
+        found = _down(fd, names) if names else fd
     try:
         yield found
     finally:
@@ -143,7 +160,7 @@ def enter(fd: int, name: bytes) -> int:
     return os.open(name, _FOLDER, dir_fd=fd)
 
 
-def open_file(around: int, name: bytes) -> tuple[int, os.stat_result]:
+def open_file(around: int, name: bytes) -> int:
     """An ordinary file in a folder, opened to be read.  Raises Trouble.
 
     First only its place is taken, which does nothing to whatever lies there; what is then opened is what was
@@ -152,9 +169,8 @@ def open_file(around: int, name: bytes) -> tuple[int, os.stat_result]:
     with told(shown(name)):
         place = os.open(name, PLACE, dir_fd=around)
         try:
-            seen = os.fstat(place)
-            allow(seen, shown(name))
-            return os.open(f"/proc/self/fd/{place}", _FILE), seen
+            allow(os.fstat(place), shown(name))
+            return os.open(f"/proc/self/fd/{place}", _FILE)
         finally:
             os.close(place)
 
