@@ -72,7 +72,8 @@ class FolderServer(Server):
 
     def _do(self, verb: int | bytes, reader: Reader) -> bytes:
         try:
-            return super()._do(verb, reader)
+            with told(""):
+                return super()._do(verb, reader)
         except Trouble as trouble:
             return status(packets.FAILURE, f"{trouble.code}: {trouble.name}")
 
