@@ -15,7 +15,7 @@ from jobs.dialects.difference import difference
 from jobs.dialects.edit import Change, Put, Rename, change_of
 from jobs.dialects.once import once
 from jobs.dialects.patterns import compile_pattern
-from jobs.dialects.rendering import Document
+from jobs.dialects.rendering import JsonObject
 from jobs.dialects.source import Source
 from jobs.dialects.spans import escape
 from jobs.dialects.yaml_text import editing, writing
@@ -76,8 +76,8 @@ def apply_fixes(text: str, fixes: Iterable[Fix], rules: Rules, pick: Pick | None
 
 def patch(
     base: str,
-    before: Document,
-    after: Document,
+    before: JsonObject,
+    after: JsonObject,
     identities: Mapping[str, str],
     rules: Rules,
     pick: Pick | None = None,
@@ -94,7 +94,7 @@ def rename(text: str, names: Mapping[str, str], rules: Rules, pick: Pick | None 
     return edit(text, [Rename(pointer, name) for pointer, name in names.items()], rules, pick)
 
 
-def write(document: Document, *, as_json: bool = False) -> str:
+def write(document: JsonObject, *, as_json: bool = False) -> str:
     """The document as text."""
     return rendering.write_json(document) if as_json else writing.write(document)
 

@@ -18,7 +18,7 @@ from jobs.dialects.losses import losses
 from jobs.dialects.source import read
 from jobs.spec import JobSpec
 
-Document: TypeAlias = dict[str, object]
+JsonObject: TypeAlias = dict[str, object]
 
 OF_THE_TARGET: Final = frozenset(
     {"over_vendor_limit", "over_public_limit", "condition_unmet", "no_image", "needs_pyxis"}
@@ -34,13 +34,13 @@ class Form(Protocol):
     def parse(self, text: str) -> Parsed:
         """See `base.Dialect`."""
 
-    def document(self, spec: JobSpec, extras: Mapping[str, object]) -> Document:
+    def document(self, spec: JobSpec, extras: Mapping[str, object]) -> JsonObject:
         """What is to be written, as JSON values."""
 
-    def written(self, document: Document) -> str:
+    def written(self, document: JsonObject) -> str:
         """The document as text."""
 
-    def patched(self, base: str, before: Document, after: Document) -> str | None:
+    def patched(self, base: str, before: JsonObject, after: JsonObject) -> str | None:
         """`base`, which says `before`, made to say `after`; None when that can't be done."""
 
 
@@ -58,13 +58,13 @@ def render(form: Form, spec: JobSpec, extras: Mapping[str, object], base: str | 
     return Rendered(text, (*anew, *_losses(reader, spec, text)))
 
 
-def write_json(document: Document) -> str:
+def write_json(document: JsonObject) -> str:
     """A JSON document as people indent it."""
     return json.dumps(document, ensure_ascii=False, indent=2) + "\n"
 
 
 def patch_json(
-    base: str, before: Document, after: Document, identities: Mapping[str, str], there: object = None
+    base: str, before: JsonObject, after: JsonObject, identities: Mapping[str, str], there: object = None
 ) -> str | None:
     """`Form.patched` for JSON; `identities` as in `difference`.
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
 from jobs.dialects.fields import AnyKey, Group, Records
-from jobs.dialects.rendering import Document
+from jobs.dialects.rendering import JsonObject
 from jobs.dialects.request import says_something
 from jobs.dialects.tables import table
 
@@ -47,7 +47,7 @@ def _keys(value: object) -> Iterator[str]:
             yield from _keys(inner)
 
 
-def respelled(document: Document, extras: Mapping[str, object]) -> Document:
+def respelled(document: JsonObject, extras: Mapping[str, object]) -> JsonObject:
     """`document` with the keys spelled as `extras` remember it."""
     spelling = extras.get(KEPT)
     return _respelled(document, spelling) if isinstance(spelling, dict) else document
@@ -57,8 +57,8 @@ def _inside(value: object) -> Iterable[object]:
     return value if isinstance(value, list) else (value,)
 
 
-def _respelled(document: Document, spelling: Mapping[str, list[str]]) -> Document:
-    written: Document = {}
+def _respelled(document: JsonObject, spelling: Mapping[str, list[str]]) -> JsonObject:
+    written: JsonObject = {}
     for key, value in document.items():
         for name in spelling.get(key, [key]):
             written[name] = _inner(value, spelling)

@@ -19,7 +19,7 @@ from jobs.backends.base import Refused, Submission
 from jobs.backends.local.software import before
 from jobs.backends.slurm import boxes, courier, environment, layout, luggage, ports, staging
 from jobs.backends.slurm.config import SlurmConfig
-from jobs.dialects.rendering import Document
+from jobs.dialects.rendering import JsonObject
 from jobs.dialects.sbatch import hosts
 from jobs.dialects.sbatch.amounts import is_type
 from jobs.dialects.sbatch.document import COMPONENTS, document, is_plain
@@ -217,7 +217,7 @@ def _extras(
     return {**own, **{f"/{name}": value for name, value in said.items()}}
 
 
-def _choose_nodes(options: Document, spec: JobSpec, nodes: Sequence[str]) -> None:
+def _choose_nodes(options: JsonObject, spec: JobSpec, nodes: Sequence[str]) -> None:
     """Which nodes each component may have."""
     components = options[COMPONENTS]
     assert isinstance(components, list)

@@ -8,7 +8,7 @@ from typing import Final
 from jobs.dialects import fault_flags, placeholders
 from jobs.dialects.aihc import keys, places, resources
 from jobs.dialects.leftovers import put_back
-from jobs.dialects.rendering import Document
+from jobs.dialects.rendering import JsonObject
 from jobs.dialects.spans import split
 from jobs.dialects.spelling import KEPT, respelled
 from jobs.spec import Check, Framework, JobSpec, RegistryAuth, Resources, TaskRole, TensorBoard
@@ -29,14 +29,14 @@ _WORDS: Final = {Framework.TENSORFLOW: "TFJob", Framework.MPI: "MPIJob"}
 _WORKER: Final = "Worker"
 
 
-def document(spec: JobSpec, extras: Mapping[str, object]) -> Document:
+def document(spec: JobSpec, extras: Mapping[str, object]) -> JsonObject:
     """The body, with `extras` put back and keys spelled as they were."""
     body = plain(spec, extras)
     put_back(body, _with_roles(extras, body), keys.NAMES)
     return respelled(body, {**extras, KEPT: _spelling(extras)})
 
 
-def plain(spec: JobSpec, extras: Mapping[str, object]) -> Document:
+def plain(spec: JobSpec, extras: Mapping[str, object]) -> JsonObject:
     """What a body says of `spec` alone, in the form that `extras` remember."""
     is_v1 = bool(extras.get(V1))
     return {
@@ -64,12 +64,12 @@ def _spelling(extras: Mapping[str, object]) -> dict[str, object]:
     return {**(V1_SPELLING if extras.get(V1) else {}), **(kept if isinstance(kept, dict) else {})}
 
 
-def _if(key: str, value: object) -> Document:
+def _if(key: str, value: object) -> JsonObject:
     """The member, if there is something to say."""
     return {key: value} if value else {}
 
 
-def _with_roles(extras: Mapping[str, object], body: Document) -> dict[str, object]:
+def _with_roles(extras: Mapping[str, object], body: JsonObject) -> dict[str, object]:
     """The extras without those of roles that are gone: a map's roles are not made anew by what they had."""
     job_spec = body[keys.JOB_SPEC.key]
     assert isinstance(job_spec, dict)
@@ -83,7 +83,7 @@ def _with_roles(extras: Mapping[str, object], body: Document) -> dict[str, objec
     return kept
 
 
-def _job_spec(spec: JobSpec, extras: Mapping[str, object], *, is_v1: bool) -> Document:
+def _job_spec(spec: JobSpec, extras: Mapping[str, object], *, is_v1: bool) -> JsonObject:
     """One JobSpec, or a map of them for TFJob and where several roles can't be one."""
     shape = extras.get(SHAPE)
     is_map = _framework(spec) is Framework.TENSORFLOW
@@ -112,7 +112,9 @@ def _names(spec: JobSpec) -> list[str]:
     return names
 
 
-def _role(spec: JobSpec, role: TaskRole, name: str, extras: Mapping[str, object], *, is_v1: bool) -> Document:
+def _role(
+    spec: JobSpec, role: TaskRole, name: str, extras: Mapping[str, object], *, is_v1: bool
+) -> JsonObject:
     has = role.resources
     silent = _says_nothing(has) and name in _list(extras.get(NO_AMOUNTS))
     return {
@@ -134,14 +136,14 @@ def _list(value: object) -> list[object]:
     return value if isinstance(value, list) else []
 
 
-def _registry(auth: RegistryAuth | None) -> Document:
+def _registry(auth: RegistryAuth | None) -> JsonObject:
     if auth is None:
         return {}
     password = placeholders.placeholder(auth.password.name) if auth.password else ""
     return {**_if(keys.USERNAME.key, auth.username), **_if(keys.PASSWORD.key, password)}
 
 
-def _variables(spec: JobSpec, role: TaskRole) -> list[Document]:
+def _variables(spec: JobSpec, role: TaskRole) -> list[JsonObject]:
     secret = {name: placeholders.placeholder(each.name) for name, each in spec.secret_env.items()}
     variables = {**spec.env, **secret, **role.env}
     return [{keys.ENV_NAME.key: name, keys.ENV_VALUE.key: value} for name, value in variables.items()]
@@ -154,7 +156,7 @@ def _priority(priority: int | None) -> str:
     return "high" if priority > 6 else "normal" if priority > 3 else "low"
 
 
-def _fault_tolerance(check: Check) -> Document:
+def _fault_tolerance(check: Check) -> JsonObject:
     """The switch and its arguments; those of DLC's AIMaster mean nothing here."""
     foreign = fault_flags.are_of(fault_flags.DLC, check.arguments)
     return {
@@ -163,7 +165,7 @@ def _fault_tolerance(check: Check) -> Document:
     }
 
 
-def _tensorboard(board: TensorBoard | None) -> Document:
+def _tensorboard(board: TensorBoard | None) -> JsonObject:
     if board is None:
         return {}
     return {keys.ENABLE_TENSORBOARD.key: board.enabled, **_if(keys.LOG_PATH.key, board.log_path)}

@@ -10,7 +10,7 @@ import re
 from typing import Final
 
 from jobs.dialects.aihc import keys
-from jobs.dialects.rendering import Document
+from jobs.dialects.rendering import JsonObject
 from jobs.dialects.request import Request
 from jobs.spec import Mount
 
@@ -58,12 +58,12 @@ def _rooted(path: str) -> str:
     return path if not path or path.startswith("/") else f"/{path}"
 
 
-def document(mount: Mount) -> Document | None:
+def document(mount: Mount) -> JsonObject | None:
     """The data source; None for a place that AIHC has no type for."""
     place = _source(mount)
     if place is None:
         return None
-    options: Document = {**({keys.READ_ONLY.key: True} if mount.read_only else {}), **mount.options}
+    options: JsonObject = {**({keys.READ_ONLY.key: True} if mount.read_only else {}), **mount.options}
     return {
         **place,
         **({keys.MOUNT_PATH.key: mount.path} if mount.path else {}),
@@ -71,7 +71,7 @@ def document(mount: Mount) -> Document | None:
     }
 
 
-def _source(mount: Mount) -> Document | None:
+def _source(mount: Mount) -> JsonObject | None:
     if mount.id and not mount.uri:
         return {keys.TYPE.key: DATASET, keys.SOURCE_NAME.key: mount.id}
     scheme, _, rest = mount.uri.partition("://")
@@ -80,5 +80,5 @@ def _source(mount: Mount) -> Document | None:
     match = _URI.fullmatch(mount.uri)
     if not match or match["scheme"] not in _NAMED or not match["name"]:
         return None
-    path: Document = {keys.SOURCE_PATH.key: match["path"]} if match["path"] else {}
+    path: JsonObject = {keys.SOURCE_PATH.key: match["path"]} if match["path"] else {}
     return {keys.TYPE.key: match["scheme"], keys.SOURCE_NAME.key: match["name"], **path}

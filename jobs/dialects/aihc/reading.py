@@ -13,7 +13,7 @@ from jobs.dialects.fields import CONSOLE, MOST_REPLICAS
 from jobs.dialects.findings import Findings
 from jobs.dialects.leftovers import leftovers
 from jobs.dialects.record import kind_of
-from jobs.dialects.rendering import Document
+from jobs.dialects.rendering import JsonObject
 from jobs.dialects.request import Request
 from jobs.dialects.source import Source, read
 from jobs.dialects.spans import split
@@ -131,7 +131,7 @@ class Job:
             extras[SHAPE] = "map" if is_map else "one"
         return extras
 
-    def _spelling(self, spelling: dict[str, list[str]], said: Document) -> dict[str, list[str]]:
+    def _spelling(self, spelling: dict[str, list[str]], said: JsonObject) -> dict[str, list[str]]:
         """The spelling to remember: in v1 what is spelled as in v2, and not what v1 calls otherwise."""
         if not self._is_v1():
             return spelling

@@ -10,7 +10,7 @@ from typing import Final
 
 from jobs.dialects.aihc import keys
 from jobs.dialects.fields import Amount
-from jobs.dialects.rendering import Document
+from jobs.dialects.rendering import JsonObject
 from jobs.dialects.request import Request
 from jobs.spec import Resources
 
@@ -109,7 +109,7 @@ def is_said(element: object) -> bool:
     return name == RDMA_DEVICE or name.lower() in _AMOUNTS
 
 
-def document(has: Resources) -> list[Document]:
+def document(has: Resources) -> list[JsonObject]:
     """The amounts as AIHC names them; memory in GB."""
     return [
         {keys.RESOURCE_NAME.key: name, keys.QUANTITY.key: quantity} for name, quantity in _quantities(has)

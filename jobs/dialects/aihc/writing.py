@@ -9,7 +9,7 @@ from jobs.dialects import rendering
 from jobs.dialects.aihc import reading
 from jobs.dialects.aihc.document import document
 from jobs.dialects.base import Parsed, Rendered
-from jobs.dialects.rendering import Document
+from jobs.dialects.rendering import JsonObject
 from jobs.spec import JobSpec
 
 NAME: Final = "aihc"
@@ -26,15 +26,15 @@ class _Form:
         """See `rendering.Form`."""
         return reading.parse(text)
 
-    def document(self, spec: JobSpec, extras: Mapping[str, object]) -> Document:
+    def document(self, spec: JobSpec, extras: Mapping[str, object]) -> JsonObject:
         """See `rendering.Form`."""
         return document(spec, extras)
 
-    def written(self, body: Document) -> str:
+    def written(self, body: JsonObject) -> str:
         """See `rendering.Form`."""
         return rendering.write_json(body)
 
-    def patched(self, base: str, before: Document, after: Document) -> str | None:
+    def patched(self, base: str, before: JsonObject, after: JsonObject) -> str | None:
         """See `rendering.Form`."""
         return rendering.patch_json(base, before, after, _IDENTITIES)
 

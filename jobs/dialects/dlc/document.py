@@ -15,7 +15,7 @@ from jobs.dialects.dlc.job_types import JobType
 from jobs.dialects.dlc.settings import DEFAULT_GRACE_S, instance_role
 from jobs.dialects.findings import Findings
 from jobs.dialects.ours import kept
-from jobs.dialects.rendering import Document
+from jobs.dialects.rendering import JsonObject
 from jobs.dialects.request import Request
 from jobs.spec import CodeSource, JobSpec, Mount, Network, Reservation, Visibility
 
@@ -29,7 +29,7 @@ CREDENTIALS: Final = "credentials"
 """An extra: how the text says its RAM role, where that is not how it would be written here."""
 
 
-def plain(spec: JobSpec, extras: Mapping[str, object]) -> Document:
+def plain(spec: JobSpec, extras: Mapping[str, object]) -> JsonObject:
     """What DLC's own keys say of `spec`, in the form that `extras` remember."""
     job_type = types_for.job_type(spec, extras)
     success = _success(spec, job_type, kept.names(extras))
@@ -64,7 +64,7 @@ def plain(spec: JobSpec, extras: Mapping[str, object]) -> Document:
     }
 
 
-def _if(key: str, value: object) -> Document:
+def _if(key: str, value: object) -> JsonObject:
     """The member, if there is something to say."""
     return {key: value} if value else {}
 
@@ -96,7 +96,7 @@ def _custom_envs(variables: Mapping[str, str], extras: Mapping[str, object]) -> 
     return [name for name in listed if name in variables] if isinstance(listed, list) else []
 
 
-def _mount(mount: Mount) -> Document:
+def _mount(mount: Mount) -> JsonObject:
     options = json.dumps(mount.options, ensure_ascii=False, separators=(",", ":")) if mount.options else ""
     return {
         **_if(keys.DATA_SOURCE_ID.key, mount.id),
@@ -107,7 +107,7 @@ def _mount(mount: Mount) -> Document:
     }
 
 
-def _code(code: CodeSource | None) -> Document:
+def _code(code: CodeSource | None) -> JsonObject:
     """The registered source; a repository that DLC has not been told of can't be named."""
     if code is None or not code.id:
         return {}
@@ -119,7 +119,7 @@ def _code(code: CodeSource | None) -> Document:
     }
 
 
-def _network(network: Network) -> Document:
+def _network(network: Network) -> JsonObject:
     return {
         **_if(keys.VPC_ID.key, network.vpc),
         **_if(keys.SWITCH_ID.key, network.switch),
@@ -129,14 +129,14 @@ def _network(network: Network) -> Document:
     }
 
 
-def _running_time(spec: JobSpec, extras: Mapping[str, object]) -> Document:
+def _running_time(spec: JobSpec, extras: Mapping[str, object]) -> JsonObject:
     """DLC would set a limit of its own: that there is none is written out."""
     if spec.time_limit_s is None and extras.get(UNLIMITED_BY_SILENCE):
         return {}
     return {keys.MAX_RUNNING.key: math.ceil((spec.time_limit_s or 0) / 60)}
 
 
-def _settings(spec: JobSpec) -> Document:
+def _settings(spec: JobSpec) -> JsonObject:
     idle = {meaning: word for word, meaning in names.OVERSOLD_TYPE.meanings.items()}
     check = spec.fault_tolerance
     arguments = "" if fault_flags.are_of(fault_flags.AIHC, check.arguments) else check.arguments
@@ -155,7 +155,7 @@ def _settings(spec: JobSpec) -> Document:
     }
 
 
-def _reservation(reservation: Reservation | None) -> Document:
+def _reservation(reservation: Reservation | None) -> JsonObject:
     if reservation is None:
         return {}
     words = {meaning: word for word, meaning in names.RESERVED_POLICY.meanings.items()}
@@ -169,7 +169,7 @@ def _visibility(visibility: Visibility) -> str:
     return "PUBLIC" if visibility is Visibility.PUBLIC else ""
 
 
-def _credentials(role: str, extras: Mapping[str, object]) -> Document:
+def _credentials(role: str, extras: Mapping[str, object]) -> JsonObject:
     """The RAM role, in the words of the text while they still mean the same."""
     said = extras.get(CREDENTIALS)
     if isinstance(said, dict) and _role_in(said) == role:
@@ -177,9 +177,11 @@ def _credentials(role: str, extras: Mapping[str, object]) -> Document:
     return credentials(role) if role else {}
 
 
-def credentials(role: str) -> Document:
+def credentials(role: str) -> JsonObject:
     """How a RAM role is written: its ARN, or `default`."""
-    named: Document = {"RoleType": "service"} if role == "default" else {"RoleArn": role, "RoleType": "user"}
+    named: JsonObject = (
+        {"RoleType": "service"} if role == "default" else {"RoleArn": role, "RoleType": "user"}
+    )
     return {
         keys.ENABLE_CREDENTIALS.key: True,
         keys.CREDENTIAL_ENV_KEY.key: "0",
@@ -189,6 +191,6 @@ def credentials(role: str) -> Document:
     }
 
 
-def _role_in(config: Document) -> str:
+def _role_in(config: JsonObject) -> str:
     request = Request({keys.CREDENTIAL_CONFIG.key: config}, "", Findings(), (keys.CREDENTIAL_CONFIG,))
     return instance_role(request)

@@ -22,7 +22,7 @@ from jobs.dialects.ours.correcting import corrected
 from jobs.dialects.ours.keys import NAME
 from jobs.dialects.ours.reading import Said
 from jobs.dialects.record import kind_of
-from jobs.dialects.rendering import Document
+from jobs.dialects.rendering import JsonObject
 from jobs.dialects.request import Request, is_nothing
 from jobs.dialects.source import Source, read
 from jobs.dialects.spans import escape, split
@@ -227,7 +227,7 @@ def extras_of(value: Mapping[str, object], spec: JobSpec, findings: Findings) ->
     return extras
 
 
-def native(request: Document) -> JobSpec | None:
+def native(request: JsonObject) -> JobSpec | None:
     """What DLC's own keys of a request without secrets say; None when they can't be accepted."""
     findings = Findings()
     job = Job(request, findings)

@@ -11,13 +11,13 @@ from jobs.dialects.dlc import role_keys as keys
 from jobs.dialects.dlc.completion import Part
 from jobs.dialects.dlc.instance_types import INSTANCE_TYPES
 from jobs.dialects.dlc.roles import DEFAULT_LABEL
-from jobs.dialects.rendering import Document
+from jobs.dialects.rendering import JsonObject
 from jobs.spec import Bid, NodeChoice, RegistryAuth, Resources, TaskRole
 
 _PORTS: Final = 65_536
 
 
-def document(role: TaskRole, part: Part, registry: RegistryAuth | None, command: str) -> Document:
+def document(role: TaskRole, part: Part, registry: RegistryAuth | None, command: str) -> JsonObject:
     """The element; `command` is what all roles run that say nothing else."""
     return {
         keys.TYPE.key: part.type,
@@ -35,12 +35,12 @@ def document(role: TaskRole, part: Part, registry: RegistryAuth | None, command:
     }
 
 
-def _if(key: str, value: object) -> Document:
+def _if(key: str, value: object) -> JsonObject:
     """The member, if there is something to say."""
     return {key: value} if value else {}
 
 
-def _registry(auth: RegistryAuth | None) -> Document:
+def _registry(auth: RegistryAuth | None) -> JsonObject:
     if auth is None:
         return {}
     password = placeholders.placeholder(auth.password.name) if auth.password else ""
@@ -51,7 +51,7 @@ def _registry(auth: RegistryAuth | None) -> Document:
     }
 
 
-def _size(has: Resources) -> Document:
+def _size(has: Resources) -> JsonObject:
     if has.instance_type and (has.instance_type in INSTANCE_TYPES or not _says_amounts(has)):
         return {keys.ECS_SPEC.key: has.instance_type}
     shared = has.shm_mib != keys.DEFAULTS.shm_mib
@@ -75,15 +75,15 @@ def _says_amounts(has: Resources) -> bool:
     return has != least
 
 
-def _disk(has: Resources) -> Document:
+def _disk(has: Resources) -> JsonObject:
     return _if(keys.DISK_SIZE.key, math.ceil(has.disk_mib / 1024))
 
 
-def _bid(bid: Bid | None) -> Document:
+def _bid(bid: Bid | None) -> JsonObject:
     if bid is None:
         return {}
     if bid.discount_percent is not None:
-        limit: Document = {keys.SPOT_DISCOUNT.key: float(Decimal(bid.discount_percent) / 100)}
+        limit: JsonObject = {keys.SPOT_DISCOUNT.key: float(Decimal(bid.discount_percent) / 100)}
     elif bid.price_micro is not None:
         limit = {keys.SPOT_PRICE.key: float(Decimal(bid.price_micro) / 1_000_000)}
     else:
@@ -91,7 +91,7 @@ def _bid(bid: Bid | None) -> Document:
     return {keys.SPOT_SPEC.key: {keys.SPOT_STRATEGY.key: "SpotWithPriceLimit", **limit}}
 
 
-def _nodes(nodes: NodeChoice) -> Document:
+def _nodes(nodes: NodeChoice) -> JsonObject:
     if not (nodes.only or nodes.never):
         return {}
     return {
@@ -101,7 +101,7 @@ def _nodes(nodes: NodeChoice) -> Document:
     }
 
 
-def _ports(role: TaskRole) -> Document:
+def _ports(role: TaskRole) -> JsonObject:
     """Ports with numbers; those that are to be chosen can't be asked for here."""
     default = [port.begin_at for port in role.ports if port.label == DEFAULT_LABEL and port.begin_at]
     extra = [

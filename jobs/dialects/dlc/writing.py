@@ -13,7 +13,7 @@ from jobs.dialects.dlc.job_types import with_known_types
 from jobs.dialects.leftovers import put_back
 from jobs.dialects.ours import kept
 from jobs.dialects.ours.keys import NAME as OURS
-from jobs.dialects.rendering import Document
+from jobs.dialects.rendering import JsonObject
 from jobs.dialects.source import read
 from jobs.dialects.spelling import respelled
 from jobs.spec import JobSpec
@@ -32,20 +32,20 @@ class _Form:
         """See `rendering.Form`."""
         return reading.parse(text)
 
-    def document(self, spec: JobSpec, extras: Mapping[str, object]) -> Document:
+    def document(self, spec: JobSpec, extras: Mapping[str, object]) -> JsonObject:
         """See `rendering.Form`."""
         return document(spec, extras)
 
-    def written(self, job: Document) -> str:
+    def written(self, job: JsonObject) -> str:
         """See `rendering.Form`."""
         return rendering.write_json(job)
 
-    def patched(self, base: str, before: Document, after: Document) -> str | None:
+    def patched(self, base: str, before: JsonObject, after: JsonObject) -> str | None:
         """See `rendering.Form`."""
         return rendering.patch_json(base, before, after, _IDENTITIES, with_known_types(read(base).value))
 
 
-def document(spec: JobSpec, extras: Mapping[str, object]) -> Document:
+def document(spec: JobSpec, extras: Mapping[str, object]) -> JsonObject:
     """The request and our own object, with `extras` put back and keys spelled as they were."""
     job = plain(spec, extras)
     ours = kept.written(reading.native(job), spec, extras)

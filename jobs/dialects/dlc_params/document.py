@@ -11,7 +11,7 @@ from jobs.dialects.dlc.job_types import OTHER_NAMES
 from jobs.dialects.dlc_params import values
 from jobs.dialects.dlc_params.keys import COMMON, PARAMS, ROLES, Param, Shape
 from jobs.dialects.dlc_params.lines import BLANKS
-from jobs.dialects.rendering import Document
+from jobs.dialects.rendering import JsonObject
 from jobs.dialects.spans import split
 from jobs.spec import JobSpec
 
@@ -19,7 +19,7 @@ JOB_TYPE: Final = "job_type"
 """The job type: an extra, and no key of the file but of its document."""
 
 
-def document(spec: JobSpec, extras: Mapping[str, object]) -> Document:
+def document(spec: JobSpec, extras: Mapping[str, object]) -> JsonObject:
     """The job type, and the file's keys with their values in the order of the page's sample."""
     kept = {f"/{key}": value for key, value in (("JobType", extras.get(JOB_TYPE)),) if value}
     request = dlc.plain(spec, kept)
@@ -33,7 +33,7 @@ def document(spec: JobSpec, extras: Mapping[str, object]) -> Document:
     return {JOB_TYPE: str(request["JobType"]), **ordered}
 
 
-def flattened(request: Document) -> dict[str, str]:
+def flattened(request: JsonObject) -> dict[str, str]:
     """What `request` says that is not about a role, by the file's keys."""
     texts = {param.key: _text(param, _at(request, split(param.to)), request) for param in COMMON if param.to}
     return {key: text for key, text in texts.items() if text}
@@ -45,7 +45,7 @@ def _at(value: object, tokens: list[str]) -> object:
     return value
 
 
-def _text(param: Param, value: object, request: Document) -> str:
+def _text(param: Param, value: object, request: JsonObject) -> str:
     """A value on one line; "" for nothing."""
     match param.shape:
         case Shape.NUMBER:
@@ -79,7 +79,7 @@ def _sources(value: object) -> list[dict[str, object]]:
     return [each for each in value if isinstance(each, dict)] if isinstance(value, list) else []
 
 
-def _roles(request: Document) -> dict[str, str]:
+def _roles(request: JsonObject) -> dict[str, str]:
     """The keys of each role; a type that the file has no keys for gets the first that are free."""
     flat: dict[str, str] = {}
     taken: set[str] = set()
@@ -102,7 +102,7 @@ def _known_type(role: Mapping[str, object]) -> str | None:
     return next((kind for kind, _count in ROLES.values() if kind.lower() == name.lower()), None)
 
 
-def _role(kind: str, role: Document) -> Iterator[tuple[str, str]]:
+def _role(kind: str, role: JsonObject) -> Iterator[tuple[str, str]]:
     for param in PARAMS:
         tokens = split(param.to)
         if tokens[:2] != ["JobSpecs", kind]:

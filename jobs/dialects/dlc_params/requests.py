@@ -13,7 +13,7 @@ from jobs.dialects.base import Fix
 from jobs.dialects.dlc_params import values
 from jobs.dialects.dlc_params.keys import BY_KEY, PARAMS, ROLES, Param, Shape
 from jobs.dialects.findings import Findings
-from jobs.dialects.rendering import Document
+from jobs.dialects.rendering import JsonObject
 from jobs.dialects.spans import split
 
 _TRUTH: Final = {"true": True, "false": False}
@@ -29,7 +29,7 @@ class Translated:
     """The request made of a file's `values`, and the way from its pointers back to the file's keys."""
 
     def __init__(self, given: Mapping[str, str], job_type: str) -> None:
-        self.value: Document = {"JobType": job_type, "JobMaxRunningTimeMinutes": 0}
+        self.value: JsonObject = {"JobType": job_type, "JobMaxRunningTimeMinutes": 0}
         self._given = given
         self._roles = _roles_there(given)
         self._key_of: dict[str, str] = {param.to: param.key for param in reversed(PARAMS) if param.to}
@@ -70,7 +70,7 @@ class Translated:
             assert isinstance(roles, list)
             self._put(roles[self._roles.index(kind)], tokens[2:], param, text)
 
-    def _put(self, where: Document, tokens: list[str], param: Param, text: str) -> None:
+    def _put(self, where: JsonObject, tokens: list[str], param: Param, text: str) -> None:
         for token in tokens[:-1]:
             inner = where.setdefault(token, {})
             assert isinstance(inner, dict)

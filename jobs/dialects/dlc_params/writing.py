@@ -13,7 +13,7 @@ from jobs.dialects.dlc_params.document import JOB_TYPE, document
 from jobs.dialects.dlc_params.job_type import COMMENT, guess
 from jobs.dialects.dlc_params.keys import KNOWN
 from jobs.dialects.dlc_params.lines import BLANKS, Entry, Lines, read
-from jobs.dialects.rendering import Document
+from jobs.dialects.rendering import JsonObject
 from jobs.dialects.spans import split
 from jobs.dialects.tidy import without_line_numbers
 from jobs.spec import JobSpec
@@ -34,18 +34,18 @@ class _Form:
         """See `rendering.Form`."""
         return reading.parse(text)
 
-    def document(self, spec: JobSpec, extras: Mapping[str, object]) -> Document:
+    def document(self, spec: JobSpec, extras: Mapping[str, object]) -> JsonObject:
         """See `rendering.Form`."""
         return document(spec, extras)
 
-    def written(self, document: Document) -> str:
+    def written(self, document: JsonObject) -> str:
         """See `rendering.Form`."""
         texts = _texts(document)
         lines = "".join(f"{key}={value}\n" for key, value in texts.items())
         job_type = str(document[JOB_TYPE])
         return lines if guess(texts, ()).name == job_type else f"{_comment(job_type)}\n{lines}"
 
-    def patched(self, base: str, before: Document, after: Document) -> str | None:
+    def patched(self, base: str, before: JsonObject, after: JsonObject) -> str | None:
         """See `rendering.Form`."""
         if before == after:
             return base
@@ -144,5 +144,5 @@ def _comment(job_type: str) -> str:
     return f"# dlc submit {job_type.lower()} --job_file <this file>"
 
 
-def _texts(document: Document) -> dict[str, str]:
+def _texts(document: JsonObject) -> dict[str, str]:
     return {key: str(value) for key, value in document.items() if key != JOB_TYPE}

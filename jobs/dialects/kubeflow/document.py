@@ -10,7 +10,7 @@ from jobs.dialects import placeholders
 from jobs.dialects.kubeflow import commands, keys, kinds, names, nodes, resources, volumes
 from jobs.dialects.kubeflow.kinds import ALWAYS, NEVER, ON_FAILURE, V1, V2BETA1, WORKER_COMMANDS, Kind
 from jobs.dialects.leftovers import put_back
-from jobs.dialects.rendering import Document
+from jobs.dialects.rendering import JsonObject
 from jobs.dialects.spans import split
 from jobs.dialects.spelling import respelled
 from jobs.spec import JobSpec, RetryPolicy, TaskRole
@@ -35,7 +35,7 @@ _OF_TENSORFLOW: Final = frozenset({f"/spec/{keys.SUCCESS_POLICY.key}", f"/spec/{
 _PORT_NAME: Final = re.compile(r"(?=[a-z0-9\-]*[a-z])[a-z0-9](?:[a-z0-9\-]{0,13}[a-z0-9])?")
 
 
-def document(spec: JobSpec, extras: Mapping[str, object]) -> Document:
+def document(spec: JobSpec, extras: Mapping[str, object]) -> JsonObject:
     """The manifest, with `extras` put back and keys spelled as they were."""
     whole = plain(spec, extras)
     put_back(whole, _fitting(extras, whole, _resized(spec, extras)), keys.NAMES)
@@ -54,7 +54,7 @@ def _resized(spec: JobSpec, extras: Mapping[str, object]) -> set[str]:
     }
 
 
-def _fitting(extras: Mapping[str, object], whole: Document, resized: set[str]) -> dict[str, object]:
+def _fitting(extras: Mapping[str, object], whole: JsonObject, resized: set[str]) -> dict[str, object]:
     """The extras without those of roles that are gone, or of another kind, and old requests."""
     kind = kinds.BY_NAME[str(whole[keys.KIND.key])]
     spec = whole["spec"]
@@ -72,7 +72,7 @@ def _fitting(extras: Mapping[str, object], whole: Document, resized: set[str]) -
     return kept
 
 
-def plain(spec: JobSpec, extras: Mapping[str, object]) -> Document:
+def plain(spec: JobSpec, extras: Mapping[str, object]) -> JsonObject:
     """What a manifest says of `spec` alone, in the form that `extras` remember."""
     kind = kinds.kind_for(spec)
     kept = extras.get(ROLES)
@@ -105,7 +105,7 @@ def plain(spec: JobSpec, extras: Mapping[str, object]) -> Document:
     }
 
 
-def _if(key: str, value: object) -> Document:
+def _if(key: str, value: object) -> JsonObject:
     """The member, if there is something to say."""
     return {key: value} if value else {}
 
@@ -116,7 +116,7 @@ def _of(spelled: Mapping[str, object], name: str) -> Mapping[str, object]:
     return found if isinstance(found, dict) else {}
 
 
-def _run_policy(spec: JobSpec, extras: Mapping[str, object]) -> Document:
+def _run_policy(spec: JobSpec, extras: Mapping[str, object]) -> JsonObject:
     limit = spec.retry.limit
     kept = extras.get(BACKOFF)
     backoff = limit if limit or (limit == 0 and spec.retry.on_success) else kept if limit == 0 else None
@@ -156,12 +156,12 @@ def _role(
     restart: str,
     kind: Kind,
     api: str,
-) -> Document:
+) -> JsonObject:
     absent = spelled.get(ABSENT)
     mounts = [each for each in spec.mounts if not isinstance(absent, list) or each.path not in absent]
     written = volumes.document(mounts, role.resources.shm_mib, _names(spelled))
     labels = {**role.nodes.labels, **_if(keys.GPU_PRODUCT, role.resources.gpu_type)}
-    pod: Document = {
+    pod: JsonObject = {
         keys.CONTAINERS.key: [_container(spec, role, name, spelled, written.mounts, kind, api)],
         **_if(keys.VOLUMES.key, written.volumes),
         **_if(keys.NODE_SELECTOR.key, labels),
@@ -186,10 +186,10 @@ def _container(
     role: TaskRole,
     name: str,
     spelled: Mapping[str, object],
-    mounts: list[Document],
+    mounts: list[JsonObject],
     kind: Kind,
     api: str,
-) -> Document:
+) -> JsonObject:
     secret = {key: placeholders.placeholder(each.name) for key, each in spec.secret_env.items()}
     variables = {**spec.env, **secret, **role.env}
     silent = spelled.get("silent")
@@ -211,7 +211,7 @@ def _container(
     }
 
 
-def _words(command: str, said: object, variables: Mapping[str, str], api: str) -> Document:
+def _words(command: str, said: object, variables: Mapping[str, str], api: str) -> JsonObject:
     """Command and arguments, as they were said while they still say the same."""
     if isinstance(said, dict):
         spoken = {str(key): [str(word) for word in words] for key, words in said.items()}
@@ -223,12 +223,12 @@ def _words(command: str, said: object, variables: Mapping[str, str], api: str) -
     return {keys.COMMAND.key: commands.words(command, variables)}
 
 
-def _ports(role: TaskRole) -> list[Document]:
+def _ports(role: TaskRole) -> list[JsonObject]:
     """The ports that have a number; a name only where the cluster takes it."""
-    found: dict[int, Document] = {}
+    found: dict[int, JsonObject] = {}
     for port in role.ports:
         if port.begin_at:
             named = _PORT_NAME.fullmatch(port.label) and port.label != str(port.begin_at)
-            more: Document = {keys.PORT_NAME.key: port.label} if named else {}
+            more: JsonObject = {keys.PORT_NAME.key: port.label} if named else {}
             found.setdefault(port.begin_at, {keys.PORT.key: port.begin_at, **more})
     return list(found.values())

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from jobs.dialects.rendering import Document
+from jobs.dialects.rendering import JsonObject
 from jobs.spec import NodeChoice
 
 HOSTNAME: Final = "kubernetes.io/hostname"
@@ -33,7 +33,7 @@ def names(affinity: Mapping[str, Any]) -> tuple[tuple[str, ...], tuple[str, ...]
     return (only, never) if same else None
 
 
-def document(nodes: NodeChoice) -> Document:
+def document(nodes: NodeChoice) -> JsonObject:
     """The affinity that says the names; empty when there are none."""
     expressions: list[Mapping[str, object]] = [
         {"key": HOSTNAME, "operator": operator, "values": list(values)}

@@ -14,7 +14,7 @@ from jobs.dialects.fields import Amount, Quantity
 from jobs.dialects.findings import Findings
 from jobs.dialects.kubeflow import keys
 from jobs.dialects.record import short
-from jobs.dialects.rendering import Document
+from jobs.dialects.rendering import JsonObject
 from jobs.dialects.spans import escape
 from jobs.spec import Resources
 
@@ -130,7 +130,7 @@ def _taken(name: str, value: object, at: str, findings: Findings) -> int | None:
     return taken
 
 
-def document(has: Resources, silent: tuple[str, ...], gpu: str, rdma: str) -> Document:
+def document(has: Resources, silent: tuple[str, ...], gpu: str, rdma: str) -> JsonObject:
     """The limits that say `has`; `silent` are amounts that were not named."""
     unsaid = [name for name in silent if getattr(has, name) == getattr(keys.DEFAULTS, name)]
     says = {
@@ -138,7 +138,7 @@ def document(has: Resources, silent: tuple[str, ...], gpu: str, rdma: str) -> Do
         keys.MEMORY.key: "" if "memory_mib" in unsaid else amounts.memory(has.memory_mib),
         keys.DISK.key: amounts.memory(has.disk_mib) if has.disk_mib else "",
     }
-    found: Document = {name: text for name, text in says.items() if text}
+    found: JsonObject = {name: text for name, text in says.items() if text}
     if has.gpus:
         found[gpu or keys.GPU] = has.gpus
     if has.rdma:

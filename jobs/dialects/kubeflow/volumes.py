@@ -15,7 +15,7 @@ from jobs.dialects import amounts
 from jobs.dialects.findings import Findings
 from jobs.dialects.kubeflow import keys
 from jobs.dialects.kubeflow.resources import quantity
-from jobs.dialects.rendering import Document
+from jobs.dialects.rendering import JsonObject
 from jobs.spec import Mount, MountPurpose
 
 SHARED_MEMORY: Final = "/dev/shm"  # noqa: S108 - where Linux has it
@@ -135,8 +135,8 @@ def _is_word(value: object) -> bool:
 class Written:
     """The volumes of a pod, and where its main container mounts them."""
 
-    volumes: list[Document]
-    mounts: list[Document]
+    volumes: list[JsonObject]
+    mounts: list[JsonObject]
 
 
 def document(mounts: Sequence[Mount], shm_mib: int, names: Mapping[str, str]) -> Written:
@@ -151,18 +151,18 @@ def document(mounts: Sequence[Mount], shm_mib: int, names: Mapping[str, str]) ->
         if name not in named:
             written.volumes.append({"name": name, **source})
         named.add(name)
-        more: Document = {"readOnly": True} if read_only else {}
+        more: JsonObject = {"readOnly": True} if read_only else {}
         more |= {"subPath": folder} if folder else {}
         written.mounts.append({"mountPath": path, "name": name, **more})
     return written
 
 
-def _places(mounts: Sequence[Mount], shm_mib: int) -> Iterator[tuple[str, Document, str, bool]]:
+def _places(mounts: Sequence[Mount], shm_mib: int) -> Iterator[tuple[str, JsonObject, str, bool]]:
     """Path, volume, folder in it, and whether it is read-only."""
     seen: set[str] = set()
     if shm_mib != keys.DEFAULTS.shm_mib:
         seen.add(SHARED_MEMORY)
-        memory: Document = {"medium": "Memory", "sizeLimit": amounts.memory(shm_mib)}
+        memory: JsonObject = {"medium": "Memory", "sizeLimit": amounts.memory(shm_mib)}
         yield SHARED_MEMORY, {"emptyDir": memory}, "", False
     for mount in mounts:
         plain = mount.purpose is MountPurpose.DATA and not mount.id
@@ -173,7 +173,7 @@ def _places(mounts: Sequence[Mount], shm_mib: int) -> Iterator[tuple[str, Docume
             yield path, found[0], found[1], mount.read_only
 
 
-def _source(mount: Mount) -> tuple[Document, str] | None:
+def _source(mount: Mount) -> tuple[JsonObject, str] | None:
     """The volume of a place, and the folder in it."""
     uri, options = mount.uri, mount.options
     if (

@@ -9,7 +9,7 @@ from jobs.dialects import documents, rendering
 from jobs.dialects.base import Parsed, Rendered
 from jobs.dialects.kubeflow import keys, reading
 from jobs.dialects.kubeflow.document import document
-from jobs.dialects.rendering import Document
+from jobs.dialects.rendering import JsonObject
 from jobs.dialects.yaml_text.rules import KUBERNETES
 from jobs.spec import JobSpec
 
@@ -28,15 +28,15 @@ class _Form:
         """See `rendering.Form`."""
         return reading.parse(text)
 
-    def document(self, spec: JobSpec, extras: Mapping[str, object]) -> Document:
+    def document(self, spec: JobSpec, extras: Mapping[str, object]) -> JsonObject:
         """See `rendering.Form`."""
         return document(spec, extras)
 
-    def written(self, whole: Document) -> str:
+    def written(self, whole: JsonObject) -> str:
         """See `rendering.Form`."""
         return documents.write(whole, as_json=self._as_json)
 
-    def patched(self, base: str, before: Document, after: Document) -> str | None:
+    def patched(self, base: str, before: JsonObject, after: JsonObject) -> str | None:
         """See `rendering.Form`."""
         if before[keys.KIND.key] != after[keys.KIND.key]:
             return None

@@ -10,14 +10,14 @@ from jobs.dialects.fields import Text
 from jobs.dialects.openpai_v1 import keys
 from jobs.dialects.openpai_v1.environment import as_text, is_usable
 from jobs.dialects.ours import kept
-from jobs.dialects.rendering import Document
+from jobs.dialects.rendering import JsonObject
 from jobs.dialects.spans import split
 from jobs.spec import JobSpec, MountPurpose, Resources, RetryPolicy, TaskRole
 
 
-def plain(spec: JobSpec, extras: Mapping[str, object]) -> Document:
+def plain(spec: JobSpec, extras: Mapping[str, object]) -> JsonObject:
     """What OpenPAI's own keys say, in the order of the SCM page's sample, with `extras` put back."""
-    job: Document = {
+    job: JsonObject = {
         keys.JOB_NAME.key: _name(keys.JOB_NAME, spec.name),
         keys.IMAGE.key: next((role.image for role in spec.roles if role.image), ""),
         keys.AUTH_FILE.key: spec.registry_auth.file_uri if spec.registry_auth else "",
@@ -39,7 +39,7 @@ def _name(rule: Text, name: str) -> str:
     return name if rule.fits(name) else rule.propose(name)
 
 
-def _directories(spec: JobSpec) -> Document:
+def _directories(spec: JobSpec) -> JsonObject:
     """The first place of each purpose; OpenPAI's default output is left to be the default."""
     uris = {mount.purpose: mount.uri for mount in reversed(spec.mounts)}
     if uris.get(MountPurpose.OUTPUT) == keys.DEFAULT_OUTPUT:
@@ -60,12 +60,12 @@ def _gpu_type(spec: JobSpec) -> str:
     return (with_gpus or named or [""])[0]
 
 
-def _environment(spec: JobSpec, extras: Mapping[str, object]) -> Document:
+def _environment(spec: JobSpec, extras: Mapping[str, object]) -> JsonObject:
     """`jobEnvs`, which hold the variables of single roles too, where the job has none of that name.
 
     A value that was no text is written as it was while it still says the same.
     """
-    variables: Document = {}
+    variables: JsonObject = {}
     own = {name: value for role in reversed(spec.roles) for name, value in role.env.items()}
     for name, value in {**own, **spec.env}.items():
         original = extras.get(f"/{keys.JOB_ENVS.key}/{name}", value)
@@ -79,7 +79,7 @@ def _environment(spec: JobSpec, extras: Mapping[str, object]) -> Document:
     return variables
 
 
-def _roles(spec: JobSpec, named: Mapping[str, str]) -> list[Document]:
+def _roles(spec: JobSpec, named: Mapping[str, str]) -> list[JsonObject]:
     """Roles under names that v1 allows, each its own."""
     taken: set[str] = set()
     written = []
@@ -97,7 +97,7 @@ def _free(name: str, taken: set[str]) -> str:
     return candidate
 
 
-def _role(role: TaskRole, name: str) -> Document:
+def _role(role: TaskRole, name: str) -> JsonObject:
     has: Resources = role.resources
     most = role.replicas
     counts = (role.completion.min_failed, role.completion.min_succeeded)
@@ -117,16 +117,16 @@ def _role(role: TaskRole, name: str) -> Document:
     }
 
 
-def _shared_memory(has: Resources) -> Document:
+def _shared_memory(has: Resources) -> JsonObject:
     """What shmMB says: it may not be more than memoryMB, except by being left out, when it is 64."""
     if has.shm_mib == keys.SHM_MB.default and has.shm_mib > has.memory_mib:
         return {}
     return {keys.SHM_MB.key: min(has.shm_mib, has.memory_mib)}
 
 
-def _ports(role: TaskRole) -> list[Document]:
+def _ports(role: TaskRole) -> list[JsonObject]:
     taken: set[str] = set()
-    written: list[Document] = []
+    written: list[JsonObject] = []
     for port in role.ports:
         label = _free(_name(keys.LABEL, port.label), taken)
         taken.add(label)
@@ -140,7 +140,7 @@ def _ports(role: TaskRole) -> list[Document]:
     return written
 
 
-def _put_back(job: Document, tokens: list[str], value: object) -> None:
+def _put_back(job: JsonObject, tokens: list[str], value: object) -> None:
     """Put one extra where it was; elements of lists are named by their identity, not their place."""
     where: object = job
     for token in tokens[:-1]:

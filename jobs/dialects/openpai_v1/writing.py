@@ -11,7 +11,7 @@ from jobs.dialects.openpai_v1 import keys
 from jobs.dialects.openpai_v1.document import plain
 from jobs.dialects.openpai_v1.reading import native, parse
 from jobs.dialects.ours import kept
-from jobs.dialects.rendering import Document
+from jobs.dialects.rendering import JsonObject
 from jobs.spec import JobSpec
 
 NAME: Final = "openpai-v1"
@@ -28,15 +28,15 @@ class _Form:
         """See `rendering.Form`."""
         return parse(text)
 
-    def document(self, spec: JobSpec, extras: Mapping[str, object]) -> Document:
+    def document(self, spec: JobSpec, extras: Mapping[str, object]) -> JsonObject:
         """See `rendering.Form`."""
         return document(spec, extras)
 
-    def written(self, job: Document) -> str:
+    def written(self, job: JsonObject) -> str:
         """See `rendering.Form`."""
         return rendering.write_json(job)
 
-    def patched(self, base: str, before: Document, after: Document) -> str | None:
+    def patched(self, base: str, before: JsonObject, after: JsonObject) -> str | None:
         """See `rendering.Form`."""
         return rendering.patch_json(base, before, after, _IDENTITIES)
 
@@ -46,7 +46,7 @@ def render(spec: JobSpec, extras: Mapping[str, object], base: str | None = None)
     return rendering.render(_Form(), spec, extras, base)
 
 
-def document(spec: JobSpec, extras: Mapping[str, object]) -> Document:
+def document(spec: JobSpec, extras: Mapping[str, object]) -> JsonObject:
     """The JSON object and among its extras our own, with `extras` put back."""
     job = plain(spec, extras)
     ours = kept.written(native(job), spec, extras)

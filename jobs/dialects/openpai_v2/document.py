@@ -19,7 +19,7 @@ from jobs.dialects.openpai_v2.scripts import write_scripts
 from jobs.dialects.ours import correcting
 from jobs.dialects.ours.keys import ROLES
 from jobs.dialects.ours.reading import Said
-from jobs.dialects.rendering import Document
+from jobs.dialects.rendering import JsonObject
 from jobs.dialects.variables import as_text
 from jobs.dialects.yaml_text.values import copied
 from jobs.spec import JobSpec
@@ -27,7 +27,7 @@ from jobs.spec import JobSpec
 _PLUGIN_ROLES: Final = "taskroles"
 
 
-def document(spec: JobSpec, extras: Mapping[str, object]) -> Document:
+def document(spec: JobSpec, extras: Mapping[str, object]) -> JsonObject:
     """The document that says `spec`, made from the one among `extras`, if there is one."""
     original = extras.get(DOCUMENT)
     there = said_by(original) if isinstance(original, dict) else None
@@ -55,7 +55,9 @@ def _as_called(there: JobSpec | None, spec: JobSpec, called: Sequence[str]) -> t
     return _with_names(there, names), _with_names(spec, names)
 
 
-def _write_ours(job: Document, spec: JobSpec, beside: Sequence[correcting.Path], strangers: Document) -> None:
+def _write_ours(
+    job: JsonObject, spec: JobSpec, beside: Sequence[correcting.Path], strangers: JsonObject
+) -> None:
     """What v2's own keys do not say, in our own object."""
     extras = dict(as_object(job.get(keys.EXTRAS.key)))
     ours = as_object(extras.pop(keys.OURS, None))
@@ -71,7 +73,7 @@ def _write_ours(job: Document, spec: JobSpec, beside: Sequence[correcting.Path],
         job[keys.EXTRAS.key] = extras
 
 
-def _renamed_strangers(strangers: Document, names: Mapping[str, str]) -> Document:
+def _renamed_strangers(strangers: JsonObject, names: Mapping[str, str]) -> JsonObject:
     """What nobody knows in our own object, of roles by the names that they get."""
     roles = strangers.get(ROLES)
     if not isinstance(roles, dict):
@@ -79,7 +81,7 @@ def _renamed_strangers(strangers: Document, names: Mapping[str, str]) -> Documen
     return {**strangers, ROLES: {names.get(name, name): value for name, value in roles.items()}}
 
 
-def _written(job: Document, there: JobSpec | None, spec: JobSpec) -> Mapping[str, str]:
+def _written(job: JsonObject, there: JobSpec | None, spec: JobSpec) -> Mapping[str, str]:
     """Make `job`, which says `there`, say `spec` as far as v2's own keys can; how its roles were renamed."""
     job.setdefault(keys.PROTOCOL_VERSION.key, 2)
     if there is None or spec.name != there.name:
@@ -116,7 +118,7 @@ def _written(job: Document, there: JobSpec | None, spec: JobSpec) -> Mapping[str
     return renamed
 
 
-def put(where: Document, key: str, value: object, before: object = None) -> None:
+def put(where: JsonObject, key: str, value: object, before: object = None) -> None:
     """Set the member, or remove it when there is nothing to say; leave it when nothing has changed."""
     if value and value == before and key in where:
         return
@@ -126,7 +128,7 @@ def put(where: Document, key: str, value: object, before: object = None) -> None
         where.pop(key, None)
 
 
-def _old_roles(job: Document, there: JobSpec | None, spec: JobSpec) -> dict[str, str]:
+def _old_roles(job: JsonObject, there: JobSpec | None, spec: JobSpec) -> dict[str, str]:
     """For each role wanted the name that it has in the document; "" for a new one."""
     old = [role.name for role in there.roles] if there else []
     wanted = [role.name for role in spec.roles]
@@ -147,7 +149,7 @@ def _names(spec: JobSpec) -> dict[str, str]:
     return names
 
 
-def rename_roles(job: Document, names: Mapping[str, str]) -> None:
+def rename_roles(job: JsonObject, names: Mapping[str, str]) -> None:
     """Give roles their new names wherever they are named, and forget those that are gone."""
     extras = as_object(job.get(keys.EXTRAS.key))
     places = [job, as_object(extras.get(keys.HIVED.key)), as_object(extras.get(keys.OURS))]
@@ -170,7 +172,7 @@ def _with_names(there: JobSpec, names: Mapping[str, str]) -> JobSpec:
     return there.model_copy(update={"roles": roles})
 
 
-def _write_parameters(job: Document, there: JobSpec | None, spec: JobSpec) -> None:
+def _write_parameters(job: JsonObject, there: JobSpec | None, spec: JobSpec) -> None:
     """SCM's environment variables."""
     if there is None or spec.env == there.env:
         return

@@ -15,13 +15,13 @@ from jobs.dialects.openpai_v2.extras import (
     sku_keys,
 )
 from jobs.dialects.openpai_v2.role_document import labelled
-from jobs.dialects.rendering import Document
+from jobs.dialects.rendering import JsonObject
 from jobs.spec import JobSpec, Mount, RetryPolicy, TensorBoard
 
 _LOGS: Final = "logs"
 
 
-def write_extras(job: Document, there: JobSpec | None, spec: JobSpec, names: Mapping[str, str]) -> None:
+def write_extras(job: JsonObject, there: JobSpec | None, spec: JobSpec, names: Mapping[str, str]) -> None:
     """Bring `extras` in line with `spec`."""
     extras = dict(as_object(job.get(keys.EXTRAS.key)))
     _hived(extras, there, spec, names)
@@ -33,7 +33,7 @@ def write_extras(job: Document, there: JobSpec | None, spec: JobSpec, names: Map
         job[keys.EXTRAS.key] = extras
 
 
-def _hived(extras: Document, there: JobSpec | None, spec: JobSpec, names: Mapping[str, str]) -> None:
+def _hived(extras: JsonObject, there: JobSpec | None, spec: JobSpec, names: Mapping[str, str]) -> None:
     """Priority and types of GPUs, as the HiveD scheduler is told."""
     hived = dict(as_object(extras.get(keys.HIVED.key)))
     if spec.priority != (there and there.priority):
@@ -63,7 +63,7 @@ def _priority_class(priority: int | None) -> str:
     )
 
 
-def _storages(extras: Document, there: JobSpec | None, spec: JobSpec) -> None:
+def _storages(extras: JsonObject, there: JobSpec | None, spec: JobSpec) -> None:
     """Storages that the target knows by name; where they are said anew, all are said in one way."""
     wanted = [mount for mount in spec.mounts if _is_storage(mount)]
     if there is not None and [mount for mount in there.mounts if _is_storage(mount)] == wanted:
@@ -82,7 +82,7 @@ def _is_storage(mount: Mount) -> bool:
     return bool(mount.id) and not mount.uri
 
 
-def _tensorboard(extras: Document, board: TensorBoard | None) -> None:
+def _tensorboard(extras: JsonObject, board: TensorBoard | None) -> None:
     """The plugin of that name, with its first directory."""
     every = plugins(extras)
     mine = next((each for each in every if each.get(keys.PLUGIN.key) == TENSORBOARD), None)
@@ -104,7 +104,7 @@ def _tensorboard(extras: Document, board: TensorBoard | None) -> None:
 
 
 def _ours(
-    job: Document, extras: Document, there: JobSpec | None, spec: JobSpec, names: Mapping[str, str]
+    job: JsonObject, extras: JsonObject, there: JobSpec | None, spec: JobSpec, names: Mapping[str, str]
 ) -> None:
     """What stands there in protocol v1's names; all else is said in the JobSpec's, by `document`."""
     ours = dict(as_object(extras.get(keys.OURS)))
@@ -137,13 +137,13 @@ def _below_zero(retry: RetryPolicy) -> int:
     return -2 if retry.on_success else -1
 
 
-def _keep(where: Document, key: str, value: object) -> None:
+def _keep(where: JsonObject, key: str, value: object) -> None:
     """The member brought in line, where it is one."""
     if key in where:
         _set(where, key, value)
 
 
-def _set(where: Document, key: str, value: object) -> None:
+def _set(where: JsonObject, key: str, value: object) -> None:
     """The member, or nothing when there is nothing to say."""
     if value:
         where[key] = value

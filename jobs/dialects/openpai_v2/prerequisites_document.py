@@ -11,13 +11,13 @@ from jobs.dialects.openpai_v2.extras import as_list, as_object
 from jobs.dialects.openpai_v2.names import free
 from jobs.dialects.openpai_v2.prerequisites import FIELDS, IMAGE, PURPOSES
 from jobs.dialects.openpai_v2.templates import SECRETS
-from jobs.dialects.rendering import Document
+from jobs.dialects.rendering import JsonObject
 from jobs.spec import JobSpec, Mount, RegistryAuth
 
 _NEW_IMAGE: Final = "docker_image_0"
 
 
-def write_images(job: Document, there: JobSpec | None, spec: JobSpec, names: Mapping[str, str]) -> None:
+def write_images(job: JsonObject, there: JobSpec | None, spec: JobSpec, names: Mapping[str, str]) -> None:
     """The image of every role: in the prerequisite that it has, if no other role keeps that one as it is."""
     roles = _roles(job)
     before = {role.name: role.image for role in there.roles} if there else {}
@@ -45,21 +45,21 @@ def write_images(job: Document, there: JobSpec | None, spec: JobSpec, names: Map
         )
 
 
-def _roles(job: Document) -> dict[str, Document]:
+def _roles(job: JsonObject) -> dict[str, JsonObject]:
     held = as_object(job.get(keys.TASK_ROLES.key))
     return {name: as_object(role) for name, role in held.items()}
 
 
-def _items(job: Document, kind: str) -> list[Document]:
+def _items(job: JsonObject, kind: str) -> list[JsonObject]:
     every = (as_object(item) for item in as_list(job.get(keys.PREREQUISITES.key)))
     return [item for item in every if item.get(keys.ITEM_TYPE.key) == kind]
 
 
-def _item(job: Document, name: str) -> Document | None:
+def _item(job: JsonObject, name: str) -> JsonObject | None:
     return next((item for item in _items(job, IMAGE) if item.get(keys.ITEM_NAME.key) == name), None)
 
 
-def _image(job: Document, uri: str) -> str:
+def _image(job: JsonObject, uri: str) -> str:
     """The name of an image's prerequisite, which is added when there is none."""
     known = next((item for item in _items(job, IMAGE) if item.get(keys.URI.key) == uri), None)
     if known is not None:
@@ -71,18 +71,18 @@ def _image(job: Document, uri: str) -> str:
     return name
 
 
-def _add(job: Document, item: Document) -> None:
+def _add(job: JsonObject, item: JsonObject) -> None:
     job[keys.PREREQUISITES.key] = [*as_list(job.get(keys.PREREQUISITES.key)), item]
 
 
-def _write_login(job: Document, login: RegistryAuth | None, used: set[str]) -> None:
+def _write_login(job: JsonObject, login: RegistryAuth | None, used: set[str]) -> None:
     for item in _items(job, IMAGE):
         if item.get(keys.ITEM_NAME.key) not in used:
             continue
         if login is None or not (login.registry or login.username or login.password):
             item.pop(keys.AUTH.key, None)
             continue
-        said: Document = {}
+        said: JsonObject = {}
         for key, value in ((keys.USERNAME.key, login.username), (keys.REGISTRY.key, login.registry)):
             if value:
                 said[key] = value
@@ -91,7 +91,7 @@ def _write_login(job: Document, login: RegistryAuth | None, used: set[str]) -> N
         item[keys.AUTH.key] = said
 
 
-def secret_key(job: Document, secret: str) -> str:
+def secret_key(job: JsonObject, secret: str) -> str:
     """The key among the file's secrets of the one called `secret`, which is added when there is none."""
     held = dict(as_object(job.get(keys.SECRETS.key)))
     for key, value in held.items():
@@ -102,7 +102,7 @@ def secret_key(job: Document, secret: str) -> str:
     return key
 
 
-def write_places(job: Document, there: JobSpec | None, spec: JobSpec, names: Mapping[str, str]) -> None:
+def write_places(job: JsonObject, there: JobSpec | None, spec: JobSpec, names: Mapping[str, str]) -> None:
     """Data, output and code: prerequisites of every role, where they have changed."""
     wanted = [mount for mount in spec.mounts if _is_told(mount)]
     same_roles = there is not None and [role.name for role in there.roles] == [
@@ -129,7 +129,7 @@ def _is_told(mount: Mount) -> bool:
     return bool(mount.uri) and not mount.id and not mount.path
 
 
-def _place(job: Document, kind: str, uri: object) -> str:
+def _place(job: JsonObject, kind: str, uri: object) -> str:
     """The name of a place's prerequisite, which is added when there is none."""
     same = (item for item in _items(job, kind) if item.get(keys.URI.key) in (uri, [uri]))
     known = next(same, None)

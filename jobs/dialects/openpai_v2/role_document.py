@@ -8,14 +8,14 @@ from jobs.dialects.openpai_v2 import keys
 from jobs.dialects.openpai_v2.extras import as_object
 from jobs.dialects.openpai_v2.names import free
 from jobs.dialects.openpai_v2.roles import is_scm_shm
-from jobs.dialects.rendering import Document
+from jobs.dialects.rendering import JsonObject
 from jobs.spec import CompletionPolicy, Port, TaskRole
 
 
-def written(role: Document, there: TaskRole | None, wanted: TaskRole) -> Document:
+def written(role: JsonObject, there: TaskRole | None, wanted: TaskRole) -> JsonObject:
     """`role`, which says `there`, made to say `wanted`."""
     if there is None:
-        head: Document = {keys.INSTANCES.key: 1, keys.COMPLETION.key: {}}
+        head: JsonObject = {keys.INSTANCES.key: 1, keys.COMPLETION.key: {}}
         role = {**head, **role}
     if there is None or wanted.replicas != there.replicas:
         role[keys.INSTANCES.key] = wanted.replicas
@@ -28,8 +28,8 @@ def written(role: Document, there: TaskRole | None, wanted: TaskRole) -> Documen
     return role
 
 
-def _completion(there: Document, before: CompletionPolicy | None, policy: CompletionPolicy) -> Document:
-    said: Document = dict(there)
+def _completion(there: JsonObject, before: CompletionPolicy | None, policy: CompletionPolicy) -> JsonObject:
+    said: JsonObject = dict(there)
     if before is None or policy.min_failed != before.min_failed:
         said[keys.MIN_FAILED.key] = policy.min_failed
     if before is None or policy.min_succeeded != before.min_succeeded:
@@ -37,7 +37,7 @@ def _completion(there: Document, before: CompletionPolicy | None, policy: Comple
     return said
 
 
-def _shared_memory(role: Document, there: TaskRole | None, wanted: TaskRole) -> None:
+def _shared_memory(role: JsonObject, there: TaskRole | None, wanted: TaskRole) -> None:
     """Shared memory and RDMA; OpenPAI's default is written out where a job has less."""
     has, had = wanted.resources, there.resources if there else None
     options = dict(as_object(role.get(keys.CONTAINER.key)))
@@ -49,7 +49,7 @@ def _shared_memory(role: Document, there: TaskRole | None, wanted: TaskRole) -> 
         role[keys.CONTAINER.key] = options
 
 
-def _resources(role: Document, there: TaskRole | None, wanted: TaskRole) -> None:
+def _resources(role: JsonObject, there: TaskRole | None, wanted: TaskRole) -> None:
     has, had = wanted.resources, there.resources if there else None
     given = dict(as_object(role.get(keys.RESOURCES.key)))
     for key, now, before in (

@@ -14,7 +14,7 @@ from jobs.dialects.openpai_v2.extras import as_list, as_object
 from jobs.dialects.openpai_v2.prerequisites import FIELDS, PURPOSES
 from jobs.dialects.openpai_v2.prerequisites_document import secret_key
 from jobs.dialects.openpai_v2.templates import Context
-from jobs.dialects.rendering import Document
+from jobs.dialects.rendering import JsonObject
 from jobs.spec import JobSpec, TaskRole
 
 EXPORT_LENGTH = 256
@@ -22,7 +22,7 @@ EXPORT_LENGTH = 256
 
 
 def write_scripts(
-    job: Document, there: JobSpec | None, spec: JobSpec, names: Mapping[str, str], *, in_parameters: bool
+    job: JsonObject, there: JobSpec | None, spec: JobSpec, names: Mapping[str, str], *, in_parameters: bool
 ) -> None:
     """The commands of every role; with `in_parameters` its environment is said elsewhere."""
     before = {role.name: role for role in there.roles} if there else {}
@@ -43,7 +43,7 @@ class _Writer:
     """One role's commands."""
 
     def __init__(
-        self, job: Document, name: str, spec: JobSpec, role: TaskRole, *, in_parameters: bool
+        self, job: JsonObject, name: str, spec: JobSpec, role: TaskRole, *, in_parameters: bool
     ) -> None:
         self._job = job
         self._name = name

@@ -10,7 +10,7 @@ from jobs.dialects.base import Parsed, Rendered
 from jobs.dialects.openpai_v2 import keys, reading
 from jobs.dialects.openpai_v2.document import document, rename_roles
 from jobs.dialects.openpai_v2.extras import as_list, as_object
-from jobs.dialects.rendering import Document
+from jobs.dialects.rendering import JsonObject
 from jobs.dialects.spans import escape, split
 from jobs.dialects.yaml_text.rules import JS_YAML
 from jobs.dialects.yaml_text.values import copied
@@ -31,18 +31,18 @@ class _Form:
         """See `rendering.Form`."""
         return reading.parse(text)
 
-    def document(self, spec: JobSpec, extras: Mapping[str, object]) -> Document:
+    def document(self, spec: JobSpec, extras: Mapping[str, object]) -> JsonObject:
         """See `rendering.Form`."""
         return document(spec, extras)
 
-    def written(self, job: Document) -> str:
+    def written(self, job: JsonObject) -> str:
         """See `rendering.Form`."""
         order = [rule.key for rule in keys.JOB]
         places = {key: index for index, key in enumerate(order)}
         sorted_ = dict(sorted(job.items(), key=lambda member: places.get(member[0], len(order))))
         return documents.write(sorted_, as_json=self._as_json)
 
-    def patched(self, base: str, before: Document, after: Document) -> str | None:
+    def patched(self, base: str, before: JsonObject, after: JsonObject) -> str | None:
         """See `rendering.Form`."""
         names = _renamed(before, after)
         if names:
@@ -52,11 +52,11 @@ class _Form:
         return documents.patch(base, before, after, {}, JS_YAML)
 
 
-def _roles(job: Document) -> dict[str, object]:
+def _roles(job: JsonObject) -> dict[str, object]:
     return as_object(job.get(keys.TASK_ROLES.key))
 
 
-def _renamed(before: Document, after: Document) -> dict[str, str]:
+def _renamed(before: JsonObject, after: JsonObject) -> dict[str, str]:
     """Roles that are called otherwise: of as many, those in the same place."""
     old, new = list(_roles(before)), list(_roles(after))
     if len(old) != len(new):
@@ -65,7 +65,7 @@ def _renamed(before: Document, after: Document) -> dict[str, str]:
     return {one: other for one, other in pairs if one not in new and other not in old}
 
 
-def _pointers(job: Document, names: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+def _pointers(job: JsonObject, names: Mapping[str, str]) -> Iterator[tuple[str, str]]:
     """Every place where a role is named by a key, and its new name."""
     key, extras = keys.TASK_ROLES.key, f"/{keys.EXTRAS.key}"
     count = len(as_list(job.get(keys.DEPLOYMENTS.key)))

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from jobs.dialects import placeholders
-from jobs.dialects.rendering import Document
+from jobs.dialects.rendering import JsonObject
 from jobs.dialects.sbatch import amounts, hosts, launcher, sizes, times, values
 from jobs.dialects.sbatch import script as scripts
 from jobs.dialects.sbatch.launcher import Started
@@ -30,7 +30,7 @@ BODY: Final = "body"
 _ORDER: Final = {name: place for place, name in enumerate(OPTIONS)}
 
 
-def document(spec: JobSpec, extras: Mapping[str, object]) -> Document:
+def document(spec: JobSpec, extras: Mapping[str, object]) -> JsonObject:
     """What a script says of `spec`, with `extras` put back."""
     plain = is_plain(spec)
     spelling = _spelling(extras, len(spec.roles))

@@ -8,7 +8,7 @@ from typing import Final
 
 from jobs.dialects import rendering
 from jobs.dialects.base import Fix, Parsed, Rendered
-from jobs.dialects.rendering import Document
+from jobs.dialects.rendering import JsonObject
 from jobs.dialects.sbatch import reading
 from jobs.dialects.sbatch import script as scripts
 from jobs.dialects.sbatch.document import BODY, COMPONENTS, document
@@ -37,15 +37,15 @@ class _Form:
         """See `rendering.Form`."""
         return reading.parse(text)
 
-    def document(self, spec: JobSpec, extras: Mapping[str, object]) -> Document:
+    def document(self, spec: JobSpec, extras: Mapping[str, object]) -> JsonObject:
         """See `rendering.Form`."""
         return document(spec, extras)
 
-    def written(self, document: Document) -> str:
+    def written(self, document: JsonObject) -> str:
         """See `rendering.Form`."""
         return header(document) + str(document[BODY])
 
-    def patched(self, base: str, before: Document, after: Document) -> str | None:
+    def patched(self, base: str, before: JsonObject, after: JsonObject) -> str | None:
         """See `rendering.Form`."""
         if before == after:
             return base
@@ -64,7 +64,7 @@ def render(spec: JobSpec, extras: Mapping[str, object], base: str | None = None)
     return rendering.render(_Form(), spec, extras, base)
 
 
-def header(document: Document) -> str:
+def header(document: JsonObject) -> str:
     """The lines of a script that say with which options it is submitted."""
     lines = [f"#!{document[INTERPRETER]}"]
     for index, options in enumerate(_components(document)):
@@ -210,7 +210,7 @@ def _option(name: str, value: str) -> str:
     return f"--{name}={written(value)}" if value or takes is Takes.VALUE else f"--{name}"
 
 
-def _components(document: Document) -> list[dict[str, str]]:
+def _components(document: JsonObject) -> list[dict[str, str]]:
     components = document[COMPONENTS]
     assert isinstance(components, list)
     return components
