@@ -11,8 +11,9 @@ from typing import Final
 
 from django.db import transaction
 
-from jobs import dependencies, dialects, transitions
-from jobs.dialects.base import Parsed, Problem
+from jobs import dependencies, transitions
+from jobs.dialects.base import Problem
+from jobs.dialects.document import Document
 from jobs.dialects.places import Places
 from jobs.faults import fault
 from jobs.messages import state_label
@@ -39,12 +40,10 @@ def named(user: User, text: str) -> Job | None:
     return jobs.filter(owner=user, name=own["name"]).order_by("-pk").first()
 
 
-def problems(user: User, text: str, dialect: str, parsed: Parsed) -> tuple[Problem, ...]:
+def problems(user: User, document: Document) -> tuple[Problem, ...]:
     """Jobs that are named and can't be waited for, each in its place."""
-    if not parsed.spec.after:
-        return ()
-    places = Places(text, dialects.get(dialect), parsed.spec, dialects.fields(dialect))
-    return tuple(_problems(user, parsed.spec, places))
+    spec = document.parsed.spec
+    return tuple(_problems(user, spec, document.places)) if spec.after else ()
 
 
 def _problems(user: User, spec: JobSpec, places: Places) -> Iterable[Problem]:

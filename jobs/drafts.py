@@ -15,8 +15,8 @@ from django.db import transaction
 from django.db.models.functions import Now
 from django.utils import timezone
 
-from jobs import dialects
 from jobs.dialects.base import MAX_BYTES, Refused
+from jobs.dialects.document import Document
 from jobs.models import Draft, DraftVersion, Job
 from quotas.models import User
 
@@ -38,8 +38,7 @@ class Typed:
     another window has saved.
     """
 
-    text: str
-    dialect: str = ""
+    document: Document
     place: str = ""
     template: str = ""
     sweep: str = ""
@@ -69,10 +68,10 @@ def keep(user: User, pk: str, typed: Typed, origin: Job | None = None) -> Kept |
 
     None where there is no such draft of the person's and nothing was ever typed.
     """
-    text = _plain(typed.text)
+    text, document = _plain(typed.document.text), typed.document
     typed = replace(
         typed,
-        text=text,
+        document=document if text == document.text else Document(text, document.given),
         place=typed.place[:LONGEST_PLACE],
         template=typed.template[:LONGEST_TEMPLATE],
         sweep=_plain(typed.sweep),
@@ -113,7 +112,8 @@ def done(user: User, pk: str, typed: Typed) -> None:
 
 
 def _written(draft: Draft, typed: Typed, name: str) -> Draft:
-    draft.text, draft.dialect, draft.place = typed.text, typed.dialect, typed.place
+    draft.text, draft.dialect = typed.document.text, typed.document.given or ""
+    draft.place = typed.place
     draft.name, draft.window, draft.template = name, typed.window, typed.template
     draft.sweep, draft.at_once = typed.sweep, typed.at_once
     draft.save()
@@ -130,8 +130,8 @@ def _is_behind(draft: Draft, typed: Typed) -> bool:
 def _beside(draft: Draft, typed: Typed) -> DraftVersion:
     values = {
         "number": typed.version or 0,
-        "text": typed.text,
-        "dialect": typed.dialect,
+        "text": typed.document.text,
+        "dialect": typed.document.given or "",
         "sweep": typed.sweep,
         "at_once": typed.at_once,
         "saved_at": timezone.now(),
@@ -142,7 +142,7 @@ def _beside(draft: Draft, typed: Typed) -> DraftVersion:
 
 def _keep_version(draft: Draft, typed: Typed) -> None:
     """What the draft was, where it is another window's or a while has passed; the oldest ones go."""
-    if not draft.text.strip() or (draft.text, draft.sweep) == (typed.text, typed.sweep):
+    if not draft.text.strip() or (draft.text, draft.sweep) == (typed.document.text, typed.sweep):
         return
     kept = draft.versions.filter(beside=False)
     recent = kept.filter(saved_at__gt=Now() - KEEP_EVERY).exists()
@@ -164,6 +164,6 @@ def _keep_version(draft: Draft, typed: Typed) -> None:
 def _name(typed: Typed) -> str:
     """The job's name in the text, as soon as that can be read."""
     try:
-        return dialects.parse(typed.text, typed.dialect or None)[1].spec.name[:256]
+        return typed.document.parsed.spec.name[:256]
     except Refused:
         return ""

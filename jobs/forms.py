@@ -13,6 +13,7 @@ from django.core.validators import RegexValidator
 from django.utils.translation import gettext_lazy as _
 
 from jobs import dialects, services
+from jobs.dialects.document import Document
 from jobs.dialects.source import decode
 from jobs.jobtemplates import JobTemplate, Kind, Parameter
 from jobs.messages import dialect_label
@@ -57,10 +58,11 @@ class SubmitForm(forms.Form):
         """Browsers send every line end of a text field as CR LF; nobody typed those."""
         return str(self.cleaned_data["text"]).replace("\r\n", "\n")
 
-    def chosen_text(self) -> str:
+    def chosen_document(self) -> Document:
         """The uploaded file, where there is one, else what was typed.  Raises `dialects.base.Refused`."""
         upload = self.cleaned_data.get("upload")
-        return decode(upload.read()) if upload else str(self.cleaned_data.get("text", ""))
+        text = decode(upload.read()) if upload else str(self.cleaned_data.get("text", ""))
+        return Document(text, self.chosen_dialect())
 
     def chosen_place(self) -> services.Place:
         """Where the person wants it; everything empty when the choice is left to the file."""

@@ -14,9 +14,9 @@ from typing import Final
 from django.db import transaction
 from django.utils import timezone
 
-from jobs import dialects
 from jobs.dialects import placeholders
 from jobs.dialects.base import Parsed, Problem
+from jobs.dialects.document import Document
 from jobs.dialects.places import Places
 from jobs.models import Job, JobSecret, PersonalSecret
 from jobs.spec import ENV_NAME, JobSpec
@@ -78,16 +78,15 @@ def inherited(user: User, parsed: Parsed, origin: Job | None) -> dict[str, str]:
     return {row.name: row.reveal() for row in rows}
 
 
-def problems(
-    user: User, text: str, dialect: str, parsed: Parsed, origin: Job | None = None
-) -> tuple[Problem, ...]:
+def problems(user: User, document: Document, origin: Job | None = None) -> tuple[Problem, ...]:
     """The secrets that the job names and nobody has, each with its place."""
+    parsed = document.parsed
     missing = [(where, name) for where, name in named(parsed.spec) if name not in parsed.secrets]
     if not missing:
         return ()
     known = set(PersonalSecret.objects.filter(owner=user).values_list("name", flat=True))
     known |= set(inherited(user, parsed, origin))
-    places = Places(text, dialects.get(dialect), parsed.spec, dialects.fields(dialect))
+    places = document.places
     return tuple(_problem(where, name, places) for where, name in missing if name not in known)
 
 

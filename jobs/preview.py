@@ -12,8 +12,9 @@ from typing import Any, Final
 
 from django.db.models import Q
 
-from jobs import dialects, sending, services, waiting
-from jobs.dialects.base import Parsed, Problem, Refused
+from jobs import sending, services, waiting
+from jobs.dialects.base import Problem, Refused
+from jobs.dialects.document import Document
 from jobs.messages import problem_message
 from jobs.models import Job
 from jobs.spec import JobSpec
@@ -144,54 +145,49 @@ class Preview:
         return waiting.of_now(self.quota.cluster.name, self.trial.verdict).code
 
 
-def of_text(
+def of_document(
     user: User,
-    text: str,
-    dialect: str | None,
+    document: Document,
     place: services.Place,
     origin: Job | None = None,
     *,
     keep_original: bool = False,
     parameters: Parameters | None = None,
 ) -> Preview:
-    """What would become of the text: it is read, mended and placed as `services.submit` does it.
+    """What would become of the job file: it is read, mended and placed as `services.submit` does it.
 
     With `parameters` it is a sweep.  Raises Unreadable when it would not get so far.
     """
     try:
-        name, parsed = dialects.parse(text, dialect)
         if not keep_original:
-            text, parsed = services.mended(text, parsed, name)
-        text, parsed, sweep = _first(text, name, parsed, parameters)
-        made = services.ready(user, text, name, parsed, place, origin)
+            document = services.mended(document)
+        document, sweep = _first(document, parameters)
+        made = services.ready(user, document, place, origin)
     except (Refused, CannotSweepError) as refused:
         raise Unreadable(refused.problems) from refused
-    found = preview(user, name, made.parsed.spec, made.quota, sweep)
-    return replace(found, options=sending.options_of(name, made.parsed.extras))
+    dialect, parsed = made.document.dialect, made.document.parsed
+    found = preview(user, dialect, parsed.spec, made.quota, sweep)
+    return replace(found, options=sending.options_of(dialect, parsed.extras))
 
 
-def _first(
-    text: str, dialect: str, parsed: Parsed, parameters: Parameters | None
-) -> tuple[str, Parsed, Jobs | None]:
-    """Return the text of the first job, what it says, and all jobs of a sweep.
+def _first(document: Document, parameters: Parameters | None) -> tuple[Document, Jobs | None]:
+    """Return the job file of the first job, and all jobs of a sweep.
 
     Raises CannotSweepError, Refused.
     """
-    array = parsed.array
+    array = document.parsed.array
     if array is not None:
         if parameters is not None:
             raise CannotSweepError(Problem("sweep_of_array", "/parameters"))
-        text, first = arrays.first(text, parsed, array)
-        return text, first, Jobs(((first.spec, len(array.indexes)),), array.most_at_once)
+        first = arrays.first(document, array)
+        return first, Jobs(((first.parsed.spec, len(array.indexes)),), array.most_at_once)
     if parameters is None:
-        return text, parsed, None
+        return document, None
     found = combinations(parameters.grid, parameters.listed)
     different = kinds(found)
-    specs = expanded(parsed.spec, [values for values, _count in different])
-    form = dialects.get(dialect)
-    text = form.with_secrets(form.render(specs[0], parsed.extras, base=text).text, parsed.secrets)
+    specs = expanded(document.parsed.spec, [values for values, _count in different])
     counted = tuple((spec, count) for spec, (_values, count) in zip(specs, different, strict=True))
-    return text, form.parse(text), Jobs(counted, min(parameters.at_once or len(found), len(found)))
+    return document.rewrite(specs[0]), Jobs(counted, min(parameters.at_once or len(found), len(found)))
 
 
 def preview(user: User, dialect: str, spec: JobSpec, quota: Quota, sweep: Jobs | None = None) -> Preview:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from jobs import dialects
 from jobs.dialects.base import Refused
+from jobs.dialects.document import Document
 from jobs.models import Job, Task
 
 
@@ -14,18 +14,17 @@ def commit_of(job: Job) -> str:
     return rows.first() or ""
 
 
-def as_it_ran(job: Job, text: str) -> str:
+def as_it_ran(job: Job, document: Document) -> Document:
     """The job's file with that commit, where it names none itself."""
     commit = commit_of(job)
     if not commit:
-        return text
-    dialect = dialects.get(job.dialect)
+        return document
     try:
-        parsed = dialect.parse(text)
+        parsed = document.parsed
     except Refused:
-        return text
+        return document
     code = parsed.spec.code
     if code is None or code.commit:
-        return text
+        return document
     spec = parsed.spec.model_copy(update={"code": code.model_copy(update={"commit": commit})})
-    return dialect.render(spec, parsed.extras, base=text).text
+    return document.render(spec).document

@@ -14,9 +14,8 @@ from typing import Any, Final
 from django.db import transaction
 from django.utils import timezone
 
-from jobs import dialects
-from jobs.dialects.base import MAX_BYTES, Params, Parsed, Problem
-from jobs.dialects.places import Places
+from jobs.dialects.base import MAX_BYTES, Params, Problem
+from jobs.dialects.document import Document
 from jobs.jobtemplates import SHIPPED, JobTemplate
 from jobs.jobtemplates.constraints import Broken, Constraint, broken
 from jobs.messages.jobtemplates import template_words
@@ -65,8 +64,7 @@ class Chosen:
 class Content:
     """What a version is to say."""
 
-    dialect: str
-    text: str
+    document: Document
     parameters: Sequence[Mapping[str, Any]] = ()
     constraints: Mapping[str, str] | None = None
     metadata: Mapping[str, Any] | None = None
@@ -196,14 +194,13 @@ def _add(user: User, template: Template, content: Content, *, as_default: bool =
     """The next version.  What it says is read first: nothing that could not be started is kept."""
     if template.latest_number >= MOST_VERSIONS:
         raise TooMany
-    if len(content.text.encode()) > MAX_BYTES:
+    if len(content.document.text.encode()) > MAX_BYTES:
         raise ValueError("the job file is too large")
-    parsed = dialects.get(content.dialect).parse(content.text)
     row = TemplateVersion(
         template=template,
         number=template.latest_number + 1,
-        dialect=content.dialect,
-        content=parsed.text,
+        dialect=content.document.dialect,
+        content=content.document.parsed.text,
         parameters=list(content.parameters),
         constraints=dict(content.constraints or {}),
         metadata=dict(content.metadata or {}),
@@ -252,7 +249,8 @@ def adopt(user: User, template: Template) -> Template:
     """
     workspace = _proposed_to(user, template)
     row = template.versions.get(number=template.default_number)
-    content = Content(row.dialect, row.content, row.parameters, row.constraints, row.metadata, row.notes)
+    document = Document(row.content, row.dialect)
+    content = Content(document, row.parameters, row.constraints, row.metadata, row.notes)
     made = create(user, About(template.name, template.description, template.icon), content, workspace)
     decline(user, template)
     return made
@@ -279,21 +277,20 @@ def _require(user: User, template: Template) -> None:
 # --- jobs that come from one -----------------------------------------------------------------------------
 
 
-def problems(chosen: Chosen, text: str, dialect: str, parsed: Parsed) -> tuple[Problem, ...]:
+def problems(chosen: Chosen, document: Document) -> tuple[Problem, ...]:
     """Where the job file is not as its template wants it, each with its place."""
     template = chosen.template
     if not template.constraints:
         return ()
-    theirs = dialects.get(template.dialect).parse(template.text)
-    wrong = broken(template.constraints, template.dialect, theirs, parsed, dialect)
-    places = Places(text, dialects.get(dialect), parsed.spec, dialects.fields(dialect)) if wrong else None
-    return tuple(_problem(each, chosen, text, dialect, places) for each in wrong if places)
+    theirs = template.document.parsed
+    wrong = broken(template.constraints, template.dialect, theirs, document.parsed, document.dialect)
+    return tuple(_problem(each, chosen, document) for each in wrong)
 
 
-def _problem(each: Broken, chosen: Chosen, text: str, dialect: str, places: Places) -> Problem:
+def _problem(each: Broken, chosen: Chosen, document: Document) -> Problem:
     code = "locked_by_template" if each.constraint is Constraint.LOCKED else "required_by_template"
-    here = dialects.get(dialect).locate(text, each.pointer) if each.extra else places.of_field(each.pointer)
-    line, column = here or (None, None)
+    locate = document.locate if each.extra else document.places.of_field
+    line, column = locate(each.pointer) or (None, None)
     params: Params = {"template": chosen.name, "version": chosen.template.version, "field": each.pointer}
     return Problem(code, pointer=each.pointer, line=line, column=column, params=params)
 

@@ -11,6 +11,7 @@ from typing import Any, Final
 from django.utils.timezone import now
 
 from jobs import templates
+from jobs.dialects.document import Document
 from jobs.models import Attempt, Endpoint, Job, JobFile, LogStream, Run, Task, Template
 from jobs.spec import JobSpec, Port, TaskRole
 from jobs.states import LIVE, TASK_TERMINAL, TERMINAL, Phase, Reason, ReasonCode, State, TaskState
@@ -216,8 +217,13 @@ TEMPLATE_FILE: Final = """{
 
 
 def make_template(
-    owner: User | None = None, workspace: Workspace | None = None, name: str = "Training", **content: Any
+    owner: User | None = None,
+    workspace: Workspace | None = None,
+    name: str = "Training",
+    text: str = TEMPLATE_FILE,
+    dialect: str = "dlc",
+    **content: Any,
 ) -> Template:
     """A template with one version that has `TEMPLATE_FILE`; the owner has to be one who may keep it."""
-    said = templates.Content(**{"dialect": "dlc", "text": TEMPLATE_FILE, **content})
+    said = templates.Content(Document(text, dialect), **content)
     return templates.create(owner or make_user(), templates.About(name), said, workspace)

@@ -8,6 +8,7 @@ from typing import Final
 
 from jobs import dialects
 from jobs.dialects.base import Refused
+from jobs.dialects.document import Document
 from jobs.spec import JobSpec
 
 FOLDER: Final = Path(__file__).parent / "data" / "seeds"
@@ -29,7 +30,7 @@ class Seed:
     @property
     def spec(self) -> JobSpec:
         """What it says."""
-        return dialects.get(self.dialect).parse(self.text).spec
+        return dialects.get(self.dialect).parse(Document(self.text)).spec
 
     def __str__(self) -> str:
         return f"{self.page}-{self.file}"
@@ -55,6 +56,6 @@ def converted(seed: Seed, target: str) -> JobSpec:
     """What the seed's job says after it was written in `target`; AssertionError when that is no job file."""
     dialect = dialects.get(target)
     try:
-        return dialect.parse(dialect.render(seed.spec, {}).text).spec
+        return dialect.parse(Document(dialect.render(seed.spec, {}).text)).spec
     except Refused as refused:
         raise AssertionError(f"{seed} as {target}: {refused.problems}") from refused

@@ -14,9 +14,10 @@ from urllib.parse import quote, urlsplit
 from django.db.models import Q
 from django.utils.crypto import get_random_string
 
-from jobs import dialects, trees
+from jobs import trees
 from jobs.assets.addresses import FILES
 from jobs.dialects.base import Note, Parsed, Problem
+from jobs.dialects.document import Document
 from jobs.dialects.placeholders import KEPT, placeholder
 from jobs.dialects.places import Places
 from jobs.models import (
@@ -67,11 +68,11 @@ class Resolved:
     uses: tuple[Use, ...] = ()
 
 
-def resolve(user: User, text: str, dialect: str, parsed: Parsed, workspace: Workspace) -> Resolved:
+def resolve(user: User, document: Document, workspace: Workspace) -> Resolved:
     """What the ids in the file mean for a job of `user` in `workspace`."""
-    found = resolve_spec(user, parsed, workspace)
+    found = resolve_spec(user, document.parsed, workspace)
     if found.problems:
-        places = Places(text, dialects.get(dialect), parsed.spec, dialects.fields(dialect))
+        places = document.places
         found.problems = tuple(_placed(problem, places) for problem in found.problems)
     return found
 

@@ -10,6 +10,7 @@ from jobs.client.api import Console, Refused
 from jobs.client.login import Login
 from jobs.client.trouble import Trouble
 from jobs.dialects.base import Action, Fix
+from jobs.dialects.document import Document
 from jobs.language import gettext as _
 from jobs.messages.findings import Finding
 
@@ -17,11 +18,11 @@ TIMEOUT_S: Final = 10
 """A check is not worth waiting for a console that is away."""
 
 
-def check(login: Login, text: str, dialect: str | None) -> tuple[list[Finding], list[Finding]]:
+def check(login: Login, document: Document) -> tuple[list[Finding], list[Finding]]:
     """Problems and notes of the file where it would run.  Raises Trouble for a console that does not say."""
     with Console(login, lambda _line: None) as console:
         try:
-            body = {"file": text, "dialect": dialect}
+            body = {"file": document.text, "dialect": document.known_dialect}
             answer = console.http.post("/check", json=body, timeout=TIMEOUT_S)
             if answer.is_error:
                 raise Refused(answer)

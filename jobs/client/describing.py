@@ -13,7 +13,8 @@ from typing import Any, Final
 from jobs import dialects
 from jobs.client.trouble import Trouble
 from jobs.dialects import amounts
-from jobs.dialects.base import Dialect, Refused
+from jobs.dialects.base import Refused
+from jobs.dialects.document import Document
 from jobs.dialects.fields import Quantity
 from jobs.language import gettext as _
 from jobs.spec import ENV_NAME, After, CodeSource, JobSpec, Mount, MountPurpose, Resources, TaskRole
@@ -44,8 +45,7 @@ class Wanted:
 class Base:
     """A job file to begin with, and the version of a template that it comes from."""
 
-    dialect: str
-    text: str
+    document: Document
     template: str = ""
 
 
@@ -57,28 +57,28 @@ def new(wanted: Wanted, upload: str, folder: Path) -> Base:
     name = wanted.name or _name(folder)
     code = CodeSource(id=upload) if upload else None
     spec = _changed(JobSpec(name=name, roles=(role,), code=code), wanted)
-    return _written(Base(DIALECT, ""), spec)
+    return _written(spec)
 
 
 def changed(base: Base, wanted: Wanted, upload: str) -> Base:
     """The job file with what was said, and with the uploaded folder as its code."""
     try:
-        parsed = dialects.get(base.dialect).parse(base.text)
+        parsed = base.document.parsed
     except Refused as refused:
         raise Trouble(_("That job file can't be read any more: %(why)s") % {"why": refused}) from refused
     spec = _changed(parsed.spec, wanted)
     for way in _ways(spec, upload) if upload else (spec,):
-        written = _written(base, way, parsed.extras)
+        written = Base(base.document.render(way).document)
         if _says(written, upload, spec.after):
             return written
     if not upload:
-        return _written(Base(DIALECT, ""), spec)
-    return _written(Base(DIALECT, ""), spec.model_copy(update={"code": CodeSource(id=upload)}))
+        return _written(spec)
+    return _written(spec.model_copy(update={"code": CodeSource(id=upload)}))
 
 
 def _says(written: Base, upload: str, after: Sequence[After]) -> bool:
     """Whether that kind of file has words for the code and for what is waited for."""
-    spec = dialects.get(written.dialect).parse(written.text).spec
+    spec = written.document.parsed.spec
     has_code = not upload or any(address(tree) == upload for _where, tree in places(spec))
     return has_code and tuple(spec.after) == tuple(after)
 
@@ -96,10 +96,8 @@ def _ways(spec: JobSpec, upload: str) -> Sequence[JobSpec]:
     )
 
 
-def _written(base: Base, spec: JobSpec, extras: Mapping[str, Any] | None = None) -> Base:
-    dialect: Dialect = dialects.get(base.dialect)
-    text = dialect.render(spec, extras or {}, base=base.text or None).text
-    return Base(base.dialect, text)
+def _written(spec: JobSpec) -> Base:
+    return Base(dialects.get(DIALECT).render(spec, {}).document)
 
 
 def _changed(spec: JobSpec, wanted: Wanted) -> JobSpec:

@@ -22,6 +22,7 @@ from jobs.client.trouble import Trouble
 from jobs.dialects import checking, sweep_words
 from jobs.dialects.base import MAX_BYTES, Fix, Note, Refused
 from jobs.dialects.checking import Checked
+from jobs.dialects.document import Document
 from jobs.dialects.pasted.opening import opened
 from jobs.dialects.source import decode
 from jobs.language import gettext as _
@@ -61,7 +62,9 @@ def _report(checked: Checked) -> Report:
     """Return what is wrong with the file by itself; of a right one also what the console says of it."""
     problems = [of_problem(problem) for problem in checked.problems]
     unfilled = sweep_words.notes(checked.parsed.spec) if checked.parsed else ()
-    local = Report(checked.dialect, problems, [of_note(note) for note in (*checked.notes, *unfilled)])
+    local = Report(
+        checked.document.known_dialect, problems, [of_note(note) for note in (*checked.notes, *unfilled)]
+    )
     if problems:
         return local
     try:
@@ -71,24 +74,24 @@ def _report(checked: Checked) -> Report:
     from jobs.client import checking as of_console  # noqa: PLC0415 it takes a while, and most need none
 
     try:
-        answer = of_console.check(console, checked.text, checked.dialect)
+        answer = of_console.check(console, checked.document)
     except Trouble as trouble:
         _complain(_("Not checked against %(server)s: %(why)s") % {"server": console.server, "why": trouble})
         return local
-    return Report(checked.dialect, *answer, console.server)
+    return Report(local.dialect, *answer, console.server)
 
 
 def _convert(arguments: argparse.Namespace) -> int:
     """Print the file in the other dialect; what it can't say goes to standard error."""
     file = arguments.file
     try:
-        converted = dialects.convert(decode(_read(file)), arguments.to, arguments.dialect)
+        converted = dialects.convert(Document(decode(_read(file)), arguments.dialect), arguments.to)
     except Refused as refused:
         for problem in refused.problems:
             finding = of_problem(problem)
             _complain(_format_line(file, finding, finding.message))
         return 1
-    sys.stdout.write(converted.text)
+    sys.stdout.write(converted.document.text)
     for loss in converted.losses:
         _complain(_loss(loss, file))
     return 0
@@ -106,22 +109,22 @@ def _loss(loss: Note, file: str) -> str:
 def check(data: bytes, dialect: str | None = None) -> Checked:
     """Everything there is to say about a job file, with the place of every problem and note."""
     try:
-        return checking.check(decode(data), dialect)
+        return checking.check(Document(decode(data), dialect))
     except Refused as refused:
-        return Checked("", dialect, problems=refused.problems)
+        return Checked(Document("", dialect), problems=refused.problems)
 
 
 def _fix(checked: Checked, arguments: argparse.Namespace) -> Checked:
     """Make every fix on offer and look again; the file is replaced in one step."""
-    before = checked.text
+    before = checked.document.text
     if arguments.file != STANDARD_INPUT and _is_inside(checked):
         _complain(_("%(file)s holds a job file and more: it was left as it is.") % {"file": arguments.file})
         return checked
     checked = checking.fixed(checked)
     if arguments.file == STANDARD_INPUT:
-        sys.stdout.write(checked.text)
-    elif checked.text != before:
-        _replace(Path(arguments.file), checked.text)
+        sys.stdout.write(checked.document.text)
+    elif checked.document.text != before:
+        _replace(Path(arguments.file), checked.document.text)
     return checked
 
 
@@ -129,7 +132,7 @@ def _is_inside(checked: Checked) -> bool:
     """Whether the job file is part of the text only, or still to be made of it."""
     fixes = [problem.fix for problem in checked.problems] + [note.fix for note in checked.notes]
     is_told = any(fix is not None and not fix.pointer for fix in fixes)
-    return is_told or opened(checked.text) is not None
+    return is_told or opened(checked.document) is not None
 
 
 def _replace(path: Path, text: str) -> None:

@@ -19,6 +19,7 @@ from jobs.client.scanning import Found
 from jobs.client.trouble import Trouble
 from jobs.client.watching import Screen
 from jobs.dialects.base import Refused as BadFile
+from jobs.dialects.document import Document
 from jobs.dialects.source import decode
 from jobs.language import gettext as _
 from jobs.language import ngettext
@@ -55,8 +56,8 @@ def run(console: Console, arguments: argparse.Namespace, screen: Screen) -> int:
     upload = "" if arguments.no_code else _send(console, folder, screen)
     file = describing.changed(base, wanted, upload) if base else describing.new(wanted, upload, folder)
     body = {
-        "file": file.text,
-        "dialect": file.dialect,
+        "file": file.document.text,
+        "dialect": file.document.dialect,
         **{name: getattr(arguments, name) for name in ("cluster", "quota", "workspace")},
         "like": arguments.like,
         "template": (base.template or None) if base else None,
@@ -85,7 +86,7 @@ def _base(console: Console, arguments: argparse.Namespace) -> Base | None:
         raise Trouble(_("Either --like or --template."), 2)
     if arguments.like:
         told = console.get(f"/jobs/{arguments.like}/file")
-        return Base(told["dialect"], told["text"])
+        return Base(Document(told["text"], told["dialect"]))
     if arguments.set and not arguments.template:
         raise Trouble(_("--set answers a template's questions: --template says which."), 2)
     if arguments.template:
@@ -106,7 +107,7 @@ def _of_template(console: Console, arguments: argparse.Namespace) -> Base:
             raise
         names = ", ".join(each["id"] for each in console.get("/templates")["templates"])
         raise Trouble(_("There is no such template. There are: %(names)s.") % {"names": names}, 2) from None
-    return Base(told["dialect"], told["text"], told["template"])
+    return Base(Document(told["text"], told["dialect"]), told["template"])
 
 
 def _send(console: Console, folder: Path, screen: Screen) -> str:

@@ -8,9 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Final, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
 
 from jobs.spec import JobSpec
+
+if TYPE_CHECKING:
+    from jobs.dialects.document import Document
 
 MAX_BYTES: Final = 1024 * 1024
 """A job file over 1 MiB is refused before parsing (DESIGN section 3)."""
@@ -113,7 +116,7 @@ class Parsed:
     spec: JobSpec
     extras: Mapping[str, object] = field(default_factory=dict)
     notes: tuple[Note, ...] = ()
-    secrets: Mapping[str, str] = field(default_factory=dict)
+    secrets: Mapping[str, str] = field(default_factory=dict, repr=False)
     text: str = ""
     array: Array | None = None
 
@@ -122,8 +125,13 @@ class Parsed:
 class Rendered:
     """A JobSpec written in a dialect, and what could not be said in it."""
 
-    text: str
+    document: Document
     notes: tuple[Note, ...] = ()
+
+    @property
+    def text(self) -> str:
+        """The text that was written."""
+        return self.document.text
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,26 +156,26 @@ class Dialect(Protocol):
     name: str
     """Stable, lower case: `openpai-v1`."""
 
-    def sniff(self, text: str) -> Guess | None:
-        """Whether `text` is of this dialect, and why; None when it is not.  Never raises."""
+    def sniff(self, document: Document) -> Guess | None:
+        """Whether `document` is of this dialect, and why; None when it is not.  Never raises."""
 
-    def parse(self, text: str) -> Parsed:
-        """Read `text`; raises Refused with all problems at once."""
+    def parse(self, document: Document) -> Parsed:
+        """Read `document`; raises Refused with all problems at once."""
 
-    def render(self, spec: JobSpec, extras: Mapping[str, object], base: str | None = None) -> Rendered:
-        """Write `spec`; with `base`, patch that text, keeping order, comments and unknown keys.
+    def render(self, spec: JobSpec, extras: Mapping[str, object], base: Document | None = None) -> Rendered:
+        """Write `spec`; with `base`, patch its text, keeping order, comments and unknown keys.
 
         `extras` is what `parse` of this dialect returned; with `base` the text's own are kept instead.
         """
 
-    def locate(self, text: str, pointer: str) -> Position | None:
-        """Where `pointer`, or the nearest thing around it, stands in `text`; None in unreadable text."""
+    def locate(self, document: Document, pointer: str) -> Position | None:
+        """Where `pointer`, or the nearest thing around it, stands; None in unreadable text."""
 
-    def apply_fixes(self, text: str, fixes: Iterable[Fix]) -> str:
-        """`text` with `fixes` made and every other character kept; raises Refused on unreadable text."""
+    def apply_fixes(self, document: Document, fixes: Iterable[Fix]) -> str:
+        """The text with `fixes` made and every other character kept; raises Refused on unreadable text."""
 
-    def with_secrets(self, text: str, values: Mapping[str, str]) -> str:
-        """`text` with the placeholders of those secrets that `values` holds filled in again."""
+    def with_secrets(self, document: Document, values: Mapping[str, str]) -> str:
+        """The text with the placeholders of those secrets that `values` holds filled in again."""
 
     def schema(self) -> Mapping[str, object]:
         """The dialect's JSON Schema (2020-12), for completion and hover in the editor."""

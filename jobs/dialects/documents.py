@@ -12,9 +12,10 @@ from jobs.dialects import edit as json_edit
 from jobs.dialects import placeholders, rendering, source
 from jobs.dialects.base import Fix, Refused
 from jobs.dialects.difference import difference
+from jobs.dialects.document import Document
 from jobs.dialects.edit import Change, Put, Rename, change_of
-from jobs.dialects.once import once
 from jobs.dialects.patterns import compile_pattern
+from jobs.dialects.reading_cache import read_once
 from jobs.dialects.rendering import JsonObject
 from jobs.dialects.source import Source
 from jobs.dialects.spans import escape
@@ -33,16 +34,17 @@ def is_json(text: str) -> bool:
     return bool(_JSON.match(text))
 
 
-@once
-def read(text: str, rules: Rules, pick: Pick | None = None) -> Source:
-    """Read `text`, YAML by `rules`; raises Refused when it can't be read, or when it is hostile.
+@read_once
+def read(document: Document, rules: Rules, pick: Pick | None = None) -> Source:
+    """Read `document`, YAML by `rules`; raises Refused when it can't be read, or when it is hostile.
 
     `pick` chooses among several YAML documents; without it they are refused.
     """
+    text = document.text
     if not is_json(text):
         return yaml_source.read(text, rules, pick)
     try:
-        return source.read(text)
+        return source.read(document)
     except Refused as refused:
         if refused.problems[0].code not in _NOT_JSON:
             raise
@@ -58,24 +60,25 @@ _NOT_JSON: Final = frozenset(
 """What stops a JSON reader in YAML with brackets."""
 
 
-def edit(text: str, edits: Iterable[Change], rules: Rules, pick: Pick | None = None) -> str:
-    """`text` with `edits` made and every other character kept; raises Refused on unreadable text."""
+def edit(document: Document, edits: Iterable[Change], rules: Rules, pick: Pick | None = None) -> str:
+    """The text with `edits` made and every other character kept; raises Refused on unreadable text."""
     wanted = list(edits)
     if not wanted:
-        return text
-    if not is_json(text) or isinstance(read(text, rules, pick), YamlSource):
-        return editing.edit(text, wanted, rules, pick)
-    return json_edit.edit(text, wanted)
+        return document.text
+    there = read(document, rules, pick)
+    if isinstance(there, YamlSource):
+        return editing.edit(there, wanted, pick)
+    return json_edit.edit(document, wanted)
 
 
-def apply_fixes(text: str, fixes: Iterable[Fix], rules: Rules, pick: Pick | None = None) -> str:
-    """`text` with `fixes` made; of two at one place the last counts.  Raises Refused on unreadable text."""
+def apply_fixes(document: Document, fixes: Iterable[Fix], rules: Rules, pick: Pick | None = None) -> str:
+    """The text with `fixes` made; of two at one place the last counts.  Raises Refused on unreadable text."""
     last = {fix.pointer: fix for fix in fixes}
-    return edit(text, map(change_of, last.values()), rules, pick)
+    return edit(document, map(change_of, last.values()), rules, pick)
 
 
 def patch(
-    base: str,
+    base: Document,
     before: JsonObject,
     after: JsonObject,
     identities: Mapping[str, str],
@@ -89,30 +92,30 @@ def patch(
     return None if edits is None else edit(base, edits, rules, pick)
 
 
-def rename(text: str, names: Mapping[str, str], rules: Rules, pick: Pick | None = None) -> str:
-    """`text` with other names for the keys of the members at the pointers `names`; others are left out."""
-    return edit(text, [Rename(pointer, name) for pointer, name in names.items()], rules, pick)
+def rename(document: Document, names: Mapping[str, str], rules: Rules, pick: Pick | None = None) -> str:
+    """The text with other names for the keys of the members at the pointers `names`; others are left out."""
+    return edit(document, [Rename(pointer, name) for pointer, name in names.items()], rules, pick)
 
 
-def write(document: JsonObject, *, as_json: bool = False) -> str:
-    """The document as text."""
-    return rendering.write_json(document) if as_json else writing.write(document)
+def write(whole: JsonObject, *, as_json: bool = False) -> str:
+    """The JSON values as text."""
+    return rendering.write_json(whole) if as_json else writing.write(whole)
 
 
-def fill(text: str, values: Mapping[str, str], rules: Rules, pick: Pick | None = None) -> str:
-    """`text` with the placeholders of the secrets in `values` replaced; unreadable text stays as it is."""
-    if is_json(text):
-        return placeholders.fill_json(text, values)
+def fill(document: Document, values: Mapping[str, str], rules: Rules, pick: Pick | None = None) -> str:
+    """The text with the placeholders of the secrets in `values` replaced; unreadable text stays as it is."""
+    if is_json(document.text):
+        return placeholders.fill_json(document.text, values)
     try:
-        held = read(text, rules, pick).value
+        held = read(document, rules, pick).value
     except Refused:
-        return text
+        return document.text
     edits = [
         Put(pointer, filled)
         for pointer, said in strings(held)
         if (filled := placeholders.fill(said, values)) != said
     ]
-    return edit(text, edits, rules, pick)
+    return edit(document, edits, rules, pick)
 
 
 def strings(value: object, pointer: str = "") -> Iterator[tuple[str, str]]:

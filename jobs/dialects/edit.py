@@ -10,6 +10,7 @@ from typing import Final, TypeAlias
 
 from jobs.dialects import spans
 from jobs.dialects.base import Fix
+from jobs.dialects.document import Document
 from jobs.dialects.patterns import compile_pattern
 from jobs.dialects.source import Source, read
 from jobs.dialects.spans import Node
@@ -68,23 +69,23 @@ class _Container:
 Splice = tuple[int, int, str]
 
 
-def apply_fixes(text: str, fixes: Iterable[Fix]) -> str:
-    """`text` with `fixes` made; of two at one place the last counts.  Raises Refused on unreadable text."""
+def apply_fixes(document: Document, fixes: Iterable[Fix]) -> str:
+    """The text with `fixes` made; of two at one place the last counts.  Raises Refused on unreadable text."""
     last = {fix.pointer: fix for fix in fixes}
-    return edit(text, map(change_of, last.values()))
+    return edit(document, map(change_of, last.values()))
 
 
-def edit(text: str, edits: Iterable[Change]) -> str:
-    """`text` with `edits` made; those whose place does not exist are left out.
+def edit(document: Document, edits: Iterable[Change]) -> str:
+    """The text with `edits` made; those whose place does not exist are left out.
 
     A pasted listing loses its line numbers, which an added line would make wrong.
     """
     wanted = list(edits)
     if not wanted:
-        return text
-    source = read(text, repeats=True)
+        return document.text
+    source = read(document, repeats=True)
     if source.tidied.numbered:
-        source = read(without_line_numbers(text), repeats=True)
+        source = read(Document(without_line_numbers(document.text)), repeats=True)
     editor = _Editor(source)
     for one in wanted:
         editor.take(one)

@@ -32,8 +32,8 @@ class Findings:
     `room` is what references in the text may still add to it.
     """
 
-    def __init__(self) -> None:
-        self.room = Room()
+    def __init__(self, room: Room | None = None) -> None:
+        self.room = room or Room()
         self._problems: list[Problem] = []
         self._notes: list[Note] = []
         self._more_problems = 0

@@ -7,15 +7,14 @@ order of the JobSpec's.  What can't be found exactly is shown at the nearest thi
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
-from typing import Final
+from typing import Final, TypeAlias
 
-from jobs.dialects.base import Dialect, Note, Position
+from jobs.dialects.base import Note, Position
 from jobs.dialects.field_map import Row
 from jobs.dialects.fields import CONSOLE
-from jobs.dialects.once import reading_once
 from jobs.dialects.spans import escape, split
 from jobs.spec import JobSpec
 
@@ -29,12 +28,15 @@ MOST_PLACED: Final = 500
 """Nobody looks at more places than this; the others are told without a line."""
 
 
+Locate: TypeAlias = Callable[[str], Position | None]
+"""Where what a pointer leads to stands in a text."""
+
+
 class Places:
     """A text that was read as `spec`, and how its dialect spells the fields."""
 
-    def __init__(self, text: str, dialect: Dialect, spec: JobSpec, fields: Sequence[Row]) -> None:
-        self._text = text
-        self._dialect = dialect
+    def __init__(self, locate: Locate, spec: JobSpec, fields: Sequence[Row]) -> None:
+        self._locate = locate
         self._spec = spec
         self._fields = [row for row in fields if row.path]
         self._numbers = {role.name: str(index) for index, role in enumerate(spec.roles)}
@@ -42,9 +44,8 @@ class Places:
 
     def all_placed(self, notes: Iterable[Note]) -> tuple[Note, ...]:
         """`notes` with lines and columns, as many as anybody looks at."""
-        with reading_once():
-            numbered = enumerate(notes)
-            return tuple(self.placed(note) if count < MOST_PLACED else note for count, note in numbered)
+        numbered = enumerate(notes)
+        return tuple(self.placed(note) if count < MOST_PLACED else note for count, note in numbered)
 
     def placed(self, note: Note) -> Note:
         """`note` with line and column, whatever its pointer leads to: JobSpec, extra or text."""
@@ -69,8 +70,8 @@ class Places:
 
         A role may stand in a list or under its name: of both, what lies deeper stands further down.
         """
-        whole = self._dialect.locate(self._text, "")
-        places = (self._dialect.locate(self._text, each) for each in self._by_number_and_name(pointer))
+        whole = self._locate("")
+        places = (self._locate(each) for each in self._by_number_and_name(pointer))
         return max((place for place in places if place and place != whole), default=None)
 
     def _by_number_and_name(self, pointer: str) -> set[str]:

@@ -13,6 +13,7 @@ from typing import Final, Protocol, TypeAlias
 
 from jobs.dialects.base import Note, Parsed, Refused, Rendered
 from jobs.dialects.difference import difference
+from jobs.dialects.document import Document
 from jobs.dialects.edit import edit
 from jobs.dialects.losses import losses
 from jobs.dialects.source import read
@@ -31,7 +32,7 @@ class Form(Protocol):
 
     name: str
 
-    def parse(self, text: str) -> Parsed:
+    def parse(self, document: Document) -> Parsed:
         """See `base.Dialect`."""
 
     def document(self, spec: JobSpec, extras: Mapping[str, object]) -> JsonObject:
@@ -40,22 +41,21 @@ class Form(Protocol):
     def written(self, document: JsonObject) -> str:
         """The document as text."""
 
-    def patched(self, base: str, before: JsonObject, after: JsonObject) -> str | None:
+    def patched(self, base: Document, before: JsonObject, after: JsonObject) -> str | None:
         """`base`, which says `before`, made to say `after`; None when that can't be done."""
 
 
-def render(form: Form, spec: JobSpec, extras: Mapping[str, object], base: str | None = None) -> Rendered:
+def render(form: Form, spec: JobSpec, extras: Mapping[str, object], base: Document | None = None) -> Rendered:
     """Write `spec`; every difference to what the text says of it is noted by its JobSpec path."""
-    reader = _Reader(form)
-    before = reader.parsed(base)
+    before = _parsed(form, base) if base is not None else None
     if base is not None and before is not None:
-        text = _patched(reader, spec, base, before)
-        if text is not None:
-            return Rendered(text, _losses(reader, spec, text))
+        patched = _patched(form, spec, base, before)
+        if patched is not None:
+            return Rendered(patched, _losses(form, spec, patched))
         extras = {**before.extras, **extras}
-    text = form.written(form.document(spec, extras))
+    document = Document(form.written(form.document(spec, extras)), form.name)
     anew = () if base is None else (Note("written_anew"),)
-    return Rendered(text, (*anew, *_losses(reader, spec, text)))
+    return Rendered(document, (*anew, *_losses(form, spec, document)))
 
 
 def write_json(document: JsonObject) -> str:
@@ -64,7 +64,7 @@ def write_json(document: JsonObject) -> str:
 
 
 def patch_json(
-    base: str, before: JsonObject, after: JsonObject, identities: Mapping[str, str], there: object = None
+    base: Document, before: JsonObject, after: JsonObject, identities: Mapping[str, str], there: object = None
 ) -> str | None:
     """`Form.patched` for JSON; `identities` as in `difference`.
 
@@ -74,54 +74,39 @@ def patch_json(
     return None if edits is None else edit(base, edits)
 
 
-class _Reader:
-    """Reads each text once, however often it is asked for."""
-
-    def __init__(self, form: Form) -> None:
-        self.form = form
-        self._known: dict[str, Parsed | Refused] = {}
-
-    def parsed(self, text: str | None) -> Parsed | None:
-        """What `text` says; None when it is refused."""
-        said = self.read(text) if text is not None else None
-        return said if isinstance(said, Parsed) else None
-
-    def read(self, text: str) -> Parsed | Refused:
-        """What `text` says, or why it is refused."""
-        known = self._known.get(text)
-        if known is None:
-            try:
-                known = self.form.parse(text)
-            except Refused as refused:
-                known = refused
-            self._known[text] = known
-        return known
+def _parsed(form: Form, document: Document) -> Parsed | None:
+    """What the document says; None when it is refused."""
+    try:
+        return form.parse(document)
+    except Refused:
+        return None
 
 
-def _patched(reader: _Reader, spec: JobSpec, base: str, before: Parsed) -> str | None:
+def _patched(form: Form, spec: JobSpec, base: Document, before: Parsed) -> Document | None:
     """`base` changed to say what `spec` says; None when that can't be done piece by piece."""
-    form = reader.form
     wanted = form.document(spec, before.extras)
     text = form.patched(base, form.document(before.spec, before.extras), wanted)
     if text is None:
         return None
-    after = reader.parsed(text)
+    patched = base if text == base.text else Document(text, form.name)
+    after = _parsed(form, patched)
     if after and after.spec == spec:
-        return text
-    fresh = reader.parsed(form.written(wanted))
-    return text if (after and after.spec) == (fresh and fresh.spec) else None
+        return patched
+    fresh = _parsed(form, Document(form.written(wanted)))
+    return patched if (after and after.spec) == (fresh and fresh.spec) else None
 
 
-def _losses(reader: _Reader, spec: JobSpec, text: str) -> tuple[Note, ...]:
-    """What `text` does not say of `spec`, and what its target would not take.
+def _losses(form: Form, spec: JobSpec, document: Document) -> tuple[Note, ...]:
+    """What the document does not say of `spec`, and what its target would not take.
 
-    Problems of the text are needs that the person must fill.
+    Its problems are needs that the person must fill.
     """
-    said, name = reader.read(text), reader.form.name
-    if isinstance(said, Parsed):
-        refused = tuple(note for note in said.notes if note.code in OF_THE_TARGET)
-        return (*losses(spec, said.spec, name), *refused)
-    return tuple(
-        Note("needs_value", problem.pointer, {**problem.params, "code": problem.code, "dialect": name})
-        for problem in said.problems
-    )
+    try:
+        said = form.parse(document)
+    except Refused as refused:
+        return tuple(
+            Note("needs_value", each.pointer, {**each.params, "code": each.code, "dialect": form.name})
+            for each in refused.problems
+        )
+    unwanted = tuple(note for note in said.notes if note.code in OF_THE_TARGET)
+    return (*losses(spec, said.spec, form.name), *unwanted)

@@ -12,15 +12,18 @@ import re
 from collections.abc import Iterable
 from dataclasses import replace
 from functools import cached_property
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from jobs.dialects import spans, syntax
 from jobs.dialects.base import MAX_BYTES, Note, Params, Position, Problem, Refused
 from jobs.dialects.examine import examine, repeated
-from jobs.dialects.once import once
 from jobs.dialects.patterns import compile_pattern
+from jobs.dialects.reading_cache import read_once
 from jobs.dialects.spans import Node
 from jobs.dialects.tidy import Tidied, tidy
+
+if TYPE_CHECKING:
+    from jobs.dialects.document import Document
 
 MAX_DEPTH: Final = 64
 """Levels of nesting; the deepest vendor format has nine."""
@@ -41,7 +44,8 @@ _BIG: Final = 16
 class Source:
     """A JSON text that was read: its `value`, what was tolerated in it, and where everything stands.
 
-    `repeated` are the pointers of keys that are there twice, of which the last counts.
+    `repeated` are the pointers of keys that are there twice, of which the last counts; `documents` is how
+    many the text holds, of which this is one.  In a suspicious text may be what is refused.
     """
 
     def __init__(self, text: str, tidied: Tidied, value: object) -> None:
@@ -49,6 +53,8 @@ class Source:
         self.tidied = tidied
         self.value = value
         self.repeated: tuple[str, ...] = ()
+        self.is_suspicious = False
+        self.documents = 1
 
     @property
     def notes(self) -> tuple[Note, ...]:
@@ -96,12 +102,23 @@ def check_size(text: str) -> None:
         raise Refused((_too_large(size),))
 
 
-@once
-def read(text: str, *, repeats: bool = False) -> Source:
-    """Read `text`; raises Refused when it is not JSON, even leniently, or when it is hostile.
+@read_once
+def read(document: Document, *, repeats: bool = False) -> Source:
+    """Read JSON; raises Refused when it is not JSON, even leniently, or when it is hostile.
 
     With `repeats`, the last of equal keys counts where it replaces no text.
     """
+    source = _load(document)
+    if source.is_suspicious:
+        _refuse(source, examine(source.tree, source.tidied.strict, repeats=repeats))
+        source.repeated = tuple(repeated(source.tree, source.tidied.strict))
+    return source
+
+
+@read_once
+def _load(document: Document) -> Source:
+    """Read JSON that may hold what is refused."""
+    text = document.text
     check_size(text)
     _check_amount(text, text)
     reader = _Reader()
@@ -112,9 +129,7 @@ def read(text: str, *, repeats: bool = False) -> Source:
         _check_amount(text, tidied.strict)
         value, tidied = _load_tidied(text, tidied, reader)
     source = Source(text, tidied, value)
-    if reader.suspicious or _SUSPICIOUS.search(text):
-        _refuse(source, examine(source.tree, tidied.strict, repeats=repeats))
-        source.repeated = tuple(repeated(source.tree, tidied.strict))
+    source.is_suspicious = reader.suspicious or bool(_SUSPICIOUS.search(text))
     return source
 
 

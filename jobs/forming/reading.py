@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from jobs import dialects
 from jobs.dialects.base import Parsed, Problem, Refused
+from jobs.dialects.document import Document
 from jobs.dialects.losses import losses
 from jobs.forming import envfile
 from jobs.forming.changes import NO_ACTS, Acts, FieldProblem, changed
@@ -30,17 +31,26 @@ _ENV_NAME: Final = re.compile(r"env-[0-9]{1,5}-name")
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """A text, and what the form shows of it.  `parsed` is None where it can't be read.
+    """A job file, and what the form shows of it.  `parsed` is None where it can't be read.
 
     `unshown` are places of the file that the form has no field for.
     """
 
-    text: str
-    dialect: str = ""
+    document: Document
     parsed: Parsed | None = None
     refused: tuple[Problem, ...] = ()
     values: Values = field(default_factory=dict)
     unshown: tuple[str, ...] = ()
+
+    @property
+    def text(self) -> str:
+        """The text of the job file."""
+        return self.document.text
+
+    @property
+    def dialect(self) -> str:
+        """Its dialect; "" when that is not clear."""
+        return self.document.known_dialect or ""
 
     @property
     def off(self) -> frozenset[str]:
@@ -60,35 +70,28 @@ class Applied:
     kept: Values = field(default_factory=dict)
 
 
-def read(text: str, dialect: str | None = None) -> Reading:
-    """What the form shows of `text`; never raises."""
-    name = dialect
+def read(document: Document) -> Reading:
+    """What the form shows of a job file; never raises."""
     try:
-        name = dialect or dialects.name_of(text)
-        parsed = dialects.get(name).parse(text)
+        parsed = document.parsed
     except Refused as refused:
-        return Reading(text, name or "", refused=refused.problems)
-    return _reading(text, name, parsed)
-
-
-def _reading(text: str, dialect: str, parsed: Parsed) -> Reading:
-    return Reading(text, dialect, parsed, values=values_of(parsed.spec), unshown=tuple(_unshown(parsed)))
+        return Reading(document, refused=refused.problems)
+    return Reading(document, parsed, values=values_of(parsed.spec), unshown=tuple(_unshown(parsed)))
 
 
 def apply(
-    text: str,
-    dialect: str | None,
+    document: Document,
     posted: Values,
     base: Values | None = None,
     acts: Acts = NO_ACTS,
     *,
     go_on: bool = False,
 ) -> Applied:
-    """`text` with what was changed in the form; a text that can't be read stays as it is.
+    """The job file with what was changed in the form; one that can't be read stays as it is.
 
     With `go_on` the result is in the dialect that has words for every field.
     """
-    before = read(text, dialect)
+    before = read(document)
     if before.parsed is None:
         return Applied(before, kept=posted)
     problems: dict[str, FieldProblem] = {}
@@ -139,20 +142,12 @@ def _list_of(name: str) -> str:
 
 def _said(before: Reading, spec: JobSpec) -> Reading:
     """`spec` in the text: a patch where it can be, with the secret values that stood there."""
-    parsed = before.parsed
-    assert parsed is not None
-    dialect = dialects.get(before.dialect)
-    rendered = dialect.render(spec, parsed.extras, base=before.text)
-    text = dialect.with_secrets(rendered.text, parsed.secrets)
-    return read(text, before.dialect)
+    return read(before.document.rewrite(spec))
 
 
 def _gone_on(before: Reading) -> Reading:
-    parsed = before.parsed
-    assert parsed is not None
-    dialect = dialects.get(GOES_ON_AS)
-    text = dialect.with_secrets(dialect.render(parsed.spec, {}).text, parsed.secrets)
-    after = read(text, GOES_ON_AS)
+    parsed = before.document.parsed
+    after = read(dialects.get(GOES_ON_AS).render(parsed.spec, {}).document.fill(parsed.secrets))
     return after if after.parsed else before
 
 

@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
-from jobs import dialects
+from jobs.dialects.document import Document
 from jobs.jobtemplates.template import JobTemplate, Kind, Parameter
 from jobs.spec import JobSpec
 
@@ -16,21 +16,17 @@ Answer: TypeAlias = str | int | Sequence[Mapping[str, str]]
 Answers: TypeAlias = Mapping[str, Answer]
 
 
-def fill(template: JobTemplate, answers: Answers, *, install: bool = False) -> str:
+def fill(template: JobTemplate, answers: Answers, *, install: bool = False) -> Document:
     """The job file; what is not answered has its default.  Raises ValueError for what no JobSpec can hold.
 
     With `install` the job installs the template's Python packages before its command.
     """
-    dialect = dialects.get(template.dialect)
-    parsed = dialect.parse(template.text)
-    return dialect.render(wanted(template, answers, install=install), parsed.extras, base=template.text).text
+    return template.document.render(wanted(template, answers, install=install)).document
 
 
 def wanted(template: JobTemplate, answers: Answers, *, install: bool = False) -> JobSpec:
     """What the job file is to say."""
-    value: dict[str, Any] = json.loads(
-        dialects.get(template.dialect).parse(template.text).spec.model_dump_json()
-    )
+    value: dict[str, Any] = json.loads(template.document.parsed.spec.model_dump_json())
     if template.command:
         for role in value["roles"]:
             role["command"] = template.command

@@ -16,6 +16,7 @@ from typing import Any, Final, TypeAlias
 
 from jobs import dialects
 from jobs.dialects.base import Parsed
+from jobs.dialects.document import Document
 from jobs.dialects.spans import escape, split
 from jobs.spec import JobSpec
 
@@ -101,12 +102,12 @@ def rules_of(constraints: Mapping[str, Constraint], dialect: str) -> Rules:
     return Rules(tuple(fields), tuple(extras))
 
 
-def unknown(constraints: Mapping[str, Constraint], dialect: str, text: str) -> list[str]:
+def unknown(constraints: Mapping[str, Constraint], document: Document) -> list[str]:
     """The ones that name nothing: neither a field of a job, nor anything that the file has beside them."""
     if not constraints:
         return []
-    parsed = dialects.get(dialect).parse(text)
-    return [path for path in constraints if not _is_known(path, dialect, parsed)]
+    parsed = document.parsed
+    return [path for path in constraints if not _is_known(path, document.dialect, parsed)]
 
 
 def _is_known(path: str, dialect: str, parsed: Parsed) -> bool:

@@ -5,11 +5,13 @@ from __future__ import annotations
 import re
 import tomllib
 from enum import StrEnum
+from functools import cached_property
 from typing import Annotated, Final
 
 from pydantic import Field, model_validator
 
 from jobs import dialects
+from jobs.dialects.document import Document
 from jobs.jobtemplates.constraints import Constraint, rules_of, unknown
 from jobs.spec import Model
 
@@ -126,11 +128,16 @@ class JobTemplate(Model):
     parameters: Annotated[tuple[Parameter, ...], Field(max_length=40)] = ()
     constraints: dict[Annotated[str, Field(max_length=300)], Constraint] = Field(default_factory=dict)
 
+    @cached_property
+    def document(self) -> Document:
+        """The job file."""
+        return Document(self.text, self.dialect)
+
     @model_validator(mode="after")
     def _text_is_a_job_file(self) -> JobTemplate:
         if self.dialect not in dialects.NAMES:
             raise ValueError("the dialect is not known")
-        dialects.get(self.dialect).parse(self.text)
+        _parsed = self.document.parsed
         names = [parameter.name for parameter in self.parameters]
         if len(set(names)) != len(names):
             raise ValueError("two parameters have one name")
@@ -138,7 +145,7 @@ class JobTemplate(Model):
 
     @model_validator(mode="after")
     def _constraints_are_about_something(self) -> JobTemplate:
-        if found := unknown(self.constraints, self.dialect, self.text):
+        if found := unknown(self.constraints, self.document):
             raise ValueError(f"there is no field {found[0]}")
         if self.constraints.get("/name") is Constraint.LOCKED:
             raise ValueError("every job has a name of its own")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from django.db import transaction
 
 from jobs import dialects, templates, transitions
+from jobs.dialects.document import Document
 from jobs.models import Job, JobFile, JobSecret
 from jobs.ran import as_it_ran
 from jobs.services.ending import stop_locked
@@ -33,12 +34,11 @@ def retry(
     require(user, Verb.READ, job)
     if not (second_copy or State(job.state) in TERMINAL):
         raise NotEnded
-    text = text_for(user, job, ran=True)
+    document = document_for(user, job, ran=True)
     place = Place(job.workspace.slug, job.cluster.slug, job.quota.slug)
     return submit(
         user,
-        text,
-        dialect=job.dialect,
+        document,
         place=place,
         idempotency_key=idempotency_key,
         keep_original=True,
@@ -54,15 +54,14 @@ def instead(user: User, job: Job, spec: JobSpec, place: Place | None = None) -> 
     """
     require(user, Verb.CONTROL, job)
     dialect, file = dialects.get(job.dialect), JobFile.objects.get(job=job)
-    text = dialect.render(spec, file.extras, base=text_for(user, job)).text
+    document = dialect.render(spec, file.extras, base=document_for(user, job)).document
     with transaction.atomic():
         if State(transitions.locked(job.pk).state) is not State.QUEUED:
             raise NotWaiting
         stop_locked(user, job, EndKind.USER_STOP, "")
         return submit(
             user,
-            text,
-            dialect=job.dialect,
+            document,
             place=place or Place(job.workspace.slug, job.cluster.slug, job.quota.slug),
             keep_original=True,
             origin=job,
@@ -76,25 +75,24 @@ def template_of(user: User, job: Job | None) -> str:
     return chosen.ref if chosen else ""
 
 
-def text_for(user: User, job: Job, *, ran: bool = False) -> str:
+def document_for(user: User, job: Job, *, ran: bool = False) -> Document:
     """The job file as `user` may take it along: with secret values for the owner only when submitting.
 
     Placeholders stay where the person is not the owner, and `parse` then says which are missing.  With `ran`
     it names the commit that was fetched, if it names none and its template leaves that open.
     """
-    text = JobFile.objects.get(job=job).text
+    document = Document(JobFile.objects.get(job=job).text, job.dialect)
     if ran:
-        text = _as_it_ran(user, job, text)
+        document = _as_it_ran(user, job, document)
     if job.owner_id != user.pk:
-        return text
+        return document
     values = {secret.name: secret.reveal() for secret in JobSecret.objects.filter(job=job)}
-    return dialects.get(job.dialect).with_secrets(text, values) if values else text
+    return document.fill(values) if values else document
 
 
-def _as_it_ran(user: User, job: Job, text: str) -> str:
-    named = as_it_ran(job, text)
+def _as_it_ran(user: User, job: Job, document: Document) -> Document:
+    named = as_it_ran(job, document)
     chosen = templates.of_job(user, job)
-    if named == text or chosen is None:
+    if named.text == document.text or chosen is None:
         return named
-    parsed = dialects.get(job.dialect).parse(named)
-    return text if templates.problems(chosen, named, job.dialect, parsed) else named
+    return document if templates.problems(chosen, named) else named

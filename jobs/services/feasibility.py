@@ -11,10 +11,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from jobs import dialects, fixed_ports, trees
+from jobs import fixed_ports, trees
 from jobs.asked import asked
 from jobs.assets import resolving
-from jobs.dialects.base import Action, Note, Parsed, Problem, Refused
+from jobs.dialects.base import Action, Note, Parsed, Problem
+from jobs.dialects.document import Document
 from jobs.dialects.places import Places
 from jobs.facilities import Facilities, lies_in, local_path, without_login
 from jobs.forming import sizes
@@ -75,10 +76,10 @@ def problems_of_file(user: User, quota: Quota, parsed: Parsed) -> tuple[Problem,
     return problems(user, quota, replace(sized, spec=meant))
 
 
-def locate(found: Iterable[Problem], text: str, dialect: str, parsed: Parsed) -> tuple[Problem, ...]:
+def locate(found: Iterable[Problem], document: Document) -> tuple[Problem, ...]:
     """Return the problems with the lines of the text that they are about."""
-    places = Places(text, dialects.get(dialect), parsed.spec, dialects.fields(dialect))
-    return tuple(_locate(each, text, places) for each in found)
+    places = document.places
+    return tuple(_locate(each, document.text, places) for each in found)
 
 
 def select_notes(quota: Quota, noted: Iterable[Note]) -> tuple[Note, ...]:
@@ -104,19 +105,14 @@ def notes(quota: Quota, spec: JobSpec) -> tuple[Note, ...]:
     return tuple(found)
 
 
-def apply_action(text: str, dialect: str, kind: str, value: str) -> str:
+def apply_action(document: Document, kind: str, value: str) -> Document:
     """Return the job file with an action done.
 
     Raises CannotActError, and Refused for a text that can't be read.
     """
-    form = dialects.get(dialect)
-    parsed = form.parse(text)
-    wanted = change(parsed.spec, kind, value)
-    made = form.with_secrets(form.render(wanted, parsed.extras, base=text).text, parsed.secrets)
-    try:
-        form.parse(made)
-    except Refused as refused:
-        raise CannotActError(kind) from refused
+    made = document.rewrite(change(document.parsed.spec, kind, value))
+    if made.problems:
+        raise CannotActError(kind)
     return made
 
 

@@ -9,10 +9,11 @@ from typing import Final
 
 from django.db import IntegrityError, transaction
 
-from jobs import afters, dialects, ownsecrets, queue, templates, transitions
+from jobs import afters, ownsecrets, queue, templates, transitions
 from jobs.assets import resolving
 from jobs.dialects import sweep_words
-from jobs.dialects.base import Array, Note, Parsed, Problem, Refused
+from jobs.dialects.base import Array, Note, Problem, Refused
+from jobs.dialects.document import Document
 from jobs.faults import fault
 from jobs.forming import rules, sizes
 from jobs.forming.ground import ground_of
@@ -59,16 +60,15 @@ class Submitted:
 class Ready:
     """A job as it would be stored, in which quota, and the assets that it is made of."""
 
-    parsed: Parsed
+    document: Document
     quota: Quota
     uses: Sequence[resolving.Use]
 
 
 def submit(
     user: User,
-    text: str,
+    document: Document,
     *,
-    dialect: str | None = None,
     place: Place = ANYWHERE,
     idempotency_key: str | None = None,
     keep_original: bool = False,
@@ -81,24 +81,23 @@ def submit(
     With `keep_original` the fixes that the notes offer are not applied.  One that says that it comes from a
     version of a template is held to that one's locks.
     """
-    digest = _digest(text, dialect, place, keep_original, template)
+    digest = _digest(document, place, keep_original, template)
     if idempotency_key:
         before = Job.objects.filter(owner=user, idempotency_key=idempotency_key).first()
         if before is not None:
             return _replay(before, digest)
-    name, parsed = dialects.parse(text, dialect)
     if not keep_original:
-        text, parsed = mended(text, parsed, name)
-    if wrong := wrong_with(user, text, name, parsed, origin, template):
+        document = mended(document)
+    if wrong := wrong_with(user, document, origin, template):
         raise Refused(wrong)
-    if parsed.array is not None:
-        raise Refused((_is_many(text, name, parsed.array),))
-    made = ready(user, text, name, parsed, place, origin)
-    parsed, quota = made.parsed, made.quota
-    refuse_beyond_public(quota, parsed.spec)
+    if document.parsed.array is not None:
+        raise Refused((_is_many(document, document.parsed.array),))
+    made = ready(user, document, place, origin)
+    parsed = made.document.parsed
+    refuse_beyond_public(made.quota, parsed.spec)
     request = Request(idempotency_key, digest, origin, made.uses, template)
     try:
-        job = store(user, name, parsed, quota, request)
+        job = store(user, made.document, made.quota, request)
     except IntegrityError:
         if not idempotency_key:
             raise
@@ -111,64 +110,62 @@ _GUESSES: Final = frozenset({"unknown_key", "template_unresolved"})
 """Notes whose fix is what was probably meant: a person makes it, submitting does not."""
 
 
-def mended(text: str, parsed: Parsed, dialect: str) -> tuple[str, Parsed]:
-    """The text with the offered fixes applied, and what it says then; what a key may have meant is asked."""
+def mended(document: Document) -> Document:
+    """The job file with the offered fixes applied; what a key may have meant is asked.  Raises Refused."""
+    parsed = document.parsed
     mends = [note for note in parsed.notes if note.fix is not None and note.code not in _GUESSES]
     fixes = [note.fix for note in mends if note.fix is not None]
     if not fixes:
-        return text, parsed
-    text = dialects.get(dialect).apply_fixes(text, fixes)
-    again = dialects.get(dialect).parse(text)
-    told = tuple(mends)
-    return text, replace(again, notes=told + again.notes)
+        return document
+    again = document.apply_fixes(fixes)
+    return again.with_parsed(replace(again.parsed, notes=(*mends, *again.parsed.notes)))
 
 
 def wrong_with(
-    user: User, text: str, dialect: str, parsed: Parsed, origin: Job | None = None, template: str = ""
+    user: User, document: Document, origin: Job | None = None, template: str = ""
 ) -> tuple[Problem, ...]:
     """What keeps a job file that was understood from being this person's: its secrets, its locks."""
-    missing = ownsecrets.problems(user, text, dialect, parsed, origin)
-    missing = (*missing, *afters.problems(user, text, dialect, parsed))
+    missing = (*ownsecrets.problems(user, document, origin), *afters.problems(user, document))
     if not template:
         return missing
     chosen = templates.find(user, template)
     if chosen is None:
         return (Problem("no_such_template", ""), *missing)
-    return (*templates.problems(chosen, text, dialect, parsed), *missing)
+    return (*templates.problems(chosen, document), *missing)
 
 
-def ready(
-    user: User, text: str, dialect: str, parsed: Parsed, place: Place, origin: Job | None = None
-) -> Ready:
+def ready(user: User, document: Document, place: Place, origin: Job | None = None) -> Ready:
     """What would be stored of a text that was read: with its secrets, its place and its assets found.
 
     Raises Refused.
     """
-    if wrong := ownsecrets.problems(user, text, dialect, parsed, origin):
+    if wrong := ownsecrets.problems(user, document, origin):
         raise Refused(wrong)
-    if wrong := holding.problems(user, text, dialect, parsed):
+    if wrong := holding.problems(user, document):
         raise Refused(wrong)
+    parsed = document.parsed
     parsed = replace(parsed, secrets={**ownsecrets.inherited(user, parsed, origin), **parsed.secrets})
     quota = find_quota(user, place, parsed.spec)
     if unixnames.needed(quota.cluster) and not user.unix_name:
         raise Refused((Problem("no_unix_name", "", params={"cluster": quota.cluster.name}),))
     parsed = sizes.sized(parsed, quota)
-    made_of = resolving.resolve(user, text, dialect, parsed, quota.workspace)
+    document = document.with_parsed(parsed)
+    made_of = resolving.resolve(user, document, quota.workspace)
     if made_of.problems:
         raise Refused(made_of.problems)
     meant = replace(parsed, spec=made_of.spec)
     if never := feasibility.problems(user, quota, meant):
-        raise Refused(feasibility.locate(never, text, dialect, parsed))
+        raise Refused(feasibility.locate(never, document))
     noted = feasibility.select_notes(quota, (*parsed.notes, *made_of.notes))
-    ruled = rules.notes(made_of.spec, ground_of(quota), dialect)
+    ruled = rules.notes(made_of.spec, ground_of(quota), document.dialect)
     unfilled = sweep_words.notes(made_of.spec)
     parsed = replace(meant, notes=(*noted, *feasibility.notes(quota, made_of.spec), *ruled, *unfilled))
-    return Ready(parsed, quota, made_of.uses)
+    return Ready(document.with_parsed(parsed), quota, made_of.uses)
 
 
-def _is_many(text: str, dialect: str, array: Array) -> Problem:
+def _is_many(document: Document, array: Array) -> Problem:
     """Why a file for many jobs is not taken for one."""
-    line, column = dialects.get(dialect).locate(text, array.pointer) or (None, None)
+    line, column = document.locate(array.pointer) or (None, None)
     params = {"count": len(array.indexes), "at_once": array.most_at_once}
     return Problem("array_is_sweep", array.pointer, line, column, params)
 
@@ -176,12 +173,12 @@ def _is_many(text: str, dialect: str, array: Array) -> Problem:
 @transaction.atomic
 def store(
     user: User,
-    dialect: str,
-    parsed: Parsed,
+    document: Document,
     quota: Quota,
     request: Request = Request(),
 ) -> Job:
     """Write a job that was understood, its first attempt and its request, and ring the doorbell."""
+    parsed, dialect = document.parsed, document.dialect
     spec = parsed.spec
     parts = parts_of(spec)
     job = Job.objects.create(
@@ -232,8 +229,15 @@ def store(
     return job
 
 
-def _digest(text: str, dialect: str | None, place: Place, keep_original: bool, template: str) -> str:
-    parts = [text, dialect or "", place.workspace, place.cluster, place.quota, str(keep_original)]
+def _digest(document: Document, place: Place, keep_original: bool, template: str) -> str:
+    parts = [
+        document.text,
+        document.given or "",
+        place.workspace,
+        place.cluster,
+        place.quota,
+        str(keep_original),
+    ]
     parts += [template] if template else []
     return hashlib.sha256("\0".join(parts).encode("utf-8", "surrogatepass")).hexdigest()
 

@@ -15,6 +15,7 @@ from django.db import IntegrityError, transaction
 
 from jobs import dependencies, dialects, services, transitions
 from jobs.dialects.base import Parsed, Problem, Refused
+from jobs.dialects.document import Document
 from jobs.faults import fault
 from jobs.models import Job, Sweep, SweepRun
 from jobs.models.jobs import new_public_id
@@ -39,8 +40,7 @@ class Asked:
     made first.
     """
 
-    text: str
-    dialect: str | None = None
+    document: Document
     place: Place = field(default_factory=Place)
     grid: Mapping[str, Sequence[Any]] = field(default_factory=dict)
     listed: Sequence[Values] = ()
@@ -52,7 +52,13 @@ class Asked:
     @property
     def digest(self) -> str:
         """What tells one request from another."""
-        said = [self.text, self.dialect, self.place.workspace, self.place.cluster, self.place.quota]
+        said = [
+            self.document.text,
+            self.document.given,
+            self.place.workspace,
+            self.place.cluster,
+            self.place.quota,
+        ]
         said += [self.template] if self.template else []
         said += [] if self.keep_original else ["mended"]
         whole = json.dumps([*said, self.grid, [*self.listed], self.at_once], sort_keys=True)
@@ -88,7 +94,6 @@ class _Made:
     """A sweep as it would be stored: its id, what was read, and every job with its values."""
 
     public_id: str
-    dialect: str
     parsed: Parsed
     found: Sequence[Values]
     ready: Sequence[services.Ready]
@@ -96,50 +101,46 @@ class _Made:
 
 def _read(user: User, asked: Asked, public_id: str) -> _Made:
     """Every job of the sweep as it would be stored; what is wrong with several is told once."""
-    name, parsed = dialects.parse(asked.text, asked.dialect)
-    text = asked.text
-    if not asked.keep_original:
-        text, parsed = services.mended(text, parsed, name)
+    document = asked.document if asked.keep_original else services.mended(asked.document)
+    parsed, ready = document.parsed, []
     try:
-        found, specs, bases = _jobs(asked, text, parsed, arrays.number_of(public_id))
+        found, specs, bases = _jobs(asked, document, arrays.number_of(public_id))
     except CannotSweepError as error:
         raise Refused(error.problems) from error
-    dialect, ready = dialects.get(name), []
     problems: dict[tuple[str, str], Problem] = {}
     for spec, base in zip(specs, bases, strict=True):
-        rendered = dialect.render(spec, parsed.extras, base=base).text
+        rendered = dialects.get(document.dialect).render(spec, parsed.extras, base=base).document
         try:
-            ready.append(_ready(user, asked, dialect.with_secrets(rendered, parsed.secrets), name))
+            ready.append(_ready(user, asked, rendered.fill(parsed.secrets)))
         except Refused as refused:
             for problem in refused.problems:
-                told = problem if parsed.array is None else arrays.placed(problem, asked.text)
+                told = problem if parsed.array is None else arrays.placed(problem, asked.document)
                 problems.setdefault((problem.code, problem.pointer), told)
     if problems:
         raise Refused(tuple(problems.values())[:MOST_PROBLEMS])
-    return _Made(public_id, name, parsed, found, ready)
+    return _Made(public_id, parsed, found, ready)
 
 
 def _jobs(
-    asked: Asked, text: str, parsed: Parsed, number: int
-) -> tuple[Sequence[Values], Sequence[JobSpec], Sequence[str]]:
-    """The values of each job, the job, and the text that is to say it.  Raises CannotSweepError."""
-    array = parsed.array
+    asked: Asked, document: Document, number: int
+) -> tuple[Sequence[Values], Sequence[JobSpec], Sequence[Document]]:
+    """The values of each job, the job, and the job file that is to say it.  Raises CannotSweepError."""
+    spec, array = document.parsed.spec, document.parsed.array
     if array is None:
         found = combinations(asked.grid, asked.listed)
-        return found, expanded(parsed.spec, found), [text] * len(found)
+        return found, expanded(spec, found), [document] * len(found)
     if asked.grid or asked.listed:
         raise CannotSweepError(Problem("sweep_of_array", "/parameters"))
     found = arrays.values(array)
-    specs = expanded(arrays.shared(parsed.spec, array, number), found, array.indexes)
-    return found, specs, [arrays.one(text, array, number, index) for index in array.indexes]
+    specs = expanded(arrays.shared(spec, array, number), found, array.indexes)
+    return found, specs, [arrays.one(document, array, number, index) for index in array.indexes]
 
 
-def _ready(user: User, asked: Asked, text: str, name: str) -> services.Ready:
-    parsed: Parsed = dialects.get(name).parse(text)
-    if wrong := services.wrong_with(user, text, name, parsed, asked.origin, asked.template):
+def _ready(user: User, asked: Asked, document: Document) -> services.Ready:
+    if wrong := services.wrong_with(user, document, asked.origin, asked.template):
         raise Refused(wrong)
-    made = services.ready(user, text, name, parsed, asked.place, asked.origin)
-    services.refuse_beyond_public(made.quota, made.parsed.spec)
+    made = services.ready(user, document, asked.place, asked.origin)
+    services.refuse_beyond_public(made.quota, made.document.parsed.spec)
     return made
 
 
@@ -158,7 +159,7 @@ def _store(user: User, asked: Asked, key: str | None, made: _Made) -> Sweep:
     )
     for number, (values, ready) in enumerate(zip(made.found, made.ready, strict=True), 1):
         request = Request(origin=asked.origin, made_of=ready.uses, template=asked.template)
-        job = services.store(user, made.dialect, ready.parsed, ready.quota, request)
+        job = services.store(user, ready.document, ready.quota, request)
         _enter(sweep, job, number, values)
     fault("accept.before_commit")
     return sweep

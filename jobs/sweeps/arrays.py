@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Final
 
-from jobs import dialects
-from jobs.dialects.base import Array, Fix, Parsed, Problem, Refused
+from jobs.dialects.base import Array, Fix, Problem, Refused
+from jobs.dialects.document import Document
 from jobs.dialects.sbatch import arrays
 from jobs.models import Sweep
 from jobs.spec import JobSpec
@@ -20,10 +20,10 @@ _LEAST_NUMBER: Final = 1_000_000_000
 """No Slurm numbers its jobs so high: a script that calls `scancel $SLURM_ARRAY_JOB_ID` ends nobody's job."""
 
 
-def of(text: str, dialect: str | None = None) -> Array | None:
-    """The array that a text is; None also where it can't be read."""
+def of(document: Document) -> Array | None:
+    """The array that a job file is; None also where it can't be read."""
     try:
-        return dialects.parse(text, dialect)[1].array
+        return document.parsed.array
     except Refused:
         return None
 
@@ -51,31 +51,30 @@ def shared(spec: JobSpec, array: Array, number: int) -> JobSpec:
     return spec.model_copy(update={"env": env})
 
 
-def one(text: str, array: Array, number: int, index: int) -> str:
-    """The text for one index: no array any more, and the index where a file's name has it."""
+def one(document: Document, array: Array, number: int, index: int) -> Document:
+    """The job file for one index: no array any more, and the index where a file's name has it."""
     filled = (Fix(at, arrays.filled(name, number, index)) for at, name in array.named.items())
-    return dialects.get(DIALECT).apply_fixes(text, [Fix(array.pointer), *filled])
+    return document.apply_fixes([Fix(array.pointer), *filled])
 
 
-def placed(problem: Problem, text: str) -> Problem:
+def placed(problem: Problem, document: Document) -> Problem:
     """A problem of one of the jobs with its place in the text of all."""
-    line, column = (problem.pointer and dialects.get(DIALECT).locate(text, problem.pointer)) or (None, None)
+    line, column = (problem.pointer and document.locate(problem.pointer)) or (None, None)
     return replace(problem, line=line, column=column)
 
 
-def first(text: str, parsed: Parsed, array: Array) -> tuple[str, Parsed]:
-    """The text of the first job, and what it says.  Raises CannotSweepError, Refused."""
-    dialect, number = dialects.get(DIALECT), _LEAST_NUMBER
-    [spec] = expanded(shared(parsed.spec, array, number), values(array)[:1], array.indexes[:1])
-    base = one(text, array, number, array.indexes[0])
-    text = dialect.with_secrets(dialect.render(spec, parsed.extras, base=base).text, parsed.secrets)
-    return text, dialect.parse(text)
+def first(document: Document, array: Array) -> Document:
+    """The job file of the first job.  Raises CannotSweepError, Refused."""
+    common = shared(document.parsed.spec, array, _LEAST_NUMBER)
+    [spec] = expanded(common, values(array)[:1], array.indexes[:1])
+    return one(document, array, _LEAST_NUMBER, array.indexes[0]).rewrite(spec)
 
 
 def file_of(sweep: Sweep) -> str:
     """The file of a sweep that is an array, with as many at once as are allowed now."""
-    array = of(sweep.file, DIALECT)
+    document = Document(sweep.file, DIALECT)
+    array = of(document)
     if array is None or array.most_at_once == sweep.at_once:
         return sweep.file
     fix = Fix(array.pointer, arrays.written(array, sweep.at_once))
-    return dialects.get(DIALECT).apply_fixes(sweep.file, [fix])
+    return document.apply_fixes([fix]).text

@@ -11,8 +11,8 @@ from pathlib import Path
 from django.conf import settings
 from django.db import transaction
 
-from jobs import dialects
-from jobs.dialects.base import Parsed, Problem, Refused
+from jobs.dialects.base import Problem, Refused
+from jobs.dialects.document import Document
 from jobs.dialects.places import Places
 from jobs.models import Blob, HeldBlob, HeldTree, Job, TreeUse, UploadedTree
 from jobs.spec import JobSpec
@@ -156,12 +156,10 @@ def usable(person: User, tree: str) -> UploadedTree | None:
     return row if those(person, Verb.READ, jobs[:200]) else None
 
 
-def problems(person: User, text: str, dialect: str, parsed: Parsed) -> tuple[Problem, ...]:
+def problems(person: User, document: Document) -> tuple[Problem, ...]:
     """The places of the job that name no tree which the person may use, each with its place in the text."""
-    wrong = [(where, tree) for where, tree in places(parsed.spec) if usable(person, tree) is None]
-    if not wrong:
-        return ()
-    found = Places(text, dialects.get(dialect), parsed.spec, dialects.fields(dialect))
+    wrong = [(where, tree) for where, tree in places(document.parsed.spec) if usable(person, tree) is None]
+    found = document.places
     return tuple(_problem(where, found) for where, _tree in wrong)
 
 

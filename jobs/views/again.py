@@ -6,9 +6,8 @@ import re
 from dataclasses import dataclass
 from typing import Final
 
-from jobs import dialects
 from jobs.dialects.base import Position, Refused
-from jobs.dialects.places import Places
+from jobs.dialects.document import Document
 from jobs.models import Job, JobFile
 from jobs.ran import as_it_ran, commit_of
 from quotas.models import User
@@ -23,9 +22,9 @@ OPENING: Final = re.compile(r"(?:- +)?[\"']?")
 
 @dataclass(frozen=True, slots=True)
 class Again:
-    """A text to begin with; `cursor` is where its command begins, when that is known."""
+    """A job file to begin with; `cursor` is where its command begins, when that is known."""
 
-    text: str
+    document: Document
     cursor: Position | None
 
 
@@ -44,17 +43,17 @@ SAME, NEWEST = "same", "newest"
 
 def again(user: User, job: Job, code: str = "") -> Again:
     """The job's file as the beginning of the next one.  Secret values are placeholders in it."""
-    text = JobFile.objects.get(job=job).text
+    document = Document(JobFile.objects.get(job=job).text, job.dialect)
     if code == SAME:
-        text = as_it_ran(job, text)
-    text = _renamed(text, job, free_name(user, job.name), newest=code == NEWEST)
-    return Again(text, _command(text, job.dialect))
+        document = as_it_ran(job, document)
+    document = _renamed(document, free_name(user, job.name), newest=code == NEWEST)
+    return Again(document, _command(document))
 
 
 def code_choice(job: Job, asked: str = "") -> CodeChoice | None:
     """What there is to choose of the job's code; None where no commit of a branch is known."""
     try:
-        code = dialects.get(job.dialect).parse(JobFile.objects.get(job=job).text).spec.code
+        code = Document(JobFile.objects.get(job=job).text, job.dialect).parsed.spec.code
     except Refused:
         return None
     commit = code and code.branch and (code.commit or commit_of(job))
@@ -63,13 +62,13 @@ def code_choice(job: Job, asked: str = "") -> CodeChoice | None:
     return CodeChoice(code.branch, commit, newest=asked == NEWEST or (asked != SAME and not code.commit))
 
 
-def _command(text: str, dialect: str) -> Position | None:
+def _command(document: Document) -> Position | None:
     """Where the first command begins: inside its list and its quotes, where it has them."""
     try:
-        spec = dialects.get(dialect).parse(text).spec
+        spec = document.parsed.spec
     except Refused:
         return None
-    place = Places(text, dialects.get(dialect), spec, dialects.fields(dialect)).of_field("/roles/0/command")
+    text, place = document.text, document.places.of_field("/roles/0/command")
     if place is None:
         return None
     line, column = place
@@ -93,13 +92,12 @@ def free_name(user: User, name: str) -> str:
     return f"{stem}-{max([1, *numbers]) + 1}"
 
 
-def _renamed(text: str, job: Job, name: str, *, newest: bool) -> str:
-    dialect = dialects.get(job.dialect)
+def _renamed(document: Document, name: str, *, newest: bool) -> Document:
     try:
-        parsed = dialect.parse(text)
+        parsed = document.parsed
     except Refused:
-        return text  # it ran once; what has changed since, the form will say
+        return document  # it ran once; what has changed since, the form will say
     change: dict[str, object] = {"name": name}
     if newest and parsed.spec.code is not None and parsed.spec.code.branch:
         change["code"] = parsed.spec.code.model_copy(update={"commit": ""})
-    return dialect.render(parsed.spec.model_copy(update=change), parsed.extras, base=text).text
+    return document.render(parsed.spec.model_copy(update=change)).document

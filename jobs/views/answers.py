@@ -10,6 +10,7 @@ from urllib.parse import quote
 from django.http import QueryDict
 
 from jobs import services
+from jobs.dialects.document import Document
 from jobs.forms import Offered, TemplateForm
 from jobs.jobtemplates import Answers, JobTemplate, Kind, fill
 from jobs.models import Job, PersonalSecret, Task
@@ -90,7 +91,9 @@ def answered(user: User, template: JobTemplate, said: Mapping[str, Any]) -> Temp
     return form_for(user, template, data)
 
 
-def filled(user: User, template: JobTemplate, answers: Mapping[str, Any], *, install: bool = False) -> str:
+def filled(
+    user: User, template: JobTemplate, answers: Mapping[str, Any], *, install: bool = False
+) -> Document:
     """The job file that the answers make; with `install` it brings what the template needs."""
     known: dict[str, Any] = {
         name: value for name, value in answers.items() if name not in {"key", "place", "jobs"}

@@ -13,8 +13,8 @@ from django.views.decorators.http import require_POST
 from jobs import dialects, services
 from jobs.dialects import checking
 from jobs.dialects.base import Refused
+from jobs.dialects.document import Document
 from jobs.dialects.formats import FORMATS
-from jobs.dialects.once import reading_once
 from jobs.messages import dialect_label, why_message
 from jobs.messages.findings import fix_from_json
 from jobs.models import Job
@@ -34,25 +34,23 @@ ALL: Final = "all"
 @signed_in
 def check(request: SignedIn) -> HttpResponseBase:
     """`text`, and `dialect` when it is known → `{"dialect", "why", "candidates", "problems", "notes"}`."""
-    text, dialect = _text(request), _dialect(request)
-    if dialect not in (None, *dialects.NAMES):
+    document = posted_document(request)
+    if document is None:
         return JsonResponse({"problems": []}, status=400)
     template, place = request.POST.get("template", ""), services.place_at(request.POST.get("place", ""))
-    return JsonResponse(checked(request.user, text, dialect, origin(request), template, place))
+    return JsonResponse(checked(request.user, document, origin(request), template, place))
 
 
-@reading_once()
 def checked(
     user: User,
-    text: str,
-    dialect: str | None,
+    document: Document,
     origin: Job | None,
     template: str = "",
     place: services.Place = services.ANYWHERE,
 ) -> dict[str, Any]:
-    """What there is to say to the editor about `text`, of a job that would go to `place`."""
-    found = examine(user, text, dialect, origin, template, place)
-    candidates = [] if dialect else dialects.detect(text)
+    """What there is to say to the editor about a job file, of a job that would go to `place`."""
+    found = examine(user, document, origin, template, place)
+    candidates = () if document.given else document.candidates
     why = next((each.why for each in candidates if each.name == found.dialect), "")
     ambiguous = any(problem.code == "ambiguous_dialect" for problem in found.problems)
     return {
@@ -77,10 +75,10 @@ def convert(request: SignedIn) -> HttpResponseBase:
 
     `filled` has the secret values that stood in the text, which whoever sent it may go on writing with.
     """
-    to, dialect = request.POST.get("to", ""), _dialect(request)
-    if to not in dialects.NAMES or dialect not in (None, *dialects.NAMES):
+    to, document = request.POST.get("to", ""), posted_document(request)
+    if to not in dialects.NAMES or document is None:
         return JsonResponse({"problems": []}, status=400)
-    made = conversion(_text(request), to, dialect)
+    made = conversion(document, to)
     name = made.name or "job"
     more = {"filled": made.filled, "file": file_name(name, to), "syntax": FORMATS[to].syntax}
     return JsonResponse(made.to_json() | more)
@@ -92,28 +90,26 @@ def mend(request: SignedIn) -> HttpResponseBase:
     """`text` and `fix` (as `check` gave it, or `all`), or an `action` of a problem → `{"text"}` with it made,
     or 400 with the problems.
     """
-    text, dialect = _text(request), _dialect(request)
-    if dialect not in (None, *dialects.NAMES):
+    document = posted_document(request)
+    if document is None:
         return JsonResponse({"problems": []}, status=400)
     try:
         if request.POST.get("fix") == ALL:
-            return JsonResponse({"text": checking.fixed(checking.check(text, dialect)).text})
+            return JsonResponse({"text": checking.fixed(checking.check(document)).document.text})
         if "action" in request.POST:
-            action, name = json.loads(request.POST["action"]), dialect or dialects.name_of(text)
-            made = feasibility.apply_action(text, name, str(action["kind"]), str(action["value"]))
-            return JsonResponse({"text": made})
+            action = json.loads(request.POST["action"])
+            made = feasibility.apply_action(document, str(action["kind"]), str(action["value"]))
+            return JsonResponse({"text": made.text})
         fix = fix_from_json(json.loads(request.POST.get("fix", "")))
-        return JsonResponse({"text": checking.apply(text, [fix], dialect)})
+        return JsonResponse({"text": checking.apply(document, [fix]).text})
     except Refused as refused:
-        problems = [each.to_json() for each in problems_of(text, refused.problems)]
+        problems = [each.to_json() for each in problems_of(document.text, refused.problems)]
         return JsonResponse({"problems": problems}, status=400)
     except (AttributeError, ValueError, KeyError, TypeError, feasibility.CannotActError):
         return JsonResponse({"problems": []}, status=400)
 
 
-def _text(request: SignedIn) -> str:
-    return request.POST.get("text", "")
-
-
-def _dialect(request: SignedIn) -> str | None:
-    return request.POST.get("dialect") or None
+def posted_document(request: SignedIn) -> Document | None:
+    """Return the job file that `text` and `dialect` are; None for a dialect that there is not."""
+    dialect = request.POST.get("dialect") or None
+    return Document(request.POST.get("text", ""), dialect) if dialect in (None, *dialects.NAMES) else None

@@ -7,6 +7,7 @@ from typing import Any
 
 from jobs import dialects
 from jobs.dialects.base import Note, Refused
+from jobs.dialects.document import Document
 from jobs.messages.findings import Finding, loss_json
 from jobs.views.findings import problems_of
 
@@ -35,11 +36,12 @@ class Conversion:
         }
 
 
-def conversion(text: str, to: str, dialect: str | None = None) -> Conversion:
-    """`text` in the dialect `to`; never raises for what stands in it."""
+def conversion(document: Document, to: str) -> Conversion:
+    """The job file in the dialect `to`; never raises for what stands in it."""
     try:
-        made = dialects.convert(text, to, dialect)
+        made = dialects.convert(document, to)
     except Refused as refused:
-        return Conversion(dialect or "", problems=problems_of(text, refused.problems))
-    filled = dialects.get(to).with_secrets(made.text, made.parsed.secrets)
-    return Conversion(made.source, made.parsed.spec.name, made.text, filled, made.losses)
+        return Conversion(document.given or "", problems=problems_of(document.text, refused.problems))
+    parsed = document.parsed
+    filled = made.document.fill(parsed.secrets).text
+    return Conversion(document.dialect, parsed.spec.name, made.document.text, filled, made.losses)

@@ -15,6 +15,7 @@ from django.views.decorators.http import require_POST, require_safe
 from django_htmx.http import replace_url
 
 from jobs import dialects, drafts
+from jobs.dialects.document import Document
 from jobs.drafts import Kept, Typed
 from jobs.models import Draft, Job
 from jobs.views.http import SignedIn, page, signed_in
@@ -72,13 +73,12 @@ def delete_draft(request: SignedIn, pk: int) -> HttpResponseBase:
     return redirect("drafts")
 
 
-def typed(sent: QueryDict, *, text: str | None = None) -> Typed:
-    """What a window sent with its form; `text` stands for an uploaded file."""
+def typed(sent: QueryDict, document: Document | None = None) -> Typed:
+    """What a window sent with its form; `document` is its job file, where that was read already."""
     asked = sent.get("dialect", "")
     version = sent.get("draft_version", "")
     return Typed(
-        text=sent.get("text", "") if text is None else text,
-        dialect=asked if asked in dialects.NAMES else "",
+        document=document or Document(sent.get("text", ""), asked if asked in dialects.NAMES else None),
         place=sent.get("place", ""),
         template=sent.get("template", ""),
         sweep=sent.get("sweep_parameters", ""),

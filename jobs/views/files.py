@@ -8,6 +8,7 @@ from django.http import Http404, HttpResponse, HttpResponseBase
 from django.views.decorators.http import require_safe
 
 from jobs import dialects
+from jobs.dialects.document import Document
 from jobs.dialects.formats import FORMATS
 from jobs.models import JobFile
 from jobs.views.access import find_job
@@ -23,11 +24,12 @@ def job_file(request: SignedIn, public_id: str) -> HttpResponseBase:
     With `as` it is written in that dialect; 422 with the reasons when the file can't be read (any more).
     """
     job = find_job(request.user, public_id)
-    dialect, text = job.dialect, JobFile.objects.get(job=job).text
+    document = Document(JobFile.objects.get(job=job).text, job.dialect)
+    dialect, text = job.dialect, document.text
     if asked := request.GET.get("as"):
         if asked not in dialects.NAMES:
             raise Http404
-        made = conversion(text, asked, dialect)
+        made = conversion(document, asked)
         if made.text is None:
             told = "\n".join(problem.message for problem in made.problems)
             return HttpResponse(told, status=422, content_type="text/plain; charset=utf-8")

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from jobs import dialects, services
+from jobs import services
 from jobs.assets import resolving
 from jobs.dialects.base import Array, Note, Parsed, Problem, Refused
 from jobs.dialects.checking import check
+from jobs.dialects.document import Document
 from jobs.forming import sizes
 from jobs.messages.findings import Finding, of_note, of_problem
 from jobs.models import Job
@@ -47,33 +48,32 @@ class Findings:
 
 def examine(
     user: User,
-    text: str,
-    dialect: str | None = None,
+    document: Document,
     origin: Job | None = None,
     template: str = "",
     place: services.Place = services.ANYWHERE,
 ) -> Findings:
-    """Read `text`, made from `origin` or a version of a template, and say all there is to say to `user` of a
-    job that would go to `place`.
+    """Read a job file, made from `origin` or a version of a template, and say all there is to say to `user`
+    of a job that would go to `place`.
 
     Never raises.
     """
-    found = check(text, dialect)
-    if found.parsed is None or found.dialect is None:
-        return Findings(found.dialect or "", problems=problems_of(text, found.problems))
+    found, dialect, text = check(document), document.known_dialect or "", document.text
+    if found.parsed is None:
+        return Findings(dialect, problems=problems_of(text, found.problems))
     try:
-        mended = services.mended(text, found.parsed, found.dialect)[1]
+        mended = services.mended(document).parsed
     except Refused as refused:
-        return Findings(found.dialect, problems=problems_of(text, refused.problems))
+        return Findings(dialect, problems=problems_of(text, refused.problems))
     lacking = (
-        *services.wrong_with(user, text, found.dialect, found.parsed, origin, template),
-        *holding.problems(user, text, found.dialect, found.parsed),
+        *services.wrong_with(user, document, origin, template),
+        *holding.problems(user, document),
     )
-    there = _there(user, text, found.dialect, replace(found.parsed, notes=found.notes), place)
+    there = _there(user, document.with_parsed(replace(found.parsed, notes=found.notes)), place)
     wrong = problems_of(text, (*lacking, *there.problems))
     notes = tuple(of_note(note) for note in there.notes)
     spec = None if wrong else mended.spec
-    return Findings(found.dialect, wrong, notes, _mends(found.parsed, mended), spec, mended.array)
+    return Findings(dialect, wrong, notes, _mends(found.parsed, mended), spec, mended.array)
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,22 +84,24 @@ class _There:
     notes: tuple[Note, ...] = ()
 
 
-def _there(user: User, text: str, dialect: str, parsed: Parsed, place: services.Place) -> _There:
+def _there(user: User, document: Document, place: services.Place) -> _There:
     """What its ids mean where the job would go, and what it will never find there.  Somebody of several
     workspaces may send it to another one, so what is not of this one is no problem yet.
     """
+    parsed = document.parsed
     try:
         quota = services.find_quota(user, place, parsed.spec)
     except Refused:
         return _There(notes=parsed.notes)
     parsed = sizes.sized(parsed, quota)
-    made_of = resolving.resolve(user, text, dialect, parsed, quota.workspace)
+    document = document.with_parsed(parsed)
+    made_of = resolving.resolve(user, document, quota.workspace)
     wrong = made_of.problems
     if not place.workspace and may_submit_in(user).count() > 1:
         wrong = tuple(each for each in wrong if each.code != "asset_not_yours")
     never = feasibility.problems(user, quota, replace(parsed, spec=made_of.spec))
     noted = feasibility.select_notes(quota, (*parsed.notes, *made_of.notes))
-    problems = (*wrong, *feasibility.locate(never, text, dialect, parsed))
+    problems = (*wrong, *feasibility.locate(never, document))
     return _There(problems, (*noted, *feasibility.notes(quota, made_of.spec)))
 
 
@@ -109,9 +111,9 @@ def problems_of(text: str, problems: Iterable[Problem]) -> tuple[Finding, ...]:
     return tuple(of_problem(problem, lines) for problem in problems)
 
 
-def notes_of(text: str, notes: Iterable[Note], dialect: str) -> tuple[Finding, ...]:
+def notes_of(document: Document, notes: Iterable[Note]) -> tuple[Finding, ...]:
     """Notes with their sentences; where they stand is worked out here, since somebody looks."""
-    return tuple(of_note(note) for note in dialects.placed(notes, text, dialect))
+    return tuple(of_note(note) for note in document.locate_notes(notes))
 
 
 def _mends(before: Parsed, after: Parsed) -> tuple[Mend, ...]:

@@ -12,7 +12,7 @@ from django.template.loader import render_to_string
 from django.views.decorators.http import require_POST
 
 from jobs import dialects, services, templates
-from jobs.dialects.once import reading_once
+from jobs.dialects.document import Document
 from jobs.forming.reading import Applied, read
 from jobs.forms import SubmitForm
 from jobs.views.check import checked
@@ -35,19 +35,18 @@ def read_anew(request: SignedIn) -> HttpResponseBase:
     return _answer(request, changed=False)
 
 
-@reading_once()
 def _answer(request: SignedIn, *, changed: bool) -> HttpResponseBase:
-    text = request.POST.get("text", "").replace("\r\n", "\n")
-    dialect = request.POST.get("dialect") or None
+    text, dialect = request.POST.get("text", "").replace("\r\n", "\n"), request.POST.get("dialect") or None
     if dialect not in (None, *dialects.NAMES):
         return JsonResponse({"problems": []}, status=400)
-    applied = posted(request.user, request.POST, text, dialect) if changed else Applied(read(text, dialect))
+    document = Document(text, dialect)
+    applied = posted(request.user, request.POST, document) if changed else Applied(read(document))
     now = applied.reading
-    pinned = dialect if dialect == now.dialect else None
+    pinned = document.given if document.given == now.dialect else None
     template = request.POST.get("template", "")
     place = request.POST.get("place", "")
     answer: dict[str, Any] = checked(
-        request.user, now.text, pinned, origin(request), template, services.place_at(place)
+        request.user, now.document.pin(pinned), origin(request), template, services.place_at(place)
     )
     context = {
         "fields": draw(request.user, applied, place, templates.find(request.user, template)),

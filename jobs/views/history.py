@@ -13,6 +13,7 @@ from jobs import dialects
 from jobs.changes import Change, changes, one_line
 from jobs.comparison import Line, line_difference
 from jobs.dialects.base import Refused
+from jobs.dialects.document import Document
 from jobs.models import Job, JobFile
 from jobs.views.access import find_job
 from jobs.views.drafts import origin
@@ -148,22 +149,21 @@ def difference(request: SignedIn) -> HttpResponseBase:
     before = origin(request)
     if before is None or not can(request.user, Verb.READ, before):
         return page(request, "jobs/new/difference_page.html", {"origin": None}, fragments=FRAGMENTS)
-    context = compared(before, text, asked if asked in dialects.NAMES else "")
+    context = compared(before, Document(text, asked if asked in dialects.NAMES else None))
     return page(request, "jobs/new/difference_page.html", context, fragments=FRAGMENTS)
 
 
-def compared(before: Job, text: str, dialect: str) -> dict[str, Any]:
-    """The difference of a text to a job: by field, where it can be read, and line by line."""
+def compared(before: Job, document: Document) -> dict[str, Any]:
+    """The difference of a job file to a job: by field, where it can be read, and line by line."""
     file = JobFile.objects.get(job=before)
     found: tuple[Change, ...] | None = None
-    named = before.dialect
     try:
-        named, parsed = dialects.parse(text, dialect or None)
-        theirs = dialects.get(before.dialect).parse(file.text)
-        found = tuple(each for each in changes(theirs.spec, parsed.spec) if each.pointer != "/name")
+        theirs = Document(file.text, before.dialect).parsed
+        found = tuple(each for each in changes(theirs.spec, document.parsed.spec) if each.pointer != "/name")
     except Refused:
         pass
-    lines = _lines(file.text, text) if named == before.dialect else []
+    is_same = (document.known_dialect or before.dialect) == before.dialect
+    lines = _lines(file.text, document.text) if is_same else []
     return {"origin": before, "changes": found, "lines": lines}
 
 

@@ -13,6 +13,7 @@ from django.utils.translation import gettext as _
 from django.views.decorators.http import require_safe
 
 from jobs import afters, bus, extending, ran, tail, templates
+from jobs.dialects.document import Document
 from jobs.dialects.formats import FORMATS
 from jobs.extending import HOUR_S
 from jobs.forms import dialect_choices, new_key
@@ -139,7 +140,7 @@ def _overview(request: SignedIn, job: Job) -> dict[str, Any]:
         "spec": file.spec,
         "commit": ran.commit_of(job),
         "limit_s": extending.limit_s(job, file.spec.time_limit_s),
-        "notes": notes_of(file.text, stored_notes(file), job.dialect),
+        "notes": notes_of(Document(file.text, job.dialect), stored_notes(file)),
         "attempts": Attempt.objects.filter(job=job).order_by("-number"),
         "origin": _visible(request, job.origin_id),
         "run_of_sweep": getattr(file.job, "sweep_run", None),

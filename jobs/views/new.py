@@ -17,6 +17,7 @@ from django.views.decorators.http import require_http_methods
 
 from jobs import dialects, drafts, outage, services, templates
 from jobs.dialects.base import Position, Problem, Refused
+from jobs.dialects.document import Document
 from jobs.forming.reading import Applied, read
 from jobs.forming.saying import GOES_ON_AS
 from jobs.forms import SubmitForm, dialect_choices, new_key
@@ -57,15 +58,17 @@ def new(request: SignedIn) -> HttpResponseBase:
 # --- the form, before anything was sent ------------------------------------------------------------------
 
 
+_NOTHING: Final = Document("")
+
+
 @dataclass(frozen=True, slots=True)
 class Beginning:
     """What the form starts with.  `fresh`: nobody has written the text yet; a paste may replace it."""
 
-    text: str = ""
+    document: Document = _NOTHING
     origin: str = ""
     draft: Draft | None = None
     cursor: Position | None = None
-    dialect: str = ""
     place: str = ""
     version: DraftVersion | None = None
     template: str = ""
@@ -77,8 +80,8 @@ class Beginning:
 def _begun(request: SignedIn) -> HttpResponse:
     start = _beginning(request)
     initial = {
-        "text": start.text,
-        "dialect": start.dialect,
+        "text": start.document.text,
+        "dialect": start.document.given or "",
         "origin": start.origin,
         "draft": start.draft and start.draft.pk,
         "key": new_key(),
@@ -87,13 +90,13 @@ def _begun(request: SignedIn) -> HttpResponse:
     }
     form = SubmitForm(request.user, initial=initial)
     findings = Findings()
-    if start.text.strip():
+    if start.document.text.strip():
         seen = Job.objects.visible_to(request.user)
         before = seen.filter(public_id=start.origin).first() if start.origin else None
         place = services.place_at(str(initial["place"]))
-        findings = examine(request.user, start.text, start.dialect or None, before, start.template, place)
+        findings = examine(request.user, start.document, before, start.template, place)
     kept = drafts.Kept(start.draft) if start.draft else None
-    return _page(request, form, start.text, findings, kept=kept, start=start)
+    return _page(request, form, start.document, findings, kept=kept, start=start)
 
 
 def _beginning(request: SignedIn) -> Beginning:
@@ -105,13 +108,11 @@ def _beginning(request: SignedIn) -> Beginning:
         job = find_job(request.user, like)
         code = request.GET.get("code", "")
         copy = again(request.user, job, code)
-        dialect = _pinned(copy.text, job.dialect)
         template = services.template_of(request.user, job)
         return Beginning(
-            copy.text,
+            _unpinned(copy.document),
             job.public_id,
             cursor=copy.cursor,
-            dialect=dialect,
             template=template,
             code=code_choice(job, code),
         )
@@ -120,11 +121,11 @@ def _beginning(request: SignedIn) -> Beginning:
     if (gpus := request.GET.get("gpus", "")).isdecimal() and len(gpus) < LONGEST_NUMBER:
         return Beginning(_wanting(int(gpus), request.GET.get("gpu_type", "")[:64]))
     if (example := EXAMPLES.get(request.GET.get("example", ""))) is not None:
-        return Beginning(example.read_text(encoding="utf-8"))
+        return Beginning(Document(example.read_text(encoding="utf-8")))
     return Beginning(_nothing_yet(request.user), fresh=True)
 
 
-def _nothing_yet(user: User) -> str:
+def _nothing_yet(user: User) -> Document:
     """A job file that can be filled in by the form."""
     name = free_name(user, NEW_NAME) if Job.objects.filter(owner=user, name=NEW_NAME).exists() else NEW_NAME
     role = TaskRole(
@@ -133,7 +134,7 @@ def _nothing_yet(user: User) -> str:
         resources=Resources(cpu_milli=1000, memory_mib=2048),
     )
     spec = JobSpec(name=name, framework=Framework.PYTORCH, roles=(role,))
-    return dialects.get(GOES_ON_AS).render(spec, {}).text
+    return dialects.get(GOES_ON_AS).render(spec, {}).document.pin(None)
 
 
 def _of_template(request: SignedIn, asked: str) -> Beginning:
@@ -141,9 +142,8 @@ def _of_template(request: SignedIn, asked: str) -> Beginning:
     chosen = find(request.user, asked, request.GET.get("version", ""))
     said = linked(request.user, chosen.template, request.GET, BESIDES)
     tell(request, said)
-    text = filled(request.user, chosen.template, said.answers)
-    dialect = _pinned(text, chosen.template.dialect)
-    return Beginning(text, dialect=dialect, template=chosen.ref, sweep=beginning(chosen.template.sweep))
+    document = _unpinned(filled(request.user, chosen.template, said.answers))
+    return Beginning(document, template=chosen.ref, sweep=beginning(chosen.template.sweep))
 
 
 def _of_draft(draft: Draft, version: str) -> Beginning:
@@ -151,10 +151,9 @@ def _of_draft(draft: Draft, version: str) -> Beginning:
     row = draft.versions.filter(pk=int(version)).first() if version.isascii() and version.isdigit() else None
     kept = row or draft
     return Beginning(
-        kept.text,
+        _unpinned(Document(kept.text, kept.dialect or None)),
         draft.origin.public_id if draft.origin else "",
         draft,
-        dialect=_pinned(kept.text, kept.dialect),
         place=draft.place,
         version=row,
         template=draft.template,
@@ -162,16 +161,14 @@ def _of_draft(draft: Draft, version: str) -> Beginning:
     )
 
 
-def _pinned(text: str, dialect: str) -> str:
-    """`dialect`, where the text by itself would not be taken for it."""
-    try:
-        known = dialects.name_of(text)
-    except Refused:
-        known = ""
-    return dialect if dialect in dialects.NAMES and dialect != known else ""
+def _unpinned(document: Document) -> Document:
+    """The job file without a dialect of its own, where its text by itself is taken for that one."""
+    unpinned = document.pin(None)
+    is_pinned = document.given in dialects.NAMES and unpinned.known_dialect != document.given
+    return document if is_pinned else unpinned
 
 
-def _wanting(gpus: int, gpu_type: str) -> str:
+def _wanting(gpus: int, gpu_type: str) -> Document:
     """The beginning of a job file that asks for these GPUs."""
     role = {"name": "main", "taskNumber": 1, "cpuNumber": 4, "memoryMB": 16384, "gpuNumber": gpus}
     file = {
@@ -180,7 +177,7 @@ def _wanting(gpus: int, gpu_type: str) -> str:
         "gpuType": gpu_type,
         "taskRoles": [{**role, "command": "nvidia-smi"}],
     }
-    return json.dumps(file, indent=2, ensure_ascii=False)
+    return Document(json.dumps(file, indent=2, ensure_ascii=False))
 
 
 # --- what was sent ---------------------------------------------------------------------------------------
@@ -191,27 +188,30 @@ def _sent(request: SignedIn) -> HttpResponseBase:
     valid = form.is_valid()
     typed = str(form.cleaned_data.get("text", form.data.get("text", "")))
     try:
-        text = form.chosen_text()
+        document = form.chosen_document()
     except Refused as refused:
-        return _page(request, form, typed, Findings(problems=problems_of("", refused.problems)), status=422)
+        return _page(
+            request, form, Document(typed), Findings(problems=problems_of("", refused.problems)), status=422
+        )
     applied = None
     if is_posted(request.POST) and valid and not form.cleaned_data.get("upload"):
-        applied = posted(request.user, request.POST, text, form.chosen_dialect())
-        form, text = _repinned(request, form, applied), applied.reading.text
+        applied = posted(request.user, request.POST, document)
+        form = _repinned(request, form, applied)
+        document = applied.reading.document.pin(form.chosen_dialect())
     wanted = _wanted(request)
     if wanted == "save":
-        return _saved(request, form, text, applied)
+        return _saved(request, form, document, applied)
     if wanted == "check" or not valid:
-        findings = _examined(request, form, text)
-        return _page(request, form, text, findings, applied=applied, status=200 if valid else 422)
+        findings = _examined(request, form, document)
+        return _page(request, form, document, findings, applied=applied, status=200 if valid else 422)
     if applied is not None and applied.problems:
-        findings = _examined(request, form, text)
-        kept = _kept(request, text)
-        return _page(request, form, text, findings, applied=applied, kept=kept, status=422)
-    of_array = arrays.of(text, form.chosen_dialect()) is not None
+        findings = _examined(request, form, document)
+        kept = _kept(request, document)
+        return _page(request, form, document, findings, applied=applied, kept=kept, status=422)
+    of_array = arrays.of(document) is not None
     if of_array or is_meant(request.POST.get("sweep_parameters", "")):
-        return _swept(request, form, text, of_array=of_array)
-    return _submitted(request, form, text)
+        return _swept(request, form, document, of_array=of_array)
+    return _submitted(request, form, document)
 
 
 def _wanted(request: SignedIn) -> str:
@@ -231,18 +231,17 @@ def _repinned(request: SignedIn, form: SubmitForm, applied: Applied) -> SubmitFo
     return again
 
 
-def _examined(request: SignedIn, form: SubmitForm, text: str) -> Findings:
+def _examined(request: SignedIn, form: SubmitForm, document: Document) -> Findings:
     template = str(form.cleaned_data.get("template", ""))
-    return examine(request.user, text, form.chosen_dialect(), origin(request), template, form.chosen_place())
+    return examine(request.user, document, origin(request), template, form.chosen_place())
 
 
-def _submitted(request: SignedIn, form: SubmitForm, text: str) -> HttpResponseBase:
-    user, key = request.user, form.cleaned_data["key"]
+def _submitted(request: SignedIn, form: SubmitForm, document: Document) -> HttpResponseBase:
+    user, text, key = request.user, document.text, form.cleaned_data["key"]
     try:
         submitted = services.submit(
             user,
-            text,
-            dialect=form.chosen_dialect(),
+            document,
             place=form.chosen_place(),
             idempotency_key=key,
             keep_original=form.cleaned_data["keep_original"],
@@ -250,36 +249,38 @@ def _submitted(request: SignedIn, form: SubmitForm, text: str) -> HttpResponseBa
             template=form.cleaned_data["template"],
         )
     except Refused as refused:
-        found = _examined(request, form, text)
+        found = _examined(request, form, document)
         problems = found.problems or problems_of(text, refused.problems)
         findings = Findings(found.dialect, problems, found.notes, found.mends)
-        return _page(request, form, text, findings, kept=_kept(request, text), status=422)
+        return _page(request, form, document, findings, kept=_kept(request, document), status=422)
     except services.Conflict:
-        found = _examined(request, form, text)
+        found = _examined(request, form, document)
         _tell_of_the_first(request, key)
-        return _page(request, _rekeyed(request, form), text, found, kept=_kept(request, text), status=409)
+        return _page(
+            request, _rekeyed(request, form), document, found, kept=_kept(request, document), status=409
+        )
     except Error as error:
         if not outage.is_outage(error):
             raise
-        return _away(request, form, text)
-    drafts.done(user, request.POST.get("draft", ""), typed(request.POST))
+        return _away(request, form, document)
+    drafts.done(user, request.POST.get("draft", ""), typed(request.POST, document))
     if not submitted.replayed:
         notes.success(request, _("Submitted %(name)s.") % {"name": submitted.job.name})
     return redirect("job", submitted.job.public_id)
 
 
-def _swept(request: SignedIn, form: SubmitForm, text: str, *, of_array: bool) -> HttpResponseBase:
+def _swept(request: SignedIn, form: SubmitForm, document: Document, *, of_array: bool) -> HttpResponseBase:
     """Many jobs of the text, with the values that the page's part for sweeps says, or an array itself."""
+    text = document.text
     said = SweepForm(request.POST, of_array=of_array)
     if not said.is_valid():
-        found = _examined(request, form, text)
-        kept = _kept(request, text)
+        found = _examined(request, form, document)
+        kept = _kept(request, document)
         start = Beginning(sweep=Part(said, asked=True))
-        return _page(request, form, text, found, kept=kept, start=start, status=422)
+        return _page(request, form, document, found, kept=kept, start=start, status=422)
     typed_values: Typed = said.cleaned_data["sweep_parameters"]
     asked = acting.Asked(
-        text,
-        form.chosen_dialect(),
+        document,
         form.chosen_place(),
         typed_values.grid,
         typed_values.listed,
@@ -291,49 +292,53 @@ def _swept(request: SignedIn, form: SubmitForm, text: str, *, of_array: bool) ->
     try:
         sweep, before = acting.submit(request.user, asked, form.cleaned_data["key"])
     except Refused as refused:
-        found = _examined(request, form, text)
+        found = _examined(request, form, document)
         if of_array and not found.problems:
             of_file = [each for each in refused.problems if not _is_of_sweep(each)]
             found = replace(found, problems=problems_of(text, of_file))
         # What is wrong with the file by itself is told beside it, with its lines.
         mine = [each for each in refused.problems if not found.problems or _is_of_sweep(each)]
         start = Beginning(sweep=refused_sweep(said, mine))
-        return _page(request, form, text, found, kept=_kept(request, text), start=start, status=422)
+        return _page(request, form, document, found, kept=_kept(request, document), start=start, status=422)
     except services.Conflict:
-        found = _examined(request, form, text)
+        found = _examined(request, form, document)
         notes.warning(
             request, _("You already submitted this page as a sweep. Submit again to start another one.")
         )
-        return _page(request, _rekeyed(request, form), text, found, kept=_kept(request, text), status=409)
+        return _page(
+            request, _rekeyed(request, form), document, found, kept=_kept(request, document), status=409
+        )
     except Error as error:
         if not outage.is_outage(error):
             raise
-        return _away(request, form, text)
-    drafts.done(request.user, request.POST.get("draft", ""), typed(request.POST))
+        return _away(request, form, document)
+    drafts.done(request.user, request.POST.get("draft", ""), typed(request.POST, document))
     if not before:
         notes.success(request, _("Submitted %(name)s.") % {"name": sweep.name})
     return redirect("sweep", sweep.public_id)
 
 
-def _away(request: SignedIn, form: SubmitForm, text: str) -> HttpResponse:
+def _away(request: SignedIn, form: SubmitForm, document: Document) -> HttpResponse:
     """The database can't be asked now."""
-    found = _examined(request, form, text)
+    found = _examined(request, form, document)
     notes.error(request, _("The database is busy or away, and nothing was submitted. Submit again."))
-    return _page(request, form, text, found, status=503)
+    return _page(request, form, document, found, status=503)
 
 
 def _is_of_sweep(problem: Problem) -> bool:
     return problem.pointer.startswith("/parameters")
 
 
-def _saved(request: SignedIn, form: SubmitForm, text: str, applied: Applied | None) -> HttpResponseBase:
-    kept = _kept(request, text)
+def _saved(
+    request: SignedIn, form: SubmitForm, document: Document, applied: Applied | None
+) -> HttpResponseBase:
+    kept = _kept(request, document)
     if kept is None or kept.beside or (applied is not None and applied.problems):
         return _page(
             request,
             form,
-            text,
-            _examined(request, form, text),
+            document,
+            _examined(request, form, document),
             kept=kept,
             applied=applied,
         )
@@ -341,10 +346,10 @@ def _saved(request: SignedIn, form: SubmitForm, text: str, applied: Applied | No
     return redirect(address_of(kept.draft))
 
 
-def _kept(request: SignedIn, text: str) -> drafts.Kept | None:
+def _kept(request: SignedIn, document: Document) -> drafts.Kept | None:
     """What was sent, as a draft."""
     pk = request.POST.get("draft", "")
-    return drafts.keep(request.user, pk, typed(request.POST, text=text), origin(request))
+    return drafts.keep(request.user, pk, typed(request.POST, document), origin(request))
 
 
 def _before_url(request: SignedIn, origin: str) -> str:
@@ -353,13 +358,12 @@ def _before_url(request: SignedIn, origin: str) -> str:
     return reverse("job_file", args=[origin]) if job and can(request.user, Verb.READ, job) else ""
 
 
-def _difference(request: SignedIn, origin: str, text: str, form: SubmitForm) -> dict[str, Any] | None:
+def _difference(request: SignedIn, origin: str, document: Document) -> dict[str, Any] | None:
     """What the text changes of the job that it was made from, if the person may read that."""
     job = Job.objects.visible_to(request.user).filter(public_id=origin).first() if origin else None
     if job is None or not can(request.user, Verb.READ, job):
         return None
-    dialect = str(form["dialect"].value() or "")
-    return compared(job, text, dialect if dialect in dialects.NAMES else "")
+    return compared(job, document)
 
 
 def _tell_of_the_first(request: SignedIn, key: str) -> None:
@@ -384,7 +388,7 @@ def _rekeyed(request: SignedIn, form: SubmitForm) -> SubmitForm:
 def _page(
     request: SignedIn,
     form: SubmitForm,
-    text: str,
+    document: Document,
     findings: Findings,
     *,
     kept: drafts.Kept | None = None,
@@ -401,7 +405,7 @@ def _page(
         **told(kept),
         "version": version,
         "form": form,
-        "text": text,
+        "text": document.text,
         "findings": findings,
         "cursor": start.cursor,
         "origin": form["origin"].value(),
@@ -409,7 +413,7 @@ def _page(
         "before_url": reverse("draft_file", args=[kept.draft.pk])
         if kept and (version or kept.beside)
         else _before_url(request, str(form["origin"].value() or "")),
-        "difference": _difference(request, str(form["origin"].value() or ""), text, form),
+        "difference": _difference(request, str(form["origin"].value() or ""), document),
         "dialects": dialect_choices(),
         "examples": sorted(EXAMPLES),
         "fresh": start.fresh,
@@ -422,11 +426,7 @@ def _page(
         "variables": VARIABLES,
     }
     if not (request.htmx and request.htmx.target in FRAGMENTS):
-        asked = str(form["dialect"].value() or "")
-        dialect = asked if asked in dialects.NAMES else None
         place = str(form["place"].value() or "")
-        context["fields"] = draw(
-            request.user, applied or Applied(read(text, dialect)), place, context["chosen"]
-        )
+        context["fields"] = draw(request.user, applied or Applied(read(document)), place, context["chosen"])
         context["begins_in_file"] = not context["fields"].problems
     return page(request, "jobs/new.html", context, fragments=FRAGMENTS, status=status)

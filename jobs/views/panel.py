@@ -21,6 +21,7 @@ from django.views.decorators.http import require_POST, require_safe
 from jobs import dialects, dryruns, preview, remedies, sending, services
 from jobs.dialects import sweep_words
 from jobs.dialects.base import Problem
+from jobs.dialects.document import Document
 from jobs.messages import note_message, problem_message
 from jobs.messages.dryruns import dry_run_message
 from jobs.messages.feasibility import PROBLEMS as NEVER
@@ -62,7 +63,7 @@ def panel(request: SignedIn) -> HttpResponseBase:
     """`text`, `dialect`, `place`, `panel_tab` → what would become of it; nothing is stored."""
     tab = request.POST.get("panel_tab", "")
     tab = tab if tab in TABS else COST
-    shown = asked(request.user, request.POST.get("text", ""), _dialect(request), _place(request), request)
+    shown = asked(request)
     said: Said = shown["said"]
     context = {
         **shown,
@@ -78,7 +79,7 @@ def panel(request: SignedIn) -> HttpResponseBase:
 @signed_in
 def sent(request: SignedIn) -> HttpResponseBase:
     """The same fields, and `sent_role` → what a replica of that role runs, to keep."""
-    found = asked(request.user, request.POST.get("text", ""), _dialect(request), _place(request), request)
+    found = asked(request)
     roles = _what_is_sent(request.user, found["preview"]).get("sent") if "preview" in found else None
     wanted = request.POST.get("sent_role", "")
     role = next((each for each in roles.roles if each.role == wanted), None) if roles else None
@@ -95,7 +96,7 @@ def sent(request: SignedIn) -> HttpResponseBase:
 @signed_in
 def dry_run_new(request: SignedIn) -> HttpResponseBase:
     """The same fields → a dry run that was asked for, and how it goes."""
-    shown = asked(request.user, request.POST.get("text", ""), _dialect(request), _place(request), request)
+    shown = asked(request)
     if "preview" not in shown:
         return page(request, "jobs/new/panel_dry_run.html", {"unable": shown["said"].text})
     found: Preview = shown["preview"]
@@ -136,20 +137,9 @@ def _what_is_sent(user: User, found: Preview) -> dict[str, Any]:
         return {"unsent": Said("bad" if none.refused else "info", text)}
 
 
-def _dialect(request: SignedIn) -> str | None:
-    name = request.POST.get("dialect", "")
-    return name if name in dialects.NAMES else None
-
-
-def _place(request: SignedIn) -> services.Place:
-    return services.place_at(request.POST.get("place", ""))
-
-
-def asked(
-    user: User, text: str, dialect: str | None, place: services.Place, request: SignedIn
-) -> dict[str, Any]:
-    """What the panel shows of a text."""
-    text = text.replace("\r\n", "\n")
+def asked(request: SignedIn) -> dict[str, Any]:
+    """What the panel shows of a job file."""
+    text, dialect = request.POST.get("text", "").replace("\r\n", "\n"), request.POST.get("dialect", "")
     if not text.strip():
         return {"said": Said("info", _("What the job costs, and whether it would start now, appears here."))}
     try:
@@ -157,11 +147,10 @@ def asked(
     except ValidationError as wrong:
         return {"said": Said("warn", wrong.messages[0], _("Sweep"))}
     try:
-        found = preview.of_text(
-            user,
-            text,
-            dialect,
-            place,
+        found = preview.of_document(
+            request.user,
+            Document(text, dialect if dialect in dialects.NAMES else None),
+            services.place_at(request.POST.get("place", "")),
             origin(request),
             keep_original="keep_original" in request.POST,
             parameters=parameters,
@@ -169,7 +158,12 @@ def asked(
     except Unreadable as unreadable:
         return _never(unreadable) or {"said": _not_yet(unreadable)}
     unfilled = [note_message(note) for note in sweep_words.notes(found.spec)]
-    return {"said": said(found), "preview": found, "offered": _offered(user, found), "unfilled": unfilled}
+    return {
+        "said": said(found),
+        "preview": found,
+        "offered": _offered(request.user, found),
+        "unfilled": unfilled,
+    }
 
 
 def _parameters(request: SignedIn) -> Parameters | None:

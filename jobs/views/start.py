@@ -19,6 +19,7 @@ from django.views.decorators.http import require_http_methods, require_safe
 
 from jobs import drafts, outage, services, templates
 from jobs.dialects.base import Refused
+from jobs.dialects.document import Document
 from jobs.forms import TemplateForm, new_key
 from jobs.jobtemplates import SHIPPED, JobTemplate, Kind
 from jobs.messages.jobtemplates import question, template_words
@@ -116,7 +117,7 @@ def _begun(request: SignedIn, chosen: Chosen) -> HttpResponse:
         initial["jobs"] = own_jobs(request.user, asked)
         _tell_of_jobs(request, [each for each in asked if each not in initial["jobs"]])
     form.initial = initial
-    return _page(request, chosen, form, filled(request.user, template, form.initial))
+    return _page(request, chosen, form, filled(request.user, template, form.initial).text)
 
 
 def _tell_of_jobs(request: SignedIn, left_out: Sequence[str]) -> None:
@@ -151,35 +152,36 @@ def _sent(request: SignedIn, chosen: Chosen) -> HttpResponseBase:
     if not form.is_valid():
         return _page(request, chosen, form, "", status=422)
     wanted = request.POST.get("do", "start")
-    text = filled(request.user, chosen.template, form.cleaned_data, install=wanted == "install")
+    document = filled(request.user, chosen.template, form.cleaned_data, install=wanted == "install")
     if wanted == "edit":
         place = form.cleaned_data["place"]
-        typed = drafts.Typed(text, place=place, template=chosen.ref, sweep=chosen.template.sweep)
+        typed = drafts.Typed(
+            document.pin(None), place=place, template=chosen.ref, sweep=chosen.template.sweep
+        )
         kept = drafts.keep(request.user, "", typed)
         assert kept is not None  # a job file is never empty
         return redirect(address_of(kept.draft))
     if wanted == "show":
-        return _page(request, chosen, form, text)
-    return _started(request, chosen, form, text)
+        return _page(request, chosen, form, document.text)
+    return _started(request, chosen, form, document)
 
 
-def _started(request: SignedIn, chosen: Chosen, form: TemplateForm, text: str) -> HttpResponseBase:
-    template, key = chosen.template, form.cleaned_data["key"]
+def _started(request: SignedIn, chosen: Chosen, form: TemplateForm, document: Document) -> HttpResponseBase:
+    template, text, key = chosen.template, document.text, form.cleaned_data["key"]
     try:
-        if arrays.of(text, template.dialect) is not None:
-            asked = acting.Asked(text, template.dialect, form.chosen_place(), template=chosen.ref)
+        if arrays.of(document) is not None:
+            asked = acting.Asked(document, form.chosen_place(), template=chosen.ref)
             return redirect("sweep", acting.submit(request.user, asked, key)[0].public_id)
         submitted = services.submit(
             request.user,
-            text,
-            dialect=template.dialect,
+            document,
             place=form.chosen_place(),
             idempotency_key=key,
             keep_original=True,
             template=chosen.ref,
         )
     except Refused as refused:
-        found = examine(request.user, text, template.dialect, template=chosen.ref)
+        found = examine(request.user, document, template=chosen.ref)
         problems = found.problems or problems_of(text, refused.problems)
         return _page(request, chosen, form, text, Findings(found.dialect, problems), status=422)
     except services.Conflict:

@@ -18,6 +18,7 @@ from django.views.decorators.http import require_POST, require_safe
 
 from jobs import bus, messages, waiting
 from jobs.dialects.base import Refused
+from jobs.dialects.document import Document
 from jobs.models import JobFile, Sweep, SweepRun
 from jobs.states import TERMINAL, State
 from jobs.sweeps import acting, arrays
@@ -148,7 +149,7 @@ def _comparison(user: User, sweep: Sweep, runs: Sequence[SweepRun], chosen: set[
         first,
         second,
         [(name, old, new) for name, old, new in pairs if old != new],
-        compared(first.job, text, second.job.dialect),
+        compared(first.job, Document(text, second.job.dialect)),
     )
 
 

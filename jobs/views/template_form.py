@@ -13,7 +13,7 @@ from django.utils.translation import gettext as _t
 from django.utils.translation import gettext_lazy as _
 from pydantic import ValidationError
 
-from jobs import dialects
+from jobs.dialects.document import Document
 from jobs.dialects.spans import escape
 from jobs.forms import NUMBER, Choices, dialect_choices
 from jobs.jobtemplates import JobTemplate, Kind, Parameter
@@ -246,24 +246,23 @@ def content_of(form: KeepForm, sent: Mapping[str, str], before: JobTemplate | No
     Raises Refused (the file), forms.ValidationError (a question or a constraint).
     """
     said = form.cleaned_data
-    dialect, parsed = dialects.parse(said["text"], said["dialect"] or None)
+    document = Document(said["text"], said["dialect"] or None)
+    parsed = document.parsed
     rows = rows_of(parsed.spec, sent, before)
     rules = {row.pointer: row.rule for row in rows if row.rule in {Constraint.LOCKED, Constraint.REQUIRED}}
     constraints = {**said["constraints"], **rules}
-    if nowhere := unknown(
-        {path: Constraint(word) for path, word in constraints.items()}, dialect, parsed.text
-    ):
+    if nowhere := unknown({path: Constraint(word) for path, word in constraints.items()}, document):
         raise forms.ValidationError(_t("No field of the file is called %(path)s.") % {"path": nowhere[0]})
     parameters = _parameters(parsed.spec, rows, said["questions"])
     kept = {"interactive": before.interactive, "opens": before.opens} if before else {}
     metadata = {**kept, "sweep": said["sweep"]}
-    content = Content(dialect, parsed.text, parameters, constraints, metadata, said["notes"])
+    content = Content(document.sealed, parameters, constraints, metadata, said["notes"])
     _check(content, said["name"])
     return content
 
 
 def _check(content: Content, name: str) -> None:
-    values = {"id": "new", "title": name, "dialect": content.dialect, "text": content.text}
+    values = {"id": "new", "title": name, "dialect": content.document.dialect, "text": content.document.text}
     try:
         JobTemplate.model_validate(
             {**values, "parameters": content.parameters, "constraints": content.constraints}, strict=False

@@ -16,10 +16,11 @@ from django.utils.cache import patch_cache_control
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
-from jobs import dialects, drafts, templates
+from jobs import drafts, templates
 from jobs.changes import Change, changes
 from jobs.comparison import Line, line_difference
 from jobs.dialects.base import Refused
+from jobs.dialects.document import Document
 from jobs.dialects.formats import FORMATS
 from jobs.jobtemplates import JobTemplate
 from jobs.jobtemplates.constraints import as_json_path
@@ -187,16 +188,17 @@ def _like(request: SignedIn) -> JobTemplate | None:
 def _named(initial: dict[str, Any]) -> dict[str, Any]:
     """With secret values out of the text, and called as the job is."""
     try:
-        dialect, parsed = dialects.parse(initial["text"], initial["dialect"] or None)
+        document = Document(initial["text"], initial["dialect"] or None)
+        parsed = document.parsed
     except Refused:
         return initial
-    text = parsed.text
-    return {**initial, "text": text, "dialect": dialect, "name": parsed.spec.name[:80], "as_default": True}
+    said = {"text": parsed.text, "dialect": document.dialect, "name": parsed.spec.name[:80]}
+    return {**initial, **said, "as_default": True}
 
 
 def _of_version(chosen: Chosen) -> dict[str, Any]:
     template = chosen.template
-    rules, more = beside(template, dialects.get(template.dialect).parse(template.text).spec)
+    rules, more = beside(template, template.document.parsed.spec)
     return {
         "name": chosen.name,
         "description": template.about,
@@ -223,8 +225,9 @@ def _form_page(
     rows = []
     found = problems or Findings()
     try:
-        spec = dialects.parse(text.replace("\r\n", "\n"), dialect or None)[1].spec if text.strip() else None
-        rows = rows_of(spec, request.POST, like) if spec else []
+        if text.strip():
+            document = Document(text.replace("\r\n", "\n"), dialect or None)
+            rows = rows_of(document.parsed.spec, request.POST, like)
     except (Refused, KeyError) as error:
         if isinstance(error, Refused) and not found.problems:
             found = Findings(problems=problems_of(text, error.problems))
@@ -311,7 +314,7 @@ def _before(row: Template, version: TemplateVersion) -> TemplateVersion | None:
 def _changes(before: TemplateVersion | None, after: TemplateVersion) -> tuple[Change, ...]:
     if before is None:
         return ()
-    old, new = (dialects.get(each.dialect).parse(each.content).spec for each in (before, after))
+    old, new = (Document(each.content, each.dialect).parsed.spec for each in (before, after))
     return changes(old, new)
 
 

@@ -12,6 +12,7 @@ from typing import Final
 
 from jobs import dialects
 from jobs.dialects.base import Refused
+from jobs.dialects.document import Document
 from jobs.spec import JobSpec, Port, TaskRole
 from tests.bench.figures import Figure
 from tests.jobs.dialects.hostile import ALIKE
@@ -34,7 +35,7 @@ def measure() -> list[Figure]:
 def _samples(name: str) -> Iterator[Figure]:
     """All samples of a dialect, read, checked, and written anew."""
     texts = [*samples(name).values()]
-    plain = [dialects.get(name).parse(text).spec.model_dump_json() for text in texts]
+    plain = [dialects.get(name).parse(Document(text)).spec.model_dump_json() for text in texts]
 
     def ours() -> None:
         for text in texts:
@@ -64,7 +65,7 @@ def _many_roles() -> Iterator[Figure]:
             continue
         dialect = dialects.get(name)
         text = dialect.render(spec, {}).text
-        assert len(dialect.parse(text).spec.roles) == ROLES
+        assert len(dialect.parse(Document(text)).spec.roles) == ROLES
         taken = 1000 * _seconds(partial(_round_trip, name, text))
         what = f"{ROLES} roles in {kind}, read, checked and written"
         yield Figure(what, taken, "ms", target=f"≤ {most_ms} ms")
@@ -72,7 +73,7 @@ def _many_roles() -> Iterator[Figure]:
 
 def _round_trip(name: str, text: str) -> None:
     dialect = dialects.get(name)
-    parsed = dialect.parse(text)
+    parsed = dialect.parse(Document(text))
     dialect.render(parsed.spec, parsed.extras)
 
 
@@ -92,7 +93,7 @@ def _hostile() -> Iterator[Figure]:
 def _refusal(name: str, text: str) -> float:
     begun = time.process_time()
     try:
-        dialects.get(name).parse(text)
+        dialects.get(name).parse(Document(text))
     except Refused:
         return time.process_time() - begun
     raise AssertionError("a hostile file was accepted")

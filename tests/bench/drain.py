@@ -18,6 +18,8 @@ from unittest.mock import patch
 
 import django
 
+from jobs.dialects.document import Document
+
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "console.settings")
 django.setup()
 
@@ -78,9 +80,9 @@ def accept(owner: User, quota: Quota, count: int) -> None:
     """Job files, as people submit them."""
     role = {"name": "worker", "taskNumber": 1, "cpuNumber": 1, "memoryMB": 64, "command": "true"}
     text = json.dumps({"jobName": "bench", "image": "any", "taskRoles": [role]})
-    parsed = dialects.get("openpai-v1").parse(text)
+    parsed = dialects.get("openpai-v1").parse(Document(text))
     for _each in range(count):
-        services.store(owner, "openpai-v1", parsed, quota)
+        services.store(owner, Document("{}", "openpai-v1").with_parsed(parsed), quota)
 
 
 def main() -> None:

@@ -13,6 +13,7 @@ from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Error, Page, Route, expect
 
 from jobs import dialects
+from jobs.dialects.document import Document
 from jobs.dialects.formats import FORMATS
 from jobs.messages import dialect_label
 from tests.browser import watched
@@ -110,7 +111,9 @@ def test_values_are_completed_where_they_are_few(page: Page) -> None:
 
 @pytest.mark.parametrize("name", dialects.NAMES)
 def test_every_dialect_is_known_checked_and_completed(page: Page, name: str) -> None:
-    text = dialects.convert((SEEDS / "jupyter.json").read_text(encoding="utf-8"), name).text
+    text = dialects.convert(
+        Document((SEEDS / "jupyter.json").read_text(encoding="utf-8")), name
+    ).document.text
     written(page, text)
     expect(page.locator("[data-editor-state]")).to_contain_text(dialect_label(name))
     page.keyboard.press("Control+Home")
@@ -244,7 +247,7 @@ def test_another_dialect_stands_beside_it_with_every_loss_marked(page: Page) -> 
     written(page, DLC)
     show_as(page, "to:aihc")
     dialog = page.locator("dialog.compare")
-    losses = dialects.convert(DLC, "aihc").losses
+    losses = dialects.convert(Document(DLC), "aihc").losses
     expect(dialog.locator(".problem")).to_have_count(len(losses))
     limit = dialog.locator(".problem", has_text="/time_limit_s")
     expect(limit).to_contain_text("Missing there: a time limit.")
@@ -265,7 +268,7 @@ def test_the_other_text_is_kept_as_a_file_and_taken_over(page: Page) -> None:
         dialog.get_by_role("button", name="Download").click()
     assert started.value.suggested_filename == "taken.params"
     kept = Path(started.value.path()).read_text()
-    assert kept == dialects.convert(text, "dlc-params").text
+    assert kept == dialects.convert(Document(text), "dlc-params").document.text
     dialog.get_by_role("button", name="Use this text instead").click()
     expect(dialog).to_be_hidden()
     expect(page.locator("[data-editor-state]")).to_contain_text("PAI-DLC command line")

@@ -21,6 +21,7 @@ import psutil
 import pytest
 
 from jobs import dialects
+from jobs.dialects.document import Document
 from jobs.spec import JobSpec, RegistryAuth, Resources, SecretRef, TaskRole
 from tests.scenes import MACHINE, state_of, submit
 from tests.stack import Stack, running
@@ -79,7 +80,7 @@ def file_in(dialect: str, values: Mapping[str, str]) -> str:
     """The job in that dialect, with its secrets in clear, as a person brings it."""
     found = dialects.get(dialect)
     rendered = found.render(spec(f"canary-{dialect}".replace("_", "-")), {}).text
-    return found.with_secrets(rendered, values)
+    return found.with_secrets(Document(rendered), values)
 
 
 @pytest.fixture(scope="module")

@@ -23,6 +23,7 @@ from jobs import dialects
 from jobs.comparison import line_difference
 from jobs.dialects import sweep_words
 from jobs.dialects.checking import check, fixed
+from jobs.dialects.document import Document
 from jobs.dialects.pasted.commands import job_file
 from tests.fuzz.hostile import grown, hostile
 from tests.fuzz.target import MOST_CPU_S, MOST_MEMORY, corpus
@@ -40,7 +41,7 @@ def acts(text: str) -> dict[str, Callable[[], object]]:
     from jobs.views.findings import problems_of  # noqa: PLC0415
 
     def checked() -> object:
-        found = check(text)
+        found = check(Document(text))
         return problems_of(text, found.problems), tuple(map(of_note, found.notes))
 
     def read_site() -> object:
@@ -49,20 +50,22 @@ def acts(text: str) -> dict[str, Callable[[], object]]:
         except site.Wrong as wrong:
             return str(wrong)
 
-    known = check(text)
+    known = check(Document(text))
     made: dict[str, Callable[[], object]] = {
         "check": checked,
         "fix": lambda: fixed(known),
-        "form": lambda: form.read(text),
-        "array": lambda: arrays.of(text),
+        "form": lambda: form.read(Document(text)),
+        "array": lambda: arrays.of(Document(text)),
         "sweep": lambda: sweep_words.notes(known.parsed.spec) if known.parsed else None,
         "difference": lambda: line_difference(text.splitlines(), text[::-1].splitlines()),
-        "environment": lambda: form.apply(job_file("true"), None, {form.PASTED: text}),
-        "short environment": lambda: form.apply(job_file("true"), None, {form.PASTED: text[:MAX_CHARACTERS]}),
+        "environment": lambda: form.apply(Document(job_file("true")), {form.PASTED: text}),
+        "short environment": lambda: form.apply(
+            Document(job_file("true")), {form.PASTED: text[:MAX_CHARACTERS]}
+        ),
         "site.yaml": read_site,
     }
     for name in dialects.NAMES:
-        made[f"convert to {name}"] = lambda to=name: conversion(text, to)  # type: ignore[misc]
+        made[f"convert to {name}"] = lambda to=name: conversion(Document(text), to)  # type: ignore[misc]
     return made
 
 

@@ -9,6 +9,7 @@ from typing import Final
 
 from jobs import dialects
 from jobs.dialects.base import Refused
+from jobs.dialects.document import Document
 
 CORPUS: Final = Path(__file__).parent / "corpus"
 MOST_CPU_S: Final = 1.0
@@ -31,17 +32,17 @@ def try_text(name: str, text: str) -> bool:
     """
     dialect = dialects.get(name)
     begun = time.process_time()
-    dialect.sniff(text)
+    dialect.sniff(Document(text))
     try:
-        parsed = dialect.parse(text)
+        parsed = dialect.parse(Document(text))
     except Refused:
         return False
     finally:
         taken = time.process_time() - begun
         if taken > MOST_CPU_S:
             raise SlowError(f"{taken:.1f} s")
-    assert dialect.render(parsed.spec, parsed.extras, base=text).text == text
-    assert dialect.parse(dialect.render(parsed.spec, parsed.extras).text).spec == parsed.spec
+    assert dialect.render(parsed.spec, parsed.extras, base=Document(text)).text == text
+    assert dialect.parse(Document(dialect.render(parsed.spec, parsed.extras).text)).spec == parsed.spec
     return True
 
 

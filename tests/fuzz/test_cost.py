@@ -7,6 +7,7 @@ import pytest
 
 from jobs import dialects
 from jobs.dialects.base import Refused
+from jobs.dialects.document import Document
 from tests.fuzz.cost import cost, too_costly
 from tests.fuzz.hostile import hostile, shared_variable
 
@@ -41,7 +42,7 @@ def test_list_of_variables_made_to_cost_much_is_taken_or_refused_cheaply(what: s
 
 def test_converted_text_is_no_longer_than_its_bound() -> None:
     with pytest.raises(Refused) as caught:
-        dialects.convert(shared_variable(), "openpai-v2")
+        dialects.convert(Document(shared_variable()), "openpai-v2")
     assert [each.code for each in caught.value.problems] == ["expands_too_far"]
 
 

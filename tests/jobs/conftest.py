@@ -9,6 +9,7 @@ import pytest
 from jobs import engines, services
 from jobs.assets import asking
 from jobs.dialects.base import Parsed
+from jobs.dialects.document import Document
 from jobs.models import Attempt, Job
 from jobs.spec import JobSpec, TaskRole
 from quotas.models import Cluster, Membership, Node, Quota, Role, User, Workspace
@@ -55,7 +56,11 @@ def spec(name: str = "job", **changes: object) -> JobSpec:
 
 def queued(place: Place, job_spec: JobSpec | None = None) -> Job:
     """A job as `submit` leaves it."""
-    return services.store(place.owner, "openpai-v1", Parsed(job_spec or spec(), text="{}"), place.quota)
+    return services.store(
+        place.owner,
+        Document("{}", "openpai-v1").with_parsed(Parsed(job_spec or spec(), text="{}")),
+        place.quota,
+    )
 
 
 def attempt_of(job: Job) -> Attempt:

@@ -22,6 +22,7 @@ import pytest
 from django.db.models import F
 
 from jobs import admitting, dialects, reconcile, services
+from jobs.dialects.document import Document
 from jobs.models import Attempt, Job
 from jobs.states import TERMINAL, ReasonCode, State
 from quotas.models import Admission, Cluster, Membership, Quota, Role, User, Workspace
@@ -68,7 +69,11 @@ class Storm:
             command = f"echo $APP_ID >>{self.judge}; sleep 0.{number % 10}; exit {3 if fails(number) else 0}"
             role = {"name": "w", "taskNumber": 1, "cpuNumber": 4, "memoryMB": 64, "command": command}
             text = json.dumps({"jobName": f"job-{number}", "image": "any", "taskRoles": [role]})
-            services.store(owner, "openpai-v1", parser.parse(text), self.quotas[number % 2])
+            services.store(
+                owner,
+                Document("{}", "openpai-v1").with_parsed(parser.parse(Document(text))),
+                self.quotas[number % 2],
+            )
 
     def mend(self) -> None:
         """What an admin does where Slurm gave away a number that a node still had: both are held back.

@@ -11,6 +11,7 @@ from django.utils import timezone
 from jobs import admitting, reconcile, services, waiting
 from jobs.backends.base import Handle
 from jobs.dialects.base import Parsed, Refused
+from jobs.dialects.document import Document
 from jobs.models import Attempt, Event, Job
 from jobs.spec import Bid, EndSignal, Idle, JobSpec, NodeChoice, Resources, RetryPolicy, TaskRole
 from jobs.states import EndKind, ReasonCode, State, TaskState
@@ -61,7 +62,9 @@ def wants(gpus: int, name: str = "job", bid: Bid | None = None, **fields: object
 
 
 def sent(place: Place, quota: Quota, job_spec: JobSpec) -> Job:
-    return services.store(place.owner, "openpai-v1", Parsed(job_spec, text="{}"), quota)
+    return services.store(
+        place.owner, Document("{}", "openpai-v1").with_parsed(Parsed(job_spec, text="{}")), quota
+    )
 
 
 def drained(place: Place, *jobs: Job) -> list[str]:
@@ -244,9 +247,9 @@ def test_public_resources_refuse_one_job_above_a_persons_ceiling_and_let_more_jo
     text = '{"jobName": "j", "image": "i", "taskRoles": [{"name": "w", "taskNumber": 1, "cpuNumber": 1,'
     text += ' "memoryMB": 512, "gpuNumber": %d, "command": "true"}]}'
     with pytest.raises(Refused) as refused:
-        services.submit(place.owner, text % 3)
+        services.submit(place.owner, Document(text % 3))
     assert [problem.code for problem in refused.value.problems] == ["over_public_ceiling"]
-    jobs = [services.submit(place.owner, text % 2).job for _twice in range(2)]
+    jobs = [services.submit(place.owner, Document(text % 2)).job for _twice in range(2)]
     assert drained(place, *jobs) == [State.PENDING, State.QUEUED]
     jobs[1].refresh_from_db()
     assert jobs[1].reason_code == ReasonCode.WAITING_PERSON

@@ -9,6 +9,7 @@ import pytest
 
 from jobs import afters, messages, reconcile, services, transitions, waiting
 from jobs.dialects.base import Refused
+from jobs.dialects.document import Document
 from jobs.models import Dependency, Event, Job
 from jobs.spec import JobSpec
 from jobs.states import Reason, ReasonCode, State
@@ -37,7 +38,7 @@ def text(**ours: object) -> str:
 
 def child_of(place: Place, *others: Job, when: str = "succeeded", **ours: object) -> Job:
     named = [{"job": other.public_id, "when": when} for other in others]
-    return services.submit(place.owner, text(after=named, **ours)).job
+    return services.submit(place.owner, Document(text(after=named, **ours))).job
 
 
 def state_of(job: Job) -> tuple[str, str]:
@@ -202,7 +203,7 @@ def test_only_what_one_may_see_can_be_waited_for(place: Place) -> None:
 
 def problem(place: Place, **ours: object) -> tuple[str, int | None, str]:
     with pytest.raises(Refused) as caught:
-        services.submit(place.owner, text(**ours))
+        services.submit(place.owner, Document(text(**ours)))
     [found] = caught.value.problems
     return found.code, found.line, messages.problem_message(found)
 

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from jobs import preview, reconcile, services, transitions
 from jobs.api.native.preview import render
 from jobs.dialects.base import Refused
+from jobs.dialects.document import Document
 from jobs.models import Job, JobFile, Sweep
 from jobs.services import Conflict
 from jobs.states import TERMINAL, Reason, ReasonCode, State
@@ -37,7 +38,7 @@ def _engine(engine: MemoryEngine) -> None:
 
 
 def submitted(place: Place, text: str = TEXT, at_once: int | None = None) -> Sweep:
-    return acting.submit(place.owner, Asked(text, at_once=at_once))[0]
+    return acting.submit(place.owner, Asked(Document(text), at_once=at_once))[0]
 
 
 def files(sweep: Sweep) -> list[JobFile]:
@@ -95,23 +96,23 @@ def test_how_many_at_once_can_be_said_with_the_request(place: Place) -> None:
 
 def test_parameters_beside_an_array_are_refused(place: Place) -> None:
     with pytest.raises(Refused) as caught:
-        acting.submit(place.owner, Asked(TEXT, grid={"env.LR": [1]}))
+        acting.submit(place.owner, Asked(Document(TEXT), grid={"env.LR": [1]}))
     assert [problem.code for problem in caught.value.problems] == ["sweep_of_array"]
     assert not Job.objects.exists()
 
 
 def test_the_same_request_again_is_the_same_sweep(place: Place) -> None:
-    asked = Asked(TEXT)
+    asked = Asked(Document(TEXT))
     first, _before = acting.submit(place.owner, asked, "k")
     assert acting.submit(place.owner, asked, "k") == (first, True)
     with pytest.raises(Conflict):
-        acting.submit(place.owner, Asked(TEXT.replace("0-9:3", "0-9:2")), "k")
+        acting.submit(place.owner, Asked(Document(TEXT.replace("0-9:3", "0-9:2"))), "k")
     assert Job.objects.count() == 4
 
 
 def test_one_job_is_not_made_of_an_array(place: Place) -> None:
     with pytest.raises(Refused) as caught:
-        services.submit(place.owner, TEXT)
+        services.submit(place.owner, Document(TEXT))
     [problem] = caught.value.problems
     assert (problem.code, problem.line, problem.column) == ("array_is_sweep", 4, 17)
     assert problem.params == {"count": 4, "at_once": 2}
@@ -147,10 +148,12 @@ def test_what_ran_again_is_the_same_task(place: Place) -> None:
 
 
 def test_a_preview_is_of_the_first_and_the_quota_of_all_at_once(place: Place) -> None:
-    found = preview.of_text(place.owner, TEXT, None, services.Place())
+    found = preview.of_document(place.owner, Document(TEXT), services.Place())
     assert (found.jobs, found.at_once, found.spec.name) == (4, 2, "sim-0")
     assert found.spec.env["SLURM_ARRAY_TASK_ID"] == "0"
-    one = preview.of_text(place.owner, TEXT.replace("#SBATCH --array=0-9:3%2\n", ""), None, services.Place())
+    one = preview.of_document(
+        place.owner, Document(TEXT.replace("#SBATCH --array=0-9:3%2\n", "")), services.Place()
+    )
     assert (one.jobs, one.at_once) == (1, 1)
     wanted = [[share.wanted for share in level.shares] for level in one.levels]
     assert [[share.wanted for share in level.shares] for level in found.levels] == [

@@ -17,6 +17,7 @@ from django.test import Client
 
 from jobs import logs, reconcile, services
 from jobs.backends.slurm import as_user
+from jobs.dialects.document import Document
 from jobs.models import Attempt, Job, LogStream
 from jobs.states import TERMINAL, State
 from quotas.access import Verb, can
@@ -70,7 +71,9 @@ def cluster(request: pytest.FixtureRequest, slurm: Slurm, settings: LazySettings
 
 def submitted(user: User, command: str) -> Job:
     role = {"name": "worker", "taskNumber": 1, "cpuNumber": 1, "memoryMB": 64, "command": command}
-    return services.submit(user, json.dumps({"jobName": "j", "image": "i", "taskRoles": [role]})).job
+    return services.submit(
+        user, Document(json.dumps({"jobName": "j", "image": "i", "taskRoles": [role]}))
+    ).job
 
 
 def test_each_persons_job_is_their_own(cluster: Cluster) -> None:

@@ -167,7 +167,10 @@ def test_fixing_goes_on_while_fixes_uncover_problems(tmp_path: Path) -> None:
 )
 def test_what_is_no_job_file_is_a_problem_and_no_crash(data: bytes, code: str, dialect: str | None) -> None:
     checked = check(data)
-    assert ([problem.code for problem in checked.problems], checked.dialect) == ([code], dialect)
+    assert ([problem.code for problem in checked.problems], checked.document.known_dialect) == (
+        [code],
+        dialect,
+    )
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from jobs import dialects
+from jobs.dialects.document import Document
 from jobs.jobtemplates.constraints import Constraint, as_json_path, broken, rules_of, steps_of, unknown
 from jobs.jobtemplates.template import JobTemplate
 from tests.factories import TEMPLATE_FILE
@@ -23,8 +24,8 @@ def changed(**keys: Any) -> str:
 def wrong(
     constraints: dict[str, Constraint], text: str, dialect: str = "dlc", of: str = TEMPLATE_FILE
 ) -> list[str]:
-    theirs = dialects.get("dlc").parse(of)
-    mine = dialects.get(dialect).parse(text)
+    theirs = dialects.get("dlc").parse(Document(of))
+    mine = dialects.get(dialect).parse(Document(text))
     return [each.pointer for each in broken(constraints, "dlc", theirs, mine, dialect)]
 
 
@@ -45,7 +46,7 @@ def wrong(
 def test_a_json_path_of_the_file_is_a_field_of_the_job(path: str, fields: list[str]) -> None:
     found = ["/" + "/".join(steps) for steps, _rule in rules_of({path: LOCKED}, "dlc").fields]
     assert found == fields
-    assert unknown({path: LOCKED}, "dlc", TEMPLATE_FILE) == []
+    assert unknown({path: LOCKED}, Document(TEMPLATE_FILE, "dlc")) == []
 
 
 @pytest.mark.parametrize(
@@ -64,12 +65,12 @@ def test_a_json_path_of_the_file_is_a_field_of_the_job(path: str, fields: list[s
     ],
 )
 def test_what_names_no_field_is_told(path: str) -> None:
-    assert unknown({path: LOCKED}, "dlc", TEMPLATE_FILE) == [path]
+    assert unknown({path: LOCKED}, Document(TEMPLATE_FILE, "dlc")) == [path]
 
 
 def test_a_key_that_means_nothing_here_can_be_locked_where_the_dialect_knows_it() -> None:
     rules = {"$.Settings.Caller": LOCKED}
-    assert unknown(rules, "dlc", TEMPLATE_FILE) == []
+    assert unknown(rules, Document(TEMPLATE_FILE, "dlc")) == []
     of = changed(Settings={"Caller": "me"})
     assert wrong(rules, of, of=of) == []
     assert wrong(rules, changed(Settings={"Caller": "you"}), of=of) == ["/Settings/Caller"]
@@ -87,8 +88,8 @@ def test_a_locked_field_stays_as_it_is(path: str) -> None:
 
 def test_a_lock_holds_in_every_dialect_that_can_say_the_field() -> None:
     for dialect in dialects.NAMES:
-        same = dialects.convert(TEMPLATE_FILE, dialect, "dlc").text
-        other = dialects.convert(changed(UserCommand="rm -rf /"), dialect, "dlc").text
+        same = dialects.convert(Document(TEMPLATE_FILE, "dlc"), dialect).document.text
+        other = dialects.convert(Document(changed(UserCommand="rm -rf /"), "dlc"), dialect).document.text
         assert wrong({"/roles/0/command": LOCKED}, same, dialect) == [], dialect
         assert wrong({"/roles/0/command": LOCKED}, other, dialect) == ["/roles/0/command"], dialect
 
@@ -130,7 +131,7 @@ def test_a_field_is_written_as_the_vendor_spells_it(pointer: str, path: str) -> 
 
 def test_steps_of_a_long_path_end() -> None:
     assert steps_of("$" + ".a" * 100) == ("a",) * 100
-    assert unknown({"$" + "..a" * 100: LOCKED}, "dlc", TEMPLATE_FILE)
+    assert unknown({"$" + "..a" * 100: LOCKED}, Document(TEMPLATE_FILE, "dlc"))
 
 
 @pytest.mark.parametrize(

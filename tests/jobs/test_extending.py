@@ -22,8 +22,8 @@ HOUR = 3600
 
 def running(place: Place, engine: MemoryEngine, hours: int = 4, template: str = "shell") -> Job:
     """A job from a template, started."""
-    text = fill(SHIPPED[template], {"gpus": 0, "hours": hours})
-    job = services.submit(place.owner, text, dialect="dlc", template=template).job
+    document = fill(SHIPPED[template], {"gpus": 0, "hours": hours})
+    job = services.submit(place.owner, document, template=template).job
     reconcile.drain(place.cluster.pk)
     engine.run(Handle(attempt_of(job).handle))
     reconcile.observe(place.cluster.pk)

@@ -24,7 +24,7 @@ EVERY = pytest.mark.parametrize("template", SHIPPED.values(), ids=list(SHIPPED))
 
 @EVERY
 def test_a_shipped_one_is_a_job_file_without_a_problem(template: JobTemplate) -> None:
-    spec = dialects.parse(fill(template, {}))[1].spec
+    spec = fill(template, {}).parsed.spec
     assert spec == wanted(template, {})
     assert (spec.name, spec.time_limit_s is not None) == (template.id, True)
     assert not template.command or {role.command for role in spec.roles} == {template.command}
@@ -104,7 +104,7 @@ def test_what_the_file_says_is_what_was_answered(gpus: int, hours: int, memory: 
             "memory": memory,
             "folder": "/data/it's \\",
         }
-        assert dialects.parse(fill(template, answers))[1].spec == wanted(template, answers)
+        assert fill(template, answers).parsed.spec == wanted(template, answers)
 
 
 JOB_FILE = '{"jobName": "x", "image": "i", "taskRoles": [{"name": "a", "command": "true"}]}'

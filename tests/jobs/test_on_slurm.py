@@ -13,6 +13,7 @@ from django.conf import LazySettings
 from django.conf import settings as console
 
 from jobs import dialects, logs, reconcile, services
+from jobs.dialects.document import Document
 from jobs.models import Attempt, Job, LogStream, Task
 from jobs.states import LIVE, TERMINAL, State
 from jobs.sweeps import acting, arrays
@@ -71,8 +72,10 @@ def quota(slurm: Slurm, way: str, settings: LazySettings) -> Iterator[Quota]:
 
 def finished(quota: Quota, text: str) -> Job:
     """The job of a file, submitted and followed to its end."""
-    parsed = dialects.get("openpai-v1").parse(text)
-    job = services.store(User.objects.get(username="alice"), "openpai-v1", parsed, quota)
+    parsed = dialects.get("openpai-v1").parse(Document(text))
+    job = services.store(
+        User.objects.get(username="alice"), Document("{}", "openpai-v1").with_parsed(parsed), quota
+    )
     reconcile.drain(quota.cluster_id)
 
     def over() -> bool:
@@ -130,7 +133,7 @@ def test_a_worker_that_died_before_the_release_is_made_up_for_at_the_next_look(
 
 
 def test_an_array_is_jobs_of_their_own_of_which_no_more_run_than_it_says(quota: Quota, slurm: Slurm) -> None:
-    asked = acting.Asked(f"{SCRIPT}echo $SLURM_JOB_ID\n")
+    asked = acting.Asked(Document(f"{SCRIPT}echo $SLURM_JOB_ID\n"))
     sweep, _before = acting.submit(User.objects.get(username="alice"), asked)
 
     def over() -> bool:

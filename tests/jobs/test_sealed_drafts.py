@@ -11,6 +11,7 @@ from django.db.migrations.executor import MigrationExecutor
 from pytest_django import Settings
 
 from jobs import drafts
+from jobs.dialects.document import Document
 from jobs.drafts import Typed
 from jobs.models import Draft, DraftVersion
 from jobs.trees import address
@@ -33,11 +34,11 @@ def raw(table: str) -> str:
 
 
 def test_neither_a_draft_nor_what_it_was_can_be_read_in_the_database(user: User) -> None:
-    first = drafts.keep(user, "", Typed(f"{CANARY} one", window="a"))
+    first = drafts.keep(user, "", Typed(Document(f"{CANARY} one"), window="a"))
     assert first is not None
     pk = str(first.draft.pk)
-    drafts.keep(user, pk, Typed(f"{CANARY} two", window="b", version=first.draft.version))
-    drafts.keep(user, pk, Typed(f"{CANARY} beside", window="a", version=1))
+    drafts.keep(user, pk, Typed(Document(f"{CANARY} two"), window="b", version=first.draft.version))
+    drafts.keep(user, pk, Typed(Document(f"{CANARY} beside"), window="a", version=1))
     assert CANARY not in raw("jobs_draft") + raw("jobs_draftversion")
     assert Draft.objects.get().text == f"{CANARY} two"
     assert {row.text for row in DraftVersion.objects.all()} == {f"{CANARY} one", f"{CANARY} beside"}
@@ -52,13 +53,15 @@ def test_nobody_searches_in_what_is_typed(user: User) -> None:
 
 def test_the_trees_that_a_draft_names_are_known(user: User) -> None:
     tree = address("ab" * 32)
-    kept = drafts.keep(user, "", Typed(f'{{"code": "{tree}", "again": "{tree}", "no": "upload://12"}}'))
+    kept = drafts.keep(
+        user, "", Typed(Document(f'{{"code": "{tree}", "again": "{tree}", "no": "upload://12"}}'))
+    )
     assert kept is not None
     assert Draft.objects.get().trees == tree
 
 
 def test_a_text_whose_key_is_gone_reads_as_empty(user: User, settings: Settings) -> None:
-    drafts.keep(user, "", Typed(CANARY))
+    drafts.keep(user, "", Typed(Document(CANARY)))
     settings.CONSOLE_FERNET_KEYS = ["8" * 43 + "="]
     assert Draft.objects.get().text == ""
 

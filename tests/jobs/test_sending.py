@@ -11,6 +11,7 @@ from hypothesis.extra.django import TestCase
 
 from jobs import admitting, preview, reconcile, sending, services
 from jobs.dialects.base import Parsed
+from jobs.dialects.document import Document
 from jobs.models import Attempt, Job
 from jobs.spec import JobSpec, Resources, TaskRole
 from jobs.states import State
@@ -55,7 +56,7 @@ class Amounted(TestCase):
     ) -> None:
         spec, quota, user = spec_of(wanted), site(), make_user(admin=True)
         shown = preview.preview(user, "openpai-v1", spec, quota).amounts
-        job = services.store(user, "openpai-v1", Parsed(spec, text="{}"), quota)
+        job = services.store(user, Document("{}", "openpai-v1").with_parsed(Parsed(spec, text="{}")), quota)
         [request] = Request.objects.filter(quota=quota)
         asked = total(Amounts.from_json(each).times(count) for count, each in request.parts)
         assert asked == shown
@@ -84,7 +85,7 @@ def engine(monkeypatch: pytest.MonkeyPatch) -> MemoryEngine:
 def test_what_was_not_reserved_is_not_sent(engine: MemoryEngine) -> None:
     quota, user = site(), make_user(admin=True)
     spec = spec_of([(Resources(cpu_milli=3000), 2)])
-    job = services.store(user, "openpai-v1", Parsed(spec, text="{}"), quota)
+    job = services.store(user, Document("{}", "openpai-v1").with_parsed(Parsed(spec, text="{}")), quota)
     less: list[Any] = [[1, Amounts(1000, 1024).to_json()]]
     Request.objects.update(parts=less)
     admitting.admit(quota.cluster_id)

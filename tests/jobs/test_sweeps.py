@@ -8,6 +8,7 @@ import pytest
 
 from jobs import afters, messages, reconcile, services, transitions, waiting
 from jobs.dialects.base import Refused
+from jobs.dialects.document import Document
 from jobs.models import Job, JobFile, Sweep, SweepRun
 from jobs.services import Conflict, Forbidden
 from jobs.states import Reason, ReasonCode, State
@@ -37,7 +38,7 @@ def _engine(engine: MemoryEngine) -> None:
 
 def submitted(place: Place, at_once: int | None = None, count: int = 3) -> Sweep:
     values = [0.1 * number for number in range(1, count + 1)]
-    return acting.submit(place.owner, Asked(TEXT, grid={"lr": values}, at_once=at_once))[0]
+    return acting.submit(place.owner, Asked(Document(TEXT), grid={"lr": values}, at_once=at_once))[0]
 
 
 def states(sweep: Sweep) -> list[str]:
@@ -167,20 +168,22 @@ def test_all_are_accepted_or_none(place: Place, monkeypatch: pytest.MonkeyPatch)
 
 
 def test_a_problem_of_all_is_told_once(place: Place) -> None:
-    asked = Asked(TEXT.replace('"UserCommand"', '"Priority": 99, "UserCommand"'), grid={"lr": [1, 2]})
+    asked = Asked(
+        Document(TEXT.replace('"UserCommand"', '"Priority": 99, "UserCommand"')), grid={"lr": [1, 2]}
+    )
     with pytest.raises(Refused) as caught:
         acting.submit(place.owner, asked)
     assert len(caught.value.problems) == 1
 
 
 def test_the_same_request_again_is_the_same_sweep(place: Place) -> None:
-    asked = Asked(TEXT, grid={"lr": [1, 2]})
+    asked = Asked(Document(TEXT), grid={"lr": [1, 2]})
     first, before = acting.submit(place.owner, asked, "key")
     again, replayed = acting.submit(place.owner, asked, "key")
     assert (before, replayed, again) == (False, True, first)
     assert Job.objects.count() == 2
     with pytest.raises(Conflict):
-        acting.submit(place.owner, Asked(TEXT, grid={"lr": [3]}), "key")
+        acting.submit(place.owner, Asked(Document(TEXT), grid={"lr": [3]}), "key")
 
 
 def test_failed_ones_again_is_one_act_that_repeats_nothing(place: Place) -> None:

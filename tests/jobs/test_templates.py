@@ -9,6 +9,7 @@ from pydantic import ValidationError
 
 from jobs import services, templates
 from jobs.dialects.base import Refused
+from jobs.dialects.document import Document
 from jobs.models import Job, JobFile, Template, TemplateUse
 from jobs.templates import About, Content
 from quotas.models import AuditEntry, Quota, Role, User
@@ -64,7 +65,9 @@ def test_those_who_keep_a_workspace_keep_its_templates(owner: User, quota: Quota
 
 def test_a_change_is_a_version_and_what_was_stays(owner: User) -> None:
     mine = make_template(owner)
-    templates.change(owner, mine, About("B"), Content("dlc", changed(UserCommand="true")), as_default=False)
+    templates.change(
+        owner, mine, About("B"), Content(Document(changed(UserCommand="true"), "dlc")), as_default=False
+    )
     now = Template.objects.get()
     assert (now.name, now.latest_number, now.default_number) == ("B", 2, 1)
     assert [row.number for row in now.versions.order_by("number")] == [1, 2]
@@ -93,7 +96,7 @@ def test_secret_values_are_not_kept(owner: User) -> None:
 
 @pytest.mark.parametrize(
     "content",
-    [Content("dlc", "{"), Content("dlc", TEMPLATE_FILE, constraints={"/nope": "locked"})],
+    [Content(Document("{", "dlc")), Content(Document(TEMPLATE_FILE, "dlc"), constraints={"/nope": "locked"})],
 )
 def test_what_could_not_be_started_is_not_kept(owner: User, content: Content) -> None:
     with pytest.raises((Refused, ValidationError)):
@@ -108,7 +111,7 @@ def test_there_is_an_end_to_how_many(owner: User, monkeypatch: pytest.MonkeyPatc
         make_template(owner)
     monkeypatch.setattr(templates, "MOST_VERSIONS", 1)
     with pytest.raises(templates.TooMany):
-        templates.change(owner, mine, About("X"), Content("dlc", TEMPLATE_FILE))
+        templates.change(owner, mine, About("X"), Content(Document(TEMPLATE_FILE, "dlc")))
 
 
 def test_a_member_proposes_and_who_keeps_the_workspace_takes_over(owner: User, quota: Quota) -> None:
@@ -134,13 +137,13 @@ def test_a_member_proposes_and_who_keeps_the_workspace_takes_over(owner: User, q
 
 def test_a_job_says_which_version_it_came_from(owner: User, quota: Quota) -> None:
     mine = make_template(owner, constraints=LOCKS)
-    job = services.submit(owner, changed(DisplayName="other"), template=ref(mine)).job
+    job = services.submit(owner, Document(changed(DisplayName="other")), template=ref(mine)).job
     use = TemplateUse.objects.get(job=job)
     assert (use.version, use.number, use.shipped) == (mine.versions.get(), 1, "")
-    job = services.submit(owner, TEMPLATE_FILE, template="shell").job
+    job = services.submit(owner, Document(TEMPLATE_FILE), template="shell").job
     use = TemplateUse.objects.get(job=job)
     assert (use.version, use.number, use.shipped) == (None, 1, "shell")
-    job = services.submit(owner, TEMPLATE_FILE).job
+    job = services.submit(owner, Document(TEMPLATE_FILE)).job
     assert not TemplateUse.objects.filter(job=job).exists()
 
 
@@ -150,7 +153,7 @@ def test_a_locked_field_is_a_problem_at_its_place(owner: User, quota: Quota) -> 
     text = TEMPLATE_FILE.replace("torch:1", "evil:1").replace('"LR": "0.1"', '"LR": ""')
     assert roles[0]["Image"] == "torch:1"
     with pytest.raises(Refused) as refused:
-        services.submit(owner, text, template=ref(mine))
+        services.submit(owner, Document(text), template=ref(mine))
     locked, required = sorted(refused.value.problems, key=lambda each: each.code)
     assert (locked.code, locked.pointer, locked.line) == ("locked_by_template", "/roles/0/image", 5)
     assert (required.code, required.pointer) == ("required_by_template", "/env/LR")
@@ -163,35 +166,35 @@ def test_in_another_dialect_it_is_locked_too(owner: User, quota: Quota) -> None:
 
     mine = make_template(owner, constraints={"/roles/0/image": "locked"})
     for dialect in ("openpai-v1", "openpai-v2"):
-        text = dialects.convert(TEMPLATE_FILE.replace("torch:1", "evil:1"), dialect, "dlc").text
+        text = dialects.convert(Document(TEMPLATE_FILE.replace("torch:1", "evil:1"), "dlc"), dialect).document
         with pytest.raises(Refused) as refused:
-            services.submit(owner, text, dialect=dialect, template=ref(mine))
+            services.submit(owner, text, template=ref(mine))
         assert [each.code for each in refused.value.problems] == ["locked_by_template"]
 
 
 def test_a_template_that_is_not_ones_own_is_none(owner: User, quota: Quota) -> None:
     theirs = make_template(person("bob"))
     with pytest.raises(Refused) as refused:
-        services.submit(owner, TEMPLATE_FILE, template=ref(theirs))
+        services.submit(owner, Document(TEMPLATE_FILE), template=ref(theirs))
     assert [each.code for each in refused.value.problems] == ["no_such_template"]
 
 
 def test_what_runs_again_comes_from_there_too_and_anothers_copy_does_not(owner: User, quota: Quota) -> None:
     mine = make_template(owner, constraints=LOCKS)
-    job = services.submit(owner, TEMPLATE_FILE, template=ref(mine)).job
+    job = services.submit(owner, Document(TEMPLATE_FILE), template=ref(mine)).job
     again = services.retry(owner, job, second_copy=True).job
     assert TemplateUse.objects.get(job=again).version == mine.versions.get()
     by_carol = services.retry(person("carol"), job, second_copy=True).job
     assert not TemplateUse.objects.filter(job=by_carol).exists()
     shared = make_template(person("carol"), quota.workspace)
-    job = services.submit(owner, TEMPLATE_FILE, template=ref(shared)).job
+    job = services.submit(owner, Document(TEMPLATE_FILE), template=ref(shared)).job
     by_carol = services.retry(person("carol"), job, second_copy=True).job
     assert TemplateUse.objects.get(job=by_carol).version == shared.versions.get()
 
 
 def test_a_waiting_job_is_not_changed_past_its_locks(owner: User, quota: Quota) -> None:
     mine = make_template(owner, constraints={"/roles/0/resources": "locked"})
-    job = services.submit(owner, TEMPLATE_FILE, template=ref(mine)).job
+    job = services.submit(owner, Document(TEMPLATE_FILE), template=ref(mine)).job
     spec = JobFile.objects.get(job=job).spec
     role = spec.roles[0]
     smaller = role.model_copy(update={"resources": role.resources.model_copy(update={"cpu_milli": 1000})})

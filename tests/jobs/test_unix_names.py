@@ -9,6 +9,7 @@ from django.contrib.admin import site
 
 from jobs import preview, sending, services
 from jobs.dialects.base import Refused
+from jobs.dialects.document import Document
 from jobs.messages import problem_message
 from quotas.admin.clusters import ClusterAdmin
 from quotas.models import Cluster, Quota, User
@@ -39,27 +40,27 @@ def quota_of(identity: str) -> Quota:
 def test_whoever_has_none_is_refused_and_told_whom_to_ask(owner: User) -> None:
     quota_of("sudo")
     with pytest.raises(Refused) as refused:
-        services.submit(owner, FILE)
+        services.submit(owner, Document(FILE))
     [problem] = refused.value.problems
     said = problem_message(problem)
     assert "HPC" in said
     assert "ask an admin" in said
     with pytest.raises(preview.Unreadable) as unreadable:
-        preview.of_text(owner, FILE, None, MADE)
+        preview.of_document(owner, Document(FILE), MADE)
     assert unreadable.value.problems == (problem,)
 
 
 @pytest.mark.parametrize("identity", ["", "single"])
 def test_where_everything_runs_as_the_console_nobody_needs_one(owner: User, identity: str) -> None:
     quota_of(identity)
-    assert services.submit(owner, FILE).job.owner == owner
+    assert services.submit(owner, Document(FILE)).job.owner == owner
 
 
 def test_whoever_has_one_is_sent_under_it(owner: User) -> None:
     quota = quota_of("sudo")
     owner.unix_name = "asmith"
     owner.save()
-    services.submit(owner, FILE)
+    services.submit(owner, Document(FILE))
     sent = sending.submission(owner, quota, make_spec(), "k-a-1", "a", 1)
     assert sent.person.unix_name == "asmith"
 

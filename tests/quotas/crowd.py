@@ -14,6 +14,8 @@ from contextlib import suppress
 
 import django
 
+from jobs.dialects.document import Document
+
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "console.settings")
 django.setup()
 
@@ -83,7 +85,7 @@ class Member:
         idle = self.chance.choice([None, None, Idle.ACCEPT, Idle.FORCE])
         spec = JobSpec(name="j", roles=(role,), priority=self.chance.randint(1, 9), idle=idle)
         quota = self.chance.choice(list(Quota.objects.filter(accepts_jobs=True)))
-        services.store(self.user, "openpai-v1", Parsed(spec, text="{}"), quota)
+        services.store(self.user, Document("{}", "openpai-v1").with_parsed(Parsed(spec, text="{}")), quota)
 
     def admit(self) -> None:
         admitting.admit(self.cluster.pk)

@@ -11,6 +11,7 @@ from typing import Final
 
 from jobs import dialects
 from jobs.dialects.base import Refused
+from jobs.dialects.document import Document
 from jobs.spec import JobSpec
 from tests.reference_pages.paths import holds, values_at
 from tests.reference_pages.probes import Probe, probes, spec
@@ -44,14 +45,13 @@ class Between:
 def through(name: str, wanted: JobSpec) -> JobSpec:
     """`wanted` written in a dialect and read again; raises Refused where the text lacks what it needs."""
     dialect = dialects.get(name)
-    return dialect.parse(dialect.render(wanted, {}).text).spec
+    return dialect.parse(Document(dialect.render(wanted, {}).text)).spec
 
 
 def _natively(name: str, wanted: JobSpec) -> JobSpec | None:
     """The same, as the dialect's own system reads it; None where that can't read it."""
-    dialect = dialects.get(name)
     try:
-        return dialect.parse(dialects.without_ours(dialect.render(wanted, {}).text, name)).spec
+        return dialects.without_ours(dialects.get(name).render(wanted, {}).document).parsed.spec
     except Refused:
         return None
 

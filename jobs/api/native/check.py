@@ -10,11 +10,12 @@ from rest_framework.exceptions import ValidationError
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from jobs import dialects, services
+from jobs import services
 from jobs.api.native import shapes
 from jobs.api.native.base import REFUSED, NativeView
 from jobs.dialects import sweep_words
 from jobs.dialects.base import Refused
+from jobs.dialects.document import Document
 from jobs.messages.findings import of_note
 from jobs.services import feasibility
 from jobs.views.findings import examine
@@ -34,27 +35,27 @@ class Check(NativeView):
         """
         asked = shapes.CheckShape.parse(request.data)
         place = services.Place(asked["workspace"] or "", asked["cluster"] or "", asked["quota"] or "")
-        text = self._apply_actions(asked["file"], asked["dialect"], asked["actions"])
-        found = examine(self.person, text, asked["dialect"], place=place)
+        document = self._apply_actions(Document(asked["file"], asked["dialect"]), asked["actions"])
+        found = examine(self.person, document, place=place)
         unfilled = tuple(of_note(note) for note in sweep_words.notes(found.spec)) if found.spec else ()
         return Response(
             {
                 "dialect": found.dialect or None,
-                "file": text if asked["actions"] else None,
+                "file": document.text if asked["actions"] else None,
                 "ok": not found.problems,
                 "problems": [finding.to_json() for finding in found.problems],
                 "notes": [finding.to_json() for finding in (*found.notes, *unfilled)],
             }
         )
 
-    def _apply_actions(self, text: str, dialect: str | None, actions: Iterable[Mapping[str, str]]) -> str:
+    def _apply_actions(self, document: Document, actions: Iterable[Mapping[str, str]]) -> Document:
         """The file with the actions done; one that can't be read stays as it is."""
         for action in actions:
             try:
-                name = dialect or dialects.name_of(text)
-                text = feasibility.apply_action(text, name, action["kind"], action["value"])
+                made = feasibility.apply_action(document, action["kind"], action["value"])
+                document = made.pin(document.given)
             except Refused:
-                return text
+                return document
             except feasibility.CannotActError as error:
                 raise ValidationError({"actions": [_("This can't be done to the file.")]}) from error
-        return text
+        return document

@@ -8,6 +8,7 @@ from rest_framework.response import Response
 
 from jobs.api.native import shapes
 from jobs.api.native.base import REFUSED, NativeView
+from jobs.dialects.document import Document
 from jobs.views.conversion import conversion
 
 
@@ -22,4 +23,4 @@ class Convert(NativeView):
     def post(self, request: Request) -> Response:
         """The file as `to` writes it; a file that can't be read is no error of the request."""
         asked = shapes.ConversionShape.parse(request.data)
-        return Response(conversion(asked["file"], asked["to"], asked["dialect"]).to_json())
+        return Response(conversion(Document(asked["file"], asked["dialect"]), asked["to"]).to_json())

@@ -17,6 +17,7 @@ from jobs.api.native import problems, shapes
 from jobs.api.native.base import ABSENT, AFTER, LIMIT, REFUSED, NativeView
 from jobs.api.native.parts import first_tasks
 from jobs.dialects.base import Note, Refused
+from jobs.dialects.document import Document
 from jobs.models import Job, JobFile
 from jobs.states import State
 from jobs.views.findings import notes_of
@@ -92,11 +93,11 @@ class Jobs(NativeView):
         """Submit a job file."""
         asked = shapes.SubmissionShape.parse(request.data)
         origin = self.job(asked["like"], Verb.READ) if asked["like"] else None
+        document = Document(asked["file"], asked["dialect"])
         try:
             done = services.submit(
                 self.person,
-                asked["file"],
-                dialect=asked["dialect"],
+                document,
                 place=services.Place(*(asked[name] or "" for name in ("workspace", "cluster", "quota"))),
                 idempotency_key=key_of(self),
                 keep_original=asked["keep_original"],
@@ -110,7 +111,7 @@ class Jobs(NativeView):
         body = shapes.WholeJobShape.render(
             done.job,
             after=after(self, done.job) if done.waits else [],
-            notes=render_notes(asked["file"], done.notes, done.job.dialect),
+            notes=render_notes(document, done.notes),
             tasks=[],
             tasks_next=None,
         )
@@ -250,7 +251,7 @@ def whole(view: NativeView, job: Job) -> dict[str, Any]:
         notes, tasks, more = None, None, None
     else:
         file = JobFile.objects.get(job=job)
-        notes = render_notes(file.text, stored_notes(file), job.dialect)
+        notes = render_notes(Document(file.text, job.dialect), stored_notes(file))
         tasks, more = first_tasks(view, job, enter=Verb.ENTER in may)
     return shapes.WholeJobShape.render(job, after=after(view, job), notes=notes, tasks=tasks, tasks_next=more)
 
@@ -263,7 +264,7 @@ def after(view: NativeView, job: Job) -> list[dict[str, Any]]:
     ]
 
 
-def render_notes(text: str, notes: Iterable[Note], dialect: str) -> list[dict[str, Any]]:
+def render_notes(document: Document, notes: Iterable[Note]) -> list[dict[str, Any]]:
     """Return the notes of a submission in the reader's language, as JSON."""
     rows = tuple(notes)
-    return [note.to_json() for note in notes_of(text, rows, dialect)] if rows else []
+    return [note.to_json() for note in notes_of(document, rows)] if rows else []

@@ -12,6 +12,7 @@ from rest_framework.response import Response
 from jobs import preview, sending, services
 from jobs.api.native import shapes
 from jobs.api.native.base import REFUSED, NativeView
+from jobs.dialects.document import Document
 from jobs.views.findings import problems_of
 
 
@@ -27,10 +28,9 @@ class Preview(NativeView):
         """The same fields as a submission; `problems` where there is nothing to look at."""
         asked = shapes.SubmissionShape.parse(request.data)
         place = services.Place(asked["workspace"] or "", asked["cluster"] or "", asked["quota"] or "")
+        document = Document(asked["file"], asked["dialect"])
         try:
-            found = preview.of_text(
-                self.person, asked["file"], asked["dialect"], place, keep_original=asked["keep_original"]
-            )
+            found = preview.of_document(self.person, document, place, keep_original=asked["keep_original"])
         except preview.Unreadable as unreadable:
             problems = [each.to_json() for each in problems_of(asked["file"], unreadable.problems)]
             return Response({"dialect": None, "problems": problems, "preview": None, "sent": None})

@@ -16,6 +16,7 @@ from jobs.api.native.auth import MissingScope
 from jobs.api.native.base import ABSENT, REFUSED, NativeView
 from jobs.api.native.jobs import IDEMPOTENCY_KEY, key_of
 from jobs.dialects.base import Refused
+from jobs.dialects.document import Document
 from jobs.models import Sweep
 from jobs.sweeps import acting, arrays
 from jobs.sweeps.expanding import MOST
@@ -103,8 +104,7 @@ class Sweeps(NativeView):
         """Accept all jobs of a sweep, or none."""
         said = SweepRequestShape.parse(request.data)
         asked = acting.Asked(
-            said["file"],
-            said["dialect"],
+            Document(said["file"], said["dialect"]),
             services.Place(*(said[name] or "" for name in ("workspace", "cluster", "quota"))),
             said["grid"],
             said["combinations"],
@@ -114,7 +114,7 @@ class Sweeps(NativeView):
         try:
             sweep, before = acting.submit(self.person, asked, key_of(self))
         except Refused as refused:
-            return problems.refused(asked.text, refused.problems)
+            return problems.refused(asked.document.text, refused.problems)
         return Response(_told(self, sweep), status=200 if before else 201)
 
 

@@ -100,8 +100,8 @@ class File(NativeView):
         if not form.is_valid():
             wrong = {name: [str(each) for each in errors] for name, errors in form.errors.items()}
             raise ValidationError(wrong)
-        text = filled(self.person, chosen.template, form.cleaned_data)
-        return Response({"template": chosen.ref, "dialect": chosen.template.dialect, "text": text})
+        document = filled(self.person, chosen.template, form.cleaned_data)
+        return Response({"template": chosen.ref, "dialect": chosen.template.dialect, "text": document.text})
 
 
 def _told(chosen: Chosen) -> dict[str, Any]:

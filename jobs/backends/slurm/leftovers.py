@@ -23,6 +23,7 @@ from jobs.backends.slurm import layout
 from jobs.backends.slurm.config import SlurmConfig
 from jobs.backends.slurm.rest.acting import ByToken
 from jobs.dialects.base import Refused as Unread
+from jobs.dialects.document import Document
 from jobs.dialects.sbatch.header import read
 
 FOLDER: Final = ".left"
@@ -124,7 +125,7 @@ def _send(config: SlurmConfig, key: str, left: Left) -> None:
 
 def _options(script: str) -> dict[str, str]:
     try:
-        said = read(script).options(0)
+        said = read(Document(script)).options(0)
     except Unread:
         return {}
     return {name: said[name] for name in SAME if _WORD.fullmatch(said.get(name, ""))}

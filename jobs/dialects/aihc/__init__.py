@@ -9,6 +9,7 @@ from typing import Final
 from jobs.dialects import edit, placeholders
 from jobs.dialects.aihc import keys, reading, writing
 from jobs.dialects.base import Fix, Guess, Parsed, Position, Refused, Rendered
+from jobs.dialects.document import Document
 from jobs.dialects.field_map import rows
 from jobs.dialects.schema import json_schema
 from jobs.dialects.source import read
@@ -29,40 +30,40 @@ class Aihc:
 
     name: str = writing.NAME
 
-    def sniff(self, text: str) -> Guess | None:
+    def sniff(self, document: Document) -> Guess | None:
         """By its keys; a text that can't be read is still recognised by how they are written."""
         try:
-            value = read(text).value
+            value = read(document).value
         except Refused as refused:
             unreadable = refused.problems[0].code in {"too_large", "too_many_values", "too_deep"}
-            found = set() if unreadable else set(_NAMED.findall(text))
+            found = set() if unreadable else set(_NAMED.findall(document.text))
             return Guess(50, "keys_seen") if "jobSpec" in found and len(found) > 1 else None
         if not isinstance(value, dict) or not isinstance(value.get(keys.JOB_SPEC.key), dict):
             return None
         return Guess(100, "job_spec") if value.keys() & _TELLING else Guess(80, "job_spec_alone")
 
-    def parse(self, text: str) -> Parsed:
+    def parse(self, document: Document) -> Parsed:
         """See `base.Dialect`."""
-        return reading.parse(text)
+        return reading.parse(document)
 
-    def render(self, spec: JobSpec, extras: Mapping[str, object], base: str | None = None) -> Rendered:
+    def render(self, spec: JobSpec, extras: Mapping[str, object], base: Document | None = None) -> Rendered:
         """See `base.Dialect`."""
         return writing.render(spec, extras, base)
 
-    def locate(self, text: str, pointer: str) -> Position | None:
+    def locate(self, document: Document, pointer: str) -> Position | None:
         """See `base.Dialect`."""
         try:
-            return read(text).position(pointer)
+            return read(document).position(pointer)
         except Refused:
             return None
 
-    def apply_fixes(self, text: str, fixes: Iterable[Fix]) -> str:
+    def apply_fixes(self, document: Document, fixes: Iterable[Fix]) -> str:
         """See `base.Dialect`."""
-        return edit.apply_fixes(text, fixes)
+        return edit.apply_fixes(document, fixes)
 
-    def with_secrets(self, text: str, values: Mapping[str, str]) -> str:
+    def with_secrets(self, document: Document, values: Mapping[str, str]) -> str:
         """See `base.Dialect`."""
-        return placeholders.fill_json(text, values)
+        return placeholders.fill_json(document.text, values)
 
     def schema(self) -> Mapping[str, object]:
         """See `base.Dialect`."""

@@ -9,9 +9,11 @@ from jobs.dialects.aihc import completion, conditions, keys, places, resources, 
 from jobs.dialects.aihc.document import NO_AMOUNTS, SHAPE, V1, V1_SPELLING, plain
 from jobs.dialects.base import Parsed, Problem, Refused
 from jobs.dialects.commands import remark_on
+from jobs.dialects.document import Document
 from jobs.dialects.fields import CONSOLE, MOST_REPLICAS
 from jobs.dialects.findings import Findings
 from jobs.dialects.leftovers import leftovers
+from jobs.dialects.reading_cache import read_once
 from jobs.dialects.record import kind_of
 from jobs.dialects.rendering import JsonObject
 from jobs.dialects.request import Request
@@ -22,10 +24,11 @@ from jobs.dialects.withhold import withhold
 from jobs.spec import Check, CompletionPolicy, Framework, JobSpec, SecretRef, TaskRole, TensorBoard
 
 
-def parse(text: str) -> Parsed:
-    """Read `text`; raises Refused with all problems at once."""
-    source = read(text)
-    findings = Findings()
+@read_once
+def parse(document: Document) -> Parsed:
+    """Read `document`; raises Refused with all problems at once."""
+    source = read(document)
+    findings = Findings(document.room)
     held = withhold(_object(source), (), ())
     for pointer, name in held.found.items():
         findings.note("secret_taken", pointer, key=split(pointer)[-1], name=name)
@@ -34,7 +37,7 @@ def parse(text: str) -> Parsed:
     spec = job.build()
     extras = job.extras(spec)
     conditions.remark(spec, job.request)
-    return Parsed(spec, extras, findings.notes(source), held.secrets, edit.edit(text, held.edits))
+    return Parsed(spec, extras, findings.notes(source), held.secrets, edit.edit(document, held.edits))
 
 
 def _object(source: Source) -> dict[str, object]:

@@ -9,6 +9,7 @@ from jobs.dialects import rendering
 from jobs.dialects.aihc import reading
 from jobs.dialects.aihc.document import document
 from jobs.dialects.base import Parsed, Rendered
+from jobs.dialects.document import Document
 from jobs.dialects.rendering import JsonObject
 from jobs.spec import JobSpec
 
@@ -22,9 +23,9 @@ class _Form:
 
     name: str = NAME
 
-    def parse(self, text: str) -> Parsed:
+    def parse(self, document: Document) -> Parsed:
         """See `rendering.Form`."""
-        return reading.parse(text)
+        return reading.parse(document)
 
     def document(self, spec: JobSpec, extras: Mapping[str, object]) -> JsonObject:
         """See `rendering.Form`."""
@@ -34,11 +35,11 @@ class _Form:
         """See `rendering.Form`."""
         return rendering.write_json(body)
 
-    def patched(self, base: str, before: JsonObject, after: JsonObject) -> str | None:
+    def patched(self, base: Document, before: JsonObject, after: JsonObject) -> str | None:
         """See `rendering.Form`."""
         return rendering.patch_json(base, before, after, _IDENTITIES)
 
 
-def render(spec: JobSpec, extras: Mapping[str, object], base: str | None = None) -> Rendered:
+def render(spec: JobSpec, extras: Mapping[str, object], base: Document | None = None) -> Rendered:
     """Write `spec`; what AIHC can't say is noted by its JobSpec path."""
     return rendering.render(_Form(), spec, extras, base)

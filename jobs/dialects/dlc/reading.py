@@ -13,6 +13,7 @@ from jobs.dialects.dlc import elsewhere, keys, limits, places, roles, settings
 from jobs.dialects.dlc.completion import ALL_END, Part, Success, applied
 from jobs.dialects.dlc.document import CREDENTIALS, CUSTOM_ENVS, UNLIMITED_BY_SILENCE, credentials, plain
 from jobs.dialects.dlc.job_types import BY_NAME, with_known_types
+from jobs.dialects.document import Document
 from jobs.dialects.fields import CONSOLE, MOST_REPLICAS, Text
 from jobs.dialects.findings import Findings
 from jobs.dialects.leftovers import leftovers
@@ -21,6 +22,7 @@ from jobs.dialects.ours import reading as ours
 from jobs.dialects.ours.correcting import corrected
 from jobs.dialects.ours.keys import NAME
 from jobs.dialects.ours.reading import Said
+from jobs.dialects.reading_cache import read_once
 from jobs.dialects.record import kind_of
 from jobs.dialects.rendering import JsonObject
 from jobs.dialects.request import Request, is_nothing
@@ -35,10 +37,11 @@ _BLANK_TO_FILL: Final = re.compile(r"<[^<>]*>")
 """What the pages write where an id of one's own belongs."""
 
 
-def parse(text: str) -> Parsed:
-    """Read `text`; raises Refused with all problems at once."""
-    source = read(text)
-    findings = Findings()
+@read_once
+def parse(document: Document) -> Parsed:
+    """Read `document`; raises Refused with all problems at once."""
+    source = read(document)
+    findings = Findings(document.room)
     held = withheld(_object(source), findings)
     job = Job(held.value, findings)
     findings.refuse_if_any(source)
@@ -53,7 +56,7 @@ def parse(text: str) -> Parsed:
         extras.pop(UNLIMITED_BY_SILENCE, None)
     extras |= _ours_kept(said, without, spec, extras)
     elsewhere.remark(spec, job.value, findings)
-    return Parsed(spec, extras, findings.notes(source), held.secrets, edit.edit(text, held.edits))
+    return Parsed(spec, extras, findings.notes(source), held.secrets, edit.edit(document, held.edits))
 
 
 def withheld(value: Mapping[str, object], findings: Findings) -> Withheld:

@@ -10,6 +10,7 @@ from jobs.dialects.base import Parsed, Rendered
 from jobs.dialects.dlc import keys, reading
 from jobs.dialects.dlc.document import plain
 from jobs.dialects.dlc.job_types import with_known_types
+from jobs.dialects.document import Document
 from jobs.dialects.leftovers import put_back
 from jobs.dialects.ours import kept
 from jobs.dialects.ours.keys import NAME as OURS
@@ -28,9 +29,9 @@ class _Form:
 
     name: str = NAME
 
-    def parse(self, text: str) -> Parsed:
+    def parse(self, document: Document) -> Parsed:
         """See `rendering.Form`."""
-        return reading.parse(text)
+        return reading.parse(document)
 
     def document(self, spec: JobSpec, extras: Mapping[str, object]) -> JsonObject:
         """See `rendering.Form`."""
@@ -40,7 +41,7 @@ class _Form:
         """See `rendering.Form`."""
         return rendering.write_json(job)
 
-    def patched(self, base: str, before: JsonObject, after: JsonObject) -> str | None:
+    def patched(self, base: Document, before: JsonObject, after: JsonObject) -> str | None:
         """See `rendering.Form`."""
         return rendering.patch_json(base, before, after, _IDENTITIES, with_known_types(read(base).value))
 
@@ -55,6 +56,6 @@ def document(spec: JobSpec, extras: Mapping[str, object]) -> JsonObject:
     return respelled(job, extras)
 
 
-def render(spec: JobSpec, extras: Mapping[str, object], base: str | None = None) -> Rendered:
+def render(spec: JobSpec, extras: Mapping[str, object], base: Document | None = None) -> Rendered:
     """Write `spec`; what DLC can't say is noted by its JobSpec path."""
     return rendering.render(_Form(), spec, extras, base)

@@ -11,6 +11,7 @@ from jobs.dialects.base import MAX_BYTES, Fix, Guess, Parsed, Position, Refused,
 from jobs.dialects.dlc.limits import PAGE
 from jobs.dialects.dlc_params import job_type, keys, reading, writing
 from jobs.dialects.dlc_params.lines import BLANKS, read
+from jobs.dialects.document import Document
 from jobs.dialects.field_map import Row, rows
 from jobs.dialects.schema import json_schema
 from jobs.spec import JobSpec
@@ -30,43 +31,43 @@ class DlcParams:
 
     name: str = writing.NAME
 
-    def sniff(self, text: str) -> Guess | None:
+    def sniff(self, document: Document) -> Guess | None:
         """By its keys, and by not being anything else that has `=` in its lines."""
-        start = text.lstrip("\ufeff\r\n" + BLANKS)[:2]
+        start = document.text.lstrip("\ufeff\r\n" + BLANKS)[:2]
         if start[:1] in ("{", "[") or start == "#!":
             return None
         try:
-            found = read(text, keys.KNOWN).entries.keys()
+            found = read(document, keys.KNOWN).entries.keys()
         except Refused:
-            seen = set(_SEEN.findall(text)) if len(text) <= MAX_BYTES else set()
+            seen = set(_SEEN.findall(document.text)) if len(document.text) <= MAX_BYTES else set()
             return Guess(50, "keys_seen") if len(seen & keys.KNOWN) >= 3 else None
         known = found & keys.KNOWN
         if "command" in known and known & _COUNTS:
             return Guess(100, "command_and_roles")
         return Guess(60, "known_keys") if len(known) >= 3 and len(known) * 2 > len(found) else None
 
-    def parse(self, text: str) -> Parsed:
+    def parse(self, document: Document) -> Parsed:
         """See `base.Dialect`."""
-        return reading.parse(text)
+        return reading.parse(document)
 
-    def render(self, spec: JobSpec, extras: Mapping[str, object], base: str | None = None) -> Rendered:
+    def render(self, spec: JobSpec, extras: Mapping[str, object], base: Document | None = None) -> Rendered:
         """See `base.Dialect`."""
         return writing.render(spec, extras, base)
 
-    def locate(self, text: str, pointer: str) -> Position | None:
+    def locate(self, document: Document, pointer: str) -> Position | None:
         """See `base.Dialect`."""
         try:
-            return read(text, keys.KNOWN).position(pointer)
+            return read(document, keys.KNOWN).position(pointer)
         except Refused:
             return None
 
-    def apply_fixes(self, text: str, fixes: Iterable[Fix]) -> str:
+    def apply_fixes(self, document: Document, fixes: Iterable[Fix]) -> str:
         """See `base.Dialect`."""
-        return writing.apply_fixes(text, fixes)
+        return writing.apply_fixes(document, fixes)
 
-    def with_secrets(self, text: str, values: Mapping[str, str]) -> str:
+    def with_secrets(self, document: Document, values: Mapping[str, str]) -> str:
         """See `base.Dialect`."""
-        return placeholders.fill(text, values)
+        return placeholders.fill(document.text, values)
 
     def schema(self) -> Mapping[str, object]:
         """See `base.Dialect`; the keys of a file as those of one object."""

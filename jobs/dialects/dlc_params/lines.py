@@ -14,9 +14,10 @@ from typing import Final
 
 from jobs.dialects.base import Note, Position, Problem, Refused
 from jobs.dialects.dlc.limits import PAGE
+from jobs.dialects.document import Document
 from jobs.dialects.examine import INVISIBLE
 from jobs.dialects.fields import CONSOLE
-from jobs.dialects.once import once
+from jobs.dialects.reading_cache import read_once
 from jobs.dialects.record import short
 from jobs.dialects.source import Source, check_size
 from jobs.dialects.spans import split
@@ -63,9 +64,10 @@ class Lines:
         return Source(self.text, Tidied(self.text, self.text), {})
 
 
-@once
-def read(text: str, known: frozenset[str]) -> Lines:
-    """The entries of `text`; raises Refused with everything that is no entry and no comment."""
+@read_once
+def read(document: Document, known: frozenset[str]) -> Lines:
+    """The entries of `document`; raises Refused with everything that is no entry and no comment."""
+    text = document.text
     check_size(text)
     blank = blank_line_numbers(text)
     problems: list[tuple[int, str, str, dict[str, str | int]]] = []

@@ -14,14 +14,17 @@ from jobs.dialects.dlc_params.job_type import guess
 from jobs.dialects.dlc_params.keys import BY_KEY, KNOWN
 from jobs.dialects.dlc_params.lines import Lines, read
 from jobs.dialects.dlc_params.requests import Translated, TranslatedFindings
+from jobs.dialects.document import Document
 from jobs.dialects.findings import Findings
+from jobs.dialects.reading_cache import read_once
 from jobs.dialects.record import Record
 from jobs.dialects.withhold import Withheld, withhold
 
 
-def parse(text: str) -> Parsed:
-    """Read `text`; raises Refused with all problems at once."""
-    lines = read(text, KNOWN)
+@read_once
+def parse(document: Document) -> Parsed:
+    """Read `document`; raises Refused with all problems at once."""
+    lines = read(document, KNOWN)
     given = {key: entry.value for key, entry in lines.entries.items()}
     job_type = guess(given, (comment for _offset, comment in lines.comments))
     request = Translated(given, job_type.name)

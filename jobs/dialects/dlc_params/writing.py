@@ -13,6 +13,7 @@ from jobs.dialects.dlc_params.document import JOB_TYPE, document
 from jobs.dialects.dlc_params.job_type import COMMENT, guess
 from jobs.dialects.dlc_params.keys import KNOWN
 from jobs.dialects.dlc_params.lines import BLANKS, Entry, Lines, read
+from jobs.dialects.document import Document
 from jobs.dialects.rendering import JsonObject
 from jobs.dialects.spans import split
 from jobs.dialects.tidy import without_line_numbers
@@ -30,9 +31,9 @@ class _Form:
 
     name: str = NAME
 
-    def parse(self, text: str) -> Parsed:
+    def parse(self, document: Document) -> Parsed:
         """See `rendering.Form`."""
-        return reading.parse(text)
+        return reading.parse(document)
 
     def document(self, spec: JobSpec, extras: Mapping[str, object]) -> JsonObject:
         """See `rendering.Form`."""
@@ -45,38 +46,41 @@ class _Form:
         job_type = str(document[JOB_TYPE])
         return lines if guess(texts, ()).name == job_type else f"{_comment(job_type)}\n{lines}"
 
-    def patched(self, base: str, before: JsonObject, after: JsonObject) -> str | None:
+    def patched(self, base: Document, before: JsonObject, after: JsonObject) -> str | None:
         """See `rendering.Form`."""
         if before == after:
-            return base
+            return base.text
         old, new = _texts(before), _texts(after)
         changed = {key: value for key, value in new.items() if old.get(key) != value}
         gone = [key for key in old if key not in new]
         return _with_job_type(edited(base, changed, gone), str(after[JOB_TYPE]))
 
 
-def render(spec: JobSpec, extras: Mapping[str, object], base: str | None = None) -> Rendered:
+def render(spec: JobSpec, extras: Mapping[str, object], base: Document | None = None) -> Rendered:
     """Write `spec`; what a parameter file can't say is noted by its JobSpec path."""
     return rendering.render(_Form(), spec, extras, base)
 
 
-def apply_fixes(text: str, fixes: Iterable[Fix]) -> str:
-    """`text` with `fixes` made; raises Refused on unreadable text."""
+def apply_fixes(document: Document, fixes: Iterable[Fix]) -> str:
+    """The text with `fixes` made; raises Refused on unreadable text."""
     last = {"".join(split(fix.pointer)): fix for fix in fixes}
     names = {key: fix.key for key, fix in last.items() if fix.key is not None}
     changed = {key: str(fix.value) for key, fix in last.items() if fix.value is not None and key}
     gone = [key for key, fix in last.items() if fix.value is None and fix.key is None]
-    return edited(text, changed, gone, names)
+    return edited(document, changed, gone, names)
 
 
 def edited(
-    text: str, changed: Mapping[str, str], gone: Iterable[str], names: Mapping[str, str] | None = None
+    document: Document,
+    changed: Mapping[str, str],
+    gone: Iterable[str],
+    names: Mapping[str, str] | None = None,
 ) -> str:
-    """`text` with other values, further keys at its end, without the keys `gone`, with keys renamed."""
+    """The text with other values, further keys at its end, without the keys `gone`, with keys renamed."""
     if not changed and not gone and not names:
-        return text
-    plain = without_line_numbers(text)
-    lines = read(plain, KNOWN)
+        return document.text
+    plain = without_line_numbers(document.text)
+    lines = read(document if plain == document.text else Document(plain), KNOWN)
     splices = [*_values(lines, changed), *(_dropped(lines, key) for key in gone if key in lines.entries)]
     for key, name in (names or {}).items():
         if key in lines.entries and name not in lines.entries:
@@ -127,7 +131,7 @@ def _with_more(text: str, more: Mapping[str, str], *, joined: bool) -> str:
 
 def _with_job_type(text: str, job_type: str) -> str:
     """`text` with the comment that says its job type, where nothing else says it."""
-    lines = read(text, KNOWN)
+    lines = read(Document(text), KNOWN)
     values = {key: entry.value for key, entry in lines.entries.items()}
     if guess(values, (comment for _offset, comment in lines.comments)).name == job_type:
         return text

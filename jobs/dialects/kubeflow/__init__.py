@@ -12,6 +12,7 @@ from typing import Final
 
 from jobs.dialects import documents
 from jobs.dialects.base import MAX_BYTES, Fix, Guess, Parsed, Position, Refused, Rendered
+from jobs.dialects.document import Document
 from jobs.dialects.field_map import rows
 from jobs.dialects.kubeflow import keys, reading, writing
 from jobs.dialects.schema import json_schema
@@ -30,14 +31,16 @@ class Kubeflow:
 
     name: str = writing.NAME
 
-    def sniff(self, text: str) -> Guess | None:
+    def sniff(self, document: Document) -> Guess | None:
         """By its kind; a text that can't be read is still recognised by how that is written."""
-        if len(text) > MAX_BYTES or not (_KIND.search(text) or _GROUP.search(text)):
+        if len(document.text) > MAX_BYTES or not (
+            _KIND.search(document.text) or _GROUP.search(document.text)
+        ):
             return None
         try:
-            value = documents.read(text, KUBERNETES, reading.pick).value
+            value = documents.read(document, KUBERNETES, reading.pick).value
         except Refused:
-            return Guess(50, "keys_seen") if _KIND.search(text) else None
+            return Guess(50, "keys_seen") if _KIND.search(document.text) else None
         if not isinstance(value, dict):
             return None
         ours = str(value.get("apiVersion", "")).startswith(reading.GROUP)
@@ -45,28 +48,28 @@ class Kubeflow:
             return Guess(100, "kind") if ours else Guess(90, "kind")
         return Guess(70, "api_group") if ours else None
 
-    def parse(self, text: str) -> Parsed:
+    def parse(self, document: Document) -> Parsed:
         """See `base.Dialect`."""
-        return reading.parse(text)
+        return reading.parse(document)
 
-    def render(self, spec: JobSpec, extras: Mapping[str, object], base: str | None = None) -> Rendered:
+    def render(self, spec: JobSpec, extras: Mapping[str, object], base: Document | None = None) -> Rendered:
         """See `base.Dialect`."""
         return writing.render(spec, extras, base)
 
-    def locate(self, text: str, pointer: str) -> Position | None:
+    def locate(self, document: Document, pointer: str) -> Position | None:
         """See `base.Dialect`."""
         try:
-            return documents.read(text, KUBERNETES, reading.pick).position(pointer)
+            return documents.read(document, KUBERNETES, reading.pick).position(pointer)
         except Refused:
             return None
 
-    def apply_fixes(self, text: str, fixes: Iterable[Fix]) -> str:
+    def apply_fixes(self, document: Document, fixes: Iterable[Fix]) -> str:
         """See `base.Dialect`."""
-        return documents.apply_fixes(text, fixes, KUBERNETES, reading.pick)
+        return documents.apply_fixes(document, fixes, KUBERNETES, reading.pick)
 
-    def with_secrets(self, text: str, values: Mapping[str, str]) -> str:
+    def with_secrets(self, document: Document, values: Mapping[str, str]) -> str:
         """See `base.Dialect`."""
-        return documents.fill(text, values, KUBERNETES, reading.pick)
+        return documents.fill(document, values, KUBERNETES, reading.pick)
 
     def schema(self) -> Mapping[str, object]:
         """See `base.Dialect`."""

@@ -7,6 +7,7 @@ from typing import Final
 
 from jobs.dialects import documents
 from jobs.dialects.base import Fix, Note, Parsed, Problem, Refused
+from jobs.dialects.document import Document
 from jobs.dialects.fields import CONSOLE, MOST_REPLICAS, Group
 from jobs.dialects.findings import Findings
 from jobs.dialects.kubeflow import keys, kinds, names, roles, volumes
@@ -14,6 +15,7 @@ from jobs.dialects.kubeflow.document import ABSENT, API, BACKOFF, ROLES, VOLUMES
 from jobs.dialects.kubeflow.kinds import BY_NAME, MPI_OPERATOR, OPERATOR, V1, V2BETA1, Kind
 from jobs.dialects.kubeflow.objects import Object
 from jobs.dialects.leftovers import leftovers
+from jobs.dialects.reading_cache import read_once
 from jobs.dialects.record import kind_of, nearest_key, short
 from jobs.dialects.source import Source
 from jobs.dialects.spans import split
@@ -29,10 +31,11 @@ TOLD: Final = frozenset({keys.CONTAINERS.key, keys.ENV.key})
 """Lists of which an element that is kept has a note of its own."""
 
 
-def parse(text: str) -> Parsed:
-    """Read `text`; raises Refused with all problems at once."""
-    source = documents.read(text, KUBERNETES, pick)
-    findings = Findings()
+@read_once
+def parse(document: Document) -> Parsed:
+    """Read `document`; raises Refused with all problems at once."""
+    source = documents.read(document, KUBERNETES, pick)
+    findings = Findings(document.room)
     held = withhold(_object(source), (), ())
     for pointer, name in held.found.items():
         findings.note("secret_taken", pointer, key=name, name=name)
@@ -47,13 +50,13 @@ def parse(text: str) -> Parsed:
     spec = job.build()
     extras = job.extras(spec)
     notes = findings.notes(source)
-    several = Note("other_documents") if _has_others(text, source) else None
+    several = Note("other_documents") if source.documents > 1 or source.value is None else None
     return Parsed(
         spec,
         extras,
         (*notes, *([several] if several else [])),
         held.secrets,
-        documents.edit(text, held.edits, KUBERNETES, pick),
+        documents.edit(document, held.edits, KUBERNETES, pick),
     )
 
 
@@ -68,15 +71,6 @@ def pick(found: Sequence[object]) -> int:
 def is_job(value: object) -> bool:
     """Whether a document says that it is one of the jobs."""
     return isinstance(value, dict) and value.get("kind") in BY_NAME
-
-
-def _has_others(text: str, source: Source) -> bool:
-    """Whether the job is one of several documents."""
-    try:
-        documents.read(text, KUBERNETES)
-    except Refused:
-        return True
-    return source.value is None
 
 
 def _object(source: Source) -> dict[str, object]:

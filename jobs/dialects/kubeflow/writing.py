@@ -7,6 +7,7 @@ from typing import Final
 
 from jobs.dialects import documents, rendering
 from jobs.dialects.base import Parsed, Rendered
+from jobs.dialects.document import Document
 from jobs.dialects.kubeflow import keys, reading
 from jobs.dialects.kubeflow.document import document
 from jobs.dialects.rendering import JsonObject
@@ -24,9 +25,9 @@ class _Form:
     def __init__(self, *, as_json: bool) -> None:
         self._as_json = as_json
 
-    def parse(self, text: str) -> Parsed:
+    def parse(self, document: Document) -> Parsed:
         """See `rendering.Form`."""
-        return reading.parse(text)
+        return reading.parse(document)
 
     def document(self, spec: JobSpec, extras: Mapping[str, object]) -> JsonObject:
         """See `rendering.Form`."""
@@ -36,14 +37,14 @@ class _Form:
         """See `rendering.Form`."""
         return documents.write(whole, as_json=self._as_json)
 
-    def patched(self, base: str, before: JsonObject, after: JsonObject) -> str | None:
+    def patched(self, base: Document, before: JsonObject, after: JsonObject) -> str | None:
         """See `rendering.Form`."""
         if before[keys.KIND.key] != after[keys.KIND.key]:
             return None
         return documents.patch(base, before, after, keys.IDENTITIES, KUBERNETES, reading.pick)
 
 
-def render(spec: JobSpec, extras: Mapping[str, object], base: str | None = None) -> Rendered:
+def render(spec: JobSpec, extras: Mapping[str, object], base: Document | None = None) -> Rendered:
     """Write `spec`; what a manifest can't say is noted by its JobSpec path."""
-    form = _Form(as_json=base is not None and documents.is_json(base))
+    form = _Form(as_json=base is not None and documents.is_json(base.text))
     return rendering.render(form, spec, extras, base)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from jobs.dialects import edit, placeholders
 from jobs.dialects.base import Parsed, Problem, Refused
+from jobs.dialects.document import Document
 from jobs.dialects.fields import Text
 from jobs.dialects.findings import Findings
 from jobs.dialects.openpai_v1 import environment, keys, roles
@@ -15,6 +16,7 @@ from jobs.dialects.ours import kept
 from jobs.dialects.ours import reading as ours
 from jobs.dialects.ours.correcting import corrected
 from jobs.dialects.ours.reading import Said
+from jobs.dialects.reading_cache import read_once
 from jobs.dialects.record import Record, kind_of
 from jobs.dialects.source import Source, read
 from jobs.dialects.spans import split
@@ -38,12 +40,13 @@ class Taken:
         self.edits.append(edit.Put(pointer, instead))
 
 
-def parse(text: str) -> Parsed:
-    """Read `text`; raises Refused with all problems at once."""
-    source = read(text, repeats=True)
+@read_once
+def parse(document: Document) -> Parsed:
+    """Read `document`; raises Refused with all problems at once."""
+    source = read(document, repeats=True)
     if not isinstance(source.value, dict):
         raise Refused((_not_an_object(source),))
-    findings, taken = Findings(), Taken()
+    findings, taken = Findings(document.room), Taken()
     job = Record(source.value, "", findings)
     job_read = _Job(job, taken)
     findings.refuse_if_any(source)
@@ -56,7 +59,7 @@ def parse(text: str) -> Parsed:
         extras=taken.extras,
         notes=findings.notes(source),
         secrets=taken.secrets,
-        text=edit.edit(text, taken.edits),
+        text=edit.edit(document, taken.edits),
     )
 
 

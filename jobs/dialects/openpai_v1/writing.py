@@ -7,6 +7,7 @@ from typing import Final
 
 from jobs.dialects import rendering
 from jobs.dialects.base import Parsed, Rendered
+from jobs.dialects.document import Document
 from jobs.dialects.openpai_v1 import keys
 from jobs.dialects.openpai_v1.document import plain
 from jobs.dialects.openpai_v1.reading import native, parse
@@ -24,9 +25,9 @@ class _Form:
 
     name: str = NAME
 
-    def parse(self, text: str) -> Parsed:
+    def parse(self, document: Document) -> Parsed:
         """See `rendering.Form`."""
-        return parse(text)
+        return parse(document)
 
     def document(self, spec: JobSpec, extras: Mapping[str, object]) -> JsonObject:
         """See `rendering.Form`."""
@@ -36,12 +37,12 @@ class _Form:
         """See `rendering.Form`."""
         return rendering.write_json(job)
 
-    def patched(self, base: str, before: JsonObject, after: JsonObject) -> str | None:
+    def patched(self, base: Document, before: JsonObject, after: JsonObject) -> str | None:
         """See `rendering.Form`."""
         return rendering.patch_json(base, before, after, _IDENTITIES)
 
 
-def render(spec: JobSpec, extras: Mapping[str, object], base: str | None = None) -> Rendered:
+def render(spec: JobSpec, extras: Mapping[str, object], base: Document | None = None) -> Rendered:
     """Write `spec`; what v1 can't say is noted by its JobSpec path."""
     return rendering.render(_Form(), spec, extras, base)
 

@@ -8,6 +8,7 @@ from typing import Final
 
 from jobs.dialects import documents, spans
 from jobs.dialects.base import MAX_BYTES, Fix, Guess, Parsed, Position, Refused, Rendered
+from jobs.dialects.document import Document
 from jobs.dialects.field_map import rows
 from jobs.dialects.openpai_v2 import keys, reading, writing
 from jobs.dialects.schema import json_schema
@@ -32,15 +33,15 @@ class OpenPaiV2:
 
     name: str = writing.NAME
 
-    def sniff(self, text: str) -> Guess | None:
+    def sniff(self, document: Document) -> Guess | None:
         """By its keys; a text that can't be read is still recognised by how they are written."""
-        if len(text) > MAX_BYTES or not _MAY_BE.search(text):
+        if len(document.text) > MAX_BYTES or not _MAY_BE.search(document.text):
             return None
         try:
-            value = documents.read(text, JS_YAML).value
+            value = documents.read(document, JS_YAML).value
         except Refused as refused:
             unreadable = refused.problems[0].code in {"too_large", "too_many_values", "too_deep"}
-            seen = set() if unreadable else set(_NAMED.findall(text))
+            seen = set() if unreadable else set(_NAMED.findall(document.text))
             return Guess(50, "keys_seen") if "protocolVersion" in seen and len(seen) > 1 else None
         if not isinstance(value, dict):
             return None
@@ -51,29 +52,29 @@ class OpenPaiV2:
             return Guess(60, "protocol_version")
         return Guess(60, "roles_named") if has_roles else None
 
-    def parse(self, text: str) -> Parsed:
+    def parse(self, document: Document) -> Parsed:
         """See `base.Dialect`."""
-        return reading.parse(text)
+        return reading.parse(document)
 
-    def render(self, spec: JobSpec, extras: Mapping[str, object], base: str | None = None) -> Rendered:
+    def render(self, spec: JobSpec, extras: Mapping[str, object], base: Document | None = None) -> Rendered:
         """See `base.Dialect`."""
         return writing.render(spec, extras, base)
 
-    def locate(self, text: str, pointer: str) -> Position | None:
+    def locate(self, document: Document, pointer: str) -> Position | None:
         """See `base.Dialect`; a role may also be told by its number, as in a JobSpec."""
         try:
-            source = documents.read(text, JS_YAML)
+            source = documents.read(document, JS_YAML)
         except Refused:
             return None
         return source.position(_by_name(source, pointer))
 
-    def apply_fixes(self, text: str, fixes: Iterable[Fix]) -> str:
+    def apply_fixes(self, document: Document, fixes: Iterable[Fix]) -> str:
         """See `base.Dialect`."""
-        return documents.apply_fixes(text, fixes, JS_YAML)
+        return documents.apply_fixes(document, fixes, JS_YAML)
 
-    def with_secrets(self, text: str, values: Mapping[str, str]) -> str:
+    def with_secrets(self, document: Document, values: Mapping[str, str]) -> str:
         """See `base.Dialect`."""
-        return documents.fill(text, values, JS_YAML)
+        return documents.fill(document, values, JS_YAML)
 
     def schema(self) -> Mapping[str, object]:
         """See `base.Dialect`."""

@@ -7,6 +7,7 @@ from typing import Final
 
 from jobs.dialects import documents, placeholders
 from jobs.dialects.base import Fix, Parsed, Problem, Refused
+from jobs.dialects.document import Document
 from jobs.dialects.findings import Findings
 from jobs.dialects.openpai_v1.keys import KEEP_FAILED_S
 from jobs.dialects.openpai_v2 import extras as extras_of
@@ -17,6 +18,7 @@ from jobs.dialects.openpai_v2.roles import Role
 from jobs.dialects.ours import reading as ours
 from jobs.dialects.ours.correcting import corrected
 from jobs.dialects.ours.reading import Said
+from jobs.dialects.reading_cache import read_once
 from jobs.dialects.record import kind_of, short
 from jobs.dialects.source import Source
 from jobs.dialects.spans import split
@@ -35,10 +37,11 @@ _MOST_KNOWN: Final = 4
 _SWITCHES: Final = (True, "true", "True")
 
 
-def parse(text: str) -> Parsed:
-    """Read `text`; raises Refused with all problems at once."""
-    source = documents.read(text, JS_YAML)
-    findings = Findings()
+@read_once
+def parse(document: Document) -> Parsed:
+    """Read `document`; raises Refused with all problems at once."""
+    source = documents.read(document, JS_YAML)
+    findings = Findings(document.room)
     held = secrets.taken(_object(source))
     for pointer, name in held.found.items():
         findings.note("secret_taken", pointer, key=split(pointer)[-1], name=name)
@@ -48,14 +51,14 @@ def parse(text: str) -> Parsed:
     findings.refuse_if_any(source)
     _remember(held.value, spec)
     extras: dict[str, object] = {DOCUMENT: held.value, **dict(job.kept())}
-    if documents.is_json(text):
+    if documents.is_json(document.text):
         extras[JSON] = True
     return Parsed(
         spec=spec,
         extras=extras,
         notes=findings.notes(source),
         secrets=held.secrets,
-        text=documents.edit(text, held.edits, JS_YAML),
+        text=documents.edit(document, held.edits, JS_YAML),
     )
 
 

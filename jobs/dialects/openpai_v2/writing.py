@@ -7,6 +7,7 @@ from typing import Final
 
 from jobs.dialects import documents, rendering
 from jobs.dialects.base import Parsed, Rendered
+from jobs.dialects.document import Document
 from jobs.dialects.openpai_v2 import keys, reading
 from jobs.dialects.openpai_v2.document import document, rename_roles
 from jobs.dialects.openpai_v2.extras import as_list, as_object
@@ -27,9 +28,9 @@ class _Form:
     def __init__(self, *, as_json: bool) -> None:
         self._as_json = as_json
 
-    def parse(self, text: str) -> Parsed:
+    def parse(self, document: Document) -> Parsed:
         """See `rendering.Form`."""
-        return reading.parse(text)
+        return reading.parse(document)
 
     def document(self, spec: JobSpec, extras: Mapping[str, object]) -> JsonObject:
         """See `rendering.Form`."""
@@ -42,11 +43,11 @@ class _Form:
         sorted_ = dict(sorted(job.items(), key=lambda member: places.get(member[0], len(order))))
         return documents.write(sorted_, as_json=self._as_json)
 
-    def patched(self, base: str, before: JsonObject, after: JsonObject) -> str | None:
+    def patched(self, base: Document, before: JsonObject, after: JsonObject) -> str | None:
         """See `rendering.Form`."""
         names = _renamed(before, after)
         if names:
-            base = documents.rename(base, dict(_pointers(before, names)), JS_YAML)
+            base = Document(documents.rename(base, dict(_pointers(before, names)), JS_YAML))
             before = as_object(copied(before))
             rename_roles(before, {**{name: name for name in _roles(before)}, **names})
         return documents.patch(base, before, after, {}, JS_YAML)
@@ -80,6 +81,6 @@ def _pointers(job: JsonObject, names: Mapping[str, str]) -> Iterator[tuple[str, 
                 yield f"{place}/{key}/{escape(old)}", new
 
 
-def render(spec: JobSpec, extras: Mapping[str, object], base: str | None = None) -> Rendered:
+def render(spec: JobSpec, extras: Mapping[str, object], base: Document | None = None) -> Rendered:
     """Write `spec`; what v2 can't say is noted by its JobSpec path."""
     return rendering.render(_Form(as_json=bool(extras.get(reading.JSON))), spec, extras, base)

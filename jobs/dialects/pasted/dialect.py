@@ -7,18 +7,13 @@ from dataclasses import replace
 from typing import Final
 
 from jobs.dialects.base import Dialect, Fix, Guess, Parsed, Position, Problem, Refused, Rendered
-from jobs.dialects.once import once
+from jobs.dialects.document import Document
 from jobs.dialects.pasted.layers import Opened
 from jobs.dialects.pasted.opening import opened
 from jobs.spec import JobSpec
 
 PLAIN: Final = 70
 """A guess as sure as this is right about the text as it stands."""
-
-
-@once
-def _opened(text: str) -> Opened | None:
-    return opened(text)
 
 
 class Pasted:
@@ -32,51 +27,51 @@ class Pasted:
         self._dialect = dialect
         self.name = dialect.name
 
-    def sniff(self, text: str) -> Guess | None:
+    def sniff(self, document: Document) -> Guess | None:
         """See `base.Dialect`."""
-        guess = self._dialect.sniff(text)
+        guess = self._dialect.sniff(document)
         if guess and guess.confidence >= PLAIN:
             return guess
-        found = _opened(text)
-        return guess if found is None else self._dialect.sniff(found.text)
+        found = opened(document)
+        return guess if found is None else self._dialect.sniff(found.document)
 
-    def parse(self, text: str) -> Parsed:
+    def parse(self, document: Document) -> Parsed:
         """See `base.Dialect`; the first note says what was recognised, its fix is the job file itself."""
-        found = _opened(text)
+        found = opened(document)
         if found is None:
-            return self._dialect.parse(text)
+            return self._dialect.parse(document)
         try:
-            parsed = self._dialect.parse(found.text)
+            parsed = self._dialect.parse(found.document)
         except Refused as refused:
             raise Refused(tuple(_placed(each, found) for each in refused.problems)) from None
         first, *others = found.notes()
         recognised = replace(first, fix=Fix("", found.text))
         return replace(parsed, notes=(recognised, *others, *parsed.notes))
 
-    def render(self, spec: JobSpec, extras: Mapping[str, object], base: str | None = None) -> Rendered:
+    def render(self, spec: JobSpec, extras: Mapping[str, object], base: Document | None = None) -> Rendered:
         """See `base.Dialect`."""
-        found = None if base is None else _opened(base)
-        return self._dialect.render(spec, extras, base if found is None else found.text)
+        found = None if base is None else opened(base)
+        return self._dialect.render(spec, extras, base if found is None else found.document)
 
-    def locate(self, text: str, pointer: str) -> Position | None:
+    def locate(self, document: Document, pointer: str) -> Position | None:
         """See `base.Dialect`."""
-        found = _opened(text)
+        found = opened(document)
         if found is None:
-            return self._dialect.locate(text, pointer)
-        place = self._dialect.locate(found.text, pointer)
+            return self._dialect.locate(document, pointer)
+        place = self._dialect.locate(found.document, pointer)
         return found.at(place) if place else None
 
-    def apply_fixes(self, text: str, fixes: Iterable[Fix]) -> str:
+    def apply_fixes(self, document: Document, fixes: Iterable[Fix]) -> str:
         """See `base.Dialect`; a fix of the whole text puts another in its place, before the others."""
         wanted = list(fixes)
         whole = [fix.value for fix in wanted if not fix.pointer and isinstance(fix.value, str)]
-        found = _opened(text)
-        plain = whole[-1] if whole else text if found is None else found.text
+        found = opened(document)
+        plain = Document(whole[-1]) if whole else document if found is None else found.document
         return self._dialect.apply_fixes(plain, [fix for fix in wanted if fix.pointer])
 
-    def with_secrets(self, text: str, values: Mapping[str, str]) -> str:
+    def with_secrets(self, document: Document, values: Mapping[str, str]) -> str:
         """See `base.Dialect`."""
-        return self._dialect.with_secrets(text, values)
+        return self._dialect.with_secrets(document, values)
 
     def schema(self) -> Mapping[str, object]:
         """See `base.Dialect`."""

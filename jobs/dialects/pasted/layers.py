@@ -10,10 +10,11 @@ import json
 import re
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
 from jobs.dialects.base import Note, Position
+from jobs.dialects.document import Document
 from jobs.dialects.source import position
 
 _LINE_END: Final = re.compile(r"\r\n|\r|\n")
@@ -45,7 +46,7 @@ class Layer:
     """
 
     kind: str
-    text: str
+    text: str = field(repr=False)
     segments: tuple[Segment, ...]
     remarks: tuple[Remark, ...] = ()
 
@@ -58,15 +59,16 @@ class Layer:
 
 @dataclass(frozen=True, slots=True)
 class Opened:
-    """A pasted text with a job file inside; `layers` from the outermost to the innermost."""
+    """A pasted text with the job file `document` inside; `layers` from the outermost to the innermost."""
 
-    pasted: str
+    pasted: str = field(repr=False)
     layers: tuple[Layer, ...]
+    document: Document
 
     @property
     def text(self) -> str:
-        """The job file."""
-        return self.layers[-1].text
+        """The text of the job file."""
+        return self.document.text
 
     def at(self, place: Position) -> Position:
         """Where a place of the job file stands in the pasted text."""

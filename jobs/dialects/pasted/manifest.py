@@ -8,6 +8,7 @@ from typing import Final
 
 from jobs.dialects import documents
 from jobs.dialects.base import Problem, Refused
+from jobs.dialects.document import Document
 from jobs.dialects.fields import CONSOLE
 from jobs.dialects.kubeflow.kinds import NEVER, ON_FAILURE, V1
 from jobs.dialects.kubeflow.reading import is_job as is_kubeflow
@@ -26,12 +27,12 @@ _TOP: Final = frozenset({"apiVersion", "kind", "metadata", "spec"})
 _MAIN: Final = "pytorch"
 
 
-def of_job(text: str) -> Layer | None:
+def of_job(document: Document) -> Layer | None:
     """The one Job of a manifest."""
-    if not SEEN.search(text):
+    if not SEEN.search(document.text):
         return None
     try:
-        source = documents.read(text, KUBERNETES, _pick)
+        source = documents.read(document, KUBERNETES, _pick)
     except Refused:
         return None
     if not _is_job(source.value):

@@ -22,6 +22,7 @@ from collections.abc import Iterable, Mapping
 from typing import Final
 
 from jobs.dialects.base import MAX_BYTES, Fix, Guess, Parsed, Position, Refused, Rendered
+from jobs.dialects.document import Document
 from jobs.dialects.field_map import rows
 from jobs.dialects.sbatch import options, reading, secrets, writing
 from jobs.dialects.sbatch.header import read
@@ -41,41 +42,41 @@ class Sbatch:
 
     name: str = writing.NAME
 
-    def sniff(self, text: str) -> Guess | None:
+    def sniff(self, document: Document) -> Guess | None:
         """By its `#SBATCH` lines; any other script could be one too."""
-        if len(text) > MAX_BYTES:
+        if len(document.text) > MAX_BYTES:
             return None
-        if _DIRECTIVE.search(text, 0, max(commands_at(text), 1)):
+        if _DIRECTIVE.search(document.text, 0, max(commands_at(document.text), 1)):
             return Guess(100, "sbatch_lines")
-        if _DIRECTIVE.search(text) and _SHEBANG.match(text):
+        if _DIRECTIVE.search(document.text) and _SHEBANG.match(document.text):
             return Guess(90, "sbatch_lines")
-        return Guess(60, "shebang") if _SHEBANG.match(text) else None
+        return Guess(60, "shebang") if _SHEBANG.match(document.text) else None
 
-    def parse(self, text: str) -> Parsed:
+    def parse(self, document: Document) -> Parsed:
         """See `base.Dialect`."""
-        return reading.parse(text)
+        return reading.parse(document)
 
-    def render(self, spec: JobSpec, extras: Mapping[str, object], base: str | None = None) -> Rendered:
+    def render(self, spec: JobSpec, extras: Mapping[str, object], base: Document | None = None) -> Rendered:
         """See `base.Dialect`."""
         return writing.render(spec, extras, base)
 
-    def locate(self, text: str, pointer: str) -> Position | None:
+    def locate(self, document: Document, pointer: str) -> Position | None:
         """See `base.Dialect`."""
         try:
-            return read(text).position(pointer)
+            return read(document).position(pointer)
         except Refused:
             return None
 
-    def apply_fixes(self, text: str, fixes: Iterable[Fix]) -> str:
+    def apply_fixes(self, document: Document, fixes: Iterable[Fix]) -> str:
         """See `base.Dialect`."""
-        return writing.apply_fixes(text, fixes)
+        return writing.apply_fixes(document, fixes)
 
-    def with_secrets(self, text: str, values: Mapping[str, str]) -> str:
+    def with_secrets(self, document: Document, values: Mapping[str, str]) -> str:
         """See `base.Dialect`; each value is quoted for the place where it stands."""
         try:
-            script = read(text)
+            script = read(document)
         except Refused:
-            return text
+            return document.text
         told = secrets.read(script)
         return secrets.text_with(script, told, secrets.filled(told, values))
 

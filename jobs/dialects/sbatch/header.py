@@ -8,9 +8,10 @@ from itertools import islice
 from typing import Final
 
 from jobs.dialects.base import Fix, Note, Params, Problem, Refused
+from jobs.dialects.document import Document
 from jobs.dialects.examine import INVISIBLE
 from jobs.dialects.fields import CONSOLE
-from jobs.dialects.once import once
+from jobs.dialects.reading_cache import read_once
 from jobs.dialects.record import short
 from jobs.dialects.sbatch.lines import (
     INTERPRETER,
@@ -41,9 +42,10 @@ _INVISIBLE: Final = re.compile(
 _INDENT: Final = re.compile(r"[ \t]*")
 
 
-@once
-def read(text: str) -> Script:
-    """Read `text`; raises Refused with everything that is wrong with the lines themselves."""
+@read_once
+def read(document: Document) -> Script:
+    """Read the lines; raises Refused with everything that is wrong with the lines themselves."""
+    text = document.text
     check_size(text)
     plain = _without_numbers(text)
     return _Reader(text, plain).script()

@@ -9,8 +9,10 @@ from typing import Any, Final
 
 from jobs.dialects import commands
 from jobs.dialects.base import Array, Parsed
+from jobs.dialects.document import Document
 from jobs.dialects.findings import Findings
 from jobs.dialects.placeholders import looks_secret
+from jobs.dialects.reading_cache import read_once
 from jobs.dialects.record import Record, short
 from jobs.dialects.sbatch import arrays, secrets, sizes
 from jobs.dialects.sbatch.amounts import nodes as node_range
@@ -57,10 +59,11 @@ _MOST_NAMED: Final = 8
 _LONGEST_NAME: Final = 256
 
 
-def parse(text: str) -> Parsed:
-    """Read `text`; raises Refused with all problems at once."""
-    script = read(text)
-    findings = Findings()
+@read_once
+def parse(document: Document) -> Parsed:
+    """Read `document`; raises Refused with all problems at once."""
+    script = read(document)
+    findings = Findings(document.room)
     before = secrets.read(script)
     told, taken, named = secrets.withheld(before)
     said = _said(script, told)

@@ -8,6 +8,7 @@ from typing import Final
 
 from jobs.dialects import rendering
 from jobs.dialects.base import Fix, Parsed, Rendered
+from jobs.dialects.document import Document
 from jobs.dialects.rendering import JsonObject
 from jobs.dialects.sbatch import reading
 from jobs.dialects.sbatch import script as scripts
@@ -33,9 +34,9 @@ class _Form:
 
     name: str = NAME
 
-    def parse(self, text: str) -> Parsed:
+    def parse(self, document: Document) -> Parsed:
         """See `rendering.Form`."""
-        return reading.parse(text)
+        return reading.parse(document)
 
     def document(self, spec: JobSpec, extras: Mapping[str, object]) -> JsonObject:
         """See `rendering.Form`."""
@@ -45,21 +46,21 @@ class _Form:
         """See `rendering.Form`."""
         return header(document) + str(document[BODY])
 
-    def patched(self, base: str, before: JsonObject, after: JsonObject) -> str | None:
+    def patched(self, base: Document, before: JsonObject, after: JsonObject) -> str | None:
         """See `rendering.Form`."""
         if before == after:
-            return base
+            return base.text
         old, new = _components(before), _components(after)
         if len(old) != len(new):
             return None
         changes = {index: _changes(*pair) for index, pair in enumerate(zip(old, new, strict=True))}
         text = edited(base, changes)
         if before[BODY] != after[BODY] or before[INTERPRETER] != after[INTERPRETER]:
-            text = _with_body(text, str(after[INTERPRETER]), str(after[BODY]))
+            text = _with_body(Document(text), str(after[INTERPRETER]), str(after[BODY]))
         return text
 
 
-def render(spec: JobSpec, extras: Mapping[str, object], base: str | None = None) -> Rendered:
+def render(spec: JobSpec, extras: Mapping[str, object], base: Document | None = None) -> Rendered:
     """Write `spec`; what a script can't say is noted by its JobSpec path."""
     return rendering.render(_Form(), spec, extras, base)
 
@@ -73,11 +74,12 @@ def header(document: JsonObject) -> str:
     return "\n".join(lines) + "\n"
 
 
-def apply_fixes(text: str, fixes: Iterable[Fix]) -> str:
-    """`text` with `fixes` made; raises Refused on text whose lines can't be read."""
+def apply_fixes(document: Document, fixes: Iterable[Fix]) -> str:
+    """The text with `fixes` made; raises Refused on text whose lines can't be read."""
     every = list(fixes)
     names = {parse_pointer(fix.pointer): fix.key for fix in every if fix.key is not None}
     last = {fix.pointer: fix.value for fix in every if fix.key is None}
+    text = document.text
     if f"/{LINE_ENDS}" in last:
         text = text.replace("\r\n", "\n")
     interpreter = last.get(f"/{INTERPRETER}")
@@ -89,9 +91,10 @@ def apply_fixes(text: str, fixes: Iterable[Fix]) -> str:
         component, name = parse_pointer(pointer)
         if name and name not in (INTERPRETER, SCRIPT, LINE_ENDS):
             changes.setdefault(component, {})[name] = None if value is None else str(value)
-    text = _renamed(edited(text, changes), names)
+    document = document if text == document.text else Document(text)
+    text = _renamed(edited(document, changes), names)
     if f"/{SCRIPT}" in last:
-        text = _with_command(text, str(last[f"/{SCRIPT}"]))
+        text = _with_command(Document(text), str(last[f"/{SCRIPT}"]))
     return text
 
 
@@ -99,7 +102,7 @@ def _renamed(text: str, names: Mapping[tuple[int, str], str]) -> str:
     """`text` with the options `names` (by component and name) called otherwise."""
     if not names:
         return text
-    script = read(text)
+    script = read(Document(text))
     plain = script.text
     for each in sorted(script.arguments, key=lambda one: -one.start):
         name = names.get((each.component, each.name))
@@ -109,11 +112,11 @@ def _renamed(text: str, names: Mapping[tuple[int, str], str]) -> str:
     return plain
 
 
-def edited(text: str, changes: Changes) -> str:
-    """`text` with other options: only the lines concerned change, further ones go behind the others."""
+def edited(document: Document, changes: Changes) -> str:
+    """The text with other options: only the lines concerned change, further ones go behind the others."""
     if not any(changes.values()):
-        return text
-    script = read(text)
+        return document.text
+    script = read(document)
     splices: list[Splice] = []
     for component, options in changes.items():
         if component < script.components:
@@ -176,10 +179,10 @@ def _removals(script: Script, gone: list[Argument]) -> Iterator[Splice]:
                 yield first, each.end, ""
 
 
-def _with_body(text: str, interpreter: str, body: str) -> str:
-    """`text` with another interpreter and other commands."""
-    script = read(text)
-    first = "\ufeff" if text.startswith("\ufeff") else ""
+def _with_body(document: Document, interpreter: str, body: str) -> str:
+    """The text with another interpreter and other commands."""
+    script = read(document)
+    first = "\ufeff" if document.text.startswith("\ufeff") else ""
     rest = script.text[script.shebang_end : script.body]
     line = script.text[len(first) : script.shebang_end]
     same = script.interpreter == interpreter
@@ -188,12 +191,12 @@ def _with_body(text: str, interpreter: str, body: str) -> str:
     return first + head + rest + gap + body
 
 
-def _with_command(text: str, command: str) -> str:
-    """`text` with another command, and its variables."""
-    script = read(text)
+def _with_command(document: Document, command: str) -> str:
+    """The text with another command, and its variables."""
+    script = read(document)
     body = scripts.read(script.interpreter, script.commands)
     interpreter, behind = scripts.written(Body(body.interpreter, command, body.env))
-    return _with_body(text, interpreter, behind)
+    return _with_body(document, interpreter, behind)
 
 
 def _changes(before: Mapping[str, str], after: Mapping[str, str]) -> dict[str, str | None]:

@@ -16,7 +16,6 @@ from jobs.dialects.base import Refused
 from jobs.dialects.edit import Change, Drop, Put, Rename
 from jobs.dialects.yaml_text import writing
 from jobs.dialects.yaml_text.changes import Insert, changed, finer
-from jobs.dialects.yaml_text.rules import Rules
 from jobs.dialects.yaml_text.source import Pick, YamlSource, read
 from jobs.dialects.yaml_text.tree import YamlNode
 
@@ -29,15 +28,12 @@ _REST_OF_LINE: Final = re.compile(r"[ \t]*(?:\r\n|\r|\n|\Z)")
 Splice = tuple[int, int, str]
 
 
-def edit(text: str, edits: Iterable[Change], rules: Rules, pick: Pick | None = None) -> str:
-    """`text` with `edits` made; those whose place does not exist are left out.
-
-    Raises Refused on unreadable text.
-    """
+def edit(source: YamlSource, edits: Iterable[Change], pick: Pick | None = None) -> str:
+    """The text of `source` with `edits` made; those whose place does not exist are left out."""
+    text, rules = source.text, source.rules
     wanted = [each for each in edits if each.pointer]
     if not wanted:
         return text
-    source = read(text, rules, pick)
     meant = changed(source.value, wanted)
     if meant == source.value:
         return text

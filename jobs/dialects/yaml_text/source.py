@@ -61,7 +61,9 @@ def read(text: str, rules: Rules, pick: Pick | None = None) -> YamlSource:
     if reader.faults:
         raise Refused(tuple(_problem(place, *fault) for fault in reader.faults))
     number = _number(reader, place, pick)
-    return YamlSource(text, tidied, reader.documents[number], rules, number)
+    source = YamlSource(text, tidied, reader.documents[number], rules, number)
+    source.documents = sum(value is not None for value in reader.documents)
+    return source
 
 
 def _number(reader: Reader, place: Source, pick: Pick | None) -> int:

@@ -10,9 +10,10 @@ from typing import Any, Final
 from django.http import QueryDict
 
 from jobs import ownsecrets
+from jobs.dialects.document import Document
 from jobs.forming.changes import Acts, FieldProblem
 from jobs.forming.fields import MOST_ROLES
-from jobs.forming.reading import Applied, Reading, apply, read
+from jobs.forming.reading import Applied, Reading, apply
 from jobs.forming.saying import GOES_ON_AS
 from jobs.forming.values import Values
 from jobs.jobtemplates.constraints import rules_of
@@ -120,19 +121,19 @@ def is_posted(sent: QueryDict) -> bool:
     return SHOWN in sent
 
 
-def posted(user: User, sent: QueryDict, text: str, dialect: str | None) -> Applied:
-    """`text` with what was changed in the form that came with it."""
+def posted(user: User, sent: QueryDict, document: Document) -> Applied:
+    """The job file with what was changed in the form that came with it."""
     values = {name: value.replace("\r\n", "\n") for name, value in sent.items() if isinstance(value, str)}
     base = _base(values.pop(SHOWN, ""))
     password = values.pop(PASSWORD, "")
     problems: dict[str, FieldProblem] = {}
-    if password and read(text, dialect).parsed:
+    if password and not document.problems:
         try:
             values["registry-secret"] = _kept_password(user, values, password)
         except ownsecrets.TooMany:
             problems[PASSWORD] = FieldProblem("too_many_secrets")
     acts = Acts(values.get(ADD, ""), values.get(REMOVE, ""))
-    applied = apply(text, dialect, values, base, acts, go_on=GO_ON in values)
+    applied = apply(document, values, base, acts, go_on=GO_ON in values)
     return Applied(applied.reading, {**applied.problems, **problems}, applied.kept)
 
 

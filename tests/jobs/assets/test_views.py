@@ -7,6 +7,7 @@ import json
 import pytest
 
 from jobs.assets import keeping
+from jobs.dialects.document import Document
 from jobs.models import AssetKind, AssetTrial, AssetUse, Dataset, Image, Vpc
 from jobs.views.findings import examine
 from quotas.models import Spec
@@ -153,10 +154,10 @@ def test_checking_a_job_file_tells_what_it_could_not_be_made_of(people: People) 
     job = {"DisplayName": "a", "JobType": "PyTorchJob", "UserCommand": "x", "WorkspaceId": "1"}
     worker = {"Type": "Worker", "Image": "i", "PodCount": 1, "ResourceConfig": {"CPU": "1", "Memory": "1Gi"}}
     text = json.dumps({**job, "JobSpecs": [worker], "DataSources": [{"DataSourceId": row.key}]})
-    found = examine(people.owner, text, "dlc")
+    found = examine(people.owner, Document(text, "dlc"))
     assert [(each.code, each.line) for each in found.problems] == [("asset_retired", 1)]
     keeping.bring_back(row)
-    assert examine(people.owner, text, "dlc").problems == ()
+    assert examine(people.owner, Document(text, "dlc")).problems == ()
 
 
 def test_the_forms_vpcs_are_those_of_the_workspace(people: People) -> None:

@@ -10,6 +10,7 @@ from jobs import dialects
 from jobs.client import describing
 from jobs.client.describing import Base, Wanted
 from jobs.client.trouble import Trouble
+from jobs.dialects.document import Document
 from jobs.jobtemplates import SHIPPED
 from jobs.spec import CodeSource, JobSpec, TaskRole
 from jobs.trees import address, places
@@ -18,7 +19,7 @@ UPLOAD = address("a" * 64)
 
 
 def read(base: Base) -> JobSpec:
-    return dialects.get(base.dialect).parse(base.text).spec
+    return base.document.parsed.spec
 
 
 def test_a_new_job_says_what_was_said(tmp_path: Path) -> None:
@@ -53,7 +54,7 @@ def test_whatever_a_job_was_written_in_its_code_is_replaced_and_the_rest_stays(d
         code=CodeSource(uri="https://example.org/a/b.git"),
     )
     text = dialects.get(dialect).render(spec, {}).text
-    file = describing.changed(Base(dialect, text), Wanted(["python", "new.py"]), UPLOAD)
+    file = describing.changed(Base(Document(text, dialect)), Wanted(["python", "new.py"]), UPLOAD)
     found = read(file)
     assert [tree for _where, tree in places(found)] == ["a" * 64]
     assert (found.name, found.roles[0].image) == ("job", "python:3.12")
@@ -69,20 +70,20 @@ def test_without_files_a_pattern_keeps_its_code() -> None:
         )
         .text
     )
-    file = describing.changed(Base("dlc", text), Wanted(gpus=1), "")
+    file = describing.changed(Base(Document(text, "dlc")), Wanted(gpus=1), "")
     assert (read(file).code, read(file).roles[0].resources.gpus) == (CodeSource(id="code-1"), 1)
 
 
 @pytest.mark.parametrize("template", SHIPPED)
 def test_every_template_that_ships_can_be_run(template: str) -> None:
-    base = Base(SHIPPED[template].dialect, SHIPPED[template].text)
+    base = Base(SHIPPED[template].document)
     assert [tree for _where, tree in places(read(describing.changed(base, Wanted(), UPLOAD)))] == ["a" * 64]
 
 
 @pytest.mark.parametrize("dialect", ["dlc", "openpai-v1", "sbatch", "kubeflow"])
 def test_a_job_to_wait_for_is_said_in_words_that_can_say_it(dialect: str, tmp_path: Path) -> None:
     spec = JobSpec(name="job", roles=(TaskRole(name="worker", command="x", image="i"),))
-    base = Base(dialect, dialects.get(dialect).render(spec, {}).text)
+    base = Base(dialects.get(dialect).render(spec, {}).document)
     wanted = Wanted(["true"], after=["abc123def456"])
     for file in (describing.changed(base, wanted, UPLOAD), describing.changed(base, wanted, "")):
         assert [each.job for each in read(file).after] == ["abc123def456"]

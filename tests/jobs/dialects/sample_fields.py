@@ -7,6 +7,7 @@ from pathlib import Path
 import yaml
 
 from jobs.dialects import pairs
+from jobs.dialects.document import Document
 from jobs.dialects.field_map import Row
 from jobs.dialects.sbatch.header import read as read_script
 from jobs.dialects.sbatch.secrets import read
@@ -44,9 +45,9 @@ def used(file_name: str, text: str) -> set[str]:
 
 def _of_script(text: str) -> Iterator[str]:
     """The options of a script, its parts, and what is said of its roles."""
-    told = read(read_script(text))
+    told = read(read_script(Document(text)))
     yield from ("/interpreter", "/script")
-    yield from (f"/{argument.name}" for argument in read_script(text).arguments)
+    yield from (f"/{argument.name}" for argument in read_script(Document(text)).arguments)
     for role in told.roles or ():
         yield from ("/role/name", "/role/command")
         said = {"fails": role.fails, "ends": role.ends, "env": role.env}

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from jobs import dialects
 from jobs.dialects.aihc import keys
 from jobs.dialects.base import Refused
+from jobs.dialects.document import Document
 from jobs.dialects.rendering import OF_THE_TARGET
 from jobs.spec import JobSpec
 from tests.jobs.dialects.aihc_strategies import aihc_specs, aihc_texts
@@ -22,22 +23,22 @@ big = settings(suppress_health_check=[HealthCheck.too_slow, HealthCheck.large_ba
 def test_what_aihc_can_say_comes_back(spec: JobSpec) -> None:
     rendered = AIHC.render(spec, {})
     assert [note for note in rendered.notes if note.code not in OF_THE_TARGET] == []
-    assert AIHC.parse(rendered.text).spec == spec
+    assert AIHC.parse(Document(rendered.text)).spec == spec
 
 
 @big
 @given(aihc_texts())
 def test_an_unchanged_body_stays_byte_for_byte(text: str) -> None:
-    parsed = AIHC.parse(text)
-    assert AIHC.render(parsed.spec, parsed.extras, base=text).text == text
-    assert AIHC.render(parsed.spec, parsed.extras, base=parsed.text).text == parsed.text
+    parsed = AIHC.parse(Document(text))
+    assert AIHC.render(parsed.spec, parsed.extras, base=Document(text)).text == text
+    assert AIHC.render(parsed.spec, parsed.extras, base=Document(parsed.text)).text == parsed.text
 
 
 @big
 @given(aihc_texts())
 def test_a_body_written_anew_says_the_same_with_its_unknown_keys(text: str) -> None:
-    parsed = AIHC.parse(text)
-    again = AIHC.parse(AIHC.render(parsed.spec, parsed.extras).text)
+    parsed = AIHC.parse(Document(text))
+    again = AIHC.parse(Document(AIHC.render(parsed.spec, parsed.extras).text))
     assert again.spec == parsed.spec
     assert again.extras == parsed.extras
 
@@ -45,8 +46,8 @@ def test_a_body_written_anew_says_the_same_with_its_unknown_keys(text: str) -> N
 @big
 @given(aihc_texts(), aihc_specs())
 def test_a_changed_body_says_what_it_shall_and_keeps_its_unknown_keys(text: str, spec: JobSpec) -> None:
-    parsed = AIHC.parse(text)
-    changed = AIHC.parse(AIHC.render(spec, parsed.extras, base=text).text)
+    parsed = AIHC.parse(Document(text))
+    changed = AIHC.parse(Document(AIHC.render(spec, parsed.extras, base=Document(text)).text))
     assert changed.spec == spec
     kept = {name for name in parsed.extras if name.count("/") == 1 and name[1:] not in KNOWN}
     assert {name: changed.extras[name] for name in kept} == {name: parsed.extras[name] for name in kept}
@@ -55,11 +56,11 @@ def test_a_changed_body_says_what_it_shall_and_keeps_its_unknown_keys(text: str,
 @big
 @given(aihc_texts())
 def test_the_secrets_are_gone_and_can_be_put_back(text: str) -> None:
-    parsed = AIHC.parse(text)
-    again = AIHC.with_secrets(parsed.text, parsed.secrets)
-    assert AIHC.parse(again).secrets == parsed.secrets
-    assert AIHC.parse(again).spec == parsed.spec
-    assert AIHC.parse(parsed.text).secrets == {}
+    parsed = AIHC.parse(Document(text))
+    again = AIHC.with_secrets(Document(parsed.text), parsed.secrets)
+    assert AIHC.parse(Document(again)).secrets == parsed.secrets
+    assert AIHC.parse(Document(again)).spec == parsed.spec
+    assert AIHC.parse(Document(parsed.text)).secrets == {}
 
 
 @given(
@@ -71,7 +72,7 @@ def test_the_secrets_are_gone_and_can_be_put_back(text: str) -> None:
 def test_any_object_is_read_or_refused_with_places(value: dict[str, object]) -> None:
     text = json.dumps(value, indent=1)
     try:
-        AIHC.parse(text)
+        AIHC.parse(Document(text))
     except Refused as refused:
         for problem in refused.problems:
             assert problem.line is not None

@@ -8,6 +8,7 @@ import pytest
 
 from jobs import dialects
 from jobs.dialects.base import Note, Parsed, Problem, Refused
+from jobs.dialects.document import Document
 from jobs.messages.notes import note_message
 from jobs.spec import (
     Check,
@@ -33,7 +34,7 @@ def body(spec: dict[str, Any] | None = None, **more: Any) -> dict[str, Any]:
 
 
 def parse(value: dict[str, Any]) -> Parsed:
-    return AIHC.parse(json.dumps(value))
+    return AIHC.parse(Document(json.dumps(value)))
 
 
 def spec_of(value: dict[str, Any]) -> JobSpec:
@@ -53,8 +54,8 @@ def problem(value: dict[str, Any]) -> Problem:
 
 
 def test_the_pages_sample_is_read_as_it_is_printed() -> None:
-    parsed = AIHC.parse(SEED)
-    assert dialects.name_of(SEED) == "aihc"
+    parsed = AIHC.parse(Document(SEED))
+    assert Document(SEED).dialect == "aihc"
     spec = parsed.spec
     (role,) = spec.roles
     assert (spec.name, spec.quota, spec.framework) == ("api-0513-2", "default", Framework.PYTORCH)
@@ -62,14 +63,16 @@ def test_the_pages_sample_is_read_as_it_is_printed() -> None:
     assert spec.env == {"NCCL_DEBUG": "DEBUG", "NCCL_IB_DISABLE": "0"}
     assert spec.mounts == (Mount(uri="pfs://pfs-pxE6jz", path="/mnt/cluster"),)
     assert {each.code for each in parsed.notes} == {"tolerated_line_numbers", "no_amounts"}
-    assert AIHC.render(spec, parsed.extras, base=SEED).text == SEED
+    assert AIHC.render(spec, parsed.extras, base=Document(SEED)).text == SEED
 
 
 def test_a_changed_listing_loses_its_line_numbers_and_nothing_else() -> None:
-    parsed = AIHC.parse(SEED)
-    again = AIHC.render(parsed.spec.model_copy(update={"quota": "other"}), parsed.extras, base=SEED).text
+    parsed = AIHC.parse(Document(SEED))
+    again = AIHC.render(
+        parsed.spec.model_copy(update={"quota": "other"}), parsed.extras, base=Document(SEED)
+    ).text
     assert again.startswith('{\n "name": "api-0513-2",\n "queueId": "other",')
-    assert AIHC.parse(again).spec.env == parsed.spec.env
+    assert AIHC.parse(Document(again)).spec.env == parsed.spec.env
 
 
 @pytest.mark.parametrize("key", ["queue", "queueId", "queueID"])
@@ -108,7 +111,7 @@ def test_data_sources_are_found_under_each_of_their_names(key: str) -> None:
 def test_each_type_of_data_source_is_a_place(source: dict[str, Any], mount: Mount) -> None:
     parsed = parse(body(datasources=[source]))
     assert parsed.spec.mounts == (mount,)
-    again = AIHC.parse(AIHC.render(parsed.spec, parsed.extras).text)
+    again = AIHC.parse(Document(AIHC.render(parsed.spec, parsed.extras).text))
     assert (again.spec, again.extras) == (parsed.spec, parsed.extras)
 
 
@@ -205,7 +208,7 @@ def test_quantities_are_numbers_or_texts_with_or_without_their_unit(
 ) -> None:
     parsed = parse(body({"resources": resources}))
     assert parsed.spec.roles[0].resources == expected
-    assert AIHC.parse(AIHC.render(parsed.spec, parsed.extras).text).spec == parsed.spec
+    assert AIHC.parse(Document(AIHC.render(parsed.spec, parsed.extras).text)).spec == parsed.spec
 
 
 def test_an_empty_list_of_resources_is_told_and_stays_empty() -> None:
@@ -260,7 +263,7 @@ def test_the_registrys_password_leaves_the_text() -> None:
     (name,) = parsed.secrets
     assert parsed.spec.registry_auth == RegistryAuth(username="u", password=SecretRef(name=name))
     assert "hunter2" not in parsed.text
-    assert "hunter2" in AIHC.with_secrets(parsed.text, parsed.secrets)
+    assert "hunter2" in AIHC.with_secrets(Document(parsed.text), parsed.secrets)
 
 
 def test_variables_that_all_roles_share_are_the_jobs() -> None:
@@ -323,7 +326,7 @@ def test_labels_are_tags() -> None:
 )
 def test_problems_have_their_place(text: str, code: str, place: tuple[int, int]) -> None:
     with pytest.raises(Refused) as caught:
-        AIHC.parse(text)
+        AIHC.parse(Document(text))
     (found,) = caught.value.problems
     assert (found.code, (found.line, found.column)) == (code, place)
     assert found.source
@@ -332,10 +335,10 @@ def test_problems_have_their_place(text: str, code: str, place: tuple[int, int])
 def test_positions_in_a_listing_are_those_of_the_listing() -> None:
     listing = SEED.replace('"replicas": 1', '"replicas": "x"')
     with pytest.raises(Refused) as caught:
-        AIHC.parse(listing)
+        AIHC.parse(Document(listing))
     (found,) = caught.value.problems
     assert (found.line, found.column) == (7, listing.splitlines()[6].index('"x"') + 1)
-    assert AIHC.locate(listing, "/jobSpec/replicas") == (found.line, found.column)
+    assert AIHC.locate(Document(listing), "/jobSpec/replicas") == (found.line, found.column)
 
 
 def test_one_changed_value_changes_one_line() -> None:
@@ -354,12 +357,12 @@ def test_one_changed_value_changes_one_line() -> None:
   }
 }
 """
-    parsed = AIHC.parse(text)
+    parsed = AIHC.parse(Document(text))
     (role,) = parsed.spec.roles
     bigger = role.model_copy(update={"resources": role.resources.model_copy(update={"memory_mib": 16384})})
     spec = parsed.spec.model_copy(update={"roles": (bigger,), "env": {"A": "1", "B": "2"}})
-    changed = AIHC.render(spec, parsed.extras, base=text).text
-    assert AIHC.parse(changed).spec == spec
+    changed = AIHC.render(spec, parsed.extras, base=Document(text)).text
+    assert AIHC.parse(Document(changed)).spec == spec
     assert "// mine" in changed
     assert "// enough" in changed
     assert '"quantity": 16' in changed

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from jobs import dialects
 from jobs.dialects.base import Refused
 from jobs.dialects.dlc import keys
+from jobs.dialects.document import Document
 from jobs.dialects.rendering import OF_THE_TARGET
 from jobs.spec import JobSpec
 from tests.jobs.dialects.dlc_strategies import dlc_specs, dlc_texts
@@ -22,22 +23,22 @@ big = settings(suppress_health_check=[HealthCheck.too_slow, HealthCheck.large_ba
 def test_what_dlc_can_say_comes_back(spec: JobSpec) -> None:
     rendered = DLC.render(spec, {})
     assert [note for note in rendered.notes if note.code not in OF_THE_TARGET] == []
-    assert DLC.parse(rendered.text).spec == spec
+    assert DLC.parse(Document(rendered.text)).spec == spec
 
 
 @big
 @given(dlc_texts())
 def test_an_unchanged_request_stays_byte_for_byte(text: str) -> None:
-    parsed = DLC.parse(text)
-    assert DLC.render(parsed.spec, parsed.extras, base=text).text == text
-    assert DLC.render(parsed.spec, parsed.extras, base=parsed.text).text == parsed.text
+    parsed = DLC.parse(Document(text))
+    assert DLC.render(parsed.spec, parsed.extras, base=Document(text)).text == text
+    assert DLC.render(parsed.spec, parsed.extras, base=Document(parsed.text)).text == parsed.text
 
 
 @big
 @given(dlc_texts())
 def test_a_request_written_anew_says_the_same_with_its_unknown_keys(text: str) -> None:
-    parsed = DLC.parse(text)
-    again = DLC.parse(DLC.render(parsed.spec, parsed.extras).text)
+    parsed = DLC.parse(Document(text))
+    again = DLC.parse(Document(DLC.render(parsed.spec, parsed.extras).text))
     assert again.spec == parsed.spec
     assert again.extras == parsed.extras
 
@@ -45,8 +46,8 @@ def test_a_request_written_anew_says_the_same_with_its_unknown_keys(text: str) -
 @big
 @given(dlc_texts(), dlc_specs())
 def test_a_changed_request_says_what_it_shall_and_keeps_its_unknown_keys(text: str, spec: JobSpec) -> None:
-    parsed = DLC.parse(text)
-    changed = DLC.parse(DLC.render(spec, parsed.extras, base=text).text)
+    parsed = DLC.parse(Document(text))
+    changed = DLC.parse(Document(DLC.render(spec, parsed.extras, base=Document(text)).text))
     assert changed.spec == spec
     kept = {name for name in parsed.extras if name.count("/") == 1 and name[1:] not in KNOWN}
     assert {name: changed.extras[name] for name in kept} == {name: parsed.extras[name] for name in kept}
@@ -55,11 +56,11 @@ def test_a_changed_request_says_what_it_shall_and_keeps_its_unknown_keys(text: s
 @big
 @given(dlc_texts())
 def test_the_secrets_are_gone_and_can_be_put_back(text: str) -> None:
-    parsed = DLC.parse(text)
-    again = DLC.with_secrets(parsed.text, parsed.secrets)
-    assert DLC.parse(again).secrets == parsed.secrets
-    assert DLC.parse(again).spec == parsed.spec
-    assert DLC.parse(parsed.text).secrets == {}
+    parsed = DLC.parse(Document(text))
+    again = DLC.with_secrets(Document(parsed.text), parsed.secrets)
+    assert DLC.parse(Document(again)).secrets == parsed.secrets
+    assert DLC.parse(Document(again)).spec == parsed.spec
+    assert DLC.parse(Document(parsed.text)).secrets == {}
 
 
 @given(
@@ -72,7 +73,7 @@ def test_the_secrets_are_gone_and_can_be_put_back(text: str) -> None:
 def test_any_object_is_read_or_refused_with_places(value: dict[str, object]) -> None:
     text = json.dumps(value, indent=1)
     try:
-        DLC.parse(text)
+        DLC.parse(Document(text))
     except Refused as refused:
         for problem in refused.problems:
             assert problem.line is not None

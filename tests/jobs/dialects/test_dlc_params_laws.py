@@ -5,6 +5,7 @@ from hypothesis import strategies as st
 
 from jobs import dialects
 from jobs.dialects.base import Refused
+from jobs.dialects.document import Document
 from jobs.dialects.rendering import OF_THE_TARGET
 from jobs.spec import JobSpec
 from tests.jobs.dialects.params_strategies import params_specs, params_texts
@@ -18,22 +19,22 @@ big = settings(suppress_health_check=[HealthCheck.too_slow, HealthCheck.large_ba
 def test_what_a_file_can_say_comes_back(spec: JobSpec) -> None:
     rendered = PARAMS.render(spec, {})
     assert [note for note in rendered.notes if note.code not in OF_THE_TARGET] == []
-    assert PARAMS.parse(rendered.text).spec == spec
+    assert PARAMS.parse(Document(rendered.text)).spec == spec
 
 
 @big
 @given(params_texts())
 def test_an_unchanged_file_stays_byte_for_byte(text: str) -> None:
-    parsed = PARAMS.parse(text)
-    assert PARAMS.render(parsed.spec, parsed.extras, base=text).text == text
-    assert PARAMS.render(parsed.spec, parsed.extras, base=parsed.text).text == parsed.text
+    parsed = PARAMS.parse(Document(text))
+    assert PARAMS.render(parsed.spec, parsed.extras, base=Document(text)).text == text
+    assert PARAMS.render(parsed.spec, parsed.extras, base=Document(parsed.text)).text == parsed.text
 
 
 @big
 @given(params_texts())
 def test_a_file_written_anew_says_the_same_with_its_unknown_keys(text: str) -> None:
-    parsed = PARAMS.parse(text)
-    again = PARAMS.parse(PARAMS.render(parsed.spec, parsed.extras).text)
+    parsed = PARAMS.parse(Document(text))
+    again = PARAMS.parse(Document(PARAMS.render(parsed.spec, parsed.extras).text))
     assert again.spec == parsed.spec
     assert again.extras == parsed.extras
 
@@ -41,8 +42,8 @@ def test_a_file_written_anew_says_the_same_with_its_unknown_keys(text: str) -> N
 @big
 @given(params_texts(), params_specs())
 def test_a_changed_file_says_what_it_shall_and_keeps_its_unknown_keys(text: str, spec: JobSpec) -> None:
-    parsed = PARAMS.parse(text)
-    changed = PARAMS.parse(PARAMS.render(spec, parsed.extras, base=text).text)
+    parsed = PARAMS.parse(Document(text))
+    changed = PARAMS.parse(Document(PARAMS.render(spec, parsed.extras, base=Document(text)).text))
     assert changed.spec == spec
     kept = {name for name in parsed.extras if name.startswith("/")}
     assert {name: changed.extras[name] for name in kept} == {name: parsed.extras[name] for name in kept}
@@ -51,17 +52,17 @@ def test_a_changed_file_says_what_it_shall_and_keeps_its_unknown_keys(text: str,
 @big
 @given(params_texts())
 def test_the_secrets_are_gone_and_can_be_put_back(text: str) -> None:
-    parsed = PARAMS.parse(text)
-    again = PARAMS.with_secrets(parsed.text, parsed.secrets)
-    assert PARAMS.parse(again).secrets == parsed.secrets
-    assert PARAMS.parse(again).spec == parsed.spec
-    assert PARAMS.parse(parsed.text).secrets == {}
+    parsed = PARAMS.parse(Document(text))
+    again = PARAMS.with_secrets(Document(parsed.text), parsed.secrets)
+    assert PARAMS.parse(Document(again)).secrets == parsed.secrets
+    assert PARAMS.parse(Document(again)).spec == parsed.spec
+    assert PARAMS.parse(Document(parsed.text)).secrets == {}
 
 
 @given(st.text("abc=\n\r# name workers command \\ \0\u200b,:/", max_size=200))
 def test_any_text_is_read_or_refused_with_places(text: str) -> None:
     try:
-        PARAMS.parse(text)
+        PARAMS.parse(Document(text))
     except Refused as refused:
         for problem in refused.problems:
             assert problem.line is not None

@@ -8,6 +8,7 @@ import pytest
 
 from jobs import dialects
 from jobs.dialects.base import Note, Parsed, Problem, Refused
+from jobs.dialects.document import Document
 from jobs.spec import (
     Bid,
     Check,
@@ -53,7 +54,7 @@ def quota(role: dict[str, Any] | None = None, **more: Any) -> dict[str, Any]:
 
 
 def parse(value: dict[str, Any]) -> Parsed:
-    return DLC.parse(json.dumps(value))
+    return DLC.parse(Document(json.dumps(value)))
 
 
 def spec_of(value: dict[str, Any]) -> JobSpec:
@@ -78,13 +79,13 @@ def problem(value: dict[str, Any]) -> Problem:
 
 def again(parsed: Parsed) -> None:
     """Written anew it says the same, and byte for byte where it stands."""
-    once_more = DLC.parse(DLC.render(parsed.spec, parsed.extras).text)
+    once_more = DLC.parse(Document(DLC.render(parsed.spec, parsed.extras).text))
     assert (once_more.spec, once_more.extras) == (parsed.spec, parsed.extras)
-    assert DLC.render(parsed.spec, parsed.extras, base=parsed.text).text == parsed.text
+    assert DLC.render(parsed.spec, parsed.extras, base=Document(parsed.text)).text == parsed.text
 
 
 def test_the_create_job_pages_sample_is_read_with_its_trailing_comma() -> None:
-    parsed = DLC.parse(seed("dlc-tfjob"))
+    parsed = DLC.parse(Document(seed("dlc-tfjob")))
     (role,) = parsed.spec.roles
     assert (parsed.spec.name, parsed.spec.framework) == ("tf-mnist-test", Framework.TENSORFLOW)
     assert (role.name, role.replicas, role.command) == ("Worker", 3, "python /root/code/mnist.py")
@@ -101,7 +102,7 @@ def test_the_create_job_pages_sample_is_read_with_its_trailing_comma() -> None:
 
 
 def test_the_sdks_sample_for_public_resources() -> None:
-    parsed = DLC.parse(seed("dlc-sdk-public"))
+    parsed = DLC.parse(Document(seed("dlc-sdk-public")))
     (role,) = parsed.spec.roles
     assert role.resources.instance_type == "ecs.c6.large"
     assert (role.bid, parsed.spec.quota, parsed.spec.workspace) == (None, "", "12345")
@@ -110,14 +111,16 @@ def test_the_sdks_sample_for_public_resources() -> None:
 
 
 def test_the_sdks_sample_for_a_quota_leaves_blanks_to_fill() -> None:
-    parsed = DLC.parse(seed("dlc-sdk-quota"))
+    parsed = DLC.parse(Document(seed("dlc-sdk-quota")))
     assert (parsed.spec.quota, parsed.spec.workspace) == ("", "")
     assert [each.pointer for each in parsed.notes if each.code == "blank_to_fill"] == [
         "/WorkspaceId",
         "/ResourceId",
     ]
     assert parsed.spec.roles[0].resources == Resources(cpu_milli=1000, memory_mib=2048)
-    assert DLC.render(parsed.spec, parsed.extras, base=seed("dlc-sdk-quota")).text == seed("dlc-sdk-quota")
+    assert DLC.render(parsed.spec, parsed.extras, base=Document(seed("dlc-sdk-quota"))).text == seed(
+        "dlc-sdk-quota"
+    )
 
 
 @pytest.mark.parametrize(
@@ -128,7 +131,7 @@ def test_the_sdks_sample_for_a_quota_leaves_blanks_to_fill() -> None:
     ],
 )
 def test_the_sdks_samples_for_preemptible_machines(name: str, bid: Bid) -> None:
-    parsed = DLC.parse(seed(name))
+    parsed = DLC.parse(Document(seed(name)))
     assert parsed.spec.roles[0].bid == bid
     assert parsed.spec.network.switch == "vsw-0jlc46eg4k3pivwpz8****"
     assert {each.code for each in parsed.notes} == {"amounts_unknown", "no_limit_here"}
@@ -289,7 +292,7 @@ def test_role_types_in_lower_case_are_understood_and_left_as_they_are() -> None:
     parsed = parse(request({"Type": "worker"}))
     assert parsed.spec.roles[0].name == "Worker"
     assert note(parsed, "other_case").params["meant"] == "Worker"
-    assert '"worker"' in DLC.render(parsed.spec, parsed.extras, base=parsed.text).text
+    assert '"worker"' in DLC.render(parsed.spec, parsed.extras, base=Document(parsed.text)).text
 
 
 def test_a_chief_decides_where_the_policy_says_so() -> None:
@@ -380,7 +383,10 @@ def test_what_belongs_to_a_ram_role_goes_with_it() -> None:
     parsed = parse(request(CredentialConfig=config))
     without = parsed.spec.model_copy(update={"instance_role": ""})
     assert "CredentialConfig" not in json.loads(DLC.render(without, parsed.extras).text)
-    assert DLC.parse(DLC.render(without, parsed.extras, base=parsed.text).text).spec == without
+    assert (
+        DLC.parse(Document(DLC.render(without, parsed.extras, base=Document(parsed.text)).text)).spec
+        == without
+    )
 
 
 def test_settings_of_the_job() -> None:
@@ -513,7 +519,7 @@ def test_all_problems_come_at_once_each_with_its_place() -> None:
   "Priority": 10
 }"""
     with pytest.raises(Refused) as caught:
-        DLC.parse(text)
+        DLC.parse(Document(text))
     assert [(each.code, each.line) for each in caught.value.problems] == [
         ("required", 1),
         ("bad_name", 2),
@@ -522,7 +528,7 @@ def test_all_problems_come_at_once_each_with_its_place() -> None:
         ("role_twice", 6),
         ("too_great", 8),
     ]
-    fixed = DLC.apply_fixes(text, [each.fix for each in caught.value.problems if each.fix])
+    fixed = DLC.apply_fixes(Document(text), [each.fix for each in caught.value.problems if each.fix])
     with pytest.raises(Refused) as left:
-        DLC.parse(fixed)
+        DLC.parse(Document(fixed))
     assert {each.code for each in left.value.problems} == {"required", "role_twice", "too_small"}

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jobs.dialects.base import Fix, Refused
+from jobs.dialects.document import Document
 from jobs.dialects.edit import Drop, Put, apply_fixes, edit
 from jobs.dialects.source import read
 from jobs.dialects.spans import escape, split, walk
@@ -27,55 +28,63 @@ TEXT = """{
 
 
 def test_a_value_is_replaced_where_it_stands() -> None:
-    assert edit(TEXT, [Put("/tasks/0/cpu", 8)]) == TEXT.replace('"cpu": 1', '"cpu": 8')
+    assert edit(Document(TEXT), [Put("/tasks/0/cpu", 8)]) == TEXT.replace('"cpu": 1', '"cpu": 8')
 
 
 def test_a_missing_key_is_added_in_the_style_of_its_neighbours() -> None:
-    assert edit(TEXT, [Put("/tasks/1/gpu", 1)]) == TEXT.replace('{"cpu": 2}', '{"cpu": 2, "gpu": 1}')
-    assert edit(TEXT, [Put("/new", "ü")]) == TEXT.replace('"last": true,', '"last": true,\n  "new": "ü",')
-    assert edit(TEXT, [Put("/env/A", "1")]) == TEXT.replace('"env": {}', '"env": {\n    "A": "1"\n  }')
+    assert edit(Document(TEXT), [Put("/tasks/1/gpu", 1)]) == TEXT.replace(
+        '{"cpu": 2}', '{"cpu": 2, "gpu": 1}'
+    )
+    assert edit(Document(TEXT), [Put("/new", "ü")]) == TEXT.replace(
+        '"last": true,', '"last": true,\n  "new": "ü",'
+    )
+    assert edit(Document(TEXT), [Put("/env/A", "1")]) == TEXT.replace(
+        '"env": {}', '"env": {\n    "A": "1"\n  }'
+    )
 
 
 def test_a_key_goes_with_its_line_and_its_comma_and_comments_stay() -> None:
-    assert edit(TEXT, [Drop("/env")]) == TEXT.replace('  "env": {},\n', "")
-    assert edit(TEXT, [Drop("/tasks/0/command")]) == TEXT.replace('{"cpu": 1, "command": "x"}', '{"cpu": 1}')
-    assert "// whose job" in edit(TEXT, [Drop("/name")])
-    assert "// a comment" in edit(TEXT, [Drop("/name")])
+    assert edit(Document(TEXT), [Drop("/env")]) == TEXT.replace('  "env": {},\n', "")
+    assert edit(Document(TEXT), [Drop("/tasks/0/command")]) == TEXT.replace(
+        '{"cpu": 1, "command": "x"}', '{"cpu": 1}'
+    )
+    assert "// whose job" in edit(Document(TEXT), [Drop("/name")])
+    assert "// a comment" in edit(Document(TEXT), [Drop("/name")])
 
 
 def test_elements_are_added_and_removed() -> None:
-    both = edit(TEXT, [Drop("/tasks/1"), Put("/tasks/-", {"cpu": 3})])
+    both = edit(Document(TEXT), [Drop("/tasks/1"), Put("/tasks/-", {"cpu": 3})])
     assert _value(both)["tasks"] == [{"cpu": 1, "command": "x"}, {"cpu": 3}]
     assert "/* the second */" in both
-    none = edit(TEXT, [Drop("/tasks/0"), Drop("/tasks/1")])
+    none = edit(Document(TEXT), [Drop("/tasks/0"), Drop("/tasks/1")])
     assert _value(none)["tasks"] == []
 
 
 def test_what_lies_inside_of_something_dropped_is_not_changed_as_well() -> None:
-    changed = edit(TEXT, [Put("/tasks/0/cpu", 9), Drop("/tasks")])
-    assert read(changed).value == {"name": "a", "env": {}, "last": True}
+    changed = edit(Document(TEXT), [Put("/tasks/0/cpu", 9), Drop("/tasks")])
+    assert read(Document(changed)).value == {"name": "a", "env": {}, "last": True}
 
 
 def test_places_that_do_not_exist_are_left_out() -> None:
-    assert edit(TEXT, [Put("/no/such", 1), Drop("/gone"), Put("/tasks/7", 1), Put("", 1)]) == TEXT
+    assert edit(Document(TEXT), [Put("/no/such", 1), Drop("/gone"), Put("/tasks/7", 1), Put("", 1)]) == TEXT
 
 
 def test_an_added_line_takes_the_numbers_of_a_listing_away() -> None:
     listing = '1{\n2 "a": 1\n3}'
-    assert edit(listing, []) == listing
-    assert edit(listing, [Put("/b", 2)]) == '{\n "a": 1,\n "b": 2\n}'
+    assert edit(Document(listing), []) == listing
+    assert edit(Document(listing), [Put("/b", 2)]) == '{\n "a": 1,\n "b": 2\n}'
 
 
 def test_fixes_replace_and_remove_and_the_last_of_two_counts() -> None:
     fixes = [Fix("/name", "b"), Fix("/name", "c"), Fix("/last")]
     wanted = {**_value(TEXT), "name": "c"}
     del wanted["last"]
-    assert _value(apply_fixes(TEXT, fixes)) == wanted
+    assert _value(apply_fixes(Document(TEXT), fixes)) == wanted
 
 
 def test_unreadable_text_is_refused() -> None:
     with pytest.raises(Refused):
-        apply_fixes("{", [Fix("/a", 1)])
+        apply_fixes(Document("{"), [Fix("/a", 1)])
 
 
 @given(st.dictionaries(json_keys, values, min_size=1, max_size=5), st.data())
@@ -83,7 +92,7 @@ def test_any_edits_of_any_text_say_the_same_as_of_its_value(
     value: dict[str, Any], data: st.DataObject
 ) -> None:
     text = data.draw(st.composite(lambda draw: untidy(json.dumps(value, indent=2), draw))())
-    pointers = [pointer for pointer, _node in walk(read(text).tree) if pointer]
+    pointers = [pointer for pointer, _node in walk(read(Document(text)).tree) if pointer]
     chosen = data.draw(st.lists(st.sampled_from(pointers), max_size=3, unique=True))
     changes = [
         data.draw(st.builds(Drop, st.just(pointer)) | st.builds(Put, st.just(pointer), values))
@@ -91,7 +100,7 @@ def test_any_edits_of_any_text_say_the_same_as_of_its_value(
     ]
     added = data.draw(st.dictionaries(json_keys.filter(lambda key: key not in value), values, max_size=2))
     changes += [Put(f"/{escape(key)}", new) for key, new in added.items()]
-    assert read(edit(text, changes)).value == _changed(value, changes)
+    assert read(Document(edit(Document(text), changes))).value == _changed(value, changes)
 
 
 def _changed(value: Any, changes: list[Put | Drop]) -> Any:
@@ -117,6 +126,6 @@ def _without(value: Any, gone: object) -> Any:
 
 
 def _value(text: str) -> dict[str, Any]:
-    value = read(text).value
+    value = read(Document(text)).value
     assert isinstance(value, dict)
     return value

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 import pytest
 
 from jobs import dialects
+from jobs.dialects.document import Document
 from jobs.dialects.rendering import OF_THE_TARGET
 from tests.jobs.dialects.sample_fields import samples, spellings, used
 
@@ -25,11 +26,11 @@ def test_every_field_is_used_by_a_sample(name: str) -> None:
 @pytest.mark.parametrize(("name", "file_name"), list(every_sample()))
 def test_a_sample_says_the_same_after_being_written_anew(name: str, file_name: str) -> None:
     dialect, text = dialects.get(name), samples(name)[file_name]
-    assert dialects.name_of(text) == name
-    parsed = dialect.parse(text)
+    assert Document(text).dialect == name
+    parsed = dialect.parse(Document(text))
     rendered = dialect.render(parsed.spec, parsed.extras)
-    again = dialect.parse(rendered.text)
+    again = dialect.parse(Document(rendered.text))
     assert (again.spec, again.extras) == (parsed.spec, parsed.extras)
     assert [note for note in rendered.notes if note.code not in OF_THE_TARGET] == []
     assert used(file_name, text) - used(file_name, rendered.text) == set()
-    assert dialect.render(parsed.spec, parsed.extras, base=text).text == text
+    assert dialect.render(parsed.spec, parsed.extras, base=Document(text)).text == text

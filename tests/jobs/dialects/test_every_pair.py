@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from jobs import dialects
 from jobs.dialects.base import Refused
+from jobs.dialects.document import Document
 from jobs.dialects.losses import losses
 from jobs.dialects.rendering import OF_THE_TARGET
 from jobs.spec import CompletionPolicy, JobSpec, Resources, TaskRole
@@ -38,13 +39,13 @@ def test_any_job_is_written_and_every_difference_is_named(name: str, spec: JobSp
     rendered = dialect.render(spec, {})
     told = [note for note in rendered.notes if note.code not in OF_THE_TARGET]
     try:
-        said = dialect.parse(rendered.text)
+        said = dialect.parse(Document(rendered.text))
     except Refused:
         assert {note.code for note in told} == {"needs_value"}
         return
     assert sorted(map(repr, told)) == sorted(map(repr, losses(spec, said.spec, name)))
     assert (said.spec == spec) == (told == [])
-    assert dialects.name_of(rendered.text) == name
+    assert Document(rendered.text).dialect == name
     assert spec.time_limit_s is not None or said.spec.time_limit_s is None
 
 
@@ -55,10 +56,10 @@ def test_what_a_dialect_has_said_once_it_says_again(name: str, spec: JobSpec) ->
     """Losses don't add up: going through the same dialect again changes nothing more."""
     dialect = dialects.get(name)
     try:
-        once = dialect.parse(dialect.render(spec, {}).text).spec
+        once = dialect.parse(Document(dialect.render(spec, {}).text)).spec
     except Refused:
         return
-    assert dialect.parse(dialect.render(once, {}).text).spec == once
+    assert dialect.parse(Document(dialect.render(once, {}).text)).spec == once
 
 
 @pytest.mark.parametrize("source", dialects.NAMES)
@@ -70,7 +71,7 @@ def test_a_job_without_a_time_limit_gets_none_on_its_way(source: str, target: st
     for name in (source, target):
         dialect = dialects.get(name)
         try:
-            job = dialect.parse(dialect.render(job, {}).text).spec
+            job = dialect.parse(Document(dialect.render(job, {}).text)).spec
         except Refused:
             return
         assert job.time_limit_s is None

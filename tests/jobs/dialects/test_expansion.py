@@ -9,6 +9,7 @@ import pytest
 
 from jobs import dialects
 from jobs.dialects.base import Problem, Refused
+from jobs.dialects.document import Document
 from jobs.dialects.expansion import MAX_EXPANDED
 from jobs.spec import JobSpec
 from jobs.sweeps.expanding import CannotSweepError, combinations, expanded
@@ -84,7 +85,7 @@ def test_file_that_expands_too_far_is_refused_at_the_place_and_soon(
 
     def refused() -> None:
         with pytest.raises(Refused) as caught:
-            dialects.get(name).parse(text)
+            dialects.get(name).parse(Document(text))
         found[:] = caught.value.problems
 
     cpu_s, memory = cost(refused)
@@ -96,9 +97,9 @@ def test_file_that_expands_too_far_is_refused_at_the_place_and_soon(
 
 
 def test_file_that_expands_within_the_bound_is_read() -> None:
-    parsed = dialects.get("openpai-v2").parse(v2(100_000, 40))
+    parsed = dialects.get("openpai-v2").parse(Document(v2(100_000, 40)))
     assert len(parsed.spec.roles[0].command) > 100_000 * 40
-    assert dialects.get("kubeflow").parse(kubeflow(1_000, 100)).spec.roles
+    assert dialects.get("kubeflow").parse(Document(kubeflow(1_000, 100))).spec.roles
 
 
 def test_yaml_values_in_values_are_counted_together() -> None:
@@ -106,7 +107,7 @@ def test_yaml_values_in_values_are_counted_together() -> None:
         "a: &a " + "x" * 100_000 + "\nb: &b [*a, *a, *a, *a]\nc: &c [*b, *b, *b, *b]\nd: [*c, *c, *c, *c]\n"
     )
     with pytest.raises(Refused) as caught:
-        dialects.get("openpai-v2").parse(text)
+        dialects.get("openpai-v2").parse(Document(text))
     assert [(each.code, each.line) for each in caught.value.problems] == [("expands_too_far", 4)]
 
 
@@ -114,7 +115,7 @@ def test_yaml_values_in_values_are_counted_together() -> None:
 def test_sweep_that_expands_too_far_is_refused_before_its_jobs_are_made(grid: dict[str, list[str]]) -> None:
     command = "{long}" * 1_000 + "y" * 500_000
     text = json.dumps({"jobName": "j", "image": "i", "taskRoles": [{"name": "a", "command": command}]})
-    spec: JobSpec = dialects.get("openpai-v1").parse(text).spec
+    spec: JobSpec = dialects.get("openpai-v1").parse(Document(text)).spec
 
     def refused() -> None:
         with pytest.raises(CannotSweepError) as caught:

@@ -15,6 +15,7 @@ from jobs.dialects.base import Fix, Note, Problem, Refused
 from jobs.dialects.checking import check, fixed
 from jobs.dialects.dlc_params.keys import KNOWN
 from jobs.dialects.dlc_params.lines import read as read_lines
+from jobs.dialects.document import Document
 from jobs.dialects.sbatch.header import read as read_script
 from jobs.dialects.spans import escape, split
 from jobs.dialects.yaml_text.rules import JS_YAML
@@ -57,7 +58,7 @@ def pod(**limits: Any) -> str:
 
 
 def findings(text: str, name: str) -> list[Problem | Note]:
-    checked = check(text, name)
+    checked = check(Document(text, name))
     return [*checked.problems, *checked.notes]
 
 
@@ -71,12 +72,12 @@ def fix_at(text: str, name: str, key: str) -> Fix | None:
 def flat(name: str, text: str) -> dict[str, object]:
     """Every scalar of a text by its pointer."""
     if name == "dlc-params":
-        return {f"/{key}": entry.value for key, entry in read_lines(text, KNOWN).entries.items()}
+        return {f"/{key}": entry.value for key, entry in read_lines(Document(text), KNOWN).entries.items()}
     if name == "sbatch":
-        script = read_script(text)
+        script = read_script(Document(text))
         options = {f"/{each.component}/{each.name}": each.value for each in script.arguments}
         return {**options, "/script": script.commands}
-    return dict(_scalars(documents.read(text, JS_YAML, lambda _documents: 0).value, ""))
+    return dict(_scalars(documents.read(Document(text), JS_YAML, lambda _documents: 0).value, ""))
 
 
 def _scalars(value: object, pointer: str) -> Iterator[tuple[str, object]]:
@@ -124,7 +125,7 @@ def test_fix_of_number_with_unit_is_number_in_keys_unit(key: str, said: str, mea
     text = v1(**{key: said})
     fix = fix_at(text, "openpai-v1", key)
     assert fix == Fix(f"/taskRoles/0/{key}", meant)
-    made = dialects.get("openpai-v1").apply_fixes(text, [fix])
+    made = dialects.get("openpai-v1").apply_fixes(Document(text), [fix])
     assert json.loads(made)["taskRoles"][0] == {**json.loads(text)["taskRoles"][0], key: meant}
 
 
@@ -147,7 +148,7 @@ def test_number_of_unknown_meaning_has_no_fix(key: str, said: object) -> None:
     if key == "retryCount":
         text = json.dumps({**json.loads(v1()), key: said})
     assert fix_at(text, "openpai-v1", key) is None
-    assert fixed(check(text, "openpai-v1")).text == text
+    assert fixed(check(Document(text, "openpai-v1"))).document.text == text
 
 
 def test_value_that_says_nothing_is_removed_by_its_fix() -> None:
@@ -158,7 +159,9 @@ def test_value_beside_unreadable_one_is_not_compared_with_a_default() -> None:
     text = v1(memoryMB="plenty", shmMB=4096, taskNumber="some", minFailedTaskCount=3)
     told = {each.code: each.fix for each in findings(text, "openpai-v1")}
     assert told.keys() == {"wrong_type"}
-    assert fixed(check(v1(memoryMB="8GB", shmMB=4096), "openpai-v1")).text == v1(memoryMB=8192, shmMB=4096)
+    assert fixed(check(Document(v1(memoryMB="8GB", shmMB=4096), "openpai-v1"))).document.text == v1(
+        memoryMB=8192, shmMB=4096
+    )
 
 
 @pytest.mark.parametrize(
@@ -230,8 +233,8 @@ def test_misspelt_key_is_renamed_by_its_fix_and_all_else_stays(
         return
     assert fix
     assert fix.key == key
-    assert dialects.get(name).apply_fixes(text, [fix]) == text.replace(typo, key)
-    assert typo not in fixed(check(text, name)).text
+    assert dialects.get(name).apply_fixes(Document(text), [fix]) == text.replace(typo, key)
+    assert typo not in fixed(check(Document(text, name))).document.text
 
 
 @pytest.mark.parametrize(
@@ -255,14 +258,14 @@ def test_second_misspelling_of_one_key_is_not_renamed_too() -> None:
 def test_comments_and_order_stay_when_a_key_is_renamed() -> None:
     text = '{\n  // which\n  "jobName": "j", "iamge": "i", // what\n  "taskRoles": []\n}\n'
     fixes = [Fix("/iamge", key="image"), Fix("/jobName", "k")]
-    made = dialects.get("openpai-v1").apply_fixes(text, fixes)
+    made = dialects.get("openpai-v1").apply_fixes(Document(text), fixes)
     assert made == text.replace("iamge", "image").replace('"j"', '"k"')
 
 
 def test_template_that_begins_like_another_is_not_renamed_with_it() -> None:
     commands = '["run <% $parameters.rat %> <% $parameters.rat_of_all %>"]'
     text = v2().replace("commands: [run]", f"commands: {commands}") + "parameters: {rate: 1, rat_of_all: 2}\n"
-    made = fixed(check(text, "openpai-v2")).text
+    made = fixed(check(Document(text, "openpai-v2"))).document.text
     assert "run <% $parameters.rate %> <% $parameters.rat_of_all %>" in made
 
 
@@ -297,7 +300,7 @@ def test_fix_changes_nothing_but_what_it_is_about(
     spoilt = (
         Fix(pointer, garbage) if not rename else Fix(pointer, key=token[:-1] + token[-2:][::-1][:1] + "x")
     )
-    text = dialect.apply_fixes(text, [spoilt])
+    text = dialect.apply_fixes(Document(text), [spoilt])
     try:
         before = flat(name, text)
     except Refused:
@@ -306,7 +309,7 @@ def test_fix_changes_nothing_but_what_it_is_about(
         fix = finding.fix
         if fix is None or finding.code in WHOLE_LINES:
             continue
-        changed = difference(before, flat(name, dialect.apply_fixes(text, [fix])))
+        changed = difference(before, flat(name, dialect.apply_fixes(Document(text), [fix])))
         allowed: tuple[str, ...] = (fix.pointer,)
         if fix.key is not None:
             around = fix.pointer.rpartition("/")[0]

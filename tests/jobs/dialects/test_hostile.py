@@ -7,6 +7,7 @@ import pytest
 
 from jobs import dialects
 from jobs.dialects.base import Refused
+from jobs.dialects.document import Document
 from tests.fuzz.cost import cost
 from tests.jobs.dialects.hostile import ALIKE, spoilt
 from tests.jobs.dialects.sample_fields import samples
@@ -18,7 +19,7 @@ MOST_MEMORY = 50 * 2**20
 
 def refusals(name: str, text: str) -> tuple[str, ...]:
     with pytest.raises(Refused) as caught:
-        dialects.get(name).parse(text)
+        dialects.get(name).parse(Document(text))
     assert caught.value.problems
     for problem in caught.value.problems:
         assert problem.code == "more_problems" or (problem.line, problem.column) != (None, None)
@@ -48,7 +49,7 @@ def test_what_was_made_to_hurt_is_refused_soon_and_within_little_memory(name: st
 @pytest.mark.parametrize("what", ALIKE)
 def test_nothing_hurts_while_its_dialect_is_looked_for(what: str) -> None:
     begun = time.process_time()
-    found = dialects.detect(ALIKE[what])
+    found = Document(ALIKE[what]).candidates
     assert time.process_time() - begun < MOST_CPU_S
     assert all(1 <= each.confidence <= 100 for each in found)
 

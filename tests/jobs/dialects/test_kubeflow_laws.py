@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from jobs import dialects
 from jobs.dialects.base import Refused
+from jobs.dialects.document import Document
 from jobs.dialects.rendering import OF_THE_TARGET
 from jobs.spec import JobSpec
 from tests.jobs.dialects.kubeflow_strategies import kubeflow_specs, kubeflow_texts
@@ -29,22 +30,22 @@ big = settings(suppress_health_check=[HealthCheck.too_slow, HealthCheck.large_ba
 def test_what_a_manifest_can_say_comes_back(spec: JobSpec) -> None:
     rendered = KUBEFLOW.render(spec, {})
     assert [note for note in rendered.notes if note.code not in OF_THE_TARGET] == []
-    assert KUBEFLOW.parse(rendered.text).spec == spec
+    assert KUBEFLOW.parse(Document(rendered.text)).spec == spec
 
 
 @big
 @given(kubeflow_texts())
 def test_an_unchanged_manifest_stays_byte_for_byte(text: str) -> None:
-    parsed = KUBEFLOW.parse(text)
-    assert KUBEFLOW.render(parsed.spec, parsed.extras, base=text).text == text
-    assert KUBEFLOW.render(parsed.spec, parsed.extras, base=parsed.text).text == parsed.text
+    parsed = KUBEFLOW.parse(Document(text))
+    assert KUBEFLOW.render(parsed.spec, parsed.extras, base=Document(text)).text == text
+    assert KUBEFLOW.render(parsed.spec, parsed.extras, base=Document(parsed.text)).text == parsed.text
 
 
 @big
 @given(kubeflow_texts())
 def test_a_manifest_written_anew_says_the_same_with_its_unknown_keys(text: str) -> None:
-    parsed = KUBEFLOW.parse(text)
-    again = KUBEFLOW.parse(KUBEFLOW.render(parsed.spec, parsed.extras).text)
+    parsed = KUBEFLOW.parse(Document(text))
+    again = KUBEFLOW.parse(Document(KUBEFLOW.render(parsed.spec, parsed.extras).text))
     assert again.spec == parsed.spec
     assert again.extras == parsed.extras
 
@@ -52,8 +53,8 @@ def test_a_manifest_written_anew_says_the_same_with_its_unknown_keys(text: str) 
 @big
 @given(kubeflow_texts(), kubeflow_specs())
 def test_a_changed_manifest_says_what_it_shall_and_keeps_its_unknown_keys(text: str, spec: JobSpec) -> None:
-    parsed = KUBEFLOW.parse(text)
-    changed = KUBEFLOW.parse(KUBEFLOW.render(spec, parsed.extras, base=text).text)
+    parsed = KUBEFLOW.parse(Document(text))
+    changed = KUBEFLOW.parse(Document(KUBEFLOW.render(spec, parsed.extras, base=Document(text)).text))
     assert changed.spec == spec
     kept = {name for name in parsed.extras if name.startswith("/") and name.count("/") < 3}
     said = ("/metadata/annotations", "/spec/successPolicy", "/spec/enableDynamicWorker")
@@ -64,11 +65,11 @@ def test_a_changed_manifest_says_what_it_shall_and_keeps_its_unknown_keys(text: 
 @big
 @given(kubeflow_texts())
 def test_the_secrets_are_gone_and_can_be_put_back(text: str) -> None:
-    parsed = KUBEFLOW.parse(text)
-    again = KUBEFLOW.with_secrets(parsed.text, parsed.secrets)
-    assert KUBEFLOW.parse(again).secrets == parsed.secrets
-    assert KUBEFLOW.parse(again).spec == parsed.spec
-    assert KUBEFLOW.parse(parsed.text).secrets == {}
+    parsed = KUBEFLOW.parse(Document(text))
+    again = KUBEFLOW.with_secrets(Document(parsed.text), parsed.secrets)
+    assert KUBEFLOW.parse(Document(again)).secrets == parsed.secrets
+    assert KUBEFLOW.parse(Document(again)).spec == parsed.spec
+    assert KUBEFLOW.parse(Document(parsed.text)).secrets == {}
 
 
 @given(
@@ -84,7 +85,7 @@ def test_the_secrets_are_gone_and_can_be_put_back(text: str) -> None:
 def test_any_object_is_read_or_refused_with_places(value: dict[str, object]) -> None:
     text = json.dumps(value, indent=1)
     try:
-        KUBEFLOW.parse(text)
+        KUBEFLOW.parse(Document(text))
     except Refused as refused:
         for problem in refused.problems:
             assert problem.line is not None

@@ -7,6 +7,7 @@ import yaml
 
 from jobs import dialects
 from jobs.dialects.base import Problem, Refused
+from jobs.dialects.document import Document
 from jobs.spec import CompletionPolicy, Framework, JobSpec, Mount, Resources, RetryPolicy, TaskRole
 from tests.jobs.dialects.sample_fields import samples
 
@@ -37,12 +38,12 @@ def container(**more: Any) -> JobSpec:
     value = yaml.safe_load(TEXT)
     pod = value["spec"]["pytorchReplicaSpecs"]["Worker"]["template"]["spec"]
     pod["containers"][0] |= more
-    return KUBEFLOW.parse(yaml.safe_dump(value)).spec
+    return KUBEFLOW.parse(Document(yaml.safe_dump(value))).spec
 
 
 def problems(text: str) -> list[Problem]:
     with pytest.raises(Refused) as caught:
-        KUBEFLOW.parse(text)
+        KUBEFLOW.parse(Document(text))
     return list(caught.value.problems)
 
 
@@ -57,11 +58,11 @@ def job(kind: str, roles: dict[str, int], **spec: Any) -> JobSpec:
         "metadata": {"name": "a"},
         "spec": {f"{specs[kind]}ReplicaSpecs": found, **spec},
     }
-    return KUBEFLOW.parse(yaml.safe_dump(value)).spec
+    return KUBEFLOW.parse(Document(yaml.safe_dump(value))).spec
 
 
 def test_a_pod_becomes_a_replica() -> None:
-    spec = KUBEFLOW.parse(TEXT).spec
+    spec = KUBEFLOW.parse(Document(TEXT)).spec
     assert spec == JobSpec(
         name="simple",
         framework=Framework.PYTORCH,
@@ -161,12 +162,12 @@ def test_what_is_started_again(policy: str | None, backoff: int | None, retry: R
     )
     if backoff is not None:
         text = text.replace("spec:\n  py", f"spec:\n  runPolicy: {{backoffLimit: {backoff}}}\n  py")
-    assert KUBEFLOW.parse(text).spec.retry == retry
+    assert KUBEFLOW.parse(Document(text)).spec.retry == retry
 
 
 def test_workers_of_an_mpi_job_have_a_command_of_their_own() -> None:
     text = samples("kubeflow")["mpi.yaml"]
-    parsed = KUBEFLOW.parse(text)
+    parsed = KUBEFLOW.parse(Document(text))
     assert [role.command for role in parsed.spec.roles] == [
         "mpirun -n 4 /home/mpiuser/pi",
         "/usr/sbin/sshd -De",
@@ -178,7 +179,7 @@ def test_workers_of_an_mpi_job_have_a_command_of_their_own() -> None:
 
 
 def test_what_a_pod_mounts() -> None:
-    spec = KUBEFLOW.parse(samples("kubeflow")["pytorch.yaml"]).spec
+    spec = KUBEFLOW.parse(Document(samples("kubeflow")["pytorch.yaml"])).spec
     assert spec.mounts == (
         Mount(uri="pvc://datasets/imagenet", path="/data", read_only=True),
         Mount(uri="/mnt/scratch", path="/scratch"),
@@ -219,20 +220,20 @@ spec:
 
 
 def test_an_empty_folder_is_carried_unless_it_is_shared_or_mounted_in_part() -> None:
-    parsed = KUBEFLOW.parse(EMPTY)
+    parsed = KUBEFLOW.parse(Document(EMPTY))
     assert parsed.spec.mounts == (
         Mount(uri="emptydir://", path="/scratch"),
         Mount(
             uri="emptydir://", path="/fast", read_only=True, options={"medium": "Memory", "sizeLimit": "2Gi"}
         ),
     )
-    assert KUBEFLOW.render(parsed.spec, parsed.extras, base=EMPTY).text == EMPTY
-    again = KUBEFLOW.parse(KUBEFLOW.render(parsed.spec, {}).text)
+    assert KUBEFLOW.render(parsed.spec, parsed.extras, base=Document(EMPTY)).text == EMPTY
+    again = KUBEFLOW.parse(Document(KUBEFLOW.render(parsed.spec, {}).text))
     assert again.spec.mounts == parsed.spec.mounts
 
 
 def test_what_is_not_run_is_told() -> None:
-    parsed = KUBEFLOW.parse(samples("kubeflow")["pytorch.yaml"])
+    parsed = KUBEFLOW.parse(Document(samples("kubeflow")["pytorch.yaml"]))
     told = {note.code for note in parsed.notes}
     assert {"container_kept", "value_of_cluster", "mounts_shared", "limit_taken", "kept_unused"} <= told
     kept = {str(note.params["key"]) for note in parsed.notes if note.code == "kept_unused"}
@@ -264,7 +265,7 @@ def test_what_is_wrong_has_a_place_a_source_and_where_possible_a_cure(
     assert found[0].source
     assert (found[0].fix is not None) == cured
     if found[0].fix:
-        assert KUBEFLOW.parse(KUBEFLOW.apply_fixes(text, [found[0].fix])).spec.name
+        assert KUBEFLOW.parse(Document(KUBEFLOW.apply_fixes(Document(text), [found[0].fix]))).spec.name
 
 
 def test_a_job_without_roles_lacks_them() -> None:
@@ -276,16 +277,18 @@ def test_a_job_without_roles_lacks_them() -> None:
 def test_a_job_that_lacks_its_launcher_is_told_so() -> None:
     text = KUBEFLOW.render(job("MPIJob", {"Worker": 2}), {}).text
     lacking = [
-        note.params["lacking"] for note in KUBEFLOW.parse(text).notes if note.code == "condition_unmet"
+        note.params["lacking"]
+        for note in KUBEFLOW.parse(Document(text)).notes
+        if note.code == "condition_unmet"
     ]
     assert lacking == ["Launcher"]
 
 
 def test_another_value_changes_its_line_only() -> None:
-    parsed = KUBEFLOW.parse(TEXT)
+    parsed = KUBEFLOW.parse(Document(TEXT))
     role = parsed.spec.roles[0].model_copy(update={"replicas": 4})
     wanted = parsed.spec.model_copy(update={"name": "other", "roles": (role,)})
-    after = KUBEFLOW.render(wanted, parsed.extras, base=TEXT).text
+    after = KUBEFLOW.render(wanted, parsed.extras, base=Document(TEXT)).text
     assert after == TEXT.replace("replicas: 2 ", "replicas: 4 ").replace("name: simple", "name: other")
 
 
@@ -296,7 +299,7 @@ def test_names_and_roles_of_other_systems_are_fitted_in() -> None:
         TaskRole(name="tensorboard", command="t", image="i"),
     )
     rendered = KUBEFLOW.render(JobSpec(name="MNIST on_GPUs", roles=roles), {})
-    said = KUBEFLOW.parse(rendered.text).spec
+    said = KUBEFLOW.parse(Document(rendered.text)).spec
     assert said.name == "mnist-on-gpus"
     assert [(role.name, role.command) for role in said.roles] == [
         ("PS", "ps"),
@@ -307,10 +310,10 @@ def test_names_and_roles_of_other_systems_are_fitted_in() -> None:
 
 
 def test_a_manifest_is_recognised_by_its_kind() -> None:
-    assert dialects.detect(TEXT)[0].why == "kind"
-    assert dialects.detect(TEXT.replace("kind: PyTorchJob", "kind: JAXJob"))[0].why == "api_group"
-    assert dialects.detect(TEXT + "\t- [")[0].why == "keys_seen"
-    assert KUBEFLOW.sniff("apiVersion: v1\nkind: Pod\n") is None
+    assert Document(TEXT).candidates[0].why == "kind"
+    assert Document(TEXT.replace("kind: PyTorchJob", "kind: JAXJob")).candidates[0].why == "api_group"
+    assert Document(TEXT + "\t- [").candidates[0].why == "keys_seen"
+    assert KUBEFLOW.sniff(Document("apiVersion: v1\nkind: Pod\n")) is None
 
 
 def test_a_container_without_a_name_is_refused() -> None:

@@ -14,19 +14,20 @@ ROOT = Path(__file__).parents[3]
 PROGRAM = """
 import sys
 from pathlib import Path
-from jobs.dialects import NAMES, convert, detect, parse
+from jobs.dialects import NAMES, Document, convert, parse
 from jobs.dialects.base import Refused
 from jobs.dialects.checking import check, fixed
 
 text = Path(sys.argv[1]).read_text()
-assert detect(text)[0].name == "dlc"
+document = Document(text)
+assert document.candidates[0].name == "dlc"
 name, parsed = parse(text)
 assert (name, parsed.spec.roles[0].name) == ("dlc", "Worker")
 for to in NAMES:
-    made = convert(text, to)
-    assert made.text
+    made = convert(document, to)
+    assert made.document.text
     print(to, len(made.losses))
-assert check("{").problems and fixed(check(text)).parsed
+assert check(Document("{")).problems and fixed(check(document)).parsed
 try:
     parse("nothing")
 except Refused as refused:

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from jobs import dialects
 from jobs.dialects.base import Refused
+from jobs.dialects.document import Document
 from jobs.dialects.source import read
 from jobs.spec import JobSpec
 from tests.jobs.dialects.strategies import json_keys, v1_specs, v1_texts, values
@@ -19,28 +20,28 @@ V1 = dialects.get("openpai-v1")
 def test_what_v1_can_say_comes_back(spec: JobSpec) -> None:
     rendered = V1.render(spec, {})
     assert rendered.notes == ()
-    assert V1.parse(rendered.text).spec == spec
+    assert V1.parse(Document(rendered.text)).spec == spec
 
 
 @given(v1_texts())
 def test_an_unchanged_file_stays_byte_for_byte(text: str) -> None:
-    parsed = V1.parse(text)
-    assert V1.render(parsed.spec, parsed.extras, base=text).text == text
-    assert V1.render(parsed.spec, parsed.extras, base=parsed.text).text == parsed.text
+    parsed = V1.parse(Document(text))
+    assert V1.render(parsed.spec, parsed.extras, base=Document(text)).text == text
+    assert V1.render(parsed.spec, parsed.extras, base=Document(parsed.text)).text == parsed.text
 
 
 @given(v1_texts())
 def test_a_file_written_anew_says_the_same_with_its_unknown_keys(text: str) -> None:
-    parsed = V1.parse(text)
-    again = V1.parse(V1.render(parsed.spec, parsed.extras).text)
+    parsed = V1.parse(Document(text))
+    again = V1.parse(Document(V1.render(parsed.spec, parsed.extras).text))
     assert again.spec == parsed.spec
     assert again.extras == parsed.extras
 
 
 @given(v1_texts(), v1_specs())
 def test_a_changed_file_says_what_it_shall_and_keeps_its_unknown_keys(text: str, spec: JobSpec) -> None:
-    parsed = V1.parse(text)
-    changed = V1.parse(V1.render(spec, parsed.extras, base=text).text)
+    parsed = V1.parse(Document(text))
+    changed = V1.parse(Document(V1.render(spec, parsed.extras, base=Document(text)).text))
     assert changed.spec == spec
     kept = {pointer for pointer in parsed.extras if not pointer.startswith(("/taskRoles", "/jobEnvs"))}
     assert {pointer: changed.extras[pointer] for pointer in kept} == {
@@ -50,20 +51,20 @@ def test_a_changed_file_says_what_it_shall_and_keeps_its_unknown_keys(text: str,
 
 @given(v1_texts(), st.integers(1, 9))
 def test_one_changed_number_changes_one_place(text: str, replicas: int) -> None:
-    spec = V1.parse(text).spec
+    spec = V1.parse(Document(text)).spec
     role = spec.roles[0].model_copy(update={"replicas": replicas})
     wanted = spec.model_copy(update={"roles": (role, *spec.roles[1:])})
-    changed = V1.render(wanted, {}, base=text).text
-    assert V1.parse(changed).spec == wanted
+    changed = V1.render(wanted, {}, base=Document(text)).text
+    assert V1.parse(Document(changed)).spec == wanted
     before, after = text.splitlines(), changed.splitlines()
     assert len([line for line in before if line not in after]) <= 2
 
 
 @given(v1_texts())
 def test_the_schema_accepts_what_is_accepted_without_a_note(text: str) -> None:
-    parsed = V1.parse(text)
+    parsed = V1.parse(Document(text))
     if not {note.code for note in parsed.notes} & {"raised", "below_advised", "number_from_text"}:
-        jsonschema.Draft202012Validator(dict(V1.schema())).validate(read(text).value)
+        jsonschema.Draft202012Validator(dict(V1.schema())).validate(read(Document(text)).value)
 
 
 @given(
@@ -75,11 +76,11 @@ def test_the_schema_accepts_what_is_accepted_without_a_note(text: str) -> None:
 def test_any_object_is_read_or_refused_with_places(value: dict[str, object]) -> None:
     text = json.dumps(value, indent=1)
     try:
-        V1.parse(text)
+        V1.parse(Document(text))
     except Refused as refused:
         for problem in refused.problems:
             assert problem.line is not None
             assert problem.column is not None
             if problem.fix is not None and problem.fix.value is not None:
-                fixed = V1.apply_fixes(text, [problem.fix])
-                assert V1.locate(fixed, problem.pointer) is not None
+                fixed = V1.apply_fixes(Document(text), [problem.fix])
+                assert V1.locate(Document(fixed), problem.pointer) is not None

@@ -7,6 +7,7 @@ import pytest
 
 from jobs import dialects
 from jobs.dialects.base import Fix, Parsed, Problem, Refused
+from jobs.dialects.document import Document
 from jobs.dialects.openpai_v1 import keys
 from jobs.spec import (
     CompletionPolicy,
@@ -31,7 +32,7 @@ def job(*roles: dict[str, Any], **changes: Any) -> dict[str, Any]:
 
 
 def parse(value: Any) -> Parsed:
-    return V1.parse(json.dumps(value))
+    return V1.parse(Document(json.dumps(value)))
 
 
 def problems(value: Any) -> tuple[Problem, ...]:
@@ -154,7 +155,7 @@ def test_a_thousand_problems_are_a_hundred_and_a_number() -> None:
 def test_a_fix_is_offered_and_cures(value: Any, fix: Fix) -> None:
     text = json.dumps(value)
     assert problem(value).fix == fix
-    V1.parse(V1.apply_fixes(text, [fix]))
+    V1.parse(Document(V1.apply_fixes(Document(text), [fix])))
 
 
 def test_a_proposed_name_is_not_another_roles() -> None:
@@ -365,7 +366,7 @@ def test_secrets_leave_the_text() -> None:
             jobEnvs={"WANDB_API_KEY": "k3y", "dbPassword": 'p"w', "HF_TOKEN": "", "KEYBOARD": "us"},
         )
     )
-    parsed = V1.parse(text)
+    parsed = V1.parse(Document(text))
     assert parsed.secrets == {"dataDir": "s3cret", "WANDB_API_KEY": "k3y", "dbPassword": 'p"w'}
     assert parsed.spec.secret_env == {
         "WANDB_API_KEY": SecretRef(name="WANDB_API_KEY"),
@@ -376,12 +377,12 @@ def test_secrets_leave_the_text() -> None:
     for value in ("s3cret", "k3y", 'p\\"w'):
         assert value not in parsed.text
         assert value not in repr(parsed.spec) + repr(parsed.extras) + repr(parsed.notes)
-    assert V1.with_secrets(parsed.text, parsed.secrets) == text
+    assert V1.with_secrets(Document(parsed.text), parsed.secrets) == text
 
 
 def test_a_text_without_its_secrets_says_the_same_and_has_none_to_give() -> None:
-    first = V1.parse(json.dumps(job(jobEnvs={"API_KEY": "x"}, codeDir="ftp://a:b@c")))
-    second = V1.parse(first.text)
+    first = V1.parse(Document(json.dumps(job(jobEnvs={"API_KEY": "x"}, codeDir="ftp://a:b@c"))))
+    second = V1.parse(Document(first.text))
     assert second.spec == first.spec
     assert second.secrets == {}
     assert second.text == first.text
@@ -409,15 +410,15 @@ def test_an_image_with_blanks_is_told() -> None:
 def test_a_repeated_key_counts_as_openpai_takes_it(values: tuple[str, str], taken: int | None) -> None:
     first, last = (f'"minFailedTaskCount": {value},\n' for value in values)
     text = json.dumps(job(), indent=2).replace('"taskNumber"', f'{first}{last}"taskNumber"')
-    parsed = V1.parse(text)
+    parsed = V1.parse(Document(text))
     assert parsed.spec.roles[0].completion.min_failed == taken
     assert noted(parsed) == [("repeated_key", "/taskRoles/0/minFailedTaskCount")]
     line = text[: text.index(last.strip(), text.index(first) + len(first))].count("\n") + 1
-    assert dialects.placed(parsed.notes, text, "openpai-v1")[0].line == line
-    assert V1.render(parsed.spec, parsed.extras, base=text).text == text
-    without_any = V1.apply_fixes(text, [Fix("/taskRoles/0/minFailedTaskCount")])
+    assert Document(text, "openpai-v1").locate_notes(parsed.notes)[0].line == line
+    assert V1.render(parsed.spec, parsed.extras, base=Document(text)).text == text
+    without_any = V1.apply_fixes(Document(text), [Fix("/taskRoles/0/minFailedTaskCount")])
     assert "minFailedTaskCount" not in without_any
-    assert V1.parse(without_any).spec.roles[0].completion.min_failed == 1
+    assert V1.parse(Document(without_any)).spec.roles[0].completion.min_failed == 1
 
 
 @pytest.mark.parametrize(
@@ -426,5 +427,5 @@ def test_a_repeated_key_counts_as_openpai_takes_it(values: tuple[str, str], take
 def test_a_repeated_key_that_hides_a_text_is_refused(members: str) -> None:
     text = json.dumps(job()).replace('"jobName"', f'"jobEnvs": {{{members}}}, "jobName"')
     with pytest.raises(Refused) as caught:
-        V1.parse(text)
+        V1.parse(Document(text))
     assert [each.code for each in caught.value.problems] == ["duplicate_key"]

@@ -9,6 +9,7 @@ import pytest
 
 from jobs import dialects
 from jobs.dialects.base import Refused
+from jobs.dialects.document import Document
 from jobs.spec import CompletionPolicy, Mount, MountPurpose, Port, Resources
 
 V1 = dialects.get("openpai-v1")
@@ -32,7 +33,7 @@ def samples() -> Iterator[Any]:
 
 
 def test_the_helloworld_of_the_scm_page_is_accepted_as_it_stands() -> None:
-    parsed = V1.parse(seed("helloworld"))
+    parsed = V1.parse(Document(seed("helloworld")))
     (role,) = parsed.spec.roles
     assert parsed.spec.name == "helloworld_16be675e"
     assert (role.name, role.command) == ("task_1", "nvidia-smi")
@@ -52,43 +53,43 @@ def test_the_helloworld_of_the_scm_page_is_accepted_as_it_stands() -> None:
 
 def test_the_jupyter_of_the_scm_page_is_accepted_and_its_command_can_be_mended() -> None:
     text = seed("jupyter")
-    parsed = V1.parse(text)
+    parsed = V1.parse(Document(text))
     (role,) = parsed.spec.roles
     assert role.ports == (Port(label="jupyter"),)
     assert r"--NotebookApp.token=\"\"" in role.command, "the file is read as it stands"
     (note,) = [note for note in parsed.notes if note.fix]
     assert note.code == "command_mended"
     assert note.fix is not None
-    mended = V1.apply_fixes(text, [note.fix])
-    assert V1.parse(mended).spec.roles[0].command == (
+    mended = V1.apply_fixes(Document(text), [note.fix])
+    assert V1.parse(Document(mended)).spec.roles[0].command == (
         'export JUPYTER_TOKEN="$JOB_CONSOLE_ENDPOINT_TOKEN"; jupyter notebook --allow-root --no-browser '
         "--ip=127.0.0.1 --port=$PAI_CONTAINER_HOST_jupyter_PORT_LIST --NotebookApp.allow_remote_access=True"
     )
     assert [old for old, new in zip(text.splitlines(), mended.splitlines(), strict=True) if old != new] == [
         next(line for line in text.splitlines() if '"command"' in line)
     ]
-    assert not [note for note in V1.parse(mended).notes if note.fix]
+    assert not [note for note in V1.parse(Document(mended)).notes if note.fix]
 
 
 @pytest.mark.parametrize("name", ["helloworld", "jupyter"])
 def test_the_files_of_the_scm_page_go_through_unchanged(name: str) -> None:
     text = seed(name)
-    parsed = V1.parse(text)
-    assert V1.render(parsed.spec, parsed.extras, base=text).text == text
-    again = V1.parse(V1.render(parsed.spec, parsed.extras).text)
+    parsed = V1.parse(Document(text))
+    assert V1.render(parsed.spec, parsed.extras, base=Document(text)).text == text
+    again = V1.parse(Document(V1.render(parsed.spec, parsed.extras).text))
     assert (again.spec, again.extras) == (parsed.spec, parsed.extras)
 
 
 @pytest.mark.parametrize(("name", "verdict"), list(samples()))
 def test_openpais_own_files_have_openpais_verdict(name: str, verdict: dict[str, Any]) -> None:
     text = (SAMPLES / name).read_text()
-    assert dialects.name_of(text) == "openpai-v1"
+    assert Document(text).dialect == "openpai-v1"
     if not verdict["accepted"]:
         with pytest.raises(Refused):
-            V1.parse(text)
+            V1.parse(Document(text))
         return
-    parsed = V1.parse(text)
-    assert V1.render(parsed.spec, parsed.extras, base=text).text == text
-    assert V1.parse(V1.render(parsed.spec, parsed.extras).text).spec == parsed.spec
+    parsed = V1.parse(Document(text))
+    assert V1.render(parsed.spec, parsed.extras, base=Document(text)).text == text
+    assert V1.parse(Document(V1.render(parsed.spec, parsed.extras).text)).spec == parsed.spec
     told = "tolerated_comments" in {note.code for note in parsed.notes}
     assert told == verdict.get("comments", False)

@@ -7,6 +7,7 @@ import pytest
 
 from jobs import dialects
 from jobs.dialects.base import Note
+from jobs.dialects.document import Document
 from jobs.dialects.openpai_v1 import keys
 from jobs.spec import (
     CompletionPolicy,
@@ -119,13 +120,13 @@ BASE = """{
 
 
 def changed(**changes: Any) -> tuple[str, tuple[Note, ...]]:
-    parsed = V1.parse(BASE)
-    rendered = V1.render(parsed.spec.model_copy(update=changes), parsed.extras, base=BASE)
+    parsed = V1.parse(Document(BASE))
+    rendered = V1.render(parsed.spec.model_copy(update=changes), parsed.extras, base=Document(BASE))
     return rendered.text, rendered.notes
 
 
 def roles(**changes: Any) -> tuple[TaskRole, ...]:
-    first, *rest = V1.parse(BASE).spec.roles
+    first, *rest = V1.parse(Document(BASE)).spec.roles
     return (first.model_copy(update=changes), *rest)
 
 
@@ -144,14 +145,14 @@ def test_a_renamed_role_keeps_its_place_its_comments_and_its_unknown_keys() -> N
 
 def test_of_two_roles_with_one_name_the_one_that_counts_is_changed() -> None:
     base = BASE.replace('"side"', '"main"')
-    parsed = V1.parse(base)
+    parsed = V1.parse(Document(base))
     (only,) = parsed.spec.roles
     wanted = parsed.spec.model_copy(update={"roles": (only.model_copy(update={"command": "go"}),)})
-    assert V1.render(wanted, {}, base=base).text == base.replace('"help"', '"go"')
+    assert V1.render(wanted, {}, base=Document(base)).text == base.replace('"help"', '"go"')
 
 
 def test_roles_come_and_go() -> None:
-    first, second = V1.parse(BASE).spec.roles
+    first, second = V1.parse(Document(BASE)).spec.roles
     assert changed(roles=(first,))[0] == BASE.replace("]},\n", "]}\n").replace(
         '    {"name": "side", "command": "help"}\n', ""
     )
@@ -159,19 +160,19 @@ def test_roles_come_and_go() -> None:
     text, told = changed(roles=(first, second, third))
     assert told == ()
     assert text.startswith(BASE[: BASE.index('"help"}')])
-    assert [role.name for role in V1.parse(text).spec.roles] == ["main", "side", "third"]
+    assert [role.name for role in V1.parse(Document(text)).spec.roles] == ["main", "side", "third"]
 
 
 def test_what_cannot_be_patched_is_written_anew_with_its_unknown_keys() -> None:
-    first, second = V1.parse(BASE).spec.roles
+    first, second = V1.parse(Document(BASE)).spec.roles
     text, told = changed(roles=(second, first))
     assert [note.code for note in told] == ["written_anew"]
-    parsed = V1.parse(text)
+    parsed = V1.parse(Document(text))
     assert [role.name for role in parsed.spec.roles] == ["side", "main"]
-    assert parsed.extras == V1.parse(BASE).extras
+    assert parsed.extras == V1.parse(Document(BASE)).extras
 
 
 def test_a_base_that_cannot_be_read_is_written_anew() -> None:
-    rendered = V1.render(spec(), {}, base="{")
+    rendered = V1.render(spec(), {}, base=Document("{"))
     assert [note.code for note in rendered.notes] == ["written_anew"]
-    assert V1.parse(rendered.text).spec == spec()
+    assert V1.parse(Document(rendered.text)).spec == spec()

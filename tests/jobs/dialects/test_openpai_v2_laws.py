@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from jobs import dialects
 from jobs.dialects import documents
 from jobs.dialects.base import Refused
+from jobs.dialects.document import Document
 from jobs.dialects.yaml_text.rules import JS_YAML
 from jobs.spec import JobSpec
 from tests.jobs.dialects.strategies import json_keys, v1_specs, values
@@ -22,37 +23,37 @@ V1, V2 = dialects.get("openpai-v1"), dialects.get("openpai-v2")
 def test_what_v2_can_say_comes_back(spec: JobSpec, as_json: bool) -> None:
     rendered = V2.render(spec, {"json": True} if as_json else {})
     assert rendered.notes == ()
-    assert V2.parse(rendered.text).spec == spec
+    assert V2.parse(Document(rendered.text)).spec == spec
 
 
 @given(v2_texts())
 def test_an_unchanged_file_stays_byte_for_byte(text: str) -> None:
-    parsed = V2.parse(text)
-    assert V2.render(parsed.spec, parsed.extras, base=text).text == text
-    assert V2.render(parsed.spec, parsed.extras, base=parsed.text).text == parsed.text
+    parsed = V2.parse(Document(text))
+    assert V2.render(parsed.spec, parsed.extras, base=Document(text)).text == text
+    assert V2.render(parsed.spec, parsed.extras, base=Document(parsed.text)).text == parsed.text
 
 
 @given(v2_texts())
 def test_a_file_written_anew_says_the_same_with_its_unknown_keys(text: str) -> None:
-    parsed = V2.parse(text)
-    again = V2.parse(V2.render(parsed.spec, parsed.extras).text)
+    parsed = V2.parse(Document(text))
+    again = V2.parse(Document(V2.render(parsed.spec, parsed.extras).text))
     assert again.spec == parsed.spec
     assert again.extras == parsed.extras
 
 
 @given(v2_texts())
 def test_secrets_leave_the_text_and_come_back(text: str) -> None:
-    parsed = V2.parse(text)
-    assert V2.parse(parsed.text).spec == parsed.spec
-    filled = V2.with_secrets(parsed.text, parsed.secrets)
-    assert V2.parse(filled).spec == parsed.spec
-    assert V2.parse(filled).secrets == parsed.secrets
+    parsed = V2.parse(Document(text))
+    assert V2.parse(Document(parsed.text)).spec == parsed.spec
+    filled = V2.with_secrets(Document(parsed.text), parsed.secrets)
+    assert V2.parse(Document(filled)).spec == parsed.spec
+    assert V2.parse(Document(filled)).secrets == parsed.secrets
 
 
 @given(v2_texts(), v2_specs())
 def test_a_changed_file_says_what_it_shall_and_keeps_its_unknown_keys(text: str, spec: JobSpec) -> None:
-    parsed = V2.parse(text)
-    changed = V2.parse(V2.render(spec, parsed.extras, base=text).text)
+    parsed = V2.parse(Document(text))
+    changed = V2.parse(Document(V2.render(spec, parsed.extras, base=Document(text)).text))
     assert changed.spec == spec
     kept = {pointer for pointer in parsed.extras if pointer.count("/") == 1}
     assert {pointer: changed.extras[pointer] for pointer in kept} == {
@@ -62,19 +63,19 @@ def test_a_changed_file_says_what_it_shall_and_keeps_its_unknown_keys(text: str,
 
 @given(v2_texts(), st.integers(1, 9))
 def test_one_changed_number_changes_one_place(text: str, replicas: int) -> None:
-    spec = V2.parse(text).spec
+    spec = V2.parse(Document(text)).spec
     role = spec.roles[0].model_copy(update={"replicas": replicas})
     wanted = spec.model_copy(update={"roles": (role, *spec.roles[1:])})
-    changed = V2.render(wanted, {}, base=text).text
-    assert V2.parse(changed).spec == wanted
+    changed = V2.render(wanted, {}, base=Document(text)).text
+    assert V2.parse(Document(changed)).spec == wanted
     before, after = text.splitlines(), changed.splitlines()
     assert len([line for line in before if line not in after]) <= 2
 
 
 @given(v2_texts())
 def test_the_schema_accepts_what_is_accepted(text: str) -> None:
-    V2.parse(text)
-    held = documents.read(text, JS_YAML).value
+    V2.parse(Document(text))
+    held = documents.read(Document(text), JS_YAML).value
     assert isinstance(held, dict)
     held.pop("extras", None)
     jsonschema.Draft202012Validator(dict(V2.schema())).validate(held)
@@ -83,8 +84,8 @@ def test_the_schema_accepts_what_is_accepted(text: str) -> None:
 @given(v1_specs())
 def test_what_v1_says_goes_through_v2_and_back_but_for_names(spec: JobSpec) -> None:
     text = V2.render(spec, {}).text
-    said = V2.parse(text).spec
-    back = V1.parse(V1.render(said, {}).text).spec
+    said = V2.parse(Document(text)).spec
+    back = V1.parse(Document(V1.render(said, {}).text)).spec
     assert _without_names(back) == _without_names(spec)
 
 
@@ -115,7 +116,7 @@ def _without_names(spec: JobSpec) -> dict[str, object]:
 def test_any_object_is_read_or_refused_with_places(value: dict[str, object]) -> None:
     text = json.dumps(value, indent=1)
     try:
-        V2.parse(text)
+        V2.parse(Document(text))
     except Refused as refused:
         problems = refused.problems
     else:
@@ -123,12 +124,12 @@ def test_any_object_is_read_or_refused_with_places(value: dict[str, object]) -> 
     for problem in problems:
         assert problem.line is not None or problem.code == "more_problems"
         if problem.fix is not None and problem.fix.value is not None:
-            assert V2.apply_fixes(text, [problem.fix])
+            assert V2.apply_fixes(Document(text), [problem.fix])
 
 
 @given(st.text("protclVersin:2\n -<%$}{[]#&*!'\"", max_size=60))
 def test_any_text_is_read_or_refused(text: str) -> None:
-    V2.sniff(text)
+    V2.sniff(Document(text))
     with pytest.raises(Refused) as caught:
-        V2.parse(text)
+        V2.parse(Document(text))
     assert caught.value.problems

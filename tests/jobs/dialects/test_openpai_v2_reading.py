@@ -8,6 +8,7 @@ import pytest
 
 from jobs import dialects
 from jobs.dialects.base import Fix, Parsed, Problem, Refused
+from jobs.dialects.document import Document
 from jobs.spec import (
     CompletionPolicy,
     Mount,
@@ -60,7 +61,7 @@ def prerequisite(**item: Any) -> dict[str, Any]:
 
 
 def parse(value: Any) -> Parsed:
-    return V2.parse(json.dumps(value))
+    return V2.parse(Document(json.dumps(value)))
 
 
 def problems(value: Any) -> tuple[Problem, ...]:
@@ -173,7 +174,7 @@ taskRoles:
 name: a b
 """
     with pytest.raises(Refused) as caught:
-        V2.parse(text)
+        V2.parse(Document(text))
     told = [(each.code, each.pointer, each.line, each.column) for each in caught.value.problems]
     assert told == [
         ("required", "/type", 2, 1),
@@ -200,7 +201,7 @@ name: a b
 def test_a_fix_cures_its_problem(value: Any, fix: Fix) -> None:
     (found,) = problems(value)
     assert found.fix == fix
-    assert parse(json.loads(V2.apply_fixes(json.dumps(value), [fix]))).spec.roles
+    assert parse(json.loads(V2.apply_fixes(Document(json.dumps(value)), [fix]))).spec.roles
 
 
 def test_a_role_with_a_forbidden_name_is_renamed_by_its_fix() -> None:
@@ -208,10 +209,12 @@ def test_a_role_with_a_forbidden_name_is_renamed_by_its_fix() -> None:
     text += "taskRoles:\n  g2p-train: # ours\n    dockerImage: i\n    commands: [run]\n"
     text += "    resourcePerInstance: {cpu: 1, memoryMB: 1, gpu: 0}\n"
     with pytest.raises(Refused) as caught:
-        V2.parse(text)
+        V2.parse(Document(text))
     (found,) = caught.value.problems
     assert found.fix is not None
-    assert [each.name for each in V2.parse(V2.apply_fixes(text, [found.fix])).spec.roles] == ["g2p_train"]
+    assert [
+        each.name for each in V2.parse(Document(V2.apply_fixes(Document(text), [found.fix]))).spec.roles
+    ] == ["g2p_train"]
 
 
 def test_what_is_said_nowhere_is_as_in_openpai() -> None:
@@ -329,7 +332,7 @@ taskRoles:
       - curl https://x:<% $secrets.token %>@h "<% $secrets.token %>" '<% $secrets.token %>'
       - vnc <% $parameters.VNC_PASSWD %>
 """
-    parsed = V2.parse(text)
+    parsed = V2.parse(Document(text))
     assert sorted(parsed.secrets.values()) == ["12345", "p4ss", "p: 1", "pa'ss"]
     spec = parsed.spec
     (only,) = spec.roles
@@ -349,9 +352,9 @@ taskRoles:
         assert value not in parsed.text
         assert value not in spec.model_dump_json()
         assert value not in json.dumps(parsed.extras)
-    again = V2.parse(parsed.text)
+    again = V2.parse(Document(parsed.text))
     assert (again.spec, again.secrets) == (spec, {})
-    filled = V2.parse(V2.with_secrets(parsed.text, parsed.secrets))
+    filled = V2.parse(Document(V2.with_secrets(Document(parsed.text), parsed.secrets)))
     assert (filled.spec, filled.secrets) == (spec, parsed.secrets)
 
 
@@ -407,7 +410,7 @@ def test_extras_that_others_know_too_are_understood() -> None:
 )
 def test_extras_may_hold_anything(extras: dict[str, Any]) -> None:
     parsed = parse(job(extras=extras))
-    assert V2.render(parsed.spec, parsed.extras, base=json.dumps(job(extras=extras))).notes == ()
+    assert V2.render(parsed.spec, parsed.extras, base=Document(json.dumps(job(extras=extras)))).notes == ()
 
 
 def test_scms_form_has_its_environment_in_parameters() -> None:
@@ -440,7 +443,7 @@ def test_yaml_words_mean_what_they_mean_to_openpai() -> None:
     text = "protocolVersion: '2'\nname: yes\ntype: job\nversion: 1.0\nprerequisites:\n"
     text += "- {type: dockerimage, name: on, uri: i}\ntaskRoles:\n  main:\n    dockerImage: on\n"
     text += "    resourcePerInstance: {cpu: 0x2, memoryMB: 1_000, gpu: 0}\n    commands: [no]\n"
-    parsed = V2.parse(text)
+    parsed = V2.parse(Document(text))
     (only,) = parsed.spec.roles
     assert (parsed.spec.name, only.command) == ("yes", "no")
     assert (only.resources.cpu_milli, only.resources.memory_mib) == (2000, 1000)
@@ -459,19 +462,23 @@ def test_yaml_words_mean_what_they_mean_to_openpai() -> None:
     ],
 )
 def test_v2_is_recognised_and_says_by_what(text: str, why: str) -> None:
-    assert dialects.name_of(text) == "openpai-v2"
-    assert dialects.detect(text)[0].why == why
+    assert Document(text).dialect == "openpai-v2"
+    assert Document(text).candidates[0].why == why
 
 
 @pytest.mark.parametrize("text", ["", "a: 1", "taskRoles: []", "#!/bin/sh\n#SBATCH -n 1\nsrun x", "- 1"])
 def test_other_texts_are_not_v2(text: str) -> None:
-    assert V2.sniff(text) is None
+    assert V2.sniff(Document(text)) is None
 
 
 def test_a_place_may_be_named_by_a_roles_number() -> None:
     text = "taskRoles:\n  a: {}\n  b:\n    commands: []\n"
-    assert V2.locate(text, "/taskRoles/1/commands") == V2.locate(text, "/taskRoles/b/commands") == (4, 15)
-    assert V2.locate("a: [", "/a") is None
+    assert (
+        V2.locate(Document(text), "/taskRoles/1/commands")
+        == V2.locate(Document(text), "/taskRoles/b/commands")
+        == (4, 15)
+    )
+    assert V2.locate(Document("a: ["), "/a") is None
 
 
 ROLE = "    dockerImage: i\n    resourcePerInstance: {cpu: 1, memoryMB: 1, gpu: 0}\n"
@@ -518,7 +525,7 @@ def test_hostile_files_are_refused_soon(text: str) -> None:
     for _attempt in range(3):
         begun = time.process_time()
         with pytest.raises(Refused):
-            V2.parse(text)
+            V2.parse(Document(text))
         taken.append(time.process_time() - begun)
     assert min(taken) < 5
 
@@ -540,5 +547,5 @@ def test_a_template_that_stands_for_nothing_stays_as_in_openpai(command: str, me
     assert note.params["meant"] == meant
     assert (note.fix is None) == (meant is None)
     if note.fix:
-        fixed = V2.apply_fixes(json.dumps(value), [note.fix])
-        assert V2.parse(fixed).spec.roles[0].command == "run 1"
+        fixed = V2.apply_fixes(Document(json.dumps(value)), [note.fix])
+        assert V2.parse(Document(fixed)).spec.roles[0].command == "run 1"

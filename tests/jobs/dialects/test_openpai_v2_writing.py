@@ -9,6 +9,7 @@ import yaml
 
 from jobs import dialects
 from jobs.dialects.base import Note
+from jobs.dialects.document import Document
 from jobs.spec import (
     Bid,
     CodeSource,
@@ -67,22 +68,22 @@ extras:
 
 
 def changed(base: str = BASE, **changes: Any) -> tuple[str, tuple[Note, ...]]:
-    parsed = V2.parse(base)
-    rendered = V2.render(parsed.spec.model_copy(update=changes), parsed.extras, base=base)
+    parsed = V2.parse(Document(base))
+    rendered = V2.render(parsed.spec.model_copy(update=changes), parsed.extras, base=Document(base))
     return rendered.text, rendered.notes
 
 
 def roles(**changes: Any) -> tuple[TaskRole, ...]:
-    first, *rest = V2.parse(BASE).spec.roles
+    first, *rest = V2.parse(Document(BASE)).spec.roles
     return (first.model_copy(update=changes), *rest)
 
 
 def both(**changes: Any) -> tuple[TaskRole, ...]:
-    return tuple(role.model_copy(update=changes) for role in V2.parse(BASE).spec.roles)
+    return tuple(role.model_copy(update=changes) for role in V2.parse(Document(BASE)).spec.roles)
 
 
 def resources(**changes: Any) -> Resources:
-    return V2.parse(BASE).spec.roles[0].resources.model_copy(update=changes)
+    return V2.parse(Document(BASE)).spec.roles[0].resources.model_copy(update=changes)
 
 
 COMMAND = "wget hdfs://cifar\npython train.py --lr 0.1"
@@ -120,7 +121,7 @@ def test_a_change_changes_its_place_only(changes: dict[str, Any], old: str, new:
 def test_a_role_gets_an_image_of_its_own() -> None:
     text, told = changed(roles=roles(image="c/d:2"))
     assert told == ()
-    assert [role.image for role in V2.parse(text).spec.roles] == ["c/d:2", "a/b:1"]
+    assert [role.image for role in V2.parse(Document(text)).spec.roles] == ["c/d:2", "a/b:1"]
     assert "# what we run" in text
 
 
@@ -131,26 +132,26 @@ def test_variables_are_exported_before_the_commands() -> None:
     assert "secrets:\n  mine: $SECRET:mine\n" in text
     for line in ("# get it", "- wget <% $data.uri[0] %>", "--lr <% $parameters.lr %>"):
         assert line in text, "what runs stays as it was written"
-    spec = V2.parse(text).spec
+    spec = V2.parse(Document(text)).spec
     assert (spec.env, spec.secret_env) == ({"A": "it's", "B": ""}, {"KEY": SecretRef(name="mine")})
 
 
 def test_roles_come_and_go() -> None:
-    first, second = V2.parse(BASE).spec.roles
+    first, second = V2.parse(Document(BASE)).spec.roles
     text, told = changed(roles=(first,))
     assert (told, "mine: kept" in text, "# how much" in text) == ((), False, True)
     third = second.model_copy(update={"name": "third"})
     text, told = changed(roles=(first, second, third))
     assert told == ()
-    assert [role.name for role in V2.parse(text).spec.roles] == ["worker", "ps", "third"]
+    assert [role.name for role in V2.parse(Document(text)).spec.roles] == ["worker", "ps", "third"]
     assert "mine: kept" in text
 
 
 def test_roles_in_another_order_are_written_anew_with_their_unknown_keys() -> None:
-    first, second = V2.parse(BASE).spec.roles
+    first, second = V2.parse(Document(BASE)).spec.roles
     text, told = changed(roles=(second, first))
     assert [note.code for note in told] == ["written_anew"]
-    parsed = V2.parse(text)
+    parsed = V2.parse(Document(text))
     assert [role.name for role in parsed.spec.roles] == ["ps", "worker"]
     assert parsed.extras["/taskRoles/ps/mine"] == "kept"
 
@@ -174,7 +175,7 @@ def test_scms_json_stays_json_and_in_scms_form() -> None:
         },
         indent=2,
     )
-    spec = V2.parse(base).spec
+    spec = V2.parse(Document(base)).spec
     has = spec.roles[0].resources.model_copy(update={"shm_mib": 128, "disk_mib": 10240})
     role = spec.roles[0].model_copy(update={"resources": has})
     text, told = changed(base, env={"A": "2", "B": "3"}, roles=(role,))
@@ -205,10 +206,10 @@ def test_what_v1_says_and_upstreams_converter_loses_is_kept() -> None:
             }
         ],
     }
-    parsed = V1.parse(json.dumps(v1))
+    parsed = V1.parse(Document(json.dumps(v1)))
     rendered = V2.render(parsed.spec, {})
     assert rendered.notes == ()
-    assert V2.parse(rendered.text).spec == parsed.spec
+    assert V2.parse(Document(rendered.text)).spec == parsed.spec
     text = rendered.text
     for line in (
         "      minFailedInstances: null\n",
@@ -228,7 +229,7 @@ def test_names_that_v2_does_not_allow_become_the_nearest_ones() -> None:
     rendered = V2.render(JobSpec(name="a.b", roles=tasks), {})
     job = yaml.safe_load(rendered.text)
     assert (job["name"], [*job["taskRoles"]]) == ("a_b", ["a_b", "a_b_2", "task_1"])
-    spec = V2.parse(rendered.text).spec
+    spec = V2.parse(Document(rendered.text)).spec
     assert (spec.name, [role.name for role in spec.roles]) == ("a.b", ["a.b", "a~b", "1"])
     assert rendered.notes == ()
 
@@ -262,29 +263,29 @@ def test_a_bid_and_a_fraction_of_a_core_are_kept() -> None:
     )
     rendered = V2.render(JobSpec(name="a", roles=(task,)), {})
     assert rendered.notes == ()
-    assert V2.parse(rendered.text).spec.roles == (task,)
+    assert V2.parse(Document(rendered.text)).spec.roles == (task,)
 
 
 def test_a_job_without_an_image_says_so_which_openpai_does_not_take() -> None:
     rendered = V2.render(JobSpec(name="a", roles=(TaskRole(name="a", command="x"),)), {})
     assert [note.code for note in rendered.notes] == ["no_image"]
-    assert V2.parse(rendered.text).spec.roles[0].image == ""
+    assert V2.parse(Document(rendered.text)).spec.roles[0].image == ""
 
 
 def test_tensorboard_comes_and_goes() -> None:
     text, told = changed(tensorboard=TensorBoard(log_path="/logs"))
     assert told == ()
-    assert V2.parse(text).spec.tensorboard == TensorBoard(log_path="/logs")
+    assert V2.parse(Document(text)).spec.tensorboard == TensorBoard(log_path="/logs")
     without, told = changed(text, tensorboard=None)
     assert told == ()
-    assert V2.parse(without).spec == V2.parse(BASE).spec
+    assert V2.parse(Document(without)).spec == V2.parse(Document(BASE)).spec
 
 
 def test_a_base_that_cannot_be_read_is_written_anew() -> None:
     task = TaskRole(name="a", command="x", image="i")
-    rendered = V2.render(JobSpec(name="a", roles=(task,)), {}, base="a: [")
+    rendered = V2.render(JobSpec(name="a", roles=(task,)), {}, base=Document("a: ["))
     assert [note.code for note in rendered.notes] == ["written_anew"]
-    assert V2.parse(rendered.text).spec.name == "a"
+    assert V2.parse(Document(rendered.text)).spec.name == "a"
 
 
 def test_twice_as_many_roles_take_no_more_than_twice_the_work() -> None:
@@ -296,7 +297,7 @@ def test_twice_as_many_roles_take_no_more_than_twice_the_work() -> None:
         text = head + "".join(f"  r{number}:\n{role}" for number in range(roles))
         profile = cProfile.Profile()
         profile.enable()
-        parsed = V2.parse(text)
+        parsed = V2.parse(Document(text))
         V2.render(parsed.spec, parsed.extras)
         profile.disable()
         assert len(parsed.spec.roles) == roles

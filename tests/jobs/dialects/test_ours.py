@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from jobs import dialects
 from jobs.dialects.base import Fix, Refused
+from jobs.dialects.document import Document
 from jobs.dialects.losses import losses
 from jobs.dialects.ours.helps import HELPS
 from jobs.dialects.placeholders import looks_secret
@@ -52,7 +53,7 @@ def written(name: str, ours: Any) -> str:
 
 def problems(name: str, ours: Any) -> list[tuple[str, str, Fix | None]]:
     with pytest.raises(Refused) as caught:
-        dialects.get(name).parse(written(name, ours))
+        dialects.get(name).parse(Document(written(name, ours)))
     return [(each.code, each.pointer.removeprefix(AT[name]), each.fix) for each in caught.value.problems]
 
 
@@ -71,14 +72,14 @@ def test_nothing_that_a_job_says_is_lost(name: str, spec: JobSpec) -> None:
     dialect = dialects.get(name)
     rendered = dialect.render(spec, {})
     try:
-        parsed = dialect.parse(rendered.text)
+        parsed = dialect.parse(Document(rendered.text))
     except Refused:  # OpenPAI runs nothing without an image
         assert not all(role.image for role in spec.roles)
         return
     variables = [*spec.env, *(variable for role in spec.roles for variable in role.env)]
     if not any(map(looks_secret, variables)):
         assert losses(spec, parsed.spec, name) == ()
-    again = dialect.parse(dialect.render(parsed.spec, parsed.extras).text)
+    again = dialect.parse(Document(dialect.render(parsed.spec, parsed.extras).text))
     assert (again.spec, again.extras) == (parsed.spec, parsed.extras)
 
 
@@ -91,7 +92,7 @@ def test_what_it_says_counts_more_than_the_rest(name: str) -> None:
         "after": [{"job": "k3v9x0q2m7ab"}, {"job": "ada~x", "when": "failed"}],
         "software": {"modules": ["gcc/13"], "venv": "/venv"},
     }
-    spec = dialects.get(name).parse(written(name, ours)).spec
+    spec = dialects.get(name).parse(Document(written(name, ours))).spec
     assert (spec.name, spec.hold, spec.roles[0].name, spec.roles[0].replicas) == ("b c", True, "trainer", 3)
     assert spec.after == (After(job="k3v9x0q2m7ab"), After(job="ada~x", when=When.FAILED))
     assert spec.software == Software(modules=("gcc/13",), venv="/venv")
@@ -101,15 +102,15 @@ def test_what_it_says_counts_more_than_the_rest(name: str) -> None:
 def test_a_change_is_made_where_it_was_said_and_strangers_stay(name: str) -> None:
     ours = {"priority": 5, "retry": {"limit": 1, "mine": 2}, "own": [1], "roles": {"Worker": {"x": 1}}}
     dialect, text = dialects.get(name), written(name, ours)
-    parsed = dialect.parse(text)
+    parsed = dialect.parse(Document(text))
     told = {note.pointer.removeprefix(AT[name]) for note in parsed.notes if note.code == "unknown_key"}
     assert told >= {"/retry/mine", "/own", "/roles/Worker/x"}
-    for base in (text, None):
+    for base in (Document(text), None):
         assert dialect.render(parsed.spec, parsed.extras, base=base).notes == ()
         changed = parsed.spec.model_copy(update={"priority": 8})
         made = dialect.render(changed, parsed.extras, base=base)
         assert [note.code for note in made.notes] == []
-        assert dialect.parse(made.text).spec == changed
+        assert dialect.parse(Document(made.text)).spec == changed
         for stranger in ("mine", "own", "x"):
             assert stranger in made.text
 
@@ -123,19 +124,19 @@ def test_what_was_said_of_a_role_that_was_not_there_is_not_meant_for_a_new_one()
         "JobConsole": {"roles": {"Worker": {"name": "other", "mine": 1}}},
     }
     dialect = dialects.get("dlc")
-    parsed = dialect.parse(json.dumps(job))
+    parsed = dialect.parse(Document(json.dumps(job)))
     role = parsed.spec.roles[0].model_copy(update={"name": "Worker"})
     wanted = parsed.spec.model_copy(update={"roles": (role,)})
-    for text in (parsed.text, None):
-        made = dialect.render(wanted, parsed.extras, base=text).text
-        assert dialect.parse(made).spec == wanted
+    for base in (Document(parsed.text), None):
+        made = dialect.render(wanted, parsed.extras, base=base).text
+        assert dialect.parse(Document(made)).spec == wanted
         assert '"mine"' in made
 
 
 def test_it_goes_when_nothing_is_left_to_say() -> None:
     dlc, text = dialects.get("dlc"), written("dlc", {"hold": True})
-    parsed = dlc.parse(text)
-    without = dlc.render(parsed.spec.model_copy(update={"hold": False}), parsed.extras, base=text)
+    parsed = dlc.parse(Document(text))
+    without = dlc.render(parsed.spec.model_copy(update={"hold": False}), parsed.extras, base=Document(text))
     assert "JobConsole" not in without.text
 
 
@@ -182,11 +183,13 @@ def test_secrets_leave_it_too(name: str) -> None:
         "registry_auth": {"username": "ada", "password": "hidden-3"},
         "mounts": [{"uri": "redis://u:hidden-4@host/0"}],
     }
-    parsed = dialects.get(name).parse(written(name, ours))
+    parsed = dialects.get(name).parse(Document(written(name, ours)))
     assert sorted(parsed.secrets.values()) == ["hidden-1", "hidden-2", "hidden-3", "hidden-4"]
     assert "hidden" not in f"{parsed.text}{parsed.spec}{parsed.extras}{parsed.notes}"
     assert {*parsed.spec.secret_env} == {"MY_TOKEN", "API_KEY"}
-    again = dialects.get(name).parse(dialects.get(name).with_secrets(parsed.text, parsed.secrets))
+    again = dialects.get(name).parse(
+        Document(dialects.get(name).with_secrets(Document(parsed.text), parsed.secrets))
+    )
     assert (again.spec, again.secrets) == (parsed.spec, parsed.secrets)
 
 

@@ -4,6 +4,7 @@ import pytest
 
 from jobs import dialects
 from jobs.dialects.base import Refused
+from jobs.dialects.document import Document
 from tests.reference_pages.__main__ import Page, build, find_gaps
 from tests.reference_pages.fields import is_about, misplaced
 from tests.reference_pages.paths import holds, paths, values_at
@@ -72,7 +73,7 @@ def test_a_job_without_a_time_limit_never_gets_one(name: str) -> None:
         if probe.spec.time_limit_s is None:
             try:
                 dialect = dialects.get(name)
-                assert dialect.parse(dialect.render(probe.spec, {}).text).spec.time_limit_s is None
+                assert dialect.parse(Document(dialect.render(probe.spec, {}).text)).spec.time_limit_s is None
             except Refused:
                 continue
 

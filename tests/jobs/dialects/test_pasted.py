@@ -12,6 +12,7 @@ from jobs import dialects
 from jobs.dialects import checking
 from jobs.dialects.base import Fix, Note, Problem, Refused
 from jobs.dialects.checking import Checked, check
+from jobs.dialects.document import Document
 from jobs.dialects.pasted.opening import opened
 from jobs.messages.notes import note_message
 from jobs.messages.problems import problem_message
@@ -60,7 +61,7 @@ def sample(name: str) -> str:
 
 
 def accepted(text: str) -> Checked:
-    checked = check(text)
+    checked = check(Document(text))
     assert not checked.problems
     assert checked.parsed is not None
     return checked
@@ -95,7 +96,11 @@ def test_the_vendors_own_samples_are_read_as_they_are_printed(
     text = sample(name)
     checked = accepted(text)
     assert checked.parsed
-    assert (checked.dialect, checked.parsed.spec.name, checked.notes[0].code) == (dialect, job, first)
+    assert (checked.document.known_dialect, checked.parsed.spec.name, checked.notes[0].code) == (
+        dialect,
+        job,
+        first,
+    )
     assert at(text, checked.notes[0]).startswith(where)
     again = checking.fixed(checked)
     assert again.parsed
@@ -126,14 +131,14 @@ def test_a_python_dict_is_read_and_its_problems_stand_at_its_lines() -> None:
                   "b"),
 }
 """
-    (problem,) = [each for each in check(text).problems if each.code == "too_small"]
+    (problem,) = [each for each in check(Document(text)).problems if each.code == "too_small"]
     assert at(text, problem) == "0,},],"
     text = text.replace("'é'", "'e'").replace("0,},]", "1,},]")
-    fixed = checking.fixed(check(text.replace("'PyTorchJob'", "'PyTorchJo'")))
+    fixed = checking.fixed(check(Document(text.replace("'PyTorchJob'", "'PyTorchJo'"))))
     assert not fixed.problems
     assert fixed.parsed
     assert fixed.parsed.spec.roles[0].command == "echo 'a' b"
-    assert json.loads(fixed.text)["JobType"] == "PyTorchJob"
+    assert json.loads(fixed.document.text)["JobType"] == "PyTorchJob"
 
 
 def test_nothing_of_a_program_is_executed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -146,7 +151,7 @@ def test_nothing_of_a_program_is_executed(monkeypatch: pytest.MonkeyPatch, tmp_p
     call = f"__import__('pathlib').Path({str(mark)!r}).touch()"
     text = f"x = {call}\nclient.create_job(CreateJobRequest(display_name={call}, job_type='PyTorchJob', "
     text += f"job_specs=[JobSpec(type='Worker', pod_count=1)], user_command='run', priority=[{call}][0]))\n"
-    checked = check(text)
+    checked = check(Document(text))
     assert [each.code for each in checked.problems] == ["required"]
     assert at(text, checked.problems[0]).startswith("CreateJobRequest(")
     assert not mark.exists()
@@ -175,7 +180,7 @@ def test_nothing_of_a_program_is_executed(monkeypatch: pytest.MonkeyPatch, tmp_p
 )
 def test_hostile_texts_are_refused_or_read_soon(text: str) -> None:
     begun = time.process_time()
-    check(text)
+    check(Document(text))
     assert time.process_time() - begun < 2
 
 
@@ -188,7 +193,7 @@ def test_a_request_with_line_numbers_and_one_without_a_blank_line_are_read() -> 
     ):
         assert codes(accepted(head + body))[0] == "read_from_http"
     wrong = "POST /x HTTP/1.1\nHost:x\n\n" + body.replace('"PodCount": 1', '"PodCount": 0')
-    (problem,) = check(wrong).problems
+    (problem,) = check(Document(wrong)).problems
     assert at(wrong, problem).startswith("0")
 
 
@@ -203,16 +208,16 @@ def test_a_request_with_line_numbers_and_one_without_a_blank_line_are_read() -> 
 )
 def test_the_body_of_a_curl_command_is_read(command: str) -> None:
     text = command.replace("{body}", json.dumps(DLC, indent=1).replace("PyTorchJob", "PyTorchJo"))
-    (problem,) = check(text).problems
+    (problem,) = check(Document(text)).problems
     assert at(text, problem).startswith('"PyTorchJo"')
-    fixed = checking.fixed(check(text))
+    fixed = checking.fixed(check(Document(text)))
     assert not fixed.problems
-    assert "s3cret" not in fixed.text
+    assert "s3cret" not in fixed.document.text
 
 
 def test_a_curl_body_in_double_quotes_keeps_its_places() -> None:
     text = 'curl --json "' + json.dumps({**DLC, "JobType": "PyTorchJo"}).replace('"', '\\"') + '" http://x'
-    (problem,) = check(text).problems
+    (problem,) = check(Document(text)).problems
     assert (problem.code, problem.pointer) == ("not_a_choice", "/JobType")
     assert at(text, problem).startswith('"PyTorchJo\\"')
 
@@ -220,7 +225,7 @@ def test_a_curl_body_in_double_quotes_keeps_its_places() -> None:
 def test_a_job_file_in_a_markdown_page_is_read() -> None:
     script = SBATCH.replace("\n", "\n   ")
     text = f"# Run\n\nFirst:\n\n```\nls\n```\n\n1. then\n\n   ```bash\n   {script}```\n"
-    (problem,) = check(text).problems
+    (problem,) = check(Document(text)).problems
     assert (problem.code, at(text, problem)) == ("option_value", "zwei")
     nested = "~~~sh\ncurl -d '" + json.dumps(DLC) + "' http://x\n~~~\n"
     assert codes(accepted(nested))[:2] == ["read_from_markdown", "read_from_curl"]
@@ -260,14 +265,14 @@ def test_the_gpus_of_a_container_command_are_counted(gpus: str, count: int, is_t
 
 
 def test_a_container_command_without_a_command_asks_for_one() -> None:
-    (problem,) = check("docker run -d nginx").problems
+    (problem,) = check(Document("docker run -d nginx")).problems
     assert problem.pointer == "/UserCommand"
 
 
 def test_a_kubernetes_job_is_read_as_one_role() -> None:
     checked = accepted(KUBERNETES)
     assert checked.parsed
-    assert checked.dialect == "kubeflow"
+    assert checked.document.known_dialect == "kubeflow"
     spec = checked.parsed.spec
     (role,) = spec.roles
     assert (spec.name, spec.framework, role.replicas, spec.retry.limit) == ("pi", Framework.PYTORCH, 2, 4)
@@ -276,10 +281,10 @@ def test_a_kubernetes_job_is_read_as_one_role() -> None:
     assert told["completions_ignored"] == "5"
     assert told["key_left_out"] == "Indexed"
     wrong = KUBERNETES.replace("name: pi", "name: Pi")
-    (problem,) = check(wrong).problems
+    (problem,) = check(Document(wrong)).problems
     assert at(wrong, problem) == "Pi"
     as_json = json.dumps({"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "Pi"}, "spec": {}})
-    assert {each.code for each in check(as_json).problems} >= {"bad_label"}
+    assert {each.code for each in check(Document(as_json)).problems} >= {"bad_label"}
 
 
 @pytest.mark.parametrize(
@@ -296,15 +301,15 @@ def test_a_kubernetes_job_is_read_as_one_role() -> None:
     ],
 )
 def test_a_plain_command_is_offered_as_a_start_command(text: str, command: str) -> None:
-    checked = check(text)
+    checked = check(Document(text))
     (problem,) = checked.problems
-    assert (problem.code, checked.dialect) == ("is_a_command", None)
+    assert (problem.code, checked.document.known_dialect) == ("is_a_command", None)
     assert problem.fix is not None
     assert problem.fix.pointer == ""
     assert "start command" in problem_message(problem)
     fixed = checking.fixed(checked)
     assert fixed.parsed
-    assert fixed.text == problem.fix.value
+    assert fixed.document.text == problem.fix.value
     (role,) = fixed.parsed.spec.roles
     assert (fixed.parsed.spec.framework, role.command) == (None, command)
 
@@ -314,7 +319,7 @@ def test_a_plain_command_is_offered_as_a_start_command(text: str, command: str) 
     ["Hello, what is this?", "python is a nice language.", "foo: bar", "<html>", "", "time flies."],
 )
 def test_other_texts_are_no_commands(text: str) -> None:
-    assert check(text).problems[0].code in {"unknown_dialect", "empty_text"}
+    assert check(Document(text)).problems[0].code in {"unknown_dialect", "empty_text"}
 
 
 PLAIN = {
@@ -333,29 +338,29 @@ PLAIN = {
 
 @pytest.mark.parametrize("text", PLAIN.values(), ids=PLAIN.keys())
 def test_a_job_file_is_never_taken_for_something_around_one(text: str) -> None:
-    assert opened(text) is None
-    assert not [note for note in check(text).notes if note.code.startswith("read_from")]
+    assert opened(Document(text)) is None
+    assert not [note for note in check(Document(text)).notes if note.code.startswith("read_from")]
 
 
 def test_a_change_to_what_was_pasted_is_made_in_the_job_file() -> None:
     text = "POST /x HTTP/1.1\n\n" + json.dumps(DLC, indent=2)
     dialect = dialects.get("dlc")
-    parsed = dialect.parse(text)
+    parsed = dialect.parse(Document(text))
     changed = parsed.spec.model_copy(update={"name": "other"})
-    rendered = dialect.render(changed, parsed.extras, base=text)
+    rendered = dialect.render(changed, parsed.extras, base=Document(text))
     assert rendered.text == json.dumps({**DLC, "DisplayName": "other"}, indent=2)
-    assert dialect.apply_fixes(text, [Fix("/DisplayName", "y")]) == json.dumps(
+    assert dialect.apply_fixes(Document(text), [Fix("/DisplayName", "y")]) == json.dumps(
         {**DLC, "DisplayName": "y"}, indent=2
     )
     assert parsed.text == json.dumps(DLC, indent=2), "what is stored is the job file alone"
 
 
 def test_what_was_pasted_is_converted() -> None:
-    made = dialects.convert(DOCKER, "openpai-v1")
-    assert made.source == "dlc"
-    assert dialects.parse(made.text)[1].spec.roles[0].resources.gpus == 2
+    made = dialects.convert(Document(DOCKER), "openpai-v1")
+    assert made.source.dialect == "dlc"
+    assert dialects.parse(made.document.text)[1].spec.roles[0].resources.gpus == 2
     with pytest.raises(Refused):
-        dialects.convert("POST /x\n\n{", "openpai-v1")
+        dialects.convert(Document("POST /x\n\n{"), "openpai-v1")
 
 
 def test_fences_in_fences_are_opened_to_a_depth_and_no_further() -> None:

@@ -13,13 +13,14 @@ from hypothesis import strategies as st
 
 from jobs import dialects
 from jobs.dialects.base import MAX_BYTES, Refused
+from jobs.dialects.document import Document
 
 JOB = '{"jobName": "a", "image": "i", "taskRoles": [{"name": "m", "command": "c"}]}'
 
 
 def code(text: str) -> str:
     with pytest.raises(Refused) as caught:
-        dialects.name_of(text)
+        dialects.parse(text)
     return caught.value.problems[0].code
 
 
@@ -46,13 +47,13 @@ def test_an_unknown_name_is_a_key_error() -> None:
     ],
 )
 def test_openpai_v1_is_recognised_and_says_by_what(text: str, why: str) -> None:
-    assert dialects.name_of(text) == "openpai-v1"
-    assert dialects.detect(text)[0].why == why
+    assert Document(text).dialect == "openpai-v1"
+    assert Document(text).candidates[0].why == why
 
 
 def test_protocol_v2_in_json_is_not_v1() -> None:
     text = json.dumps({"protocolVersion": 2, "jobName": "a", "taskRoles": []})
-    assert "openpai-v1" not in [found.name for found in dialects.detect(text)]
+    assert "openpai-v1" not in [found.name for found in Document(text).candidates]
 
 
 @pytest.mark.parametrize(
@@ -71,7 +72,7 @@ def test_what_is_no_job_file_is_refused_with_the_nearest_cause(text: str, expect
 
 @given(st.text())
 def test_sniffing_never_raises(text: str) -> None:
-    for found in dialects.detect(text):
+    for found in Document(text).candidates:
         assert 1 <= found.confidence <= 100
 
 
@@ -83,12 +84,12 @@ import sys, time
 from pathlib import Path
 from jobs import dialects
 text = Path(sys.argv[1]).read_text()
-dialect = dialects.get(dialects.name_of(text))
-dialect.parse(text)
+dialect = dialects.get(dialects.Document(text).dialect)
+dialect.parse(dialects.Document(text))
 times = []
 for _ in range(20):
     begun = time.process_time()
-    dialect.parse(text)
+    dialect.parse(dialects.Document(text))
     times.append(time.process_time() - begun)
 assert min(times) < 0.01, times
 assert not any(name.split(".")[0] == "django" for name in sys.modules)
@@ -102,5 +103,5 @@ def test_five_hundred_roles_are_read_soon() -> None:
         json.loads(JOB) | {"taskRoles": [role | {"name": f"r{n}"} for n in range(500)]}, indent=2
     )
     begun = time.process_time()
-    assert len(dialects.get("openpai-v1").parse(text).spec.roles) == 500
+    assert len(dialects.get("openpai-v1").parse(Document(text)).spec.roles) == 500
     assert time.process_time() - begun < 5

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from jobs import dialects, messages
 from jobs.dialects.base import MOST_JOBS, Array, Refused
+from jobs.dialects.document import Document
 from jobs.dialects.sbatch import DIALECT, arrays
 
 OPTIONS = "-c1 --mem=1G -J sim"
@@ -20,7 +21,7 @@ def script(value: str, *, form: str = "--array={}", more: str = "") -> str:
 
 
 def read(value: str, **said: str) -> Array:
-    array = DIALECT.parse(script(value, **said)).array
+    array = DIALECT.parse(Document(script(value, **said))).array
     assert array is not None
     return array
 
@@ -85,7 +86,7 @@ def test_what_is_no_array_is_told_with_its_place_and_where_possible_a_cure(
     value: str, code: str, fixed: str | None
 ) -> None:
     with pytest.raises(Refused) as caught:
-        DIALECT.parse(script(value))
+        DIALECT.parse(Document(script(value)))
     [problem] = caught.value.problems
     assert (problem.code, problem.line, problem.column) == (code, 3, 17)
     assert "--array" in messages.problem_message(problem)
@@ -93,7 +94,7 @@ def test_what_is_no_array_is_told_with_its_place_and_where_possible_a_cure(
         assert problem.fix is None
     else:
         assert problem.fix is not None
-        assert DIALECT.apply_fixes(script(value), [problem.fix]) == script(fixed)
+        assert DIALECT.apply_fixes(Document(script(value)), [problem.fix]) == script(fixed)
         assert read(fixed).indexes
 
 
@@ -106,41 +107,45 @@ def test_components_are_no_array_as_in_slurm(second: str) -> None:
     first = "" if second else "#SBATCH -n1\n#SBATCH hetjob\n"
     text = f"#!/bin/sh\n{first}#SBATCH --array=0-1\n{second}\nrun\n"
     with pytest.raises(Refused) as caught:
-        DIALECT.parse(text)
+        DIALECT.parse(Document(text))
     [problem] = caught.value.problems
     assert (problem.code, problem.column) == ("array_of_components", 17)
     assert problem.fix is None
 
 
 def test_an_empty_array_is_none() -> None:
-    assert DIALECT.parse(script('""')).array is None
+    assert DIALECT.parse(Document(script('""'))).array is None
 
 
 def test_what_is_told_of_an_array() -> None:
-    notes = {note.code: note for note in DIALECT.parse(script("0-9%2")).notes}
+    notes = {note.code: note for note in DIALECT.parse(Document(script("0-9%2"))).notes}
     assert "needs_slurm" not in notes, "the variables of an array are set wherever it runs"
     words = messages.note_message(notes["array"])
     assert words == "--array=0-9%2 makes this a sweep. Jobs: 10, at most 2 of them at a time."
     both = script("0-9").replace("echo", "echo $SLURM_JOB_ID")
-    names = {note.code: note.params for note in DIALECT.parse(both).notes}["needs_slurm"]["names"]
+    names = {note.code: note.params for note in DIALECT.parse(Document(both)).notes}["needs_slurm"]["names"]
     assert names == "$SLURM_JOB_ID"
     alone = script("0-9").replace("#SBATCH --array=0-9\n", "")
-    assert "needs_slurm" in {note.code for note in DIALECT.parse(alone).notes}
+    assert "needs_slurm" in {note.code for note in DIALECT.parse(Document(alone)).notes}
 
 
 def test_a_changed_script_keeps_its_array_and_other_dialects_tell_that_they_lose_it() -> None:
     text = script("0-9%2")
-    parsed = DIALECT.parse(text)
+    parsed = DIALECT.parse(Document(text))
     renamed = parsed.spec.model_copy(update={"name": "other"})
-    assert DIALECT.render(renamed, parsed.extras, base=text).text == text.replace("-J sim", "-J other")
-    anew = DIALECT.parse(DIALECT.render(renamed, parsed.extras).text).array
+    assert DIALECT.render(renamed, parsed.extras, base=Document(text)).text == text.replace(
+        "-J sim", "-J other"
+    )
+    anew = DIALECT.parse(Document(DIALECT.render(renamed, parsed.extras).text)).array
     assert anew == parsed.array
     for name in sorted(set(dialects.NAMES) - {"sbatch"}):
         lost = [
-            (each.code, each.line) for each in dialects.convert(text, name).losses if each.pointer == "/array"
+            (each.code, each.line)
+            for each in dialects.convert(Document(text), name).losses
+            if each.pointer == "/array"
         ]
         assert lost == [("not_carried", 3)], name
-    assert dialects.convert(text, "sbatch").text == text
+    assert dialects.convert(Document(text), "sbatch").document.text == text
 
 
 @pytest.mark.parametrize(

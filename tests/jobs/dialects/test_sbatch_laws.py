@@ -5,6 +5,7 @@ from hypothesis import strategies as st
 
 from jobs import dialects
 from jobs.dialects.base import Refused
+from jobs.dialects.document import Document
 from jobs.dialects.rendering import OF_THE_TARGET
 from jobs.dialects.sbatch.lines import parse_pointer
 from jobs.dialects.sbatch.options import NEUTRAL
@@ -21,22 +22,22 @@ big = settings(suppress_health_check=[HealthCheck.too_slow, HealthCheck.large_ba
 def test_what_a_file_can_say_comes_back(spec: JobSpec) -> None:
     rendered = SBATCH.render(spec, {})
     assert [note for note in rendered.notes if note.code not in OF_THE_TARGET] == []
-    assert SBATCH.parse(rendered.text).spec == spec
+    assert SBATCH.parse(Document(rendered.text)).spec == spec
 
 
 @big
 @given(sbatch_texts())
 def test_an_unchanged_file_stays_byte_for_byte(text: str) -> None:
-    parsed = SBATCH.parse(text)
-    assert SBATCH.render(parsed.spec, parsed.extras, base=text).text == text
-    assert SBATCH.render(parsed.spec, parsed.extras, base=parsed.text).text == parsed.text
+    parsed = SBATCH.parse(Document(text))
+    assert SBATCH.render(parsed.spec, parsed.extras, base=Document(text)).text == text
+    assert SBATCH.render(parsed.spec, parsed.extras, base=Document(parsed.text)).text == parsed.text
 
 
 @big
 @given(sbatch_texts())
 def test_a_file_written_anew_says_the_same_with_its_unknown_keys(text: str) -> None:
-    parsed = SBATCH.parse(text)
-    again = SBATCH.parse(SBATCH.render(parsed.spec, parsed.extras).text)
+    parsed = SBATCH.parse(Document(text))
+    again = SBATCH.parse(Document(SBATCH.render(parsed.spec, parsed.extras).text))
     assert again.spec == parsed.spec
     assert again.extras == parsed.extras
 
@@ -44,8 +45,8 @@ def test_a_file_written_anew_says_the_same_with_its_unknown_keys(text: str) -> N
 @big
 @given(sbatch_texts(), sbatch_specs())
 def test_a_changed_file_says_what_it_shall_and_keeps_its_unknown_keys(text: str, spec: JobSpec) -> None:
-    parsed = SBATCH.parse(text)
-    changed = SBATCH.parse(SBATCH.render(spec, parsed.extras, base=text).text)
+    parsed = SBATCH.parse(Document(text))
+    changed = SBATCH.parse(Document(SBATCH.render(spec, parsed.extras, base=Document(text)).text))
     assert changed.spec == spec
     places = {name: parse_pointer(name) for name in parsed.extras if name.startswith("/")}
     kept = {
@@ -59,11 +60,11 @@ def test_a_changed_file_says_what_it_shall_and_keeps_its_unknown_keys(text: str,
 @big
 @given(sbatch_texts())
 def test_the_secrets_are_gone_and_can_be_put_back(text: str) -> None:
-    parsed = SBATCH.parse(text)
-    again = SBATCH.with_secrets(parsed.text, parsed.secrets)
-    assert SBATCH.parse(again).secrets == parsed.secrets
-    assert SBATCH.parse(again).spec == parsed.spec
-    assert SBATCH.parse(parsed.text).secrets == {}
+    parsed = SBATCH.parse(Document(text))
+    again = SBATCH.with_secrets(Document(parsed.text), parsed.secrets)
+    assert SBATCH.parse(Document(again)).secrets == parsed.secrets
+    assert SBATCH.parse(Document(again)).spec == parsed.spec
+    assert SBATCH.parse(Document(parsed.text)).secrets == {}
 
 
 @given(
@@ -76,28 +77,28 @@ def test_the_secrets_are_gone_and_can_be_put_back(text: str) -> None:
 def test_any_text_is_read_or_refused_with_places(parts: list[str], end: str) -> None:
     text = "".join(parts) + end
     try:
-        SBATCH.parse(text)
+        SBATCH.parse(Document(text))
     except Refused as refused:
         for problem in refused.problems:
             assert problem.line is not None
             assert problem.column is not None
             assert problem.source
             if problem.fix:
-                assert SBATCH.apply_fixes(text, [problem.fix]) != text
+                assert SBATCH.apply_fixes(Document(text), [problem.fix]) != text
 
 
 @big
 @given(sbatch_texts(), st.text("abcXYZ '\"\\,#=$", min_size=1, max_size=12))
 def test_any_secret_is_quoted_for_where_it_stands(text: str, secret: str) -> None:
-    spec = SBATCH.parse(text).spec
+    spec = SBATCH.parse(Document(text)).spec
     wanted = spec.model_copy(
         update={
             "env": {},
             "secret_env": {"A_TOKEN": SecretRef(name="A_TOKEN"), "API_TOKEN": SecretRef(name="b")},
         }
     )
-    rendered = SBATCH.render(wanted, {}, base=text).text
-    again = SBATCH.parse(SBATCH.with_secrets(rendered, {"A_TOKEN": secret, "b": secret}))
+    rendered = SBATCH.render(wanted, {}, base=Document(text)).text
+    again = SBATCH.parse(Document(SBATCH.with_secrets(Document(rendered), {"A_TOKEN": secret, "b": secret})))
     assert set(again.secrets.values()) == {secret}
     assert again.spec.secret_env.keys() == wanted.secret_env.keys()
 
@@ -105,9 +106,9 @@ def test_any_secret_is_quoted_for_where_it_stands(text: str, secret: str) -> Non
 @big
 @given(sbatch_texts(), st.text("abc 019", min_size=1, max_size=8))
 def test_another_name_changes_its_line_only(text: str, name: str) -> None:
-    parsed = SBATCH.parse(text)
+    parsed = SBATCH.parse(Document(text))
     wanted = parsed.spec.model_copy(update={"name": name})
-    changed = SBATCH.render(wanted, parsed.extras, base=text).text
-    assert SBATCH.parse(changed).spec == wanted
+    changed = SBATCH.render(wanted, parsed.extras, base=Document(text)).text
+    assert SBATCH.parse(Document(changed)).spec == wanted
     before, after = text.split("\n"), changed.split("\n")
     assert len([line for line in before if line not in after]) <= 2

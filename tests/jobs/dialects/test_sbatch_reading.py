@@ -6,6 +6,7 @@ import pytest
 
 from jobs import dialects
 from jobs.dialects.base import Problem, Refused
+from jobs.dialects.document import Document
 from jobs.spec import After, EndSignal, Framework, JobSpec, When
 
 SBATCH = dialects.get("sbatch")
@@ -16,16 +17,16 @@ def script(*options: str, body: str = "./run", first: str = "#!/bin/bash") -> st
 
 
 def spec(*options: str, body: str = "./run") -> JobSpec:
-    return SBATCH.parse(script(*options, body=body)).spec
+    return SBATCH.parse(Document(script(*options, body=body))).spec
 
 
 def notes(text: str) -> dict[str, Mapping[str, object]]:
-    return {note.code: note.params for note in SBATCH.parse(text).notes}
+    return {note.code: note.params for note in SBATCH.parse(Document(text)).notes}
 
 
 def problems(text: str) -> tuple[Problem, ...]:
     with pytest.raises(Refused) as caught:
-        SBATCH.parse(text)
+        SBATCH.parse(Document(text))
     return caught.value.problems
 
 
@@ -64,11 +65,11 @@ def test_an_option_is_read_in_every_spelling(line: str) -> None:
     "line", ["##SBATCH -N3", " #SBATCH -N3", "# SBATCH -N3", "#sbatch -N3", "echo\n#SBATCH -N3"]
 )
 def test_what_slurm_does_not_read_is_no_option(line: str) -> None:
-    assert SBATCH.parse(f"#!/bin/sh\n{line}\nrun\n").spec.roles[0].replicas == 1
+    assert SBATCH.parse(Document(f"#!/bin/sh\n{line}\nrun\n")).spec.roles[0].replicas == 1
 
 
 def test_options_after_comments_and_empty_lines_count() -> None:
-    job = SBATCH.parse("#!/bin/sh\n\n# about it\n   # more\n#SBATCH -N3\nrun\n").spec
+    job = SBATCH.parse(Document("#!/bin/sh\n\n# about it\n   # more\n#SBATCH -N3\nrun\n")).spec
     assert (job.roles[0].replicas, job.roles[0].command) == (3, "run")
 
 
@@ -153,7 +154,7 @@ def test_several_nodes_need_slurm_and_so_do_its_commands() -> None:
 def test_components_of_a_heterogeneous_job_are_roles() -> None:
     first = "#SBATCH -n1 -p gpu\n#SBATCH hetjob\n"
     text = f"#!/bin/sh\n{first}#SBATCH -N3 -C a100&ib --image=x\n#SBATCH packjob\nrun\n"
-    parsed = SBATCH.parse(text)
+    parsed = SBATCH.parse(Document(text))
     roles = parsed.spec.roles
     assert [(role.name, role.replicas, role.command) for role in roles] == [
         ("main", 1, "run"),
@@ -163,7 +164,7 @@ def test_components_of_a_heterogeneous_job_are_roles() -> None:
     assert roles[1].nodes.labels == {"a100": "true", "ib": "true"}
     assert parsed.spec.framework is Framework.SLURM
     assert parsed.extras["/hetjob/1/image"] == "x"
-    assert SBATCH.locate(text, "/hetjob/1/constraint") == (4, 16)
+    assert SBATCH.locate(Document(text), "/hetjob/1/constraint") == (4, 16)
 
 
 @pytest.mark.parametrize(
@@ -183,7 +184,7 @@ def test_what_only_slurm_understands_is_kept_and_told() -> None:
     text = script(
         "--begin=now+1hour", "--signal=KILL", "-C a|b", "--qos high", "--dependency=singleton", "--foo=1"
     )
-    parsed = SBATCH.parse(text)
+    parsed = SBATCH.parse(Document(text))
     kept = {name: value for name, value in parsed.extras.items() if name.startswith("/")}
     assert kept == {
         "/begin": "now+1hour",
@@ -231,16 +232,16 @@ def test_a_value_that_a_comment_cuts_off_is_told() -> None:
 
 def test_secrets_leave_the_text() -> None:
     text = script("--export=ALL,WANDB_API_KEY=abc123,STAGE=x", body="export HF_TOKEN=hf_1\nrun")
-    parsed = SBATCH.parse(text)
+    parsed = SBATCH.parse(Document(text))
     assert parsed.secrets == {"WANDB_API_KEY": "abc123"}
     assert "abc123" not in parsed.text
-    assert SBATCH.with_secrets(parsed.text, parsed.secrets) == text
+    assert SBATCH.with_secrets(Document(parsed.text), parsed.secrets) == text
     assert {note.code: note.params for note in parsed.notes}["secret_in_script"] == {"name": "HF_TOKEN"}
 
 
 def test_another_program_becomes_a_command_that_starts_it() -> None:
     text = "#!/usr/bin/env -S python3 -u\n#SBATCH -c2\n\nprint('a')\n"
-    parsed = SBATCH.parse(text)
+    parsed = SBATCH.parse(Document(text))
     command = parsed.spec.roles[0].command
     assert "print('a')" in command
     assert command.endswith("exec /usr/bin/env '-S python3 -u' \"$script\"")
@@ -279,8 +280,8 @@ def test_what_is_wrong_has_a_place_a_source_and_where_possible_a_cure(
     if found[0].fix is None:
         assert fixed is None
     else:
-        assert SBATCH.apply_fixes(text, [found[0].fix]) == fixed
-        assert SBATCH.parse(str(fixed)).spec.roles
+        assert SBATCH.apply_fixes(Document(text), [found[0].fix]) == fixed
+        assert SBATCH.parse(Document(str(fixed))).spec.roles
 
 
 def test_everything_wrong_is_told_at_once() -> None:
@@ -290,27 +291,27 @@ def test_everything_wrong_is_told_at_once() -> None:
 
 def test_line_ends_of_windows_are_read_and_can_be_mended() -> None:
     text = script("-N1", body="one\ntwo").replace("\n", "\r\n")
-    parsed = SBATCH.parse(text)
+    parsed = SBATCH.parse(Document(text))
     assert parsed.spec.roles[0].command == "one\ntwo"
     note = next(note for note in parsed.notes if note.code == "dos_line_ends")
     assert note.fix
-    assert "\r" not in SBATCH.apply_fixes(text, [note.fix])
+    assert "\r" not in SBATCH.apply_fixes(Document(text), [note.fix])
 
 
 def test_a_numbered_listing_is_read_with_its_indents() -> None:
     lines = ["#!/bin/bash", "#SBATCH -N1 --mem=4G", "if true; then", "  run", "fi"]
     text = "".join(f"{number:2} {line}\n" for number, line in enumerate(lines, 1))
-    parsed = SBATCH.parse(text)
+    parsed = SBATCH.parse(Document(text))
     assert parsed.spec.roles[0].command == "if true; then\n  run\nfi"
-    assert dialects.name_of(text) == "sbatch"
-    assert SBATCH.locate(text, "/mem") == (2, 22)
+    assert Document(text).dialect == "sbatch"
+    assert SBATCH.locate(Document(text), "/mem") == (2, 22)
 
 
 def test_a_text_with_directives_is_a_script_and_a_plain_script_may_be_one() -> None:
-    assert dialects.detect(script("-N1"))[0].why == "sbatch_lines"
-    assert dialects.detect("#!/bin/sh\nrun\n")[0].why == "shebang"
-    assert dialects.name_of("#SBATCH -N1\nrun\n") == "sbatch"
-    assert SBATCH.sniff("echo") is None
+    assert Document(script("-N1")).candidates[0].why == "sbatch_lines"
+    assert Document("#!/bin/sh\nrun\n").candidates[0].why == "shebang"
+    assert Document("#SBATCH -N1\nrun\n").dialect == "sbatch"
+    assert SBATCH.sniff(Document("echo")) is None
 
 
 @pytest.mark.parametrize(
@@ -326,15 +327,15 @@ def test_a_text_with_directives_is_a_script_and_a_plain_script_may_be_one() -> N
 )
 def test_jobs_to_wait_for(value: str, after: tuple[After, ...]) -> None:
     text = script(f"--dependency={value}")
-    parsed = SBATCH.parse(text)
+    parsed = SBATCH.parse(Document(text))
     assert parsed.spec.after == after
-    assert SBATCH.render(parsed.spec, parsed.extras, base=text).text == text
-    assert SBATCH.parse(SBATCH.render(parsed.spec, {}).text).spec.after == after
+    assert SBATCH.render(parsed.spec, parsed.extras, base=Document(text)).text == text
+    assert SBATCH.parse(Document(SBATCH.render(parsed.spec, {}).text)).spec.after == after
 
 
 def test_waiting_for_any_one_of_several_jobs_is_refused() -> None:
     with pytest.raises(Refused) as caught:
-        SBATCH.parse(script("--dependency=afterok:1?afterany:2"))
+        SBATCH.parse(Document(script("--dependency=afterok:1?afterany:2")))
     [problem] = caught.value.problems
     assert (problem.code, problem.pointer) == ("any_dependency", "/dependency")
     assert problem.fix is None
@@ -343,13 +344,15 @@ def test_waiting_for_any_one_of_several_jobs_is_refused() -> None:
 def test_what_needs_slurm_is_shown_at_its_line() -> None:
     text = "#!/bin/bash\n#SBATCH -n2\nmodule load cuda # not srun\n\ncd x\nsrun python train.py\n"
     (told,) = [
-        note for note in dialects.placed(SBATCH.parse(text).notes, text, "sbatch") if "slurm" in note.code
+        note
+        for note in Document(text, "sbatch").locate_notes(SBATCH.parse(Document(text)).notes)
+        if "slurm" in note.code
     ]
     assert (told.line, told.column) == (6, 1)
     text = "#!/bin/bash\ncd x\nexport HF_TOKEN=abc\n"
     (told,) = [
         note
-        for note in dialects.placed(SBATCH.parse(text).notes, text, "sbatch")
+        for note in Document(text, "sbatch").locate_notes(SBATCH.parse(Document(text)).notes)
         if note.code == "secret_in_script"
     ]
     assert (told.line, told.column) == (3, 8)

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from jobs import dialects
+from jobs.dialects.document import Document
 from jobs.dialects.sbatch import launcher
 from jobs.spec import CompletionPolicy, JobSpec, Resources, TaskRole
 
@@ -26,12 +27,12 @@ srun python train.py
 
 
 def changed(**update: Any) -> str:
-    parsed = SBATCH.parse(TEXT)
-    return SBATCH.render(parsed.spec.model_copy(update=update), parsed.extras, base=TEXT).text
+    parsed = SBATCH.parse(Document(TEXT))
+    return SBATCH.render(parsed.spec.model_copy(update=update), parsed.extras, base=Document(TEXT)).text
 
 
 def resized(**update: Any) -> str:
-    role = SBATCH.parse(TEXT).spec.roles[0]
+    role = SBATCH.parse(Document(TEXT)).spec.roles[0]
     resources = role.resources.model_copy(update=update)
     return changed(roles=(role.model_copy(update={"resources": resources}),))
 
@@ -58,11 +59,11 @@ def test_what_is_gone_leaves_no_trace_and_what_is_new_stands_behind_the_others()
     assert "#SBATCH -J train   # as ever\n" in without
     more = changed(hold=True, description="why")
     assert "#SBATCH --mail-type=END\n#SBATCH --comment=why\n#SBATCH --hold\n\nsrun" in more
-    assert SBATCH.render(SBATCH.parse(TEXT).spec, {}, base=more).text == TEXT
+    assert SBATCH.render(SBATCH.parse(Document(TEXT)).spec, {}, base=Document(more)).text == TEXT
 
 
 def test_another_command_leaves_the_options_alone() -> None:
-    role = SBATCH.parse(TEXT).spec.roles[0].model_copy(update={"command": "srun ./other"})
+    role = SBATCH.parse(Document(TEXT)).spec.roles[0].model_copy(update={"command": "srun ./other"})
     after = changed(roles=(role,))
     assert after == TEXT.replace("srun python train.py", "srun ./other")
 
@@ -70,7 +71,7 @@ def test_another_command_leaves_the_options_alone() -> None:
 def test_a_command_that_looks_like_options_stays_a_command() -> None:
     spec = JobSpec(name="a", roles=(TaskRole(name="main", command="#SBATCH --nodes=9\nrun"),))
     text = SBATCH.render(spec, {}).text
-    assert SBATCH.parse(text).spec == spec
+    assert SBATCH.parse(Document(text)).spec == spec
 
 
 def test_that_an_image_needs_a_plugin_is_told_on_writing() -> None:
@@ -89,7 +90,7 @@ def test_variables_are_quoted_and_secrets_are_placeholders_in_quotes() -> None:
     }
     text = SBATCH.render(JobSpec.model_validate(job, strict=False), {}).text
     assert "export HF_TOKEN='$SECRET:hf'\n" in text
-    filled = SBATCH.with_secrets(text, {"hf": "a'b\"; exit 1 #"})
+    filled = SBATCH.with_secrets(Document(text), {"hf": "a'b\"; exit 1 #"})
     shown = bash(filled.replace("\nrun\n", '\nprintf "%s|%s" "$A" "$HF_TOKEN"\n'))
     assert shown.stdout == "it's $(rm -rf /)\n`x`|a'b\"; exit 1 #"
 
@@ -127,7 +128,7 @@ exit "$worst"
 def started(slurm: str, roles: tuple[TaskRole, ...]) -> subprocess.CompletedProcess[str]:
     spec = JobSpec(name="a", roles=roles)
     text = SBATCH.render(spec, {}).text
-    assert SBATCH.parse(text).spec == spec
+    assert SBATCH.parse(Document(text)).spec == spec
     env = {"SLURM_JOB_ID": "7", "SLURM_HET_SIZE": str(len(roles)) if len(roles) > 1 else ""}
     for index, role in enumerate(roles):
         end = f"_HET_GROUP_{index}" if len(roles) > 1 else ""
@@ -174,4 +175,4 @@ def test_a_script_of_an_earlier_release_is_still_read_as_its_roles() -> None:
     text = SBATCH.render(JobSpec(name="j", roles=roles), {}).text
     earlier = text.replace(launcher.PREAMBLE, launcher.EARLIER)
     assert earlier != text
-    assert [role.command for role in SBATCH.parse(earlier).spec.roles] == ["true", "false"]
+    assert [role.command for role in SBATCH.parse(Document(earlier)).spec.roles] == ["true", "false"]

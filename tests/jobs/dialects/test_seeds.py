@@ -3,6 +3,7 @@
 import pytest
 
 from jobs import dialects
+from jobs.dialects.document import Document
 from tests.seeds import FOLDER, SEEDS, Seed, converted
 
 
@@ -12,11 +13,11 @@ def test_every_sample_that_we_keep_is_listed() -> None:
 
 @pytest.mark.parametrize("seed", SEEDS, ids=str)
 def test_a_page_sample_is_recognised_read_and_left_as_it_is(seed: Seed) -> None:
-    assert dialects.name_of(seed.text) == seed.dialect
+    assert Document(seed.text).dialect == seed.dialect
     dialect = dialects.get(seed.dialect)
-    parsed = dialect.parse(seed.text)
-    assert dialect.render(parsed.spec, parsed.extras, base=seed.text).text == seed.text
-    again = dialect.parse(dialect.render(parsed.spec, parsed.extras).text)
+    parsed = dialect.parse(Document(seed.text))
+    assert dialect.render(parsed.spec, parsed.extras, base=Document(seed.text)).text == seed.text
+    again = dialect.parse(Document(dialect.render(parsed.spec, parsed.extras).text))
     assert (again.spec, again.extras) == (parsed.spec, parsed.extras)
 
 

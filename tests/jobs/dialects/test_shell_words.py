@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from jobs import dialects
 from jobs.dialects import shell_words
+from jobs.dialects.document import Document
 from tests.fuzz.target import MOST_CPU_S
 from tests.jobs.dialects.test_expansion import v2
 
@@ -38,6 +39,6 @@ def test_openpai_v2_reads_a_long_exported_value_in_little_time() -> None:
     job = json.loads(v2(1, 1))
     job["taskRoles"]["main"]["commands"] = [f"export A={'x' * LONG}", "run"]
     begun = time.process_time()
-    spec = dialects.get("openpai-v2").parse(json.dumps(job)).spec
+    spec = dialects.get("openpai-v2").parse(Document(json.dumps(job))).spec
     assert time.process_time() - begun < 5 * MOST_CPU_S
     assert {**spec.env, **spec.roles[0].env} == {"A": "x" * LONG}

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jobs.dialects.base import MAX_BYTES, Problem, Refused
+from jobs.dialects.document import Document
 from jobs.dialects.source import MAX_DEPTH, MAX_VALUES, decode, read
 from jobs.dialects.spans import split, walk
 from tests.jobs.dialects.strategies import untidy, values
@@ -17,7 +18,7 @@ from tests.jobs.dialects.strategies import untidy, values
 
 def refused(text: str) -> Problem:
     with pytest.raises(Refused) as caught:
-        read(text)
+        read(Document(text))
     return caught.value.problems[0]
 
 
@@ -32,7 +33,7 @@ def test_clean_json_reads_as_the_standard_library_reads_it(
     value: Any, indent: int | None, ascii_: bool
 ) -> None:
     text = json.dumps(value, indent=indent, ensure_ascii=ascii_)
-    source = read(text)
+    source = read(Document(text))
     assert source.value == json.loads(text)
     assert source.notes == ()
 
@@ -40,24 +41,24 @@ def test_clean_json_reads_as_the_standard_library_reads_it(
 @given(st.dictionaries(st.sampled_from(["a", "b", "c"]), values, min_size=1), st.data())
 def test_untidy_json_reads_the_same(value: Any, data: st.DataObject) -> None:
     text = data.draw(st.composite(lambda draw: untidy(json.dumps(value, indent=2), draw))())
-    assert read(text).value == value
+    assert read(Document(text)).value == value
 
 
 @given(values)
 def test_every_value_is_found_where_it_stands(value: Any) -> None:
-    source = read(json.dumps(value, indent=1))
+    source = read(Document(json.dumps(value, indent=1)))
     for pointer, node in walk(source.tree):
         assert json.loads(source.text[node.start : node.end]) == at(value, pointer)
 
 
 def test_positions_count_lines_and_code_points() -> None:
-    source = read('{\r\n"名称": "x",\r"b": [1,\n 2]}')
+    source = read(Document('{\r\n"名称": "x",\r"b": [1,\n 2]}'))
     assert source.position("/名称") == (2, 7)
     assert source.position("/名称", key=True) == (2, 1)
     assert source.position("/b/1") == (4, 2)
     assert source.position("/b/7") == (3, 6), "what is missing is shown at what should hold it"
-    assert read('\ufeff{"a": 1}').position("/a") == (1, 7), "a byte order mark is no column"
-    assert read('{"😀": 1}').position("/😀") == (1, 7), "an emoji is one column"
+    assert read(Document('\ufeff{"a": 1}')).position("/a") == (1, 7), "a byte order mark is no column"
+    assert read(Document('{"😀": 1}')).position("/😀") == (1, 7), "an emoji is one column"
 
 
 @pytest.mark.parametrize(
@@ -72,15 +73,15 @@ def test_positions_count_lines_and_code_points() -> None:
     ],
 )
 def test_what_can_be_read_without_guessing_is_read_and_told(text: str, code: str) -> None:
-    source = read(text)
+    source = read(Document(text))
     assert source.value == {"a": 1}
     assert [note.code for note in source.notes] == [code]
 
 
 def test_a_listing_is_read_with_blank_lines_and_numbers_that_touch() -> None:
     listing = '7{\n8 "a": [\n95,\n1010\n\n11 ],\n12 "b": "c"\n13}'
-    assert read(listing).value == {"a": [5, 10], "b": "c"}
-    assert read(listing).position("/b") == (7, 9)
+    assert read(Document(listing)).value == {"a": [5, 10], "b": "c"}
+    assert read(Document(listing)).position("/b") == (7, 9)
 
 
 def test_numbers_that_do_not_count_the_lines_are_no_listing() -> None:
@@ -89,11 +90,11 @@ def test_numbers_that_do_not_count_the_lines_are_no_listing() -> None:
 
 def test_slashes_and_commas_inside_texts_stay() -> None:
     value = {"url": "http://a/*b*/", "c": ",]", "d": 'a\\"//,}'}
-    assert read(json.dumps(value)[:-1] + ",} // x").value == value
+    assert read(Document(json.dumps(value)[:-1] + ",} // x")).value == value
 
 
 def test_tabs_inside_texts_are_kept_and_told() -> None:
-    source = read('{\t"a": "x\ty"}')
+    source = read(Document('{\t"a": "x\ty"}'))
     assert source.value == {"a": "x\ty"}
     assert [note.code for note in source.notes] == ["tolerated_tabs"]
 
@@ -150,7 +151,7 @@ def test_an_open_bracket_names_the_line_where_it_was_opened() -> None:
 
 def test_all_repeated_keys_and_impossible_numbers_are_told_at_once() -> None:
     with pytest.raises(Refused) as caught:
-        read('{"a": {"x": 1, "x": 2}, "b": NaN, "c": 99999999999999999999, "a": 3}')
+        read(Document('{"a": {"x": 1, "x": 2}, "b": NaN, "c": 99999999999999999999, "a": 3}'))
     assert [(problem.code, problem.pointer) for problem in caught.value.problems] == [
         ("duplicate_key", "/a"),
         ("not_a_number", "/b"),
@@ -159,7 +160,7 @@ def test_all_repeated_keys_and_impossible_numbers_are_told_at_once() -> None:
 
 
 def test_a_pair_of_surrogates_is_a_character() -> None:
-    assert read('{"a": "\\ud83d\\ude00"}').value == {"a": "😀"}
+    assert read(Document('{"a": "\\ud83d\\ude00"}')).value == {"a": "😀"}
 
 
 HOSTILE = {
@@ -209,8 +210,8 @@ def _seconds(text: str) -> float:
 
 
 def test_what_lies_just_within_the_limits_is_read() -> None:
-    assert read("[" * MAX_DEPTH + "]" * MAX_DEPTH).value
-    assert read(json.dumps(list(range(MAX_VALUES - 2)))).value
+    assert read(Document("[" * MAX_DEPTH + "]" * MAX_DEPTH)).value
+    assert read(Document(json.dumps(list(range(MAX_VALUES - 2))))).value
 
 
 def test_files_are_unicode() -> None:

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from jobs.dialects import documents
 from jobs.dialects.base import Fix, Refused
+from jobs.dialects.document import Document
 from jobs.dialects.edit import Drop, Put
 from jobs.dialects.spans import escape, walk
 from jobs.dialects.yaml_text import faults
@@ -41,7 +42,7 @@ last: true
 
 
 def edit(text: str, changes: list[Put | Drop]) -> str:
-    return edit_by(text, changes, JS_YAML)
+    return edit_by(read(text, JS_YAML), changes)
 
 
 @pytest.mark.parametrize(
@@ -123,7 +124,9 @@ def test_what_an_alias_shows_is_changed_without_changing_what_it_stands_for() ->
 
 def test_only_the_document_that_was_picked_is_changed() -> None:
     text = "a: 1\n---\nb: 2 # two\n---\nc: 3\n"
-    assert edit_by(text, [Put("/b", 5)], JS_YAML, lambda _all: 1) == text.replace("2 #", "5 #")
+    assert edit_by(read(text, JS_YAML, lambda _all: 1), [Put("/b", 5)], lambda _all: 1) == text.replace(
+        "2 #", "5 #"
+    )
 
 
 def test_places_that_do_not_exist_are_left_out() -> None:
@@ -132,25 +135,25 @@ def test_places_that_do_not_exist_are_left_out() -> None:
 
 def test_fixes_replace_and_remove_and_the_last_of_two_counts() -> None:
     fixes = [Fix("/name", "b"), Fix("/name", "c"), Fix("/last")]
-    fixed = documents.apply_fixes(TEXT, fixes, JS_YAML)
+    fixed = documents.apply_fixes(Document(TEXT), fixes, JS_YAML)
     assert fixed == TEXT.replace("name: a", "name: c").replace("last: true\n", "")
-    assert documents.apply_fixes('{"a": 1, }', [Fix("/a", 2)], JS_YAML) == '{"a": 2, }'
-    assert documents.apply_fixes("{a: 1, b: 'x'}", [Fix("/a", 2)], JS_YAML) == "{a: 2, b: 'x'}"
+    assert documents.apply_fixes(Document('{"a": 1, }'), [Fix("/a", 2)], JS_YAML) == '{"a": 2, }'
+    assert documents.apply_fixes(Document("{a: 1, b: 'x'}"), [Fix("/a", 2)], JS_YAML) == "{a: 2, b: 'x'}"
 
 
 def test_keys_get_other_names_where_they_stand() -> None:
     names = {"/name": "on", "/tasks/1/cpu": "cpus", "/flow/a": "x: y", "/gone": "b"}
-    renamed = documents.rename(TEXT, names, JS_YAML)
+    renamed = documents.rename(Document(TEXT), names, JS_YAML)
     expected = (
         TEXT.replace("name: a", '"on": a').replace("- cpu: 2", "- cpus: 2").replace("{a: 1", '{"x: y": 1')
     )
     assert renamed == expected
-    assert documents.rename('{"a": {"b": 1}, }', {"/a/b": "ü"}, JS_YAML) == '{"a": {"ü": 1}, }'
+    assert documents.rename(Document('{"a": {"b": 1}, }'), {"/a/b": "ü"}, JS_YAML) == '{"a": {"ü": 1}, }'
 
 
 def test_unreadable_text_is_refused() -> None:
     with pytest.raises(Refused):
-        documents.apply_fixes("a: [", [Fix("/a", 1)], JS_YAML)
+        documents.apply_fixes(Document("a: ["), [Fix("/a", 1)], JS_YAML)
 
 
 @st.composite

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from jobs import services
+from jobs.dialects.document import Document
 from jobs.forming import rules
 from jobs.forming.ground import Ground, ground_of, kinds_beside, with_data
 from jobs.models import Dataset, JobFile, Vpc
@@ -67,7 +68,7 @@ def test_prices_are_those_of_now_under_the_types_own_names(alice: User, cluster:
 
 def test_what_is_against_the_pages_rules_is_told_and_kept_with_the_job(alice: User, cluster: Cluster) -> None:
     quota(alice, cluster, kind=Kind.LINGJUN)
-    submitted = services.submit(alice, dlc())
+    submitted = services.submit(alice, Document(dlc()))
     told = {note.code: note.params for note in submitted.notes}
     assert told["lingjun_frameworks"]["field"] == "framework"
     kept = [note["code"] for note in JobFile.objects.get(job=submitted.job).notes]
@@ -76,20 +77,20 @@ def test_what_is_against_the_pages_rules_is_told_and_kept_with_the_job(alice: Us
 
 def test_on_other_machines_there_is_nothing_to_tell(alice: User, cluster: Cluster) -> None:
     quota(alice, cluster)
-    assert "lingjun_frameworks" not in {note.code for note in services.submit(alice, dlc()).notes}
+    assert "lingjun_frameworks" not in {note.code for note in services.submit(alice, Document(dlc())).notes}
 
 
 def test_a_job_of_another_vendor_is_not_judged_by_these_pages(alice: User, cluster: Cluster) -> None:
     quota(alice, cluster, kind=Kind.LINGJUN, source=Source.PUBLIC)
     text = json.dumps({"jobName": "j", "image": "i", "taskRoles": [{"name": "main", "command": "true"}]})
-    codes = {note.code for note in services.submit(alice, text).notes}
+    codes = {note.code for note in services.submit(alice, Document(text)).notes}
     assert not codes & {"quota_for_quota", "priority_for_quota", "lingjun_frameworks"}
 
 
 def test_automatic_fault_tolerance_holds_nothing_here_and_says_so(alice: User, cluster: Cluster) -> None:
     quota(alice, cluster)
     settings = {"EnableErrorMonitoringInAIMaster": True}
-    submitted = services.submit(alice, dlc(JobType="PyTorchJob", Settings=settings))
+    submitted = services.submit(alice, Document(dlc(JobType="PyTorchJob", Settings=settings)))
     assert "aimaster_not_here" in {note.code for note in submitted.notes}
     asked = services.parts_of(JobFile.objects.get(job=submitted.job).spec)
     assert [(part.count, part.each.cpu_milli) for part in asked] == [(1, 1000)]

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from jobs import services
 from jobs.dialects.base import Refused
+from jobs.dialects.document import Document
 from jobs.forming.fields import FIELDS
 from jobs.forming.reading import apply, read
 from jobs.forming.roles import next_role
@@ -40,14 +41,14 @@ def settings(text: str) -> dict[str, object]:
 
 
 def test_each_part_has_a_field_with_its_value() -> None:
-    values = read(TEXT).values
+    values = read(Document(TEXT)).values
     assert values["option-createSvcForAllWorkers"] == "true"
     assert values["option-customPortList"] == ""
     assert (values["fault-job-execution-mode"], values["fault-enable-job-restart"]) == ("Sync", "")
 
 
 def test_one_part_is_changed_and_the_others_stay() -> None:
-    changed = apply(TEXT, None, {"option-customPortList": "10000", "fault-enable-job-restart": "True"})
+    changed = apply(Document(TEXT), {"option-customPortList": "10000", "fault-enable-job-restart": "True"})
     assert not changed.problems
     now = settings(changed.reading.text)
     assert now["AdvancedSettings"] == {
@@ -60,20 +61,20 @@ def test_one_part_is_changed_and_the_others_stay() -> None:
 
 def test_a_part_that_is_emptied_goes() -> None:
     posted = {"option-createSvcForAllWorkers": "", "fault-job-execution-mode": ""}
-    now = settings(apply(TEXT, None, posted).reading.text)
+    now = settings(apply(Document(TEXT), posted).reading.text)
     assert now["AdvancedSettings"] == {"Own": "x"}
     assert now["ErrorMonitoringArgs"] == "--mine=1"
 
 
 def test_what_is_no_number_is_told_at_its_field() -> None:
-    changed = apply(TEXT, None, {"fault-max-num-of-job-restart": "often"})
+    changed = apply(Document(TEXT), {"fault-max-num-of-job-restart": "often"})
     assert [problem.code for problem in changed.problems.values()] == ["no_number"]
     assert settings(changed.reading.text) == settings(TEXT)
 
 
 def test_advanced_settings_may_be_one_text_too() -> None:
     for text in ("a=1,b=2", '{"a": "1", "b": "2"}', "a=1\nb=2"):
-        now = settings(apply(TEXT, None, {"options": text}).reading.text)
+        now = settings(apply(Document(TEXT), {"options": text}).reading.text)
         assert now["AdvancedSettings"] == {"a": "1", "b": "2"}
 
 
@@ -130,7 +131,7 @@ def test_a_size_of_the_consoles_own_list_is_what_the_job_gets() -> None:
     text = json.dumps(
         {"DisplayName": "j", "JobType": "PyTorchJob", "JobSpecs": [role], "UserCommand": "true"}
     )
-    submitted = services.submit(alice, text)
+    submitted = services.submit(alice, Document(text))
     held = JobFile.objects.get(job=submitted.job).spec.roles[0].resources
     assert (held.cpu_milli, held.memory_mib, held.gpus, held.gpu_type) == (8000, 65536, 1, "A100")
     assert held.instance_type == "own.large"
@@ -147,5 +148,5 @@ def test_a_size_that_nobody_has_listed_is_told() -> None:
         {"DisplayName": "j", "JobType": "PyTorchJob", "JobSpecs": [role], "UserCommand": "true"}
     )
     with pytest.raises(Refused) as refused:
-        services.submit(alice, text)
+        services.submit(alice, Document(text))
     assert "size_not_known" in {problem.code for problem in refused.value.problems}

@@ -14,6 +14,7 @@ from django.conf import LazySettings
 from django.conf import settings as console
 
 from jobs import reconcile, services
+from jobs.dialects.document import Document
 from jobs.jobtemplates import SHIPPED
 from jobs.jobtemplates.answers import fill
 from jobs.models import Endpoint, Job
@@ -68,9 +69,9 @@ def _looked_at(job: Job) -> Job:
 def begun(owner: User, quota: Quota) -> Job:
     """A job of the template's, as its form makes it."""
     answers: dict[str, Any] = {"name": "lab", "gpus": 1, "gpu_type": "a100", "cpus": 1, "memory": 1}
-    file = json.loads(fill(SHIPPED["jupyterlab"], answers))
+    file = json.loads(fill(SHIPPED["jupyterlab"], answers).text)
     file["Envs"] = {**file.get("Envs", {}), "PATH": PATH}
-    job = services.submit(owner, json.dumps(file), dialect="dlc", keep_original=True).job
+    job = services.submit(owner, Document(json.dumps(file), "dlc"), keep_original=True).job
     reconcile.drain(quota.cluster_id)
     return job
 

@@ -8,6 +8,7 @@ import pytest
 
 from jobs import dialects, messages
 from jobs.dialects.base import Note, Problem, Refused
+from jobs.dialects.document import Document
 from jobs.messages import notes, problems, reasons
 from jobs.messages.sentences import needs, say
 from jobs.states import Phase, ReasonCode, State, TaskState
@@ -113,7 +114,7 @@ def test_codes_of_a_later_version_are_shown_as_they_are() -> None:
 )
 def test_problems_say_what_would_be_right(text: str, sentence: str) -> None:
     with pytest.raises(Refused) as caught:
-        dialects.get("openpai-v1").parse(text)
+        dialects.get("openpai-v1").parse(Document(text))
     assert messages.problem_message(caught.value.problems[0]) == sentence
 
 

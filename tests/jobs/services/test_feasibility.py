@@ -9,10 +9,11 @@ from typing import Any
 
 import pytest
 
-from jobs import dialects, services, trees
+from jobs import services, trees
 from jobs.assets import resolving
 from jobs.client import describing
 from jobs.dialects.base import Problem, Refused
+from jobs.dialects.document import Document
 from jobs.facilities import Facilities, SharedFolder
 from jobs.jobtemplates import SHIPPED
 from jobs.models import Job
@@ -61,7 +62,7 @@ def sbatch(body: str, *options: str) -> str:
 def refused(place: Place, text: str) -> list[Problem]:
     """Why the console does not take the file; it takes nothing of it."""
     with pytest.raises(Refused) as error:
-        services.submit(place.owner, text)
+        services.submit(place.owner, Document(text))
     assert not Job.objects.exists()
     return list(error.value.problems)
 
@@ -74,7 +75,7 @@ def kinds(problem: Problem) -> list[str]:
 def after(text: str, problem: Problem, kind: str) -> str:
     """The file with that done."""
     action = next(each for each in problem.actions if each.kind == kind)
-    return feasibility.apply_action(text, dialects.name_of(text), action.kind, action.value)
+    return feasibility.apply_action(Document(text), action.kind, action.value).text
 
 
 def test_image_without_an_engine_is_refused_and_runs_without(place: Place) -> None:
@@ -83,13 +84,13 @@ def test_image_without_an_engine_is_refused_and_runs_without(place: Place) -> No
     (found,) = refused(place, text)
     assert (found.code, found.pointer, found.line) == ("image_not_run", "/roles/0/image", 3)
     assert kinds(found) == ["without_image"]
-    job = services.submit(place.owner, after(text, found, "without_image")).job
+    job = services.submit(place.owner, Document(after(text, found, "without_image"))).job
     assert job.file.spec.roles[0].image == ""
 
 
 def test_image_where_plain_processes_are_allowed_is_taken_and_noted(place: Place) -> None:
     told(place, Facilities(images=False, plain=True))
-    submitted = services.submit(place.owner, v1(image="pytorch/pytorch:2"))
+    submitted = services.submit(place.owner, Document(v1(image="pytorch/pytorch:2")))
     assert "image_not_used" in {note.code for note in submitted.notes}
 
 
@@ -101,7 +102,7 @@ def test_gpus_without_any_in_the_cluster_are_refused_and_left_out(place: Place) 
         "/roles/0/resources/gpus",
         ["without_gpu"],
     )
-    job = services.submit(place.owner, after(text, found, "without_gpu")).job
+    job = services.submit(place.owner, Document(after(text, found, "without_gpu"))).job
     assert (job.gpus, job.gpu_type) == (0, "")
 
 
@@ -111,18 +112,18 @@ def test_gpu_type_that_no_node_has_offers_those_there_are(place: Place) -> None:
     (found,) = refused(place, text)
     assert (found.code, found.params["types"]) == ("no_gpu_of_type", "V100-SXM2, A100")
     assert [action.value for action in found.actions] == ["V100-SXM2", "A100", ""]
-    assert services.submit(place.owner, after(text, found, "gpu_type")).job.gpu_type == "V100-SXM2"
+    assert services.submit(place.owner, Document(after(text, found, "gpu_type"))).job.gpu_type == "V100-SXM2"
 
 
 @pytest.mark.parametrize("state", ["cordoned", "draining", "down"])
 def test_gpus_of_a_node_that_takes_no_jobs_now_are_waited_for(place: Place, state: str) -> None:
     Node.objects.filter(pk=place.node.pk).update(gpus={"A100": 2}, state=state)
-    assert services.submit(place.owner, v1(role={"gpuNumber": 1}, gpuType="A100")).job.gpus == 1
+    assert services.submit(place.owner, Document(v1(role={"gpuNumber": 1}, gpuType="A100"))).job.gpus == 1
 
 
 def test_gpus_of_a_cluster_whose_nodes_are_unknown_are_waited_for(place: Place) -> None:
     Node.objects.all().delete()
-    assert services.submit(place.owner, v1(role={"gpuNumber": 1})).job.gpus == 1
+    assert services.submit(place.owner, Document(v1(role={"gpuNumber": 1}))).job.gpus == 1
 
 
 @pytest.mark.parametrize(
@@ -138,7 +139,9 @@ def test_data_that_no_setting_admits_is_refused_and_left_out(place: Place, uri: 
         ["without_mount"],
     )
     assert found.line is not None
-    assert not services.submit(place.owner, after(text, found, "without_mount")).job.file.spec.mounts
+    assert not services.submit(
+        place.owner, Document(after(text, found, "without_mount"))
+    ).job.file.spec.mounts
 
 
 @pytest.mark.parametrize(
@@ -151,7 +154,7 @@ def test_data_that_no_setting_admits_is_refused_and_left_out(place: Place, uri: 
 def test_data_that_settings_admit_or_map_is_taken(place: Place, facilities: Facilities) -> None:
     told(place, facilities)
     source = {"Uri": "oss://bucket.oss-cn-hangzhou.aliyuncs.com/x/y/", "MountPath": "/mnt/data"}
-    assert services.submit(place.owner, dlc(DataSources=[source])).job.pk
+    assert services.submit(place.owner, Document(dlc(DataSources=[source]))).job.pk
 
 
 def test_dataset_that_nobody_knows_is_refused_and_one_of_the_settings_is_not_noted(place: Place) -> None:
@@ -160,7 +163,7 @@ def test_dataset_that_nobody_knows_is_refused_and_one_of_the_settings_is_not_not
     (found,) = refused(place, text)
     assert (found.code, found.pointer) == ("dataset_not_known", "/mounts/0/id")
     told(place, Facilities(images=False, plain=False, datasets=("d-1",)))
-    assert not services.submit(place.owner, text).notes
+    assert not services.submit(place.owner, Document(text)).notes
 
 
 @pytest.mark.parametrize(
@@ -178,7 +181,7 @@ def test_folder_is_taken_where_the_settings_admit_it(place: Place, folder: Share
     told(place, Facilities(images=False, plain=False, folders=(folder,)))
     text = v1(dataDir="file:///data/sets/a")
     if taken:
-        assert services.submit(place.owner, text).job.pk
+        assert services.submit(place.owner, Document(text)).job.pk
     else:
         assert [each.code for each in refused(place, text)] == ["folder_not_admitted"]
 
@@ -193,13 +196,13 @@ def test_code_dir_that_is_not_fetched_is_refused_and_left_out(place: Place, uri:
         "/mounts/1/uri",
         ["without_code"],
     )
-    assert services.submit(place.owner, after(text, found, "without_code")).job.pk
+    assert services.submit(place.owner, Document(after(text, found, "without_code"))).job.pk
 
 
 def test_data_dir_elsewhere_is_only_told_to_the_job(place: Place) -> None:
     told(place, NOTHING)
     text = v1(dataDir="hdfs://host:9000/data", outputDir="hdfs://host:9000/o")
-    assert services.submit(place.owner, text).job.pk
+    assert services.submit(place.owner, Document(text)).job.pk
 
 
 def test_code_source_that_nobody_knows_or_admits_is_refused(place: Place) -> None:
@@ -207,8 +210,10 @@ def test_code_source_that_nobody_knows_or_admits_is_refused(place: Place) -> Non
     by_id = dlc(CodeSource={"CodeSourceId": "code-1", "MountPath": "/root/code"})
     (found,) = refused(place, by_id)
     assert (found.code, found.pointer) == ("code_not_known", "/code/id")
-    assert services.submit(place.owner, after(by_id, found, "without_code")).job.file.spec.code is None
-    assert services.submit(place.owner, by_id.replace("code-1", "code-2")).job.pk
+    assert (
+        services.submit(place.owner, Document(after(by_id, found, "without_code"))).job.file.spec.code is None
+    )
+    assert services.submit(place.owner, Document(by_id.replace("code-1", "code-2"))).job.pk
 
 
 def test_srun_without_slurm_is_refused_on_its_line_and_removed(place: Place) -> None:
@@ -216,7 +221,7 @@ def test_srun_without_slurm_is_refused_on_its_line_and_removed(place: Place) -> 
     text = sbatch("cd /tmp\nsrun -n 1 python3 train.py")
     (found,) = refused(place, text)
     assert (found.code, found.params["program"], found.line) == ("no_slurm", "srun", 4)
-    assert services.submit(place.owner, after(text, found, "without_srun")).job.pk
+    assert services.submit(place.owner, Document(after(text, found, "without_srun"))).job.pk
 
 
 def test_several_nodes_of_a_script_without_slurm_are_refused(place: Place) -> None:
@@ -230,31 +235,33 @@ def test_modules_where_there_are_none_are_refused_and_removed(place: Place) -> N
     text = sbatch("module load cuda/12.4\npython3 train.py")
     (found,) = refused(place, text)
     assert (found.code, found.line, kinds(found)) == ("no_modules", 3, ["without_modules"])
-    assert services.submit(place.owner, after(text, found, "without_modules")).job.pk
+    assert services.submit(place.owner, Document(after(text, found, "without_modules"))).job.pk
 
 
 def test_srun_and_modules_on_slurm_are_taken_without_a_note(place: Place) -> None:
     told(place, Facilities(images=False, plain=False, slurm=True))
     text = sbatch("module load cuda/12.4\nsrun python3 train.py", "--job-name=train", "--cpus-per-task=1")
-    codes = {note.code for note in services.submit(place.owner, text).notes}
+    codes = {note.code for note in services.submit(place.owner, Document(text)).notes}
     assert "needs_slurm" not in codes
 
 
 def test_commands_inside_an_image_are_its_own(place: Place) -> None:
     told(place, Facilities(images=True, plain=False, modules=False))
-    assert services.submit(place.owner, v1(image="hpc/slurm", role={"command": "srun true"})).job.pk
+    assert services.submit(place.owner, Document(v1(image="hpc/slurm", role={"command": "srun true"}))).job.pk
 
 
 def test_size_that_nobody_knows_is_refused_and_default_taken(place: Place) -> None:
     text = dlc(role={"EcsSpec": "ecs.g9.huge", "ResourceConfig": None})
     (found,) = refused(place, text)
     assert (found.code, found.pointer) == ("size_not_known", "/roles/0/resources/instance_type")
-    assert services.submit(place.owner, after(text, found, "instance_type")).job.pk
+    assert services.submit(place.owner, Document(after(text, found, "instance_type"))).job.pk
 
 
 def test_size_that_nobody_knows_does_not_replace_amounts(place: Place) -> None:
     amounts = {"CPU": "3", "Memory": "5Gi"}
-    job = services.submit(place.owner, dlc(role={"EcsSpec": "ecs.g9.huge", "ResourceConfig": amounts})).job
+    job = services.submit(
+        place.owner, Document(dlc(role={"EcsSpec": "ecs.g9.huge", "ResourceConfig": amounts}))
+    ).job
     resources = job.file.spec.roles[0].resources
     assert (resources.cpu_milli, resources.memory_mib) == (3000, 5120)
 
@@ -275,13 +282,13 @@ def test_other_cluster_that_has_everything_is_offered(place: Place) -> None:
 
 def test_cluster_that_has_told_nothing_takes_everything_but_gpus(place: Place) -> None:
     text = dlc(role={"Image": "a/b"}, DataSources=[{"Uri": "pfs://x/y", "MountPath": "/mnt/data"}])
-    assert services.submit(place.owner, text).job.pk
+    assert services.submit(place.owner, Document(text)).job.pk
 
 
 @pytest.mark.parametrize("kind", ["nothing", "without_mount", "without_srun"])
 def test_action_that_cannot_be_done_is_an_error(kind: str) -> None:
     with pytest.raises(feasibility.CannotActError):
-        feasibility.apply_action(v1(), "openpai-v1", kind, "7")
+        feasibility.apply_action(Document(v1(), "openpai-v1"), kind, "7")
 
 
 HERE = Facilities(images=False, plain=True, modules=False, folders=(), code=(), one_machine=True)
@@ -293,11 +300,11 @@ def test_built_in_template_runs_on_a_machine_without_gpus_and_has_no_notes(place
     told(place, HERE)
     template = SHIPPED[name]
     answers = first_answers(template, services.quotas_open_to(place.owner))
-    text = filled(place.owner, template, answers)
-    array = dialects.get(template.dialect).parse(text).array
+    document = filled(place.owner, template, answers)
+    array = document.parsed.array
     if array is not None:
-        text, _parsed = arrays.first(text, dialects.get(template.dialect).parse(text), array)
-    submitted = services.submit(place.owner, text, dialect=template.dialect, keep_original=True)
+        document = arrays.first(document, array)
+    submitted = services.submit(place.owner, document, keep_original=True)
     assert submitted.notes == ()
     assert (submitted.job.gpus, submitted.job.file.spec.roles[0].image) == (0, "")
 
@@ -306,7 +313,7 @@ def test_plain_command_of_the_command_line_has_no_notes(place: Place, tmp_path: 
     told(place, HERE)
     wanted = describing.Wanted(argv=("python3", "-c", "print(1)"))
     file = describing.new(wanted, trees.address("a" * 64), tmp_path)
-    parsed = dialects.get(file.dialect).parse(file.text)
+    parsed = file.document.parsed
     resolved = resolving.resolve_spec(place.owner, parsed, place.workspace)
     assert feasibility.select_notes(place.quota, (*parsed.notes, *resolved.notes)) == ()
     assert feasibility.problems(place.owner, place.quota, replace(parsed, spec=resolved.spec)) == ()

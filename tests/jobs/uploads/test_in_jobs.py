@@ -8,6 +8,7 @@ import pytest
 
 from jobs import services
 from jobs.dialects.base import Refused
+from jobs.dialects.document import Document
 from jobs.models import Job, TreeUse, UploadedTree, Visibility
 from jobs.trees import address
 from jobs.uploads import holding
@@ -28,7 +29,7 @@ def sent(user: User, files: Mapping[str, bytes]) -> str:
 
 
 def submit(user: User, uri: str) -> Job:
-    return services.submit(user, file(codeDir=uri), keep_original=True).job
+    return services.submit(user, Document(file(codeDir=uri)), keep_original=True).job
 
 
 def refused(user: User, uri: str) -> list[tuple[str, int | None]]:

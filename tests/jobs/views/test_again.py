@@ -7,6 +7,7 @@ import json
 import pytest
 
 from jobs import dialects, services, templates
+from jobs.dialects.document import Document
 from jobs.models import Job, JobFile, Task
 from jobs.states import State
 from jobs.views.again import LONGEST_NAME, again, free_name
@@ -45,17 +46,17 @@ def test_a_name_of_full_length_still_gets_a_number(people: People) -> None:
 
 @pytest.mark.parametrize("dialect", dialects.NAMES)
 def test_the_cursor_is_in_the_command_whatever_the_dialect(people: People, dialect: str) -> None:
-    text = dialects.convert(JUPYTER, dialect).text
+    text = dialects.convert(Document(JUPYTER), dialect).document.text
     copy = again(people.owner, make_job(owner=people.owner, quota=people.quota, text=text, dialect=dialect))
     assert copy.cursor is not None
     line, column = copy.cursor
-    rest = copy.text.splitlines()[line - 1][column - 1 :]
+    rest = copy.document.text.splitlines()[line - 1][column - 1 :]
     assert rest.startswith("jupyter notebook")
 
 
 def test_a_file_that_can_not_be_read_comes_as_it_is(people: People) -> None:
     job = make_job(owner=people.owner, quota=people.quota, text="{ broken", dialect="openpai-v1")
-    assert again(people.owner, job).text == "{ broken"
+    assert again(people.owner, job).document.text == "{ broken"
 
 
 def test_code_of_a_branch_is_the_same_commit_or_the_newest_as_one_chooses(people: People) -> None:

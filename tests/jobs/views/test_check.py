@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from django.test import Client
 
-from jobs import dialects
+from jobs.dialects.document import Document
 from jobs.services import submitting
 from tests.jobs.api.conftest import FIELDS
 from tests.jobs.views.conftest import People, browser
@@ -117,8 +117,8 @@ def test_misspelt_key_is_renamed_by_its_button_and_not_by_submitting(people: Peo
     assert fix["key"] == "minSucceededTaskCount"
     mended = json.loads(mend(client, text, fix).content)["text"]
     assert mended == text.replace("Suceeded", "Succeeded")
-    parsed = dialects.get("openpai-v1").parse(text)
-    assert submitting.mended(text, parsed, "openpai-v1") == (text, parsed)
+    document = Document(text, "openpai-v1")
+    assert submitting.mended(document) is document
 
 
 def test_whole_fixes_put_the_job_file_in_place_of_what_was_pasted(people: People) -> None:

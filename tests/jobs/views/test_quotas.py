@@ -10,6 +10,7 @@ from django.utils import timezone
 
 from jobs import admitting, services
 from jobs.dialects.base import Parsed
+from jobs.dialects.document import Document
 from jobs.models import Job
 from jobs.spec import Resources, TaskRole
 from quotas import ledger, usage
@@ -42,7 +43,11 @@ def hold(
 
 def wait(owner: User, quota: Quota, gpus: int, name: str) -> Job:
     role = TaskRole(name="w", command="true", resources=Resources(gpus=gpus, gpu_type="A100"))
-    job = services.store(owner, "openpai-v1", Parsed(make_spec(name=name, roles=(role,)), text="{}"), quota)
+    job = services.store(
+        owner,
+        Document("{}", "openpai-v1").with_parsed(Parsed(make_spec(name=name, roles=(role,)), text="{}")),
+        quota,
+    )
     admitting.admit(quota.cluster_id)
     return job
 

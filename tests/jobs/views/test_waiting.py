@@ -6,6 +6,7 @@ import pytest
 
 from jobs import admitting, services
 from jobs.dialects.base import Parsed
+from jobs.dialects.document import Document
 from jobs.models import Job, JobFile
 from jobs.spec import Resources, TaskRole
 from jobs.states import State
@@ -33,7 +34,7 @@ def job(people: People) -> Job:
     )
     holder = ledger.ask("x", quota=people.quota, owner=people.owner, parts=[], priority=1, declared_s=None)
     ledger.reserve(holder, [("n1", Amounts(1000, 1024, {"A100": 3}))])
-    made = services.submit(people.owner, TEXT).job
+    made = services.submit(people.owner, Document(TEXT)).job
     admitting.admit(people.quota.cluster_id)
     return made
 
@@ -44,7 +45,11 @@ def page_of(user: User, job: Job) -> str:
 
 def smaller(owner: User, quota: Quota, name: str) -> Job:
     role = TaskRole(name="w", command="true", resources=Resources(gpus=2, gpu_type="A100"))
-    return services.store(owner, "openpai-v1", Parsed(make_spec(name=name, roles=(role,)), text="{}"), quota)
+    return services.store(
+        owner,
+        Document("{}", "openpai-v1").with_parsed(Parsed(make_spec(name=name, roles=(role,)), text="{}")),
+        quota,
+    )
 
 
 def test_the_page_says_why_and_what_would_start_it(people: People, job: Job) -> None:

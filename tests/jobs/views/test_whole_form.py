@@ -7,6 +7,7 @@ import re
 
 import pytest
 
+from jobs.dialects.document import Document
 from jobs.forming.fields import FIELDS, ROWS, WAS
 from jobs.forming.reading import read
 from jobs.forming.values import named
@@ -23,7 +24,7 @@ def test_every_field_filled_in_once_makes_the_expected_file(people: People) -> N
     for name, value in VALUES.items():
         row = ROW.match(name)
         cells = {key: text for key, text in VALUES.items() if row and key.startswith(row[1])}
-        shown = json.dumps(dict(read(text).values))
+        shown = json.dumps(dict(read(Document(text)).values))
         posted = {"text": text, "form-shown": shown, **cells, name: value}
         text = json.loads(client.post("/jobs/form/change", posted).content)["text"]
     assert json.loads(text) == EXPECTED

@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from jobs.backends.base import Refused
 from jobs.backends.slurm.rest.versions import WITH_PARSERS
+from jobs.dialects.document import Document
 from jobs.dialects.sbatch import amounts, times
 from jobs.dialects.sbatch.header import read
 from jobs.states import Reason, ReasonCode
@@ -40,7 +41,7 @@ class _NoField(ValueError):
 
 def body(script: str, version: int, environment: Mapping[str, str]) -> Fields:
     """What is posted to have `script` submitted, held.  Raises Refused."""
-    whole = read(script)
+    whole = read(Document(script))
     components = [whole.options(place) for place in range(whole.components)]
     if version < WITH_PARSERS and SPREAD in script and components[0].get("signal", "").startswith("B:"):
         detail = f"slurmrestd v0.0.{version} can't signal a script that Slurm itself spreads"

@@ -11,6 +11,7 @@ import pytest
 
 from jobs import dialects
 from jobs.backends.base import MASK
+from jobs.dialects.document import Document
 from jobs.spec import CodeSource, Mount, SecretRef
 from jobs.states import State
 from tests.jobs.backends.benches import log_of, role, wait_until_over
@@ -94,7 +95,7 @@ exit 5
 
 
 def test_a_script_that_came_as_a_job_file_runs_byte_for_byte(on_slurm: SlurmBench) -> None:
-    parsed = dialects.get("sbatch").parse(FOREIGN)
+    parsed = dialects.get("sbatch").parse(Document(FOREIGN))
     options = {at: said for at, said in parsed.extras.items() if at.startswith("/") and isinstance(said, str)}
     backend = Releasing(replace(on_slurm.config, allowed=("licenses", "exclusive")))
     submission = replace(on_slurm.submission(), spec=parsed.spec, options=options)

@@ -11,6 +11,7 @@ import pytest
 from jobs import dialects
 from jobs.backends.base import Submission
 from jobs.backends.slurm.config import SlurmConfig
+from jobs.dialects.document import Document
 from jobs.spec import CodeSource, JobSpec, Mount, MountPurpose, Requirements, Resources
 from jobs.states import State
 from tests.jobs.backends.benches import log_of, wait_until_over
@@ -47,7 +48,7 @@ def sent(bench: SlurmBench, spec: JobSpec) -> Submission:
 @pytest.mark.parametrize("way", ["commands", "rest"])
 def test_three_workers_with_code_data_and_packages(on_slurm: SlurmBench, way: str, tmp_path: Path) -> None:
     text = (SEEDS / "dlc-tfjob.json").read_text(encoding="utf-8")
-    parsed = dialects.get("dlc").parse(text.replace("python /root", "python3 /root")).spec
+    parsed = dialects.get("dlc").parse(Document(text.replace("python /root", "python3 /root"))).spec
     code, data = tmp_path / "code", tmp_path / "nas"
     for folder in (code, data):
         folder.mkdir()
@@ -75,7 +76,7 @@ def test_three_workers_with_code_data_and_packages(on_slurm: SlurmBench, way: st
 
 
 def test_three_roles_end_with_their_chief_and_workers(on_slurm: SlurmBench) -> None:
-    spec = dialects.get("dlc").parse(json.dumps(THREE_ROLES)).spec
+    spec = dialects.get("dlc").parse(Document(json.dumps(THREE_ROLES))).spec
     handle = on_slurm.backend.submit(sent(on_slurm, spec))
     seen = wait_until_over(on_slurm.backend, handle, timeout=120)
     assert seen.state is State.SUCCEEDED, seen.reason
