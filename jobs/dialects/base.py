@@ -156,10 +156,10 @@ class Dialect(Protocol):
     name: str
     """Stable, lower case: `openpai-v1`."""
 
-    def sniff(self, document: Document) -> Guess | None:
+    def sniff(self, document: Document, /) -> Guess | None:
         """Whether `document` is of this dialect, and why; None when it is not.  Never raises."""
 
-    def parse(self, document: Document) -> Parsed:
+    def parse(self, document: Document, /) -> Parsed:
         """Read `document`; raises Refused with all problems at once."""
 
     def render(self, spec: JobSpec, extras: Mapping[str, object], base: Document | None = None) -> Rendered:

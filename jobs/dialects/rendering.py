@@ -8,8 +8,9 @@ the result: nothing can be lost without being told.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from typing import Final, Protocol, TypeAlias
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Final, TypeAlias
 
 from jobs.dialects.base import Note, Parsed, Refused, Rendered
 from jobs.dialects.difference import difference
@@ -27,22 +28,19 @@ OF_THE_TARGET: Final = frozenset(
 """Notes on what a dialect's own system would refuse, though the job may run elsewhere."""
 
 
-class Form(Protocol):
-    """What `render` needs of a dialect: reading, and writing by way of a document."""
+@dataclass(frozen=True, slots=True)
+class Form:
+    """What `render` needs of a dialect: reading, and writing by way of JSON values.
+
+    `parse` is that of `base.Dialect`, `document` makes what is to be written, `written` its text.  `patched`
+    is the base, which says the first values, made to say the second; None when that can't be done.
+    """
 
     name: str
-
-    def parse(self, document: Document) -> Parsed:
-        """See `base.Dialect`."""
-
-    def document(self, spec: JobSpec, extras: Mapping[str, object]) -> JsonObject:
-        """What is to be written, as JSON values."""
-
-    def written(self, document: JsonObject) -> str:
-        """The document as text."""
-
-    def patched(self, base: Document, before: JsonObject, after: JsonObject) -> str | None:
-        """`base`, which says `before`, made to say `after`; None when that can't be done."""
+    parse: Callable[[Document], Parsed]
+    document: Callable[[JobSpec, Mapping[str, object]], JsonObject]
+    written: Callable[[JsonObject], str]
+    patched: Callable[[Document, JsonObject, JsonObject], str | None]
 
 
 def render(form: Form, spec: JobSpec, extras: Mapping[str, object], base: Document | None = None) -> Rendered:

@@ -99,12 +99,12 @@ def count(monkeypatch: pytest.MonkeyPatch) -> Count:
     for dialect in DIALECTS:
         parse = dialect.parse
 
-        def parsing(self: Any, document: Document, parse: Any = parse) -> Parsed:
-            found.parsed[self.name, document.text] += 1
-            parsed: Parsed = parse(self, document)
+        def parsing(document: Document, name: str = dialect.name, parse: Any = parse) -> Parsed:
+            found.parsed[name, document.text] += 1
+            parsed: Parsed = parse(document)
             return parsed
 
-        monkeypatch.setattr(dialect, "parse", parsing)
+        monkeypatch.setattr(dialect, "parse", staticmethod(parsing))
     return found
 
 

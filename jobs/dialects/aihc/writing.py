@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Final
 
 from jobs.dialects import rendering
 from jobs.dialects.aihc import reading
 from jobs.dialects.aihc.document import document
-from jobs.dialects.base import Parsed, Rendered
+from jobs.dialects.base import Rendered
 from jobs.dialects.document import Document
-from jobs.dialects.rendering import JsonObject
+from jobs.dialects.rendering import Form
 from jobs.spec import JobSpec
 
 NAME: Final = "aihc"
@@ -18,28 +19,8 @@ NAME: Final = "aihc"
 _IDENTITIES: Final = {"envs": "name", "resources": "name", "labels": "key"}
 
 
-class _Form:
-    """AIHC as `rendering` needs it."""
-
-    name: str = NAME
-
-    def parse(self, document: Document) -> Parsed:
-        """See `rendering.Form`."""
-        return reading.parse(document)
-
-    def document(self, spec: JobSpec, extras: Mapping[str, object]) -> JsonObject:
-        """See `rendering.Form`."""
-        return document(spec, extras)
-
-    def written(self, body: JsonObject) -> str:
-        """See `rendering.Form`."""
-        return rendering.write_json(body)
-
-    def patched(self, base: Document, before: JsonObject, after: JsonObject) -> str | None:
-        """See `rendering.Form`."""
-        return rendering.patch_json(base, before, after, _IDENTITIES)
-
-
 def render(spec: JobSpec, extras: Mapping[str, object], base: Document | None = None) -> Rendered:
     """Write `spec`; what AIHC can't say is noted by its JobSpec path."""
-    return rendering.render(_Form(), spec, extras, base)
+    patched = partial(rendering.patch_json, identities=_IDENTITIES)
+    form = Form(NAME, reading.parse, document, rendering.write_json, patched)
+    return rendering.render(form, spec, extras, base)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from jobs.dialects import rendering
-from jobs.dialects.base import Parsed, Rendered
+from jobs.dialects.base import Rendered
 from jobs.dialects.dlc import keys, reading
 from jobs.dialects.dlc.document import plain
 from jobs.dialects.dlc.job_types import with_known_types
@@ -14,7 +14,7 @@ from jobs.dialects.document import Document
 from jobs.dialects.leftovers import put_back
 from jobs.dialects.ours import kept
 from jobs.dialects.ours.keys import NAME as OURS
-from jobs.dialects.rendering import JsonObject
+from jobs.dialects.rendering import Form, JsonObject
 from jobs.dialects.source import read
 from jobs.dialects.spelling import respelled
 from jobs.spec import JobSpec
@@ -24,26 +24,8 @@ NAME: Final = "dlc"
 _IDENTITIES: Final = {"JobSpecs": "Type"}
 
 
-class _Form:
-    """DLC as `rendering` needs it."""
-
-    name: str = NAME
-
-    def parse(self, document: Document) -> Parsed:
-        """See `rendering.Form`."""
-        return reading.parse(document)
-
-    def document(self, spec: JobSpec, extras: Mapping[str, object]) -> JsonObject:
-        """See `rendering.Form`."""
-        return document(spec, extras)
-
-    def written(self, job: JsonObject) -> str:
-        """See `rendering.Form`."""
-        return rendering.write_json(job)
-
-    def patched(self, base: Document, before: JsonObject, after: JsonObject) -> str | None:
-        """See `rendering.Form`."""
-        return rendering.patch_json(base, before, after, _IDENTITIES, with_known_types(read(base).value))
+def _patched(base: Document, before: JsonObject, after: JsonObject) -> str | None:
+    return rendering.patch_json(base, before, after, _IDENTITIES, with_known_types(read(base).value))
 
 
 def document(spec: JobSpec, extras: Mapping[str, object]) -> JsonObject:
@@ -58,4 +40,5 @@ def document(spec: JobSpec, extras: Mapping[str, object]) -> JsonObject:
 
 def render(spec: JobSpec, extras: Mapping[str, object], base: Document | None = None) -> Rendered:
     """Write `spec`; what DLC can't say is noted by its JobSpec path."""
-    return rendering.render(_Form(), spec, extras, base)
+    form = Form(NAME, reading.parse, document, rendering.write_json, _patched)
+    return rendering.render(form, spec, extras, base)

@@ -7,14 +7,13 @@ from collections.abc import Iterable, Mapping
 from typing import Final
 
 from jobs.dialects import placeholders
-from jobs.dialects.base import MAX_BYTES, Fix, Guess, Parsed, Position, Refused, Rendered
+from jobs.dialects.base import MAX_BYTES, Fix, Guess, Refused
+from jobs.dialects.common import CommonDialect
 from jobs.dialects.dlc.limits import PAGE
 from jobs.dialects.dlc_params import job_type, keys, reading, writing
-from jobs.dialects.dlc_params.lines import BLANKS, read
+from jobs.dialects.dlc_params.lines import BLANKS, Lines, read
 from jobs.dialects.document import Document
 from jobs.dialects.field_map import Row, rows
-from jobs.dialects.schema import json_schema
-from jobs.spec import JobSpec
 
 FIELDS: Final = (
     Row("framework", "# dlc submit", limits=(", ".join(job_type.NAMES),), source=PAGE),
@@ -26,10 +25,18 @@ _SEEN: Final = re.compile(r"^[ \t]*([a-z_]+)=", re.MULTILINE)
 _COUNTS: Final = frozenset(count for _kind, count in keys.ROLES.values())
 
 
-class DlcParams:
+class DlcParams(CommonDialect):
     """The dialect."""
 
     name: str = writing.NAME
+    title = "PAI-DLC command line, parameter file"
+    schema_keys = keys.RULES
+    parse = staticmethod(reading.parse)
+    render = staticmethod(writing.render)
+
+    def read(self, document: Document) -> Lines:
+        """See `CommonDialect`."""
+        return read(document, keys.KNOWN)
 
     def sniff(self, document: Document) -> Guess | None:
         """By its keys, and by not being anything else that has `=` in its lines."""
@@ -46,21 +53,6 @@ class DlcParams:
             return Guess(100, "command_and_roles")
         return Guess(60, "known_keys") if len(known) >= 3 and len(known) * 2 > len(found) else None
 
-    def parse(self, document: Document) -> Parsed:
-        """See `base.Dialect`."""
-        return reading.parse(document)
-
-    def render(self, spec: JobSpec, extras: Mapping[str, object], base: Document | None = None) -> Rendered:
-        """See `base.Dialect`."""
-        return writing.render(spec, extras, base)
-
-    def locate(self, document: Document, pointer: str) -> Position | None:
-        """See `base.Dialect`."""
-        try:
-            return read(document, keys.KNOWN).position(pointer)
-        except Refused:
-            return None
-
     def apply_fixes(self, document: Document, fixes: Iterable[Fix]) -> str:
         """See `base.Dialect`."""
         return writing.apply_fixes(document, fixes)
@@ -68,10 +60,6 @@ class DlcParams:
     def with_secrets(self, document: Document, values: Mapping[str, str]) -> str:
         """See `base.Dialect`."""
         return placeholders.fill(document.text, values)
-
-    def schema(self) -> Mapping[str, object]:
-        """See `base.Dialect`; the keys of a file as those of one object."""
-        return json_schema("PAI-DLC command line, parameter file", keys.RULES)
 
 
 DIALECT: Final = DlcParams()

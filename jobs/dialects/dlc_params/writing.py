@@ -7,14 +7,14 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
 from jobs.dialects import rendering
-from jobs.dialects.base import Fix, Parsed, Rendered
+from jobs.dialects.base import Fix, Rendered
 from jobs.dialects.dlc_params import reading
 from jobs.dialects.dlc_params.document import JOB_TYPE, document
 from jobs.dialects.dlc_params.job_type import COMMENT, guess
 from jobs.dialects.dlc_params.keys import KNOWN
 from jobs.dialects.dlc_params.lines import BLANKS, Entry, Lines, read
 from jobs.dialects.document import Document
-from jobs.dialects.rendering import JsonObject
+from jobs.dialects.rendering import Form, JsonObject
 from jobs.dialects.spans import split
 from jobs.dialects.tidy import without_line_numbers
 from jobs.spec import JobSpec
@@ -26,39 +26,25 @@ _BREAK: Final = re.compile(r"\r\n|\r|\n")
 Splice = tuple[int, int, str]
 
 
-class _Form:
-    """Parameter files as `rendering` needs them."""
+def _written(document: JsonObject) -> str:
+    texts = _texts(document)
+    lines = "".join(f"{key}={value}\n" for key, value in texts.items())
+    job_type = str(document[JOB_TYPE])
+    return lines if guess(texts, ()).name == job_type else f"{_comment(job_type)}\n{lines}"
 
-    name: str = NAME
 
-    def parse(self, document: Document) -> Parsed:
-        """See `rendering.Form`."""
-        return reading.parse(document)
-
-    def document(self, spec: JobSpec, extras: Mapping[str, object]) -> JsonObject:
-        """See `rendering.Form`."""
-        return document(spec, extras)
-
-    def written(self, document: JsonObject) -> str:
-        """See `rendering.Form`."""
-        texts = _texts(document)
-        lines = "".join(f"{key}={value}\n" for key, value in texts.items())
-        job_type = str(document[JOB_TYPE])
-        return lines if guess(texts, ()).name == job_type else f"{_comment(job_type)}\n{lines}"
-
-    def patched(self, base: Document, before: JsonObject, after: JsonObject) -> str | None:
-        """See `rendering.Form`."""
-        if before == after:
-            return base.text
-        old, new = _texts(before), _texts(after)
-        changed = {key: value for key, value in new.items() if old.get(key) != value}
-        gone = [key for key in old if key not in new]
-        return _with_job_type(edited(base, changed, gone), str(after[JOB_TYPE]))
+def _patched(base: Document, before: JsonObject, after: JsonObject) -> str | None:
+    if before == after:
+        return base.text
+    old, new = _texts(before), _texts(after)
+    changed = {key: value for key, value in new.items() if old.get(key) != value}
+    gone = [key for key in old if key not in new]
+    return _with_job_type(edited(base, changed, gone), str(after[JOB_TYPE]))
 
 
 def render(spec: JobSpec, extras: Mapping[str, object], base: Document | None = None) -> Rendered:
     """Write `spec`; what a parameter file can't say is noted by its JobSpec path."""
-    return rendering.render(_Form(), spec, extras, base)
+    return rendering.render(Form(NAME, reading.parse, document, _written, _patched), spec, extras, base)
 
 
 def apply_fixes(document: Document, fixes: Iterable[Fix]) -> str:

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Final
 
 from jobs.dialects import rendering
-from jobs.dialects.base import Parsed, Rendered
+from jobs.dialects.base import Rendered
 from jobs.dialects.document import Document
 from jobs.dialects.openpai_v1 import keys
 from jobs.dialects.openpai_v1.document import plain
 from jobs.dialects.openpai_v1.reading import native, parse
 from jobs.dialects.ours import kept
-from jobs.dialects.rendering import JsonObject
+from jobs.dialects.rendering import Form, JsonObject
 from jobs.spec import JobSpec
 
 NAME: Final = "openpai-v1"
@@ -20,31 +21,11 @@ NAME: Final = "openpai-v1"
 _IDENTITIES: Final = {rule.key: rule.identity for rule in (keys.TASK_ROLES, keys.PORT_LIST)}
 
 
-class _Form:
-    """OpenPAI v1 as `rendering` needs it."""
-
-    name: str = NAME
-
-    def parse(self, document: Document) -> Parsed:
-        """See `rendering.Form`."""
-        return parse(document)
-
-    def document(self, spec: JobSpec, extras: Mapping[str, object]) -> JsonObject:
-        """See `rendering.Form`."""
-        return document(spec, extras)
-
-    def written(self, job: JsonObject) -> str:
-        """See `rendering.Form`."""
-        return rendering.write_json(job)
-
-    def patched(self, base: Document, before: JsonObject, after: JsonObject) -> str | None:
-        """See `rendering.Form`."""
-        return rendering.patch_json(base, before, after, _IDENTITIES)
-
-
 def render(spec: JobSpec, extras: Mapping[str, object], base: Document | None = None) -> Rendered:
     """Write `spec`; what v1 can't say is noted by its JobSpec path."""
-    return rendering.render(_Form(), spec, extras, base)
+    patched = partial(rendering.patch_json, identities=_IDENTITIES)
+    form = Form(NAME, parse, document, rendering.write_json, patched)
+    return rendering.render(form, spec, extras, base)
 
 
 def document(spec: JobSpec, extras: Mapping[str, object]) -> JsonObject:

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
 from typing import Final
 
-from jobs.dialects import documents, spans
-from jobs.dialects.base import MAX_BYTES, Fix, Guess, Parsed, Position, Refused, Rendered
+from jobs.dialects import spans
+from jobs.dialects.base import MAX_BYTES, Guess, Position, Refused
+from jobs.dialects.common import YamlDialect
 from jobs.dialects.document import Document
 from jobs.dialects.field_map import rows
 from jobs.dialects.openpai_v2 import keys, reading, writing
-from jobs.dialects.schema import json_schema
 from jobs.dialects.source import Source
 from jobs.dialects.spans import Node
 from jobs.dialects.yaml_text.rules import JS_YAML
-from jobs.spec import JobSpec
 
 FIELDS: Final = rows(keys.JOB)
 """What OpenPAI v2 can say, key by key."""
@@ -28,17 +26,22 @@ _NAMED: Final = re.compile(
 _MAY_BE: Final = re.compile("taskRoles|protocolVersion")
 
 
-class OpenPaiV2:
+class OpenPaiV2(YamlDialect):
     """The dialect."""
 
     name: str = writing.NAME
+    title = "OpenPAI job, protocol v2"
+    schema_keys = keys.JOB
+    rules = JS_YAML
+    parse = staticmethod(reading.parse)
+    render = staticmethod(writing.render)
 
     def sniff(self, document: Document) -> Guess | None:
         """By its keys; a text that can't be read is still recognised by how they are written."""
         if len(document.text) > MAX_BYTES or not _MAY_BE.search(document.text):
             return None
         try:
-            value = documents.read(document, JS_YAML).value
+            value = self.read(document).value
         except Refused as refused:
             unreadable = refused.problems[0].code in {"too_large", "too_many_values", "too_deep"}
             seen = set() if unreadable else set(_NAMED.findall(document.text))
@@ -52,33 +55,13 @@ class OpenPaiV2:
             return Guess(60, "protocol_version")
         return Guess(60, "roles_named") if has_roles else None
 
-    def parse(self, document: Document) -> Parsed:
-        """See `base.Dialect`."""
-        return reading.parse(document)
-
-    def render(self, spec: JobSpec, extras: Mapping[str, object], base: Document | None = None) -> Rendered:
-        """See `base.Dialect`."""
-        return writing.render(spec, extras, base)
-
     def locate(self, document: Document, pointer: str) -> Position | None:
         """See `base.Dialect`; a role may also be told by its number, as in a JobSpec."""
         try:
-            source = documents.read(document, JS_YAML)
+            source = self.read(document)
         except Refused:
             return None
         return source.position(_by_name(source, pointer))
-
-    def apply_fixes(self, document: Document, fixes: Iterable[Fix]) -> str:
-        """See `base.Dialect`."""
-        return documents.apply_fixes(document, fixes, JS_YAML)
-
-    def with_secrets(self, document: Document, values: Mapping[str, str]) -> str:
-        """See `base.Dialect`."""
-        return documents.fill(document, values, JS_YAML)
-
-    def schema(self) -> Mapping[str, object]:
-        """See `base.Dialect`."""
-        return json_schema("OpenPAI job, protocol v2", keys.JOB)
 
 
 def _by_name(source: Source, pointer: str) -> str:

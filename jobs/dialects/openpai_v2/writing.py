@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from functools import partial
 from typing import Final
 
 from jobs.dialects import documents, rendering
-from jobs.dialects.base import Parsed, Rendered
+from jobs.dialects.base import Rendered
 from jobs.dialects.document import Document
 from jobs.dialects.openpai_v2 import keys, reading
 from jobs.dialects.openpai_v2.document import document, rename_roles
 from jobs.dialects.openpai_v2.extras import as_list, as_object
-from jobs.dialects.rendering import JsonObject
+from jobs.dialects.rendering import Form, JsonObject
 from jobs.dialects.spans import escape, split
 from jobs.dialects.yaml_text.rules import JS_YAML
 from jobs.dialects.yaml_text.values import copied
@@ -20,37 +21,20 @@ from jobs.spec import JobSpec
 NAME: Final = "openpai-v2"
 
 
-class _Form:
-    """OpenPAI v2 as `rendering` needs it; a text without a base is YAML, unless it was JSON."""
+def _written(job: JsonObject, *, as_json: bool) -> str:
+    order = [rule.key for rule in keys.JOB]
+    places = {key: index for index, key in enumerate(order)}
+    sorted_ = dict(sorted(job.items(), key=lambda member: places.get(member[0], len(order))))
+    return documents.write(sorted_, as_json=as_json)
 
-    name: str = NAME
 
-    def __init__(self, *, as_json: bool) -> None:
-        self._as_json = as_json
-
-    def parse(self, document: Document) -> Parsed:
-        """See `rendering.Form`."""
-        return reading.parse(document)
-
-    def document(self, spec: JobSpec, extras: Mapping[str, object]) -> JsonObject:
-        """See `rendering.Form`."""
-        return document(spec, extras)
-
-    def written(self, job: JsonObject) -> str:
-        """See `rendering.Form`."""
-        order = [rule.key for rule in keys.JOB]
-        places = {key: index for index, key in enumerate(order)}
-        sorted_ = dict(sorted(job.items(), key=lambda member: places.get(member[0], len(order))))
-        return documents.write(sorted_, as_json=self._as_json)
-
-    def patched(self, base: Document, before: JsonObject, after: JsonObject) -> str | None:
-        """See `rendering.Form`."""
-        names = _renamed(before, after)
-        if names:
-            base = Document(documents.rename(base, dict(_pointers(before, names)), JS_YAML))
-            before = as_object(copied(before))
-            rename_roles(before, {**{name: name for name in _roles(before)}, **names})
-        return documents.patch(base, before, after, {}, JS_YAML)
+def _patched(base: Document, before: JsonObject, after: JsonObject) -> str | None:
+    names = _renamed(before, after)
+    if names:
+        base = Document(documents.rename(base, dict(_pointers(before, names)), JS_YAML))
+        before = as_object(copied(before))
+        rename_roles(before, {**{name: name for name in _roles(before)}, **names})
+    return documents.patch(base, before, after, {}, JS_YAML)
 
 
 def _roles(job: JsonObject) -> dict[str, object]:
@@ -82,5 +66,6 @@ def _pointers(job: JsonObject, names: Mapping[str, str]) -> Iterator[tuple[str, 
 
 
 def render(spec: JobSpec, extras: Mapping[str, object], base: Document | None = None) -> Rendered:
-    """Write `spec`; what v2 can't say is noted by its JobSpec path."""
-    return rendering.render(_Form(as_json=bool(extras.get(reading.JSON))), spec, extras, base)
+    """Write `spec`, in YAML unless it was JSON; what v2 can't say is noted by its JobSpec path."""
+    written = partial(_written, as_json=bool(extras.get(reading.JSON)))
+    return rendering.render(Form(NAME, reading.parse, document, written, _patched), spec, extras, base)

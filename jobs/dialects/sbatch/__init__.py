@@ -21,14 +21,13 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from jobs.dialects.base import MAX_BYTES, Fix, Guess, Parsed, Position, Refused, Rendered
+from jobs.dialects.base import MAX_BYTES, Fix, Guess, Refused
+from jobs.dialects.common import CommonDialect
 from jobs.dialects.document import Document
 from jobs.dialects.field_map import rows
 from jobs.dialects.sbatch import options, reading, secrets, writing
 from jobs.dialects.sbatch.header import read
-from jobs.dialects.sbatch.lines import commands_at
-from jobs.dialects.schema import json_schema
-from jobs.spec import JobSpec
+from jobs.dialects.sbatch.lines import Script, commands_at
 
 FIELDS: Final = rows((*options.PARTS, *options.RULES))
 """What a script can say, part by part and option by option."""
@@ -37,10 +36,18 @@ _DIRECTIVE: Final = re.compile(r"^[ \t]*+(?:\d{1,6}[ \t]*+)?#(?:SBATCH|SLURM)(?=
 _SHEBANG: Final = re.compile(r"\ufeff?[ \t]*+(?:\d{1,6}[ \t]+)?#!")
 
 
-class Sbatch:
+class Sbatch(CommonDialect):
     """The dialect."""
 
     name: str = writing.NAME
+    title = "Slurm sbatch script, options"
+    schema_keys = options.RULES
+    parse = staticmethod(reading.parse)
+    render = staticmethod(writing.render)
+
+    def read(self, document: Document) -> Script:
+        """See `CommonDialect`."""
+        return read(document)
 
     def sniff(self, document: Document) -> Guess | None:
         """By its `#SBATCH` lines; any other script could be one too."""
@@ -51,21 +58,6 @@ class Sbatch:
         if _DIRECTIVE.search(document.text) and _SHEBANG.match(document.text):
             return Guess(90, "sbatch_lines")
         return Guess(60, "shebang") if _SHEBANG.match(document.text) else None
-
-    def parse(self, document: Document) -> Parsed:
-        """See `base.Dialect`."""
-        return reading.parse(document)
-
-    def render(self, spec: JobSpec, extras: Mapping[str, object], base: Document | None = None) -> Rendered:
-        """See `base.Dialect`."""
-        return writing.render(spec, extras, base)
-
-    def locate(self, document: Document, pointer: str) -> Position | None:
-        """See `base.Dialect`."""
-        try:
-            return read(document).position(pointer)
-        except Refused:
-            return None
 
     def apply_fixes(self, document: Document, fixes: Iterable[Fix]) -> str:
         """See `base.Dialect`."""
@@ -79,10 +71,6 @@ class Sbatch:
             return document.text
         told = secrets.read(script)
         return secrets.text_with(script, told, secrets.filled(told, values))
-
-    def schema(self) -> Mapping[str, object]:
-        """See `base.Dialect`; the options of a script as the keys of one object."""
-        return json_schema("Slurm sbatch script, options", options.RULES)
 
 
 DIALECT: Final = Sbatch()

@@ -7,9 +7,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
 from jobs.dialects import rendering
-from jobs.dialects.base import Fix, Parsed, Rendered
+from jobs.dialects.base import Fix, Rendered
 from jobs.dialects.document import Document
-from jobs.dialects.rendering import JsonObject
+from jobs.dialects.rendering import Form, JsonObject
 from jobs.dialects.sbatch import reading
 from jobs.dialects.sbatch import script as scripts
 from jobs.dialects.sbatch.document import BODY, COMPONENTS, document
@@ -29,40 +29,26 @@ Changes = Mapping[int, Mapping[str, str | None]]
 """Component → option → its value, None for one that goes."""
 
 
-class _Form:
-    """Scripts as `rendering` needs them."""
+def _written(document: JsonObject) -> str:
+    return header(document) + str(document[BODY])
 
-    name: str = NAME
 
-    def parse(self, document: Document) -> Parsed:
-        """See `rendering.Form`."""
-        return reading.parse(document)
-
-    def document(self, spec: JobSpec, extras: Mapping[str, object]) -> JsonObject:
-        """See `rendering.Form`."""
-        return document(spec, extras)
-
-    def written(self, document: JsonObject) -> str:
-        """See `rendering.Form`."""
-        return header(document) + str(document[BODY])
-
-    def patched(self, base: Document, before: JsonObject, after: JsonObject) -> str | None:
-        """See `rendering.Form`."""
-        if before == after:
-            return base.text
-        old, new = _components(before), _components(after)
-        if len(old) != len(new):
-            return None
-        changes = {index: _changes(*pair) for index, pair in enumerate(zip(old, new, strict=True))}
-        text = edited(base, changes)
-        if before[BODY] != after[BODY] or before[INTERPRETER] != after[INTERPRETER]:
-            text = _with_body(Document(text), str(after[INTERPRETER]), str(after[BODY]))
-        return text
+def _patched(base: Document, before: JsonObject, after: JsonObject) -> str | None:
+    if before == after:
+        return base.text
+    old, new = _components(before), _components(after)
+    if len(old) != len(new):
+        return None
+    changes = {index: _changes(*pair) for index, pair in enumerate(zip(old, new, strict=True))}
+    text = edited(base, changes)
+    if before[BODY] != after[BODY] or before[INTERPRETER] != after[INTERPRETER]:
+        text = _with_body(Document(text), str(after[INTERPRETER]), str(after[BODY]))
+    return text
 
 
 def render(spec: JobSpec, extras: Mapping[str, object], base: Document | None = None) -> Rendered:
     """Write `spec`; what a script can't say is noted by its JobSpec path."""
-    return rendering.render(_Form(), spec, extras, base)
+    return rendering.render(Form(NAME, reading.parse, document, _written, _patched), spec, extras, base)
 
 
 def header(document: JsonObject) -> str:
