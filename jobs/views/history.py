@@ -157,13 +157,14 @@ def compared(before: Job, document: Document) -> dict[str, Any]:
     """The difference of a job file to a job: by field, where it can be read, and line by line."""
     file = JobFile.objects.get(job=before)
     found: tuple[Change, ...] | None = None
+    named = before.dialect
     try:
+        parsed, named = document.parsed, document.dialect
         theirs = Document(file.text, before.dialect).parsed
-        found = tuple(each for each in changes(theirs.spec, document.parsed.spec) if each.pointer != "/name")
+        found = tuple(each for each in changes(theirs.spec, parsed.spec) if each.pointer != "/name")
     except Refused:
         pass
-    is_same = (document.known_dialect or before.dialect) == before.dialect
-    lines = _lines(file.text, document.text) if is_same else []
+    lines = _lines(file.text, document.text) if named == before.dialect else []
     return {"origin": before, "changes": found, "lines": lines}
 
 
