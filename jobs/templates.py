@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from django.db import transaction
+from django.db.models import F, Q
 from django.utils import timezone
 
 from jobs.dialects.base import MAX_BYTES, Params, Problem
@@ -28,6 +29,7 @@ MOST: Final = 500
 """Of one person, or of one workspace."""
 
 MOST_VERSIONS: Final = 500
+MOST_OFFERED: Final = 300
 
 
 class Forbidden(Exception):
@@ -97,6 +99,17 @@ def find(user: User, ref: str) -> Chosen | None:
     rows = template.versions.select_related("template")
     row = rows.filter(number=template.default_number if number is None else number).first()
     return chosen(row) if row else None
+
+
+def list_offered(user: User, words: str = "") -> list[Chosen]:
+    """Return the default versions of what the person may start from, named or described by `words`."""
+    rows = TemplateVersion.objects.filter(
+        number=F("template__default_number"), template__in=Template.objects.offered_to(user)
+    )
+    if words:
+        rows = rows.filter(Q(template__name__icontains=words) | Q(template__description__icontains=words))
+    rows = rows.select_related("template__workspace", "template__owner").order_by("template__name", "pk")
+    return [chosen(row) for row in rows[:MOST_OFFERED]]
 
 
 def chosen(row: TemplateVersion) -> Chosen:

@@ -10,8 +10,8 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Final
 
@@ -139,6 +139,17 @@ class Tree:
             if entry.has_content and found.setdefault(entry.sha256, entry.size) != entry.size:
                 raise BadTree("size", entry.path)
         return found
+
+
+@dataclass(frozen=True, slots=True)
+class Supplied:
+    """An uploaded tree of `size` bytes for a job, and where on this machine each of its contents lies:
+    SHA-256 → the file and the offset in it.  Whoever only looks at what would be sent has the size alone.
+    """
+
+    size: int
+    tree: Tree = field(default_factory=lambda: Tree(()))
+    where: Mapping[str, tuple[str, int]] = field(default_factory=dict)
 
 
 def address(tree: str) -> str:

@@ -16,7 +16,7 @@ from typing import Final, NewType, Protocol, runtime_checkable
 from jobs.facilities import Facilities
 from jobs.spec import JobSpec
 from jobs.states import Params, Phase, PortSource, Reason, State, TaskState, Unready
-from jobs.trees import Tree
+from jobs.trees import Supplied
 
 PROGRAMS: Final = (
     "code-server",
@@ -77,17 +77,6 @@ class Person:
     name: str
     number: int
     unix_name: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Supplied:
-    """An uploaded tree of `size` bytes for a job, and where on this machine each of its contents lies:
-    SHA-256 → the file and the offset in it.  Whoever only looks at what would be sent has the size alone.
-    """
-
-    size: int
-    tree: Tree = field(default_factory=lambda: Tree(()))
-    where: Mapping[str, tuple[str, int]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

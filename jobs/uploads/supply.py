@@ -15,10 +15,9 @@ from pathlib import Path
 
 from django.conf import settings
 
-from jobs.backends.base import Supplied
 from jobs.models import Blob, Job
 from jobs.spec import JobSpec
-from jobs.trees import places
+from jobs.trees import Supplied, places
 from jobs.uploads import holding, store
 from quotas.models import User
 

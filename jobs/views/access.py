@@ -1,4 +1,4 @@
-"""Fetching a job and asking whether this person may do that with it, in one step that no view can forget."""
+"""Fetching a job, and asking whether this person may do that with it: one step that no view can forget."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from django.core.exceptions import PermissionDenied
 from django.http import Http404
 from django.utils.translation import gettext as _
 
+from jobs import templates
 from jobs.models import Job
 from quotas import audit
 from quotas.access import Verb, can
@@ -26,6 +27,14 @@ def find_job(user: User, public_id: str, verb: Verb = Verb.READ) -> Job:
         audit.denied(job.public_id, thing=job, actor=user, details={"verb": verb})
         raise PermissionDenied(refusal(verb, job))
     return job
+
+
+def find_template(user: User, public_id: str, version: str = "") -> templates.Chosen:
+    """Return that version of the template, or the default one; Http404 when the person sees none."""
+    found = templates.find(user, f"{public_id}@{version}" if version else public_id)
+    if found is None:
+        raise Http404
+    return found
 
 
 def refusal(verb: Verb, job: Job) -> str:

@@ -24,7 +24,7 @@ from jobs.forms import SubmitForm, dialect_choices, new_key
 from jobs.models import Draft, DraftVersion, Job
 from jobs.spec import Framework, JobSpec, Resources, TaskRole
 from jobs.sweeps import acting, arrays
-from jobs.views.access import find_job
+from jobs.views.access import find_job, find_template
 from jobs.views.again import CodeChoice, again, code_choice, free_name
 from jobs.views.answers import filled, linked
 from jobs.views.drafts import address_of, origin, told, typed
@@ -34,7 +34,7 @@ from jobs.views.forming.sections import SECTIONS
 from jobs.views.forming.variables import VARIABLES
 from jobs.views.history import compared
 from jobs.views.http import SignedIn, page, signed_in
-from jobs.views.start import BESIDES, find, tell
+from jobs.views.start import BESIDES, tell
 from jobs.views.sweep_form import Part, SweepForm, Typed, beginning, is_meant, part
 from jobs.views.sweep_form import refused as refused_sweep
 from quotas.access import Verb, can
@@ -139,7 +139,7 @@ def _nothing_yet(user: User) -> Document:
 
 def _of_template(request: SignedIn, asked: str) -> Beginning:
     """The file that a template makes of a link's answers; nothing is kept, and nothing submitted."""
-    chosen = find(request.user, asked, request.GET.get("version", ""))
+    chosen = find_template(request.user, asked, request.GET.get("version", ""))
     said = linked(request.user, chosen.template, request.GET, BESIDES)
     tell(request, said)
     document = _unpinned(filled(request.user, chosen.template, said.answers))

@@ -9,8 +9,7 @@ from urllib.parse import quote
 
 from django.contrib import messages as notes
 from django.db import Error
-from django.db.models import F, Q
-from django.http import Http404, HttpResponse, HttpResponseBase
+from django.http import HttpResponse, HttpResponseBase
 from django.shortcuts import redirect
 from django.urls import reverse
 from django.utils.translation import gettext as _
@@ -23,18 +22,18 @@ from jobs.dialects.document import Document
 from jobs.forms import TemplateForm, new_key
 from jobs.jobtemplates import SHIPPED, JobTemplate, Kind
 from jobs.messages.jobtemplates import question, template_words
-from jobs.models import Job, Template, TemplateVersion
+from jobs.models import Job, Template
 from jobs.sweeps import acting, arrays
 from jobs.templates import Chosen
+from jobs.views.access import find_template
 from jobs.views.answers import Linked, filled, form_for, linked, own_jobs
 from jobs.views.drafts import address_of
 from jobs.views.findings import Findings, examine, problems_of
 from jobs.views.http import SignedIn, page, signed_in
-from quotas.models import Cluster, Node, Quota, User
+from quotas.models import Cluster, Node, Quota
 
 FRAGMENTS: Final = {"start-file": "jobs/start/file.html"}
 LIST_FRAGMENTS: Final = {"start-list": "jobs/start/list.html"}
-MOST: Final = 300
 BESIDES: Final = ("version", "place", "template")
 """What an address of a template says besides answers."""
 
@@ -59,7 +58,7 @@ def start(request: SignedIn) -> HttpResponseBase:
     clusters = _clusters(services.quotas_open_to(request.user))
     asked = request.GET.get("q", "").strip()[:100]
     shipped = [_offer(Chosen(each), clusters) for each in SHIPPED.values()]
-    kept = [_offer(each, clusters) for each in offered(request.user, asked)]
+    kept = [_offer(each, clusters) for each in templates.list_offered(request.user, asked)]
     context = {
         "asked": asked,
         "mine": [each for each in kept if each.row and each.row.workspace is None],
@@ -67,17 +66,6 @@ def start(request: SignedIn) -> HttpResponseBase:
         "shipped": [each for each in shipped if _has(each, asked)],
     }
     return page(request, "jobs/start.html", context, fragments=LIST_FRAGMENTS)
-
-
-def offered(user: User, asked: str = "") -> list[Chosen]:
-    """The default versions of what the person may start from."""
-    rows = TemplateVersion.objects.filter(
-        number=F("template__default_number"), template__in=Template.objects.offered_to(user)
-    )
-    if asked:
-        rows = rows.filter(Q(template__name__icontains=asked) | Q(template__description__icontains=asked))
-    rows = rows.select_related("template__workspace", "template__owner").order_by("template__name", "pk")
-    return [templates.chosen(row) for row in rows[:MOST]]
 
 
 def _has(offer: Offer, asked: str) -> bool:
@@ -89,18 +77,10 @@ def _has(offer: Offer, asked: str) -> bool:
 @signed_in
 def start_template(request: SignedIn, template: str) -> HttpResponseBase:
     """One template's questions, and what becomes of the answers."""
-    chosen = find(request.user, template, request.GET.get("version", ""))
+    chosen = find_template(request.user, template, request.GET.get("version", ""))
     if chosen.row is not None and chosen.row.template.retired_at is not None:
         return redirect("template", template)
     return _sent(request, chosen) if request.method == "POST" else _begun(request, chosen)
-
-
-def find(user: User, public_id: str, version: str = "") -> Chosen:
-    """That version of the template, or the default one.  Raises Http404."""
-    chosen = templates.find(user, f"{public_id}@{version}" if version else public_id)
-    if chosen is None:
-        raise Http404
-    return chosen
 
 
 # --- the questions ---------------------------------------------------------------------------------------

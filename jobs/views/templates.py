@@ -26,11 +26,10 @@ from jobs.jobtemplates import JobTemplate
 from jobs.jobtemplates.constraints import as_json_path
 from jobs.models import Job, JobFile, Template, TemplateVersion
 from jobs.templates import Chosen
-from jobs.views.access import find_job
+from jobs.views.access import find_job, find_template
 from jobs.views.files import file_name
 from jobs.views.findings import Findings, problems_of
 from jobs.views.http import SignedIn, page, signed_in
-from jobs.views.start import find
 from jobs.views.template_form import WHO_FILLS, KeepForm, beside, content_of, rows_of
 from quotas.access import Verb, can, workspaces_of
 from quotas.models import Workspace
@@ -93,7 +92,7 @@ def template(request: SignedIn, template: str) -> HttpResponseBase:
 @signed_in
 def template_file(request: SignedIn, template: str) -> HttpResponseBase:
     """A version's job file, as it is before anything is answered."""
-    chosen = find(request.user, template, request.GET.get("version", ""))
+    chosen = find_template(request.user, template, request.GET.get("version", ""))
     response = HttpResponse(chosen.template.text.strip() + "\n", content_type="text/plain; charset=utf-8")
     if "download" in request.GET:
         name = file_name(chosen.template.id, chosen.template.dialect)

@@ -16,9 +16,9 @@ from jobs.api.native import shapes
 from jobs.api.native.base import ABSENT, NativeView
 from jobs.jobtemplates import SHIPPED
 from jobs.messages.jobtemplates import question, template_words
-from jobs.templates import Chosen
+from jobs.templates import Chosen, list_offered
+from jobs.views.access import find_template
 from jobs.views.answers import answered, filled
-from jobs.views.start import find, offered
 
 
 class ParameterShape(shapes.ApiShape):
@@ -72,7 +72,7 @@ class Templates(NativeView):
     @extend_schema(operation_id="templates_list", responses={200: TemplatesShape, 401: shapes.ProblemDetails})
     def get(self, request: Request) -> Response:
         """One's own, those of one's workspaces, and those that came with the console."""
-        found = [*offered(self.person), *(Chosen(each) for each in SHIPPED.values())]
+        found = [*list_offered(self.person), *(Chosen(each) for each in SHIPPED.values())]
         return Response({"templates": [_told(each) for each in found]})
 
 
@@ -86,9 +86,9 @@ class File(NativeView):
     )
     def post(self, request: Request, template: str) -> Response:
         """What to submit, with `template` beside it: then the template's locks hold, and the job names it."""
-        find(self.person, template)  # whoever does not see it learns nothing of what was wrong
+        find_template(self.person, template)  # whoever does not see it learns nothing of what was wrong
         asked = AnswersShape.parse(request.data)
-        chosen = find(self.person, template, str(asked["version"] or ""))
+        chosen = find_template(self.person, template, str(asked["version"] or ""))
         if chosen.row is not None and chosen.row.template.retired_at is not None:
             raise PermissionDenied(_("This template is retired: nothing is started from it any more."))
         known = {each.name for each in chosen.template.parameters}

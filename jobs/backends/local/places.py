@@ -14,7 +14,7 @@ from types import MappingProxyType
 from typing import Any, Final, Self
 
 from jobs import trees
-from jobs.backends.base import Refused, Supplied
+from jobs.backends.base import Refused
 from jobs.backends.local import others, remotes, targets
 from jobs.backends.local.environment import FILE_SYSTEM
 from jobs.backends.local.folders import Asker, Folders, Grant, parts_of
@@ -27,6 +27,7 @@ from jobs.dialects.fields import Quantity
 from jobs.facilities import lies_in, local_path, without_login
 from jobs.spec import Mount, MountPurpose
 from jobs.states import Params, Reason, ReasonCode
+from jobs.trees import Supplied
 
 DEFAULT_FILE_SYSTEM: Final = "$PAI_DEFAULT_FS_URI"
 """OpenPAI v0.14 replaces these in the places of a job file; so does this backend."""

@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Final, Self
 
 from jobs.backends.local import kernel, layout
 
-if TYPE_CHECKING:  # which comes with pydantic, and wrappers without
-    from jobs.backends.base import Supplied
+if TYPE_CHECKING:
+    from jobs.trees import Supplied
 
 _HEAD: Final = struct.Struct(">I")
 _PIECE: Final = 1 << 20

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Final
 
 from jobs import trees
-from jobs.backends.base import Submission, Supplied
+from jobs.backends.base import Submission
 from jobs.backends.local import coding, git, pip, targets
 from jobs.backends.local.places import DEFAULT_FILE_SYSTEM, EMPTY_SCHEME, refused
 from jobs.backends.local.provisions import Code, Packages
@@ -26,7 +26,7 @@ from jobs.dialects import amounts, placeholders
 from jobs.dialects.fields import Quantity
 from jobs.facilities import local_path, without_login
 from jobs.spec import CodeSource, JobSpec, Mount, MountPurpose
-from jobs.trees import Kind
+from jobs.trees import Kind, Supplied
 
 BEFORE: Final = Path(__file__).with_name("before.sh").read_text(encoding="utf-8").rstrip("\n")
 PATIENCE_S: Final = 1800

@@ -15,14 +15,14 @@ from typing import Any
 
 import pytest
 
-from jobs.backends.base import Observation, Refused, Supplied
+from jobs.backends.base import Observation, Refused
 from jobs.backends.local import files as on_disk
 from jobs.backends.local import layout, unpacking
 from jobs.backends.local.isolation import Isolation
 from jobs.backends.local.plan import Plan
 from jobs.spec import CodeSource, Mount, MountPurpose
 from jobs.states import ReasonCode, State
-from jobs.trees import Entry, Kind, Tree, address
+from jobs.trees import Entry, Kind, Supplied, Tree, address
 from tests.jobs.backends.benches import LocalBench, log_of, role, wait_until_over
 
 FILES = {"train.py": b"print('hello')\n", "pkg/deep/er/x.txt": b"deep\n", "包/模块 一.py": "你好\n".encode()}

@@ -20,14 +20,14 @@ from typing import Any
 
 import pytest
 
-from jobs.backends.base import Checked, Observation, Supplied
+from jobs.backends.base import Checked, Observation
 from jobs.backends.sessions import Ended, Kind, Wanted
 from jobs.backends.slurm import courier, ontonodes, rewound
 from jobs.backends.slurm.backend import SlurmBackend
 from jobs.backends.slurm.layout import Sent
 from jobs.spec import CodeSource, NodeChoice, SecretRef
 from jobs.states import ReasonCode, State, TaskState
-from jobs.trees import Entry, Tree
+from jobs.trees import Entry, Supplied, Tree
 from jobs.trees import Kind as FileKind
 from tests.jobs.backends.benches import all_pids, log_of, replica, role, text_of, wait_until_over
 from tests.jobs.backends.beside import TASK, everything, run

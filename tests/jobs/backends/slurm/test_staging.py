@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from jobs.backends.base import Handle, Observation, Refused, Supplied
+from jobs.backends.base import Handle, Observation, Refused
 from jobs.backends.slurm.backend import SlurmBackend
 from jobs.spec import CodeSource, Framework, Mount, MountPurpose, Requirements, SecretRef, Software
 from jobs.states import ReasonCode, State
-from jobs.trees import Entry, Kind, Tree
+from jobs.trees import Entry, Kind, Supplied, Tree
 from tests.jobs.backends.benches import log_of, role, wait_until_over
 from tests.jobs.backends.slurm_bench import SlurmBench
 
