@@ -14,7 +14,7 @@ run: .venv/runtime ## Start the console at http://127.0.0.1:8000 (PORT=8001 for 
 	@exec $(BIN)/python -m console.run
 
 ldap: .venv/runtime ## Add what signing in by LDAP needs; takes a C compiler and the headers of OpenLDAP and SASL
-	@$(BIN)/python -m console.environment .venv requirements-ldap.lock
+	@$(BIN)/python -m console.configuration.environment .venv requirements-ldap.lock
 
 demo: .venv/runtime ## Fill the console with workspaces, members, quotas and jobs in every state
 	@$(BIN)/python manage.py demo $(ARGS)
@@ -40,7 +40,7 @@ fuzz: .venv/dev ## Look for job files that no dialect gets along with (ARGS="--s
 	@$(BIN)/python -m tests.fuzz $(ARGS)
 
 storm: .venv/dev ## Break Slurm while jobs run, 500 of them unless JOBS says so, which are to run once each
-	@SLURM_STORM=$(or $(JOBS),500) $(BIN)/python -m pytest -q -n 0 tests/jobs/slurm_storm.py
+	@SLURM_STORM=$(or $(JOBS),500) $(BIN)/python -m pytest -q -n 0 tests/jobs/scheduling/slurm_storm.py
 
 screenshots: .venv/dev ## Photograph every page into var/screenshots
 	@$(BIN)/python -m tests.screenshots $(ARGS)
@@ -64,10 +64,10 @@ clean: ## Remove the environment and what tools have cached; var/ stays
 	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis *.egg-info
 
 # An environment is up to date when it is younger than the file that locks it.
-.venv/runtime: requirements.lock console/environment.py
-	@$(PYTHON) -m console.environment .venv requirements.lock
+.venv/runtime: requirements.lock console/configuration/environment.py
+	@$(PYTHON) -m console.configuration.environment .venv requirements.lock
 	@touch $@
 
-.venv/dev: requirements-dev.lock console/environment.py
-	@$(PYTHON) -m console.environment .venv requirements-dev.lock
+.venv/dev: requirements-dev.lock console/configuration/environment.py
+	@$(PYTHON) -m console.configuration.environment .venv requirements-dev.lock
 	@touch $@ .venv/runtime

@@ -6,8 +6,8 @@ import sys
 
 from django.core.management import BaseCommand, ManagementUtility
 
-from console.env import EnvError
-from console.keys import KeysMissing
+from console.configuration.env import EnvError
+from console.configuration.keys import KeysMissing
 
 
 class Commands(ManagementUtility):
@@ -15,7 +15,7 @@ class Commands(ManagementUtility):
 
     def fetch_command(self, subcommand: str) -> BaseCommand:
         command = super().fetch_command(subcommand)
-        from quotas import origin  # noqa: PLC0415  # there are models from here on
+        from quotas.audit import origin  # noqa: PLC0415  # there are models from here on
 
         origin.begin_command(subcommand)
         return command

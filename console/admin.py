@@ -14,8 +14,8 @@ from allauth.socialaccount.models import SocialAccount, SocialApp, SocialToken
 from django.contrib import admin
 from django.http import HttpRequest
 
-from quotas import groups
-from quotas.adminbase import MachineWritten, ModelAdmin
+from quotas.accounts import groups
+from quotas.admin.base import MachineWritten, ModelAdmin
 from quotas.models import (
     GroupMapping,
     Invitation,

@@ -19,7 +19,8 @@ class ConsoleConfig(AppConfig):
     verbose_name = _("Console")
 
     def ready(self) -> None:
-        from console import checks, measures  # noqa: F401, PLC0415  # checks register themselves
+        from console import checks  # noqa: F401, PLC0415  # checks register themselves
+        from console.monitoring import measures  # noqa: F401, PLC0415  # checks register themselves
 
         measures.register()
 
@@ -28,4 +29,4 @@ class ConsoleAdminConfig(admin.AdminConfig):
     """Stands for `django.contrib.admin` in INSTALLED_APPS."""
 
     default = False
-    default_site = "console.adminsite.ConsoleAdminSite"
+    default_site = "console.administration.adminsite.ConsoleAdminSite"

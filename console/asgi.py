@@ -11,9 +11,9 @@ from servestatic import ServeStaticASGI
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "console.settings")
 django.setup(set_prefix=False)
 
-from console.handler import Handler  # noqa: E402  # there are models from here on
-from jobs.gateway.app import Gateway  # noqa: E402
-from jobs.gateway.terminals import Terminals  # noqa: E402
+from console.server.handler import Handler  # noqa: E402  # there are models from here on
+from jobs.access.gateway.app import Gateway  # noqa: E402
+from jobs.access.gateway.terminals import Terminals  # noqa: E402
 
 # Names that ManifestStaticFilesStorage gives: a hash of the content before the extension.
 HASHED = r"^.+\.[0-9a-f]{12}\.[^./]+$"

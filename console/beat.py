@@ -6,7 +6,7 @@ from celery import Celery
 from celery.signals import setup_logging
 
 from console import settings
-from console.logging import configure
+from console.configuration.logging import configure
 
 app = Celery("beat")
 app.config_from_object(settings, namespace="CELERY")

@@ -8,7 +8,7 @@ from celery.signals import setup_logging, worker_process_init
 from django.conf import settings
 from django_structlog.celery.steps import DjangoStructLogInitStep
 
-from console.logging import configure
+from console.configuration.logging import configure
 from console.run.child import die_with_parent
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "console.settings")

@@ -16,14 +16,14 @@ from django.conf import settings
 from django.core.checks import CheckMessage, Error, Warning, register  # noqa: A004
 from django.db import DatabaseError
 
-from console import identities, single
-from console.accounts import ldapconfig, providers
-from console.filesystem import network_filesystem
-from console.keys import INSTALLATION_LENGTH
+from console.configuration import identities, single
+from console.configuration.filesystem import network_filesystem
+from console.configuration.keys import INSTALLATION_LENGTH
+from console.configuration.servers import SQLITE
 from console.run.broker import find_server
-from console.servers import SQLITE
+from console.sign_in import ldapconfig, providers
 from quotas.models import User
-from quotas.single_person import Exposure
+from quotas.models.single_person import Exposure
 
 SHORTEST_SECRET = 50
 MOST_SQLITE_WRITERS = 4

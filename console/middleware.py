@@ -20,11 +20,12 @@ from django.utils import timezone, translation
 from django.utils.decorators import sync_and_async_middleware
 from django.utils.deprecation import MiddlewareMixin
 
-from console.logging import without_secrets
-from quotas import audit, origin
+from console.configuration.logging import without_secrets
+from quotas import audit
 from quotas.access import Visitor
+from quotas.audit import origin
+from quotas.audit.origin import Origin
 from quotas.models import Action, User, Way
-from quotas.origin import Origin
 
 Answer = HttpResponseBase | Awaitable[HttpResponseBase]
 

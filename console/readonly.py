@@ -18,8 +18,8 @@ from django.utils.translation import gettext as _
 
 from jobs.api.native.auth import bearer
 from jobs.api.native.problems import CONTENT_TYPE, details
-from quotas import tokens
 from quotas.access import administers
+from quotas.accounts import tokens
 from quotas.models import ReadOnly
 
 SAFE: Final = frozenset({"GET", "HEAD", "OPTIONS", "TRACE"})

@@ -10,7 +10,7 @@ from django.conf import settings
 def ask_directory() -> None:
     """Everybody who came from the directory, and their groups."""
     if settings.CONSOLE_LDAP:
-        from console.accounts import directory  # noqa: PLC0415  # it needs the extra `ldap`
+        from console.sign_in import directory  # noqa: PLC0415  # it needs the extra `ldap`
 
         directory.update_all()
 
@@ -18,6 +18,6 @@ def ask_directory() -> None:
 @shared_task
 def ask_providers() -> None:
     """People who came by OIDC."""
-    from console.accounts.oidc import again  # noqa: PLC0415  # models are there by now
+    from console.sign_in.oidc import again  # noqa: PLC0415  # models are there by now
 
     again.ask_all()

@@ -5,7 +5,7 @@ from django.urls import include, path
 from django.views.decorators.cache import cache_control
 from django.views.i18n import JavaScriptCatalog
 
-from console import health, metrics
+from console.monitoring import health, metrics
 from console.views import (
     audit,
     client,
@@ -26,7 +26,7 @@ urlpatterns = [
     path("healthz", health.healthz, name="healthz"),
     path("metrics", metrics.metrics, name="metrics"),
     path("", home.home, name="home"),
-    path("", include("console.accounts.urls")),
+    path("", include("console.views.account_urls")),
     path("language", people.set_language, name="set_language"),
     path("theme", people.set_theme, name="set_theme"),
     path("jsi18n", cache_control(max_age=3600)(JavaScriptCatalog.as_view()), name="jsi18n"),

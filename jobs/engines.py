@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 from django.conf import settings
 
 from jobs.backends.base import Backend, Unreachable
-from quotas import confided
+from quotas.clusters import confided
 
 if TYPE_CHECKING:
     from quotas.models import Cluster

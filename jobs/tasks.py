@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from celery import shared_task
 
-from jobs import dryruns, idle, queue, reconcile, tidy, trials, vitals
-from jobs.notices import packing, routing, sending, watching
-from jobs.uploads import expiry
-from quotas import books, trail, usage
+from jobs.assets.uploads import expiry
+from jobs.live import queue, vitals
+from jobs.notifications import packing, routing, sending, watching
+from jobs.scheduling import dryruns, idle, reconcile, tidy, trials
+from quotas.audit import trail
+from quotas.billing import books
+from quotas.ledger import usage
 from quotas.models import Cluster
 
 

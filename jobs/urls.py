@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from django.urls import path
 
-from jobs.views import (
+from jobs.api import courier
+from jobs.web import (
     actions,
     assets,
     channels,
     check,
     connect,
-    courier,
     drafts,
     endpoints,
     files,

@@ -14,6 +14,6 @@ class QuotasConfig(AppConfig):
     default_auto_field = "django.db.models.BigAutoField"
 
     def ready(self) -> None:
-        from quotas import followed  # noqa: PLC0415  # there are models from here on
+        from quotas.audit import registrations  # noqa: PLC0415  # there are models from here on
 
-        followed.begin()
+        registrations.begin()

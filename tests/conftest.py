@@ -15,7 +15,7 @@ from django.utils import translation
 from hypothesis import HealthCheck
 from hypothesis import settings as hypothesis_settings
 
-from console import keys
+from console.configuration import keys
 from console.home import CHECKOUT
 from tests import prepared, required
 from tests import slurm as slurms
@@ -24,11 +24,11 @@ from tests import sshd as sshds
 LONG = {
     CHECKOUT / "tests" / name
     for name in (
-        "console/test_run.py",
+        "console/run/test_run.py",
         "jobs/backends/test_contract.py",
         "jobs/dialects/test_sbatch_writing.py",
-        "jobs/shells/test_crowd.py",
-        "quotas/test_crowd.py",
+        "jobs/access/shells/test_crowd.py",
+        "quotas/admission/test_crowd.py",
         "test_slurm_page.py",
     )
 }
@@ -119,8 +119,9 @@ def _nothing_is_remembered() -> None:
     """
     from django.core.cache import cache  # noqa: PLC0415  # there are settings from here on
 
-    from jobs.folders import acts  # noqa: PLC0415
-    from quotas import audit, single_person  # noqa: PLC0415  # and models
+    from jobs.access.folders import acts  # noqa: PLC0415
+    from quotas import audit  # noqa: PLC0415  # and models
+    from quotas.models import single_person  # noqa: PLC0415  # and models
 
     cache.clear()
     single_person.note(frozenset())
@@ -149,7 +150,7 @@ def sshd() -> Iterator[sshds.Server]:
 @pytest.fixture(autouse=True)
 def _mail_goes_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """A thread would not see what a test has not committed."""
-    monkeypatch.setattr("console.outbox.later", lambda work: work())
+    monkeypatch.setattr("console.sign_in.outbox.later", lambda work: work())
 
 
 @pytest.hookimpl(trylast=True)

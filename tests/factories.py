@@ -10,12 +10,12 @@ from typing import Any, Final
 
 from django.utils.timezone import now
 
-from jobs import templates
 from jobs.dialects.document import Document
+from jobs.lifecycle.transitions import new_attempt
 from jobs.models import Attempt, Endpoint, Job, JobFile, LogStream, Run, Task, Template
 from jobs.spec import JobSpec, Port, TaskRole
 from jobs.states import LIVE, TASK_TERMINAL, TERMINAL, Phase, Reason, ReasonCode, State, TaskState
-from jobs.transitions import new_attempt
+from jobs.submission import templates
 from quotas.models import Cluster, Membership, Quota, Role, User, Workspace
 
 PASSWORD: Final = "correct horse battery staple"
@@ -145,7 +145,7 @@ def _job_columns(state: State, spec: JobSpec) -> dict[str, Any]:
 
 
 def _lay_out(attempt: Attempt, spec: JobSpec, state: State) -> None:
-    """The rows that `jobs.observations` writes for a run, with every replica as `state` has it."""
+    """The rows that `jobs.scheduling.observations` writes for a run, with every replica as `state` has it."""
     sent = state is not State.SUBMITTING
     Attempt.objects.filter(pk=attempt.pk).update(
         handle=attempt.key if sent else "",

@@ -1,7 +1,7 @@
 """A database with every table, and static files as they are served: made once per checkout, then copied.
 
 Some eighty migrations take ten seconds, static files four. What a start makes of an empty folder is tested by
-`tests/console/test_run.py`; everybody else begins here.
+`tests/console/run/test_run.py`; everybody else begins here.
 """
 
 import fcntl
@@ -20,7 +20,7 @@ from urllib.parse import urlsplit
 import psycopg
 from psycopg import sql
 
-from console import keys
+from console.configuration import keys
 from console.home import CHECKOUT
 
 FOLDER: Final = CHECKOUT / ".pytest_cache" / "prepared"
@@ -82,7 +82,7 @@ def _make(home: Path, database_url: str, *what: str) -> None:
     keys.ensure(home)
     code = {
         "migrate": "from django.core.management import call_command; call_command('migrate', verbosity=0)",
-        "collect": "from console.statics import collect_if_changed; collect_if_changed()",
+        "collect": "from console.server.statics import collect_if_changed; collect_if_changed()",
     }
     lines = "\n".join(["import django; django.setup()", *(code[each] for each in what)])
     ours = {
@@ -102,7 +102,7 @@ def _digest() -> str:
         digest.update(f"{path}\0".encode() + path.read_bytes())
     for path in sorted(CHECKOUT.glob("requirements*.lock")):
         digest.update(path.read_bytes())
-    for path in [CHECKOUT / "console" / "statics.py", *sorted((CHECKOUT / "static").rglob("*"))]:
+    for path in [CHECKOUT / "console/server/statics.py", *sorted((CHECKOUT / "static").rglob("*"))]:
         seen = path.stat()
         digest.update(f"{path}\0{seen.st_size}\0{seen.st_mtime_ns}\n".encode())
     return digest.hexdigest()[:16]

@@ -28,12 +28,12 @@ from typing import IO
 
 import psutil
 
-from console import keys
+from console.configuration import keys
 from console.home import CHECKOUT
 from tests import bare_machine, postgres, slurm
 
 FAST = "not browser and not kill and not postgres"
-IN_CHROMIUM = {"flows": "tests/flows", "static": "tests/static", "gateway": "tests/jobs/gateway"}
+IN_CHROMIUM = {"flows": "tests/flows", "static": "tests/static", "gateway": "tests/jobs/access/gateway"}
 """What a person does, in Chromium: a part each. Playwright's synchronous side exists once in a process."""
 WITH_KILLS = ("tests/kill", "tests/jobs/backends/local")
 """Collecting all others would take longer than some of these tests."""
@@ -203,7 +203,7 @@ def kill(go: Go) -> bool:
 
 def storm(go: Go) -> bool:
     """Slurm breaks while 500 jobs run: by itself, since it takes all of a Slurm."""
-    return go.pytest("-n", "0", "tests/jobs/slurm_storm.py", environ={"DATABASE_URL": ""})
+    return go.pytest("-n", "0", "tests/jobs/scheduling/slurm_storm.py", environ={"DATABASE_URL": ""})
 
 
 def newcomer(go: Go) -> bool:

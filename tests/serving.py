@@ -20,10 +20,10 @@ import httpx
 import redis
 import uvicorn
 
-from console.handler import Handler
-from console.protocol import BoundedHttp
+from console.configuration.servers import private_redis
 from console.run import broker
-from console.servers import private_redis
+from console.server.handler import Handler
+from console.server.protocol import BoundedHttp
 from tests.waiting import wait_for
 
 PATIENCE_S: Final = 12.0

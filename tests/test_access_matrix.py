@@ -17,7 +17,7 @@ from django.db import transaction
 from django.test import Client
 from django.urls import URLPattern, URLResolver, get_resolver, reverse
 
-from jobs import dryruns
+from jobs.assets.uploads import holding
 from jobs.client import packaging
 from jobs.models import (
     Channel,
@@ -38,13 +38,13 @@ from jobs.models import (
     Template,
     Visibility,
 )
-from jobs.notices import composing
+from jobs.notifications import composing
+from jobs.scheduling import dryruns
 from jobs.states import State
 from jobs.trees import Tree
-from jobs.uploads import holding
 from quotas import encryption
+from quotas.accounts.session_store import reference_of
 from quotas.models import AccessToken, Cluster, Role, SignIn, User
-from quotas.session_store import reference_of
 from tests.confirmed import confirm
 from tests.factories import (
     make_cluster,

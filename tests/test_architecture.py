@@ -211,7 +211,7 @@ def test_only_transitions_writes_a_jobs_state() -> None:
                 writers.append(name)
         if part != "transitions" and "job.state = " in path.read_text():
             writers.append(name)
-    assert set(writers) <= {"jobs.transitions"}
+    assert set(writers) <= {"jobs.lifecycle.transitions"}
 
 
 def test_only_the_ledger_writes_reservations() -> None:

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from itertools import chain
 from pathlib import Path
 
-from console import keys
+from console.configuration import keys
 from console.home import CHECKOUT
 
 LANGUAGES = ("zh_Hans", "ja")

@@ -129,4 +129,4 @@ LEFT_OUT: Final = {
     "option-RaySubmitterBackoffLimit": "of Ray",
     "option-RayObjectStoreMemoryBytes": "of Ray",
 }
-"""What does not go together with the rest, and why; each is set by itself in tests/jobs/forming."""
+"""What does not go together with the rest, and why; each is set by itself in tests/jobs/form."""

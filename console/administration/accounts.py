@@ -19,12 +19,12 @@ from django.utils.functional import Promise
 from django.utils.translation import gettext_lazy, ngettext
 from django.views.decorators.http import require_http_methods
 
-from console.siteyaml import accounts
-from console.siteyaml.accounts import Imported, NoAccounts, NotChosen
-from console.siteyaml.reading import Wrong
+from console.site_yaml import accounts
+from console.site_yaml.accounts import Imported, NoAccounts, NotChosen
+from console.site_yaml.reading import Wrong
 from jobs.backends.base import Unreachable
 from jobs.engines import NoSuchBackend
-from quotas import acts, origin
+from quotas.audit import acts, origin
 from quotas.models import Act, Cluster
 
 

@@ -21,13 +21,14 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_safe
 
-from console import health
-from jobs import messages, waiting
+from console.monitoring import health
+from jobs import messages
+from jobs.lifecycle import waiting
 from jobs.models import Attempt, Job
 from jobs.states import State
-from quotas import acts
+from quotas.audit import acts
+from quotas.ledger.usage import CORES, HOUR
 from quotas.models import Cluster, Node, NodeState, Quota, Reservation, UsageHour
-from quotas.usage import CORES, HOUR
 
 HOURS: Final = 24
 SILENT: Final = timedelta(minutes=10)

@@ -21,13 +21,14 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 from django.views.decorators.http import require_POST, require_safe
 
-from jobs import house, services
+from jobs import submission
+from jobs.admin import house
 from jobs.messages import state_label
 from jobs.models import Job
 from jobs.states import SETTLED, State
-from quotas import acts
-from quotas.acts import Actor
-from quotas.bulk import AdminForm, Question, WhyForm
+from quotas.admin.bulk import AdminForm, Question, WhyForm
+from quotas.audit import acts
+from quotas.audit.acts import Actor
 from quotas.models import Act, Cluster, Node, ReadOnly, User
 
 SHOWN_ACTS: Final = 20
@@ -345,7 +346,7 @@ def act(request: HttpRequest, name: str) -> HttpResponse:
         return _ask(request, incident, form, values)
     try:
         told = incident.do(Actor(actor.user, actor.address, values["why"]), values)
-    except services.NotLost:
+    except submission.NotLost:
         messages.error(request, _("That job is not lost any more."))
     else:
         messages.success(request, told)

@@ -18,14 +18,16 @@ from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 from django.views.decorators.http import require_http_methods, require_safe
 
-from jobs import queue
+from jobs.live import queue
 from jobs.messages import amounts
 from jobs.models import Attempt, Job
-from quotas import acts, ledger, standings, whatif
+from quotas import ledger
+from quotas.admission import standings, whatif
 from quotas.admission.ceilings import NONE, Used
+from quotas.admission.whatif import Preview
+from quotas.audit import acts
+from quotas.limits.treeform import CeilingsForm, TreeForm
 from quotas.models import Act, Cluster, Quota
-from quotas.treeform import CeilingsForm, TreeForm
-from quotas.whatif import Preview
 
 NAMED: Final = 20
 """So many jobs of each kind are named; the others are counted."""

@@ -19,13 +19,14 @@ from django.utils.translation import ngettext
 from django.views.decorators.http import require_http_methods, require_safe
 from unfold.widgets import UnfoldAdminFileFieldWidget
 
-from console.siteyaml import exporting, reading, tables
-from console.siteyaml.applying import apply
-from console.siteyaml.reading import Wrong
-from console.siteyaml.tables import TABLES, Table
+from console.site_yaml import exporting, reading, tables
+from console.site_yaml.applying import apply
+from console.site_yaml.reading import Wrong
+from console.site_yaml.tables import TABLES, Table
 from jobs.dialects.base import MAX_BYTES, Refused
 from jobs.dialects.source import decode
-from quotas import acts, audit, origin
+from quotas import audit
+from quotas.audit import acts, origin
 from quotas.models import Action
 
 

@@ -3,8 +3,8 @@
 import signal
 import sys
 
-from console.env import EnvError
-from console.keys import KeysMissing
+from console.configuration.env import EnvError
+from console.configuration.keys import KeysMissing
 from console.run import confided, preflight
 from console.run.lock import AlreadyRunning
 

@@ -11,7 +11,7 @@ import sys
 from importlib import reload
 from typing import Final
 
-from console.env import EnvError
+from console.configuration.env import EnvError
 
 PREFIX: Final = "CONSOLE_ADMIN_"
 PIPE: Final = "CONSOLE_CONFIDED"

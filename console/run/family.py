@@ -4,7 +4,7 @@ Each of them would take some two seconds of CPU for the same two thousand module
 console and whenever one of them is started again; and each would hold a copy of its own in memory.
 
 What is inherited besides must be nothing: here no thread is started, no connection made and no file kept open
-(`tests/console/test_family.py`).
+(`tests/console/run/test_family.py`).
 """
 
 import atexit
@@ -45,12 +45,12 @@ SHARED: Final = (
     "jobs.tasks",
     "kombu.transport.redis",
     # the web server
-    "console.handler",
-    "console.protocol",
+    "console.server.handler",
+    "console.server.protocol",
     "console.urls",
     "django.contrib.staticfiles.handlers",
-    "jobs.gateway.app",
-    "jobs.gateway.terminals",
+    "jobs.access.gateway.app",
+    "jobs.access.gateway.terminals",
     "servestatic",
     "uvicorn.lifespan.on",
     "uvicorn.protocols.websockets.websockets_sansio_impl",

@@ -6,7 +6,7 @@ import socket
 from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 
-from console.filesystem import network_filesystem
+from console.configuration.filesystem import network_filesystem
 from console.home import CHECKOUT
 
 SOCKET_PATH_LIMIT = 107  # bytes, without the final NUL: unix(7)

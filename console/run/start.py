@@ -3,14 +3,15 @@
 import os
 from pathlib import Path
 
-from console import certificate, config, keys
+from console.configuration import config, keys
+from console.configuration.servers import private_socket
 from console.home import CHECKOUT
 from console.run import broker, confided, family, preflight, programs
 from console.run.leftovers import clear
 from console.run.lock import Lock
 from console.run.news import News
 from console.run.supervise import supervise
-from console.servers import private_socket
+from console.server import certificate
 
 
 def run() -> None:

@@ -40,17 +40,19 @@ CONTENT_SECURITY_POLICY = {
     }
 }
 
-# The admin's look; its pages have a policy of their own: console/adminsite.py.
+# The admin's look; its pages have a policy of their own: console/administration/adminsite.py.
 UNFOLD: dict[str, Any] = {
     "SITE_TITLE": "Job Console",
     "SITE_HEADER": "Job Console",
-    "SITE_ICON": "console.adminsite.mark",
-    "SITE_FAVICONS": [{"rel": "icon", "type": "image/svg+xml", "href": "console.adminsite.mark"}],
-    "STYLES": ["console.adminsite.stylesheet"],
-    "THEME": "console.adminsite.theme",
+    "SITE_ICON": "console.administration.adminsite.mark",
+    "SITE_FAVICONS": [
+        {"rel": "icon", "type": "image/svg+xml", "href": "console.administration.adminsite.mark"}
+    ],
+    "STYLES": ["console.administration.adminsite.stylesheet"],
+    "THEME": "console.administration.adminsite.theme",
     "SHOW_VIEW_ON_SITE": False,
     "SHOW_LANGUAGES": True,
-    "SIDEBAR": {"navigation": "console.adminsite.navigation", "show_all_applications": True},
+    "SIDEBAR": {"navigation": "console.administration.adminsite.navigation", "show_all_applications": True},
 }
 
 STATIC_URL = "/static/"
@@ -79,6 +81,6 @@ STORAGES: dict[str, dict[str, Any]] = {
     "staticfiles": {
         "BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"
         if DEBUG
-        else "console.statics.HashedStorage"
+        else "console.server.statics.HashedStorage"
     },
 }

@@ -1,6 +1,6 @@
 """What the console has to know of its clusters beside their own settings."""
 
-from console.config import env
+from console.configuration.config import env
 
 env.group("Clusters")
 CONSOLE_LOCAL = env.mapping(

@@ -1,6 +1,6 @@
 """The ways into running jobs: what they serve, SSH and terminals, their files."""
 
-from console.config import env
+from console.configuration.config import env
 
 env.group("Gateway")
 CONSOLE_GATEWAY_CONNECTIONS = env.integer(

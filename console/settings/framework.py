@@ -23,7 +23,7 @@ INSTALLED_APPS = [
     "allauth.mfa",
     "allauth.socialaccount",
     "axes",
-    "console.accounts.oidc",
+    "console.sign_in.oidc",
     "csp",
     "django_htmx",
     "django_structlog",
@@ -48,7 +48,7 @@ MIDDLEWARE = [
     "console.readonly.read_only",
     "django.contrib.messages.middleware.MessageMiddleware",
     "allauth.account.middleware.AccountMiddleware",
-    "console.accounts.second_factor.required",
+    "console.sign_in.second_factor.required",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
     "axes.middleware.AxesMiddleware",  # the last one, as its documentation asks
@@ -67,7 +67,7 @@ TEMPLATES: list[dict[str, Any]] = [
                 "django.template.context_processors.request",
                 "django.contrib.auth.context_processors.auth",
                 "django.contrib.messages.context_processors.messages",
-                "console.context.frame",
+                "console.views.context.frame",
             ]
         },
     }

@@ -1,6 +1,6 @@
 """Logs and metrics."""
 
-from console.config import env
+from console.configuration.config import env
 
 env.group("Logs and metrics")
 CONSOLE_LOG_CAP_MIB = env.integer(
@@ -11,7 +11,7 @@ CONSOLE_LOG_FORMAT = env.choice(
 )
 _LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR")
 CONSOLE_LOG_LEVEL = env.choice("CONSOLE_LOG_LEVEL", "INFO", "What is worth a line.", of=_LEVELS)
-LOGGING_CONFIG = "console.logging.configure"
+LOGGING_CONFIG = "console.configuration.logging.configure"
 LOGGING = {"style": CONSOLE_LOG_FORMAT, "level": CONSOLE_LOG_LEVEL}
 CONSOLE_METRICS_TOKEN = env.secret(
     "CONSOLE_METRICS_TOKEN",

@@ -1,7 +1,7 @@
 """E-mail."""
 
-from console import servers
-from console.config import env
+from console.configuration import servers
+from console.configuration.config import env
 
 env.group("E-mail")
 CONSOLE_MAIL = env.secret(

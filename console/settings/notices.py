@@ -1,7 +1,7 @@
 """Notifications, and where they may go."""
 
-from console.config import env
-from console.servers import address
+from console.configuration.config import env
+from console.configuration.servers import address
 from console.settings.where import CONSOLE_HOSTS, CONSOLE_TLS_SERVED, PORT
 
 env.group("Notifications")

@@ -1,6 +1,6 @@
 """People: who they are, what they see first, and what is written down of what they do."""
 
-from console.config import env
+from console.configuration.config import env
 
 env.group("People")
 CONSOLE_ADMIN_PASSWORD = env.secret(

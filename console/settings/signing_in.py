@@ -1,6 +1,6 @@
 """Signing in: docs/signing-in.md."""
 
-from console.config import env
+from console.configuration.config import env
 from console.settings.where import CONSOLE_TLS
 
 env.group("Signing in")
@@ -49,21 +49,21 @@ CONSOLE_SECOND_FACTOR = env.choice(
 )
 AUTHENTICATION_BACKENDS = [
     "axes.backends.AxesStandaloneBackend",
-    "console.accounts.backends.LocalBackend",
-    *(["console.accounts.directory.Directory"] if CONSOLE_LDAP else []),
+    "console.sign_in.backends.LocalBackend",
+    *(["console.sign_in.directory.Directory"] if CONSOLE_LDAP else []),
 ]
 
-ACCOUNT_ADAPTER = "console.accounts.adapter.AccountAdapter"
+ACCOUNT_ADAPTER = "console.sign_in.adapter.AccountAdapter"
 ACCOUNT_EMAIL_SUBJECT_PREFIX = ""
 ACCOUNT_EMAIL_UNKNOWN_ACCOUNTS = False
 ACCOUNT_FORMS = {
-    "add_email": "console.accounts.forms.AddressForm",
-    "change_password": "console.accounts.forms.ChangeForm",
-    "login": "console.accounts.forms.SignInForm",
-    "reauthenticate": "console.accounts.forms.AgainForm",
-    "reset_password": "console.accounts.forms.ResetForm",
-    "reset_password_from_key": "console.accounts.forms.NewPasswordForm",
-    "signup": "console.accounts.forms.JoinForm",
+    "add_email": "console.sign_in.forms.AddressForm",
+    "change_password": "console.sign_in.forms.ChangeForm",
+    "login": "console.sign_in.forms.SignInForm",
+    "reauthenticate": "console.sign_in.forms.AgainForm",
+    "reset_password": "console.sign_in.forms.ResetForm",
+    "reset_password_from_key": "console.sign_in.forms.NewPasswordForm",
+    "signup": "console.sign_in.forms.JoinForm",
 }
 ACCOUNT_LOGIN_METHODS = {"username"}
 ACCOUNT_PRESERVE_USERNAME_CASING = True
@@ -74,18 +74,18 @@ ACCOUNT_RATE_LIMITS = {
 ACCOUNT_REAUTHENTICATION_REQUIRED = True
 ACCOUNT_SESSION_REMEMBER = True
 ACCOUNT_SIGNUP_FIELDS = ["username*", "email", "password1*"]
-SOCIALACCOUNT_ADAPTER = "console.accounts.arrival.ProviderAdapter"
+SOCIALACCOUNT_ADAPTER = "console.sign_in.arrival.ProviderAdapter"
 SOCIALACCOUNT_EMAIL_VERIFICATION = "none"  # what the provider says of an address is taken over
 SOCIALACCOUNT_LOGIN_ON_GET = True  # a link: a form could not lead to another site under our policy
 SOCIALACCOUNT_REQUESTS_TIMEOUT = 10
 SOCIALACCOUNT_STORE_TOKENS = False
-MFA_ADAPTER = "console.accounts.adapter.SecondFactorAdapter"
+MFA_ADAPTER = "console.sign_in.adapter.SecondFactorAdapter"
 MFA_FORMS = {
-    "activate_totp": "console.accounts.forms.AppForm",
-    "add_webauthn": "console.accounts.forms.KeyForm",
-    "authenticate": "console.accounts.forms.CodeForm",
-    "edit_webauthn": "console.accounts.forms.KeyNameForm",
-    "reauthenticate": "console.accounts.forms.CodeAgain",
+    "activate_totp": "console.sign_in.forms.AppForm",
+    "add_webauthn": "console.sign_in.forms.KeyForm",
+    "authenticate": "console.sign_in.forms.CodeForm",
+    "edit_webauthn": "console.sign_in.forms.KeyNameForm",
+    "reauthenticate": "console.sign_in.forms.CodeAgain",
 }
 MFA_ALLOW_UNVERIFIED_EMAIL = True
 MFA_PASSKEY_LOGIN_ENABLED = True
@@ -103,7 +103,7 @@ CACHES = {
     }
 }
 
-SESSION_ENGINE = "quotas.session_store"
+SESSION_ENGINE = "quotas.accounts.session_store"
 SESSION_COOKIE_AGE = 3600 * env.integer(
     "CONSOLE_SESSION_HOURS", 336, "A sign-in lasts so long.", unit="hours", least=1
 )
@@ -119,10 +119,10 @@ CONSOLE_LOGIN_FAILURES_EVERYWHERE = env.integer(
     "browsers that have signed in to it before.",
     least=1,
 )
-AXES_USERNAME_CALLABLE = "console.signins.account_name"
+AXES_USERNAME_CALLABLE = "console.sign_in.signins.account_name"
 # One person's mistakes lock neither the others behind the same address, nor that person from elsewhere.
 AXES_LOCKOUT_PARAMETERS = [["username", "ip_address"]]
 AXES_RESET_ON_SUCCESS = True
 AXES_VERBOSE = False
 AXES_LOCKOUT_TEMPLATE = "console/locked_out.html"
-AXES_HANDLER = "console.signins.Told"
+AXES_HANDLER = "console.sign_in.signins.Told"

@@ -1,6 +1,6 @@
 """Code that people send along."""
 
-from console.config import env
+from console.configuration.config import env
 
 env.group("Uploaded code")
 CONSOLE_CODE_FILE_MIB = env.integer(

@@ -1,9 +1,9 @@
 """Where the console listens, and what it lives on: its folder, its keys, its database, Redis."""
 
-from console import config, keys
-from console.config import env
-from console.servers import database, private_redis
-from console.tls import Mode
+from console.configuration import config, keys
+from console.configuration.config import env
+from console.configuration.servers import database, private_redis
+from console.configuration.tls import Mode
 
 env.group("Where and how it listens")
 CONSOLE_HOME = config.HOME

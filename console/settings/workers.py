@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from console import config
-from console.config import env
-from console.servers import celery_broker
+from console.configuration import config
+from console.configuration.config import env
+from console.configuration.servers import celery_broker
 from console.settings.signing_in import CONSOLE_LDAP, CONSOLE_LDAP_SECONDS, CONSOLE_OIDC, CONSOLE_OIDC_SECONDS
 from console.settings.where import REDIS_URL
 

@@ -15,10 +15,11 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, pgettext_lazy
 from django.views.decorators.http import require_safe
 
-from console.downloads import TYPES, download
-from jobs.views.http import SignedIn, page, signed_in
-from quotas import audit, trail
+from console.views.downloads import TYPES, download
+from jobs.web.http import SignedIn, page, signed_in
+from quotas import audit
 from quotas.access import administered_by
+from quotas.audit import trail
 from quotas.models import Action, User, Workspace
 
 

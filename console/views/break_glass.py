@@ -13,9 +13,11 @@ from django.shortcuts import redirect, render
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods
 
-from quotas import accounts, audit, origin, sessions
+from quotas import audit
+from quotas.accounts import activation, sessions
+from quotas.accounts.sessions import Came
+from quotas.audit import origin
 from quotas.models import Action, User
-from quotas.sessions import Came
 
 log = structlog.get_logger(__name__)
 
@@ -25,7 +27,7 @@ log = structlog.get_logger(__name__)
 def break_glass(request: HttpRequest, uid: str, token: str) -> HttpResponse:
     """Ask once more, so that nothing that merely looks at links uses this one up; then sign in."""
     user = _person(uid)
-    if not _is_here(request) or user is None or not accounts.break_glass.check_token(user, token):
+    if not _is_here(request) or user is None or not activation.break_glass.check_token(user, token):
         audit.denied("break_glass", action=Action.BREAK_GLASS, thing=user)
         raise Http404
     if request.method != "POST":
@@ -43,7 +45,7 @@ def _person(uid: str) -> User | None:
         user = User.objects.filter(pk=url_str_to_user_pk(uid)).first()
     except ValueError:
         return None
-    return user if user is not None and accounts.may_break_glass(user) else None
+    return user if user is not None and activation.may_break_glass(user) else None
 
 
 def _is_here(request: HttpRequest) -> bool:

@@ -9,8 +9,8 @@ from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import render
 from django.template.loader import get_template
 
-from jobs import outage
 from jobs.api.native.problems import away, broken
+from jobs.models import outage
 
 API = "/api/"
 

@@ -7,11 +7,12 @@ from typing import Any, Final
 from django.http import HttpResponseBase
 from django.views.decorators.http import require_safe
 
-from jobs import bus, waiting
+from jobs.lifecycle import waiting
+from jobs.live import bus
 from jobs.models import Draft, Job
 from jobs.states import LIVE, TERMINAL, State
-from jobs.views.http import SignedIn, live, page, signed_in
-from quotas import reports
+from jobs.web.http import SignedIn, live, page, signed_in
+from quotas.ledger import reports
 from quotas.models import User
 
 FRAGMENTS: Final = {"home-jobs": "console/home/jobs.html"}

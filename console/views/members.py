@@ -16,15 +16,15 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
-from console.accounts import invited
-from console.accounts.confirmation import request_confirmation
 from console.addresses import absolute
-from console.memberforms import InviteForm, ServiceForm, ServiceTokenForm
-from jobs.views import once
-from jobs.views.http import SignedIn, page, signed_in
-from quotas import groups, invitations, members, services, tokens
+from console.sign_in import invited
+from console.sign_in.confirmation import request_confirmation
+from console.views.memberforms import InviteForm, ServiceForm, ServiceTokenForm
+from jobs.web import once
+from jobs.web.http import SignedIn, page, signed_in
 from quotas.access import Verb, can, workspaces_of
-from quotas.members import Refused
+from quotas.accounts import groups, invitations, members, services, tokens
+from quotas.accounts.members import Refused
 from quotas.models import AccessToken, Membership, Role, ServiceAccount, User, Workspace
 
 REASONS: Final = {

@@ -9,10 +9,10 @@ from django.utils.translation import gettext as _
 from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_POST
 
-from console.forms import SecretForm
+from console.views.forms import SecretForm
 from console.views.settings import settings_page
-from jobs import ownsecrets
-from jobs.views.http import SignedIn, signed_in
+from jobs.assets import ownsecrets
+from jobs.web.http import SignedIn, signed_in
 
 
 @sensitive_post_parameters("value")

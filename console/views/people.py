@@ -9,8 +9,8 @@ from django.utils.http import url_has_allowed_host_and_scheme
 from django.views.decorators.http import require_POST
 from django.views.i18n import set_language as django_set_language
 
-from console import banners
-from jobs.views.http import SignedIn, signed_in
+from console.views import banners
+from jobs.web.http import SignedIn, signed_in
 from quotas.models import User
 
 

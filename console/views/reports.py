@@ -14,11 +14,11 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, pgettext_lazy
 from django.views.decorators.http import require_safe
 
-from console.downloads import download
-from jobs.views.http import SignedIn, page, signed_in
-from quotas import costs
+from console.views.downloads import download
+from jobs.web.http import SignedIn, page, signed_in
 from quotas.access import managed_by, workspaces_of
-from quotas.costs import DIMENSIONS, Asked, Report
+from quotas.billing import costs
+from quotas.billing.costs import DIMENSIONS, Asked, Report
 from quotas.models import Source, User
 
 SHOWN: Final = 500

@@ -6,7 +6,7 @@ from django.http import HttpRequest, HttpResponseBase, JsonResponse
 from django.views.decorators.cache import cache_control
 from django.views.decorators.http import require_safe
 
-from console.siteyaml.shape import json_schema
+from console.site_yaml.shape import json_schema
 
 
 @require_safe

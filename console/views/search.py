@@ -10,8 +10,8 @@ from django.views.decorators.http import require_safe
 
 from jobs import messages
 from jobs.states import State
-from jobs.views.http import SignedIn, signed_in
-from jobs.views.listing import Filters, listed
+from jobs.web.http import SignedIn, signed_in
+from jobs.web.listing import Filters, listed
 
 MOST: Final = 8
 

@@ -11,11 +11,11 @@ from django.urls import reverse
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_http_methods
 
-from console.forms import SecretForm, SettingsForm, SshKeyForm, TokenForm
+from console.views.forms import SecretForm, SettingsForm, SshKeyForm, TokenForm
 from jobs.client import packaging
 from jobs.models import PersonalSecret, SshKey
-from jobs.views import once
-from jobs.views.http import SignedIn, page, signed_in
+from jobs.web import once
+from jobs.web.http import SignedIn, page, signed_in
 from quotas.access import workspaces_of
 from quotas.models import AccessToken, User
 

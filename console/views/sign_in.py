@@ -22,12 +22,12 @@ from django.utils.translation import ngettext
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_POST, require_safe
 
-from console.accounts import backends, invited, providers, second_factor
-from console.accounts.browsers import describe
-from console.accounts.confirmation import require_confirmation
-from console.accounts.oidc.views import connect_key
-from jobs.views.http import SignedIn, page, signed_in
-from quotas import sessions
+from console.sign_in import backends, invited, providers, second_factor
+from console.sign_in.browsers import describe
+from console.sign_in.confirmation import require_confirmation
+from console.sign_in.oidc.views import connect_key
+from jobs.web.http import SignedIn, page, signed_in
+from quotas.accounts import sessions
 from quotas.models import SignIn
 
 NEXT: Final = "next"

@@ -8,12 +8,12 @@ from django.shortcuts import redirect
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_POST
 
-from console.accounts.confirmation import require_confirmation
-from console.forms import SshKeyForm
+from console.sign_in.confirmation import require_confirmation
+from console.views.forms import SshKeyForm
 from console.views.settings import settings_page
-from jobs import sshkeys
+from jobs.access import sshkeys
 from jobs.messages.ssh import key_message
-from jobs.views.http import SignedIn, signed_in
+from jobs.web.http import SignedIn, signed_in
 
 
 @require_POST

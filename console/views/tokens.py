@@ -11,12 +11,12 @@ from django.urls import reverse
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_POST
 
-from console.accounts.confirmation import require_confirmation
-from console.forms import TokenForm
+from console.sign_in.confirmation import require_confirmation
+from console.views.forms import TokenForm
 from console.views.settings import MADE, settings_page
-from jobs.views import once
-from jobs.views.http import SignedIn, signed_in
-from quotas import tokens
+from jobs.web import once
+from jobs.web.http import SignedIn, signed_in
+from quotas.accounts import tokens
 
 
 @require_POST

@@ -23,7 +23,7 @@ from jobs.models import (
     RamRole,
     Vpc,
 )
-from quotas.adminbase import MachineWritten, TabularInline, Uncounted, acting
+from quotas.admin.base import MachineWritten, TabularInline, Uncounted, acting
 
 
 class PasswordForm(forms.ModelForm[Any]):

@@ -10,9 +10,9 @@ from django.http import HttpRequest
 from django.utils.translation import gettext_lazy as _
 from django.utils.translation import ngettext
 
-from jobs import entries
+from jobs.access import entries
 from jobs.models import Endpoint, EndpointVisit, Entry, SshKey
-from quotas.adminbase import MachineWritten, acting
+from quotas.admin.base import MachineWritten, acting
 
 
 @admin.register(Endpoint)

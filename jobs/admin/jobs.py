@@ -14,9 +14,10 @@ from jobs.admin import many
 from jobs.messages import reason_message, state_label
 from jobs.models import Attempt, Event, Job, JobFile, Run, Task
 from jobs.states import FINAL, State
-from quotas import acts, bulk
 from quotas.access import administers
-from quotas.adminbase import MachineWritten, TabularInline, acting
+from quotas.admin import bulk
+from quotas.admin.base import MachineWritten, TabularInline, acting
+from quotas.audit import acts
 from quotas.models import User
 
 

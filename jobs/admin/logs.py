@@ -5,7 +5,7 @@ from __future__ import annotations
 from django.contrib import admin
 
 from jobs.models import LogChunk, LogStream
-from quotas.adminbase import MachineWritten
+from quotas.admin.base import MachineWritten
 
 
 @admin.register(LogStream)

@@ -9,9 +9,9 @@ from django.db import transaction
 from django.http import HttpRequest
 from django.utils.translation import ngettext
 
-from jobs import house
-from quotas import snapshot
-from quotas.adminbase import ModelAdmin
+from jobs.admin import house
+from quotas.admin.base import ModelAdmin
+from quotas.admission import snapshot
 from quotas.models import Maintenance
 
 TOLD_OF_MAINTENANCE: Final = frozenset({"cluster", "from_at", "until_at", "text"})

@@ -15,14 +15,14 @@ from django.db.models import QuerySet
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 
-from jobs import services
+from jobs import submission
+from jobs.lifecycle.transitions import Overtaken
 from jobs.messages import state_label
 from jobs.models import Job
 from jobs.states import FINAL, State
-from jobs.transitions import Overtaken
-from quotas import acts
-from quotas.acts import Actor
-from quotas.bulk import AdminForm, Question, WhyForm
+from quotas.admin.bulk import AdminForm, Question, WhyForm
+from quotas.audit import acts
+from quotas.audit.acts import Actor
 from quotas.models import Act, Quota
 
 HIGHEST: Final = 9
@@ -93,9 +93,9 @@ class JobsAct(ABC):
                     done += 1
                 else:
                     problems.append(_("There was nothing to change."))
-            except services.NotWaiting:
+            except submission.NotWaiting:
                 problems.append(_("It does not wait, or is not held back."))
-            except services.NoRoomThere as problem:
+            except submission.NoRoomThere as problem:
                 problems.append(str(problem))
             except Overtaken:
                 problems.append(_("It was changing at that moment. Try again."))
@@ -132,7 +132,7 @@ class _Stop(JobsAct):
     def do(self, actor: Actor, job: Job, values: Mapping[str, Any]) -> bool:
         if State(job.state) in FINAL:
             return False
-        services.stop(actor.user, job, why=actor.why)
+        submission.stop(actor.user, job, why=actor.why)
         return True
 
 
@@ -148,7 +148,7 @@ class _Hold(JobsAct):
         return Question("hold_jobs", _("Hold jobs back"), _("Hold them back"), effects)
 
     def do(self, actor: Actor, job: Job, values: Mapping[str, Any]) -> bool:
-        services.hold(actor.user, job, why=actor.why)
+        submission.hold(actor.user, job, why=actor.why)
         return True
 
 
@@ -166,7 +166,7 @@ class _Release(_Hold):
         return Question("release_jobs", _("Release jobs"), _("Release them"), effects)
 
     def do(self, actor: Actor, job: Job, values: Mapping[str, Any]) -> bool:
-        services.release(actor.user, job)
+        submission.release(actor.user, job)
         return True
 
 
@@ -184,7 +184,7 @@ class _Prioritise(JobsAct):
         return Question("prioritise_jobs", _("Change priority"), _("Change it"), effects)
 
     def do(self, actor: Actor, job: Job, values: Mapping[str, Any]) -> bool:
-        return services.prioritise(actor.user, job, values["priority"], why=actor.why)
+        return submission.prioritise(actor.user, job, values["priority"], why=actor.why)
 
 
 class _Move(JobsAct):
@@ -205,7 +205,7 @@ class _Move(JobsAct):
         return Question("move_jobs", _("Move jobs to another quota"), _("Move them"), effects)
 
     def do(self, actor: Actor, job: Job, values: Mapping[str, Any]) -> bool:
-        return services.move(actor.user, job, values["quota"], why=actor.why)
+        return submission.move(actor.user, job, values["quota"], why=actor.why)
 
 
 STOP, HOLD, RELEASE, PRIORITISE, MOVE = _Stop(), _Hold(), _Release(), _Prioritise(), _Move()

@@ -7,7 +7,7 @@ from typing import Final
 from django.db import transaction
 from django.utils.crypto import get_random_string
 
-from jobs import queue
+from jobs.live import queue
 from jobs.models import Asset, AssetKind, AssetTrial
 from jobs.models.assets import KEY_LENGTH, KEY_LETTERS
 from quotas.access import may_submit_in

@@ -66,7 +66,7 @@ class Wanted:
     """What to run.
 
     SHELL: the job's own shell.  LINE: `line`, as one argument of that shell.  PROGRAM: `argv`, as it is.
-    FILES: SFTP version 3 on stdin and stdout.  FOLDERS: the same of `jobs.backends.sftp.folder_server`, for
+    FILES: SFTP version 3 on stdin and stdout.  FOLDERS: the same of `jobs.node.sftp.folder_server`, for
     the file pages; also of a replica that has ended, to be read, as long as its folders are kept.  `env` is
     added to the job's own environment, and never changes which GPUs the job was given.  Without a terminal
     stdout and stderr are two streams.

@@ -63,7 +63,7 @@ def _sources() -> dict[str, bytes]:
 def _modules() -> set[Path]:
     """Return the files of everything that the command line imports of ours."""
     package = ROOT / _PACKAGE
-    waiting = [package / "cli.py", *(path for name in _WHOLE for path in (package / name).rglob("*.py"))]
+    waiting = [path for name in _WHOLE for path in (package / name).rglob("*.py")]
     found: set[Path] = set()
     while waiting:
         path = waiting.pop()

@@ -43,7 +43,7 @@ class Fix:
 @dataclass(frozen=True, slots=True)
 class Action:
     """Something that a person can do about a problem, by one click: `kind` is a change of the job that
-    `jobs.services.feasibility` knows, `value` what it sets, `params` fill its label.
+    `jobs.submission.feasibility` knows, `value` what it sets, `params` fill its label.
     """
 
     kind: str

@@ -20,8 +20,7 @@ from redis.asyncio import Redis
 from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 
-from jobs import bus
-from jobs.live import cursor
+from jobs.live import bus, cursor
 from jobs.live.cursor import Cursor
 from jobs.live.inbox import MOST_NAMES, Inbox
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import redis
 
-from jobs import bus
+from jobs.live import bus
 
 if TYPE_CHECKING:
     from redis.asyncio import Redis

@@ -12,7 +12,8 @@ from weakref import WeakKeyDictionary
 import structlog
 from django.db import DatabaseError
 
-from jobs import bus, logs
+from jobs import logs
+from jobs.live import bus
 from jobs.live.changes import changes
 from jobs.live.inbox import Inbox
 from jobs.live.parts import Part, open_part

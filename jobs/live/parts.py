@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 from typing import Final
 
-from jobs import logs, redaction
+from jobs import logs
 from jobs.live.tail import SLICE, Frame, Place, Tail, decode, log_event
 from jobs.live.threads import aside
+from jobs.logs import redaction
 from jobs.models import LogStream
 
 GONE: Final = LogStream.State.GONE.value

@@ -11,9 +11,10 @@ from urllib.parse import quote
 
 from django.http import HttpResponse, HttpResponseBase, JsonResponse, StreamingHttpResponse
 
-from jobs import logs, logscan
+from jobs import logs
 from jobs.live.following import LogName, find
 from jobs.live.threads import aside, leave_request_thread
+from jobs.logs import logscan
 from jobs.models import Job, JobFile, LogStream
 
 DEFAULT_LIMIT: Final = 256 * 1024

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 from jobs.live import sse
-from jobs.redaction import NOTHING, Redactor
+from jobs.logs.redaction import NOTHING, Redactor
 
 SLICE: Final = 32 * 1024
 """The most bytes of a log in one event."""

@@ -56,7 +56,7 @@ LEFT_OUT: Final = {
 
 
 def folder_message(code: str, params: Mapping[str, object]) -> str:
-    """The sentence for a `jobs.folders.client.Shut`."""
+    """The sentence for a `jobs.access.folders.client.Shut`."""
     return say((_SENTENCES.get(code, _SENTENCES["failed"]),), params)
 
 

@@ -10,7 +10,7 @@ from jobs.messages import amounts
 from jobs.messages.reasons import reason_message
 from jobs.messages.sentences import mark as _
 from jobs.messages.sentences import say
-from jobs.notices.kinds import Kind
+from jobs.models.kinds import Kind
 
 Params = Mapping[str, Any]
 

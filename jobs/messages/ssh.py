@@ -44,10 +44,10 @@ _ENTRIES: Final = {
 
 
 def key_message(code: str, params: Mapping[str, object]) -> str:
-    """The sentence for a `jobs.sshkeys.BadKey`."""
+    """The sentence for a `jobs.access.sshkeys.BadKey`."""
     return say((_KEYS[code],), params)
 
 
 def entry_message(code: str) -> str:
-    """The sentence for a `jobs.entries.Shut`, or a backend's `Barrier`."""
+    """The sentence for a `jobs.access.entries.Shut`, or a backend's `Barrier`."""
     return say((_ENTRIES[code],), {})

@@ -40,5 +40,5 @@ _SENTENCES: Final = {
 
 
 def upload_message(code: str, params: Mapping[str, object]) -> str:
-    """The sentence for a `jobs.uploads.store.NotTaken` or a `jobs.trees.BadTree`."""
+    """The sentence for a `jobs.assets.uploads.store.NotTaken` or a `jobs.trees.BadTree`."""
     return say((_SENTENCES.get(code, _SENTENCES["failed"]),), params)

@@ -102,7 +102,7 @@ class Channel(models.Model):
 class Rule(models.Model):
     """What is told through a channel, of which jobs, and how soon.
 
-    `events` holds values of `jobs.notices.kinds.Kind`.  A person's rule about a workspace tells what its
+    `events` holds values of `jobs.models.kinds.Kind`.  A person's rule about a workspace tells what its
     members may see; `log_lines` adds the end of a failed job's log where the person may read it.
     """
 

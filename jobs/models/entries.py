@@ -23,7 +23,7 @@ class Entry(models.Model):
 
     `key` names it in addresses.  `seen_at` is renewed while the process that holds it lives.  A terminal is
     worth nothing once the sign-in it came from (`session_key`) is over, and an SSH connection once its key is
-    taken away.  Only `jobs.shells` ends one; everybody else asks for it (`end_asked_at`).
+    taken away.  Only `jobs.access.shells` ends one; everybody else asks for it (`end_asked_at`).
     """
 
     class Kind(models.TextChoices):

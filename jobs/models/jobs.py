@@ -42,7 +42,7 @@ class JobQuerySet(models.QuerySet["Job"]):
 
 
 class Job(models.Model):
-    """One job, through all its attempts.  Only `jobs.transitions` writes `state` and its kin.
+    """One job, through all its attempts.  Only `jobs.lifecycle.transitions` writes `state` and its kin.
 
     `attempt` and `run` are the current ones; `tasks_*` are counts over the current run, so that a
     list of jobs touches no other table.
@@ -90,7 +90,7 @@ class Job(models.Model):
     request_digest = models.CharField(max_length=64, blank=True)
 
     told: Reason | None = None
-    """Why it waits with the numbers of the moment, once `jobs.waiting` was asked; no column."""
+    """Why it waits with the numbers of the moment, once `jobs.lifecycle.waiting` was asked; no column."""
 
     objects = JobQuerySet.as_manager()
 

@@ -10,9 +10,10 @@ from django.utils.formats import number_format
 from django.utils.html import format_html
 from django.utils.translation import gettext as _
 
-from jobs import messages, waiting
+from jobs import messages
 from jobs.dialects.base import Action
 from jobs.jobtemplates import Constraint, JobTemplate, Parameter
+from jobs.lifecycle import waiting
 from jobs.messages import amounts
 from jobs.messages.actions import action_label as label_of_action
 from jobs.messages.endpoints import endpoint_message

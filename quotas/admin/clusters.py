@@ -11,10 +11,10 @@ from django.utils.html import format_html
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
-from quotas import pace, unixnames
-from quotas.adminbase import TABLE_LIST, ModelAdmin
-from quotas.forms import ClusterForm
-from quotas.models import Cluster, GpuType
+from quotas.admin.base import TABLE_LIST, ModelAdmin
+from quotas.admin.forms import ClusterForm
+from quotas.clusters import pace
+from quotas.models import Cluster, GpuType, unixnames
 
 
 @admin.register(Cluster)

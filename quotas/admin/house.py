@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.contrib import admin
 
-from quotas.adminbase import MachineWritten, ModelAdmin
+from quotas.admin.base import MachineWritten, ModelAdmin
 from quotas.models import Act, Banner
 
 

@@ -6,7 +6,7 @@ from django.contrib import admin
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
-from quotas.adminbase import MachineWritten
+from quotas.admin.base import MachineWritten
 from quotas.models import Request, Reservation, UsageDay, UsageHour
 
 

@@ -9,8 +9,8 @@ from django.http import HttpRequest
 from django.utils.translation import gettext_lazy as _
 
 from quotas import ledger
-from quotas.adminbase import TABLE_LIST, ModelAdmin
-from quotas.forms import QuotaForm
+from quotas.admin.base import TABLE_LIST, ModelAdmin
+from quotas.admin.forms import QuotaForm
 from quotas.models import Quota
 
 

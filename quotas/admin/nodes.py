@@ -15,10 +15,13 @@ from django.utils import timezone
 from django.utils.translation import gettext, ngettext
 from django.utils.translation import gettext_lazy as _
 
-from quotas import acts, bulk, inventory, reports
 from quotas.access import administers
-from quotas.adminbase import TABLE_LIST, ModelAdmin, acting
-from quotas.bulk import AdminForm, Question, WhyForm
+from quotas.admin import bulk
+from quotas.admin.base import TABLE_LIST, ModelAdmin, acting
+from quotas.admin.bulk import AdminForm, Question, WhyForm
+from quotas.audit import acts
+from quotas.clusters import inventory
+from quotas.ledger import reports
 from quotas.models import Act, Node, NodeState
 
 

@@ -14,9 +14,10 @@ from django.http import HttpRequest
 from django.utils.translation import gettext_lazy as _
 from unfold.forms import AdminPasswordChangeForm, UserChangeForm, UserCreationForm
 
-from quotas import ledger, resets
-from quotas.adminbase import TABLE_LIST, MachineWritten, ModelAdmin, StackedInline, TabularInline
-from quotas.forms import QuotaForm
+from quotas import ledger
+from quotas.accounts import resets
+from quotas.admin.base import TABLE_LIST, MachineWritten, ModelAdmin, StackedInline, TabularInline
+from quotas.admin.forms import QuotaForm
 from quotas.models import AccessToken, Membership, Quota, User, Workspace
 
 POWERS: Final = (

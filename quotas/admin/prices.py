@@ -8,7 +8,7 @@ from django.contrib import admin
 from django.db.models import QuerySet
 from django.http import HttpRequest
 
-from quotas.adminbase import TABLE_LIST, ModelAdmin
+from quotas.admin.base import TABLE_LIST, ModelAdmin
 from quotas.models import Spec, SpotPrice
 
 

@@ -10,8 +10,8 @@ from django.http import HttpRequest
 from django.utils.text import Truncator
 from django.utils.translation import gettext_lazy as _
 
-from quotas import trail
-from quotas.adminbase import MachineWritten
+from quotas.admin.base import MachineWritten
+from quotas.audit import trail
 from quotas.models import Action, AuditEntry
 
 

@@ -1,6 +1,6 @@
 """Admission: who starts next, who gives back, and why the others wait.
 
-Pure functions over a snapshot; `quotas.ledger` has the rows and the lock, `quotas.snapshot` makes the one
+Pure functions over a snapshot; `quotas.ledger` has the rows and the lock, `quotas.admission.snapshot` makes the one
 of the other.  The rules are told in docs/quotas.md.
 """
 

@@ -4,7 +4,7 @@ from typing import Any
 
 from django.db import migrations
 
-from quotas.session_store import reference_of
+from quotas.accounts.session_store import reference_of
 
 
 def digest(apps: Any, schema_editor: Any) -> None:

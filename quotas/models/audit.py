@@ -60,7 +60,7 @@ class Action(models.TextChoices):
 
 
 class Entries(models.QuerySet["AuditEntry"]):
-    """Rows that are written once.  What is too old is removed by `quotas.trail.tidy` alone."""
+    """Rows that are written once.  What is too old is removed by `quotas.audit.trail.tidy` alone."""
 
     def update(self, **kwargs: Any) -> NoReturn:
         raise TypeError("The audit trail is append-only.")

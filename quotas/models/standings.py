@@ -33,7 +33,7 @@ class Standing(models.Model):
 class UsageHour(models.Model):
     """What was held under a quota during one whole hour, in GPU-seconds and core-seconds.
 
-    `gpu_type` "" has the cores; made from reservations by `quotas.usage` once the hour is over.
+    `gpu_type` "" has the cores; made from reservations by `quotas.ledger.usage` once the hour is over.
     """
 
     quota = models.ForeignKey(
@@ -59,7 +59,7 @@ class UsageDay(models.Model):
 
     A row for each GPU type and each spec by which it was priced; "" is no GPU and no spec.  What is charged
     is kept in `cost_micro`, so that a price that changes later changes nothing here.  Made hour by hour from
-    reservations by `quotas.books`, which adds and never counts anew.
+    reservations by `quotas.billing.books`, which adds and never counts anew.
     """
 
     day = models.DateField(_("day"))

@@ -13,7 +13,7 @@ class AccessToken(Audited):
     """A token's digest; the token itself is shown once and kept nowhere.
 
     `prefix` finds the row, `digest` is an HMAC of the whole token under the console's key; `scopes` is
-    a list of `quotas.tokens.SCOPES`.
+    a list of `quotas.accounts.tokens.SCOPES`.
     """
 
     user = models.ForeignKey(

@@ -9,7 +9,7 @@ from django.core.exceptions import ValidationError
 from django.db import models
 from django.utils.translation import gettext_lazy as _
 
-from quotas import single_person, unixnames
+from quotas.models import single_person, unixnames
 from quotas.models.audited import Audited
 
 

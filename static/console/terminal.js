@@ -1,6 +1,6 @@
 // @ts-check
 /**
- * <job-terminal>: a shell beside a replica (templates/jobs/job/terminal.html, jobs/gateway/terminals.py).
+ * <job-terminal>: a shell beside a replica (templates/jobs/job/terminal.html, jobs/access/gateway/terminals.py).
  *
  * The shell lives on the server; this is a view of it, which comes back after a lost connection where it left off.
  */

@@ -10,7 +10,7 @@ import tempfile
 from pathlib import Path
 from typing import Final
 
-from console import keys
+from console.configuration import keys
 from console.home import CHECKOUT
 from tests.bench.figures import Figure
 

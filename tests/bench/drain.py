@@ -27,12 +27,14 @@ from django.conf import settings  # noqa: E402
 from django.core.management import call_command  # noqa: E402  # settings come first
 
 import console.celery  # noqa: E402, F401  # settings come first; kicks go by it
-from jobs import dialects, engines, reconcile, services  # noqa: E402
+from jobs import dialects, engines  # noqa: E402
+from jobs import submission as services
 from jobs.backends.base import Backend, Handle, Submission  # noqa: E402
 from jobs.backends.slurm.backend import SlurmBackend  # noqa: E402
 from jobs.backends.slurm.config import SlurmConfig  # noqa: E402
-from jobs.backends.slurm.layout import Sent  # noqa: E402
+from jobs.backends.slurm.script.layout import Sent  # noqa: E402
 from jobs.models import Attempt  # noqa: E402
+from jobs.scheduling import reconcile  # noqa: E402
 from quotas.models import Admission, Cluster, Membership, Quota, Role, User, Workspace  # noqa: E402
 
 ENGINE_AWAY = "database"

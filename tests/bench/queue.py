@@ -21,10 +21,11 @@ django.setup()
 from django.core.management import call_command  # noqa: E402  # settings come first
 from django.utils import timezone  # noqa: E402
 
-from jobs import admitting  # noqa: E402
+from jobs.lifecycle.transitions import key_of  # noqa: E402
 from jobs.models import Attempt, Job  # noqa: E402
-from jobs.transitions import key_of  # noqa: E402
-from quotas import admission, snapshot  # noqa: E402
+from jobs.scheduling import admitting  # noqa: E402
+from quotas import admission  # noqa: E402
+from quotas.admission import snapshot  # noqa: E402
 from quotas.models import Cluster, Node, Quota, Request, User, Workspace  # noqa: E402
 
 QUOTAS: Final = 200

@@ -24,13 +24,13 @@ from typing import Any, Final, Protocol
 import httpx
 import pytest
 
-from console import keys
+from console.configuration import keys
 from console.home import CHECKOUT
 from jobs.backends.base import Handle, TaskRef
 from jobs.backends.slurm.backend import SlurmBackend
+from jobs.backends.slurm.client.programs import Programs
+from jobs.backends.slurm.client.rest.client import Answer, Client
 from jobs.backends.slurm.config import SlurmConfig
-from jobs.backends.slurm.programs import Programs
-from jobs.backends.slurm.rest.client import Answer, Client
 from tests import slurm as slurms
 from tests.bench.figures import Figure
 from tests.jobs.backends.benches import role

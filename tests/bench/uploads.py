@@ -67,7 +67,7 @@ def _environ(stack: Stack, around: Path) -> dict[str, str]:
 
 
 def _run(folder: Path, environ: dict[str, str]) -> float:
-    command = [sys.executable, "-m", "jobs.cli", "run", "--detach", "--cpus", "0.1", "--", "true"]
+    command = [sys.executable, "-m", "jobs.client.cli", "run", "--detach", "--cpus", "0.1", "--", "true"]
     began = time.perf_counter()
     subprocess.run(command, cwd=folder, env=environ, check=True, capture_output=True)
     return time.perf_counter() - began

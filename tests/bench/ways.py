@@ -102,7 +102,7 @@ def ways() -> Iterator[Ways]:
         subprocess.run(["ssh-keygen", "-q", "-N", "", "-t", "ed25519", "-f", key], check=True)
         public = key.with_suffix(".pub").read_text()
         stack.python(
-            "from jobs import sshkeys; from quotas.models import User; "
+            "from jobs.access import sshkeys; from quotas.models import User; "
             f"sshkeys.add(User.objects.get(username='admin'), {public!r})"
         )
         yield Ways(stack, client, job, slug, port, key)

@@ -17,8 +17,8 @@ import httpx
 import psutil
 from celery import Celery
 
+from console.configuration.servers import celery_broker
 from console.home import CHECKOUT
-from console.servers import celery_broker
 from tests.bench.figures import Figure
 from tests.ports import free_port
 from tests.scenes import MACHINE

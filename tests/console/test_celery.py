@@ -9,7 +9,7 @@ from kombu.exceptions import OperationalError
 
 from console import beat
 from console.celery import app
-from console.servers import celery_broker
+from console.configuration.servers import celery_broker
 
 
 @pytest.mark.parametrize(

@@ -9,12 +9,12 @@ from django.core.checks import run_checks
 from django.test import Client
 from pytest_django import Settings
 
-from console import checks, identities, keys, single
+from console import checks
+from console.configuration import identities, keys, single
+from console.configuration.servers import SQLITE
 from console.home import CHECKOUT
-from console.servers import SQLITE
-from quotas import single_person
-from quotas.bootstrap import FIRST_CLUSTER
-from quotas.models import Cluster, User
+from quotas.accounts.bootstrap import FIRST_CLUSTER
+from quotas.models import Cluster, User, single_person
 from tests.factories import make_cluster, make_user
 
 

@@ -9,7 +9,7 @@ from django.test import Client
 
 from jobs.models import Draft, Job
 from jobs.states import State
-from quotas import tokens
+from quotas.accounts import tokens
 from quotas.models import ReadOnly, User
 from tests.factories import PASSWORD, make_job, make_user
 

@@ -18,13 +18,13 @@ from tempfile import TemporaryDirectory
 
 import django
 
-from console import keys
+from console.configuration import keys
 from jobs import dialects
-from jobs.comparison import line_difference
 from jobs.dialects import sweep_words
 from jobs.dialects.checking import check, fixed
 from jobs.dialects.document import Document
 from jobs.dialects.pasted.commands import job_file
+from jobs.submission.comparison import line_difference
 from tests.fuzz.hostile import grown, hostile
 from tests.fuzz.target import MOST_CPU_S, MOST_MEMORY, corpus
 from tests.jobs.dialects.sample_fields import samples
@@ -32,13 +32,13 @@ from tests.jobs.dialects.sample_fields import samples
 
 def acts(text: str) -> dict[str, Callable[[], object]]:
     """Return what pages, API and command line do with a text, by name; needs Django's settings."""
-    from console.siteyaml import reading as site  # noqa: PLC0415
-    from jobs.forming import reading as form  # noqa: PLC0415
-    from jobs.forming.envfile import MAX_CHARACTERS  # noqa: PLC0415
+    from console.site_yaml import reading as site  # noqa: PLC0415
+    from jobs.form import reading as form  # noqa: PLC0415
+    from jobs.form.envfile import MAX_CHARACTERS  # noqa: PLC0415
     from jobs.messages.findings import of_note  # noqa: PLC0415
-    from jobs.sweeps import arrays  # noqa: PLC0415
-    from jobs.views.conversion import conversion  # noqa: PLC0415
-    from jobs.views.findings import problems_of  # noqa: PLC0415
+    from jobs.submission.conversion import conversion  # noqa: PLC0415
+    from jobs.submission.findings import problems_of  # noqa: PLC0415
+    from jobs.submission.sweeps import arrays  # noqa: PLC0415
 
     def checked() -> object:
         found = check(Document(text))

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from jobs import engines, services
+from jobs import engines, submission
 from jobs.assets import asking
 from jobs.dialects.base import Parsed
 from jobs.dialects.document import Document
@@ -56,7 +56,7 @@ def spec(name: str = "job", **changes: object) -> JobSpec:
 
 def queued(place: Place, job_spec: JobSpec | None = None) -> Job:
     """A job as `submit` leaves it."""
-    return services.store(
+    return submission.store(
         place.owner,
         Document("{}", "openpai-v1").with_parsed(Parsed(job_spec or spec(), text="{}")),
         place.quota,

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from jobs import reconcile
 from jobs.engines import BadSettings, backend_for
+from jobs.scheduling import reconcile
 from quotas.models import Cluster
 from tests.factories import make_cluster
 

@@ -26,7 +26,7 @@ from jobs.dialects.pasted.dialect import Pasted
 from jobs.dialects.sbatch import Sbatch
 from jobs.dialects.yaml_text.values import Reader
 from jobs.models import Job
-from quotas import tokens
+from quotas.accounts import tokens
 from quotas.models import Role, User
 from tests.factories import make_cluster, make_quota, make_user, make_workspace
 

@@ -10,7 +10,7 @@ import pytest
 from django.test import Client
 from django.urls import reverse
 
-from quotas import tokens
+from quotas.accounts import tokens
 from quotas.models import Role, User
 from tests.factories import make_cluster, make_quota, make_user, make_workspace
 from tests.fuzz.cost import cost

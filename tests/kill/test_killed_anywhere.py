@@ -191,7 +191,7 @@ def test_every_program_at_every_step(arena: Arena, program: str, step: str, numb
 
 def test_redis_losing_everything_loses_nothing(arena: Arena) -> None:
     public_id = arena.submit("redis-empty")
-    arena.stack.python("from jobs import bus\nbus.client().flushall()\n")
+    arena.stack.python("from jobs.live import bus\nbus.client().flushall()\n")
     assert wait_for(lambda: ended(arena, public_id))["state"] == "SUCCEEDED"
     assert arena.starts("redis-empty") == 1
 

@@ -15,7 +15,7 @@ pytestmark = pytest.mark.kill
 
 CHANNEL = """
 from jobs.models import Channel, Rule
-from jobs.notices.kinds import Kind
+from jobs.models.kinds import Kind
 from quotas.models import User
 from django.utils import timezone
 row = Channel(person=User.objects.get(username="admin"), kind="webhook", verified_at=timezone.now())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from jobs.forming.applied import BACKENDS, Applied, Fate, applied
+from jobs.form.applied import BACKENDS, Applied, Fate, applied
 from jobs.messages.applied import WHY
 from tests.reference_pages.paths import paths
 from tests.reference_pages.table import cell, code, table

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import console.settings  # noqa: F401  # asks for every variable
-from console.config import env
+from console.configuration.config import env
 from console.management.commands.settings_table import markdown
 
 

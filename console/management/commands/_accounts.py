@@ -10,8 +10,8 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.utils.translation import gettext as _
 
 from console.management.commands.apply import DIFFERS, tell
-from console.siteyaml.accounts import Imported, NoAccounts, NotChosen
-from console.siteyaml.reading import Wrong
+from console.site_yaml.accounts import Imported, NoAccounts, NotChosen
+from console.site_yaml.reading import Wrong
 from jobs.backends.base import Unreachable
 from quotas.models import Cluster
 

@@ -10,10 +10,10 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.utils.translation import gettext as _
 
 from jobs.engines import FACTORIES, BadSettings, backend_for
-from quotas import origin
-from quotas.forms import ClusterForm
+from quotas.admin.forms import ClusterForm
+from quotas.audit import origin
+from quotas.audit.origin import Origin
 from quotas.models import Admission, Way
-from quotas.origin import Origin
 
 STANDARD_INPUT: Final = "-"
 

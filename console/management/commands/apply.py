@@ -10,8 +10,8 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
-from console.siteyaml.applying import Applied, apply
-from console.siteyaml.reading import Wrong, read
+from console.site_yaml.applying import Applied, apply
+from console.site_yaml.reading import Wrong, read
 from jobs.dialects.base import Refused
 from jobs.dialects.source import decode
 from jobs.messages.problems import problem_message

@@ -9,9 +9,9 @@ from django.core.management import call_command
 from django.core.management.base import BaseCommand, CommandError
 from django.db import OperationalError
 
-from console import single
-from console.statics import collect_if_changed
-from quotas.bootstrap import ensure_defaults
+from console.configuration import single
+from console.server.statics import collect_if_changed
+from quotas.accounts.bootstrap import ensure_defaults
 
 PASSWORD_BYTES = 12
 

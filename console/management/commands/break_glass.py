@@ -11,7 +11,8 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import transaction
 from django.urls import reverse
 
-from quotas import accounts, audit
+from quotas import audit
+from quotas.accounts import activation
 from quotas.models import Action, User
 
 log = structlog.get_logger(__name__)
@@ -30,11 +31,11 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         user = User.objects.filter(username=options["user"]).first()
-        if user is None or not accounts.may_break_glass(user):
+        if user is None or not activation.may_break_glass(user):
             raise CommandError(f"{options['user']} is no break-glass account or superuser that works.")
         with transaction.atomic():
             audit.log(Action.BREAK_GLASS, user, details={"link": True})
         log.warning("break_glass_link", person=user.get_username())
-        token = accounts.break_glass.make_token(user)
+        token = activation.break_glass.make_token(user)
         path = reverse("break_glass", args=[user_pk_to_url_str(user), token])
         self.stdout.write(f"http://127.0.0.1:{settings.PORT}{path}")

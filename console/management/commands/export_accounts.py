@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from console.management.commands._accounts import AccountsCommand
-from console.siteyaml.accounts import Imported, give
+from console.site_yaml.accounts import Imported, give
 from quotas.models import Cluster
 
 

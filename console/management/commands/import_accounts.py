@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from console.management.commands._accounts import AccountsCommand
-from console.siteyaml.accounts import Imported, take
+from console.site_yaml.accounts import Imported, take
 from quotas.models import Cluster
 
 

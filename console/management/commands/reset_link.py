@@ -7,7 +7,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from console.addresses import absolute
-from quotas import resets
+from quotas.accounts import resets
 from quotas.models import User
 
 

@@ -6,8 +6,8 @@ from typing import Any
 
 from django.core.management.base import BaseCommand
 
-from console.config import env
-from console.env import Variable
+from console.configuration.config import env
+from console.configuration.env import Variable
 
 _INTRODUCTION = """\
 # Settings

@@ -7,8 +7,8 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandParser
 
-from console.siteyaml.exporting import export
-from console.siteyaml.shape import json_schema
+from console.site_yaml.exporting import export
+from console.site_yaml.shape import json_schema
 
 
 class Command(BaseCommand):

@@ -19,8 +19,8 @@ from rest_framework.response import Response
 
 from jobs.api.native import problems, shapes
 from jobs.api.native.base import ABSENT, AFTER, LIMIT, REFUSED, NativeView
-from jobs.assetforms import FORMS, VersionForm
 from jobs.assets import asking, keeping, sight
+from jobs.assets.forms import FORMS, VersionForm
 from jobs.messages.assets import asset_message
 from jobs.models import Asset, AssetKind, AssetTrial, Dataset, Guarded
 from quotas.access import administers

@@ -17,7 +17,7 @@ from rest_framework.request import Request
 from rest_framework.views import APIView
 
 from jobs.api.native.problems import REALM
-from quotas import sessions, tokens
+from quotas.accounts import sessions, tokens
 from quotas.models import AccessToken, User
 
 

@@ -21,7 +21,7 @@ from jobs.api.native import problems, shapes
 from jobs.api.native.auth import MissingScope, Scope, TokenAuthentication
 from jobs.dialects.base import MAX_BYTES
 from jobs.models import Job
-from jobs.views.access import find_job
+from jobs.submission.access import find_job
 from quotas.access import Verb
 from quotas.models import AccessToken, User
 

@@ -10,15 +10,15 @@ from rest_framework.exceptions import ValidationError
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from jobs import services
+from jobs import submission
 from jobs.api.native import shapes
 from jobs.api.native.base import REFUSED, NativeView
 from jobs.dialects import sweep_words
 from jobs.dialects.base import Refused
 from jobs.dialects.document import Document
 from jobs.messages.findings import of_note
-from jobs.services import feasibility
-from jobs.views.findings import examine
+from jobs.submission import feasibility
+from jobs.submission.findings import examine
 
 
 class Check(NativeView):
@@ -34,7 +34,7 @@ class Check(NativeView):
         and actions.
         """
         asked = shapes.CheckShape.parse(request.data)
-        place = services.Place(asked["workspace"] or "", asked["cluster"] or "", asked["quota"] or "")
+        place = submission.Place(asked["workspace"] or "", asked["cluster"] or "", asked["quota"] or "")
         document = self._apply_actions(Document(asked["file"], asked["dialect"]), asked["actions"])
         found = examine(self.person, document, place=place)
         unfilled = tuple(of_note(note) for note in sweep_words.notes(found.spec)) if found.spec else ()

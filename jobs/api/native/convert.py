@@ -9,7 +9,7 @@ from rest_framework.response import Response
 from jobs.api.native import shapes
 from jobs.api.native.base import REFUSED, NativeView
 from jobs.dialects.document import Document
-from jobs.views.conversion import conversion
+from jobs.submission.conversion import conversion
 
 
 class Convert(NativeView):

@@ -16,14 +16,14 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from jobs.access.folders import names, serving
+from jobs.access.folders.client import Asker, OpenFile, Shut, connect
+from jobs.access.folders.places import Place, find
+from jobs.access.folders.serving import Wanted
 from jobs.api.native import problems, shapes
 from jobs.api.native.base import ABSENT, LIMIT, REFUSED, NativeView
-from jobs.folders import names, serving
-from jobs.folders.client import Asker, OpenFile, Shut, connect
-from jobs.folders.places import Place, find
-from jobs.folders.serving import Wanted
-from quotas import sessions
 from quotas.access import Verb
+from quotas.accounts import sessions
 from quotas.models import AccessToken
 
 PAGE: Final = 200

@@ -12,16 +12,18 @@ from rest_framework.exceptions import ErrorDetail, ValidationError
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from jobs import afters, services, waiting
+from jobs import submission
 from jobs.api.native import problems, shapes
 from jobs.api.native.base import ABSENT, AFTER, LIMIT, REFUSED, NativeView
 from jobs.api.native.parts import first_tasks
 from jobs.dialects.base import Note, Refused
 from jobs.dialects.document import Document
+from jobs.lifecycle import waiting
 from jobs.models import Job, JobFile
 from jobs.states import State
-from jobs.views.findings import notes_of
-from jobs.views.notes import stored_notes
+from jobs.submission import afters
+from jobs.submission.findings import notes_of
+from jobs.submission.notes import stored_notes
 from quotas.access import Verb, rights
 
 PAGE: Final = 50
@@ -95,10 +97,10 @@ class Jobs(NativeView):
         origin = self.job(asked["like"], Verb.READ) if asked["like"] else None
         document = Document(asked["file"], asked["dialect"])
         try:
-            done = services.submit(
+            done = submission.submit(
                 self.person,
                 document,
-                place=services.Place(*(asked[name] or "" for name in ("workspace", "cluster", "quota"))),
+                place=submission.Place(*(asked[name] or "" for name in ("workspace", "cluster", "quota"))),
                 idempotency_key=key_of(self),
                 keep_original=asked["keep_original"],
                 origin=origin,
@@ -139,7 +141,7 @@ class OneJob(NativeView):
     @extend_schema(operation_id="jobs_delete", responses={204: None, 409: shapes.ProblemDetails, **ABSENT})
     def delete(self, request: Request, public_id: str) -> Response:
         """Take an ended job off every page."""
-        services.delete(self.person, self.job(public_id, Verb.CONTROL))
+        submission.delete(self.person, self.job(public_id, Verb.CONTROL))
         return Response(status=204)
 
 
@@ -176,7 +178,9 @@ class Again(NativeView):
         origin = self.job(public_id, Verb.READ)
         second_copy = request.query_params.get("second_copy") == "true"
         try:
-            done = services.retry(self.person, origin, idempotency_key=key_of(self), second_copy=second_copy)
+            done = submission.retry(
+                self.person, origin, idempotency_key=key_of(self), second_copy=second_copy
+            )
         except Refused as refused:
             return problems.refused(JobFile.objects.get(job=origin).text, refused.problems)
         headers = {"Location": address(self, done.job)}
@@ -203,8 +207,8 @@ class Hold(NativeView):
         job = self.job(public_id, Verb.CONTROL)
         why = shapes.HoldShape.parse(request.data)["reason"]
         try:
-            services.hold(self.person, job, why=why)
-        except services.ReasonMissing as problem:
+            submission.hold(self.person, job, why=why)
+        except submission.ReasonMissing as problem:
             raise ValidationError({"reason": [ErrorDetail(str(problem), code="required")]}) from problem
         return Response(whole(self, self.job(public_id, Verb.LIST)))
 
@@ -221,7 +225,7 @@ class Release(NativeView):
     )
     def post(self, request: Request, public_id: str) -> Response:
         """409 when it is not held."""
-        services.release(self.person, self.job(public_id, Verb.CONTROL))
+        submission.release(self.person, self.job(public_id, Verb.CONTROL))
         return Response(whole(self, self.job(public_id, Verb.LIST)))
 
 
@@ -233,7 +237,7 @@ class Stop(NativeView):
     @extend_schema(operation_id="jobs_stop", request=None, responses={200: shapes.WholeJobShape, **ABSENT})
     def post(self, request: Request, public_id: str) -> Response:
         """Ask for it; the state changes when the end is observed.  An ended job stays as it ended."""
-        services.stop(self.person, self.job(public_id, Verb.CONTROL))
+        submission.stop(self.person, self.job(public_id, Verb.CONTROL))
         return Response(whole(self, self.job(public_id, Verb.LIST)))
 
 

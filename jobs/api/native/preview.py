@@ -9,11 +9,12 @@ from drf_spectacular.utils import extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from jobs import preview, sending, services
+from jobs import submission
 from jobs.api.native import shapes
 from jobs.api.native.base import REFUSED, NativeView
 from jobs.dialects.document import Document
-from jobs.views.findings import problems_of
+from jobs.submission import preview, sending
+from jobs.submission.findings import problems_of
 
 
 class Preview(NativeView):
@@ -27,7 +28,7 @@ class Preview(NativeView):
     def post(self, request: Request) -> Response:
         """The same fields as a submission; `problems` where there is nothing to look at."""
         asked = shapes.SubmissionShape.parse(request.data)
-        place = services.Place(asked["workspace"] or "", asked["cluster"] or "", asked["quota"] or "")
+        place = submission.Place(asked["workspace"] or "", asked["cluster"] or "", asked["quota"] or "")
         document = Document(asked["file"], asked["dialect"])
         try:
             found = preview.of_document(self.person, document, place, keep_original=asked["keep_original"])
@@ -63,7 +64,7 @@ def render(found: preview.Preview) -> dict[str, Any]:
     ]
     return shapes.WouldBeShape.render(
         found,
-        place=services.address_of(found.quota),
+        place=submission.address_of(found.quota),
         quota=shapes.QuotaNamedShape.render(found.quota),
         amounts=found.amounts.to_json(),
         reason={"code": found.reason_code, "message": found.sentence},

@@ -14,17 +14,18 @@ from rest_framework import exceptions
 from rest_framework.response import Response
 from rest_framework.views import set_rollback
 
-from jobs import outage, services
+from jobs import submission
+from jobs.access.folders import client as folders
+from jobs.access.folders import serving
+from jobs.assets.uploads.holding import Missing
+from jobs.assets.uploads.store import NotTaken
 from jobs.dialects.base import Problem
-from jobs.folders import client as folders
-from jobs.folders import serving
 from jobs.live import raw, seats
 from jobs.messages.findings import Finding
 from jobs.messages.uploads import upload_message
+from jobs.models import outage
+from jobs.submission.findings import problems_of
 from jobs.trees import BadTree
-from jobs.uploads.holding import Missing
-from jobs.uploads.store import NotTaken
-from jobs.views.findings import problems_of
 
 log = structlog.get_logger(__name__)
 
@@ -136,11 +137,11 @@ def _of_ours(error: Exception) -> tuple[int, str]:
             return 404, _("There is no such thing, or it is not yours to see.")
         case PermissionDenied():
             return 403, str(error) or _("You may not do this here.")
-        case services.Forbidden():
+        case submission.Forbidden():
             return 403, _("You may not do this here.")
-        case services.Conflict():
+        case submission.Conflict():
             return 409, _("This Idempotency-Key was used for another request.")
-        case services.NotWaiting() | services.StillRunning() | services.NotEnded():
+        case submission.NotWaiting() | submission.StillRunning() | submission.NotEnded():
             return 409, _too_early(error)
         case raw.BadNumber():
             return 400, _("%(name)s must be a whole number.") % {"name": error}
@@ -152,9 +153,9 @@ def _of_ours(error: Exception) -> tuple[int, str]:
 
 
 def _too_early(error: Exception) -> str:
-    if isinstance(error, services.StillRunning):
+    if isinstance(error, submission.StillRunning):
         return _("Only a job that has ended can be deleted.")
-    if isinstance(error, services.NotEnded):
+    if isinstance(error, submission.NotEnded):
         return _(
             "The job has not ended. Say second_copy=true (job-console again --second-copy) to start it twice."
         )

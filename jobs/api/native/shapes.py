@@ -9,7 +9,8 @@ from typing import Any, Final
 
 from rest_framework import serializers
 
-from jobs import dialects, messages, services, waiting
+from jobs import dialects, messages, submission
+from jobs.lifecycle import waiting
 from jobs.messages.endpoints import endpoint_message
 from jobs.models import Dependency, Endpoint, Event, Job, Task
 from jobs.states import TASK_TERMINAL, PortSource, State, TaskState
@@ -161,7 +162,7 @@ class HoldShape(ApiShape):
     """Why a job is held."""
 
     reason = serializers.CharField(
-        max_length=services.LONGEST_REASON,
+        max_length=submission.LONGEST_REASON,
         allow_blank=True,
         default="",
         help_text="why; the job's owner reads it, and only the owner may leave it out",

@@ -16,18 +16,17 @@ from rest_framework.renderers import JSONRenderer
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from jobs import bus
 from jobs.api.native import problems, shapes
 from jobs.api.native.auth import Caller, MissingScope, caller
 from jobs.api.native.base import ABSENT, REFUSED, NativeView
 from jobs.api.native.parts import WHICH_LOG
-from jobs.live import sight, sse
+from jobs.live import bus, sight, sse
 from jobs.live.connection import Source, Visit, open_stream
 from jobs.live.inbox import Inbox
 from jobs.live.reader import LogReader, asked
 from jobs.live.threads import aside
 from jobs.models import Job
-from jobs.views.access import find_job
+from jobs.submission.access import find_job
 from quotas.access import Verb
 
 

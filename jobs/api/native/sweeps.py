@@ -10,16 +10,17 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from jobs import dialects, services, waiting
+from jobs import dialects, submission
 from jobs.api.native import problems, shapes
 from jobs.api.native.auth import MissingScope
 from jobs.api.native.base import ABSENT, REFUSED, NativeView
 from jobs.api.native.jobs import IDEMPOTENCY_KEY, key_of
 from jobs.dialects.base import Refused
 from jobs.dialects.document import Document
+from jobs.lifecycle import waiting
 from jobs.models import Sweep
-from jobs.sweeps import acting, arrays
-from jobs.sweeps.expanding import MOST
+from jobs.submission.sweeps import acting, arrays
+from jobs.submission.sweeps.expanding import MOST
 from quotas.access import Verb, can
 
 
@@ -105,7 +106,7 @@ class Sweeps(NativeView):
         said = SweepRequestShape.parse(request.data)
         asked = acting.Asked(
             Document(said["file"], said["dialect"]),
-            services.Place(*(said[name] or "" for name in ("workspace", "cluster", "quota"))),
+            submission.Place(*(said[name] or "" for name in ("workspace", "cluster", "quota"))),
             said["grid"],
             said["combinations"],
             said["at_once"],
@@ -189,7 +190,7 @@ def _found(view: NativeView, public_id: str, verb: Verb) -> Sweep:
     if sweep is None:
         raise Http404
     if not can(view.person, verb, sweep):
-        raise services.Forbidden
+        raise submission.Forbidden
     if verb is not Verb.LIST and sweep.owner_id != view.person.pk and not view.allows("admin"):
         raise MissingScope("admin")
     return sweep

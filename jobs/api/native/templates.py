@@ -16,9 +16,9 @@ from jobs.api.native import shapes
 from jobs.api.native.base import ABSENT, NativeView
 from jobs.jobtemplates import SHIPPED
 from jobs.messages.jobtemplates import question, template_words
-from jobs.templates import Chosen, list_offered
-from jobs.views.access import find_template
-from jobs.views.answers import answered, filled
+from jobs.submission.access import find_template
+from jobs.submission.answers import answered, filled
+from jobs.submission.templates import Chosen, list_offered
 
 
 class ParameterShape(shapes.ApiShape):

@@ -20,13 +20,13 @@ from rest_framework.response import Response
 
 from jobs.api.native import problems, shapes
 from jobs.api.native.base import ABSENT, REFUSED, BodyLeftAlone, LargeJSON, NativeView
+from jobs.assets.uploads import arriving, holding
+from jobs.assets.uploads.arriving import Arrival, Pack, Range
+from jobs.assets.uploads.store import MIB, NotTaken
 from jobs.live import bodies
 from jobs.live.bodies import Awaiting
 from jobs.live.threads import aside
 from jobs.trees import DIGEST, Tree, address
-from jobs.uploads import arriving, holding
-from jobs.uploads.arriving import Arrival, Pack, Range
-from jobs.uploads.store import MIB, NotTaken
 
 _RANGE: Final = re.compile(r"bytes (\d{1,18})-(\d{1,18})/(\d{1,18})")
 _TROUBLE: Final = {**REFUSED, **dict.fromkeys((409, 413, 422), shapes.ProblemDetails)}

@@ -13,8 +13,8 @@ from rest_framework.response import Response
 
 from jobs.api.native import shapes
 from jobs.api.native.base import REFUSED, NativeView
-from quotas import costs
-from quotas.costs import DIMENSIONS, Asked
+from quotas.billing import costs
+from quotas.billing.costs import DIMENSIONS, Asked
 from quotas.models import Source
 
 

@@ -7,32 +7,24 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from jobs import fixed_ports
 from jobs.asked import Ask, asked
-from jobs.backends import disk
+from jobs.backends import fixed_ports
 from jobs.backends.base import Gpu, NotSent, Refused, Submission
-from jobs.backends.local import (
-    authfile,
-    carrying,
-    coding,
-    confided,
-    gpus,
-    isolation,
-    machine,
-    processes,
-    software,
-    stage,
-)
+from jobs.backends.local import confided, gpus, machine
 from jobs.backends.local.config import LocalConfig
-from jobs.backends.local.environment import IMPLICIT_PORTS
-from jobs.backends.local.folders import Asker
 from jobs.backends.local.holdings import Held, Holding
-from jobs.backends.local.isolation import Isolation
 from jobs.backends.local.machine import Total
-from jobs.backends.local.places import Ground, Layer
-from jobs.backends.local.plan import Counts, House, Plan, Role, Slot, Warned
 from jobs.backends.local.ports import NoneFree, Picker
-from jobs.backends.local.provisions import Data, Packages
+from jobs.backends.staging import authfile, coding, software
+from jobs.backends.staging.places import Ground, Layer
+from jobs.node import disk, processes
+from jobs.node.sandbox import isolation, stage
+from jobs.node.sandbox.folders import Asker
+from jobs.node.sandbox.isolation import Isolation
+from jobs.node.staging import carrying
+from jobs.node.staging.provisions import Data, Packages
+from jobs.node.supervisor.plan import Counts, House, Plan, Role, Slot, Warned
+from jobs.node.wrapper.environment import IMPLICIT_PORTS
 from jobs.spec import Framework, JobSpec, Port, TaskRole
 from jobs.states import Params, Reason, ReasonCode
 

@@ -31,32 +31,31 @@ from jobs.backends.local import (
     confided,
     detection,
     dryrun,
-    engine,
-    files,
     forget,
     gpus,
     holdings,
     launch,
-    layout,
     meters,
     observe,
-    processes,
     programs,
     reach,
     readlog,
     sending,
     session,
-    unpacking,
 )
 from jobs.backends.local.config import LocalConfig
-from jobs.backends.local.files import Folder
-from jobs.backends.local.isolation import Isolation
-from jobs.backends.local.layout import Layout, NotOurs
-from jobs.backends.local.places import Layer
-from jobs.backends.local.plan import UnknownFormat
 from jobs.backends.measures import Use
 from jobs.backends.sessions import Barrier, NoEntry, Session, Wanted
+from jobs.backends.staging.places import Layer
 from jobs.faults import fault
+from jobs.node import files, processes
+from jobs.node.files import Folder
+from jobs.node.sandbox import engine
+from jobs.node.sandbox.isolation import Isolation
+from jobs.node.staging import unpacking
+from jobs.node.supervisor import layout
+from jobs.node.supervisor.layout import Layout, NotOurs
+from jobs.node.supervisor.plan import UnknownFormat
 
 
 def from_settings(home: Path, settings: Mapping[str, Any]) -> Backend:

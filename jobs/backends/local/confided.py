@@ -6,11 +6,11 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from jobs.backends.base import Submission
-from jobs.backends.local import coding, remotes
 from jobs.backends.local.config import LocalConfig
-from jobs.backends.local.environment import LOCATION_VARIABLES
-from jobs.backends.local.places import Layer
+from jobs.backends.staging import coding, remotes
+from jobs.backends.staging.places import Layer
 from jobs.dialects import placeholders
+from jobs.node.wrapper.environment import LOCATION_VARIABLES
 from jobs.spec import JobSpec
 
 ENDPOINT_TOKEN: Final = "JOB_CONSOLE_ENDPOINT_TOKEN"  # noqa: S105 the variable's name

@@ -10,12 +10,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from jobs.backends.local import engine, machine, remotes, software
-from jobs.backends.local.coding import Registered, Rules
-from jobs.backends.local.folders import Folders, Named
-from jobs.backends.local.isolation import Isolation
-from jobs.backends.local.places import Dataset, Known
+from jobs.backends.local import machine
+from jobs.backends.staging import remotes, software
+from jobs.backends.staging.coding import Registered, Rules
+from jobs.backends.staging.places import Dataset, Known
 from jobs.facilities import Facilities
+from jobs.node.sandbox import engine
+from jobs.node.sandbox.folders import Folders, Named
+from jobs.node.sandbox.isolation import Isolation
 
 PATH: Final = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 

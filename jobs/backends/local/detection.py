@@ -7,8 +7,8 @@ import subprocess
 import tempfile
 from functools import cache
 
-from jobs.backends.local.isolation import Isolation
 from jobs.backends.local.launch import RUNNER
+from jobs.node.sandbox.isolation import Isolation
 
 
 @cache

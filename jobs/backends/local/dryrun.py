@@ -9,9 +9,10 @@ from dataclasses import replace
 from typing import Final
 
 from jobs.backends.base import MASK, NotSent, Refused, Submission, Tried
-from jobs.backends.local import accept, confided, engine, holdings
+from jobs.backends.local import accept, confided, holdings
 from jobs.backends.local.config import LocalConfig
-from jobs.backends.local.layout import Layout
+from jobs.node.sandbox import engine
+from jobs.node.supervisor.layout import Layout
 
 _PROGRAM: Final = re.compile(r"\s*([A-Za-z0-9_./+-]+)(?:\s|$)")
 _OF_THE_SHELL: Final = (

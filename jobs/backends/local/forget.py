@@ -5,12 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Final
 
-from jobs.backends.local import files, layout
-from jobs.backends.local.clearing import clear
-from jobs.backends.local.engine import Engine
-from jobs.backends.local.errand import group_name
-from jobs.backends.local.layout import Layout
-from jobs.backends.local.plan import Plan
+from jobs.node import files
+from jobs.node.clearing import clear
+from jobs.node.sandbox.engine import Engine
+from jobs.node.supervisor import layout
+from jobs.node.supervisor.layout import Layout
+from jobs.node.supervisor.plan import Plan
+from jobs.node.wrapper.errand import group_name
 
 MONTHS: Final = 2
 """A key stays known this many months after it was forgotten, in case a frozen submitter wakes up."""

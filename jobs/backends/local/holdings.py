@@ -15,9 +15,10 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Final
 
-from jobs.backends.local import files, layout
-from jobs.backends.local.files import Folder
-from jobs.backends.local.layout import Layout, NotOurs
+from jobs.node import files
+from jobs.node.files import Folder
+from jobs.node.supervisor import layout
+from jobs.node.supervisor.layout import Layout, NotOurs
 
 PATIENCE_S: Final = 3.0
 _PAUSE_S: Final = 0.005

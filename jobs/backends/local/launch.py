@@ -10,10 +10,12 @@ import time
 from pathlib import Path
 from typing import IO, Final
 
-from jobs.backends.local import files, layout, processes
-from jobs.backends.local.processes import Identity
+from jobs import node
+from jobs.node import files, processes
+from jobs.node.processes import Identity
+from jobs.node.supervisor import layout
 
-RUNNER: Final = Path(__file__).with_name("runner.py")
+RUNNER: Final = Path(node.__path__[0], "runner.py")
 
 _AGAIN_S: Final = 1.0
 """A supervisor that was just launched gets this long to show itself before another is."""

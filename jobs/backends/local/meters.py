@@ -7,10 +7,14 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
-from jobs.backends.local import files, gpus, inside, layout, processes, watchdog
-from jobs.backends.local.inside import Shut
-from jobs.backends.local.plan import Place, Plan
+from jobs.backends.local import gpus
 from jobs.backends.measures import Use
+from jobs.node import files, processes
+from jobs.node.sandbox import inside
+from jobs.node.sandbox.inside import Shut
+from jobs.node.supervisor import layout
+from jobs.node.supervisor.plan import Place, Plan
+from jobs.node.wrapper import watchdog
 
 PATIENCE_S: Final = 20.0
 """A look at all attempts of the machine ends so soon; what it did not come to is unknown."""

@@ -9,10 +9,11 @@ from pathlib import Path
 from typing import Any, Final
 
 from jobs.backends.base import EndpointSeen, Observation, ReplicaSeen
-from jobs.backends.local import files, layout
-from jobs.backends.local.plan import Plan, UnknownFormat
-from jobs.backends.local.processes import Identity
-from jobs.backends.local.status import describe
+from jobs.node import files
+from jobs.node.processes import Identity
+from jobs.node.supervisor import layout
+from jobs.node.supervisor.plan import Plan, UnknownFormat
+from jobs.node.supervisor.status import describe
 from jobs.states import TERMINAL, Phase, PortSource, Reason, ReasonCode, State, TaskState, Unready
 
 _REMEMBERED: Final = 16_384

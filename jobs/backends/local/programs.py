@@ -7,8 +7,8 @@ import stat
 from collections.abc import Iterable
 from pathlib import Path
 
-from jobs.backends.local import isolation
-from jobs.backends.local.isolation import Isolation
+from jobs.node.sandbox import isolation
+from jobs.node.sandbox.isolation import Isolation
 
 
 def found(names: Iterable[str], path: str, mode: Isolation, home: Path) -> tuple[str, ...]:

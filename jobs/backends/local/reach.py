@@ -12,9 +12,10 @@ from pathlib import Path
 from typing import Final
 
 from jobs.backends.base import TaskRef
-from jobs.backends.local import inside, listening
-from jobs.backends.local.inside import Replica, Shut
 from jobs.backends.sessions import Barrier, NoEntry
+from jobs.node import listening
+from jobs.node.sandbox import inside
+from jobs.node.sandbox.inside import Replica, Shut
 
 
 def address(attempt: Path, task: TaskRef, host: str, port: int) -> tuple[str, int]:

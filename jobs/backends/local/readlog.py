@@ -7,8 +7,9 @@ import stat
 from pathlib import Path
 
 from jobs.backends.base import LogSlice, LogState
-from jobs.backends.local import files, layout
-from jobs.backends.local.plan import Plan
+from jobs.node import files
+from jobs.node.supervisor import layout
+from jobs.node.supervisor.plan import Plan
 
 
 def read(attempt: Path, role: str, index: int, cursor: str, limit: int) -> LogSlice:

@@ -14,14 +14,16 @@ from typing import Final
 
 from jobs.asked import Ask, asked
 from jobs.backends.base import MASK, RoleSent, Sent, Submission
-from jobs.backends.local import accept, confided, environment, software
+from jobs.backends.local import accept, confided
 from jobs.backends.local.config import LocalConfig
-from jobs.backends.local.environment import IMPLICIT_PORTS
-from jobs.backends.local.errand import is_contained, room_of
-from jobs.backends.local.places import Layer
-from jobs.backends.local.plan import Place, Plan, Role, Slot
-from jobs.backends.local.provisions import IN_WORK, Bound
-from jobs.backends.local.targets import WORK
+from jobs.backends.staging import software
+from jobs.backends.staging.places import Layer
+from jobs.node.staging.provisions import IN_WORK, Bound
+from jobs.node.staging.targets import WORK
+from jobs.node.supervisor.plan import Place, Plan, Role, Slot
+from jobs.node.wrapper import environment
+from jobs.node.wrapper.environment import IMPLICIT_PORTS
+from jobs.node.wrapper.errand import is_contained, room_of
 from jobs.spec import TaskRole
 
 MOST_PEERS: Final = 16

@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import Any, Final
 
 from jobs.backends.base import TaskRef
-from jobs.backends.local.descriptors import Descriptor
 from jobs.backends.local.launch import RUNNER, kept
 from jobs.backends.sessions import Barrier, Ended, NoEntry, Size, Terminal, Wanted
+from jobs.node.descriptors import Descriptor
 
 BEGIN_S: Final = 20.0
 """A helper that has said nothing by then is given up; a container engine may take its time."""

@@ -31,53 +31,48 @@ from jobs.backends.base import (
     Unreachable,
     Unseen,
 )
-from jobs.backends.local.clearing import clear
 from jobs.backends.sessions import Barrier, NoEntry, Session, Wanted
-from jobs.backends.slurm import (
+from jobs.backends.slurm.client import (
     accepted,
     associations,
-    delivered,
     dryrun,
-    environment,
-    evidence,
-    forgotten,
     history,
-    layout,
-    leftovers,
     listing,
     nodes,
-    ontonodes,
     prerequisites,
+    trial,
+)
+from jobs.backends.slurm.client.commands import Commands
+from jobs.backends.slurm.client.controller import Controller
+from jobs.backends.slurm.client.history import Past
+from jobs.backends.slurm.client.listing import Listed
+from jobs.backends.slurm.client.programs import Expected, Programs
+from jobs.backends.slurm.client.rest.acting import ByToken
+from jobs.backends.slurm.client.rest.controller import Rest
+from jobs.backends.slurm.config import JWT, SUDO, SlurmConfig
+from jobs.backends.slurm.identity import shared, visible, whom
+from jobs.backends.slurm.identity.acting import acting
+from jobs.backends.slurm.identity.helper import Helper
+from jobs.backends.slurm.identity.whom import Account
+from jobs.backends.slurm.relay import delivered
+from jobs.backends.slurm.script import environment, layout, ontonodes, script, showing, staging
+from jobs.backends.slurm.script.layout import NotOurs, Sent
+from jobs.backends.slurm.sessions.entering import Replica
+from jobs.backends.slurm.status import (
+    evidence,
+    forgotten,
+    leftovers,
     readlog,
     rewound,
-    script,
     serving,
-    shared,
-    showing,
     sight,
-    staging,
-    trial,
     unsaved,
-    visible,
-    whom,
 )
-from jobs.backends.slurm.acting import acting
-from jobs.backends.slurm.commands import Commands
-from jobs.backends.slurm.config import JWT, SUDO, SlurmConfig
-from jobs.backends.slurm.controller import Controller
-from jobs.backends.slurm.entering import Replica
-from jobs.backends.slurm.evidence import Kept
-from jobs.backends.slurm.helper import Helper
-from jobs.backends.slurm.history import Past
-from jobs.backends.slurm.layout import NotOurs, Sent
-from jobs.backends.slurm.listing import Listed
-from jobs.backends.slurm.programs import Expected, Programs
-from jobs.backends.slurm.rest.acting import ByToken
-from jobs.backends.slurm.rest.controller import Rest
-from jobs.backends.slurm.rewound import ToDo
-from jobs.backends.slurm.whereabouts import Whereabouts
-from jobs.backends.slurm.whom import Account
+from jobs.backends.slurm.status.evidence import Kept
+from jobs.backends.slurm.status.rewound import ToDo
+from jobs.backends.slurm.status.whereabouts import Whereabouts
 from jobs.faults import fault
+from jobs.node.clearing import clear
 from jobs.spec import JobSpec
 from jobs.states import TERMINAL, Reason, ReasonCode
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from jobs.backends.slurm.login import Login
+from jobs.backends.slurm.client.login import Login
 from jobs.facilities import Facilities
 
 _PLACE: Final = re.compile(r"/[A-Za-z0-9._/+@-]+")
@@ -33,7 +33,7 @@ IDENTITIES: Final = (SINGLE, SUDO, JWT)
 SRUN: Final = "srun"
 """People get into jobs by steps that the console, or its helper, begins."""
 DOOR: Final = "door"
-"""They get in by steps that the jobs' own scripts begin: see `jobs.backends.slurm.door`."""
+"""They get in by steps that the jobs' own scripts begin: see `jobs.backends.slurm.sessions.door`."""
 
 PATH: Final = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 """Where programs are looked for."""

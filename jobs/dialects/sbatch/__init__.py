@@ -12,7 +12,7 @@ How a script becomes a job (the whole table is in docs/dialects.md):
   read back as what it was made of.
 - An option without a neutral meaning is kept in the extras and told.
 - With `--array` the script is for many jobs: what they have in common is read, and which they are (`arrays`);
-  `jobs.sweeps` makes them.
+  `jobs.submission.sweeps` makes them.
 """
 
 from __future__ import annotations

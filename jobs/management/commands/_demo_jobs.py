@@ -14,12 +14,12 @@ from typing import Any, Final
 
 from django.db import transaction
 
+from jobs.lifecycle.transitions import key_of
 from jobs.management.commands._demo_files import DIALECT, FINISHED, UNFINISHED, File
 from jobs.management.commands._demo_places import Place
 from jobs.models import Attempt, Event, Job, JobFile, Run, Task, Visibility
-from jobs.services import parts_of
 from jobs.states import TERMINAL, Phase, Reason, ReasonCode, State, TaskState
-from jobs.transitions import key_of
+from jobs.submission import parts_of
 from quotas.models import Request
 
 BATCH: Final = 2000

@@ -9,7 +9,7 @@ from typing import Any
 import uvloop
 from django.core.management.base import BaseCommand
 
-from jobs.shells.process import run
+from jobs.access.shells.process import run
 
 
 class Command(BaseCommand):

@@ -15,8 +15,9 @@ import structlog
 from django.core.management.base import BaseCommand
 from django.db import Error, close_old_connections
 
-from jobs import engines, queue, vitals
+from jobs import engines
 from jobs.backends.base import Watching
+from jobs.live import queue, vitals
 from quotas.models import Cluster
 
 log = structlog.get_logger(__name__)

@@ -9,7 +9,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.utils import timezone
 
-from quotas import tokens
+from quotas.accounts import tokens
 from quotas.models import User
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from console.siteyaml import accounts
+from console.site_yaml import accounts
 from jobs.backends.accounts import Account, Books, Ceilings
 from jobs.backends.base import Unreachable
 from quotas.models import Act, AuditEntry, Cluster, Quota

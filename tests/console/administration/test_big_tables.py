@@ -11,9 +11,9 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
-from quotas.adminbase import Uncounted
+from quotas.admin.base import Uncounted
+from quotas.admin.paging import UncountedPaginator
 from quotas.models import User
-from quotas.paging import UncountedPaginator
 from tests.factories import make_job
 
 pytestmark = pytest.mark.django_db

@@ -16,8 +16,8 @@ from jobs.models import Job
 from jobs.states import State
 from quotas import ledger
 from quotas.amounts import Amounts, Part
+from quotas.ledger.usage import roll_up
 from quotas.models import Cluster, Node, NodeState, Quota, Reservation, UsageHour
-from quotas.usage import roll_up
 from tests.console.administration.conftest import OTHERS, client_of
 from tests.factories import attempt_of, make_cluster, make_job, make_quota, make_user
 
@@ -155,7 +155,7 @@ def test_queries_do_not_grow(quota: Quota, django_assert_max_num_queries: Any) -
 
 
 def test_every_part_is_asked_whether_it_answers(admin: Client, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("console.health.parts", lambda: {"web": "ok", "broker": "no answer"})
+    monkeypatch.setattr("console.monitoring.health.parts", lambda: {"web": "ok", "broker": "no answer"})
     text = admin.get("/admin/health/").content.decode()
     assert "web answers." in text
     assert "broker: no answer" in text

@@ -11,8 +11,8 @@ from django.test import Client
 from jobs.states import State
 from quotas import ledger
 from quotas.amounts import Amounts, Part
+from quotas.limits.treeform import FIELDS, TreeForm
 from quotas.models import Act, Quota
-from quotas.treeform import FIELDS, TreeForm
 from tests.console.administration.conftest import OTHERS, client_of
 from tests.factories import attempt_of, make_cluster, make_job, make_quota, make_user
 

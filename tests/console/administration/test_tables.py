@@ -12,8 +12,8 @@ import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
 
-from console.siteyaml.exporting import export
-from console.siteyaml.tables import TABLES
+from console.site_yaml.exporting import export
+from console.site_yaml.tables import TABLES
 from quotas import ledger
 from quotas.amounts import Amounts, Part
 from quotas.models import (

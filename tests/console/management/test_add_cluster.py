@@ -10,7 +10,7 @@ import asyncssh
 import pytest
 from django.core.management import CommandError, call_command
 
-from quotas import confided
+from quotas.clusters import confided
 from quotas.models import AuditEntry, Cluster
 from tests.factories import make_cluster
 

@@ -11,9 +11,9 @@ import pytest
 from django.core.management import CommandError, call_command
 from django.test import Client
 
-from console.siteyaml import shape
-from console.siteyaml.exporting import export
-from console.siteyaml.shape import Site, json_schema
+from console.site_yaml import shape
+from console.site_yaml.exporting import export
+from console.site_yaml.shape import Site, json_schema
 from quotas import ledger
 from quotas.amounts import Amounts, Part
 from quotas.models import (

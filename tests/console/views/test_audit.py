@@ -9,11 +9,12 @@ from typing import Any
 
 import pytest
 
-from quotas import audit, origin
+from quotas import audit
+from quotas.audit import origin
+from quotas.audit.origin import Origin
 from quotas.models import Action, AuditEntry, Role, Way
-from quotas.origin import Origin
 from tests.factories import make_membership, make_workspace
-from tests.jobs.views.conftest import People, browser, seen
+from tests.jobs.web.conftest import People, browser, seen
 from tests.streams import taken
 
 

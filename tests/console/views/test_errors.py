@@ -8,7 +8,7 @@ import pytest
 from django.conf import LazySettings
 
 from tests.factories import make_job
-from tests.jobs.views.conftest import People, browser, seen
+from tests.jobs.web.conftest import People, browser, seen
 
 
 def test_nothing_there_says_so_with_a_way_on(people: People) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tests.factories import make_membership, make_workspace
-from tests.jobs.views.conftest import People, browser
+from tests.jobs.web.conftest import People, browser
 
 
 def test_the_navigation_knows_where_one_is(people: People) -> None:

@@ -9,7 +9,7 @@ from jobs.states import State
 from quotas import ledger
 from quotas.amounts import Amounts
 from tests.factories import attempt_of, make_job, make_quota
-from tests.jobs.views.conftest import People, browser, fragment, seen
+from tests.jobs.web.conftest import People, browser, fragment, seen
 
 Queries = Callable[..., AbstractContextManager[object]]
 

@@ -9,12 +9,12 @@ from django.conf import LazySettings
 from django.core import mail
 from django.test import Client
 
-from quotas import tokens
 from quotas.access import may_submit, role_in
+from quotas.accounts import tokens
 from quotas.models import Invitation, Membership, Role, ServiceAccount, User
 from tests.confirmed import confirm
 from tests.factories import PASSWORD, make_membership, make_user
-from tests.jobs.views.conftest import People, browser, seen
+from tests.jobs.web.conftest import People, browser, seen
 
 HERE = "/workspaces/vision"
 

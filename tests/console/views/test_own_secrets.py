@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from jobs.models import PersonalSecret
-from tests.jobs.views.conftest import People, browser, people, seen
-from tests.jobs.views.test_new import HELLO
+from tests.jobs.web.conftest import People, browser, people, seen
+from tests.jobs.web.test_new import HELLO
 
 __all__ = ["people"]
 

@@ -8,7 +8,7 @@ from django.test import Client
 
 from quotas.models import User
 from tests.factories import PASSWORD, make_user
-from tests.jobs.views.conftest import browser, seen
+from tests.jobs.web.conftest import browser, seen
 
 pytestmark = pytest.mark.django_db
 

@@ -11,13 +11,14 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from quotas import books, costs, tokens
+from quotas.accounts import tokens
 from quotas.amounts import Part
-from quotas.costs import Asked
+from quotas.billing import books, costs
+from quotas.billing.costs import Asked
 from quotas.models import Role, Spec, User
 from tests.factories import make_cluster, make_membership, make_quota, make_workspace
-from tests.jobs.views.conftest import People, browser, seen
-from tests.quotas.test_books import gpus, hold, price
+from tests.jobs.web.conftest import People, browser, seen
+from tests.quotas.billing.test_books import gpus, hold, price
 from tests.streams import taken
 
 MARCH = {"since": "2026-03-01", "until": "2026-03-31"}

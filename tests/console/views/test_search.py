@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 from tests.factories import make_job
-from tests.jobs.views.conftest import People, browser
+from tests.jobs.web.conftest import People, browser
 
 
 def labels(user: object, text: str) -> list[str]:

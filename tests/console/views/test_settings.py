@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from console.forms import SCOPES
-from quotas import tokens
+from console.views.forms import SCOPES
+from quotas.accounts import tokens
 from quotas.models import AccessToken
 from tests.confirmed import confirm
 from tests.factories import make_user
-from tests.jobs.views.conftest import browser, seen
+from tests.jobs.web.conftest import browser, seen
 
 pytestmark = pytest.mark.django_db
 

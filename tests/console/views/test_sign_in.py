@@ -17,13 +17,13 @@ from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
-from console.logging import without_secrets
-from quotas import sessions, tokens
+from console.configuration.logging import without_secrets
+from quotas.accounts import sessions, tokens
+from quotas.accounts.session_store import reference_of
 from quotas.models import AccessToken, Action, AuditEntry, SignIn, User
-from quotas.session_store import reference_of
 from tests.confirmed import confirm
 from tests.factories import PASSWORD, make_user
-from tests.jobs.views.conftest import browser, seen
+from tests.jobs.web.conftest import browser, seen
 
 pytestmark = pytest.mark.django_db
 
@@ -256,7 +256,7 @@ def test_request_looks_nobody_up_for_a_reset(settings: LazySettings, monkeypatch
     settings.CONSOLE_MAIL = "smtp://mail.example"
     make_user("alice", email="alice@example.org")
     waiting: list[object] = []
-    monkeypatch.setattr("console.outbox.later", waiting.append)
+    monkeypatch.setattr("console.sign_in.outbox.later", waiting.append)
     counts = set()
     for address in ("alice@example.org", "nobody@example.org"):
         with CaptureQueriesContext(connection) as asked:

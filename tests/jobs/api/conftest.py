@@ -14,7 +14,7 @@ from django.test import Client
 
 from jobs.models import Job
 from jobs.states import State
-from quotas import tokens
+from quotas.accounts import tokens
 from quotas.models import Quota, Role, User
 from tests.factories import make_cluster, make_job, make_membership, make_quota, make_user, make_workspace
 

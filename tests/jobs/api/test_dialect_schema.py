@@ -12,7 +12,7 @@ from django.utils import translation
 from jobs import dialects
 from jobs.api import schemas
 from tests.jobs.api.conftest import People
-from tests.jobs.views.conftest import browser
+from tests.jobs.web.conftest import browser
 
 
 @pytest.fixture(autouse=True)

@@ -12,7 +12,7 @@ from django.utils import timezone
 
 from jobs.models import Job
 from jobs.states import State
-from quotas import tokens
+from quotas.accounts import tokens
 from quotas.models import AccessToken, User
 from tests.factories import make_endpoint, task_of
 from tests.jobs.api.conftest import V1, Api, People, api, body_of, file, problem

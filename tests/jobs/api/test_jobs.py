@@ -8,7 +8,7 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from jobs import transitions
+from jobs.lifecycle import transitions
 from jobs.models import Endpoint, Event, Job, Task, Visibility
 from jobs.spec import TaskRole
 from jobs.states import State, TaskState

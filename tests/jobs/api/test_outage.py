@@ -10,8 +10,8 @@ import pytest
 from django.db import InterfaceError, OperationalError, connection
 from django.test import Client
 
-from jobs import outage, services
-from jobs.models import Attempt, Event, Job, JobFile
+from jobs import submission
+from jobs.models import Attempt, Event, Job, JobFile, outage
 from jobs.models.jobs import JobQuerySet
 from quotas.models import Request
 from tests.jobs.api.conftest import People, api, body_of, file, problem
@@ -71,7 +71,7 @@ def test_another_mistake_is_still_a_mistake(people: People, monkeypatch: pytest.
     def mistaken(*_arguments: object, **_options: object) -> None:
         raise ZeroDivisionError
 
-    monkeypatch.setattr(services, "submit", mistaken)
+    monkeypatch.setattr(submission, "submit", mistaken)
     answer = api(people.owner).submit(file())
     assert problem(answer)["status"] == 500
     assert "Retry-After" not in answer.headers

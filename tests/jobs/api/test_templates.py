@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from jobs import templates
 from jobs.models import Job, Sweep, TemplateUse
+from jobs.submission import templates
 from tests.factories import TEMPLATE_FILE, make_template
 from tests.jobs.api.conftest import Api, People, api, body_of, problem
 

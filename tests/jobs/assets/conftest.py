@@ -7,7 +7,7 @@ from typing import Any
 from jobs.assets import keeping
 from jobs.models import CodeSource, Dataset, Image
 from quotas.models import Workspace
-from tests.jobs.views.conftest import people
+from tests.jobs.web.conftest import people
 
 __all__ = ["people"]
 

@@ -8,7 +8,7 @@ from django.test import Client
 from jobs.models import AssetKind, AssetUse, Dataset, Image
 from tests.factories import make_job
 from tests.jobs.assets.conftest import make_dataset, make_image
-from tests.jobs.views.conftest import People, browser
+from tests.jobs.web.conftest import People, browser
 
 pytestmark = pytest.mark.django_db
 

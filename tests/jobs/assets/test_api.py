@@ -10,10 +10,10 @@ import pytest
 from django.test import Client
 
 from jobs.models import AssetTrial, CodeSource, Dataset
-from quotas import tokens
+from quotas.accounts import tokens
 from quotas.models import User
 from tests.jobs.assets.conftest import make_code, make_dataset, make_image
-from tests.jobs.views.conftest import People, browser
+from tests.jobs.web.conftest import People, browser
 
 pytestmark = pytest.mark.django_db
 

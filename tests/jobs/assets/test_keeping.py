@@ -6,14 +6,14 @@ from typing import Any
 
 import pytest
 
-from jobs.assetforms import CodeForm, DatasetForm, ImageForm, VersionForm, VpcForm
 from jobs.assets import keeping, sight
 from jobs.assets.addresses import Wrong, check_git, check_place
+from jobs.assets.forms import CodeForm, DatasetForm, ImageForm, VersionForm, VpcForm
 from jobs.models import AssetKind, AssetUse, CodeSource, Dataset, Image
 from quotas.models import AuditEntry, Role
 from tests.factories import make_job, make_membership, make_user
 from tests.jobs.assets.conftest import make_code, make_dataset, make_image
-from tests.jobs.views.conftest import People
+from tests.jobs.web.conftest import People
 
 pytestmark = pytest.mark.django_db
 

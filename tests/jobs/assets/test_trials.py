@@ -7,17 +7,17 @@ from typing import Any
 
 import pytest
 
-from jobs import trials
 from jobs.assets import asking
 from jobs.messages.assets import asset_message
 from jobs.models import Asset, AssetTrial, RamRole
-from jobs.reconcile import due_clusters
+from jobs.scheduling import trials
+from jobs.scheduling.reconcile import due_clusters
 from quotas.models import Cluster
 from tests.factories import make_cluster, make_quota
 from tests.jobs.assets.conftest import make_code, make_dataset, make_image
 from tests.jobs.backends.conftest import place as folders
 from tests.jobs.backends.local import goods
-from tests.jobs.views.conftest import People
+from tests.jobs.web.conftest import People
 from tests.waiting import wait_for
 
 __all__ = ["folders"]

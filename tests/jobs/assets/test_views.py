@@ -9,11 +9,11 @@ import pytest
 from jobs.assets import keeping
 from jobs.dialects.document import Document
 from jobs.models import AssetKind, AssetTrial, AssetUse, Dataset, Image, Vpc
-from jobs.views.findings import examine
+from jobs.submission.findings import examine
 from quotas.models import Spec
 from tests.factories import make_job
 from tests.jobs.assets.conftest import make_code, make_dataset, make_image
-from tests.jobs.views.conftest import People, browser, fragment, seen
+from tests.jobs.web.conftest import People, browser, fragment, seen
 
 pytestmark = pytest.mark.django_db
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from jobs.backends.base import Handle, Person, Submission
-from jobs.backends.slurm import luggage
+from jobs.backends.slurm.sessions import luggage
 from tests.jobs.backends.benches import log_of, role
 from tests.jobs.backends.slurm_bench import SlurmBench, by_rest
 from tests.slurm import Slurm

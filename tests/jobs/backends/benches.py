@@ -18,9 +18,9 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from jobs.backends.base import Backend, Handle, Observation, Person, ReplicaSeen, Submission, TaskRef
-from jobs.backends.local import appendonly
 from jobs.backends.local.backend import LocalBackend
 from jobs.backends.local.config import LocalConfig
+from jobs.node.wrapper import appendonly
 from jobs.spec import JobSpec, Resources, TaskRole
 from jobs.states import TERMINAL
 from tests.waiting import wait_for

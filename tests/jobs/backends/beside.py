@@ -7,9 +7,9 @@ from contextlib import asynccontextmanager, suppress
 from functools import partial
 from typing import Any
 
+from jobs.access.folders.client import FolderClient
 from jobs.backends.base import Handle, TaskRef
 from jobs.backends.sessions import Ended, Enterable, Kind, Session, Wanted
-from jobs.folders.client import FolderClient
 from jobs.spec import Resources
 from tests.jobs.backends.benches import Bench, log_of, role
 from tests.waiting import wait_for

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from jobs.backends.local.isolation import Isolation
+from jobs.node.sandbox.isolation import Isolation
 from tests.jobs.backends.benches import Bench, LocalBench
 from tests.jobs.backends.slurm_bench import SlurmBench, by_rest
 from tests.slurm import Slurm

@@ -10,9 +10,9 @@ from typing import Any
 from jobs.backends.base import Backend, Person, Submission
 from jobs.backends.local.backend import LocalBackend
 from jobs.backends.local.config import LocalConfig
-from jobs.backends.local.folders import Named
-from jobs.backends.local.isolation import Isolation
 from jobs.backends.slurm.config import SlurmConfig
+from jobs.node.sandbox.folders import Named
+from jobs.node.sandbox.isolation import Isolation
 from jobs.spec import JobSpec
 from tests.jobs.backends.slurm_bench import Releasing
 

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from jobs.backends.base import TaskRef
-from jobs.backends.local.isolation import Isolation
 from jobs.backends.sessions import Barrier, Ended, Kind, NoEntry, Size, Terminal, Wanted
+from jobs.node.sandbox.isolation import Isolation
 from jobs.states import State
 from tests.jobs.backends.benches import Bench, LocalBench, role, wait_until_over
 from tests.jobs.backends.beside import TASK, beside, enterable, everything, listening, start, until

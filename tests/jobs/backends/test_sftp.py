@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jobs import sftp_packets as packets
-from jobs.backends.sftp import server
-from jobs.backends.sftp.folder_server import FolderServer
-from jobs.backends.sftp.paths import Root, Site
-from jobs.backends.sftp.server import Server
-from jobs.sftp_packets import Attributes, Malformed, Reader, byte, long, number, text
+from jobs.node import sftp_packets as packets
+from jobs.node.sftp import server
+from jobs.node.sftp.folder_server import FolderServer
+from jobs.node.sftp.paths import Root, Site
+from jobs.node.sftp.server import Server
+from jobs.node.sftp_packets import Attributes, Malformed, Reader, byte, long, number, text
 
 NOTHING = number(0)
 

@@ -10,8 +10,9 @@ import pytest
 from django.conf import LazySettings
 from django.db import connections
 
-from jobs import bus, queue, reconcile, tidy
+from jobs.live import bus, queue
 from jobs.models import Job
+from jobs.scheduling import reconcile, tidy
 from quotas.models import Cluster, Role, User
 from tests.factories import make_cluster, make_quota, make_user, make_workspace
 from tests.serving import RedisServer, web_server

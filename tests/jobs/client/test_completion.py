@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from jobs.cli import main
+from jobs.client.cli import main
 
 
 @pytest.fixture

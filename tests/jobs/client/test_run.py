@@ -25,10 +25,10 @@ import pytest
 
 from console.home import CHECKOUT
 from jobs import logs
+from jobs.assets.uploads import arriving
 from jobs.models import HeldBlob, Job, JobFile, LogStream, Sweep, TemplateUse, TreeUse
-from jobs.sweeps import arrays
-from jobs.uploads import arriving
-from quotas import tokens
+from jobs.submission.sweeps import arrays
+from quotas.accounts import tokens
 from quotas.models import User
 from tests.arrays import SCRIPT as SCRIPT_OF_SIX
 from tests.arrays import most_at_a_time
@@ -60,7 +60,7 @@ class Terminal:
 
     def command(self, *arguments: str) -> list[str]:
         """It hears Ctrl-C, even where the tests themselves run in the background and don't."""
-        return ["env", "--default-signal=INT", sys.executable, "-m", "jobs.cli", *arguments]
+        return ["env", "--default-signal=INT", sys.executable, "-m", "jobs.client.cli", *arguments]
 
     def __call__(self, *arguments: str, stdin: str = "") -> tuple[int, str, str]:
         """The command in the folder: its exit status, what it printed, and what it said besides."""

@@ -10,13 +10,13 @@ from pathlib import Path
 import httpx
 import pytest
 
+from jobs.assets.uploads import holding
 from jobs.client import sending
 from jobs.client.api import Console
 from jobs.client.login import Login
 from jobs.client.scanning import scan
 from jobs.models import HeldTree
-from jobs.uploads import holding
-from quotas import tokens
+from quotas.accounts import tokens
 from quotas.models import User
 from tests.factories import make_user
 from tests.serving import web_server

@@ -12,7 +12,7 @@ from jobs.dialects.base import Problem, Refused
 from jobs.dialects.document import Document
 from jobs.dialects.expansion import MAX_EXPANDED
 from jobs.spec import JobSpec
-from jobs.sweeps.expanding import CannotSweepError, combinations, expanded
+from jobs.submission.sweeps.expanding import CannotSweepError, combinations, expanded
 from tests.fuzz.target import MOST_CPU_S, MOST_MEMORY
 
 

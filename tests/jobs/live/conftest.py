@@ -12,7 +12,8 @@ import pytest
 from django.conf import LazySettings
 from django.test import Client
 
-from jobs import bus, logs, queue
+from jobs import logs
+from jobs.live import bus, queue
 from jobs.models import Job, LogStream
 from jobs.states import State
 from quotas.models import Role, User

@@ -9,11 +9,11 @@ import httpx
 import pytest
 from django.conf import LazySettings
 
-from jobs import transitions
+from jobs.lifecycle import transitions
 from jobs.live import connection
 from jobs.models import Job
 from jobs.states import Phase, Reason, ReasonCode, State
-from quotas import tokens
+from quotas.accounts import tokens
 from quotas.models import AccessToken, User
 from tests.jobs.live.conftest import People, WrittenLog
 from tests.serving import listening

@@ -9,8 +9,8 @@ import pytest
 from django.conf import LazySettings
 from django.contrib.sessions.models import Session
 
-from jobs import bus, transitions
-from jobs.live import connection, cursor, seats
+from jobs.lifecycle import transitions
+from jobs.live import bus, connection, cursor, seats
 from jobs.models import Job
 from quotas.models import Membership, User
 from tests.factories import make_job

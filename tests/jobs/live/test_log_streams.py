@@ -8,8 +8,9 @@ from typing import Any
 import httpx
 import pytest
 
-from jobs import bus, logs, transitions
-from jobs.live import following, inbox, tail
+from jobs import logs
+from jobs.lifecycle import transitions
+from jobs.live import bus, following, inbox, tail
 from jobs.models import Attempt, Job, LogStream
 from jobs.states import State
 from quotas.models import User

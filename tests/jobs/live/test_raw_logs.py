@@ -9,7 +9,8 @@ import httpx
 import pytest
 from django.conf import LazySettings
 
-from jobs import logs, logscan
+from jobs import logs
+from jobs.logs import logscan
 from jobs.models import Job
 from jobs.spec import TaskRole
 from jobs.states import State

@@ -15,9 +15,9 @@ from django.conf import settings
 from django.db import connections
 
 from console.home import CHECKOUT
-from jobs import bus, queue
 from jobs.backends.base import Watching
 from jobs.engines import backend_for
+from jobs.live import bus, queue
 from jobs.management.commands import watch as command
 from quotas.models import Cluster
 from tests.factories import make_cluster
@@ -170,7 +170,9 @@ def test_it_waits_for_a_database_and_ends_when_told(tmp_path: Path) -> None:
     home = tmp_path / "home"
     environ = {**os.environ, "CONSOLE_HOME": str(home)}
     environ.pop("DATABASE_URL", None)
-    subprocess.run([sys.executable, "-m", "console.keys"], cwd=CHECKOUT, env=environ, check=True)
+    subprocess.run(
+        [sys.executable, "-m", "console.configuration.keys"], cwd=CHECKOUT, env=environ, check=True
+    )
     process = subprocess.Popen(
         [sys.executable, "manage.py", "watch"],
         cwd=CHECKOUT,

@@ -9,8 +9,8 @@ from django.core.management import call_command
 from django.core.management.base import CommandError
 from django.test import Client
 
-from jobs import admitting, reconcile
 from jobs.models import Job
+from jobs.scheduling import admitting, reconcile
 from jobs.states import State
 from quotas.models import Cluster, User, Workspace
 from tests.factories import make_job, make_user

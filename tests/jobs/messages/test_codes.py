@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from jobs.dialects.base import Note, Problem
-from jobs.forming.rules import RULES
+from jobs.form.rules import RULES
 from jobs.messages.notes import note_message
 from jobs.messages.problems import problem_message
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from jobs.backends.local import engine
+from jobs.node.sandbox import engine
 
 IMAGE = "localhost/small:1"
 PROGRAMS = (

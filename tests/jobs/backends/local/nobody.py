@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from jobs.backends.base import Handle, TaskRef
-from jobs.backends.local.folders import Named
 from jobs.backends.sessions import Kind, Wanted
+from jobs.node.sandbox.folders import Named
 from jobs.spec import JobSpec, Resources
 from tests.jobs.backends.benches import LocalBench, log_of, role, wait_until_over
 from tests.waiting import wait_for

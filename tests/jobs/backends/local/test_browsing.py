@@ -17,12 +17,12 @@ from typing import Any
 
 import pytest
 
+from jobs.access.folders.client import FolderClient, OpenFile, Shut
 from jobs.backends.base import Handle, TaskRef
 from jobs.backends.local.backend import LocalBackend
-from jobs.backends.local.folders import Named
-from jobs.backends.local.isolation import Isolation
 from jobs.backends.sessions import Barrier, Kind, NoEntry, Wanted
-from jobs.folders.client import FolderClient, OpenFile, Shut
+from jobs.node.sandbox.folders import Named
+from jobs.node.sandbox.isolation import Isolation
 from jobs.spec import Mount, MountPurpose, Resources
 from tests import required
 from tests.jobs.backends.benches import LocalBench, log_of, role, wait_until_over

@@ -9,9 +9,9 @@ import pytest
 from jobs.backends.base import Gpu, NotSent, Observation, Refused, Reserved, Unknown
 from jobs.backends.local import gpus, holdings, ports
 from jobs.backends.local.config import LocalConfig
-from jobs.backends.local.isolation import Isolation
-from jobs.backends.local.layout import Layout, NotOurs, folder_name
 from jobs.messages import reason_message
+from jobs.node.sandbox.isolation import Isolation
+from jobs.node.supervisor.layout import Layout, NotOurs, folder_name
 from jobs.spec import Framework, NodeChoice, Port, Resources, SecretRef
 from jobs.states import ReasonCode
 from tests.jobs.backends.benches import SMALL, LocalBench, log_of, replica, role, wait_until_over

@@ -14,14 +14,15 @@ from typing import Any
 import pytest
 
 from jobs.backends.base import Observation, Person, Refused
-from jobs.backends.local import coding, git
-from jobs.backends.local.coding import Registered, Rules
 from jobs.backends.local.detection import detect
-from jobs.backends.local.folders import Asker, Folders, Named
-from jobs.backends.local.isolation import Isolation
-from jobs.backends.local.places import Ground, Known, Layer
-from jobs.backends.local.provisions import Code
+from jobs.backends.staging import coding
+from jobs.backends.staging.coding import Registered, Rules
+from jobs.backends.staging.places import Ground, Known, Layer
 from jobs.messages import reason_message
+from jobs.node.sandbox.folders import Asker, Folders, Named
+from jobs.node.sandbox.isolation import Isolation
+from jobs.node.staging import git
+from jobs.node.staging.provisions import Code
 from jobs.spec import CodeSource, Mount, MountPurpose, Resources
 from jobs.states import Phase, ReasonCode, State
 from tests.jobs.backends.benches import LocalBench, log_of, role, wait_until_over

@@ -7,9 +7,9 @@ import pytest
 
 from jobs import dialects
 from jobs.backends.base import Refused
-from jobs.backends.local.coding import Registered
-from jobs.backends.local.folders import Named
-from jobs.backends.local.places import Dataset
+from jobs.backends.staging.coding import Registered
+from jobs.backends.staging.places import Dataset
+from jobs.node.sandbox.folders import Named
 from jobs.spec import Resources
 from jobs.states import TERMINAL, State
 from tests.jobs.backends.benches import LocalBench, log_of, wait_until_over

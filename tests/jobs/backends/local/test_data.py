@@ -20,12 +20,13 @@ from typing import Any, cast
 import pytest
 
 from jobs.backends.base import Observation, Person, Refused
-from jobs.backends.local import carrying, remotes
-from jobs.backends.local.carrier import guard, main
 from jobs.backends.local.detection import detect
-from jobs.backends.local.errand import Errand
-from jobs.backends.local.isolation import Isolation
+from jobs.backends.staging import remotes
+from jobs.data_mover import guard, main
 from jobs.messages import reason_message
+from jobs.node.sandbox.isolation import Isolation
+from jobs.node.staging import carrying
+from jobs.node.wrapper.errand import Errand
 from jobs.spec import Mount, MountPurpose, Resources
 from jobs.states import ReasonCode, State
 from tests.jobs.backends.benches import LocalBench, log_of, role, wait_until_over

@@ -4,10 +4,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jobs import states
-from jobs.backends.local.decision import Ended, decide
-from jobs.backends.local.ending import Ending, ending
-from jobs.backends.local.outcome import Cause, Exit, code_of, judge
-from jobs.backends.local.plan import Counts, Place, Role, Slot
+from jobs.node.supervisor.decision import Ended, decide
+from jobs.node.supervisor.ending import Ending, ending
+from jobs.node.supervisor.plan import Counts, Place, Role, Slot
+from jobs.node.wrapper.outcome import Cause, Exit, code_of, judge
 from jobs.states import Reason, ReasonCode, State, TaskState
 
 

@@ -12,8 +12,9 @@ from typing import Any
 import pytest
 
 from jobs.backends.base import Handle, Observation
-from jobs.backends.local import layout, wrapper
-from jobs.backends.local.outcome import Cause, now
+from jobs.node.supervisor import layout
+from jobs.node.wrapper import wrapper
+from jobs.node.wrapper.outcome import Cause, now
 from jobs.spec import CompletionPolicy, EndSignal
 from jobs.states import Phase, ReasonCode, State, TaskState
 from tests.jobs.backends.benches import LocalBench, log_of, replica, role, wait_until_over

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from jobs.backends.local import engine
 from jobs.backends.local.backend import LocalBackend
 from jobs.backends.local.config import LocalConfig
-from jobs.backends.local.isolation import Isolation
+from jobs.node.sandbox import engine
+from jobs.node.sandbox.isolation import Isolation
 
 WORKS = "exit 0"
 NO_DAEMON = "echo 'Cannot connect to the Docker daemon at unix:///var/run/docker.sock.' >&2; exit 1"

@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 
 from jobs.backends.base import Person
-from jobs.backends.local import environment, plan
-from jobs.backends.local.environment import Room
+from jobs.node.supervisor import plan
+from jobs.node.wrapper import environment
+from jobs.node.wrapper.environment import Room
 from jobs.spec import CompletionPolicy, Mount, MountPurpose, Port, Resources, SecretRef
 from jobs.states import State
 from tests.jobs.backends.benches import LocalBench, log_of, role, wait_until_over

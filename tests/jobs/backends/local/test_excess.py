@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from jobs.backends import disk
-from jobs.backends.local import excess
-from jobs.backends.local.excess import Excess
-from jobs.backends.local.isolation import Isolation
 from jobs.messages import reason_message
+from jobs.node import disk
+from jobs.node.sandbox.isolation import Isolation
+from jobs.node.wrapper import excess
+from jobs.node.wrapper.excess import Excess
 from jobs.states import ReasonCode, State
 from tests.jobs.backends.benches import LocalBench, role, wait_until_over
 

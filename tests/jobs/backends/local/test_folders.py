@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jobs.backends.local.folders import NEVER, Asker, Folders, Grant, Named, parts_of
+from jobs.node.sandbox.folders import NEVER, Asker, Folders, Grant, Named, parts_of
 
 ALICE = Asker("vision", "alice")
 ALL = {"workspaces": ["*"]}

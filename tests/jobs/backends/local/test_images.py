@@ -12,9 +12,10 @@ from typing import Any
 import pytest
 
 from jobs.backends.base import Refused
-from jobs.backends.local import accept, confided, engine
-from jobs.backends.local.folders import Named
-from jobs.backends.local.isolation import Isolation
+from jobs.backends.local import accept, confided
+from jobs.node.sandbox import engine
+from jobs.node.sandbox.folders import Named
+from jobs.node.sandbox.isolation import Isolation
 from jobs.spec import CodeSource, Mount, MountPurpose, Port, RegistryAuth, Resources, SecretRef
 from jobs.states import ReasonCode, State, TaskState
 from tests.jobs.backends.benches import LocalBench, log_of, replica, role, wait_until_over

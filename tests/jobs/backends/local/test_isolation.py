@@ -17,7 +17,7 @@ import pytest
 from jobs.backends.base import Handle, Person
 from jobs.backends.local.backend import LocalBackend
 from jobs.backends.local.detection import detect
-from jobs.backends.local.isolation import Isolation
+from jobs.node.sandbox.isolation import Isolation
 from jobs.states import State
 from tests.jobs.backends.benches import CHECKOUT, LocalBench, log_of, role, wait_until_over
 from tests.waiting import wait_for

@@ -16,10 +16,10 @@ import pytest
 
 from jobs import faults as faults_module
 from jobs.backends.base import Handle, Observation, Submission
-from jobs.backends.local import cgroups
-from jobs.backends.local.folders import Named
-from jobs.backends.local.isolation import Isolation
 from jobs.faults import POINTS
+from jobs.node.sandbox.folders import Named
+from jobs.node.sandbox.isolation import Isolation
+from jobs.node.wrapper import cgroups
 from jobs.spec import CodeSource, CompletionPolicy, EndSignal, Mount, MountPurpose, Requirements, Resources
 from jobs.states import TASK_TERMINAL, TERMINAL, ReasonCode, State, TaskState
 from tests.jobs.backends.benches import SMALL, LocalBench, log_of, replica, role, wait_until_over

@@ -12,7 +12,9 @@ from pathlib import Path
 import pytest
 
 from jobs.backends.base import Handle, Observation
-from jobs.backends.local import launch, layout, processes
+from jobs.backends.local import launch
+from jobs.node import processes
+from jobs.node.supervisor import layout
 from jobs.states import State
 from tests.jobs.backends.benches import LocalBench, role, wait_until_over
 from tests.waiting import wait_for

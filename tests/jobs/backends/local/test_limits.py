@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from jobs.backends.local import cgroups
-from jobs.backends.local.isolation import Isolation
+from jobs.node.sandbox.isolation import Isolation
+from jobs.node.wrapper import cgroups
 from jobs.spec import Resources
 from jobs.states import ReasonCode, State, TaskState
 from tests.jobs.backends.benches import LocalBench, log_of, replica, role, wait_until_over

@@ -13,10 +13,10 @@ import pytest
 
 from console.home import CHECKOUT
 from jobs.backends.base import Handle
-from jobs.backends.local import log_writer
-from jobs.backends.local.appendonly import open_log
-from jobs.backends.local.isolation import Isolation
-from jobs.backends.local.log_writer import Limits, LogWriter, open_pipe
+from jobs.node.sandbox.isolation import Isolation
+from jobs.node.wrapper import log_writer
+from jobs.node.wrapper.appendonly import open_log
+from jobs.node.wrapper.log_writer import Limits, LogWriter, open_pipe
 from jobs.states import State
 from tests.jobs.backends.benches import LocalBench, log_of, replica, role, wait_until_over
 from tests.waiting import wait_for
@@ -131,7 +131,7 @@ def test_what_was_written_before_the_wrapper_was_killed_is_in_the_log(
 
 PUMPS = """
 import sys
-from jobs.backends.local.log_writer import Limits, LogWriter, Pipe
+from jobs.node.wrapper.log_writer import Limits, LogWriter, Pipe
 file, reader, writer = map(int, sys.argv[1:])
 log = LogWriter(file, Limits(), Pipe(reader, writer))
 while True: log.pump()

@@ -13,10 +13,10 @@ import pytest
 
 from jobs.backends.base import Person, Refused
 from jobs.backends.local.detection import detect
-from jobs.backends.local.folders import Named
-from jobs.backends.local.isolation import Isolation
-from jobs.backends.local.opening import open_bound
-from jobs.backends.local.provisions import Bound, Kind
+from jobs.node.sandbox.folders import Named
+from jobs.node.sandbox.isolation import Isolation
+from jobs.node.sandbox.opening import open_bound
+from jobs.node.staging.provisions import Bound, Kind
 from jobs.spec import Mount, MountPurpose
 from jobs.states import ReasonCode, State
 from tests.jobs.backends.benches import LocalBench, log_of, role, wait_until_over

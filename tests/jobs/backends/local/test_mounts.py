@@ -12,10 +12,10 @@ import pytest
 
 from jobs.backends.base import Person, Refused
 from jobs.backends.local.detection import detect
-from jobs.backends.local.folders import Named
-from jobs.backends.local.isolation import Isolation
-from jobs.backends.local.places import Dataset
-from jobs.backends.local.plan import Plan
+from jobs.backends.staging.places import Dataset
+from jobs.node.sandbox.folders import Named
+from jobs.node.sandbox.isolation import Isolation
+from jobs.node.supervisor.plan import Plan
 from jobs.spec import Mount, MountPurpose
 from jobs.states import State
 from tests.jobs.backends.benches import CHECKOUT, LocalBench, log_of, role, wait_until_over

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from jobs.backends.base import Handle, Person, Refused
-from jobs.backends.local import others
+from jobs.backends.staging import others
 from jobs.spec import Mount
 from jobs.states import State
 from tests.jobs.backends.benches import LocalBench, log_of, role, wait_until_over

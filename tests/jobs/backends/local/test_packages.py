@@ -10,11 +10,12 @@ from typing import Any
 import pytest
 
 from jobs.backends.base import Observation, Person
-from jobs.backends.local import engine, pip
-from jobs.backends.local.folders import Named
-from jobs.backends.local.isolation import Isolation
-from jobs.backends.local.provisions import Packages
 from jobs.messages import reason_message
+from jobs.node.sandbox import engine
+from jobs.node.sandbox.folders import Named
+from jobs.node.sandbox.isolation import Isolation
+from jobs.node.staging import pip
+from jobs.node.staging.provisions import Packages
 from jobs.spec import CodeSource, Mount, Requirements, Resources
 from jobs.states import ReasonCode, State
 from tests.jobs.backends.benches import LocalBench, log_of, role, wait_until_over

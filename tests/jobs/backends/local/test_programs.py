@@ -8,7 +8,7 @@ import pytest
 
 from jobs.backends.base import PROGRAMS
 from jobs.backends.local import programs
-from jobs.backends.local.isolation import Isolation
+from jobs.node.sandbox.isolation import Isolation
 from tests.jobs.backends.benches import LocalBench
 
 

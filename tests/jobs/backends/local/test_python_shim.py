@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from jobs.backends.local import python_shim
-from jobs.backends.local.folders import Named
-from jobs.backends.local.isolation import Isolation
+from jobs.node.sandbox.folders import Named
+from jobs.node.sandbox.isolation import Isolation
+from jobs.node.wrapper import python_shim
 from jobs.states import State
 from tests.jobs.backends.benches import LocalBench, log_of, role, wait_until_over
 

@@ -15,7 +15,7 @@ from jobs.backends.base import MASK, Refused
 from jobs.backends.local import accept
 from jobs.backends.local.backend import LocalBackend
 from jobs.backends.local.holdings import Held
-from jobs.backends.local.isolation import Isolation
+from jobs.node.sandbox.isolation import Isolation
 from jobs.spec import Mount, Port, RegistryAuth, Requirements, Resources, SecretRef, TaskRole
 from tests.jobs.backends.benches import LocalBench, log_of, role, wait_until_over
 

@@ -15,14 +15,15 @@ from pathlib import Path
 import pytest
 
 from jobs.backends.base import EndpointSeen, Handle, Observation
-from jobs.backends.local import announced, files, layout, listening, serving
-from jobs.backends.local.announced import Announced, Board
-from jobs.backends.local.asking import Answer, Asking
-from jobs.backends.local.files import Folder
-from jobs.backends.local.listening import Listener
-from jobs.backends.local.plan import Plan
-from jobs.backends.local.serving import Serving
-from jobs.backends.local.watched import Watched
+from jobs.node import files, listening
+from jobs.node.files import Folder
+from jobs.node.listening import Listener
+from jobs.node.supervisor import announced, layout, serving
+from jobs.node.supervisor.announced import Announced, Board
+from jobs.node.supervisor.asking import Answer, Asking
+from jobs.node.supervisor.plan import Plan
+from jobs.node.supervisor.serving import Serving
+from jobs.node.supervisor.watched import Watched
 from jobs.spec import Port
 from jobs.states import PortSource, Unready
 from tests.jobs.backends.benches import LocalBench, replica, role

@@ -14,9 +14,9 @@ from typing import Any
 
 import pytest
 
-from jobs.backends.local import cgroups
-from jobs.backends.local.isolation import Isolation
 from jobs.backends.sessions import Ended, Kind, Terminal, Wanted
+from jobs.node.sandbox.isolation import Isolation
+from jobs.node.wrapper import cgroups
 from jobs.states import ReasonCode, State
 from tests.jobs.backends.benches import CHECKOUT, LocalBench, log_of, wait_until_over
 from tests.jobs.backends.beside import TASK, beside, listening, run, start, until
@@ -141,7 +141,7 @@ JOIN_LATE = """
 import sys
 from pathlib import Path
 from jobs.backends.local import entry, layout
-from jobs.backends.local.files import Folder
+from jobs.node.files import Folder
 
 join = entry.Entry.join
 

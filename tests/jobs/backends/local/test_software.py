@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from jobs.backends.base import Refused
-from jobs.backends.local import software
+from jobs.backends.staging import software
 from jobs.messages import reason_message
 from jobs.spec import Resources, Software
 from jobs.states import State

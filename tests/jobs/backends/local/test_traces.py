@@ -9,7 +9,7 @@ import pytest
 
 from jobs.backends.base import LogState, TaskRef, Unreachable
 from jobs.backends.local import forget, launch
-from jobs.backends.local.layout import Layout
+from jobs.node.supervisor.layout import Layout
 from jobs.spec import Resources
 from jobs.states import State
 from tests.jobs.backends.benches import LocalBench, log_of, replica, role, wait_until_over

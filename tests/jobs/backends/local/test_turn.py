@@ -4,9 +4,9 @@ import json
 import threading
 from pathlib import Path
 
-from jobs.backends.local import turn
-from jobs.backends.local.files import Folder
-from jobs.backends.local.processes import Identity
+from jobs.node.files import Folder
+from jobs.node.processes import Identity
+from jobs.node.wrapper import turn
 from tests.waiting import wait_for
 
 ME, OTHER = Identity(1, 2, "boot"), Identity(3, 4, "boot")

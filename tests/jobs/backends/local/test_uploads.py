@@ -16,10 +16,11 @@ from typing import Any
 import pytest
 
 from jobs.backends.base import Observation, Refused
-from jobs.backends.local import files as on_disk
-from jobs.backends.local import layout, unpacking
-from jobs.backends.local.isolation import Isolation
-from jobs.backends.local.plan import Plan
+from jobs.node import files as on_disk
+from jobs.node.sandbox.isolation import Isolation
+from jobs.node.staging import unpacking
+from jobs.node.supervisor import layout
+from jobs.node.supervisor.plan import Plan
 from jobs.spec import CodeSource, Mount, MountPurpose
 from jobs.states import ReasonCode, State
 from jobs.trees import Entry, Kind, Supplied, Tree, address

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from jobs.backends.slurm import as_user
+from jobs.backends.slurm.identity import as_user
 from tests import unix_users
 from tests.jobs.backends.apart import User, by_tokens, opened
 from tests.jobs.backends.slurm_bench import SlurmBench, by_rest

@@ -22,9 +22,11 @@ import pytest
 
 from jobs.backends.base import Checked, Observation
 from jobs.backends.sessions import Ended, Kind, Wanted
-from jobs.backends.slurm import courier, ontonodes, rewound
 from jobs.backends.slurm.backend import SlurmBackend
-from jobs.backends.slurm.layout import Sent
+from jobs.backends.slurm.relay import courier
+from jobs.backends.slurm.script import ontonodes
+from jobs.backends.slurm.script.layout import Sent
+from jobs.backends.slurm.status import rewound
 from jobs.spec import CodeSource, NodeChoice, SecretRef
 from jobs.states import ReasonCode, State, TaskState
 from jobs.trees import Entry, Supplied, Tree

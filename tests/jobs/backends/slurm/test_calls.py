@@ -12,9 +12,9 @@ import pytest
 
 from jobs.backends.base import Handle, Observation
 from jobs.backends.slurm.backend import SlurmBackend
-from jobs.backends.slurm.programs import Programs
-from jobs.backends.slurm.rest import connections
-from jobs.backends.slurm.rest.client import Client
+from jobs.backends.slurm.client.programs import Programs
+from jobs.backends.slurm.client.rest import connections
+from jobs.backends.slurm.client.rest.client import Client
 from jobs.states import State
 from tests.jobs.backends.benches import role
 from tests.jobs.backends.slurm_bench import SlurmBench, by_rest

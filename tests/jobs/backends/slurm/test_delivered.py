@@ -14,9 +14,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jobs.backends.local import announced
-from jobs.backends.slurm import courier, delivered, layout, luggage
-from jobs.backends.slurm.delivered import Nonsense, NotKnown, Over
+from jobs.backends.slurm.relay import courier, delivered
+from jobs.backends.slurm.relay.delivered import Nonsense, NotKnown, Over
+from jobs.backends.slurm.script import layout
+from jobs.backends.slurm.sessions import luggage
+from jobs.node.supervisor import announced
 
 KEY = "b1-job1-1"
 START = "0" * 32

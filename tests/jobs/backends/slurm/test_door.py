@@ -13,7 +13,7 @@ import pytest
 from jobs.backends.base import Handle, Observation, TaskRef
 from jobs.backends.sessions import Barrier, Ended, Kind, NoEntry, Size, Terminal, Wanted
 from jobs.backends.slurm.config import DOOR
-from jobs.backends.slurm.layout import Sent
+from jobs.backends.slurm.script.layout import Sent
 from jobs.spec import Framework, Resources
 from jobs.states import Phase, State
 from tests.jobs.backends.benches import log_of, role, wait_until_over

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from jobs.backends.base import Handle, Observation
-from jobs.backends.slurm.layout import Sent
+from jobs.backends.slurm.script.layout import Sent
 from jobs.messages import reason_message
 from jobs.spec import NodeChoice, Resources, RetryPolicy
 from jobs.states import Phase, ReasonCode, State, TaskState

@@ -9,11 +9,12 @@ from pathlib import Path
 
 import pytest
 
+from jobs.access.folders.client import Shut
 from jobs.backends.base import Handle, TaskRef
 from jobs.backends.sessions import Barrier, Ended, Kind, NoEntry, Session, Terminal, Wanted
-from jobs.backends.slurm import carried, layout, script
-from jobs.backends.slurm.layout import Sent
-from jobs.folders.client import Shut
+from jobs.backends.slurm.script import layout, script
+from jobs.backends.slurm.script.layout import Sent
+from jobs.backends.slurm.sessions import carried
 from jobs.spec import Framework, Resources, SecretRef
 from jobs.states import State
 from tests.jobs.backends.benches import all_pids, log_of, role, text_of, wait_until_over

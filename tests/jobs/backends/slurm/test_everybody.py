@@ -9,13 +9,14 @@ import jsonschema  # type: ignore[import-untyped]
 import pytest
 
 from jobs.backends.base import QueuedJob
-from jobs.backends.slurm import everybody, layout, nodes
-from jobs.backends.slurm.commands import Commands
+from jobs.backends.slurm.client import everybody, nodes
+from jobs.backends.slurm.client.commands import Commands
+from jobs.backends.slurm.client.controller import Controller
+from jobs.backends.slurm.client.rest import reading
+from jobs.backends.slurm.client.rest.controller import Rest
 from jobs.backends.slurm.config import SlurmConfig
-from jobs.backends.slurm.controller import Controller
-from jobs.backends.slurm.layout import Sent
-from jobs.backends.slurm.rest import reading
-from jobs.backends.slurm.rest.controller import Rest
+from jobs.backends.slurm.script import layout
+from jobs.backends.slurm.script.layout import Sent
 from tests.jobs.backends.benches import role
 from tests.jobs.backends.slurm.test_rest import VERSIONS, description
 from tests.jobs.backends.slurm_bench import SlurmBench, by_rest

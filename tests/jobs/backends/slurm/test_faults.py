@@ -15,15 +15,15 @@ from unittest.mock import Mock
 import pytest
 
 from jobs.backends.base import Handle, NotSent, Observation, Refused, Unknown
-from jobs.backends.slurm import rewound, unsaved
 from jobs.backends.slurm.backend import SlurmBackend
+from jobs.backends.slurm.client.programs import Programs
+from jobs.backends.slurm.client.rest import versions
+from jobs.backends.slurm.client.rest.client import Answer, Client
+from jobs.backends.slurm.client.rest.controller import Rest
 from jobs.backends.slurm.config import SlurmConfig
-from jobs.backends.slurm.layout import Sent
-from jobs.backends.slurm.programs import Programs
-from jobs.backends.slurm.rest import versions
-from jobs.backends.slurm.rest.client import Answer, Client
-from jobs.backends.slurm.rest.controller import Rest
-from jobs.backends.slurm.script import BODY
+from jobs.backends.slurm.script.layout import Sent
+from jobs.backends.slurm.script.script import BODY
+from jobs.backends.slurm.status import rewound, unsaved
 from jobs.spec import NodeChoice
 from jobs.states import ReasonCode, State
 from tests.jobs.backends.benches import log_of, role, wait_until_over

@@ -11,10 +11,11 @@ import pytest
 
 from jobs import dialects
 from jobs.backends.base import Gone, Handle, NotSent, Observation, Refused, Unknown, Unreachable
-from jobs.backends.slurm import layout, rewound
 from jobs.backends.slurm.backend import SlurmBackend
 from jobs.backends.slurm.config import SlurmConfig
-from jobs.backends.slurm.layout import Sent
+from jobs.backends.slurm.script import layout
+from jobs.backends.slurm.script.layout import Sent
+from jobs.backends.slurm.status import rewound
 from jobs.spec import (
     CompletionPolicy,
     EndSignal,

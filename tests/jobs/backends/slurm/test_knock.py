@@ -21,10 +21,10 @@ from typing import Any
 import pytest
 
 from jobs.backends.sessions import Barrier, Ended, NoEntry
-from jobs.backends.slurm import knock, luggage, tls, wire
-from jobs.backends.slurm.carried import LineSession
-from jobs.backends.slurm.door import listener
-from jobs.backends.slurm.knock import Door, Place
+from jobs.backends.slurm.sessions import knock, luggage, tls, wire
+from jobs.backends.slurm.sessions.carried import LineSession
+from jobs.backends.slurm.sessions.door import listener
+from jobs.backends.slurm.sessions.knock import Door, Place
 from tests.waiting import wait_for
 
 REACH = {"kind": "reach", "host": "localhost", "port": 1, "names": []}

@@ -18,8 +18,8 @@ import pytest
 
 from jobs.backends.base import NotSent, Unreachable
 from jobs.backends.sessions import Ended
-from jobs.backends.slurm import login, prerequisites
 from jobs.backends.slurm.backend import SlurmBackend
+from jobs.backends.slurm.client import login, prerequisites
 from jobs.backends.slurm.config import SlurmConfig
 from jobs.states import State
 from tests.jobs.backends.benches import log_of, role, wait_until_over

@@ -16,8 +16,8 @@ import pytest
 from jobs.backends.base import NotSent, Unreachable
 from jobs.backends.sessions import Ended
 from jobs.backends.slurm.backend import SlurmBackend
+from jobs.backends.slurm.client.login import Login
 from jobs.backends.slurm.config import DOOR
-from jobs.backends.slurm.login import Login
 from jobs.states import State
 from tests import unix_users
 from tests.jobs.backends.apart import User, by, of, started

@@ -7,7 +7,7 @@ import sys
 import zipfile
 from pathlib import Path
 
-from jobs.backends.slurm import luggage
+from jobs.backends.slurm.sessions import luggage
 
 IMPORT_EACH = """
 import importlib, sys
@@ -30,7 +30,7 @@ def test_every_module_of_the_archive_is_imported_with_the_standard_library_alone
         names = [name for name in archive.namelist() if name != "__main__.py"]
         archive.extractall(tmp_path / "unpacked")
     modules = [name.removesuffix(".py").removesuffix("/__init__").replace("/", ".") for name in names]
-    assert {"jobs.backends.slurm.beside", "jobs.backends.slurm.door"} <= set(modules)
+    assert {"jobs.backends.slurm.sessions.beside", "jobs.backends.slurm.sessions.door"} <= set(modules)
     done = subprocess.run(
         [sys.executable, *luggage.ISOLATED, "-c", IMPORT_EACH, str(tmp_path / "unpacked"), *modules],
         capture_output=True,

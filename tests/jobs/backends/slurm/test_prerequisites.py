@@ -14,10 +14,12 @@ from typing import Any
 import pytest
 
 from jobs.backends.base import Checked, NotSent, Unreachable
-from jobs.backends.slurm import accepted, ontonodes, prerequisites, visible
 from jobs.backends.slurm.backend import SlurmBackend
+from jobs.backends.slurm.client import accepted, prerequisites
+from jobs.backends.slurm.client.programs import Programs
 from jobs.backends.slurm.config import SlurmConfig
-from jobs.backends.slurm.programs import Programs
+from jobs.backends.slurm.identity import visible
+from jobs.backends.slurm.script import ontonodes
 from jobs.states import State
 from tests.jobs.backends.benches import wait_until_over
 from tests.jobs.backends.slurm_bench import Releasing, SlurmBench, by_rest

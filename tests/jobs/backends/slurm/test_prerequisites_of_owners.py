@@ -16,9 +16,9 @@ from pathlib import Path
 import pytest
 
 from jobs.backends.base import NotSent, Person, Refused, Unreachable
-from jobs.backends.slurm import shared, visible
 from jobs.backends.slurm.backend import SlurmBackend
-from jobs.backends.slurm.programs import Programs
+from jobs.backends.slurm.client.programs import Programs
+from jobs.backends.slurm.identity import shared, visible
 from tests import unix_users
 from tests.jobs.backends.apart import User, by, of
 from tests.jobs.backends.slurm_bench import SlurmBench

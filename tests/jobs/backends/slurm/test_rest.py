@@ -17,8 +17,8 @@ import jsonschema  # type: ignore[import-untyped]
 import pytest
 
 from jobs.backends.base import NotSent, Refused, Unknown, Unreachable
-from jobs.backends.slurm import script
-from jobs.backends.slurm.rest import options, reading, tokens, versions
+from jobs.backends.slurm.client.rest import options, reading, tokens, versions
+from jobs.backends.slurm.script import script
 from jobs.spec import EndSignal, Framework, NodeChoice, Resources, RetryPolicy
 from jobs.states import ReasonCode, State
 from tests.jobs.backends.benches import log_of, role, wait_until_over

@@ -11,10 +11,11 @@ from pathlib import Path
 import pytest
 
 from jobs.backends.base import Observation, Person, Submission
-from jobs.backends.slurm import evidence, rewound, script, sight, unsaved
+from jobs.backends.slurm.client.listing import Listed
 from jobs.backends.slurm.config import SlurmConfig
-from jobs.backends.slurm.listing import Listed
-from jobs.backends.slurm.rewound import ToDo
+from jobs.backends.slurm.script import script
+from jobs.backends.slurm.status import evidence, rewound, sight, unsaved
+from jobs.backends.slurm.status.rewound import ToDo
 from jobs.spec import JobSpec
 from jobs.states import ReasonCode, State
 from tests.jobs.backends.benches import role

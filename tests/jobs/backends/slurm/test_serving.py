@@ -11,10 +11,12 @@ import pytest
 
 from jobs.backends.base import EndpointSeen, Handle, Observation, ReplicaSeen, TaskRef
 from jobs.backends.sessions import NoEntry
-from jobs.backends.slurm import entering, ports, serving, whereabouts
-from jobs.backends.slurm.commands import Commands
+from jobs.backends.slurm.client.commands import Commands
 from jobs.backends.slurm.config import SlurmConfig
-from jobs.backends.slurm.layout import Sent
+from jobs.backends.slurm.script import ports
+from jobs.backends.slurm.script.layout import Sent
+from jobs.backends.slurm.sessions import entering
+from jobs.backends.slurm.status import serving, whereabouts
 from jobs.spec import Port, Resources
 from jobs.states import Phase, PortSource, Reason, ReasonCode, State, TaskState, Unready
 from tests.jobs.backends.benches import log_of, replica, role

@@ -30,14 +30,14 @@ from jobs.backends.base import (
     Unseen,
 )
 from jobs.backends.sessions import Ended, NoEntry
-from jobs.backends.slurm import leftovers
 from jobs.backends.slurm.backend import SlurmBackend
+from jobs.backends.slurm.client.rest import tokens
+from jobs.backends.slurm.client.rest.acting import ByToken
+from jobs.backends.slurm.client.rest.controller import Rest
+from jobs.backends.slurm.client.rest.tokens import NoToken
 from jobs.backends.slurm.config import SlurmConfig
-from jobs.backends.slurm.layout import Sent
-from jobs.backends.slurm.rest import tokens
-from jobs.backends.slurm.rest.acting import ByToken
-from jobs.backends.slurm.rest.controller import Rest
-from jobs.backends.slurm.rest.tokens import NoToken
+from jobs.backends.slurm.script.layout import Sent
+from jobs.backends.slurm.status import leftovers
 from jobs.states import State
 from tests import unix_users
 from tests.jobs.backends import test_contract as contract

@@ -13,8 +13,9 @@ from pathlib import Path
 import pytest
 
 from jobs.backends.base import LogState, Person, Refused, TaskRef, Tried, Unreachable
-from jobs.backends.slurm import as_user, luggage, whom
-from jobs.backends.slurm.layout import Sent
+from jobs.backends.slurm.identity import as_user, whom
+from jobs.backends.slurm.script.layout import Sent
+from jobs.backends.slurm.sessions import luggage
 from jobs.spec import SecretRef
 from jobs.states import State
 from tests import unix_users

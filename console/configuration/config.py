@@ -1,0 +1,46 @@
+"""What `make run` has to know before Django is there; `console.settings` goes on from here."""
+
+import os
+
+from console.configuration import tls
+from console.configuration.env import Env
+from console.home import console_home
+
+env = Env(os.environ)
+
+env.group("Where and how it listens")
+HOME = console_home(os.environ)
+env.path("CONSOLE_HOME", HOME, "The folder with all that this console owns; on a local disk.", shown="var")
+PORT = env.integer("PORT", 8000, "The port of the web server.", least=1, most=65535)
+BIND = env.text("CONSOLE_BIND", "127.0.0.1", "The address of the web server.")
+HOSTS = env.words(
+    "CONSOLE_HOSTS", ("localhost", "127.0.0.1", "[::1]"), "The names under which people reach the console."
+)
+APPS_DOMAIN = env.text(
+    "CONSOLE_APPS_DOMAIN", "apps.localhost", "Jobs' endpoints have host names under this domain."
+)
+TLS = tls.read(
+    env.text(
+        "CONSOLE_TLS",
+        "0",
+        "Https, without which only one person can be active where jobs run on this machine. `auto`: the "
+        "console makes a certificate of its own; `certificate.pem,key.pem`: it has this one; `proxy`: a "
+        "proxy in front speaks TLS. Cookies become `__Host-` and Secure.",
+    ),
+    HOME,
+)
+
+env.group("Servers")
+REDIS_URL = env.secret(
+    "REDIS_URL",
+    "",
+    "`redis://`, `rediss://` or `unix://`; by default the server that `make run` starts for itself.",
+    shown="a private server",
+)
+
+env.group("Workers")
+WORKERS = {
+    "control": env.integer("CONSOLE_WORKERS_CONTROL", 2, "Processes that move jobs along.", least=1),
+    "logs": env.integer("CONSOLE_WORKERS_LOGS", 1, "Processes that ship logs.", least=1),
+    "notices": env.integer("CONSOLE_WORKERS_NOTICES", 1, "Processes that send notifications.", least=1),
+}

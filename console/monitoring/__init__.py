@@ -1,0 +1,1 @@
+"""Health, metrics, probes, logging and the disk."""

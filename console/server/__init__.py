@@ -1,0 +1,1 @@
+"""The web server: TLS, listeners, HTTP and Django's handler."""

@@ -1,0 +1,92 @@
+"""Who has to have a second factor, and what they can do before they have: set one up, or leave."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Any, Final, cast
+
+from allauth.mfa.models import Authenticator
+from asgiref.sync import iscoroutinefunction, sync_to_async
+from django.conf import settings
+from django.http import HttpRequest, HttpResponse, HttpResponseBase
+from django.shortcuts import redirect
+from django.urls import Resolver404, resolve
+from django.utils.decorators import sync_and_async_middleware
+
+from console.sign_in.arrival import SECOND_FACTOR_KEY
+from quotas.access import Visitor
+from quotas.models import User
+
+_OPEN: Final = frozenset(
+    {
+        "login",
+        "logout",
+        "account_login",
+        "account_logout",
+        "account_reauthenticate",
+        "account_change_password",
+        "account_set_password",
+        "sign_in_settings",
+        "set_language",
+        "set_theme",
+        "jsi18n",
+        "livez",
+        "readyz",
+        "healthz",
+        "metrics",
+    }
+)
+Answer = HttpResponseBase | Awaitable[HttpResponseBase]
+
+
+@sync_and_async_middleware
+def required(get_response: Callable[[HttpRequest], Answer]) -> Callable[[HttpRequest], Any]:
+    """Lead whoever needs a second factor to where it is set up; scripts with a token are not asked."""
+    if iscoroutinefunction(get_response):
+
+        async def asynchronous(request: HttpRequest) -> HttpResponseBase:
+            refused = await sync_to_async(refusal)(request, await request.auser()) if _asks() else None
+            return refused or await cast("Awaitable[HttpResponseBase]", get_response(request))
+
+        return asynchronous
+
+    def synchronous(request: HttpRequest) -> HttpResponseBase:
+        refused = refusal(request, request.user) if _asks() else None
+        return refused or cast("HttpResponseBase", get_response(request))
+
+    return synchronous
+
+
+def _asks() -> bool:
+    return bool(settings.CONSOLE_SECOND_FACTOR != "optional")
+
+
+def refusal(request: HttpRequest, user: Visitor) -> HttpResponse | None:
+    """The answer to somebody who has yet to set a second factor up."""
+    if not isinstance(user, User) or not needs(user) or request.session.get(SECOND_FACTOR_KEY):
+        return None
+    if _is_open(request.path) or has(user):
+        return None
+    if request.method == "GET" and "text/html" in request.headers.get("Accept", ""):
+        return redirect("sign_in_settings")
+    return HttpResponse(status=403)
+
+
+def needs(user: User) -> bool:
+    """Whether the settings want one of the person."""
+    if settings.CONSOLE_SECOND_FACTOR == "everybody":
+        return True
+    return bool(settings.CONSOLE_SECOND_FACTOR == "admins" and (user.is_staff or user.is_superuser))
+
+
+def has(user: User) -> bool:
+    """Whether the person has one; recovery codes alone are none."""
+    return Authenticator.objects.filter(user=user).exclude(type=Authenticator.Type.RECOVERY_CODES).exists()
+
+
+def _is_open(path: str) -> bool:
+    try:
+        name = resolve(path).url_name or ""
+    except Resolver404:
+        return False
+    return name in _OPEN or name.startswith("mfa_")

@@ -1,0 +1,333 @@
+"""Quotas from an engine's own accounts: what it allows, said as a site.yaml says it, and applied like one.
+
+An account at the top is a workspace with a quota, accounts in it are quotas in that.  Nothing is removed, and
+what a quota has no word for is told.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from django.db import transaction
+from django.utils.translation import gettext as _
+
+from console.site_yaml.applying import Applied, Change, apply
+from console.site_yaml.exporting import number
+from console.site_yaml.exporting import quota as as_written
+from console.site_yaml.reading import read
+from console.site_yaml.shape import SLUG
+from jobs.backends.accounts import Account, Accounting, Books, Ceilings
+from jobs.engines import backend_for
+from quotas import audit
+from quotas.audit import origin
+from quotas.audit.origin import Origin
+from quotas.clusters import gputypes
+from quotas.models import Action, Cluster, Membership, Quota, Role, User, Way, Workspace
+
+TOP, USUAL = 9, 5
+"""The highest priority of jobs, and the one that qualities of service are not given from."""
+
+NORMAL: Final = "normal"
+"""The quality of service that Slurm makes by itself."""
+
+CEILINGS: Final = ("gpus", "gpus_by_type", "cores", "memory_gib", "jobs")
+
+
+class NoAccounts(Exception):
+    """The cluster's engine keeps no accounts."""
+
+    def __str__(self) -> str:
+        return _("This cluster keeps no accounts.")
+
+
+class NotChosen(Exception):
+    """The cluster's settings do not say that quotas are written into its accounts."""
+
+    def __str__(self) -> str:
+        return _("The cluster's settings do not allow it: write_back has to be true there.")
+
+
+@dataclass(slots=True)
+class Imported:
+    """What changed, and what could not be said."""
+
+    applied: Applied
+    left: list[str]
+
+
+def take(cluster: Cluster, *, dry: bool = False, by: Origin | None = None) -> Imported:
+    """Make quotas as the cluster's accounts are, or with `dry` find out what would change; `by` is who wants
+    it, a command without a word.
+
+    Raises NoAccounts, Unreachable, and Wrong.
+    """
+    backend = backend_for(cluster)
+    books = backend.books() if isinstance(backend, Accounting) else Books()
+    if not books.accounts:
+        raise NoAccounts
+    said = _Said(cluster, books)
+    name = f"import_accounts {cluster.slug}"
+    by = by or Origin(Way.COMMAND, name=name)
+    with transaction.atomic(), origin.of(by):
+        applied = apply(read(json.dumps(said.site())), dry=dry, name=name, by=by)
+        before = dict(cluster.config)
+        after = {**before, **said.settings()}
+        if before != after:
+            values = {key: (before.get(key), after[key]) for key in after if before.get(key) != after[key]}
+            applied.changes.append(Change("update", f"/clusters/{cluster.slug}/settings", values))
+            if not dry:
+                cluster.config = after
+                cluster.save(update_fields=["config"])
+    return Imported(applied, said.left)
+
+
+def give(cluster: Cluster, *, dry: bool = False, by: Origin | None = None) -> Imported:
+    """Write the ceilings of quotas into the accounts that they are of, or with `dry` say what would be; see
+    `take`.
+
+    Only accounts that are there, and only what differs; where a quota has no ceiling, the account's stays.
+    Raises NoAccounts, NotChosen and Unreachable.
+    """
+    if cluster.config.get("write_back") is not True:
+        raise NotChosen
+    backend = backend_for(cluster)
+    if not isinstance(backend, Accounting) or not (books := backend.books()).accounts:
+        raise NoAccounts
+    given = Imported(Applied(), [])
+    spaces = _Said(cluster, books).places()
+    quotas = {(row.workspace.slug, row.slug): row for row in _quotas(cluster)}
+    slurms = {
+        gputypes.canonical(kind, gputypes.names()): kind
+        for each in books.accounts
+        for kind in each.all_of_it.gpus_by_type
+    }
+    for account in books.accounts:
+        row = quotas.get((spaces.get(account.name, ""), account.name))
+        if row is None:
+            continue
+        for kind in sorted(row.gpus_by_type.keys() - slurms.keys()):
+            text = _("%(account)s: no account at Slurm has a ceiling for GPUs of type %(type)s.")
+            given.left.append(text % {"account": account.name, "type": kind})
+        wanted, jobs_of_one = _wanted(row, account, slurms)
+        before = _ceilings(account.all_of_it)
+        after = {**before, **_ceilings(wanted)}
+        if wanted.gpus_by_type:
+            after["gpus_by_type"] = {**before.get("gpus_by_type", {}), **after["gpus_by_type"]}
+        if jobs_of_one is not None:
+            before["jobs_of_one"], after["jobs_of_one"] = account.jobs_of_one, jobs_of_one
+        values = {key: (before.get(key), after[key]) for key in after if before.get(key) != after[key]}
+        if not values:
+            continue
+        given.applied.changes.append(Change("update", f"/accounts/{account.name}", values))
+        if not dry:
+            backend.limit(account.name, wanted, jobs_of_one)
+            details = {key: [str(old), str(new)] for key, (old, new) in values.items()}
+            with origin.of(by or Origin(Way.COMMAND, name=f"export_accounts {cluster.slug}")):
+                audit.log(Action.APPLY, cluster, name=account.name, details=details)
+    return given
+
+
+def _quotas(cluster: Cluster) -> Iterator[Quota]:
+    yield from Quota.objects.filter(cluster=cluster).select_related("workspace")
+
+
+def _wanted(row: Quota, account: Account, slurms: Mapping[str, str]) -> tuple[Ceilings, int | None]:
+    """What differs of a quota's ceilings, in whole CPUs, by Slurm's names of types."""
+    has = account.all_of_it
+    types = {slurms[kind]: count for kind, count in row.gpus_by_type.items() if kind in slurms}
+    cpus = None if row.cpu_milli is None else row.cpu_milli // 1000
+
+    def new(value: int | None, old: int | None) -> int | None:
+        return None if value == old else value
+
+    ceilings = Ceilings(
+        cpus=new(cpus, has.cpus),
+        memory_mib=new(row.memory_mib, has.memory_mib),
+        gpus=new(row.gpus, has.gpus),
+        gpus_by_type={kind: count for kind, count in types.items() if has.gpus_by_type.get(kind) != count},
+        jobs=new(row.most_jobs, has.jobs),
+    )
+    return ceilings, new(row.person_jobs, account.jobs_of_one)
+
+
+@dataclass(slots=True)
+class _Said:
+    """What the accounts of one cluster are as a site.yaml."""
+
+    cluster: Cluster
+    books: Books
+    left: list[str] = field(default_factory=list)
+    _spaces: dict[str, str] = field(default_factory=dict)
+
+    def site(self) -> dict[str, Any]:
+        """The file."""
+        self.left += self.books.more
+        accounts = [each for each in self.books.accounts if self._has_name(each)]
+        known = {each.name for each in accounts}
+        tops = [each for each in accounts if each.parent not in known]
+        workspaces = {}
+        for top in tops:
+            slug = self._spaces[top.name] = self._workspace(top)
+            family = [top, *_below(top, accounts)]
+            workspaces[slug] = self._space(slug, top, family)
+        self._tell_qualities()
+        return {"version": 1, "workspaces": workspaces}
+
+    def places(self) -> dict[str, str]:
+        """The workspace of every account."""
+        parents = {each.name: each.parent for each in self.books.accounts}
+        found = {}
+        for account in self.books.accounts:
+            top = account
+            while top.parent in parents:
+                top = next(each for each in self.books.accounts if each.name == top.parent)
+            found[account.name] = self._workspace(top)
+        return found
+
+    def settings(self) -> dict[str, Any]:
+        """Those of the cluster, by which jobs are handed over: the account of each workspace, and QOS."""
+        accounts = dict(self.cluster.config.get("accounts") or {})
+        usual = self.cluster.config.get("account")
+        for account, slug in self._spaces.items():
+            if slug not in accounts and account != usual:
+                accounts[slug] = account
+        found: dict[str, Any] = {"accounts": accounts} if accounts else {}
+        if not self.cluster.config.get("qos") and (qos := self._priorities()):
+            found["qos"] = qos
+        return found
+
+    def _has_name(self, account: Account) -> bool:
+        if fine := SLUG.fullmatch(account.name) is not None:
+            return fine
+        self.left.append(_("%(account)s: no short name can be called so.") % {"account": account.name})
+        return False
+
+    def _workspace(self, top: Account) -> str:
+        """The workspace whose jobs go to the account."""
+        named = sorted(
+            slug
+            for slug, account in (self.cluster.config.get("accounts") or {}).items()
+            if account == top.name and SLUG.fullmatch(slug)
+        )
+        if len(named) > 1:
+            text = _("%(account)s: it is the account of several workspaces; its quota goes to %(workspace)s.")
+            self.left.append(text % {"account": top.name, "workspace": named[0]})
+        return named[0] if named else top.name
+
+    def _space(self, slug: str, top: Account, family: Sequence[Account]) -> dict[str, Any]:
+        row = Workspace.objects.filter(slug=slug).first()
+        for account in family:
+            self.left += [f"{account.name}: {said}" for said in account.more]
+        return {
+            "name": row.name if row else slug,
+            "description": row.description if row else "",
+            "members": self._members(slug, family),
+            "quotas": {self.cluster.slug: {top.name: self._quota(slug, top, family)}},
+        }
+
+    def _members(self, slug: str, family: Sequence[Account]) -> dict[str, str]:
+        """Who is in an account is in its workspace; whoever is there already keeps their role."""
+        people = {row.unix_name or row.username: row for row in User.objects.filter(is_active=True)}
+        roles = dict(Membership.objects.filter(workspace__slug=slug).values_list("user__username", "role"))
+        found = {}
+        for account in family:
+            for name in account.people:
+                person = people.get(name)
+                if person is None:
+                    text = _("%(account)s: nobody here has the UNIX name %(name)s.")
+                    self.left.append(text % {"account": account.name, "name": name})
+                else:
+                    found[person.username] = str(roles.get(person.username, Role.DEVELOPER))
+        return found
+
+    def _quota(self, slug: str, account: Account, family: Sequence[Account]) -> dict[str, Any]:
+        row = Quota.objects.filter(workspace__slug=slug, cluster=self.cluster, slug=account.name).first()
+        kept: Mapping[str, Any] = as_written(row, []) if row else {"name": account.name}
+        said: dict[str, Any] = {key: value for key, value in kept.items() if key not in CEILINGS}
+        said |= _ceilings(account.all_of_it)
+        one = self._of_one(account)
+        if person := {**said.get("person", {}), **one}:
+            said["person"] = person
+        if below := [each for each in family if each.parent == account.name]:
+            said["quotas"] = {each.name: self._quota(slug, each, family) for each in below}
+            self._let_it_fit(account, said)
+        return said
+
+    def _of_one(self, account: Account) -> dict[str, Any]:
+        """What one person may hold: by the account, and by its quality of service where it has but one."""
+        one = Ceilings(jobs=account.jobs_of_one)
+        if len(account.qos) == 1:
+            quality = next((each for each in self.books.qualities if each.name == account.qos[0]), None)
+            if quality is not None:
+                jobs = [each for each in (one.jobs, quality.of_one.jobs) if each is not None]
+                limits = quality.of_one
+                one = Ceilings(limits.cpus, limits.memory_mib, limits.gpus, {}, min(jobs, default=None))
+        return {key: value for key, value in _ceilings(one).items() if key != "gpus_by_type"}
+
+    def _let_it_fit(self, account: Account, said: dict[str, Any]) -> None:
+        """Slurm lets accounts promise more than the one above them has; a quota may not."""
+        keys = [("", name) for name in ("gpus", "cores", "memory_gib", "jobs")]
+        keys += [("gpus_by_type", kind) for kind in said.get("gpus_by_type", {})]
+        for inside, key in keys:
+            ceilings = said[inside] if inside else said
+            promised = sum(_promised(each, key, inside) for each in said["quotas"].values())
+            if key in ceilings and promised > ceilings[key]:
+                text = _(
+                    "%(account)s: the accounts in it are promised %(promised)s together (%(what)s), above "
+                    "its own %(limit)s, which stays Slurm's to keep."
+                )
+                told = {"account": account.name, "promised": promised, "what": key, "limit": ceilings[key]}
+                self.left.append(text % told)
+                del ceilings[key]
+
+    def _priorities(self) -> dict[str, str]:
+        """The qualities of service that everybody may use: the more they put first, the higher."""
+        usable = [set(each.qos) for each in self.books.accounts if each.people]
+        common = set.intersection(*usable) if usable else set()
+        ordered = sorted(self.books.qualities, key=lambda each: each.priority, reverse=True)
+        first = [each.name for each in ordered if each.name in common and each.priority > 0]
+        return {str(TOP - index): name for index, name in enumerate(first[: TOP - USUAL])}
+
+    def _tell_qualities(self) -> None:
+        """What qualities of service limit stays Slurm's to keep, and so do those that nothing asks for."""
+        asked = set((self.settings().get("qos") or self.cluster.config.get("qos") or {}).values())
+        for each in self.books.qualities:
+            limits = [f"{key} {value}" for key, value in _ceilings(each.of_one).items()]
+            if each.name not in asked and each.name != NORMAL:
+                self.left.append(_("QOS %(qos)s: no priority of jobs has it.") % {"qos": each.name})
+            told = [
+                *([_("of one person: %(limits)s") % {"limits": ", ".join(limits)}] if limits else []),
+                *each.more,
+            ]
+            self.left += [f"QOS {each.name}: {said}" for said in told]
+
+
+def _promised(said: Mapping[str, Any], key: str, inside: str) -> int | float:
+    """What a quota promises: its own ceiling, or what those in it promise."""
+    own: int | float | None = (said.get(inside, {}) if inside else said).get(key)
+    if own is not None:
+        return own
+    return sum(_promised(each, key, inside) for each in said.get("quotas", {}).values())
+
+
+def _below(top: Account, accounts: Sequence[Account]) -> Iterator[Account]:
+    for each in accounts:
+        if each.parent == top.name:
+            yield each
+            yield from _below(each, accounts)
+
+
+def _ceilings(limits: Ceilings) -> dict[str, Any]:
+    known = gputypes.names()
+    types = {gputypes.canonical(kind, known): count for kind, count in limits.gpus_by_type.items()}
+    said: Mapping[str, Any] = {
+        "gpus": limits.gpus,
+        "gpus_by_type": types or None,
+        "cores": limits.cpus,
+        "memory_gib": number(limits.memory_mib, 1024),
+        "jobs": limits.jobs,
+    }
+    return {key: value for key, value in said.items() if value is not None}

@@ -1,0 +1,128 @@
+"""How a person likes the console, and their access tokens."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+from zoneinfo import available_timezones
+
+from django import forms
+from django.conf import settings
+from django.utils.translation import gettext_lazy as _
+
+from jobs.assets import ownsecrets
+from jobs.spec import ENV_NAME
+from quotas.models import User
+
+LIFETIMES: Final = ((7, _("7 days")), (30, _("30 days")), (90, _("90 days")), (365, _("1 year")))
+SCOPES: Final = (
+    ("read", _("Read jobs, logs and events")),
+    ("submit", _("Submit jobs")),
+    ("stop", _("Stop and delete jobs")),
+    ("exec", _("Enter jobs: endpoints and terminals")),
+    ("admin", _("Everything an admin may do")),
+)
+
+
+class SettingsForm(forms.ModelForm[User]):
+    """Language, time zone and theme; empty ones follow the browser and the console."""
+
+    language = forms.ChoiceField(label=_("Language"), required=False)
+    time_zone = forms.ChoiceField(label=_("Time zone"), required=False)
+
+    class Meta:
+        model = User
+        fields = ("language", "time_zone", "theme")
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        zones = sorted(zone for zone in available_timezones() if "/" in zone and not zone.startswith("Etc/"))
+        _set_choices(self.fields["language"], [("", _("As the browser asks")), *settings.LANGUAGES])
+        default = _("As the console: %(zone)s") % {"zone": settings.TIME_ZONE}
+        _set_choices(
+            self.fields["time_zone"], [("", default), ("UTC", "UTC"), *((zone, zone) for zone in zones)]
+        )
+        for field in self.fields.values():
+            field.widget.attrs["class"] = "form-select"
+
+
+class SshKeyForm(forms.Form):
+    """One more SSH key; `jobs.access.sshkeys` judges it."""
+
+    text = forms.CharField(
+        label=_("Public key"),
+        max_length=16_384,
+        help_text=_("The line in the file that ends in .pub, such as ~/.ssh/id_ed25519.pub."),
+        widget=forms.Textarea(
+            attrs={
+                "class": "form-control mono",
+                "rows": 3,
+                "autocomplete": "off",
+                "spellcheck": "false",
+                "placeholder": "ssh-ed25519 AAAA…",
+            }
+        ),
+    )
+    title = forms.CharField(
+        label=_("What it is for"),
+        max_length=100,
+        required=False,
+        help_text=_("Such as “at work”; otherwise what stands behind the key."),
+        widget=forms.TextInput(attrs={"class": "form-control", "autocomplete": "off"}),
+    )
+
+
+class SecretForm(forms.Form):
+    """A secret to name in job files; saving one that is there replaces its value."""
+
+    name = forms.RegexField(
+        ENV_NAME,
+        label=_("Name"),
+        max_length=100,
+        help_text=_("Letters, digits and _, such as HF_TOKEN or WANDB_API_KEY."),
+        error_messages={"invalid": _("Letters, digits and _ only, and no digit first.")},
+        widget=forms.TextInput(attrs={"class": "form-control mono", "autocomplete": "off"}),
+    )
+    value = forms.CharField(
+        label=_("Value"),
+        max_length=ownsecrets.LONGEST,
+        strip=False,
+        help_text=_("It is encrypted, never shown again, and given only to jobs that name it."),
+        widget=forms.Textarea(
+            attrs={
+                "class": "form-control mono",
+                "rows": 2,
+                "autocomplete": "off",
+                "autocapitalize": "none",
+                "spellcheck": "false",
+            }
+        ),
+    )
+
+
+class TokenForm(forms.Form):
+    """A new access token of the API."""
+
+    name = forms.CharField(
+        label=_("What it is for"),
+        max_length=100,
+        help_text=_("So that you know later which one to revoke."),
+        widget=forms.TextInput(attrs={"class": "form-control", "autocomplete": "off"}),
+    )
+    scopes = forms.MultipleChoiceField(
+        label=_("What it may do"),
+        choices=SCOPES,
+        initial=["read", "submit", "stop"],
+        widget=forms.CheckboxSelectMultiple,
+    )
+    days = forms.TypedChoiceField(
+        label=_("Expires after"),
+        choices=LIFETIMES,
+        coerce=int,
+        initial=30,
+        widget=forms.Select(attrs={"class": "form-select"}),
+    )
+
+
+def _set_choices(field: forms.Field, choices: list[Any]) -> None:
+    assert isinstance(field, forms.ChoiceField)
+    field.choices = choices

@@ -1,0 +1,1 @@
+"""Slurm as the console asks it: by its commands, by SSH, by slurmrestd."""

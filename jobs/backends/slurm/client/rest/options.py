@@ -1,0 +1,287 @@
+"""A script's options as the fields of a job: sbatch reads them from the script, slurmrestd does not.
+
+Up to v0.0.38 fields are sbatch's options under other names, most of them in sbatch's own spelling (what its
+schema leaves out, such as `nodelist`, it takes all the same).  From v0.0.40 on they are those of Slurm's
+job description.  An option that has no field is refused, never left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from datetime import datetime
+from typing import Any, Final
+
+from jobs.backends.base import Refused
+from jobs.backends.slurm.client.rest.versions import WITH_PARSERS
+from jobs.dialects.document import Document
+from jobs.dialects.sbatch import amounts, times
+from jobs.dialects.sbatch.header import read
+from jobs.states import Reason, ReasonCode
+
+Fields = dict[str, Any]
+Field = Callable[[str], Fields]
+SPREAD: Final = "\nalone=yes\n"
+"""Stands in a script whose replicas are no steps of Slurm's, so that only its shell can be signalled."""
+
+TOLD: Final = (
+    "cpus-per-task",
+    "gpus",
+    "gpus-per-node",
+    "gpus-per-task",
+    "mem-per-cpu",
+    "ntasks",
+    "ntasks-per-node",
+)
+"""sbatch itself tells a script of these, in variables of its environment."""
+
+
+class _NoField(ValueError):
+    """The value can't be said."""
+
+
+def body(script: str, version: int, environment: Mapping[str, str]) -> Fields:
+    """What is posted to have `script` submitted, held.  Raises Refused."""
+    whole = read(Document(script))
+    components = [whole.options(place) for place in range(whole.components)]
+    if version < WITH_PARSERS and SPREAD in script and components[0].get("signal", "").startswith("B:"):
+        detail = f"slurmrestd v0.0.{version} can't signal a script that Slurm itself spreads"
+        raise Refused(Reason(ReasonCode.REFUSED, {"detail": detail}))
+    told = {**environment, **_told(components)}
+    jobs = [_job(options, version, told, held=place == 0) for place, options in enumerate(components)]
+    for job in jobs[1:]:
+        job.setdefault("current_working_directory", jobs[0].get("current_working_directory", "/"))
+        job.setdefault("name", jobs[0].get("name", ""))
+    return {"script": script, **({"job": jobs[0]} if len(jobs) == 1 else {"jobs": jobs})}
+
+
+def _job(options: Mapping[str, str], version: int, told: Mapping[str, str], *, held: bool) -> Fields:
+    fields: Fields = {}
+    known = _NEW if version >= WITH_PARSERS else _OLD
+    for name, value in options.items():
+        try:
+            said = known[name](value)
+        except (KeyError, _NoField):
+            shown = f"--{name}={value}" if value else f"--{name}"
+            detail = f"slurmrestd v0.0.{version} has no word for {shown}"
+            raise Refused(Reason(ReasonCode.REFUSED, {"detail": detail})) from None
+        for field, more in said.items():
+            fields[field] = f"{fields[field]},{more}" if field in fields else more
+    listed = [f"{name}={value}" for name, value in told.items()]
+    fields["environment"] = listed if version >= WITH_PARSERS else dict(told)
+    return {**fields, **({"hold": True} if held else {})}
+
+
+def _told(components: list[dict[str, str]]) -> dict[str, str]:
+    """The variables that sbatch adds."""
+    several = len(components) > 1
+    return {
+        f"SLURM_{name.replace('-', '_').upper()}{f'_HET_GROUP_{place}' if several else ''}": options[name]
+        for place, options in enumerate(components)
+        for name in TOLD
+        if name in options
+    }
+
+
+def _text(field: str) -> Field:
+    return lambda value: {field: value}
+
+
+def _whole(field: str) -> Field:
+    def read(value: str) -> Fields:
+        if not value.lstrip("-").isdigit():
+            raise _NoField(value)
+        return {field: int(value)}
+
+    return read
+
+
+def _mib(field: str, wrap: Callable[[int], Any] = lambda number: number) -> Field:
+    def read(value: str) -> Fields:
+        if (mib := amounts.memory(value)) is None:
+            raise _NoField(value)
+        return {field: wrap(mib)}
+
+    return read
+
+
+def _always(field: str, said: Any) -> Field:
+    return lambda _value: {field: said}
+
+
+def _word(field: str, words: Mapping[str, Any]) -> Field:
+    def read(value: str) -> Fields:
+        if value not in words:
+            raise _NoField(value)
+        return {field: words[value]}
+
+    return read
+
+
+def _signal_old(value: str) -> Fields:
+    """It can't signal the script alone; whoever it reaches then are the replicas that the script starts."""
+    return {"signal": value.removeprefix("B:")}
+
+
+_OLD: Final[Mapping[str, Field]] = {
+    **{
+        name: _text(field)
+        for name, field in {
+            "account": "account",
+            "array": "array",
+            "begin": "begin_time",
+            "chdir": "current_working_directory",
+            "comment": "comment",
+            "constraint": "constraints",
+            "container": "container",
+            "cpus-per-gpu": "cpus_per_gpu",
+            "deadline": "deadline",
+            "dependency": "dependency",
+            "distribution": "distribution",
+            "error": "standard_error",
+            "exclude": "exclude_nodes",
+            "gpus": "gpus",
+            "gpus-per-node": "gpus_per_node",
+            "gpus-per-socket": "gpus_per_socket",
+            "gpus-per-task": "gpus_per_task",
+            "gres": "gres",
+            "gres-flags": "gres_flags",
+            "job-name": "name",
+            "licenses": "licenses",
+            "mail-type": "mail_type",
+            "mail-user": "mail_user",
+            "mcs-label": "mcs_label",
+            "nodelist": "nodelist",
+            "nodes": "nodes",
+            "open-mode": "open_mode",
+            "output": "standard_output",
+            "partition": "partition",
+            "prefer": "prefer",
+            "qos": "qos",
+            "reservation": "reservation",
+            "time": "time_limit",
+            "time-min": "time_minimum",
+            "wckey": "wckey",
+        }.items()
+    },
+    **{
+        name: _whole(field)
+        for name, field in {
+            "cpus-per-task": "cpus_per_task",
+            "mincpus": "minimum_cpus_per_node",
+            "nice": "nice",
+            "ntasks": "tasks",
+            "ntasks-per-core": "tasks_per_core",
+            "ntasks-per-node": "tasks_per_node",
+            "ntasks-per-socket": "tasks_per_socket",
+            "threads-per-core": "threads_per_core",
+        }.items()
+    },
+    "exclusive": _word("exclusive", {"": "exclusive", "user": "user", "mcs": "mcs"}),
+    "mem": _mib("memory_per_node"),
+    "mem-per-cpu": _mib("memory_per_cpu"),
+    "mem-per-gpu": _mib("memory_per_gpu"),
+    "no-kill": _word("no_kill", {"": "set", "off": "off"}),
+    "no-requeue": _always("no_requeue", said=True),
+    "requeue": _always("requeue", said=True),
+    "signal": _signal_old,
+    "tmp": _mib("temporary_disk_per_node"),
+}
+
+
+def _number(number: int) -> Fields:
+    return {"set": True, "infinite": False, "number": number}
+
+
+def _minutes(field: str) -> Field:
+    def read(value: str) -> Fields:
+        if (seconds := times.seconds(value)) is None:
+            raise _NoField(value)
+        infinite = {"set": True, "infinite": True, "number": 0}
+        return {field: _number(seconds // 60) if seconds else infinite}
+
+    return read
+
+
+def _moment(wrap: Callable[[int], Any], field: str) -> Field:
+    """A time of the day here; Slurm's words for others (`now+1hour`) are not worked out."""
+
+    def read(value: str) -> Fields:
+        try:
+            return {field: wrap(int(datetime.fromisoformat(times.moment(value) or value).timestamp()))}
+        except ValueError:
+            raise _NoField(value) from None
+
+    return read
+
+
+def _signal_new(value: str) -> Fields:
+    to, _, rest = value.rpartition(":")
+    name, _, before = rest.partition("@")
+    if to not in ("", "B") or not (before or "60").isdigit():
+        raise _NoField(value)
+    flags = {"kill_warning_flags": ["BATCH_JOB"]} if to else {}
+    return {"kill_warning_signal": name, "kill_warning_delay": _number(int(before or "60")), **flags}
+
+
+def _devices(field: str) -> Field:
+    return lambda value: {field: ",".join(f"gres/gpu:{each}" for each in value.split(","))}
+
+
+_NEW: Final[Mapping[str, Field]] = {
+    **{
+        name: _OLD[name]
+        for name in (
+            "account",
+            "array",
+            "chdir",
+            "comment",
+            "constraint",
+            "container",
+            "cpus-per-task",
+            "dependency",
+            "distribution",
+            "error",
+            "job-name",
+            "licenses",
+            "mail-user",
+            "mcs-label",
+            "mincpus",
+            "nice",
+            "nodes",
+            "ntasks",
+            "ntasks-per-core",
+            "ntasks-per-node",
+            "ntasks-per-socket",
+            "output",
+            "partition",
+            "prefer",
+            "qos",
+            "reservation",
+            "threads-per-core",
+            "tmp",
+            "wckey",
+        )
+    },
+    "begin": _moment(_number, "begin_time"),
+    "cpus-per-gpu": lambda value: {"cpus_per_tres": f"gres/gpu:{value}"},
+    "deadline": _moment(int, "deadline"),
+    "exclude": lambda value: {"excluded_nodes": [value]},
+    "exclusive": _word("shared", {"": ["none"], "user": ["user"], "mcs": ["mcs"]}),
+    "gpus": _devices("tres_per_job"),
+    "gpus-per-node": _devices("tres_per_node"),
+    "gpus-per-socket": _devices("tres_per_socket"),
+    "gpus-per-task": _devices("tres_per_task"),
+    "gres": lambda value: {"tres_per_node": ",".join(f"gres/{each}" for each in value.split(","))},
+    "mail-type": lambda value: {"mail_type": value.upper().split(",")},
+    "mem": _mib("memory_per_node", _number),
+    "mem-per-cpu": _mib("memory_per_cpu", _number),
+    "mem-per-gpu": _mib("memory_per_tres", lambda mib: f"gres/gpu:{mib}"),
+    "no-kill": _word("kill_on_node_fail", {"": False, "off": True}),
+    "no-requeue": _always("requeue", said=False),
+    "nodelist": lambda value: {"required_nodes": [value]},
+    "open-mode": _word("open_mode", {"append": ["APPEND"], "truncate": ["TRUNCATE"]}),
+    "requeue": _always("requeue", said=True),
+    "signal": _signal_new,
+    "time": _minutes("time_limit"),
+    "time-min": _minutes("time_minimum"),
+}

@@ -1,0 +1,1 @@
+"""As which UNIX user something is done."""

@@ -1,0 +1,1 @@
+"""Files between nodes and the console where they share no folder."""

@@ -1,0 +1,1 @@
+"""An attempt as a batch script."""

@@ -1,0 +1,1 @@
+"""Sessions beside a replica on a node."""

@@ -1,0 +1,1 @@
+"""What a job file asks to be brought, as plans for the node."""

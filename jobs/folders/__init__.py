@@ -1,1 +1,0 @@
-"""Jobs' folders as the web server shows them; the process `shells` goes there (`jobs.shells.folders`)."""

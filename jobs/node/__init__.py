@@ -1,0 +1,1 @@
+"""What runs beside a replica, with nothing but Python's standard library."""

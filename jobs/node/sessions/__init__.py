@@ -1,0 +1,1 @@
+"""Shells and programs that somebody runs beside a replica."""

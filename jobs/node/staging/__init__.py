@@ -1,0 +1,1 @@
+"""Code, packages and data on their way into a replica, and back."""

@@ -1,0 +1,1 @@
+"""The supervisor of an attempt: starts, watches and ends its replicas."""

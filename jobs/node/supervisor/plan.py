@@ -1,0 +1,225 @@
+"""What to run and what of the machine it was given: the one file that makes an attempt exist.
+
+Everything the supervisor and the wrappers need, in plain dataclasses, because they start in
+milliseconds and pydantic doesn't.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any, Final, Self
+
+from jobs.node.staging.provisions import Bound, Code, Data, Packages, Tools
+from jobs.node.supervisor.layout import (
+    FORMAT,
+    FORMAT_WITH_DATA,
+    FORMAT_WITH_PROVISIONS,
+    FORMAT_WITH_TREES,
+    folder_name,
+)
+
+PROVISIONS: Final = ("bounds", "codes", "packages")
+"""What a plan may say since FORMAT_WITH_PROVISIONS."""
+
+CARRIED: Final = ("datas", "tools", "cache")
+"""What a plan may say since FORMAT_WITH_DATA."""
+
+LIMITS: Final = ("log_mib", "log_mib_s", "keep_free_mib", "work_mib", "most_ports", "port_range")
+"""What of its house lies in a file of its own, `layout.LIMITS`: earlier releases run the plan without."""
+
+_FORMATS: Final = (FORMAT, FORMAT_WITH_PROVISIONS, FORMAT_WITH_TREES, FORMAT_WITH_DATA)
+
+
+class UnknownFormat(Exception):
+    """Written by a release that this one does not understand."""
+
+
+@dataclass(frozen=True, slots=True)
+class Slot:
+    """One replica's share: GPU indexes, and ports by label."""
+
+    gpus: tuple[int, ...] = ()
+    ports: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """When a role decides the job (`jobs.spec.CompletionPolicy`)."""
+
+    min_failed: int | None = 1
+    min_succeeded: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Role:
+    """A task role.  `labels` are the ports it asked for; the slots may hold more than those."""
+
+    name: str
+    command: str
+    image: str
+    cpu_milli: int
+    memory_mib: int
+    shm_mib: int
+    gpus: int
+    env: Mapping[str, str]
+    completion: Counts
+    labels: tuple[str, ...]
+    slots: tuple[Slot, ...]
+
+    @property
+    def replicas(self) -> int:
+        """How many replicas it has."""
+        return len(self.slots)
+
+    @classmethod
+    def load(cls, value: Mapping[str, Any]) -> Self:
+        """From JSON."""
+        slots = (
+            Slot(tuple(slot["gpus"]), {label: tuple(ports) for label, ports in slot["ports"].items()})
+            for slot in value["slots"]
+        )
+        counts = Counts(**value["completion"])
+        return cls(**{**value, "completion": counts, "labels": tuple(value["labels"]), "slots": tuple(slots)})
+
+
+@dataclass(frozen=True, slots=True)
+class Warned:
+    """A signal sent some seconds before the time limit."""
+
+    signal: str
+    seconds_before: int
+
+
+@dataclass(frozen=True, slots=True)
+class House:
+    """How this machine runs jobs; the same for all replicas.
+
+    `isolation` is a value of `isolation.Isolation`; `hide` and `show` are folders that a job can't or
+    can see; `limits` is `auto` or `watchdog`; `engine` is what a container engine's command line begins
+    with, empty where there is none; `gpu_devices` says that GPUs are real ones.  A replica's log grows to
+    `log_mib`, by `log_mib_s` a second, and only while the disk has `keep_free_mib`; its own folders have
+    `work_mib`, and it listens on `most_ports` of the `port_range` beside its own (0: no limit).
+    """
+
+    node: str
+    host_ip: str
+    isolation: str
+    hide: tuple[str, ...]
+    show: tuple[str, ...]
+    path: str
+    limits: str
+    pids: int
+    engine: tuple[str, ...] = ()
+    gpu_devices: bool = False
+    bell: str = ""
+    log_mib: int = 0
+    log_mib_s: int = 0
+    keep_free_mib: int = 0
+    work_mib: int = 0
+    most_ports: int = 0
+    port_range: tuple[int, ...] = ()
+
+    @classmethod
+    def load(cls, value: Mapping[str, Any]) -> Self:
+        """From JSON."""
+        lists = {name: tuple(value.get(name, ())) for name in ("hide", "show", "engine", "port_range")}
+        return cls(**{**value, **lists})
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """One attempt.  Times are seconds; `boot` is the boot it was planned in; `locations` are the job's
+    data, output and code places; `bounds` are laid into every replica, and some of them
+    filled with `codes` and `datas`, by `tools`; `packages` are installed; `cache` is the person's folder for
+    what was fetched before.  What is secret is not in here.
+    """
+
+    key: str
+    job: str
+    attempt: int
+    name: str
+    user: str
+    uid: int
+    gid: int
+    virtual_cluster: str
+    framework: str | None
+    created_at: float
+    boot: str
+    env: Mapping[str, str]
+    locations: Mapping[str, str]
+    time_limit_s: int | None
+    warned: Warned | None
+    grace_s: int
+    keep_failed_s: int
+    house: House
+    roles: tuple[Role, ...]
+    bounds: tuple[Bound, ...] = ()
+    codes: tuple[Code, ...] = ()
+    packages: Packages | None = None
+    datas: tuple[Data, ...] = ()
+    tools: Tools | None = None
+    cache: str = ""
+
+    @classmethod
+    def load(cls, value: Mapping[str, Any], limits: Mapping[str, Any] | None = None) -> Self:
+        """From JSON, with what `limits` gave; raises UnknownFormat."""
+        rest = dict(value)
+        if rest.pop("format", None) not in _FORMATS:
+            raise UnknownFormat(value.get("format"))
+        rest["house"] = House.load({**rest["house"], **(limits or {})})
+        rest["roles"] = tuple(Role.load(role) for role in rest["roles"])
+        rest["warned"] = rest["warned"] and Warned(**rest["warned"])
+        rest["bounds"] = tuple(Bound.load(bound) for bound in rest.get("bounds", ()))
+        rest["packages"] = Packages.load(rest["packages"]) if rest.get("packages") else None
+        rest["codes"] = tuple(Code(**code) for code in rest.get("codes", ()))
+        rest["datas"] = tuple(Data.load(data) for data in rest.get("datas", ()))
+        rest["tools"] = Tools(**rest["tools"]) if rest.get("tools") else None
+        return cls(**rest)
+
+    def dump(self) -> dict[str, Any]:
+        """As JSON, in the oldest format that knows everything in it."""
+        value = asdict(self)
+        more = {name: value.pop(name) for name in (*PROVISIONS, *CARRIED)}
+        wanted = {name: said for name, said in more.items() if said}
+        number = FORMAT_WITH_PROVISIONS if wanted else FORMAT
+        if any(code.tree for code in self.codes):
+            number = FORMAT_WITH_TREES
+        if any(name in wanted for name in CARRIED):
+            number = FORMAT_WITH_DATA
+        for name in LIMITS:
+            value["house"].pop(name)
+        return {"format": number, **value, **wanted}
+
+    def limits(self) -> dict[str, Any]:
+        """As JSON, what `dump` leaves out."""
+        return {name: getattr(self.house, name) for name in LIMITS}
+
+    def replicas(self) -> list[Place]:
+        """Every replica, roles in their order."""
+        pairs = [
+            (ordinal, index) for ordinal, role in enumerate(self.roles) for index in range(role.replicas)
+        ]
+        return [
+            Place(position, ordinal, index, role, folder_name(role.name, ordinal, index))
+            for position, (ordinal, index) in enumerate(pairs)
+            for role in (self.roles[ordinal],)
+        ]
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """One replica of a plan: its position among all, the role's ordinal, its index in the role, and its
+    name in file names.
+    """
+
+    position: int
+    ordinal: int
+    index: int
+    role: Role
+    name: str
+
+    @property
+    def slot(self) -> Slot:
+        """What it was given."""
+        return self.role.slots[self.index]

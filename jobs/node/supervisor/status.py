@@ -1,0 +1,140 @@
+"""The file that `observe` reads: everything there is to tell about an attempt, rewritten at a change.
+
+Not flushed to the disk: after a crash of the machine the supervisor writes it anew from the files
+that were.
+"""
+
+from __future__ import annotations
+
+import shlex
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Final
+
+from jobs.node.files import Folder
+from jobs.node.processes import Identity
+from jobs.node.supervisor import layout
+from jobs.node.supervisor.ending import Ending
+from jobs.node.supervisor.plan import Place, Plan
+from jobs.node.supervisor.watched import Watched
+from jobs.node.wrapper.errand import group_name
+from jobs.node.wrapper.outcome import Cause
+from jobs.states import Phase, Reason, ReasonCode, State, TaskState
+
+PAUSE_S: Final = 0.1
+"""Changes that follow each other are written together, at most this often."""
+
+
+class Status:
+    """Writes the file when told that something changed; `me` is the supervisor, for others to look up."""
+
+    def __init__(self, plan: Plan, folder: Folder, me: Identity) -> None:
+        self._plan, self._folder, self._me = plan, folder, me
+        self._changed = True
+        self._not_before = 0.0
+
+    def changed(self) -> None:
+        """Something is different now."""
+        self._changed = True
+
+    def due(self) -> float | None:
+        """When the file is to be written, in seconds since the boot; None when it is up to date."""
+        return self._not_before if self._changed else None
+
+    def write(self, watched: Sequence[Watched], ending: Ending | None) -> None:
+        """Write it: the attempt goes on."""
+        started = any(one.started and layout.NEVER not in one.started for one in watched)
+        state = State.RUNNING if started else State.PENDING
+        phase = Phase.STOPPING if ending else Phase.RUNNING if started else Phase.ENV_PREPARING
+        reason = Reason(ReasonCode.RUNNING) if started else _starting(watched)
+        self._put(watched, state, phase, ending.reason if ending else reason, None)
+
+    def write_end(self, watched: Sequence[Watched], state: State, reason: Reason, ended_at: float) -> None:
+        """Write it for the last time."""
+        self._put(watched, state, Phase.ENDED, reason, ended_at)
+
+    def _put(
+        self, watched: Sequence[Watched], state: State, phase: Phase, reason: Reason, ended_at: float | None
+    ) -> None:
+        begun = [one.started["at"] for one in watched if one.started and "at" in one.started]
+        value = {
+            "format": layout.FORMAT,
+            "supervisor": self._me.dump(),
+            "node": self._plan.house.node,
+            "host": self._plan.house.host_ip,
+            "state": state,
+            "phase": phase,
+            "code": reason.code,
+            "params": dict(reason.params),
+            "started_at": min(begun, default=None),
+            "ended_at": ended_at,
+            "replicas": [_replica(one) for one in watched],
+        }
+        self._folder.write(layout.STATUS, value, durable=ended_at is not None)
+        self._changed = False
+        self._not_before = time.monotonic() + PAUSE_S
+        if self._plan.house.bell:
+            ring(Path(self._plan.house.bell))
+
+
+def _starting(watched: Sequence[Watched]) -> Reason:
+    """What is being done for the first replica that waits for it."""
+    step = next((one.step for one in watched if one.exit is None and one.step), {})
+    return Reason(ReasonCode.STARTING, step)
+
+
+def _replica(one: Watched) -> dict[str, Any]:
+    value = describe(one.place)
+    ended = one.ended()
+    if ended is not None:
+        state, reason = ended.judged()
+        value |= {
+            "state": state,
+            "code": reason.code,
+            "params": {**reason.params, **(kept(one) if state is TaskState.FAILED else {})},
+            "exit_code": ended.exit.code,
+            "signal": ended.exit.signal,
+            "ended_at": ended.exit.ended_at,
+        }
+    else:
+        value["state"] = TaskState.RUNNING if one.started else TaskState.WAITING
+    if one.started and "at" in one.started:
+        names = ("at", "limits", "image_used", "commit")
+        value |= {name: one.started[name] for name in names if name in one.started}
+    if one.running:
+        value["served"] = [each.dump() for each in one.served]
+    return value
+
+
+def kept(one: Watched) -> dict[str, str | int]:
+    """What is kept of a failed replica because its job asks for it, for how long, and how to look at it.
+
+    Its container only where its command had been started in one.
+    """
+    plan, place = one.plan, one.place
+    if not plan.keep_failed_s:
+        return {}
+    found: dict[str, str | int] = {
+        "kept_s": plan.keep_failed_s,
+        "kept_folder": f"jobs/{plan.job}/{plan.attempt}/work/{place.name}",
+    }
+    ran = one.exit is not None and one.exit.cause in (Cause.COMMAND, Cause.MEMORY)
+    if ran and place.role.image and plan.house.engine and one.started and "at" in one.started:
+        name = group_name(plan, place)
+        found["kept_container"] = shlex.join([*plan.house.engine, "export", f"--output={name}.tar", name])
+    return found
+
+
+def describe(place: Place) -> dict[str, Any]:
+    """What is known of a replica from the plan alone."""
+    ports = {label: list(place.slot.ports[label]) for label in place.role.labels}
+    gpus = list(place.slot.gpus)
+    return {"role": place.role.name, "index": place.index, "name": place.name, "ports": ports, "gpus": gpus}
+
+
+def ring(bell: Path) -> None:
+    """Tell whoever watches the bell that something changed; it may be nobody's."""
+    with suppress(OSError):  # a hint must never end a job
+        bell.touch(mode=0o600)

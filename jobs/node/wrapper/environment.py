@@ -1,0 +1,300 @@
+"""What a job finds in its environment: pure functions of the plan.
+
+Three vendors' words for the same facts, so that commands written for them run as they are: OpenPAI
+v0.14 and v2 (`PAI_*`), DLC page (`MASTER_ADDR` … `JOB_NAME`), AIHC page (`AIHC_JOB_NAME`).
+
+What the job file says wins over what is told here, as with OpenPAI, except for the names in `FIXED`:
+a job can't talk itself onto a GPU that somebody else was given.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from jobs.node.staging import pip
+from jobs.node.staging.targets import WORK
+from jobs.node.supervisor import announced
+from jobs.node.supervisor.plan import Place, Plan, Role, Slot
+
+IMPLICIT_PORTS: Final = ("http", "ssh")
+"""Every replica has these even if its role asks for none (OpenPAI v0.14)."""
+
+FILE_SYSTEM: Final = "file_system"
+"""Among a plan's locations: the folder that stands for OpenPAI's default file system."""
+
+LOCATION_VARIABLES: Final = {"data": "PAI_DATA_DIR", "output": "PAI_OUTPUT_DIR", "code": "PAI_CODE_DIR"}
+"""Purpose of a place outside the job → the variable that tells it (OpenPAI v0.14)."""
+
+MARK: Final = "JOB_CONSOLE_REPLICA"
+
+FIXED: Final = ("CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER", "NVIDIA_VISIBLE_DEVICES", MARK)
+
+PEERS_FILE: Final = "JOB_CONSOLE_PEERS_FILE"
+"""Names the file that holds what did not fit: `NAME='value'` lines for a shell to source."""
+
+ENDPOINTS: Final = "JOB_CONSOLE_ENDPOINTS"
+"""Names the file in which the job announces ports (`jobs.node.supervisor.announced`)."""
+
+MOST_BYTES: Final = 512 * 1024
+LONGEST: Final = 96 * 1024
+"""An exec takes strings up to 128 KiB, and a quarter of the stack limit (2 MiB) in all; this leaves
+the job room for variables of its own."""
+
+_TENSORFLOW_ROLES: Final = frozenset({"chief", "master", "ps", "worker", "evaluator"})
+_LEADERS: Final = ("master", "chief")
+
+
+@dataclass(frozen=True, slots=True)
+class Room:
+    """Where a replica finds itself: its own folder, its temporary folder ('' in a container, which has
+    one), the peers file, and the folder of programs that a machine may lack ('' in a container).
+    """
+
+    work: str
+    tmp: str
+    peers: str = ""
+    programs: str = ""
+
+    def inside(self, place: str) -> str:
+        """A place as the replica finds it: what lies below `/job` is in its own folder."""
+        below = place.removeprefix(WORK)
+        return self.work + below if place != below and below[:1] in ("", "/") else place
+
+
+def build(
+    plan: Plan, place: Place, told: Mapping[str, str], room: Room, secrets: Mapping[str, str]
+) -> dict[str, str]:
+    """The whole environment of one replica.  `told` is `peers(plan)`, or what of it fits."""
+    env = {**_system(plan, place, room), **told, **own(plan, place, room)}
+    env.update(plan.env)
+    env.update(place.role.env)
+    env.update(secrets)
+    if plan.packages is not None:
+        env.update(pip.visible(env, room.work))
+    if room.programs and env.get("PATH"):
+        env["PATH"] += f":{room.programs}"
+    env.update(_gpus(place.slot))
+    env[MARK] = mark(plan, place)
+    return env
+
+
+def mark(plan: Plan, place: Place) -> str:
+    """What tells the processes of this replica from all others, where nothing better does."""
+    return f"{plan.key}.{place.name}"
+
+
+def fitting(told: Mapping[str, str]) -> tuple[dict[str, str], dict[str, str]]:
+    """`told` as (what fits into an environment, what must go into the peers file)."""
+    if sum(len(name) + len(value) + 2 for name, value in told.items()) <= MOST_BYTES:
+        kept = {name: value for name, value in told.items() if len(value) <= LONGEST}
+    else:
+        kept = {}
+    return kept, {name: value for name, value in told.items() if name not in kept}
+
+
+def as_shell(variables: Mapping[str, str]) -> str:
+    """Lines that a POSIX shell can source; names that no shell can expand stay out."""
+    lines = (
+        f"export {name}='{value.replace(chr(39), chr(39) + chr(92) + chr(39) + chr(39))}'\n"
+        for name, value in variables.items()
+        if name.isidentifier() and name.isascii()
+    )
+    return "".join(lines)
+
+
+def peers(plan: Plan) -> dict[str, str]:
+    """What is said of every role and replica, the same for all of them."""
+    ip = plan.house.host_ip
+    env: dict[str, str] = {}
+    for role in plan.roles:
+        name = role.name
+        env[f"PAI_TASK_ROLE_TASK_COUNT_{name}"] = str(role.replicas)
+        env[f"PAI_RESOURCE_{name}"] = _resource(role)
+        env[f"PAI_MIN_FAILED_TASK_COUNT_{name}"] = _or_empty(role.completion.min_failed)
+        env[f"PAI_MIN_SUCCEEDED_TASK_COUNT_{name}"] = _or_empty(role.completion.min_succeeded)
+        env[f"PAI_TASK_ROLE_{name}_HOST_LIST"] = ",".join(_address(plan, slot) for slot in role.slots)
+        for index, slot in enumerate(role.slots):
+            env[f"PAI_HOST_IP_{name}_{index}"] = ip
+            for label, ports in slot.ports.items():
+                env[f"PAI_PORT_LIST_{name}_{index}_{label}"] = _list(ports)
+                env[f"PAI_{name}_{index}_{label}_PORT"] = _list(ports)
+    instances = (f"{role.name}:{index}" for role in plan.roles for index in range(role.replicas))
+    return {**env, "PAI_TASK_ROLE_INSTANCES": ",".join(instances)}
+
+
+def own(plan: Plan, place: Place, room: Room) -> dict[str, str]:
+    """What is said of the job, and of this replica's role, place and ports."""
+    return {
+        **_job(plan, room),
+        **_task(plan, place),
+        **_container(plan, place, room),
+        **_distributed(plan, place),
+        **_tensorflow(plan, place),
+    }
+
+
+def _system(plan: Plan, place: Place, room: Room) -> dict[str, str]:
+    """What any process expects.  An image brings its own PATH, LANG and /tmp."""
+    env = {"HOME": room.work, "USER": plan.user, "LOGNAME": plan.user, "PYTHONUNBUFFERED": "1"}
+    if room.peers:
+        env[PEERS_FILE] = room.peers
+    if not room.tmp:
+        return env
+    shell = {
+        "PATH": plan.house.path,
+        "LANG": "C.UTF-8",
+        "TMPDIR": room.tmp,
+        "SHELL": "/bin/bash",
+        "PWD": room.work,
+    }
+    return {**env, **shell}
+
+
+def _job(plan: Plan, room: Room) -> dict[str, str]:
+    roles = ",".join(role.name for role in plan.roles)
+    role_count = str(len(plan.roles))
+    task_count = str(sum(role.replicas for role in plan.roles))
+    framework_name = f"{plan.user}~{plan.name}"
+    return {
+        "PAI_JOB_NAME": plan.name,
+        "PAI_USER_NAME": plan.user,
+        "PAI_USERNAME": plan.user,
+        "PAI_VIRTUAL_CLUSTER": plan.virtual_cluster,
+        "PAI_FRAMEWORK_NAME": framework_name,
+        "FRAMEWORK_NAME": framework_name,
+        "HADOOP_USER_NAME": plan.user,
+        "APP_ID": plan.key,
+        "PAI_DEFAULT_FS_URI": plan.locations.get(FILE_SYSTEM, ""),
+        **{
+            variable: room.inside(plan.locations.get(purpose, ""))
+            for purpose, variable in LOCATION_VARIABLES.items()
+        },
+        "PAI_TASK_ROLE_COUNT": role_count,
+        "PAI_TASK_ROLES_NUM": role_count,
+        "PAI_JOB_TASK_ROLE_COUNT": role_count,
+        "PAI_TASK_ROLE_LIST": roles,
+        "PAI_JOB_TASK_ROLE_LIST": roles,
+        "PAI_TASKS_NUM": task_count,
+        "PAI_JOB_TASK_COUNT": task_count,
+        "JOB_NAME": plan.job,
+        "AIHC_JOB_NAME": plan.name,
+    }
+
+
+def _task(plan: Plan, place: Place) -> dict[str, str]:
+    role, index = place.role, str(place.index)
+    count, cpus, gpus = str(role.replicas), _cpus(role), str(role.gpus)
+    return {
+        "PAI_CURRENT_TASK_ROLE_NAME": role.name,
+        "PAI_TASK_ROLE_NAME": role.name,
+        "PAI_CURRENT_TASK_ROLE_CURRENT_TASK_INDEX": index,
+        "PAI_TASK_INDEX": index,
+        "PAI_TASK_ROLE_INDEX": index,
+        "PAI_TASK_ROLE_NUM": count,
+        "PAI_CURRENT_TASK_ROLE_TASK_COUNT": count,
+        "PAI_CURRENT_TASK_ROLE_CPU_COUNT": cpus,
+        "PAI_TASK_CPU_NUM": cpus,
+        "PAI_CURRENT_TASK_ROLE_GPU_COUNT": gpus,
+        "PAI_TASK_GPU_NUM": gpus,
+        "PAI_CURRENT_TASK_ROLE_MEM_MB": str(role.memory_mib),
+        "PAI_TASK_MEM_MB": str(role.memory_mib),
+        "PAI_CURRENT_TASK_ROLE_SHM_MB": str(role.shm_mib),
+        "PAI_CURRENT_TASK_ROLE_MIN_FAILED_TASK_COUNT": _or_empty(role.completion.min_failed),
+        "PAI_CURRENT_TASK_ROLE_MIN_SUCCEEDED_TASK_COUNT": _or_empty(role.completion.min_succeeded),
+        "PAI_RESOURCE": _resource(role),
+    }
+
+
+def _container(plan: Plan, place: Place, room: Room) -> dict[str, str]:
+    ports, ip = place.slot.ports, plan.house.host_ip
+    http, ssh = _first(ports, "http"), _first(ports, "ssh")
+    asked = (port for label in place.role.labels for port in ports[label])
+    return {
+        "PAI_CONTAINER_ID": f"{plan.key}-{place.name}",
+        "PAI_CONTAINER_HOST_IP": ip,
+        "PAI_CURRENT_CONTAINER_IP": ip,
+        "PAI_CONTAINER_HOST_PORT": http,
+        "PAI_CURRENT_CONTAINER_PORT": http,
+        "PAI_CONTAINER_SSH_PORT": ssh,
+        "PAI_CONTAINER_HOST_PORT_LIST": "".join(f"{label}:{_list(p)};" for label, p in ports.items()),
+        **{f"PAI_CONTAINER_HOST_{label}_PORT_LIST": _list(p) for label, p in ports.items()},
+        "PAI_WORK_DIR": room.work,
+        ENDPOINTS: f"{room.work}/{announced.NAME}",
+        "CUSTOM_PORTS": ";".join(str(port) for port in asked),
+    }
+
+
+def _distributed(plan: Plan, place: Place) -> dict[str, str]:
+    """Rank 0 is the first replica of the master or chief, or else of the first role (DLC page)."""
+    ranked = sorted(enumerate(plan.roles), key=lambda pair: (_leading(pair[1]), pair[0]))
+    before = 0
+    for ordinal, role in ranked:
+        if ordinal == place.ordinal:
+            break
+        before += role.replicas
+    return {
+        "MASTER_ADDR": plan.house.host_ip,
+        "MASTER_PORT": _first(ranked[0][1].slots[0].ports, "http"),
+        "WORLD_SIZE": str(sum(role.replicas for role in plan.roles)),
+        "RANK": str(before + place.index),
+        "NPROC_PER_NODE": str(max(1, place.role.gpus)),
+    }
+
+
+def _tensorflow(plan: Plan, place: Place) -> dict[str, str]:
+    """TF_CONFIG for a job that says it is TensorFlow's, or whose several replicas bear its role names.
+
+    Others go without: TensorFlow 1 refuses to start when TF_CONFIG names roles that it does not know.
+    """
+    names = {role.name.lower() for role in plan.roles}
+    several = sum(role.replicas for role in plan.roles) > 1
+    if plan.framework != "tensorflow" and not (several and names <= _TENSORFLOW_ROLES):
+        return {}
+    config = {
+        "cluster": {role.name.lower(): [_address(plan, slot) for slot in role.slots] for role in plan.roles},
+        "task": {"type": place.role.name.lower(), "index": place.index},
+        "environment": "cloud",
+    }
+    return {"TF_CONFIG": json.dumps(config)}
+
+
+def _gpus(slot: Slot) -> dict[str, str]:
+    """By index, in the order in which the driver counts them; nothing when none was asked for."""
+    indexes = _list(slot.gpus)
+    return {
+        "CUDA_VISIBLE_DEVICES": indexes,
+        "CUDA_DEVICE_ORDER": "PCI_BUS_ID",
+        "NVIDIA_VISIBLE_DEVICES": indexes or "void",
+    }
+
+
+def _leading(role: Role) -> int:
+    name = role.name.lower()
+    return _LEADERS.index(name) if name in _LEADERS else len(_LEADERS)
+
+
+def _address(plan: Plan, slot: Slot) -> str:
+    return f"{plan.house.host_ip}:{_first(slot.ports, 'http')}"
+
+
+def _resource(role: Role) -> str:
+    return f"{role.gpus},{_cpus(role)},{role.memory_mib},{role.shm_mib}"
+
+
+def _cpus(role: Role) -> str:
+    return f"{role.cpu_milli / 1000:g}"
+
+
+def _first(ports: Mapping[str, tuple[int, ...]], label: str) -> str:
+    return str(ports[label][0])
+
+
+def _list(numbers: Iterable[int]) -> str:
+    return ",".join(str(number) for number in numbers)
+
+
+def _or_empty(value: int | None) -> str:
+    return "" if value is None else str(value)

@@ -1,0 +1,96 @@
+"""Disk space and ports that a replica takes of those that all share, without asking."""
+
+from __future__ import annotations
+
+import os
+import stat
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+from jobs.node import disk
+from jobs.node.supervisor.plan import Plan
+from jobs.node.supervisor.watched import Watched
+from jobs.states import Params, Reason, ReasonCode
+
+LOOK_S: Final = 2.0
+HURRIED_S: Final = 0.5
+"""How often the disk is looked at, and while it is nearly full."""
+
+_LEAST_PAUSE_S: Final = 10.0
+_REST: Final = 20
+"""A look at all folders is followed by a pause of so many times its own length."""
+
+_LONGEST_S: Final = 2.0
+"""A folder that is not counted by then is not counted."""
+
+_GROWTH_MIB: Final = 64
+"""So much may still be written into a folder while the disk is nearly full."""
+
+
+class Excess:
+    """Looks at the folders of an attempt's replicas."""
+
+    def __init__(self, path: Path, plan: Plan, watched: Sequence[Watched]) -> None:
+        self._path, self._watched = path, watched
+        self._keep_free, self._most = plan.house.keep_free_mib, plan.house.work_mib
+        self._before: dict[str, int] = {}
+        self._count_at = 0.0
+
+    def look(self, now: float) -> tuple[Reason | None, float | None]:
+        """Return why the attempt is to end, if it is, and when to look again, if ever."""
+        if not (self._keep_free or self._most):
+            return None, None
+        free = disk.free_mib(self._path) if self._keep_free else 0
+        if free < self._keep_free:
+            return self._look_at_growth(free), now + HURRIED_S
+        self._before.clear()
+        reason = self._look_at_sizes(now) if self._most and now >= self._count_at else None
+        return reason, now + LOOK_S
+
+    def _look_at_growth(self, free: int) -> Reason | None:
+        for one in self._watched:
+            size = self._size(one) if one.running else None
+            if size is None:
+                continue
+            if size > self._before.setdefault(one.place.name, size) + _GROWTH_MIB:
+                params: Params = {"role": one.place.role.name, "index": one.place.index, "free_mib": free}
+                return Reason(ReasonCode.FOLDER_TOO_LARGE, params)
+        return None
+
+    def _look_at_sizes(self, now: float) -> Reason | None:
+        sizes = [(one, self._size(one)) for one in self._watched if one.running]
+        took = time.monotonic() - now
+        self._count_at = now + max(_LEAST_PAUSE_S, _REST * took)
+        for one, size in sizes:
+            if size is not None and size > self._most:
+                where: Params = {"role": one.place.role.name, "index": one.place.index}
+                params: Params = {**where, "most_mib": self._most}
+                return Reason(ReasonCode.FOLDER_TOO_LARGE, params)
+        return None
+
+    def _size(self, one: Watched) -> int | None:
+        """MiB in all folders of the replica's own; None when they could not be counted in time."""
+        until = time.monotonic() + _LONGEST_S
+        try:
+            folders = (self._path / kind / one.place.name for kind in ("work", "tmp", "empty"))
+            return sum(_bytes_below(folder, until) for folder in folders if folder.is_dir()) >> 20
+        except OSError:  # out of time, or it has gone
+            return None
+
+
+def _bytes_below(folder: Path, until: float) -> int:
+    """Bytes on the disk that the files below the folder take, as far as they can be seen."""
+    total = 0
+    for _, _folders, names, here in os.fwalk(folder, onerror=None):
+        for name in names:
+            try:
+                found = os.stat(name, dir_fd=here, follow_symlinks=False)
+            except OSError:  # gone meanwhile
+                continue
+            if stat.S_ISREG(found.st_mode):
+                total += found.st_blocks * 512
+        if time.monotonic() > until:
+            raise TimeoutError
+    return total

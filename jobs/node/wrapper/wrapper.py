@@ -1,0 +1,204 @@
+"""One replica's wrapper: prepares its place, starts its command once, sees it through, writes how it ended.
+
+Where PID namespaces are possible it is the first process of one, so that the kernel ends all of the
+replica with it.  It may be killed at any instruction: before `started` is written another wrapper takes
+its place, after that nobody ever starts the command again.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import sys
+import time
+import traceback
+from dataclasses import replace
+from typing import Final, NoReturn
+
+from jobs.faults import fault
+from jobs.node import command, kernel
+from jobs.node.files import Folder
+from jobs.node.processes import Identity
+from jobs.node.sandbox import isolation
+from jobs.node.sandbox.housing import housing_of
+from jobs.node.sandbox.isolation import Isolation
+from jobs.node.sandbox.view import CannotLay
+from jobs.node.supervisor import layout
+from jobs.node.wrapper import turn
+from jobs.node.wrapper.appendonly import open_log
+from jobs.node.wrapper.errand import Errand
+from jobs.node.wrapper.keeper import Finished, Keeper
+from jobs.node.wrapper.log_writer import LogWriter
+from jobs.node.wrapper.outcome import NOT_FOUND, Cause, Exit, code_of, judge, now
+from jobs.states import TaskState
+
+_FULL_S: Final = 1.0
+"""The pause between two tries to write to a full disk."""
+
+
+def spawn(errand: Errand) -> int:
+    """Start a wrapper; answers its pid as this process sees it.
+
+    A process in between goes into the new namespaces and is gone at once, so the wrapper is nobody's
+    child but the nearest subreaper's.
+    """
+    reader, writer = os.pipe()
+    between = os.fork()
+    if between == 0:
+        _in_between(errand, writer)
+    os.close(writer)
+    with os.fdopen(reader, "rb") as file:
+        answer = file.readline()
+    os.waitpid(between, 0)
+    if not answer.strip().isdigit():
+        raise OSError(answer.decode(errors="replace").strip() or "the wrapper did not start")
+    return int(answer)
+
+
+def settle(replica: Folder, cause: Cause, *, detail: str = "") -> bool:
+    """End a replica whose command nobody has started; False when somebody has."""
+    if not replica.publish(layout.STARTED, {layout.NEVER: True}):
+        return False
+    replica.write(layout.EXIT, now(cause, detail=detail).dump())
+    return True
+
+
+def _in_between(errand: Errand, writer: int) -> NoReturn:
+    try:
+        if errand.mode is not Isolation.NONE:
+            isolation.enter(errand.mode)
+        pid = os.fork()
+        if pid == 0:
+            os.close(writer)
+            _run(errand)
+        os.write(writer, f"{pid}\n".encode())
+    except BaseException as error:  # noqa: BLE001 nothing may return into the supervisor's own code
+        os.write(writer, f"{error}\n".encode())
+    os._exit(0)
+
+
+def _run(errand: Errand) -> NoReturn:
+    try:
+        kernel.set_name("jc-wrapper")
+        os.setsid()
+        _Wrapper(errand).run()
+    except BaseException as error:  # noqa: BLE001 likewise
+        traceback.print_exc(file=sys.stderr)
+        _give_up(errand, error)
+    os._exit(0)
+
+
+def _give_up(errand: Errand, error: BaseException) -> NoReturn:
+    """What was not started never will be; what was is told by its missing exit file."""
+    try:
+        settle(errand.folder.sub("replicas").sub(errand.place.name), Cause.START, detail=str(error))
+    finally:
+        os._exit(1)
+
+
+class _Wrapper:
+    def __init__(self, errand: Errand) -> None:
+        self._errand = errand
+        self._me = Identity.mine()
+        self._replica = errand.folder.sub("replicas").sub(errand.place.name)
+        self._log = LogWriter(open_log(errand.log), errand.log_limits, errand.output)
+        self._housing = housing_of(errand, self._log)
+        self._keeper = Keeper(self._housing.tree, errand, self._log)
+        self._replica.write(layout.WRAPPER, self._me.dump(), durable=False)
+
+    def run(self) -> None:
+        fault("wrapper.begun")
+        with turn.taken(self._replica, self._me, self._is_settled) as mine:
+            trouble = self._prepare() if mine else None
+            fault("wrapper.moved_in")
+            if trouble is None and self._keeper.ending() is not None:
+                trouble = now(Cause.NOT_STARTED)
+            started_at = time.time()
+            if not self._claim(started_at, never=trouble is not None):
+                return
+        fault("wrapper.claimed")
+        exit_ = trouble or self._live(started_at)
+        self._log.finish()
+        fault("wrapper.logged")
+        self._tell_end(exit_)
+        fault("wrapper.written")
+
+    def _tell_end(self, exit_: Exit) -> None:
+        """Write how it ended; wait for room on a full disk, as nobody else will know.
+
+        The wait has no limit of time: without the file the end would be lost.  It ends when there is room,
+        when the attempt's folder is removed, and when the process is killed.
+        """
+        while True:
+            try:
+                self._replica.write(layout.EXIT, exit_.dump())
+            except OSError as error:
+                if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+                    raise
+                time.sleep(_FULL_S)
+            else:
+                return
+
+    def _is_settled(self) -> bool:
+        """Whether there is nothing to prepare any more."""
+        return self._replica.exists(layout.STARTED) or self._keeper.ending() is not None
+
+    def _prepare(self) -> Exit | None:
+        try:
+            return self._housing.prepare(self._keeper)
+        except CannotLay as error:
+            return now(Cause.MOUNT, detail=str(error))
+
+    def _claim(self, started_at: float, *, never: bool) -> bool:
+        """Say, once and for all, that the command is about to be started, or never will be; False when
+        that was said before.
+        """
+        mark = {layout.NEVER: True} if never else self._mark(started_at)
+        claimed = self._replica.publish(layout.STARTED, mark)
+        self._errand.announce()
+        return claimed
+
+    def _mark(self, started_at: float) -> dict[str, object]:
+        return {
+            **self._me.dump(),
+            "at": started_at,
+            "mono": time.monotonic(),
+            "limits": "cgroup" if self._housing.group else "engine" if self._errand.contained else "watchdog",
+            "image_used": self._housing.image_used,
+            "commit": self._housing.commit,
+        }
+
+    def _live(self, started_at: float) -> Exit:
+        housing = self._housing
+        try:
+            main = command.start(housing.command(), command.Streams.into(self._log.stream), housing.enter)
+        except command.CannotStart as error:
+            return now(Cause.START, started_at=started_at, code=NOT_FOUND, detail=str(error))
+        fault("wrapper.running")
+        watched = housing.group is None and not self._errand.contained
+        limit = self._errand.place.role.memory_mib << 20 if watched else None
+        finished = self._keeper.see_through(main, housing.group, limit)
+        fault("wrapper.ended")
+        exit_ = self._take_back(self._exit(finished, started_at))
+        housing.clean(failed=judge(exit_, 0)[0] is TaskState.FAILED)
+        return exit_
+
+    def _take_back(self, exit_: Exit) -> Exit:
+        """What it wrote goes where it belongs, once nobody can be in the replica any more; a command that
+        succeeded has failed when that did.
+        """
+        if not any(data.back for data in self._errand.plan.datas):
+            return exit_
+        self._replica.write(layout.OVER, {"at": time.time()})
+        trouble = self._housing.take_back(self._keeper)
+        well = exit_.cause is Cause.COMMAND and exit_.code == 0
+        return replace(trouble, started_at=exit_.started_at) if trouble is not None and well else exit_
+
+    def _exit(self, finished: Finished, started_at: float) -> Exit:
+        code, number = code_of(finished.status)
+        cause = Cause.COMMAND
+        if finished.told:
+            cause = Cause.TOLD
+        elif finished.out_of_memory or self._housing.out_of_memory():
+            cause = Cause.MEMORY
+        return now(cause, started_at=started_at, code=code, signal=number)

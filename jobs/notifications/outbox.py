@@ -1,0 +1,118 @@
+"""Writing down what is to be told, in the transaction that makes it true, and ringing for the worker."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+from django.db import transaction
+
+from jobs.live import queue
+from jobs.models import Event, Job, Occasion
+from jobs.models.kinds import Kind
+from jobs.states import ReasonCode, State
+from quotas.models import Quota, User
+
+TAKEN_BACK: Final = frozenset({ReasonCode.PREEMPTED, ReasonCode.DRAINED})
+
+_KINDS: Final[Mapping[str, Kind]] = {
+    Event.Kind.STARTED: Kind.STARTED,
+    Event.Kind.QUEUED_AGAIN: Kind.AGAIN,
+    Event.Kind.REQUEUED: Kind.AGAIN,
+    Event.Kind.LOST: Kind.LOST,
+    Event.Kind.FOUND_AGAIN: Kind.FOUND,
+}
+_ENDS: Final[Mapping[str, Kind]] = {
+    State.SUCCEEDED: Kind.SUCCEEDED,
+    State.FAILED: Kind.FAILED,
+    State.STOPPED: Kind.STOPPED,
+}
+
+
+def tell(
+    people: Iterable[User], kind: Kind, params: Mapping[str, Any], job: Job | None = None, *, key: str = ""
+) -> None:
+    """Tell these people, on their page and wherever else they want to be told of `kind`.
+
+    Call it in the transaction that makes it true; what is rolled back is never told.  With `key` it is told
+    once, however often it is noticed.  `params` fill the kind's sentence and go to webhooks: names and
+    numbers, never a secret.
+    """
+    told = sorted({person.pk for person in people})
+    if told:
+        _write(
+            kind,
+            {**(about(job) if job else {}), **params},
+            key,
+            job=job,
+            workspace_id=job.workspace_id if job else None,
+            people=told,
+        )
+
+
+def of_event(job: Job, kind: str, params: Mapping[str, Any], actor: User | None) -> None:
+    """What an event of a job gives to tell, if anything."""
+    told = _kind_of(job, kind, params)
+    if told is None:
+        return
+    reason = {name: value for name, value in params.items() if name not in {"state", "reason"}}
+    code = params.get("reason", "")
+    if kind == Event.Kind.REQUEUED:
+        reason = {}
+    details = {**about(job), "reason": code, "reason_params": reason}
+    _write(told, details, "", job=job, workspace_id=job.workspace_id, actor=actor)
+
+
+def of_waiting(job: Job, attempt: int, minutes: int) -> None:
+    """The job has waited for so long; told once for each attempt and length."""
+    details = {
+        **about(job),
+        "minutes": minutes,
+        "reason": job.reason_code,
+        "reason_params": job.reason_params,
+    }
+    key = f"waits:{job.pk}:{attempt}:{minutes}"
+    _write(Kind.WAITS, details, key, job=job, workspace_id=job.workspace_id)
+
+
+def of_quota(quota: Quota, before: int, percent: int, most: str) -> None:
+    """The quota's use has risen from `before` to `percent`; `most` is the resource that is used most."""
+    details = {
+        "quota": quota.name,
+        "cluster": quota.cluster.name,
+        "workspace": quota.workspace.name,
+        "before": before,
+        "percent": percent,
+        "resource": most,
+    }
+    _write(Kind.QUOTA, details, "", quota=quota, workspace_id=quota.workspace_id)
+
+
+def about(job: Job) -> dict[str, Any]:
+    """What a sentence needs of the job once it may have changed or gone."""
+    return {
+        "job": job.public_id,
+        "name": job.name,
+        "attempt": job.attempt_number,
+        "failed": job.tasks_failed,
+        "total": job.tasks_total,
+    }
+
+
+def _kind_of(job: Job, kind: str, params: Mapping[str, Any]) -> Kind | None:
+    if kind == Event.Kind.ENDED:
+        if params.get("reason") in TAKEN_BACK:
+            return Kind.PREEMPTED
+        return Kind.PARTLY if job.succeeded_with_failures else _ENDS.get(job.state)
+    if kind == Event.Kind.QUEUED_AGAIN and params.get("code") in TAKEN_BACK:
+        return Kind.PREEMPTED
+    return _KINDS.get(kind)
+
+
+def _write(kind: Kind, params: Mapping[str, Any], key: str, **columns: Any) -> None:
+    row = Occasion(kind=kind.value, params=dict(params), key=key or None, **columns)
+    if key:
+        Occasion.objects.bulk_create([row], ignore_conflicts=True)
+    else:
+        row.save(force_insert=True)
+    transaction.on_commit(queue.ring_notices)

@@ -1,0 +1,161 @@
+"""To whom an occasion is told, and by which way: one transaction an occasion, begun by claiming it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Final
+
+import structlog
+from django.db import transaction
+from django.db.models import Q
+from django.utils import timezone
+
+from jobs.live import bus
+from jobs.models import Channel, DeliveryItem, Job, Notice, Occasion, Rule
+from jobs.models.kinds import ALWAYS, ON_PAGE, Kind
+from jobs.notifications import times
+from jobs.states import TERMINAL, ReasonCode
+from quotas.access import MANAGERS, is_active, role_in
+from quotas.models import Membership, User
+
+log = structlog.get_logger(__name__)
+
+AT_ONCE: Final = 500
+MOST_PEOPLE: Final = 500
+
+
+def route() -> int:
+    """Give every new occasion to whom it concerns; answers how many there were."""
+    found = list(Occasion.objects.filter(routed=False).order_by("id").values_list("pk", flat=True)[:AT_ONCE])
+    return sum(_route(pk) for pk in found)
+
+
+@transaction.atomic
+def _route(pk: int) -> bool:
+    occasion = Occasion.objects.select_related("job__owner", "quota").get(pk=pk)
+    if occasion.job is not None:
+        occasion.params["owner"] = occasion.job.owner.get_username()
+    if not Occasion.objects.filter(pk=pk, routed=False).update(routed=True, params=occasion.params):
+        return False
+    rules = list(_named(occasion) if occasion.people else _interested(occasion))
+    people = {rule.channel.person_id for rule in rules if rule.channel.kind == Channel.Kind.PAGE}
+    Notice.objects.bulk_create(
+        [Notice(person_id=person, occasion=occasion) for person in people if person], ignore_conflicts=True
+    )
+    _put(occasion, [rule for rule in rules if rule.channel.kind != Channel.Kind.PAGE])
+    for workspace_id, names in _listeners(occasion, [person for person in people if person]).items():
+        bus.publish_on_commit(workspace_id, *names)
+    return True
+
+
+def _put(occasion: Occasion, rules: Iterable[Rule]) -> None:
+    """One item a channel, due at the earliest of its rules."""
+    items: dict[int, DeliveryItem] = {}
+    now = timezone.now()
+    for rule in rules:
+        due = times.due(rule, now)
+        item = items.setdefault(
+            rule.channel_id, DeliveryItem(channel=rule.channel, occasion=occasion, due_at=due)
+        )
+        item.due_at = min(item.due_at, due)
+        item.log_lines = item.log_lines or rule.log_lines
+    DeliveryItem.objects.bulk_create(items.values(), ignore_conflicts=True)
+
+
+def _listeners(occasion: Occasion, people: list[int]) -> Mapping[int, list[str]]:
+    """Under which workspaces' streams the people's pages hear of it."""
+    if occasion.workspace_id is not None:
+        return {occasion.workspace_id: [bus.notices_name(person) for person in people]}
+    heard: dict[int, list[str]] = {}
+    rows = Membership.objects.filter(user__in=people).order_by("user", "id")
+    for person, workspace in dict(reversed(rows.values_list("user_id", "workspace_id"))).items():
+        heard.setdefault(workspace, []).append(bus.notices_name(person))
+    return heard
+
+
+# --- rules -----------------------------------------------------------------------------------------------
+
+
+def page_rule(person: User) -> Rule:
+    """What the person is told in the console; made with everything when it is first asked for."""
+    channel, _new = Channel.objects.get_or_create(
+        person=person, kind=Channel.Kind.PAGE, defaults={"verified_at": timezone.now()}
+    )
+    rule, _new = Rule.objects.get_or_create(channel=channel, defaults={"events": list(ON_PAGE)})
+    return rule
+
+
+def _rules() -> Any:
+    """Those that are in force; for a channel that failed it is kept until somebody has mended it."""
+    kept = ("", Channel.Off.FAILED)
+    ready = Rule.objects.filter(channel__off__in=kept, channel__verified_at__isnull=False)
+    return ready.select_related("channel__person").order_by("id")
+
+
+def _named(occasion: Occasion) -> Iterator[Rule]:
+    """Of those it is told to by name: their page, and the channels that are to be told of the kind."""
+    for person in User.objects.filter(pk__in=occasion.people, is_active=True):
+        yield page_rule(person)
+    for rule in _rules().filter(channel__person__in=occasion.people, channel__person__is_active=True):
+        if rule.channel.kind != Channel.Kind.PAGE and occasion.kind in rule.events:
+            yield rule
+
+
+def _interested(occasion: Occasion) -> Iterator[Rule]:
+    """Of everybody whose rules ask for it and who may know of it."""
+    own = _concerned(occasion)
+    for person in User.objects.filter(pk__in=own, is_active=True):
+        page_rule(person)
+    quota_id = occasion.quota_id or (occasion.job.quota_id if occasion.job else None)
+    asked = (
+        Q(scope=Rule.Scope.MINE, channel__person__in=own)
+        | Q(scope=Rule.Scope.WORKSPACE, workspace=occasion.workspace_id)
+        | Q(scope=Rule.Scope.QUOTA, quota=quota_id)
+    )
+    for rule in _rules().filter(asked):
+        if _asks_for(rule, occasion) and may_know(rule.channel, occasion):
+            yield rule
+
+
+def _concerned(occasion: Occasion) -> list[int]:
+    """Whose own business it is: a job's owner; of a quota whoever keeps it or has unfinished jobs in it."""
+    if occasion.job is not None:
+        return [occasion.job.owner_id]
+    if occasion.quota is None:
+        return []
+    managers = Membership.objects.filter(workspace=occasion.quota.workspace_id, role__in=MANAGERS)
+    ended = [state.value for state in TERMINAL]
+    owners = Job.objects.filter(quota=occasion.quota, deleted_at=None).exclude(state__in=ended).order_by()
+    return [
+        *managers.values_list("user_id", flat=True)[:MOST_PEOPLE],
+        *owners.values_list("owner_id", flat=True).distinct()[:MOST_PEOPLE],
+    ]
+
+
+def _asks_for(rule: Rule, occasion: Occasion) -> bool:
+    kind, params = occasion.kind, occasion.params
+    if kind not in rule.events or kind in ALWAYS:
+        return False
+    if kind == Kind.WAITS:
+        return bool(params.get("minutes") == rule.wait_minutes)
+    if kind == Kind.QUOTA:
+        return bool(params["before"] < rule.quota_percent <= params["percent"])
+    return not (kind == Kind.STOPPED and _did_it(rule.channel, occasion))
+
+
+def _did_it(channel: Channel, occasion: Occasion) -> bool:
+    """Whether the channel's person stopped their own job; a script at a webhook wants to know even so."""
+    mine = occasion.job is not None and occasion.job.owner_id == channel.person_id
+    by_owner = occasion.params.get("reason") == ReasonCode.USER_STOP
+    return mine and by_owner and channel.kind != Channel.Kind.WEBHOOK
+
+
+def may_know(channel: Channel, occasion: Occasion) -> bool:
+    """Whether what is told there stays among those who may see it; asked again when it is sent."""
+    if channel.person is None:
+        return occasion.workspace_id is None or channel.workspace_id == occasion.workspace_id
+    if not is_active(channel.person):
+        return False
+    if occasion.people:
+        return channel.person_id in occasion.people
+    return occasion.workspace_id is not None and role_in(channel.person, occasion.workspace_id) is not None

@@ -1,0 +1,1 @@
+"""What workers do with jobs: admit, send, look, retry, end, tidy."""

@@ -1,0 +1,119 @@
+"""Whether somebody works in a job: shells that are open, pages that are looked at, notebooks that compute."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import time
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Final
+
+from django.conf import settings
+from django.db.models import Max, QuerySet
+from django.utils import timezone
+from django.utils.dateparse import parse_datetime
+
+from jobs.access import entries
+from jobs.models import Attempt, Endpoint, EndpointVisit, Job
+from jobs.states import TaskState
+from quotas import encryption
+
+RECENT: Final = timedelta(minutes=3)
+"""What was used within that time is in use: a little more than the pause between two looks."""
+
+ASK_S: Final = 1.5
+MOST_ASKED: Final = 5
+PATIENCE_S: Final = 15.0
+MOST_BYTES: Final = 1 << 20
+
+
+def is_interactive(job: Job) -> bool:
+    """Whether the job serves something in which people work."""
+    return _ports(job).exists()
+
+
+def _ports(job: Job) -> QuerySet[Endpoint]:
+    return Endpoint.objects.filter(
+        task__attempt__job=job, task__attempt__number=job.attempt_number, task__run=job.run_number
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Activity:
+    """The attempts in which somebody is; what can be told of the others costs a question to each notebook."""
+
+    entered: frozenset[int]
+    visited: Mapping[int, datetime]
+    until: float
+
+    def of(self, attempt: Attempt) -> bool:
+        """Whether the attempt is used by somebody now.
+
+        A notebook's own word counts more than that its page is open: the page asks all the time by itself.
+        Whoever can't be asked in time counts as used.
+        """
+        if attempt.pk in self.entered or time.monotonic() > self.until:
+            return True
+        told = [_notebook(port, attempt) for port in _ready(attempt)]
+        if any(told):
+            return True
+        seen = self.visited.get(attempt.pk)
+        silent = not told or None in told
+        return silent and seen is not None and seen > timezone.now() - _recent()
+
+
+def of(attempts: Sequence[Attempt]) -> Activity:
+    """Who is in these attempts; two queries."""
+    keys = [attempt.pk for attempt in attempts]
+    inside = entries.open_entries().filter(task__attempt__in=keys).values_list("task__attempt_id", flat=True)
+    visits = EndpointVisit.objects.filter(endpoint__task__attempt__in=keys).order_by()
+    seen = (
+        visits.values("endpoint__task__attempt_id")
+        .annotate(last=Max("seen_at"))
+        .values_list("endpoint__task__attempt_id", "last")
+    )
+    last_seen = {key: last for key, last in seen if last is not None}
+    return Activity(frozenset(inside), last_seen, time.monotonic() + PATIENCE_S)
+
+
+def _ready(attempt: Attempt) -> Collection[Endpoint]:
+    rows = _ports(attempt.job).filter(ready=True, task__state=TaskState.RUNNING)
+    return list(rows.order_by("pk")[:MOST_ASKED])
+
+
+def _notebook(port: Endpoint, attempt: Attempt) -> bool | None:
+    """Whether a Jupyter behind the port is in use; None when none answers there."""
+    try:
+        token = encryption.decrypt(attempt.endpoint_token) if attempt.endpoint_token else ""
+    except encryption.Unreadable:
+        return None
+    status = _ask(port, "/api/status", token)
+    if not isinstance(status, dict) or "last_activity" not in status:
+        return None
+    kernels = _ask(port, "/api/kernels", token)
+    listed = kernels if isinstance(kernels, list) else []
+    states = [each.get("execution_state") for each in listed if isinstance(each, dict)]
+    last = parse_datetime(str(status["last_activity"]))
+    if last is None:
+        return None
+    last = last if last.tzinfo else last.replace(tzinfo=UTC)
+    return "busy" in states or last > timezone.now() - _recent()
+
+
+def _recent() -> timedelta:
+    return max(RECENT, timedelta(seconds=2 * settings.CONSOLE_MEASURE_SECONDS))
+
+
+def _ask(port: Endpoint, path: str, token: str) -> object:
+    """What the port answers, as JSON; None for anything else.  No redirect is followed."""
+    connection = http.client.HTTPConnection(port.host, port.port, timeout=ASK_S)
+    try:
+        connection.request("GET", f"{path}?no_track_activity=1", headers={"Authorization": f"token {token}"})
+        answer = connection.getresponse()
+        return json.loads(answer.read(MOST_BYTES)) if answer.status == 200 else None
+    except (OSError, http.client.HTTPException, ValueError, RecursionError):
+        return None
+    finally:
+        connection.close()

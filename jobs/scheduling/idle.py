@@ -1,0 +1,317 @@
+"""Jobs that hold something and don't use it: measured, told to their owners, and ended by their policies.
+
+A look at a cluster is claimed in database time, so that of several workers one measures.  What is not known
+is never idle: an attempt that could not be measured, or a pause in which nobody measured, begins its time
+anew.  Warning and end are single conditional UPDATEs; a worker may be killed between any two of them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Final
+
+import structlog
+from django.conf import settings
+from django.db import transaction
+from django.db.models import F
+from django.db.models.functions import Now
+from django.utils import timezone
+
+from jobs import notifications
+from jobs.backends.base import Handle, Unreachable
+from jobs.backends.measures import Measuring, Use
+from jobs.engines import backend_for
+from jobs.lifecycle import transitions
+from jobs.live import queue
+from jobs.models import Attempt, Event, Idleness, Job, JobFile, MeasuredCluster, Task, TaskUse
+from jobs.scheduling import activity
+from jobs.spec import JobSpec
+from jobs.states import EndKind, State, TaskState
+from quotas.limits import idle
+from quotas.limits.idle import Policy
+from quotas.models import Cluster
+
+log = structlog.get_logger(__name__)
+
+OWN_LIMIT: Final = "JOB_CONSOLE_END_WHEN_IDLE"
+"""A job's own variable: after how long without use it is to be ended, as in 4h, 90m or 1d."""
+
+GAP: Final = timedelta(minutes=5)
+"""Longer than that without a measurement, nobody knows what happened meanwhile."""
+
+KEPT: Final = timedelta(hours=1)
+REFRESHED: Final = timedelta(minutes=10)
+MOST_POINTS: Final = 60
+GPU_STEP: Final = 5
+CPU_STEP_S: Final = 2.0
+"""What changed by less than that since it was written down has not changed; CPU in seconds."""
+
+_UNITS: Final = {"m": timedelta(minutes=1), "h": timedelta(hours=1), "d": timedelta(days=1)}
+_SPAN: Final = re.compile(r"([1-9][0-9]{0,4})([mhd])")
+
+
+def own_limit(spec: JobSpec) -> timedelta | None:
+    """After how long the job itself wants to be ended; None where it says nothing that can be read."""
+    found = _SPAN.fullmatch(spec.env.get(OWN_LIMIT, "").strip())
+    return int(found[1]) * _UNITS[found[2]] if found else None
+
+
+def watch(cluster_id: int) -> None:
+    """Measure what runs on the cluster, and do what follows; nothing where the backend can't measure."""
+    cluster = Cluster.objects.get(pk=cluster_id)
+    attempts = list(
+        Attempt.objects.filter(
+            live=True,
+            job__cluster_id=cluster_id,
+            job__state=State.RUNNING.value,
+            number=F("job__attempt_number"),
+        )
+        .select_related("job__cluster", "job__owner", "job__quota")
+        .order_by("id")
+    )
+    if not attempts:
+        return
+    try:
+        backend = backend_for(cluster)
+        if not isinstance(backend, Measuring):
+            return
+        unbroken = _claim(cluster_id)
+        if unbroken is None:
+            return
+        seen = backend.measure([Handle(attempt.handle) for attempt in attempts])
+    except Unreachable as error:
+        log.warning("measure_failed", cluster=cluster_id, error=str(error))
+        return
+    policies = idle.policies_of(cluster_id)
+    busy = activity.of(attempts)
+    roles = idle.roles_of({(each.job.owner_id, each.job.workspace_id) for each in attempts})
+    files = JobFile.objects.in_bulk([attempt.job_id for attempt in attempts])
+    for attempt in attempts:
+        job, spec = attempt.job, files[attempt.job_id].spec
+        role = roles.get((job.owner_id, job.workspace_id), "")
+        rules = _rules(spec, policies.get(job.quota_id), job, role)
+        watched = Watched(rules.percent if rules else idle.PERCENT, activity.is_interactive(job))
+        idles = job.gpus or watched.interactive or own_limit(spec)
+        unused = write(attempt, seen.get(Handle(attempt.handle), ()), watched)
+        _judge(attempt, rules, unused=bool(idles and unused and not busy.of(attempt)), unbroken=unbroken)
+    MeasuredCluster.objects.filter(pk=cluster_id).update(at=Now())
+
+
+@dataclass(frozen=True, slots=True)
+class Watched:
+    """Below which percent a job is idle, and whether it serves something in which people work."""
+
+    percent: int
+    interactive: bool
+
+
+def _claim(cluster_id: int) -> bool | None:
+    """Whether nothing was missed since the last look; None when somebody else looks now."""
+    _row_of, made = MeasuredCluster.objects.get_or_create(pk=cluster_id)
+    if made:
+        return False
+    every = timedelta(seconds=settings.CONSOLE_MEASURE_SECONDS)
+    row = MeasuredCluster.objects.filter(pk=cluster_id)
+    if not row.filter(claimed_at__lt=Now() - every / 2).update(claimed_at=Now()):
+        return None
+    return row.filter(at__gt=Now() - max(GAP, 3 * every)).exists()
+
+
+# --- what is used ----------------------------------------------------------------------------------------
+
+
+def write(attempt: Attempt, uses: Sequence[Use], watched: Watched) -> bool:
+    """Write down what changed; whether all of the attempt is known to be unused.
+
+    GPUs decide where there are any; CPU too where somebody could work, or where nothing else is held.
+    """
+    tasks = Task.objects.filter(attempt=attempt, run=attempt.job.run_number, state=TaskState.RUNNING)
+    rows = {(task.role, task.index): task for task in tasks.select_related("use")}
+    now = timezone.now()
+    unused, changed = bool(rows), []
+    found = {(use.role, use.index): use for use in uses}
+    for key, task in rows.items():
+        use = found.get(key)
+        if use is None:
+            unused = False
+            continue
+        before: TaskUse | None = getattr(task, "use", None)
+        after = _written(before, task, use, now)
+        if after is not None:
+            changed.append(after)
+        by_gpus = attempt.job.gpus and not watched.interactive
+        unused &= _gpus_are_idle(use, watched.percent)
+        unused &= bool(by_gpus) or _cpu_is_idle(before, after, watched.percent)
+    TaskUse.objects.bulk_create(
+        changed,
+        batch_size=200,
+        update_conflicts=True,
+        unique_fields=["task"],
+        update_fields=["at", "cpu_s", "cpu_milli", "memory_mib", "gpu_percents", "points"],
+    )
+    return unused
+
+
+def _gpus_are_idle(use: Use, percent: int) -> bool:
+    return use.gpu_percents is not None and all(each < percent for each in use.gpu_percents)
+
+
+def _cpu_is_idle(before: TaskUse | None, after: TaskUse | None, percent: int) -> bool:
+    """Of one core; a first look knows no rate."""
+    return before is not None and (after or before).cpu_milli < 10 * percent
+
+
+def _written(before: TaskUse | None, task: Task, use: Use, now: datetime) -> TaskUse | None:
+    """The row to write; None while nothing changed."""
+    gpus = None if use.gpu_percents is None else list(use.gpu_percents)
+    if before is None:
+        return _row(task, use, now, cpu_milli=0, points=[[now.timestamp(), _most(gpus), 0]])
+    elapsed = (now - before.at).total_seconds()
+    spent = abs(use.cpu_s - before.cpu_s)  # less than before: what had worked is no longer there
+    as_before = before.cpu_milli * elapsed / 1000
+    quiet = max(spent, as_before) < CPU_STEP_S and not _moved(before.gpu_percents, gpus)
+    if elapsed <= 0 or (quiet and elapsed < REFRESHED.total_seconds()):
+        return None
+    cpu_milli = round(1000 * spent / elapsed)
+    since = (now - KEPT).timestamp()
+    points = [point for point in before.points if point[0] >= since][-MOST_POINTS + 1 :]
+    points.append([now.timestamp(), _most(gpus), cpu_milli // 10])
+    return _row(task, use, now, cpu_milli=cpu_milli, points=points)
+
+
+def _moved(before: Sequence[int] | None, after: Sequence[int] | None) -> bool:
+    if before is None or after is None:
+        return before is not after
+    return abs((_most(before) or 0) - (_most(after) or 0)) >= GPU_STEP
+
+
+def _row(task: Task, use: Use, now: datetime, *, cpu_milli: int, points: list[list[float | None]]) -> TaskUse:
+    gpus = None if use.gpu_percents is None else list(use.gpu_percents)
+    return TaskUse(
+        task=task,
+        at=now,
+        cpu_s=use.cpu_s,
+        cpu_milli=cpu_milli,
+        memory_mib=use.memory_mib,
+        gpu_percents=gpus,
+        points=points,
+    )
+
+
+def _most(percents: Sequence[int] | None) -> int | None:
+    """The busiest of its GPUs."""
+    return max(percents, default=None) if percents is not None else None
+
+
+# --- what follows ----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """What holds for one job: when its owner is warned, when it is ended, and what counts as use."""
+
+    warn: timedelta
+    release: timedelta | None
+    percent: int
+    extensions: int
+
+
+def _rules(spec: JobSpec, policy: Policy | None, job: Job, role: str) -> Rules | None:
+    """The job's own wish and its quota's policy, whichever comes first; None where neither says anything."""
+    own = own_limit(spec)
+    if policy is not None and policy.spares(owner_id=job.owner_id, role=role, labels=spec.tags):
+        policy = None
+    if policy is None:
+        return None if own is None else Rules(own * 3 / 4, own, idle.PERCENT, 0)
+    if own is None or (policy.release is not None and policy.release <= own):
+        return Rules(policy.warn, policy.release, policy.percent, policy.extensions)
+    return Rules(min(policy.warn, own * 3 / 4), own, policy.percent, policy.extensions)
+
+
+def _judge(attempt: Attempt, rules: Rules | None, *, unused: bool, unbroken: bool) -> None:
+    """Begin the attempt's time, or go on with it, or let it be."""
+    rows = Idleness.objects.filter(attempt=attempt)
+    if not unused or not unbroken:
+        rows.exclude(counts_from=None).update(counts_from=None, warned_at=None, ends_at=None)
+        _show(attempt.job, None)
+    if not unused:
+        rows.exclude(kept=0).update(kept=0)
+        return
+    Idleness.objects.get_or_create(attempt=attempt)
+    rows.filter(counts_from=None).update(counts_from=Now())
+    if attempt.job.idle_since is None:
+        _show(attempt.job, timezone.now())
+    if rules is None:
+        rows.exclude(warned_at=None).update(warned_at=None, ends_at=None)
+        return
+    rows.exclude(extensions=rules.extensions).update(extensions=rules.extensions)
+    if rules.release is None:
+        rows.exclude(ends_at=None).update(ends_at=None)
+    else:  # whoever was told of no end is told of it before it comes
+        rows.filter(ends_at=None).exclude(warned_at=None).update(warned_at=None)
+    if not _warn(attempt, rules):
+        _release(attempt, rules)
+
+
+def _show(job: Job, since: datetime | None) -> None:
+    """What pages and the API say; written when it changes."""
+    if (job.idle_since is None) == (since is None):
+        return
+    with transaction.atomic():
+        if Job.objects.filter(pk=job.pk, idle_since__isnull=since is not None).update(idle_since=since):
+            transitions.tell(job)
+    job.idle_since = since
+
+
+def _warn(attempt: Attempt, rules: Rules) -> bool:
+    """Tell the owner, once; whether that was now."""
+    with transaction.atomic():
+        job = transitions.locked(attempt.job_id)
+        due = Idleness.objects.filter(
+            attempt=attempt, warned_at=None, counts_from__lte=Now() - rules.warn, attempt__end_kind=""
+        )
+        if not due.update(warned_at=Now()):
+            return False
+        if rules.release is not None:
+            # As long after the warning as the policy has it, also where nobody could warn in time.
+            Idleness.objects.filter(attempt=attempt).update(ends_at=Now() + (rules.release - rules.warn))
+        row = Idleness.objects.get(attempt=attempt)
+        params = {
+            "minutes": _minutes(row.warned_at, job.idle_since or row.counts_from),
+            "gpus": job.gpus,
+            "until": row.ends_at.isoformat(timespec="seconds") if row.ends_at else None,
+        }
+        transitions.record(job, Event.Kind.IDLE_WARNED, params=params)
+        notifications.tell([attempt.job.owner], notifications.Kind.IDLE, params, job)
+        transitions.tell(job)
+    return True
+
+
+def _release(attempt: Attempt, rules: Rules) -> None:
+    """End what its owner was warned of in time."""
+    if rules.release is None:
+        return
+    with transaction.atomic():
+        job = transitions.locked(attempt.job_id)
+        row = Idleness.objects.filter(
+            attempt=attempt, warned_at__isnull=False, counts_from__isnull=False, ends_at__lte=Now()
+        ).first()
+        if row is None or State(job.state) is not State.RUNNING:
+            return
+        seconds = 60 * _minutes(timezone.now(), job.idle_since or row.counts_from)
+        if transitions.want_end(job, attempt, EndKind.IDLE, why=str(seconds)):
+            log.info("idle_ended", attempt=attempt.key, seconds=seconds)
+            queue.kick_on_commit("observe", job.cluster_id)
+
+
+def _minutes(until: datetime | None, since: datetime | None) -> int:
+    return max(1, round((until - since).total_seconds() / 60)) if until and since else 1
+
+
+def due_clusters() -> list[int]:
+    """Where something runs that could be measured."""
+    rows = Attempt.objects.filter(live=True, job__state=State.RUNNING.value).order_by()
+    return sorted(set(rows.values_list("job__cluster_id", flat=True)))

@@ -1,0 +1,349 @@
+"""Assets: what jobs are made of, who keeps it, who uses it, and whether it can be had."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from django.contrib import messages as notes
+from django.core.exceptions import PermissionDenied
+from django.db.models import Q, QuerySet
+from django.forms import ModelForm
+from django.http import Http404, HttpResponse, HttpResponseBase
+from django.shortcuts import redirect
+from django.urls import reverse
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+from django.views.decorators.http import require_http_methods, require_POST, require_safe
+
+from jobs.assets import asking, keeping, sight
+from jobs.assets.forms import FORMS, VersionForm
+from jobs.messages.assets import asset_message
+from jobs.models import Asset, AssetKind, AssetTrial, AssetUse, Dataset, DatasetVersion
+from jobs.web.http import SignedIn, page, signed_in
+from quotas.access import administers, workspaces_of
+from quotas.models import Spec, User
+
+PAGE: Final = 50
+MOST_TRIALS: Final = 5
+SPECS: Final = "specs"
+
+LABELS: Final = {
+    AssetKind.IMAGE: gettext_lazy("Images"),
+    AssetKind.DATASET: gettext_lazy("Datasets"),
+    AssetKind.CODE: gettext_lazy("Code sources"),
+    AssetKind.VPC: gettext_lazy("VPCs"),
+    AssetKind.ROLE: gettext_lazy("RAM roles"),
+    SPECS: gettext_lazy("Instance specs"),
+}
+
+NEW: Final = {
+    AssetKind.IMAGE: gettext_lazy("New image"),
+    AssetKind.DATASET: gettext_lazy("New dataset"),
+    AssetKind.CODE: gettext_lazy("New code source"),
+    AssetKind.VPC: gettext_lazy("New VPC"),
+    AssetKind.ROLE: gettext_lazy("New RAM role"),
+}
+
+HINTS: Final = {
+    AssetKind.IMAGE: gettext_lazy(
+        "An image is named in a job by its id, name or address; the login of its registry comes along."
+    ),
+    AssetKind.DATASET: gettext_lazy(
+        "OSS and NAS have to be authorised with the vendor before its jobs read them; jobs that mount a "
+        "CPFS have to be in its VPC."
+    ),
+    AssetKind.CODE: gettext_lazy(
+        "A repository is cloned before the command, by the job, at the commit named."
+    ),
+    AssetKind.VPC: gettext_lazy("Carried to the vendors' targets; a CPFS says in which VPC it is."),
+    AssetKind.ROLE: gettext_lazy("What the instances of a job may do at the vendor; carried to its targets."),
+    SPECS: gettext_lazy("Ready-made sizes and what they cost in an hour."),
+}
+
+FRAGMENTS: Final = {"trials": "jobs/assets/trials.html"}
+
+
+@require_safe
+@signed_in
+def assets(request: SignedIn) -> HttpResponseBase:
+    """One kind of them, by name; what is retired stands at the end when it is asked for."""
+    kind = request.GET.get("kind", AssetKind.IMAGE)
+    if kind not in LABELS:
+        raise Http404
+    query = request.GET.get("q", "").strip()[:100]
+    after = request.GET.get("after", "")
+    if kind == SPECS:
+        rows: QuerySet[Any] = _specs(request.user, query)
+    else:
+        rows = _searched(sight.visible_to(request.user, AssetKind(kind)), AssetKind(kind), query)
+        if request.GET.get("retired") != "1":
+            rows = rows.filter(retired_at=None)
+    found = list(_after(rows, after)[: PAGE + 1])
+    more = len(found) > PAGE
+    found = found[:PAGE]
+    context = {
+        "kind": kind,
+        "tabs": [{"kind": each, "label": label, "here": each == kind} for each, label in LABELS.items()],
+        "hint": HINTS[kind],
+        "rows": found,
+        "query": query,
+        "retired": request.GET.get("retired") == "1",
+        "may_add": kind != SPECS and _may_add(request.user),
+        "new_label": NEW.get(AssetKind(kind)) if kind != SPECS else "",
+        "next_url": _next(request, found[-1]) if more else "",
+    }
+    return page(request, "jobs/assets.html", context)
+
+
+def _specs(user: User, query: str) -> QuerySet[Spec]:
+    ours = Q(workspace=None) | Q(workspace__in=workspaces_of(user))
+    rows = Spec.objects.filter(ours, offered=True, name__icontains=query)
+    return rows.select_related("cluster", "workspace")
+
+
+def _searched(rows: QuerySet[Any], kind: AssetKind, query: str) -> QuerySet[Any]:
+    if not query:
+        return rows
+    where = {
+        AssetKind.IMAGE: "address",
+        AssetKind.CODE: "repo",
+        AssetKind.VPC: "vpc_id",
+        AssetKind.ROLE: "arn",
+    }
+    found = Q(name__icontains=query) | Q(key__iexact=query) | Q(description__icontains=query)
+    if kind in where:
+        found |= Q(**{f"{where[kind]}__icontains": query})
+    return rows.filter(found)
+
+
+def _after(rows: QuerySet[Any], after: str) -> QuerySet[Any]:
+    """Those that come after a row in the order of names."""
+    number, _mark, name = after.partition(":")
+    if not number.isdigit() or len(number) > 18:
+        return rows.order_by("name", "id")
+    return rows.filter(Q(name__gt=name) | Q(name=name, id__gt=int(number))).order_by("name", "id")
+
+
+def _next(request: SignedIn, last: Any) -> str:
+    query = request.GET.copy()
+    query["after"] = f"{last.pk}:{last.name}"
+    return f"{request.path}?{query.urlencode()}"
+
+
+def _may_add(user: User) -> bool:
+    return administers(user) or sight.keepable(user).exists()
+
+
+# --- one of them -----------------------------------------------------------------------------------------
+
+
+def _find(request: SignedIn, kind: str, key: str) -> Asset:
+    asset = sight.find(request.user, kind, key)
+    if asset is None:
+        raise Http404
+    return asset
+
+
+def _kept(request: SignedIn, kind: str, key: str) -> Asset:
+    asset = _find(request, kind, key)
+    if not sight.may_keep(request.user, asset):
+        raise PermissionDenied(_("Only those who keep it may change it."))
+    return asset
+
+
+def _to(asset: Asset) -> HttpResponse:
+    return redirect("asset", asset.KIND, asset.key)
+
+
+@require_safe
+@signed_in
+def asset(request: SignedIn, kind: str, key: str) -> HttpResponseBase:
+    """What it is, its versions, how its trials ended, and who uses it."""
+    return _show(request, _find(request, kind, key))
+
+
+def _show(
+    request: SignedIn, found: Asset, *, version_form: VersionForm | None = None, status: int = 200
+) -> HttpResponse:
+    trials = list(_trials(request.user, found))
+    context: dict[str, Any] = {
+        "asset": found,
+        "trials": [_trial(row) for row in trials],
+        "going": any(not row.is_over for row in trials),
+    }
+    if not request.htmx:
+        uses, next_url = _uses(request, found)
+        dataset = found if isinstance(found, Dataset) else None
+        context |= {
+            "facts": _facts(found),
+            "may_keep": sight.may_keep(request.user, found),
+            "may_try": found.KIND in asking.TRIED and asking.place_of(request.user, found) is not None,
+            "tried_kind": found.KIND in asking.TRIED,
+            "versions": dataset.versions.all() if dataset else None,
+            "version_form": version_form or (VersionForm(dataset) if dataset else None),
+            "uses": uses,
+            "next_url": next_url,
+            "used": keeping.users_of(found),
+            "list_url": f"{reverse('assets')}?kind={found.KIND}",
+        }
+    return page(request, "jobs/assets/asset.html", context, fragments=FRAGMENTS, status=status)
+
+
+def _facts(found: Asset) -> list[dict[str, Any]]:
+    """What is entered about it, without what is empty, secret or shown elsewhere."""
+    hidden = {"id", "key", "name", "description", "workspace", "retired_at", "created_by", "created_at"}
+    hidden |= {"updated_at", "ciphertext"}
+    facts = []
+    for field in found._meta.concrete_fields:  # noqa: SLF001 the way to a model's fields
+        if field.name in hidden:
+            continue
+        shown = getattr(found, f"get_{field.name}_display", lambda name=field.name: getattr(found, name))()
+        if isinstance(shown, bool):
+            shown = _("yes") if shown else _("no")
+        elif isinstance(shown, list):
+            shown = ", ".join(shown)
+        elif isinstance(shown, dict):
+            shown = ", ".join(f"{name}={value}" for name, value in shown.items())
+        if shown not in ("", None):
+            facts.append({"label": field.verbose_name, "value": shown})
+    return facts
+
+
+def _trials(user: User, found: Asset) -> QuerySet[AssetTrial]:
+    """The person's own, newest first: what a tool said to others may be theirs alone."""
+    rows = AssetTrial.objects.filter(kind=found.KIND, key=found.key, asker=user)
+    return rows.select_related("cluster").order_by("-id")[:MOST_TRIALS]
+
+
+def _trial(row: AssetTrial) -> dict[str, Any]:
+    return {
+        "row": row,
+        "message": asset_message(row.code) if row.code else "",
+        "seconds": (row.ended_at - row.begun_at).total_seconds() if row.ended_at and row.begun_at else None,
+    }
+
+
+def _uses(request: SignedIn, found: Asset) -> tuple[list[AssetUse], str]:
+    """Jobs of workspaces that the person sees, newest first, and the address of more."""
+    rows = AssetUse.objects.filter(
+        kind=found.KIND, key=found.key, job__workspace__in=workspaces_of(request.user)
+    )
+    before = request.GET.get("before", "")
+    if before.isdigit() and len(before) < 19:
+        rows = rows.filter(pk__lt=int(before))
+    listed = list(rows.select_related("job__owner", "job__workspace").order_by("-id")[: PAGE + 1])
+    shown = listed[:PAGE]
+    return shown, f"?before={shown[-1].pk}" if len(listed) > PAGE else ""
+
+
+# --- keeping them ----------------------------------------------------------------------------------------
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@signed_in
+def new(request: SignedIn, kind: str) -> HttpResponseBase:
+    """Add one."""
+    if kind not in set(AssetKind):
+        raise Http404
+    if not _may_add(request.user):
+        raise PermissionDenied(_("Assets are kept by the admins and algorithm O&M admins of a workspace."))
+    form = FORMS[AssetKind(kind)](request.user, request.POST or None, initial={"workspace": _usual(request)})
+    if request.method == "POST" and form.is_valid():
+        made = form.save()
+        notes.success(request, _("“%(name)s” was added.") % {"name": made.name})
+        return _to(made)
+    return _form(request, form, AssetKind(kind))
+
+
+def _usual(request: SignedIn) -> int | None:
+    return sight.keepable(request.user).values_list("pk", flat=True).first()
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@signed_in
+def edit(request: SignedIn, kind: str, key: str) -> HttpResponseBase:
+    """Change one."""
+    found = _kept(request, kind, key)
+    form = FORMS[found.KIND](request.user, request.POST or None, instance=found)
+    if request.method == "POST" and form.is_valid():
+        notes.success(request, _("Saved."))
+        return _to(form.save())
+    return _form(request, form, found.KIND, found)
+
+
+def _form(
+    request: SignedIn, form: ModelForm[Any], kind: AssetKind, found: Asset | None = None
+) -> HttpResponse:
+    title = _("Change %(name)s") % {"name": found.name} if found else NEW[kind]
+    context = {
+        "form": form,
+        "title": title,
+        "hint": HINTS[kind],
+        "back_url": reverse("asset", args=[kind, found.key]) if found else f"{reverse('assets')}?kind={kind}",
+    }
+    return page(request, "jobs/assets/form.html", context, status=422 if form.is_bound else 200)
+
+
+@require_POST
+@signed_in
+def take_away(request: SignedIn, kind: str, key: str) -> HttpResponseBase:
+    """Delete it, or retire it when jobs were made of it."""
+    found = _kept(request, kind, key)
+    if keeping.take_away(found):
+        notes.success(request, _("“%(name)s” was deleted.") % {"name": found.name})
+        return redirect(f"{reverse('assets')}?kind={kind}")
+    notes.success(request, _("“%(name)s” was retired: jobs were made of it.") % {"name": found.name})
+    return _to(found)
+
+
+@require_POST
+@signed_in
+def bring_back(request: SignedIn, kind: str, key: str) -> HttpResponseBase:
+    """Offer it again."""
+    found = _kept(request, kind, key)
+    keeping.bring_back(found)
+    notes.success(request, _("“%(name)s” is offered again.") % {"name": found.name})
+    return _to(found)
+
+
+@require_POST
+@signed_in
+def version_new(request: SignedIn, kind: str, key: str) -> HttpResponseBase:
+    """One more version of a dataset."""
+    found = _kept(request, kind, key)
+    if not isinstance(found, Dataset):
+        raise Http404
+    form = VersionForm(found, request.POST)
+    if not form.is_valid():
+        return _show(request, found, version_form=form, status=422)
+    made = keeping.add_version(
+        found, form.cleaned_data["uri"], by=request.user, description=form.cleaned_data["description"]
+    )
+    notes.success(request, _("Version %(number)s was added.") % {"number": made.number})
+    return _to(found)
+
+
+@require_POST
+@signed_in
+def version_choose(request: SignedIn, kind: str, key: str, number: int) -> HttpResponseBase:
+    """Let a version be the one that is taken when a job names none."""
+    found = _kept(request, kind, key)
+    version = DatasetVersion.objects.filter(dataset__key=found.key, number=number).first()
+    if kind != AssetKind.DATASET or version is None:
+        raise Http404
+    keeping.choose_version(version)
+    return _to(found)
+
+
+@require_POST
+@signed_in
+def test(request: SignedIn, kind: str, key: str) -> HttpResponseBase:
+    """Have it tried; the page then shows what becomes of it."""
+    found = _find(request, kind, key)
+    text = request.POST.get("version", "")
+    number = int(text) if text.isascii() and text.isdigit() and len(text) < 9 else None
+    try:
+        asking.ask(request.user, found, number)
+    except asking.Shut as shut:
+        notes.warning(request, asset_message(shut.code))
+    return redirect(f"{reverse('asset', args=[kind, key])}#trials")

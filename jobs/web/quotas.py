@@ -1,0 +1,191 @@
+"""Quotas: who uses what, what waits, and whether a job could run."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Any, Final
+
+from django import forms
+from django.http import HttpResponseBase
+from django.utils import timezone
+from django.utils.translation import gettext_lazy
+from django.views.decorators.http import require_safe
+
+from jobs import submission
+from jobs.lifecycle import waiting
+from jobs.live import bus
+from jobs.models import Attempt, Job
+from jobs.states import State
+from jobs.web.http import SignedIn, live, page, signed_in
+from quotas.admission import Shape, Waiting, snapshot, standings, whatif
+from quotas.amounts import Amounts, Part
+from quotas.clusters import gputypes
+from quotas.ledger import reports
+from quotas.models import Quota, User
+
+FRAGMENTS: Final = {"quotas-list": "jobs/quotas/list.html", "what-if": "jobs/quotas/what_if.html"}
+SHOWN_DAYS: Final = 14
+MOST_PEOPLE: Final = 5
+MOST_WAITING: Final = 5
+MOST_IDLE: Final = 5
+
+
+@dataclass(slots=True)
+class QuotaShown:
+    """A quota with its bars, who uses it, and what waits in it: how many, and the next ones by name."""
+
+    use: reports.QuotaUse
+    depth: int = 0
+    people: Sequence[reports.PersonUse] = ()
+    waiting: int = 0
+    waiting_gpus: int = 0
+    next: list[Job] = field(default_factory=list)
+    idle: list[Job] = field(default_factory=list)
+    history: str = ""
+
+
+class WhatIf(forms.Form):
+    """A question: could I run this."""
+
+    quota = forms.ChoiceField(label=gettext_lazy("Resource quota"))
+    replicas = forms.IntegerField(label=gettext_lazy("Replicas"), min_value=1, max_value=2000, initial=1)
+    gpus = forms.IntegerField(label=gettext_lazy("GPUs each"), min_value=0, max_value=1000, initial=1)
+    gpu_type = forms.CharField(label=gettext_lazy("GPU type"), max_length=64, required=False)
+    cores = forms.IntegerField(
+        label=gettext_lazy("CPU cores each"), min_value=1, max_value=100_000, initial=4
+    )
+    memory_gib = forms.IntegerField(
+        label=gettext_lazy("Memory each (GiB)"), min_value=1, max_value=1_000_000, initial=16
+    )
+    hours = forms.IntegerField(
+        label=gettext_lazy("Runs for (hours)"), min_value=1, max_value=10_000, required=False
+    )
+    priority = forms.IntegerField(label=gettext_lazy("Priority"), min_value=1, max_value=9, initial=1)
+
+    def __init__(self, user: User, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.quotas = {submission.address_of(quota): quota for quota in submission.quotas_open_to(user)[:200]}
+        chosen = self.fields["quota"]
+        assert isinstance(chosen, forms.ChoiceField)
+        chosen.choices = [
+            (address, f"{quota.workspace.name} · {quota.cluster.name} · {quota.name}")
+            for address, quota in self.quotas.items()
+        ]
+        for bound in self.fields.values():
+            bound.widget.attrs["class"] = "form-select" if bound is chosen else "form-control"
+
+
+@require_safe
+@signed_in
+def quotas(request: SignedIn) -> HttpResponseBase:
+    """The quotas of the person's workspaces, and an answer to what they ask."""
+    context: dict[str, Any] = {**live(request), "live_names": f"jobs {bus.QUEUE}"}
+    part = request.htmx.target if request.htmx else None
+    if part != "what-if":
+        context["quotas"] = _shown(request.user)
+    if part != "quotas-list":
+        asked = "quota" in request.GET
+        form = WhatIf(request.user, request.GET if asked else None)
+        context |= {"form": form, "answer": answer(request.user, form) if asked and form.is_valid() else None}
+    return page(request, "jobs/quotas.html", context, fragments=FRAGMENTS)
+
+
+# --- who uses what, what waits ---------------------------------------------------------------------------
+
+
+def _shown(user: User) -> list[QuotaShown]:
+    uses = {use.quota.pk: use for use in reports.quotas_of(user)}
+    people = reports.people_in(list(uses))
+    history = reports.history_of(list(uses), timezone.now() - timedelta(days=SHOWN_DAYS))
+    queues = standings.queues_of({use.quota.cluster_id for use in uses.values()})
+    shown = {
+        key: QuotaShown(
+            use, people=people.get(key, [])[:MOST_PEOPLE], history=json.dumps(history.get(key, {}))
+        )
+        for key, use in uses.items()
+    }
+    next_holders: dict[str, int] = {}
+    for queue in queues.values():
+        for verdict in queue.verdicts.values():
+            row = shown.get(verdict.quota_id)
+            if row is None:
+                continue
+            row.waiting += 1
+            row.waiting_gpus += verdict.gpus
+            if row.waiting <= MOST_WAITING:
+                next_holders[verdict.holder] = verdict.quota_id
+    _name(user, shown, next_holders)
+    _add_idle(user, shown)
+    return _as_tree(shown)
+
+
+def _name(user: User, shown: Mapping[int, QuotaShown], holders: Mapping[str, int]) -> None:
+    ids = dict(Attempt.objects.filter(key__in=list(holders)).values_list("key", "job_id"))
+    jobs = Job.objects.visible_to(user).select_related("owner", "cluster").in_bulk(list(ids.values()))
+    waiting.tell(jobs.values())
+    for holder, quota_id in holders.items():
+        if ids.get(holder) in jobs:
+            shown[quota_id].next.append(jobs[ids[holder]])
+
+
+def _add_idle(user: User, shown: Mapping[int, QuotaShown]) -> None:
+    """The jobs directly in each quota that are known not to use what they hold, the longest first."""
+    rows = Job.objects.visible_to(user).filter(quota__in=list(shown), state=State.RUNNING)
+    for job in rows.exclude(idle_since=None).select_related("owner").order_by("idle_since", "pk"):
+        idle = shown[job.quota_id].idle
+        if len(idle) < MOST_IDLE:
+            idle.append(job)
+
+
+def _as_tree(shown: Mapping[int, QuotaShown]) -> list[QuotaShown]:
+    """Each quota before those in it."""
+    below: dict[int | None, list[QuotaShown]] = {}
+    for row in shown.values():
+        parent = row.use.quota.parent_id
+        below.setdefault(parent if parent in shown else None, []).append(row)
+    ordered: list[QuotaShown] = []
+
+    def visit(rows: Sequence[QuotaShown], depth: int) -> None:
+        for row in rows:
+            row.depth = depth
+            ordered.append(row)
+            visit(below.get(row.use.quota.pk, []), depth + 1)
+
+    visit(below.get(None, []), 0)
+    return ordered
+
+
+# --- what if ---------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """Whether it would start now, where, and else why not, in a sentence."""
+
+    starts: bool
+    text: str
+
+
+def answer(user: User, form: WhatIf) -> Answer:
+    """What admission would say of such a job now: the pass itself is asked, and nothing is kept."""
+    asked = form.cleaned_data
+    quota: Quota = form.quotas[asked["quota"]]
+    kind = gputypes.canonical(asked["gpu_type"].strip(), gputypes.names())
+    each = Amounts(
+        asked["cores"] * 1000, asked["memory_gib"] * 1024, {kind: asked["gpus"]} if asked["gpus"] else {}
+    )
+    now = snapshot.take(quota.cluster)
+    question = Waiting(
+        whatif.ASKING,
+        quota.pk,
+        Shape((Part(asked["replicas"], each),)),
+        asked["priority"],
+        now.now,
+        user.pk,
+        asked["hours"] and asked["hours"] * 3600,
+    )
+    trial = whatif.would(now, question)
+    return Answer(starts=trial.starts, text=waiting.outlook(quota.cluster.name, trial))

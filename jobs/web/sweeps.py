@@ -1,0 +1,227 @@
+"""Sweeps: the list, one of them with its jobs, and what is done to all of these at once."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from django.contrib import messages as notes
+from django.core.exceptions import PermissionDenied
+from django.http import Http404, HttpResponse, HttpResponseBase
+from django.shortcuts import redirect
+from django.urls import reverse
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
+from django.views.decorators.http import require_POST, require_safe
+
+from jobs import messages
+from jobs.dialects.base import Refused
+from jobs.dialects.document import Document
+from jobs.lifecycle import waiting
+from jobs.lifecycle.transitions import Overtaken
+from jobs.live import bus
+from jobs.models import JobFile, Sweep, SweepRun
+from jobs.states import TERMINAL, State
+from jobs.submission.findings import problems_of
+from jobs.submission.sweeps import acting, arrays
+from jobs.web.files import file_name
+from jobs.web.history import compared
+from jobs.web.http import SignedIn, live, page, signed_in
+from jobs.web.sweep_form import AtOnceForm
+from quotas import audit
+from quotas.access import Verb, can, rights, those
+from quotas.models import User
+
+PAGE: Final = 50
+FRAGMENTS: Final = {"sweep-jobs": "jobs/sweeps/jobs.html"}
+COMPARED: Final = 2
+
+
+@require_safe
+@signed_in
+def listed(request: SignedIn) -> HttpResponseBase:
+    """Those of the person's workspaces, the newest first."""
+    before = _number(request.GET.get("before", ""))
+    rows = Sweep.objects.visible_to(request.user).select_related("owner", "workspace").order_by("-pk")
+    found = list((rows.filter(pk__lt=before) if before else rows)[: PAGE + 1])
+    shown = found[:PAGE]
+    states = _states(shown)
+    context = {
+        "rows": [(sweep, states.get(sweep.pk, [])) for sweep in shown],
+        "previous_url": reverse("sweeps") if before else "",
+        "next_url": f"{reverse('sweeps')}?before={shown[-1].pk}" if len(found) > PAGE else "",
+    }
+    return page(request, "jobs/sweeps.html", context)
+
+
+def _number(text: str) -> int:
+    """A key; 0 for anything else."""
+    return int(text) if text.isascii() and text.isdecimal() and len(text) <= 18 else 0
+
+
+def _states(sweeps: Sequence[Sweep]) -> dict[int, list[tuple[str, int]]]:
+    """By sweep: how many of its jobs are in which state; of several rounds the last counts.  One query."""
+    rows = SweepRun.objects.filter(sweep__in=sweeps).order_by("round")
+    last = {
+        (sweep, number): state for sweep, number, state in rows.values_list("sweep", "number", "job__state")
+    }
+    by_sweep: dict[int, Counter[str]] = {}
+    for (sweep, _of), state in last.items():
+        by_sweep.setdefault(sweep, Counter())[state] += 1
+    return {sweep: _told(count) for sweep, count in by_sweep.items()}
+
+
+def _told(count: Counter[str]) -> list[tuple[str, int]]:
+    return [(messages.state_label(state), count[state]) for state in State if count[state]]
+
+
+# --- one of them -----------------------------------------------------------------------------------------
+
+
+@require_safe
+@signed_in
+def sweep(request: SignedIn, public_id: str) -> HttpResponseBase:
+    """The page; the values and what differs between two jobs are for those who may read it."""
+    around = live(request)
+    found = _find(request.user, public_id)
+    may = rights(request.user, found)
+    runs = acting.latest(found)
+    waiting.tell([run.job for run in runs])
+    count = Counter(run.job.state for run in runs)
+    ended = sum(count[state] for state in TERMINAL)
+    context = {
+        **around,
+        "sweep": found,
+        "readable": Verb.READ in may,
+        "controllable": Verb.CONTROL in may,
+        "rows": [(run, [run.values.get(name, "") for name in found.names]) for run in runs],
+        "states": _told(count),
+        "ended": ended,
+        "total": len(runs),
+        "percent": round(100 * ended / len(runs)) if runs else 0,
+        "failed": count[State.FAILED],
+        "going": len(runs) - ended,
+        "chosen": {_number(each) for each in request.GET.getlist("of")[:PAGE]},
+        "sweep_url": reverse("sweep", args=[public_id]),
+        "live_names": " ".join(["jobs", *(bus.job_name(run.job.public_id) for run in runs)]),
+        "array_number": arrays.number_of(found.public_id) if found.file else None,
+        "at_once": AtOnceForm(initial={"at_once": found.at_once}),
+    }
+    if Verb.READ in may and not request.htmx and "of" in request.GET:
+        context["comparison"] = _comparison(request.user, found, runs, context["chosen"])
+    return page(request, "jobs/sweep.html", context, fragments=FRAGMENTS)
+
+
+@require_safe
+@signed_in
+def file(request: SignedIn, public_id: str) -> HttpResponseBase:
+    """The one file of all its jobs, to keep, where it came as one."""
+    found = _find(request.user, public_id, Verb.READ)
+    if not found.file:
+        raise Http404
+    response = HttpResponse(arrays.file_of(found), content_type="text/plain; charset=utf-8")
+    name = file_name(found.name, arrays.DIALECT)
+    response["Content-Disposition"] = f'attachment; filename="{name}"'
+    response["Cache-Control"] = "private, no-store"
+    return response
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """Two jobs of a sweep: the parameters whose values differ, and what differs between their files."""
+
+    first: SweepRun
+    second: SweepRun
+    values: Sequence[tuple[str, Any, Any]]
+    difference: dict[str, Any]
+
+
+def _comparison(user: User, sweep: Sweep, runs: Sequence[SweepRun], chosen: set[int]) -> Comparison | None:
+    """None unless two were chosen whose files the person may read."""
+    there = {run.job_id: run for run in runs if run.number in chosen and run.job.deleted_at is None}
+    jobs = those(user, Verb.READ, [run.job for run in there.values()])
+    if len(jobs) != COMPARED:
+        return None
+    first, second = (there[job.pk] for job in jobs)
+    pairs = ((name, first.values.get(name, ""), second.values.get(name, "")) for name in sweep.names)
+    text = JobFile.objects.get(job=second.job).text
+    return Comparison(
+        first,
+        second,
+        [(name, old, new) for name, old, new in pairs if old != new],
+        compared(first.job, Document(text, second.job.dialect)),
+    )
+
+
+def _find(user: User, public_id: str, verb: Verb = Verb.LIST) -> Sweep:
+    """The sweep; Http404 when the person may not know of it, PermissionDenied when they may not do that."""
+    rows = Sweep.objects.visible_to(user).select_related("owner", "workspace")
+    found = rows.filter(public_id=public_id).first()
+    if found is None:
+        audit.denied(public_id, actor=user, details={"verb": verb})
+        raise Http404
+    if verb is not Verb.LIST and not can(user, verb, found):
+        audit.denied(found.public_id, thing=found, actor=user, details={"verb": verb})
+        raise PermissionDenied(
+            _("Only %(owner)s and the admins of %(workspace)s may do this with the sweep.")
+            % {"owner": found.owner.get_username(), "workspace": found.workspace.name}
+        )
+    return found
+
+
+# --- what is done to it ----------------------------------------------------------------------------------
+
+
+@require_POST
+@signed_in
+def stop(request: SignedIn, public_id: str) -> HttpResponseBase:
+    """Ask for the end of all its jobs."""
+    found = _find(request.user, public_id, Verb.CONTROL)
+    try:
+        count = acting.stop(request.user, found)
+    except Overtaken:
+        notes.error(
+            request, _("A job was changing at that moment, and not all are being stopped. Try again.")
+        )
+    else:
+        text = ngettext("%(count)d job is being stopped.", "%(count)d jobs are being stopped.", count)
+        notes.success(request, text % {"count": count})
+    return redirect("sweep", public_id)
+
+
+@require_POST
+@signed_in
+def again(request: SignedIn, public_id: str) -> HttpResponseBase:
+    """Run its failed jobs again, all or none."""
+    found = _find(request.user, public_id, Verb.CONTROL)
+    try:
+        made = acting.again(request.user, found)
+    except Refused as refused:
+        for problem in problems_of("", refused.problems):
+            notes.error(request, problem.message)
+    else:
+        text = ngettext("%(count)d job runs again.", "%(count)d jobs run again.", len(made))
+        notes.success(request, text % {"count": len(made)})
+    return redirect("sweep", public_id)
+
+
+@require_POST
+@signed_in
+def change(request: SignedIn, public_id: str) -> HttpResponseBase:
+    """Let another number of its jobs be under way at a time."""
+    found = _find(request.user, public_id, Verb.CONTROL)
+    form = AtOnceForm(request.POST)
+    if form.is_valid():
+        acting.change(request.user, found, form.cleaned_data["at_once"])
+        text = ngettext(
+            "%(count)d job may be under way at a time.",
+            "%(count)d jobs may be under way at a time.",
+            form.cleaned_data["at_once"],
+        )
+        notes.success(request, text % {"count": form.cleaned_data["at_once"]})
+    else:
+        for told in form.errors.get("at_once", ()):
+            notes.error(request, str(told))
+    return redirect("sweep", public_id)

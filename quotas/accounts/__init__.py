@@ -1,0 +1,1 @@
+"""People, service accounts, workspaces and their sign-ins."""

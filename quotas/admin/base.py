@@ -1,0 +1,58 @@
+"""What every page of the admin is made of: django-unfold's classes, and rows that only machines write.
+
+Each `admin.py` takes its base classes from here, so that there is one place where the look is chosen.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from django.http import HttpRequest
+
+from quotas.admin.paging import UncountedPaginator
+from quotas.models import User
+
+if TYPE_CHECKING:  # unfold is published without types, and its classes are Django's with another look
+    from django.contrib.admin import ModelAdmin, StackedInline, TabularInline
+else:
+    from unfold.admin import ModelAdmin, StackedInline, TabularInline
+
+__all__ = [
+    "TABLE_LIST",
+    "MachineWritten",
+    "ModelAdmin",
+    "StackedInline",
+    "TabularInline",
+    "Uncounted",
+    "acting",
+]
+
+TABLE_LIST: Final = "administration/table_list.html"
+"""The template of a list whose rows also come from a CSV and go into one."""
+
+
+def acting(request: HttpRequest) -> User:
+    """Whoever is signed in to the admin."""
+    assert isinstance(request.user, User)
+    return request.user
+
+
+class Uncounted(ModelAdmin[Any]):
+    """A table that may grow without end: its pages are turned without counting all of it."""
+
+    show_full_result_count = False
+    list_max_show_all = 0
+    paginator = UncountedPaginator
+
+
+class MachineWritten(Uncounted):
+    """Rows that only the console writes: to be looked at, never changed by hand."""
+
+    def has_add_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return False
+
+    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return False
+
+    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return False

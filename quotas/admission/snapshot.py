@@ -1,0 +1,304 @@
+"""A cluster's rows as admission sees them.  Call it under `ledger.locked` to decide anything."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from datetime import datetime
+from typing import Any
+
+from django.db.models import Q
+from django.db.models.functions import Now
+from django.utils import timezone
+
+from quotas.admission import (
+    Account,
+    Bid,
+    Decision,
+    Holding,
+    Limits,
+    Machine,
+    Price,
+    Shape,
+    Snapshot,
+    Waiting,
+    Why,
+    Window,
+)
+from quotas.admission.ceilings import Books
+from quotas.admission.reclaim import LEAST_S
+from quotas.amounts import Amounts, Part
+from quotas.billing.pricing import in_hours
+from quotas.ledger import usage
+from quotas.ledger.reports import below
+from quotas.models import (
+    Admission,
+    Cluster,
+    Maintenance,
+    Node,
+    NodeState,
+    Quota,
+    Request,
+    Reservation,
+    Source,
+    SpotPrice,
+)
+
+
+def take(cluster: Cluster, now: datetime | None = None) -> Snapshot:
+    """Everything that admission needs to know of the cluster; a fixed number of queries."""
+    now = now or timezone.now()
+    shapes = Shapes()
+    waiting, apart = _waiting(cluster, now, shapes)
+    nodes = list(Node.objects.filter(cluster=cluster).order_by("name"))
+    return Snapshot(
+        now=now.timestamp(),
+        accounts=accounts_of(cluster, now),
+        machines=[
+            Machine(
+                node.name,
+                Amounts(node.cpu_milli, node.memory_mib, dict(node.gpus)),
+                node.takes_jobs,
+                Amounts.from_json(node.others),
+                node.state_why if node.state == NodeState.DRAINING else None,
+            )
+            for node in nodes
+        ],
+        holdings=_holdings(cluster, shapes),
+        waiting=waiting,
+        prices=prices_of(cluster, now),
+        emptied=frozenset(
+            node.name
+            for node in nodes
+            if node.state == NodeState.DRAINING and node.empty_by is not None and node.empty_by <= now
+        ),
+        by_engine=cluster.admission == Admission.ENGINE,
+        apart=apart,
+        frozen=cluster.frozen_why if cluster.frozen_at is not None else None,
+        windows=windows_of(cluster, now),
+    )
+
+
+def windows_of(cluster: Cluster, now: datetime) -> list[Window]:
+    """The maintenance of the cluster that is to be free of jobs, the next first."""
+    mine = Q(cluster=cluster) | Q(cluster=None)
+    rows = Maintenance.objects.filter(mine, keeps_free=True, until_at__gt=now).order_by("from_at")
+    return [_window(row) for row in rows]
+
+
+def _window(row: Maintenance) -> Window:
+    return Window(row.from_at.timestamp(), row.until_at.timestamp(), row.lead_hours * 3600.0)
+
+
+def kept_by(row: Maintenance) -> int:
+    """Return how many of the requests that wait now may not start before a maintenance is over."""
+    if not row.keeps_free:
+        return 0
+    waiting = Request.objects.filter(state=Request.State.WAITING)
+    if row.cluster_id is not None:
+        waiting = waiting.filter(cluster=row.cluster_id)
+    window, now = _window(row), timezone.now().timestamp()
+    return sum(window.stops(now, declared_s) for declared_s in waiting.values_list("declared_s", flat=True))
+
+
+def restless() -> set[int]:
+    """The clusters where something may have to be taken back though nobody waits: a price, a drained node."""
+    held = Reservation.objects.filter(active=True)
+    priced = held.filter(quota__source=Source.PREEMPTIBLE, cluster__prices__isnull=False)
+    drained = Node.objects.filter(state=NodeState.DRAINING, empty_by__lte=Now())
+    return {
+        *priced.order_by().values_list("cluster_id", flat=True),
+        *drained.values_list("cluster_id", flat=True),
+    }
+
+
+class Shapes:
+    """Makes equal requests share one shape, so that what is found out of one holds for all of them."""
+
+    def __init__(self) -> None:
+        self._made: dict[tuple[Any, ...], Shape] = {}
+
+    def of(self, parts: Iterable[Sequence[Any]]) -> Shape:
+        """The shape of a request's stored parts."""
+        rows = list(parts)
+        key = tuple(
+            (
+                count,
+                each.get("cpu_milli", 0),
+                each.get("memory_mib", 0),
+                *sorted(each.get("gpus", {}).items()),
+                *((key, tuple(names)) for named in where for key, names in sorted(named.items())),
+            )
+            for count, each, *where in rows
+        )
+        shape = self._made.get(key)
+        if shape is None:
+            shape = Shape(tuple(Part.from_json(row) for row in rows))
+            self._made[key] = shape
+        return shape
+
+
+def _waiting(cluster: Cluster, now: datetime, shapes: Shapes) -> tuple[list[Waiting], list[Decision]]:
+    rows = Request.objects.filter(cluster=cluster, state=Request.State.WAITING).values_list(
+        "holder",
+        "quota_id",
+        "owner_id",
+        "parts",
+        "priority",
+        "since",
+        "declared_s",
+        "idle",
+        "bids",
+        "held",
+        "others",
+        "not_before",
+    )
+    line, apart = [], []
+    for holder, quota_id, owner_id, parts, priority, since, declared_s, idle, bids, held, others, at in rows:
+        aside = apart_of(holder, quota_id, held=held, others=others, not_before=at, now=now.timestamp())
+        if aside is not None:
+            apart.append(aside)
+            continue
+        line.append(
+            Waiting(
+                holder,
+                quota_id,
+                shapes.of(parts),
+                priority,
+                since.timestamp(),
+                owner_id,
+                declared_s,
+                idle,
+                tuple(Bid(**bid) for bid in bids),
+            )
+        )
+    return line, apart
+
+
+def apart_of(
+    holder: str, quota_id: int, *, held: bool, not_before: datetime | None, now: float, others: bool = False
+) -> Decision | None:
+    """What keeps a request from standing in line: a person, others, or a time that has not come."""
+    if held:
+        return Decision(holder, why=Why.HELD, quota_id=quota_id)
+    if others:
+        return Decision(holder, why=Why.OTHERS, quota_id=quota_id)
+    if not_before is not None and not_before.timestamp() > now:
+        until = not_before.isoformat(timespec="seconds")
+        return Decision(holder, why=Why.NOT_YET, params={"until": until}, quota_id=quota_id)
+    return None
+
+
+def _holdings(cluster: Cluster, shapes: Shapes) -> list[Holding]:
+    rows = Reservation.objects.filter(cluster=cluster, active=True).select_related("request").order_by("id")
+    return [_holding(row, shapes) for row in rows]
+
+
+def _holding(row: Reservation, shapes: Shapes) -> Holding:
+    request, begun = row.request, row.started_at or row.created_at
+    return Holding(
+        holder=request.holder,
+        quota_id=row.quota_id,
+        amounts=Amounts.from_json(row.amounts),
+        placement=tuple((node, Amounts.from_json(here)) for node, here in row.placement),
+        owner_id=request.owner_id,
+        priority=request.priority,
+        since=row.created_at.timestamp(),
+        borrowed=row.borrowed,
+        running=row.started_at is not None,
+        coming=row.asked_back_at is not None,
+        ends_at=begun.timestamp() + request.declared_s if request.declared_s else None,
+        safe_until=begun.timestamp() + LEAST_S,
+        shape=shapes.of(request.parts),
+        bids=tuple(Bid(**bid) for bid in request.bids),
+    )
+
+
+def accounts_of(cluster: Cluster, now: datetime) -> dict[int, Account]:
+    """Every quota of the cluster with its ceilings, and whether its GPU-hours last."""
+    quotas = list(Quota.objects.filter(cluster=cluster))
+    used_up = _used_up(quotas, now)
+    return {quota.pk: account_of(quota, hours_left=quota.pk not in used_up) for quota in quotas}
+
+
+def books_of(cluster: Cluster) -> Books:
+    """What is held under each quota of the cluster, against its ceilings, at this moment."""
+    types: dict[str, int] = {}
+    for gpus in Node.objects.filter(cluster=cluster).values_list("gpus", flat=True):
+        for kind, count in gpus.items():
+            types[kind] = types.get(kind, 0) + count
+    return Books(accounts_of(cluster, timezone.now()), _holdings(cluster, Shapes()), types)
+
+
+def books_behind(cluster: Cluster, holders: Collection[str]) -> Books:
+    """The same, beside what is set aside for those of `holders` that wait."""
+    books = books_of(cluster)
+    waiting, _apart = _waiting(cluster, timezone.now(), Shapes())
+    for request in waiting:
+        if request.holder in holders:
+            books.set_aside(request)
+    return books
+
+
+def limits_of(quota: Quota) -> Limits:
+    """The quota's own ceilings."""
+    return Limits(quota.cpu_milli, quota.memory_mib, quota.gpus, dict(quota.gpus_by_type), quota.most_jobs)
+
+
+def person_limits_of(quota: Quota) -> Limits:
+    """The ceilings of one person in it."""
+    return Limits(
+        quota.most_cpu_of_one, quota.person_memory_mib, quota.most_gpus_of_one, jobs=quota.person_jobs
+    )
+
+
+def account_of(quota: Quota, *, hours_left: bool) -> Account:
+    """A quota as admission sees it."""
+    return Account(
+        id=quota.pk,
+        name=quota.name,
+        workspace_id=quota.workspace_id,
+        limits=limits_of(quota),
+        person=person_limits_of(quota),
+        parent_id=quota.parent_id,
+        public=quota.source == Source.PUBLIC,
+        preemptible=quota.source == Source.PREEMPTIBLE,
+        may_borrow=quota.may_borrow,
+        hours_left=hours_left,
+        most_pending=quota.most_pending,
+    )
+
+
+def _used_up(quotas: list[Quota], now: datetime) -> set[int]:
+    """The quotas whose GPU-hours of this period are gone, with all that was held below them."""
+    bounded = [quota for quota in quotas if quota.gpu_hours is not None]
+    gone = set()
+    for quota in bounded:
+        family = below(quotas, quota)
+        used = usage.gpu_seconds(family, usage.period_start(quota.period, now), now)
+        if sum(used.values()) >= (quota.gpu_hours or 0) * 3600:
+            gone.add(quota.pk)
+    return gone
+
+
+def hours_are_gone(quota: Quota) -> bool:
+    """Whether the GPU-hours of the quota, or of one above it, are used up for now."""
+    rows = list(Quota.objects.filter(cluster=quota.cluster_id))
+    gone = _used_up(rows, timezone.now())
+    above = {row.pk: row.parent_id for row in rows}
+    current: int | None = quota.pk
+    while current is not None:
+        if current in gone:
+            return True
+        current = above.get(current)
+    return False
+
+
+def prices_of(cluster: Cluster, now: datetime) -> dict[str, Price]:
+    """What preemptible resources cost at this hour, by GPU type; "" is a core."""
+    hour = timezone.localtime(now).hour
+    prices: dict[str, Price] = {}
+    rows = list(SpotPrice.objects.filter(cluster=cluster))
+    for row in sorted(rows, key=lambda row: row.from_hour is not None):
+        if in_hours(row.from_hour, row.until_hour, hour):
+            prices[row.gpu_type] = Price(row.market_micro, row.price_micro)
+    return prices

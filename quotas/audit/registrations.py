@@ -1,0 +1,43 @@
+"""Which rows of this application the audit trail follows.
+
+Not those that only machines write: requests, reservations, what was held.  Nodes are seen anew every few
+seconds; what an admin decides about them is told by `quotas.clusters.inventory.decide`.
+"""
+
+from __future__ import annotations
+
+from quotas import audit
+from quotas.models import (
+    AccessToken,
+    Banner,
+    Cluster,
+    GpuType,
+    GroupMapping,
+    Invitation,
+    Maintenance,
+    Membership,
+    Quota,
+    ServiceAccount,
+    Spec,
+    SpotPrice,
+    User,
+    Workspace,
+)
+
+
+def begin() -> None:
+    """Once, when the application is ready."""
+    audit.follow(Workspace)
+    audit.follow(GroupMapping)
+    audit.follow(Invitation, without=("digest",))
+    audit.follow(ServiceAccount)
+    audit.follow(Membership)
+    audit.follow(Banner)
+    audit.follow(Maintenance)
+    audit.follow(User, without=("last_login",), masked=("password",), links=("groups", "user_permissions"))
+    audit.follow(Cluster, without=("answered_at", "trouble", "look_ms", "next_look_at"))
+    audit.follow(GpuType)
+    audit.follow(Quota)
+    audit.follow(Spec)
+    audit.follow(SpotPrice)
+    audit.follow(AccessToken, without=("digest", "last_used_at"))

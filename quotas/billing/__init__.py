@@ -1,0 +1,1 @@
+"""What resources cost and did cost."""

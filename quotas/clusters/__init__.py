@@ -1,0 +1,1 @@
+"""Clusters: their nodes, GPU types and encrypted settings."""

@@ -1,0 +1,1 @@
+"""Ceilings and idle policies of quotas, for those who change them."""

@@ -1,0 +1,256 @@
+"""Requests under ASGI: one thread for each, kept for the next; streams without one."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import AsyncIterator, Callable, Iterator
+from typing import Any
+
+import pytest
+from asgiref.testing import ApplicationCommunicator
+from django.conf import LazySettings
+from django.db import connection
+from django.http import HttpRequest, HttpResponse, HttpResponseBase, StreamingHttpResponse
+from django.urls import path
+from django.utils import translation
+from django.utils.decorators import sync_and_async_middleware
+
+from console.server.handler import Handler
+from jobs.live.bodies import Awaiting, Gone, takes_body
+
+seen: list[tuple[str, str]] = []
+"""What ran, and in which thread."""
+
+released = threading.Event()
+left = threading.Event()
+
+
+def _note(what: str) -> None:
+    seen.append((what, threading.current_thread().name))
+
+
+class Outer:
+    """A middleware as Django's own are: it blocks."""
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
+        self._get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponseBase:
+        _note("before")
+        answer = self._get_response(request)
+        _note("after")
+        return answer
+
+
+@sync_and_async_middleware
+def inner(get_response: Callable[[HttpRequest], Any]) -> Callable[[HttpRequest], Any]:
+    """A middleware that would rather be asynchronous, were there a choice."""
+    if asyncio.iscoroutinefunction(get_response):
+
+        async def later(request: HttpRequest) -> HttpResponseBase:
+            _note("inner")
+            answer: HttpResponseBase = await get_response(request)
+            return answer
+
+        return later
+
+    def now(request: HttpRequest) -> HttpResponseBase:
+        _note("inner")
+        answer: HttpResponseBase = get_response(request)
+        return answer
+
+    return now
+
+
+def page(request: HttpRequest) -> HttpResponse:
+    _note("view")
+    language = translation.get_language()
+    if "language" in request.GET:
+        translation.activate(request.GET["language"])
+    return HttpResponse(f"{request.method} {request.body.decode()} {language}", headers={"X-Made-By": "page"})
+
+
+def query(request: HttpRequest) -> HttpResponse:
+    connection.ensure_connection()
+    return HttpResponse(str(id(connection.connection)))
+
+
+def slow(request: HttpRequest) -> HttpResponse:
+    released.wait(60)
+    return HttpResponse("slow")
+
+
+async def soon(request: HttpRequest) -> HttpResponse:
+    _note("view")
+    return HttpResponse("soon")
+
+
+def broken(request: HttpRequest) -> HttpResponse:
+    raise ZeroDivisionError
+
+
+def stream(request: HttpRequest) -> HttpResponseBase:
+    async def pieces() -> AsyncIterator[bytes]:
+        try:
+            yield b"one "
+            if "endless" in request.GET:
+                await asyncio.Event().wait()
+            yield b"two"
+        finally:
+            left.set()
+
+    return StreamingHttpResponse(pieces())
+
+
+@takes_body("POST")
+def upload(request: HttpRequest) -> HttpResponse:
+    _note("view")
+    if "refused" in request.GET:
+        return HttpResponse(status=403)
+
+    async def take(body: AsyncIterator[bytes]) -> HttpResponse:
+        try:
+            got = [piece async for piece in body]
+        finally:
+            left.set()
+        return HttpResponse(b"|".join(got), status=201)
+
+    return Awaiting(take)
+
+
+urlpatterns = [
+    path("upload", upload),
+    path("page", page),
+    path("query", query),
+    path("slow", slow),
+    path("soon", soon),
+    path("broken", broken),
+    path("stream", stream),
+]
+
+
+@pytest.fixture(autouse=True)
+def urls(settings: LazySettings) -> Iterator[None]:
+    settings.ROOT_URLCONF = __name__
+    settings.MIDDLEWARE = [f"{__name__}.Outer", f"{__name__}.inner"]
+    settings.CONSOLE_THREADS = 2
+    seen.clear()
+    released.clear()
+    left.clear()
+    yield
+    released.set()
+
+
+@pytest.fixture
+def handler(urls: None) -> Handler:
+    return Handler()
+
+
+def _asked(handler: Handler, target: str, method: str = "GET") -> Any:
+    address, _mark, asked = target.partition("?")
+    scope = {
+        "type": "http",
+        "method": method,
+        "path": address,
+        "query_string": asked.encode(),
+        "headers": [(b"host", b"localhost")],
+    }
+    return ApplicationCommunicator(handler, scope)  # type: ignore[no-untyped-call]  # published without types
+
+
+async def _answer(handler: Handler, target: str, body: bytes = b"") -> tuple[int, bytes]:
+    asked = _asked(handler, target, "POST" if body else "GET")
+    await asked.send_input({"type": "http.request", "body": body[:3], "more_body": True})
+    await asked.send_input({"type": "http.request", "body": body[3:]})
+    start = await asked.receive_output(10)
+    text, more = b"", True
+    while more:
+        part = await asked.receive_output(10)
+        text, more = text + part.get("body", b""), part.get("more_body", False)
+    await asked.wait(60)
+    status: int = start["status"]
+    return status, text
+
+
+async def test_a_request_stays_in_one_thread(handler: Handler) -> None:
+    assert await _answer(handler, "/page", b"hello") == (200, b"POST hello en")
+    assert [what for what, _thread in seen] == ["before", "inner", "view", "after"]
+    [thread] = {thread for _what, thread in seen}
+    assert thread.startswith("request")
+
+
+async def test_what_is_asynchronous_runs_in_the_event_loop(handler: Handler) -> None:
+    assert await _answer(handler, "/soon") == (200, b"soon")
+    threads = dict(seen)
+    assert threads["view"] == threading.current_thread().name
+    assert threads["before"] != threads["view"]
+
+
+async def test_the_language_of_a_request_ends_with_it(handler: Handler) -> None:
+    assert await _answer(handler, "/page?language=ja") == (200, b"GET  en")
+    assert await _answer(handler, "/page") == (200, b"GET  en")
+
+
+@pytest.mark.sqlite  # connections to a server are kept by their pool
+@pytest.mark.django_db(transaction=True)
+async def test_the_database_stays_open_for_the_next_request(settings: LazySettings) -> None:
+    settings.CONSOLE_THREADS = 1
+    handler = Handler()
+    one = await _answer(handler, "/query")
+    assert one == await _answer(handler, "/query")
+
+
+async def test_requests_beyond_the_threads_wait_in_turn(handler: Handler) -> None:
+    asked = [asyncio.create_task(_answer(handler, "/slow")) for _each in range(5)]
+    assert await _answer(handler, "/soon") == (200, b"soon")
+    released.set()
+    assert await asyncio.gather(*asked) == [(200, b"slow")] * 5
+
+
+async def test_a_stream_is_sent_to_its_end(handler: Handler) -> None:
+    assert await _answer(handler, "/stream") == (200, b"one two")
+
+
+async def test_a_stream_ends_when_nobody_listens(handler: Handler) -> None:
+    asked = _asked(handler, "/stream?endless=1")
+    await asked.send_input({"type": "http.request"})
+    assert (await asked.receive_output(10))["status"] == 200
+    assert (await asked.receive_output(10))["body"] == b"one "
+    await asked.send_input({"type": "http.disconnect"})
+    await asked.wait(60)
+    assert left.is_set()
+
+
+async def test_a_body_that_a_view_takes_comes_as_it_is_sent(handler: Handler) -> None:
+    assert await _answer(handler, "/upload", b"hello") == (201, b"hel|lo")
+    assert [what for what, _thread in seen] == ["before", "inner", "view", "after"]
+
+
+async def test_a_body_that_is_refused_is_not_waited_for(handler: Handler) -> None:
+    asked = _asked(handler, "/upload?refused=1", "POST")
+    assert (await asked.receive_output(10))["status"] == 403
+    await asked.receive_output(10)
+    await asked.wait(60)
+
+
+async def test_whoever_leaves_in_the_middle_of_a_body_is_missed(handler: Handler) -> None:
+    asked = _asked(handler, "/upload", "POST")
+    await asked.send_input({"type": "http.request", "body": b"hel", "more_body": True})
+    await asked.send_input({"type": "http.disconnect"})
+    with pytest.raises(Gone):
+        await asked.wait(60)
+    assert left.is_set()
+
+
+async def test_nothing_is_done_for_who_leaves_in_the_middle_of_a_request(handler: Handler) -> None:
+    asked = _asked(handler, "/page", "POST")
+    await asked.send_input({"type": "http.request", "body": b"hel", "more_body": True})
+    await asked.send_input({"type": "http.disconnect"})
+    await asked.wait(60)
+    assert seen == []
+
+
+@pytest.mark.parametrize(("target", "status"), [("/nowhere", 404), ("/broken", 500)])
+async def test_what_goes_wrong_is_told(handler: Handler, target: str, status: int) -> None:
+    assert (await _answer(handler, target))[0] == status

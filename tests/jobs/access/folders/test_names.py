@@ -1,0 +1,52 @@
+"""Names on their way: nothing is lost, and nothing deceives."""
+
+from __future__ import annotations
+
+import os
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from jobs.access.folders import names
+
+BYTES = st.binary(min_size=1, max_size=40).filter(lambda raw: b"\0" not in raw and b"/" not in raw)
+
+
+@given(st.lists(BYTES, min_size=1, max_size=4))
+def test_every_name_comes_back_from_an_address_as_it_was(parts: list[bytes]) -> None:
+    way = [raw.decode("utf-8", "surrogateescape") for raw in parts]
+    query = names.query(f"root=work&path={names.way(way)}&sort=name")
+    assert names.parts(query["path"][0]) == way
+    assert [names.unquoted(names.quoted(name)) for name in way] == way
+    assert names.way(way).isascii()
+
+
+@given(BYTES)
+def test_what_is_shown_can_be_written_and_turns_nothing_around(raw: bytes) -> None:
+    shown = names.legible(raw.decode("utf-8", "surrogateescape"))
+    assert shown.encode()
+    assert not re.search("[\x00-\x1f\x7f-\x9f\u200b-\u200f\u202a-\u202e\u2066-\u2069]", shown)
+
+
+@pytest.mark.parametrize(
+    ("name", "shown"),
+    [
+        ("模型 1.pt", "模型 1.pt"),
+        ("a\nb", r"a\nb"),
+        ("\udcff", r"\xff"),
+        ("\u202egpj.exe", r"\u202egpj.exe"),
+        ("\x1b[31m", r"\x1b[31m"),
+    ],
+)
+def test_a_name_for_people(name: str, shown: str) -> None:
+    assert names.legible(name) == shown
+
+
+@given(BYTES)
+def test_a_header_has_one_name_and_no_line_of_its_own(raw: bytes) -> None:
+    header = names.attachment(os.fsdecode(raw))
+    assert re.fullmatch(
+        r"attachment; filename=\"[A-Za-z0-9._-]+\"; filename\*=UTF-8''[A-Za-z0-9._~%-]+", header
+    )

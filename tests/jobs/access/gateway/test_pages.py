@@ -1,0 +1,22 @@
+"""What the gateway itself says, for people and for scripts."""
+
+from __future__ import annotations
+
+import pytest
+
+from jobs.access.gateway import pages
+from jobs.access.gateway.pages import Said
+
+AGAIN = ["This page tries again automatically."]
+
+
+@pytest.mark.parametrize(
+    ("said", "lines"),
+    [
+        (pages.STARTING, ["Starting …", "The job has not opened this port yet.", *AGAIN]),
+        (pages.AWAY, ["The console's database does not answer", "What is open stays open.", *AGAIN]),
+        (pages.FULL, ["Too many connections", "Close some pages of running jobs, and try again."]),
+    ],
+)
+def test_only_a_page_that_loads_itself_again_says_so(said: Said, lines: list[str]) -> None:
+    assert pages.page(said, language="en").body.decode().splitlines() == lines

@@ -1,0 +1,221 @@
+"""Actions on many jobs, and on many nodes, in Django admin."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from django.contrib.admin import site
+from django.db.models import Model
+from django.test import Client
+from django.utils import timezone
+from django.utils.functional import Promise
+
+from jobs.models import Attempt, Event, Job, Occasion
+from jobs.states import State
+from quotas.models import Act, AuditEntry, Maintenance, Node, NodeState, Quota, Request, User
+from tests.console.administration.conftest import OTHERS, client_of
+from tests.factories import make_job, make_user
+from tests.jobs.conftest import Place, queued
+
+pytestmark = pytest.mark.django_db
+
+JOBS, NODES = "/admin/jobs/job/", "/admin/quotas/node/"
+
+
+@pytest.fixture
+def root(db: None) -> User:
+    return make_user("root", admin=True)
+
+
+@pytest.fixture
+def admin(client: Client, root: User) -> Client:
+    client.force_login(root)
+    return client
+
+
+@pytest.mark.parametrize(
+    "model", [each for each in site._registry if each._meta.app_label in {"jobs", "quotas"}]
+)
+def test_every_column_has_a_name_that_is_translated(model: type[Model]) -> None:
+    columns = set(site._registry[model].list_display)
+    named = [each for each in model._meta.fields if each.name in columns and not each.primary_key]
+    assert [each.name for each in named if not isinstance(each.verbose_name, Promise)] == []
+
+
+def test_a_job_says_how_it_stands_in_words(admin: Client, place: Place) -> None:
+    queued(place)
+    page = admin.get(JOBS, headers={"Accept-Language": "zh-hans"}).content.decode()
+    assert "排队中" in page
+    assert ">QUEUED<" not in page
+
+
+def act(admin: Client, name: str, *rows: Job | Node, confirmed: bool = True, **values: object) -> str:
+    """What the page after it says."""
+    data = {"action": name, "_selected_action": [row.pk for row in rows], **values}
+    if confirmed:
+        data["confirmed"] = "yes"
+    address = JOBS if isinstance(rows[0], Job) else NODES
+    return admin.post(address, data, follow=True).content.decode()
+
+
+def states(*jobs: Job) -> list[str]:
+    return [Job.objects.get(pk=job.pk).state for job in jobs]
+
+
+@pytest.mark.parametrize("name", ["stop_jobs", "hold_jobs", "release_jobs", "prioritise_jobs", "move_jobs"])
+@pytest.mark.parametrize("who", OTHERS)
+def test_nobody_else_acts_on_jobs_here(who: str, name: str, place: Place) -> None:
+    job = queued(place)
+    data = {"action": name, "_selected_action": [job.pk], "confirmed": "yes", "why": "x", "priority": 9}
+    client_of(who, place.quota).post(JOBS, data)
+    job.refresh_from_db()
+    assert (job.state, job.priority) == (State.QUEUED, 1)
+    assert not Act.objects.exists()
+
+
+def test_staff_who_may_only_look_at_jobs_may_not_act_on_them(place: Place) -> None:
+    from django.contrib.auth.models import Permission  # noqa: PLC0415
+
+    staff = make_user("staff", is_staff=True)
+    staff.user_permissions.add(Permission.objects.get(codename="view_job"))
+    client, job = Client(), queued(place)
+    client.force_login(staff)
+    assert client.get(JOBS).status_code == 200
+    assert "stop_jobs" not in client.get(JOBS).content.decode()
+    act(client, "stop_jobs", job, why="x")
+    assert states(job) == [State.QUEUED]
+
+
+def test_an_action_says_first_what_would_follow(admin: Client, place: Place) -> None:
+    runs, waits = make_job(State.RUNNING, quota=place.quota), queued(place)
+    text = act(admin, "stop_jobs", runs, waits, confirmed=False)
+    assert "Those that wait end at once" in text
+    assert runs.public_id in text
+    assert states(runs, waits) == [State.RUNNING, State.QUEUED]
+    assert not Act.objects.exists()
+
+
+def test_jobs_are_stopped_with_the_reason_that_their_owners_read(
+    admin: Client, place: Place, root: User
+) -> None:
+    runs, waits, ended = make_job(State.RUNNING, quota=place.quota), queued(place), make_job(State.FAILED)
+    text = act(admin, "stop_jobs", runs, waits, ended, why="power cut at noon")
+    assert "Done with 2 of them." in text
+    assert "1 left as it was: There was nothing to change." in text
+    assert states(runs, waits, ended) == [State.RUNNING, State.STOPPED, State.FAILED]
+    for job in (runs, waits):
+        attempt = Attempt.objects.get(job=job)
+        assert (attempt.end_by, attempt.end_why) == (root, "power cut at noon")
+        assert Event.objects.filter(job=job, kind=Event.Kind.END_WANTED, actor=root).exists()
+    assert Act.objects.get().params["act"] == "stop"
+
+
+def test_without_a_reason_nothing_is_stopped(admin: Client, place: Place) -> None:
+    job = queued(place)
+    assert "This field is required" in act(admin, "stop_jobs", job, why="")
+    assert states(job) == [State.QUEUED]
+
+
+def test_jobs_are_held_and_released(admin: Client, place: Place) -> None:
+    waits, runs = queued(place), make_job(State.RUNNING, quota=place.quota)
+    text = act(admin, "hold_jobs", waits, runs, why="x")
+    assert "Done with 1 of them." in text
+    assert "It does not wait, or is not held back." in text
+    assert Request.objects.get().held
+    act(admin, "release_jobs", waits)
+    assert not Request.objects.get().held
+
+
+def test_priority_is_changed(admin: Client, place: Place) -> None:
+    job = queued(place)
+    assert "less than or equal to 9" in act(admin, "prioritise_jobs", job, priority=10, why="x")
+    act(admin, "prioritise_jobs", job, priority=9, why="deadline")
+    assert Request.objects.get().priority == 9
+
+
+def test_jobs_are_moved_to_another_quota(admin: Client, place: Place) -> None:
+    job = queued(place)
+    there = Quota.objects.create(workspace=place.workspace, cluster=place.cluster, slug="other", name="Other")
+    elsewhere = make_job().quota
+    asked = act(admin, "move_jobs", job, confirmed=False)
+    assert "Other" in asked
+    assert elsewhere.name not in asked
+    act(admin, "move_jobs", job, quota=there.pk, why="fairness")
+    assert Request.objects.get().quota == there
+
+
+def test_too_many_at_once_are_left_alone(
+    admin: Client, place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("quotas.admin.bulk.MOST_AT_ONCE", 1)
+    jobs = [queued(place), queued(place)]
+    assert "At most 1 at a time" in act(admin, "stop_jobs", *jobs, why="x")
+    assert states(*jobs) == [State.QUEUED, State.QUEUED]
+
+
+# --- nodes ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("who", OTHERS)
+def test_nobody_else_decides_about_nodes(who: str, place: Place) -> None:
+    data = {"action": "cordon", "_selected_action": [place.node.pk], "confirmed": "yes", "why": "x"}
+    client_of(who, place.quota).post(NODES, data)
+    place.node.refresh_from_db()
+    assert place.node.state == NodeState.SCHEDULABLE
+
+
+def test_nodes_are_cordoned_drained_and_used_again(admin: Client, place: Place, root: User) -> None:
+    node = place.node
+    assert "0 jobs hold something there." in act(admin, "cordon", node, confirmed=False)
+    node.refresh_from_db()
+    assert node.state == NodeState.SCHEDULABLE
+    act(admin, "cordon", node, why="new disks")
+    node.refresh_from_db()
+    assert (node.state, node.state_why, node.state_by) == (NodeState.CORDONED, "new disks", root)
+    over: dict[str, Any] = {"empty_by_0": "2001-01-01", "empty_by_1": "10:00"}
+    assert "That moment is over." in act(admin, "drain", node, why="new disks", **over)
+    later: dict[str, Any] = {"empty_by_0": "2999-01-01", "empty_by_1": "10:00"}
+    act(admin, "drain", node, why="new disks", **later)
+    node.refresh_from_db()
+    assert node.state == NodeState.DRAINING
+    assert node.empty_by is not None
+    assert node.empty_by > timezone.now()
+    act(admin, "uncordon", node)
+    node.refresh_from_db()
+    assert node.state == NodeState.SCHEDULABLE
+    assert Node.objects.get().empty_by is None
+    assert [row.params["state"] for row in Act.objects.all()] == ["schedulable", "draining", "cordoned"]
+
+
+# --- maintenance ----------------------------------------------------------------------------------------
+
+
+def save_window(admin: Client, place: Place, row: Maintenance | None = None, **changed: str) -> str:
+    """What the page after it says."""
+    values = {"text": "new disks", "cluster": str(place.cluster.pk), "keeps_free": "on", "lead_hours": "24"}
+    values |= {"from_at_0": "2099-01-02", "from_at_1": "10:00:00"}
+    values |= {"until_at_0": "2099-01-02", "until_at_1": "12:00:00", **changed}
+    way = f"{row.pk}/change/" if row else "add/"
+    answer = admin.post(f"/admin/quotas/maintenance/{way}", values, follow=True)
+    assert answer.redirect_chain, "it was saved"
+    return answer.content.decode()
+
+
+def announced() -> int:
+    return Occasion.objects.filter(kind="node.maintenance").count()
+
+
+def test_a_window_is_announced_when_it_is_made_and_when_it_moves_and_not_otherwise(
+    admin: Client, place: Place
+) -> None:
+    queued(place)
+    assert "1 person was told." in save_window(admin, place)
+    row = Maintenance.objects.get()
+    assert announced() == 1
+    assert "was told" not in save_window(admin, place, row)
+    save_window(admin, place, row, lead_hours="12")
+    assert announced() == 1, "nothing of that is news"
+    save_window(admin, place, row, from_at_1="09:00:00")
+    assert announced() == 2
+    assert AuditEntry.objects.filter(content_type__model="maintenance", action="create").count() == 1

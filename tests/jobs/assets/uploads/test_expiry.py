@@ -1,0 +1,96 @@
+"""What nobody uses goes, and nothing else does."""
+
+from __future__ import annotations
+
+import os
+import time
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+from django.conf import settings
+from django.utils import timezone
+
+from jobs.assets.uploads import arriving, expiry, holding, store
+from jobs.assets.uploads.arriving import Arrival, Range
+from jobs.models import Blob, Draft, HeldBlob, Job, StoredObject, UploadedTree
+from tests.jobs.assets.uploads.conftest import People, digest, tree_of
+from tests.jobs.assets.uploads.test_in_jobs import sent, submit
+
+FILES = {"a": b"one", "b": b"two"}
+
+
+def a_month_later() -> None:
+    """What was kept until some time is kept until 31 days before that."""
+    for model in (Blob, HeldBlob, UploadedTree):
+        for row in model.objects.all():
+            model.objects.filter(pk=row.pk).update(kept_until=row.kept_until - timedelta(days=31))
+    StoredObject.objects.update(created_at=timezone.now() - timedelta(days=31))
+
+
+def lies_there() -> list[Path]:
+    around = Path(settings.CONSOLE_HOME, "uploads")
+    return [path for path in around.rglob("*") if path.is_file() and "arriving" not in path.parts]
+
+
+@pytest.fixture(autouse=True)
+def _nothing_from_before(people: People) -> None:
+    for path in lies_there():
+        path.unlink()
+
+
+def test_what_no_job_and_no_draft_uses_goes_with_all_that_it_was_made_of(people: People) -> None:
+    sent(people.owner, FILES)
+    expiry.tidy()
+    assert UploadedTree.objects.exists()
+    a_month_later()
+    expiry.tidy()
+    assert [model.objects.count() for model in (UploadedTree, HeldBlob, Blob, StoredObject)] == [0, 0, 0, 0]
+    assert lies_there() == []
+
+
+@pytest.mark.parametrize("user", ["job", "draft"])
+def test_what_a_job_or_a_draft_uses_stays_and_is_still_the_persons(people: People, user: str) -> None:
+    uri = sent(people.owner, FILES)
+    if user == "job":
+        submit(people.owner, uri)
+    else:
+        Draft.objects.create(owner=people.owner, text=f'{{"codeDir": "{uri}"}}')
+    a_month_later()
+    expiry.tidy()
+    row = UploadedTree.objects.get()
+    assert holding.load(row) == tree_of(FILES)
+    assert holding.missing(people.owner, tree_of(FILES).contents()) == []
+    Draft.objects.all().delete()
+    Job.objects.all().delete()
+    a_month_later()
+    expiry.tidy()
+    assert lies_there() == []
+
+
+def test_asking_whether_it_is_there_keeps_it(people: People) -> None:
+    sent(people.owner, FILES)
+    Blob.objects.update(kept_until=timezone.now())
+    HeldBlob.objects.update(kept_until=timezone.now())
+    assert holding.missing(people.owner, tree_of(FILES).contents()) == []
+    expiry.tidy()
+    assert Blob.objects.count() == 2
+
+
+def test_an_object_that_is_being_stored_is_left_alone(people: People, tmp_path: Path) -> None:
+    (tmp_path / "x").write_bytes(b"x")
+    store.put(tmp_path / "x", "packs")
+    expiry.tidy()
+    assert len(lies_there()) == 1
+
+
+def test_what_broke_off_is_kept_for_a_day(people: People) -> None:
+    arrival = Arrival(people.owner, digest(b"whole"), Range(0, 5))
+    arrival.write(b"who")
+    arrival.close()
+    expiry.tidy()
+    assert arriving.received(people.owner, digest(b"whole")) == 3
+    long_ago = time.time() - arriving.KEPT_SECONDS - 1
+    os.utime(arrival.path, (long_ago, long_ago))
+    expiry.tidy()
+    assert arriving.received(people.owner, digest(b"whole")) == 0

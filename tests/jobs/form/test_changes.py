@@ -1,0 +1,309 @@
+"""Changes of fields said in a JobSpec: what is changed is found again, nothing else changes."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+
+from jobs.form.changes import Acts, changed
+from jobs.form.fields import FIELDS, ROWS
+from jobs.form.saying import SAMPLES
+from jobs.form.values import fields_of, lists_of, named, values_of
+from jobs.spec import After, CodeSource, JobSpec, Mount, Port, SecretRef, TaskRole, When
+from tests.jobs.dialects.dlc_strategies import dlc_specs
+
+PLAIN = JobSpec(name="job", roles=(TaskRole(name="Worker", command="true"),))
+
+NEW = {
+    "name": "other",
+    "description": "two\nlines",
+    "workspace": "77",
+    "visibility": "public",
+    "roles-*-image": "registry.example.com/team/new:2",
+    "registry-registry": "r.example.com",
+    "registry-username": "me",
+    "registry-secret": "MINE",
+    "registry-file": "/auth",
+    "roles-*-command": "python train.py\n",
+    "libraries": "numpy\ntorch==2",
+    "libraries-folder": "/root/code",
+    "modules": "cuda/12.4\ngcc/13",
+    "conda": "/opt/conda/envs/train",
+    "venv": "/home/me/venv",
+    "code-id": "code-1",
+    "code-uri": "https://git.example.com/a.git",
+    "code-branch": "main",
+    "code-commit": "abc",
+    "code-path": "/root/x",
+    "quota": "q",
+    "priority": "7",
+    "framework": "ray",
+    "roles-*-name": "Head",
+    "roles-*-replicas": "3",
+    "roles-*-spec": "ecs.g6.large",
+    "roles-*-gpus": "2",
+    "roles-*-gpu-type": "A100",
+    "roles-*-cpu": "2.5",
+    "roles-*-memory": "12",
+    "roles-*-shm": "512 MiB",
+    "roles-*-disk": "5",
+    "roles-*-rdma": "on",
+    "roles-*-min-failed": "2",
+    "roles-*-min-succeeded": "1",
+    "roles-*-bid-discount": "40",
+    "roles-*-bid-price": "1.25",
+    "roles-*-nodes-only": "n1\nn2",
+    "roles-*-nodes-never": "n3",
+    "roles-*-nodes-labels": "kind=fast",
+    "options": "createSvcForAllWorkers=true\ncustomPortNumPerWorker=100",
+    "idle": "accept",
+    "cpu-affinity": "on",
+    "time-limit": "30",
+    "end-signal": "USR2",
+    "end-signal-before": "60",
+    "grace": "45",
+    "keep-for": "10",
+    "keep-when": "failed",
+    "keep-failed": "5",
+    "hold": "on",
+    "not-before": "2027-01-31T22:00:00+08:00",
+    "vpc": "vpc-1",
+    "switch": "vsw-1",
+    "security-group": "sg-1",
+    "cidrs": "10.0.0.0/8",
+    "gateway": "eth1",
+    "retries": "3",
+    "fault-tolerance": "on",
+    "fault-arguments": "--enable-job-restart=True",
+    "sanity-check": "on",
+    "sanity-arguments": "--x=y",
+    "tensorboard": "on",
+    "tensorboard-path": "/root/logs",
+    "instance-role": "default",
+}
+"""Another value for every field that stands by itself and has a path."""
+
+NEW |= {
+    key: each.options[-1][0] if each.options else "3"
+    for key, each in FIELDS.items()
+    if each.within is not None
+}
+
+WITH = {
+    "end-signal-before": {"end-signal": "USR1"},
+    "keep-when": {"keep-for": "10"},
+    "code-branch": {"code-uri": "u"},
+    "code-commit": {"code-uri": "u"},
+    "code-path": {"code-uri": "u"},
+}
+"""Fields that say nothing without another."""
+
+
+def test_there_is_a_new_value_for_every_field() -> None:
+    assert set(NEW) == {key for key, each in FIELDS.items() if each.path}
+
+
+@given(dlc_specs())
+def test_showing_and_changing_nothing_is_the_same_job(spec: JobSpec) -> None:
+    assert changed(spec, values_of(spec)).spec == spec
+
+
+@pytest.mark.parametrize("sample", SAMPLES)
+def test_what_is_shown_of_a_job_makes_it_again(sample: JobSpec) -> None:
+    bare = JobSpec(name="bare", roles=(TaskRole(name="x", command="x"),))
+    made = changed(bare, values_of(sample), values_of(bare))
+    assert made.problems == {}
+    assert made.spec == sample
+
+
+def same_value(key: str) -> set[str]:
+    """The fields that show the same value, or parts of it."""
+    path = FIELDS[key].path
+    return {other for other, each in FIELDS.items() if each.path == path and other != key}
+
+
+@pytest.mark.parametrize("key", sorted(NEW))
+def test_each_field_is_set_and_found_again(key: str) -> None:
+    name = named(key, 0)
+    made = changed(PLAIN, {name: NEW[key], **WITH.get(key, {})})
+    assert made.problems == {}
+    shown = values_of(made.spec)
+    assert shown[name] == NEW[key]
+    before = values_of(PLAIN)
+    others = {other for other in shown if other not in (name, *WITH.get(key, {}))} - same_value(key)
+    untold = {"end-signal-before", "keep-when", "tensorboard"}  # these come with a part that is there at all
+    assert {other for other in others - untold if shown[other] != before.get(other)} == set()
+
+
+@pytest.mark.parametrize("key", sorted(set(NEW) - {"name", "roles-*-name", "roles-*-command"}))
+def test_each_field_can_be_taken_back(key: str) -> None:
+    name = named(key, 0)
+    full = changed(PLAIN, {name: NEW[key], **WITH.get(key, {})}).spec
+    back = changed(full, {name: values_of(PLAIN)[name]}).spec
+    assert values_of(back)[name] == values_of(PLAIN)[name]
+
+
+def test_all_that_is_wrong_is_told_at_once_and_the_rest_is_taken() -> None:
+    posted = {
+        "name": " ",
+        "roles-0-cpu": "many",
+        "roles-0-gpus": "1.5",
+        "priority": "12",
+        "roles-0-image": "a b",
+        "roles-0-memory": "0",
+        "description": "taken",
+        "time-limit": "1e400",
+    }
+    made = changed(PLAIN, posted)
+    assert {name: each.code for name, each in made.problems.items()} == {
+        "name": "needed",
+        "roles-0-cpu": "no_number",
+        "roles-0-gpus": "not_whole",
+        "priority": "too_great",
+        "roles-0-image": "no_image_name",
+        "roles-0-memory": "too_small",
+        "time-limit": "no_number",
+    }
+    assert made.spec == PLAIN.model_copy(update={"description": "taken"})
+
+
+def test_a_branch_without_a_repository_waits_for_it() -> None:
+    made = changed(PLAIN, {"code-branch": "main", "description": "taken"})
+    assert {name: each.code for name, each in made.problems.items()} == {"code-branch": "code_needs_place"}
+    assert made.spec.description == "taken"
+    whole = changed(made.spec, {"code-branch": "main", "code-uri": "https://git.example.com/a.git"})
+    assert whole.spec.code == CodeSource(uri="https://git.example.com/a.git", branch="main")
+
+
+def test_only_what_differs_from_what_the_form_said_is_a_change() -> None:
+    shown = values_of(PLAIN)
+    meanwhile = PLAIN.model_copy(update={"name": "renamed-in-the-file"})
+    made = changed(meanwhile, {**shown, "description": "typed"}, shown)
+    assert made.spec == meanwhile.model_copy(update={"description": "typed"})
+
+
+def test_variables_are_rows_with_values_or_secrets() -> None:
+    posted = {
+        "env-0-name": "A",
+        "env-0-value": " 1 ",
+        "env-1-name": "TOKEN",
+        "env-1-secret": "HF_TOKEN",
+        "env-2-name": "",
+        "env-2-value": "",
+    }
+    made = changed(PLAIN, posted).spec
+    assert made.env == {"A": " 1 "}
+    assert made.secret_env == {"TOKEN": SecretRef(name="HF_TOKEN")}
+    gone = changed(made, values_of(made), acts=Acts(remove="env-0")).spec
+    assert (gone.env, gone.secret_env) == ({}, made.secret_env)
+
+
+def test_a_row_that_is_wrong_leaves_its_list_as_it_was() -> None:
+    posted = {
+        "env-0-name": "1A",
+        "env-0-value": "x",
+        "env-1-value": "y",
+        "env-2-name": "B",
+        "env-3-name": "B",
+    }
+    made = changed(PLAIN, posted)
+    assert {name: each.code for name, each in made.problems.items()} == {
+        "env-0-name": "no_variable",
+        "env-1-name": "needed",
+        "env-3-name": "repeats",
+    }
+    assert made.spec == PLAIN
+
+
+MOUNTED = PLAIN.model_copy(
+    update={
+        "mounts": (
+            Mount(uri="oss://b.e/x/", path="/x", options={"mountType": "ossfs"}),
+            Mount(id="d-1", path="/d", read_only=True),
+            Mount(uri="nas://1.r/", path="/n"),
+        )
+    }
+)
+
+
+def test_datasets_and_mounts_are_one_list_in_which_each_keeps_its_place() -> None:
+    posted = {
+        **values_of(MOUNTED),
+        "datasets-0-path": "/data",
+        "mounts-1-path": "/nas",
+        "mounts-2-uri": "cpfs://c.r/",
+        "mounts-2-path": "/c",
+        "mounts-2-purpose": "output",
+    }
+    made = changed(MOUNTED, posted, values_of(MOUNTED), Acts(remove="mounts-0"))
+    assert made.problems == {}
+    assert [(each.id or each.uri, each.path) for each in made.spec.mounts] == [
+        ("d-1", "/data"),
+        ("nas://1.r/", "/nas"),
+        ("cpfs://c.r/", "/c"),
+    ]
+    assert made.spec.mounts[2].purpose == "output"
+    assert made.spec.mounts[0].read_only
+
+
+def test_a_new_row_that_nobody_filled_in_is_nothing() -> None:
+    blank = {"mounts-0-uri": "", "mounts-0-purpose": "data", "datasets-0-id": "", "roles-0-ports-0-count": ""}
+    assert changed(PLAIN, blank).spec == PLAIN
+    assert changed(PLAIN, {**blank, "mounts-0-path": "/x"}).problems.keys() == {"mounts-0-uri"}
+
+
+def test_a_blank_row_says_nothing_of_a_list_that_the_file_changed_meanwhile() -> None:
+    posted = {**values_of(PLAIN), "mounts-0-uri": "", "mounts-0-purpose": "data", "mounts-0-read-only": ""}
+    assert changed(MOUNTED, posted, values_of(PLAIN)).spec == MOUNTED
+
+
+def test_ports_belong_to_their_role() -> None:
+    made = changed(PLAIN, {"roles-0-ports-0-label": "web", "roles-0-ports-0-begin": "8080"}).spec
+    assert made.roles[0].ports == (Port(label="web", begin_at=8080),)
+    assert changed(made, values_of(made), acts=Acts(remove="roles-0-ports-0")).spec == PLAIN
+
+
+def test_a_role_is_added_like_the_last_one_and_removed() -> None:
+    more = changed(PLAIN, {}, acts=Acts(add="roles")).spec
+    assert [role.name for role in more.roles] == ["Worker", "Worker-2"]
+    assert changed(more, {}, acts=Acts(remove="roles-1")).spec == PLAIN
+    assert changed(PLAIN, {}, acts=Acts(remove="roles-0")).spec == PLAIN
+
+
+def test_two_roles_of_one_name_are_told_at_the_name() -> None:
+    more = changed(PLAIN, {}, acts=Acts(add="roles")).spec
+    made = changed(more, {"roles-1-name": "Worker", "roles-1-cpu": "3"})
+    assert {name: each.code for name, each in made.problems.items()} == {"roles-1-name": "repeats"}
+    assert made.spec.roles[1].resources.cpu_milli == 3000
+
+
+def test_the_accelerated_edition_of_an_image_is_its_tag() -> None:
+    image = "team-registry.cn-hangzhou.cr.aliyuncs.com/team/train:1.0"
+    made = changed(PLAIN, {"roles-0-image": image}).spec
+    turned = changed(made, {"roles-0-accelerated": "on"}).spec
+    assert turned.roles[0].image == f"{image}_accelerated"
+    assert values_of(turned)["roles-0-accelerated"] == "on"
+    assert changed(turned, {"roles-0-accelerated": ""}).spec == made
+    assert changed(PLAIN, {"roles-0-accelerated": "on"}).spec == PLAIN
+
+
+def test_every_name_of_the_form_is_there_once() -> None:
+    names = [name for name, _field, _number in fields_of(PLAIN)]
+    names += [named(rows.key, number) for rows, number in lists_of(PLAIN)]
+    assert len(set(names)) == len(names) == len(FIELDS) + len(ROWS)
+
+
+def test_of_conda_and_a_venv_a_job_has_one() -> None:
+    made = changed(PLAIN, {"conda": "/opt/conda/envs/train"}).spec
+    both = changed(made, {"venv": "/home/me/venv"})
+    assert {name: each.code for name, each in both.problems.items()} == {"venv": "no_fit"}
+    assert both.spec == made
+
+
+def test_jobs_to_wait_for_are_rows() -> None:
+    posted = {"after-0-job": "abc", "after-0-when": "failed", "after-1-job": "", "after-1-when": "succeeded"}
+    made = changed(PLAIN, posted).spec
+    assert made.after == (After(job="abc", when=When.FAILED),)
+    assert changed(made, {}, acts=Acts(remove="after-0")).spec == PLAIN
+    twice = changed(made, {"after-1-job": "abc", "after-1-when": "ended"})
+    assert {name: each.code for name, each in twice.problems.items()} == {"after-1-job": "repeats"}

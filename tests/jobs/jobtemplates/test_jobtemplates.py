@@ -1,0 +1,135 @@
+"""Job templates: what is shipped works, and no answer becomes anything but a value."""
+
+from __future__ import annotations
+
+import re
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from jobs import dialects
+from jobs.backends.base import PROGRAMS
+from jobs.dialects.mend import mend_command
+from jobs.jobtemplates import SHIPPED, JobTemplate, fill, load
+from jobs.jobtemplates.answers import wanted
+from jobs.messages.jobtemplates import QUESTIONS, WORDS
+from jobs.scheduling.idle import OWN_LIMIT, own_limit
+
+EVERY = pytest.mark.parametrize("template", SHIPPED.values(), ids=list(SHIPPED))
+
+
+@EVERY
+def test_a_shipped_one_is_a_job_file_without_a_problem(template: JobTemplate) -> None:
+    spec = fill(template, {}).parsed.spec
+    assert spec == wanted(template, {})
+    assert (spec.name, spec.time_limit_s is not None) == (template.id, True)
+    assert not template.command or {role.command for role in spec.roles} == {template.command}
+
+
+STARTERS = {"helloworld", "pytorch-ddp", "tensorflow-ps", "mpi", "ray", "sweep"}
+
+
+@EVERY
+def test_what_one_works_in_leads_there_and_jobs_that_run_by_themselves_do_not(template: JobTemplate) -> None:
+    assert template.interactive is (template.id not in STARTERS)
+    assert not template.opens or template.interactive
+
+
+@EVERY
+def test_its_words_can_be_translated_and_its_programs_are_looked_for(template: JobTemplate) -> None:
+    assert {template.title, template.about} <= WORDS
+    assert {parameter.name for parameter in template.parameters} <= set(QUESTIONS)
+    assert set(template.programs) <= set(PROGRAMS)
+    icons = Path(__file__).parents[3] / "tools" / "vendor" / "icons.txt"
+    assert template.icon in icons.read_text(encoding="utf-8").split()
+
+
+@EVERY
+def test_what_it_serves_listens_on_loopback_and_asks_for_a_token_where_it_can(template: JobTemplate) -> None:
+    command = template.command
+    assert "0.0.0.0" not in command
+    assert mend_command(command) is None
+    if template.opens:
+        assert f'\\"label\\": \\"{template.opens}\\"' in command
+        assert "127.0.0.1" in command
+    if template.id in {"jupyterlab", "jupyter", "vscode"}:
+        assert "$JOB_CONSOLE_ENDPOINT_TOKEN" in command
+    assert re.search(r"(--auth none|without-connection-token|token=\\W|password=)", command) is None
+
+
+@EVERY
+def test_it_ends_when_nobody_uses_it_for_two_hours_unless_told_otherwise(template: JobTemplate) -> None:
+    if not template.interactive:
+        assert own_limit(wanted(template, {})) is None
+        return
+    assert own_limit(wanted(template, {})) == timedelta(hours=2)
+    assert own_limit(wanted(template, {"idle_hours": 5})) == timedelta(hours=5)
+    assert OWN_LIMIT not in wanted(template, {"idle_hours": ""}).env
+
+
+HOSTILE = st.text(st.characters(exclude_categories=["Cs"]), max_size=40)
+
+
+@given(folder=HOSTILE, name=HOSTILE.filter(bool), image=HOSTILE, gpus=st.integers(0, 64), path=HOSTILE)
+def test_an_answer_is_a_value_and_nothing_else(
+    folder: str, name: str, image: str, gpus: int, path: str
+) -> None:
+    for template in SHIPPED.values():
+        answers: dict[str, Any] = {"folder": folder, "name": name, "image": image, "gpus": gpus}
+        answers["jobs"] = [{"uri": "job://a/main/0", "path": f"/job/outputs/{path}"}]
+        answers |= {"train": path, "program": path}
+        spec = wanted(template, answers)
+        plain = wanted(template, {})
+        (asked,) = (each for each in template.parameters if each.name == "gpus")
+        for place in {int(path.split(".")[1]) for path in asked.fills}:
+            role = spec.roles[place]
+            assert (spec.name, role.image, role.resources.gpus) == (name, image, gpus)
+        assert [role.command for role in spec.roles] == [role.command for role in plain.roles]
+        assert len(spec.mounts) <= 1
+
+
+@given(gpus=st.integers(0, 64), hours=st.integers(1, 168), memory=st.integers(1, 8192))
+def test_what_the_file_says_is_what_was_answered(gpus: int, hours: int, memory: int) -> None:
+    for template in SHIPPED.values():
+        kind = "TITANX" if gpus else ""
+        answers: dict[str, Any] = {
+            "gpus": gpus,
+            "gpu_type": kind,
+            "hours": hours,
+            "idle_hours": hours,
+            "memory": memory,
+            "folder": "/data/it's \\",
+        }
+        assert fill(template, answers).parsed.spec == wanted(template, answers)
+
+
+JOB_FILE = '{"jobName": "x", "image": "i", "taskRoles": [{"name": "a", "command": "true"}]}'
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        "id = 'Not A Word'",
+        "dialect = 'cobol'",
+        "text = '{'",
+        "[[parameters]]\nname = 'x'\nkind = 'integer'\nfills = ['owner']\ndefault = 1",
+        "[[parameters]]\nname = 'x'\nkind = 'integer'\nfills = ['time_limit_s']\ndefault = 0\nleast = 1",
+        "[[parameters]]\nname = 'x'\nkind = 'integer'\nfills = ['time_limit_s']\ndefault = 'much'",
+        "surprise = 1",
+    ],
+)
+def test_a_template_that_makes_no_sense_is_not_loaded(wrong: str) -> None:
+    good = {
+        "id": "id = 'x'",
+        "title": "title = 'X'",
+        "dialect": "dialect = 'openpai-v1'",
+        "text": f"text = '{JOB_FILE}'",
+    }
+    load("\n".join(good.values()))
+    good[wrong.partition(" ")[0]] = wrong
+    with pytest.raises((ValueError, dialects.base.Refused)):
+        load("\n".join(good.values()))

@@ -1,0 +1,120 @@
+"""The sentence of a job that waits names what really keeps it, as its page tells it."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.utils import timezone
+
+from jobs import submission
+from jobs.dialects.base import Refused
+from jobs.lifecycle import waiting
+from jobs.messages import problem_message, reason_message
+from jobs.models import Event, Job
+from jobs.scheduling import reconcile
+from jobs.spec import Resources, TaskRole
+from jobs.states import ReasonCode
+from jobs.submission import Place as Target
+from quotas.admission import snapshot
+from quotas.audit.acts import Actor, write_down
+from quotas.clusters import inventory
+from quotas.models import Act, Maintenance, Membership, Node, NodeState, Quota, Role, User
+from tests.jobs.conftest import Place, queued, spec
+from tests.jobs.engine import MemoryEngine
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def place(place: Place, engine: MemoryEngine) -> Place:
+    """Eight GPUs; the quota allows four, and three of one person."""
+    Node.objects.update(gpus={"A100": 8}, gpu_list=[{"index": i, "type": "A100"} for i in range(8)])
+    Quota.objects.update(gpus=4, person_gpus=3)
+    place.quota.refresh_from_db()
+    return place
+
+
+def sent(place: Place, gpus: int) -> Job:
+    role = TaskRole(name="w", command="true", resources=Resources(gpus=gpus))
+    job = queued(place, spec(roles=(role,)))
+    reconcile.drain(place.cluster.pk)
+    return job
+
+
+def sentence(job: Job) -> str:
+    job = Job.objects.select_related("cluster").get(pk=job.pk)
+    waiting.tell([job])
+    reason = waiting.reason_of(job)
+    return reason_message(reason.code, reason.params)
+
+
+def test_limit_of_one_person_is_named_as_that(place: Place) -> None:
+    told = sentence(sent(place, 4))
+    assert "in quota Default one person is never allowed more than 3 GPUs" in told
+    assert "one person" not in sentence(sent(place, 5)).split("in quota")[0]
+
+
+def test_drained_nodes_are_named_with_the_reason(place: Place) -> None:
+    inventory.decide(Node.objects.all(), NodeState.DRAINING, by=place.owner, why="new disks")
+    told = sentence(sent(place, 1))
+    assert told.startswith("Waits because every node of Memory that could run it is being drained: new disks")
+
+
+def test_job_that_can_never_start_is_not_told_to_wait_for_a_maintenance(place: Place) -> None:
+    now = timezone.now()
+    Maintenance.objects.create(
+        from_at=now + timedelta(hours=1), until_at=now + timedelta(hours=2), keeps_free=True, lead_hours=24
+    )
+    never, later = sent(place, 4), sent(place, 1)
+    assert snapshot.kept_by(Maintenance.objects.get()) == 2
+    assert "is never allowed more than" in sentence(never)
+    assert "is maintained from" in sentence(later)
+
+
+def test_place_of_a_job_that_waits_for_its_quota_is_in_its_quotas_line(place: Place) -> None:
+    sent(place, 2)
+    second, third = sent(place, 2), sent(place, 1)
+    assert "Place 1 in the queue of its quota." in sentence(second)
+    told = sentence(third)
+    assert told.startswith("Waits for its turn in quota Default: what its owner may still use there is kept")
+    assert "Place 2 in the queue of its quota; ahead of it: 1 job." in told
+
+
+def test_hold_tells_the_owner_who_holds_it_and_why(place: Place) -> None:
+    Quota.objects.update(gpus=0)
+    job = sent(place, 1)
+    admin = User.objects.create_superuser("root")
+    submission.hold(admin, job, why="the data are moving")
+    reconcile.drain(place.cluster.pk)
+    assert sentence(job).startswith("Held by root: the data are moving.")
+    assert Event.objects.get(kind="held").params["why"] == "the data are moving"
+    submission.release(admin, job)
+    reconcile.drain(place.cluster.pk)
+    job.refresh_from_db()
+    assert job.reason_code != ReasonCode.HELD
+
+
+def test_viewer_who_submits_is_told_that_the_role_does_not_allow_it(place: Place) -> None:
+    viewer = User.objects.create_user("viewer")
+    Membership.objects.create(workspace=place.workspace, user=viewer, role=Role.VIEWER)
+    with pytest.raises(Refused) as refused:
+        submission.find_quota(viewer, Target(workspace="vision"), spec())
+    (problem,) = refused.value.problems
+    assert problem.code == "may_not_submit"
+    assert "role in workspace “vision”" in problem_message(problem)
+
+
+@pytest.mark.parametrize(
+    ("kind", "params", "told"),
+    [
+        (Act.Kind.JOBS, {"act": "hold"}, "held jobs: x"),
+        (Act.Kind.JOBS, {"act": "stop"}, "stopped jobs: x"),
+        (Act.Kind.NODES, {"state": "draining"}, "drained nodes: x"),
+        (Act.Kind.FREEZE, {}, "froze admission: x"),
+    ],
+)
+def test_what_was_done_names_the_act(kind: Act.Kind, params: dict[str, Any], told: str) -> None:
+    write_down(Actor(User.objects.create_superuser("root")), kind, "x", **params)
+    assert str(Act.objects.get()) == told

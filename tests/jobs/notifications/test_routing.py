@@ -1,0 +1,252 @@
+"""To whom an occasion is told: those who asked and may know, each once."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from django.utils import timezone
+
+from jobs.lifecycle import transitions
+from jobs.models import Channel, DeliveryItem, Job, Notice, Occasion, Rule
+from jobs.models.kinds import CHOICES
+from jobs.notifications import Kind, outbox, routing, tell, times
+from jobs.states import Reason, ReasonCode, State
+from quotas.models import Membership, User, Workspace
+from tests.factories import attempt_of, make_job, make_membership, make_quota
+from tests.jobs.web.conftest import People
+
+pytestmark = pytest.mark.django_db
+
+EVERYTHING = [value for value, _label in CHOICES]
+
+
+def channel(person: User | None = None, **columns: Any) -> Channel:
+    """A webhook that is ready, with one rule."""
+    rule = {name: columns.pop(name) for name in list(columns) if name in RULE}
+    defaults = {"kind": "webhook", "verified_at": timezone.now()}
+    row = Channel.objects.create(person=person, **{**defaults, **columns})
+    Rule.objects.create(channel=row, **{"events": EVERYTHING, **rule})
+    return row
+
+
+def workspace_channel(workspace: Workspace, about: Workspace | None = None) -> Channel:
+    """A webhook that belongs to a workspace, about all jobs of one."""
+    row = Channel.objects.create(workspace=workspace, kind="webhook", verified_at=timezone.now())
+    Rule.objects.create(channel=row, events=EVERYTHING, scope="workspace", workspace=about or workspace)
+    return row
+
+
+RULE = {field.name for field in Rule._meta.fields} - {"id", "channel"}
+
+
+def failed(people: People, **columns: Any) -> Job:
+    """A job of the owner that just failed."""
+    job = make_job(State.RUNNING, owner=people.owner, quota=people.quota, **columns)
+    end(job, State.FAILED, ReasonCode.EXIT_CODE)
+    return job
+
+
+def end(job: Job, state: State, code: ReasonCode) -> None:
+    transitions.end(job, attempt_of(job), state, Reason(code))
+
+
+def on_page() -> list[str]:
+    return sorted(Notice.objects.values_list("person__username", flat=True))
+
+
+def told(row: Channel) -> list[str]:
+    return list(DeliveryItem.objects.filter(channel=row).values_list("occasion__kind", flat=True))
+
+
+def test_the_owner_has_it_on_their_page_and_nobody_else(people: People) -> None:
+    failed(people)
+    assert routing.route() == 1
+    assert on_page() == ["alice"]
+    assert Occasion.objects.get().params["owner"] == "alice"
+
+
+def test_once_routed_it_is_not_routed_again(people: People) -> None:
+    failed(people)
+    assert (routing.route(), routing.route()) == (1, 0)
+    assert Notice.objects.count() == 1
+
+
+def test_a_start_is_not_on_the_page_until_somebody_asks_for_it(people: People) -> None:
+    outbox.of_event(make_job(State.RUNNING, owner=people.owner), "started", {}, None)
+    routing.route()
+    assert on_page() == []
+    Rule.objects.filter(channel__person=people.owner).update(events=[Kind.STARTED])
+    outbox.of_event(Job.objects.get(), "started", {}, None)
+    routing.route()
+    assert on_page() == ["alice"]
+
+
+def test_my_own_channel_hears_of_my_jobs_only(people: People) -> None:
+    mine, others = channel(people.owner), channel(people.member)
+    failed(people)
+    routing.route()
+    assert (told(mine), told(others)) == ([Kind.FAILED], [])
+
+
+def test_a_member_may_ask_for_everybodys_and_a_stranger_gets_nothing(people: People) -> None:
+    asked = {"scope": Rule.Scope.WORKSPACE, "workspace": people.quota.workspace}
+    rows = [channel(person, **asked) for person in (people.member, people.stranger, people.admin)]
+    failed(people)
+    routing.route()
+    assert [told(row) for row in rows] == [[Kind.FAILED], [], [Kind.FAILED]]
+
+
+def test_who_left_the_workspace_hears_no_more_of_it(people: People) -> None:
+    row = channel(people.member, scope=Rule.Scope.WORKSPACE, workspace=people.quota.workspace)
+    Membership.objects.filter(user=people.member).delete()
+    failed(people)
+    routing.route()
+    assert told(row) == []
+
+
+def test_a_disabled_account_hears_nothing(people: People) -> None:
+    row = channel(people.owner)
+    User.objects.filter(pk=people.owner.pk).update(is_active=False)
+    failed(people)
+    routing.route()
+    assert (told(row), on_page()) == ([], [])
+
+
+def test_a_workspaces_channel_hears_of_its_jobs_only(people: People) -> None:
+    here = workspace_channel(people.quota.workspace)
+    elsewhere = make_quota()
+    failed(people)
+    end(make_job(State.RUNNING, quota=elsewhere), State.FAILED, ReasonCode.EXIT_CODE)
+    routing.route()
+    assert DeliveryItem.objects.filter(channel=here).count() == 1
+
+
+def test_a_workspaces_channel_never_tells_of_another_workspace(people: People) -> None:
+    row = workspace_channel(make_quota().workspace, about=people.quota.workspace)
+    failed(people)
+    routing.route()
+    assert told(row) == []
+
+
+def test_a_rule_for_a_quota_hears_of_that_quota(people: People) -> None:
+    other = make_quota(people.quota.workspace, people.quota.cluster, "other")
+    rows = [channel(people.member, scope=Rule.Scope.QUOTA, quota=quota) for quota in (people.quota, other)]
+    failed(people)
+    routing.route()
+    assert [told(row) for row in rows] == [[Kind.FAILED], []]
+
+
+def test_two_rules_of_one_channel_tell_it_once_and_at_the_earlier_time(people: People) -> None:
+    row = channel(people.owner, pace=Rule.Pace.DAILY)
+    Rule.objects.create(channel=row, events=[Kind.FAILED])
+    failed(people)
+    routing.route()
+    assert DeliveryItem.objects.get().due_at <= timezone.now()
+
+
+@pytest.mark.parametrize("columns", [{"off": "person"}, {"verified_at": None}])
+def test_a_channel_that_is_off_or_not_confirmed_gets_nothing(people: People, columns: dict[str, Any]) -> None:
+    row = channel(people.owner, **columns)
+    failed(people)
+    routing.route()
+    assert told(row) == []
+
+
+def test_who_stopped_their_own_job_knows_it_but_their_script_does_not(people: People) -> None:
+    hook, chat = channel(people.owner), channel(people.owner, kind="slack")
+    job = make_job(State.RUNNING, owner=people.owner, quota=people.quota)
+    end(job, State.STOPPED, ReasonCode.USER_STOP)
+    routing.route()
+    assert (told(hook), told(chat), on_page()) == ([Kind.STOPPED], [], [])
+
+
+def test_stopped_by_somebody_else_is_told(people: People) -> None:
+    job = make_job(State.RUNNING, owner=people.owner, quota=people.quota)
+    end(job, State.STOPPED, ReasonCode.ADMIN_STOP)
+    routing.route()
+    assert on_page() == ["alice"]
+
+
+def test_told_by_name_is_on_the_page_whatever_was_chosen(people: People) -> None:
+    routing.page_rule(people.member)
+    Rule.objects.update(events=[])
+    row = channel(people.member, events=[Kind.MESSAGE])
+    deaf = channel(people.member, events=[Kind.FAILED])
+    tell([people.member, people.stranger], Kind.MESSAGE, {"text": "Back at noon."})
+    routing.route()
+    assert on_page() == ["bob", "mallory"]
+    assert (told(row), told(deaf)) == ([Kind.MESSAGE], [])
+
+
+def test_nobody_hears_what_is_told_to_others_by_name(people: People) -> None:
+    row = channel(people.member, scope=Rule.Scope.WORKSPACE, workspace=people.quota.workspace)
+    job = make_job(State.RUNNING, owner=people.owner, quota=people.quota)
+    tell([people.owner], Kind.MESSAGE, {"text": "Your job is in the way."}, job)
+    routing.route()
+    assert (told(row), on_page()) == ([], ["alice"])
+
+
+def test_a_wait_is_long_for_whoever_asked_for_that_length(people: People) -> None:
+    patient, hasty = channel(people.owner, wait_minutes=240), channel(people.owner, wait_minutes=60)
+    outbox.of_waiting(make_job(owner=people.owner, quota=people.quota), 1, 60)
+    routing.route()
+    assert (told(patient), told(hasty)) == ([], [Kind.WAITS])
+
+
+def test_a_quota_is_told_to_who_keeps_it_and_to_who_uses_it(people: People) -> None:
+    make_job(State.RUNNING, owner=people.owner, quota=people.quota)
+    outbox.of_quota(people.quota, 40, 92, "gpu")
+    routing.route()
+    assert on_page() == ["alice", "carol"]
+
+
+@pytest.mark.parametrize(("before", "percent", "heard"), [(40, 89, 0), (89, 90, 1), (90, 95, 0), (40, 99, 1)])
+def test_a_quota_is_told_when_the_share_asked_for_is_passed(
+    people: People, before: int, percent: int, heard: int
+) -> None:
+    row = channel(people.member, scope=Rule.Scope.QUOTA, quota=people.quota, quota_percent=90)
+    outbox.of_quota(people.quota, before, percent, "gpu")
+    routing.route()
+    assert len(told(row)) == heard
+
+
+def test_a_digest_is_due_when_its_hour_comes_in_the_persons_zone(people: People) -> None:
+    User.objects.filter(pk=people.owner.pk).update(time_zone="Asia/Shanghai")
+    row = channel(people.owner, pace=Rule.Pace.DAILY, hour=8)
+    failed(people)
+    routing.route()
+    due = DeliveryItem.objects.get(channel=row).due_at
+    assert (due.astimezone(UTC).hour, due > timezone.now()) == (0, True)
+
+
+@pytest.mark.parametrize(
+    ("pace", "quiet", "now", "due"),
+    [
+        ("now", (None, None), "2026-11-21T03:10", "2026-11-21T03:10"),
+        ("now", (22, 7), "2026-11-21T03:10", "2026-11-21T07:00"),
+        ("now", (22, 7), "2026-11-21T23:10", "2026-11-22T07:00"),
+        ("now", (22, 7), "2026-11-21T07:00", "2026-11-21T07:00"),
+        ("now", (1, 5), "2026-11-21T03:10", "2026-11-21T05:00"),
+        ("now", (5, 5), "2026-11-21T05:10", "2026-11-21T05:10"),
+        ("hourly", (None, None), "2026-11-21T03:10", "2026-11-21T04:00"),
+        ("hourly", (22, 7), "2026-11-21T21:10", "2026-11-22T07:00"),
+        ("daily", (None, None), "2026-11-21T08:00", "2026-11-22T08:00"),
+        ("daily", (None, None), "2026-11-21T07:59", "2026-11-21T08:00"),
+    ],
+)
+def test_when_it_is_due(
+    people: People, pace: str, quiet: tuple[int | None, int | None], now: str, due: str
+) -> None:
+    row = channel(people.owner, pace=pace, quiet_from=quiet[0], quiet_until=quiet[1])
+    rule = Rule.objects.select_related("channel__person").get(channel=row)
+    moment = datetime.fromisoformat(now).replace(tzinfo=UTC)
+    assert times.due(rule, moment) == datetime.fromisoformat(due).replace(tzinfo=UTC)
+
+
+def test_people_of_several_workspaces_hear_of_it_under_one_of_them(people: People) -> None:
+    make_membership(people.member, make_quota().workspace)
+    tell([people.member], Kind.MESSAGE, {"text": "Hello."})
+    assert routing.route() == 1
+    assert on_page() == ["bob"]

@@ -1,0 +1,67 @@
+"""What receivers of webhooks rely on: the published schema, the bytes, the signature as documented."""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from datetime import UTC, datetime
+from typing import Any
+
+from console.home import CHECKOUT
+from jobs.models.kinds import Kind
+from jobs.notifications.carriers import webhook
+from jobs.notifications.message import Line, Message
+
+AT = datetime(2026, 11, 21, 12, tzinfo=UTC)
+SCHEMA = CHECKOUT / "docs" / "webhook.schema.json"
+PAGE = CHECKOUT / "docs" / "notifications.md"
+
+
+def message(count: int = 1) -> Message:
+    lines = [Line(number, "job.failed", "bad", AT, "bert failed.") for number in range(count)]
+    return Message("0b9c", AT, lines, "https://console.example/notices/")
+
+
+def test_the_published_schema_is_that_of_the_code() -> None:
+    assert json.loads(SCHEMA.read_text()) == webhook.Body.model_json_schema()
+
+
+def test_the_body_on_the_page_is_one() -> None:
+    shown = re.search(r"```json\n(.*?)```", PAGE.read_text(), re.DOTALL)
+    assert shown is not None
+    body = webhook.Body.model_validate_json(shown[1])
+    assert set(json.loads(shown[1])) == set(webhook.Body.model_fields)
+    assert set(json.loads(shown[1])["events"][0]["job"]) == set(webhook.JobBody.model_fields)
+    assert body.events[0].kind == Kind.FAILED
+
+
+def test_every_kind_is_on_the_page() -> None:
+    text = PAGE.read_text()
+    assert [kind for kind in Kind if kind is not Kind.CHANNEL_OFF and f"`{kind}`" not in text] == []
+
+
+def test_the_receiver_on_the_page_accepts_what_is_sent_and_nothing_else() -> None:
+    code = re.search(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)
+    assert code is not None
+    there: dict[str, Any] = {}
+    exec(compile(code[1], str(PAGE), "exec"), there)  # the page's own words are what is tested
+    body, now = webhook.body_of(message()), str(int(time.time()))
+    headers = {"X-Console-Timestamp": now, "X-Console-Delivery": "0b9c"}
+    signed = {**headers, "X-Console-Signature": webhook.signature("s3cret", now, "0b9c", body)}
+    assert there["is_genuine"](signed, body, "s3cret")
+    assert not there["is_genuine"](signed, body + b" ", "s3cret")
+    assert not there["is_genuine"](signed, body, "other")
+    assert not there["is_genuine"]({**signed, "X-Console-Delivery": "0b9d"}, body, "s3cret")
+    assert not there["is_genuine"]({**signed, "X-Console-Timestamp": "1700000000"}, body, "s3cret")
+    both = {**signed, "X-Console-Signature": f"sha256=00,{signed['X-Console-Signature']}"}
+    assert there["is_genuine"](both, body, "s3cret")
+
+
+def test_what_is_too_much_is_counted() -> None:
+    body = json.loads(webhook.body_of(message(webhook.MOST + 5)))
+    assert (len(body["events"]), body["more"]) == (webhook.MOST, 5)
+
+
+def test_the_same_message_is_the_same_bytes() -> None:
+    assert webhook.body_of(message()) == webhook.body_of(message())

@@ -1,0 +1,84 @@
+"""A cluster whose controller others wait for too is looked at the more rarely the slower it answers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import timedelta
+
+import pytest
+from django.test import Client
+from django.urls import reverse
+from django.utils import timezone
+
+from jobs.backends.base import Gone, Handle, Observation, Unseen
+from jobs.scheduling import reconcile
+from quotas.clusters import pace
+from quotas.models import Cluster
+from tests.jobs.conftest import Place, queued
+from tests.jobs.engine import MemoryEngine
+
+
+@pytest.fixture
+def controller(engine: MemoryEngine) -> MemoryEngine:
+    """The engine, scheduling by itself."""
+    engine.has_scheduler = True
+    return engine
+
+
+def slow(engine: MemoryEngine, monkeypatch: pytest.MonkeyPatch, seconds: float) -> None:
+    """Let every look take so long, by the clock that it is measured with."""
+    clock = [0.0]
+    observe = engine.observe
+
+    def late(handles: Sequence[Handle]) -> Mapping[Handle, Observation | Gone | Unseen]:
+        clock[0] += seconds
+        return observe(handles)
+
+    monkeypatch.setattr(engine, "observe", late)
+    monkeypatch.setattr("jobs.scheduling.reconcile.time.monotonic", lambda: clock[0])
+
+
+def test_the_last_look_decides_and_there_is_a_ceiling() -> None:
+    assert [pace.interval_s(look) for look in (0.01, 0.5, 3.0, 40.0)] == [2.0, 5.0, 30.0, 60.0]
+
+
+def test_a_slow_controller_is_asked_again_later(
+    place: Place, controller: MemoryEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    queued(place)
+    reconcile.drain(place.cluster.pk)
+    slow(controller, monkeypatch, 3.0)
+    assert reconcile.due_clusters()["observe"] == [place.cluster.pk]
+    reconcile.observe(place.cluster.pk)
+    cluster = Cluster.objects.get()
+    assert cluster.look_ms == 3000
+    assert cluster.next_look_at is not None
+    assert timedelta(seconds=25) < cluster.next_look_at - timezone.now() <= timedelta(seconds=30)
+    assert reconcile.due_clusters()["observe"] == []
+    Cluster.objects.update(next_look_at=timezone.now())
+    assert reconcile.due_clusters()["observe"] == [place.cluster.pk]
+
+
+def test_a_controller_that_is_away_is_left_alone_for_a_while(place: Place, controller: MemoryEngine) -> None:
+    queued(place)
+    reconcile.drain(place.cluster.pk)
+    controller.away = True
+    reconcile.observe(place.cluster.pk)
+    assert reconcile.due_clusters()["observe"] == []
+    assert Cluster.objects.get().look_ms is None
+
+
+def test_an_engine_of_our_own_is_looked_at_whenever_anything_is_due(
+    place: Place, engine: MemoryEngine
+) -> None:
+    queued(place)
+    reconcile.drain(place.cluster.pk)
+    reconcile.observe(place.cluster.pk)
+    assert Cluster.objects.get().next_look_at is None
+
+
+def test_an_admin_reads_how_often_and_why(place: Place, admin_client: Client) -> None:
+    page = reverse("admin:quotas_cluster_change", args=[place.cluster.pk])
+    assert "As often as anything is due." in admin_client.get(page).content.decode()
+    pace.looked(place.cluster.pk, 3.0)
+    assert "Every 30 s: the last look took 3.00 s." in admin_client.get(page).content.decode()

@@ -1,0 +1,504 @@
+"""What workers do: each job started once, ended as it ended, whatever gets lost on the way."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
+
+from jobs import submission
+from jobs.backends.base import Handle, Unreachable
+from jobs.models import Attempt, Event, Job, LogStream, Run, Task
+from jobs.scheduling import admitting, observations, reconcile, tidy
+from jobs.spec import CompletionPolicy, Resources, RetryPolicy, TaskRole
+from jobs.states import Reason, ReasonCode, State
+from quotas.billing import books
+from quotas.models import Node, Request, Reservation
+from tests.jobs.conftest import Place, attempt_of, queued, spec
+from tests.jobs.engine import MemoryEngine
+
+pytestmark = pytest.mark.django_db
+
+
+def handle_of(job: Job) -> Handle:
+    return Handle(attempt_of(job).handle)
+
+
+def active() -> int:
+    return Reservation.objects.filter(active=True).count()
+
+
+def expire_leases() -> None:
+    Attempt.objects.exclude(lease_until=None).update(lease_until="2020-01-01T00:00:00Z")
+
+
+def look(place: Place) -> None:
+    reconcile.observe(place.cluster.pk)
+
+
+def test_a_job_goes_from_the_queue_to_its_end(place: Place, engine: MemoryEngine) -> None:
+    job = queued(place)
+    reconcile.drain(place.cluster.pk)
+    job.refresh_from_db()
+    assert (job.state, active()) == (State.PENDING, 1)
+    engine.run(handle_of(job))
+    look(place)
+    job.refresh_from_db()
+    assert (job.state, job.tasks_running, job.started_at is not None) == (State.RUNNING, 1, True)
+    engine.succeed(handle_of(job))
+    look(place)
+    job.refresh_from_db()
+    assert (job.state, job.tasks_running, active()) == (State.SUCCEEDED, 0, 0)
+    kinds = list(Event.objects.filter(job=job).values_list("kind", flat=True))
+    assert kinds == ["submitted", "admitted", "accepted", "task_started", "started", "task_ended", "ended"]
+    assert engine.starts == {attempt_of(job).key: 1}
+
+
+def test_ended_job_is_charged_from_its_true_start_to_its_true_end(place: Place, engine: MemoryEngine) -> None:
+    job = queued(place)
+    reconcile.drain(place.cluster.pk)
+    admitted = timezone.now() - timedelta(seconds=60)
+    Reservation.objects.update(created_at=admitted)
+    engine.succeed(handle_of(job))
+    began, over = admitted + timedelta(seconds=2), admitted + timedelta(seconds=27)
+    seen = engine.jobs[handle_of(job)]
+    engine.jobs[handle_of(job)] = replace(seen, started_at=began.timestamp(), ended_at=over.timestamp())
+    look(place)
+    job.refresh_from_db()
+    row, attempt, run = Reservation.objects.get(), attempt_of(job), Run.objects.get()
+    assert {job.started_at, row.started_at, attempt.started_at, run.started_at} == {began}
+    assert {job.ended_at, row.released_at, attempt.ended_at, run.ended_at} == {over}
+
+
+@pytest.mark.parametrize(("began", "over"), [(-3600, -1800), (3600, 7200)])
+def test_engines_clock_that_is_wrong_moves_no_time_out_of_the_reservation(
+    place: Place, engine: MemoryEngine, began: int, over: int
+) -> None:
+    job = queued(place)
+    reconcile.drain(place.cluster.pk)
+    now = timezone.now().timestamp()
+    engine.succeed(handle_of(job))
+    seen = engine.jobs[handle_of(job)]
+    engine.jobs[handle_of(job)] = replace(seen, started_at=now + began, ended_at=now + over)
+    look(place)
+    row, attempt = Reservation.objects.get(), attempt_of(job)
+    assert row.created_at <= row.started_at <= row.released_at <= timezone.now()  # type: ignore[operator]
+    assert (attempt.started_at, attempt.ended_at) == (row.started_at, row.released_at)
+
+
+def test_every_job_that_ran_is_a_start_though_none_was_seen_running(
+    place: Place, engine: MemoryEngine
+) -> None:
+    jobs = [queued(place) for _ in range(3)]
+    reconcile.drain(place.cluster.pk)
+    engine.run(handle_of(jobs[0]))
+    look(place)
+    for job in jobs:
+        engine.succeed(handle_of(job))
+    look(place)
+    end = timezone.now() + timedelta(seconds=1)
+    sums = books.tally(end - timedelta(minutes=5), end).values()
+    rows = list(Reservation.objects.select_related("request"))
+    waits = [int(row.started_at.timestamp()) - int(row.request.since.timestamp()) for row in rows]  # type: ignore[union-attr]
+    assert sum(each.starts for each in sums) == len(rows) == 3
+    assert sum(each.wait_seconds for each in sums) == sum(waits)
+
+
+def test_what_cannot_be_let_go_is_told_and_keeps_nobody_elses_news(
+    place: Place, engine: MemoryEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    held, other = queued(place), queued(place)
+    reconcile.drain(place.cluster.pk)
+    engine.jobs[handle_of(held)] = replace(engine.jobs[handle_of(held)], held=True)
+    engine.run(handle_of(other))
+
+    def release(handles: list[Handle]) -> None:
+        raise Unreachable(f"{len(handles)} can't be let go")
+
+    monkeypatch.setattr(engine, "release", release, raising=False)
+    look(place)
+    other.refresh_from_db()
+    place.cluster.refresh_from_db()
+    assert (other.state, place.cluster.trouble) == (State.RUNNING, "1 can't be let go")
+
+
+def test_what_does_not_fit_waits_and_says_why(place: Place, engine: MemoryEngine) -> None:
+    role = TaskRole(name="w", command="true", resources=Resources(gpus=1, gpu_type="TITANX"))
+    job = queued(place, spec(roles=(role,)))
+    reconcile.drain(place.cluster.pk)
+    job.refresh_from_db()
+    assert (job.state, job.reason_code) == (State.QUEUED, ReasonCode.NO_SUCH_GPU)
+    assert job.reason_params["gpu_type"] == "TITANX"
+    place.node.gpus = {"TITANX": 1}
+    place.node.save()
+    reconcile.drain(place.cluster.pk)
+    job.refresh_from_db()
+    assert job.state == State.PENDING
+
+
+def test_higher_priority_starts_first_then_the_older(place: Place, engine: MemoryEngine) -> None:
+    half = TaskRole(name="w", command="true", resources=Resources(cpu_milli=40_000))
+    jobs = [
+        queued(place, spec(name, roles=(half,), priority=p)) for name, p in [("a", 1), ("b", 9), ("c", 9)]
+    ]
+    reconcile.drain(place.cluster.pk)
+    assert [Job.objects.get(pk=job.pk).state for job in jobs] == [State.QUEUED, State.PENDING, State.QUEUED]
+
+
+def test_a_refusal_is_final_and_tells_the_engines_words(place: Place, engine: MemoryEngine) -> None:
+    engine.refusal = Reason(ReasonCode.REFUSED, {"detail": "no such image"})
+    job = queued(place)
+    reconcile.drain(place.cluster.pk)
+    job.refresh_from_db()
+    assert (job.state, job.reason_params) == (State.FAILED, {"detail": "no such image"})
+    assert active() == 0
+
+
+def test_what_was_certainly_not_sent_queues_again(place: Place, engine: MemoryEngine) -> None:
+    engine.full = True
+    job = queued(place)
+    reconcile.drain(place.cluster.pk)
+    job.refresh_from_db()
+    assert (job.state, active()) == (State.QUEUED, 0)
+    engine.full = False
+    Request.objects.update(not_before=None)
+    reconcile.drain(place.cluster.pk)
+    assert engine.starts == {attempt_of(job).key: 1}
+
+
+def test_a_lost_reply_is_found_not_sent_again(place: Place, engine: MemoryEngine) -> None:
+    engine.lose_reply = True
+    job = queued(place)
+    reconcile.drain(place.cluster.pk)
+    job.refresh_from_db()
+    assert (job.state, job.reason_code, active()) == (State.SUBMITTING, ReasonCode.UNCONFIRMED, 1)
+    engine.lose_reply = False
+    reconcile.drain(place.cluster.pk)
+    job.refresh_from_db()
+    assert job.state == State.SUBMITTING, "somebody else holds the lease"
+    expire_leases()
+    reconcile.drain(place.cluster.pk)
+    job.refresh_from_db()
+    assert (job.state, engine.starts) == (State.PENDING, {attempt_of(job).key: 1})
+
+
+def test_a_lost_request_is_sent_again_under_the_same_key(place: Place, engine: MemoryEngine) -> None:
+    engine.lose_request = True
+    job = queued(place)
+    reconcile.drain(place.cluster.pk)
+    engine.lose_request = False
+    expire_leases()
+    reconcile.drain(place.cluster.pk)
+    job.refresh_from_db()
+    assert (job.state, engine.starts) == (State.PENDING, {attempt_of(job).key: 1})
+
+
+def test_an_unreachable_engine_settles_nothing(place: Place, engine: MemoryEngine) -> None:
+    job = queued(place)
+    reconcile.drain(place.cluster.pk)
+    engine.away = True
+    for _look in range(reconcile.GONE_TIMES + 2):
+        look(place)
+    job.refresh_from_db()
+    place.cluster.refresh_from_db()
+    assert job.state == State.PENDING
+    assert "does not answer" in place.cluster.trouble
+
+
+class Killed(BaseException):
+    """The process ends here."""
+
+
+@pytest.mark.parametrize("point", ["submit.leased", "submit.before_engine", "submit.after_engine"])
+def test_a_worker_killed_while_sending_costs_nothing(
+    place: Place, engine: MemoryEngine, monkeypatch: pytest.MonkeyPatch, point: str
+) -> None:
+    def die(name: str) -> None:
+        if name == point:
+            raise Killed
+
+    job = queued(place)
+    monkeypatch.setattr(reconcile, "fault", die)
+    with pytest.raises(Killed):
+        reconcile.drain(place.cluster.pk)
+    monkeypatch.setattr(reconcile, "fault", lambda _name: None)
+    expire_leases()
+    reconcile.drain(place.cluster.pk)
+    job.refresh_from_db()
+    assert (job.state, engine.starts, active()) == (State.PENDING, {attempt_of(job).key: 1}, 1)
+
+
+def test_a_worker_that_was_frozen_while_sending_changes_nothing_later(
+    place: Place, engine: MemoryEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job = queued(place)
+    overtaken: list[str] = []
+
+    def freeze(name: str) -> None:
+        if name == "submit.before_engine" and not overtaken:
+            overtaken.append(name)
+            expire_leases()
+            reconcile.send(place.cluster.pk)
+
+    monkeypatch.setattr(reconcile, "fault", freeze)
+    reconcile.drain(place.cluster.pk)
+    job.refresh_from_db()
+    assert (job.state, engine.starts) == (State.PENDING, {attempt_of(job).key: 1})
+    assert Event.objects.filter(job=job, kind="accepted").count() == 1
+
+
+def test_what_nobody_answers_for_keeps_its_state_and_the_cluster_says_why(
+    place: Place, engine: MemoryEngine
+) -> None:
+    job, other = queued(place), queued(place)
+    reconcile.drain(place.cluster.pk)
+    engine.run(handle_of(job))
+    look(place)
+    del engine.jobs[handle_of(job)]
+    engine.silent_of[handle_of(job)] = "slurmdbd does not answer"
+    engine.run(handle_of(other))
+    for _ in range(reconcile.GONE_TIMES + 1):
+        look(place)
+    for each in (job, other, place.cluster):
+        each.refresh_from_db()
+    assert (job.state, other.state) == (State.RUNNING, State.RUNNING)
+    assert place.cluster.trouble == "slurmdbd does not answer"
+    engine.silent_of.clear()
+    for _ in range(reconcile.GONE_TIMES):
+        look(place)
+    job.refresh_from_db()
+    assert job.state == State.LOST
+
+
+def test_gone_once_is_no_verdict_and_gone_for_good_is_lost(place: Place, engine: MemoryEngine) -> None:
+    job = queued(place)
+    reconcile.drain(place.cluster.pk)
+    handle = handle_of(job)
+    kept = engine.jobs.pop(handle)
+    look(place)
+    job.refresh_from_db()
+    assert job.state == State.PENDING
+    for _look in range(reconcile.GONE_TIMES):
+        look(place)
+    job.refresh_from_db()
+    assert (job.state, active()) == (State.LOST, 1)
+    engine.jobs[handle] = kept
+    engine.run(handle)
+    look(place)
+    job.refresh_from_db()
+    assert (job.state, job.ended_at) == (State.RUNNING, None)
+    engine.succeed(handle)
+    look(place)
+    job.refresh_from_db()
+    assert (job.state, active()) == (State.SUCCEEDED, 0)
+
+
+def test_a_stop_in_the_queue_ends_at_once_and_sends_nothing(place: Place, engine: MemoryEngine) -> None:
+    job = queued(place)
+    submission.stop(place.owner, job)
+    reconcile.drain(place.cluster.pk)
+    job.refresh_from_db()
+    assert (job.state, job.reason_code, engine.starts) == (State.STOPPED, ReasonCode.USER_STOP, {})
+
+
+def test_a_stop_while_sending_is_carried_out_once_it_is_known_what_runs(
+    place: Place, engine: MemoryEngine
+) -> None:
+    engine.lose_reply = True
+    job = queued(place)
+    reconcile.drain(place.cluster.pk)
+    submission.stop(place.owner, Job.objects.get(pk=job.pk))
+    engine.lose_reply = False
+    expire_leases()
+    reconcile.drain(place.cluster.pk)
+    look(place)
+    assert engine.stopped == [handle_of(job)]
+    engine.end_stopped(handle_of(job))
+    look(place)
+    job.refresh_from_db()
+    assert (job.state, job.reason_code) == (State.STOPPED, ReasonCode.USER_STOP)
+
+
+def test_a_stop_before_anything_was_sent_sends_nothing(
+    place: Place, engine: MemoryEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job = queued(place)
+    admitting.admit(place.cluster.pk)
+    submission.stop(place.owner, Job.objects.get(pk=job.pk))
+    reconcile.send(place.cluster.pk)
+    job.refresh_from_db()
+    assert (job.state, engine.starts, active()) == (State.STOPPED, {}, 0)
+
+
+def test_the_engine_is_asked_to_stop_once_not_at_every_look(place: Place, engine: MemoryEngine) -> None:
+    job = queued(place)
+    reconcile.drain(place.cluster.pk)
+    submission.stop(place.owner, Job.objects.get(pk=job.pk))
+    submission.stop(place.owner, Job.objects.get(pk=job.pk))
+    for _look in range(4):
+        look(place)
+    assert engine.stopped == [handle_of(job)]
+    job.refresh_from_db()
+    assert (job.state, job.phase) == (State.PENDING, "Stopping"), "only the observed end is an end"
+
+
+def test_a_job_that_ended_before_its_stop_took_effect_has_succeeded(
+    place: Place, engine: MemoryEngine
+) -> None:
+    job = queued(place)
+    reconcile.drain(place.cluster.pk)
+    submission.stop(place.owner, Job.objects.get(pk=job.pk))
+    engine.succeed(handle_of(job))
+    look(place)
+    job.refresh_from_db()
+    assert job.state == State.SUCCEEDED
+
+
+def test_a_failure_is_retried_as_often_as_the_job_says(place: Place, engine: MemoryEngine) -> None:
+    job = queued(place, spec(retry=RetryPolicy(limit=2)))
+    for _attempt in range(3):
+        Request.objects.update(not_before=None)
+        reconcile.drain(place.cluster.pk)
+        engine.fail(handle_of(job))
+        look(place)
+    job.refresh_from_db()
+    assert (job.state, job.attempt_number, len(engine.starts), active()) == (State.FAILED, 3, 3, 0)
+
+
+def test_a_platform_failure_does_not_count_against_the_retries(place: Place, engine: MemoryEngine) -> None:
+    job = queued(place)
+    reconcile.drain(place.cluster.pk)
+    engine.fail(handle_of(job), ReasonCode.NODE_LOST)
+    look(place)
+    job.refresh_from_db()
+    assert (job.state, job.attempt_number, job.reason_code) == (State.QUEUED, 2, ReasonCode.RETRYING)
+
+
+def test_a_stop_beats_the_retry(place: Place, engine: MemoryEngine) -> None:
+    job = queued(place, spec(retry=RetryPolicy(limit=None)))
+    reconcile.drain(place.cluster.pk)
+    submission.stop(place.owner, Job.objects.get(pk=job.pk))
+    engine.fail(handle_of(job))
+    look(place)
+    job.refresh_from_db()
+    assert (job.state, job.attempt_number) == (State.FAILED, 1)
+
+
+def test_the_engines_own_requeue_is_the_next_run_of_the_same_attempt(
+    place: Place, engine: MemoryEngine
+) -> None:
+    job = queued(place)
+    reconcile.drain(place.cluster.pk)
+    engine.run(handle_of(job))
+    look(place)
+    engine.requeue(handle_of(job), run=2)
+    look(place)
+    job.refresh_from_db()
+    assert (job.state, job.run_number, job.attempt_number, active()) == (State.PENDING, 2, 1, 1)
+    assert Task.objects.filter(attempt__job=job).count() == 2
+    assert LogStream.objects.filter(attempt__job=job).count() == 2
+
+
+def test_of_two_looks_at_once_the_older_is_dropped(
+    place: Place, engine: MemoryEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job = queued(place)
+    reconcile.drain(place.cluster.pk)
+    engine.run(handle_of(job))
+    apply: Callable[..., None] = observations.apply
+
+    def later(attempt: Attempt, seen: object) -> None:
+        monkeypatch.setattr(observations, "apply", apply)
+        engine.succeed(handle_of(job))
+        look(place)
+        apply(attempt, seen)
+
+    monkeypatch.setattr(observations, "apply", later)
+    look(place)
+    job.refresh_from_db()
+    assert job.state == State.SUCCEEDED
+
+
+def test_a_success_with_failed_replicas_says_so(place: Place, engine: MemoryEngine) -> None:
+    role = TaskRole(name="w", command="true", completion=CompletionPolicy(min_failed=None))
+    job = queued(place, spec(roles=(role,)))
+    reconcile.drain(place.cluster.pk)
+    engine.fail(handle_of(job))
+    ended = engine.jobs[handle_of(job)]
+    reason = Reason(ReasonCode.COMPLETED_WITH_FAILURES, {"failed": 1, "total": 1})
+    engine.jobs[handle_of(job)] = type(ended)(
+        State.SUCCEEDED, reason, ended.phase, ended.replicas, version="9"
+    )
+    look(place)
+    job.refresh_from_db()
+    assert job.state == State.SUCCEEDED
+    assert job.succeeded_with_failures
+
+
+def test_one_look_asks_the_engine_once_whatever_the_number_of_jobs(
+    place: Place, engine: MemoryEngine
+) -> None:
+    for _job in range(20):
+        queued(place)
+    reconcile.drain(place.cluster.pk)
+    look(place)
+    engine.listings = 0
+    with CaptureQueriesContext(
+        connection,
+    ) as queries:
+        look(place)
+    assert engine.listings == 1
+    assert len(queries) <= 2, "unchanged attempts cost no query of their own"
+
+
+def test_an_ended_attempt_is_sealed_then_forgotten_when_its_job_is_deleted(
+    place: Place, engine: MemoryEngine
+) -> None:
+    job = queued(place)
+    reconcile.drain(place.cluster.pk)
+    handle = handle_of(job)
+    engine.succeed(handle)
+    look(place)
+    tidy.tidy()
+    assert engine.forgotten == [], "logs first"
+    tidy.seal(attempt_of(job).pk)
+    submission.delete(place.owner, Job.objects.get(pk=job.pk))
+    tidy.tidy()
+    assert engine.forgotten == [handle]
+    assert not Job.objects.filter(pk=job.pk).exists()
+
+
+def test_sweep_finds_what_is_due_by_the_database_alone(place: Place, engine: MemoryEngine) -> None:
+    assert reconcile.due_clusters() == {"drain": [], "observe": [], "inventory": []}
+    job = queued(place)
+    assert reconcile.due_clusters() == {"drain": [place.cluster.pk], "observe": [], "inventory": []}
+    reconcile.drain(place.cluster.pk)
+    assert reconcile.due_clusters() == {"drain": [], "observe": [place.cluster.pk], "inventory": []}
+    engine.succeed(handle_of(job))
+    look(place)
+    assert reconcile.due_clusters() == {"drain": [], "observe": [], "inventory": []}
+    assert reconcile.sealable() == [attempt_of(job).pk]
+
+
+def test_a_cluster_of_which_nothing_is_known_is_asked_as_soon_as_somebody_waits(
+    place: Place, engine: MemoryEngine
+) -> None:
+    Node.objects.all().delete()
+    assert reconcile.due_clusters()["inventory"] == []
+    queued(place)
+    assert reconcile.due_clusters()["inventory"] == [place.cluster.pk]
+    reconcile.take_inventory(place.cluster.pk)
+    assert reconcile.due_clusters()["inventory"] == []
+
+
+def test_inventory_makes_nodes(place: Place, engine: MemoryEngine) -> None:
+    place.node.delete()
+    reconcile.take_inventory(place.cluster.pk)
+    place.cluster.refresh_from_db()
+    assert [node.name for node in place.cluster.nodes.all()] == ["memory-1"]
+    assert place.cluster.answered_at is not None

@@ -1,0 +1,90 @@
+"""What people type is not to be read in the database: not in drafts, not in what they were."""
+
+from __future__ import annotations
+
+from importlib import import_module
+
+import pytest
+from django.core.exceptions import FieldError
+from django.db import connection
+from django.db.migrations.executor import MigrationExecutor
+from pytest_django import Settings
+
+from jobs.dialects.document import Document
+from jobs.models import Draft, DraftVersion
+from jobs.submission import drafts
+from jobs.submission.drafts import Typed
+from jobs.trees import address
+from quotas.models import User
+from tests.factories import make_user
+
+CANARY = "canary-5d1f7b6e"
+MIGRATION = import_module("jobs.migrations.0017_sealed_drafts").Migration
+
+
+@pytest.fixture
+def user(db: None) -> User:
+    return make_user()
+
+
+def raw(table: str) -> str:
+    with connection.cursor() as cursor:
+        cursor.execute(f"SELECT * FROM {table}")
+        return repr(cursor.fetchall())
+
+
+def test_neither_a_draft_nor_what_it_was_can_be_read_in_the_database(user: User) -> None:
+    first = drafts.keep(user, "", Typed(Document(f"{CANARY} one"), window="a"))
+    assert first is not None
+    pk = str(first.draft.pk)
+    drafts.keep(user, pk, Typed(Document(f"{CANARY} two"), window="b", version=first.draft.version))
+    drafts.keep(user, pk, Typed(Document(f"{CANARY} beside"), window="a", version=1))
+    assert CANARY not in raw("jobs_draft") + raw("jobs_draftversion")
+    assert Draft.objects.get().text == f"{CANARY} two"
+    assert {row.text for row in DraftVersion.objects.all()} == {f"{CANARY} one", f"{CANARY} beside"}
+
+
+def test_nobody_searches_in_what_is_typed(user: User) -> None:
+    for model in (Draft, DraftVersion):
+        for lookup in ("text", "text__contains", "text__startswith", "text__regex"):
+            with pytest.raises(FieldError):
+                model.objects.filter(**{lookup: CANARY}).exists()
+
+
+def test_the_trees_that_a_draft_names_are_known(user: User) -> None:
+    tree = address("ab" * 32)
+    kept = drafts.keep(
+        user, "", Typed(Document(f'{{"code": "{tree}", "again": "{tree}", "no": "upload://12"}}'))
+    )
+    assert kept is not None
+    assert Draft.objects.get().trees == tree
+
+
+def test_a_text_whose_key_is_gone_reads_as_empty(user: User, settings: Settings) -> None:
+    drafts.keep(user, "", Typed(Document(CANARY)))
+    settings.CONSOLE_FERNET_KEYS = ["8" * 43 + "="]
+    assert Draft.objects.get().text == ""
+
+
+@pytest.mark.django_db(transaction=True)
+def test_drafts_that_were_there_are_encrypted_and_can_go_back() -> None:
+    mine, before = ("jobs", "0017_sealed_drafts"), ("jobs", MIGRATION.dependencies[0][1])
+    latest = MigrationExecutor(connection).loader.graph.leaf_nodes()
+    executor = MigrationExecutor(connection)
+    old = executor.migrate([before]).apps
+    person = old.get_model("quotas", "User").objects.create(username="old")
+    tree = address("cd" * 32)
+    draft = old.get_model("jobs", "Draft").objects.create(owner=person, text=f"{CANARY} {tree}")
+    old.get_model("jobs", "DraftVersion").objects.create(
+        draft=draft, number=1, text=CANARY, saved_at="2026-01-01T00:00Z"
+    )
+    try:
+        MigrationExecutor(connection).migrate([mine])
+        assert CANARY not in raw("jobs_draft") + raw("jobs_draftversion")
+        MigrationExecutor(connection).migrate([before])
+        assert CANARY in raw("jobs_draft")
+    finally:
+        MigrationExecutor(connection).migrate(latest)
+    assert CANARY not in raw("jobs_draft") + raw("jobs_draftversion")
+    assert (Draft.objects.get().text, Draft.objects.get().trees) == (f"{CANARY} {tree}", tree)
+    assert DraftVersion.objects.get().text == CANARY

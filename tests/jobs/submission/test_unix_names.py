@@ -1,0 +1,74 @@
+"""Whoever has no UNIX name does not submit to a cluster that tells people apart, whichever way."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from django.contrib.admin import site
+
+from jobs import submission
+from jobs.dialects.base import Refused
+from jobs.dialects.document import Document
+from jobs.messages import problem_message
+from jobs.submission import preview, sending
+from quotas.admin.clusters import ClusterAdmin
+from quotas.models import Cluster, Quota, User
+from tests.factories import make_cluster, make_quota, make_spec, make_user
+
+pytestmark = pytest.mark.django_db
+
+FILE = json.dumps(
+    {
+        "jobName": "j",
+        "image": "i",
+        "taskRoles": [{"name": "r", "taskNumber": 1, "cpuNumber": 1, "memoryMB": 8, "command": "true"}],
+    }
+)
+MADE = submission.Place()
+
+
+@pytest.fixture
+def owner() -> User:
+    return make_user("alice", admin=True)
+
+
+def quota_of(identity: str) -> Quota:
+    config = {"identity": identity} if identity else {}
+    return make_quota(cluster=make_cluster(backend="slurm", config=config, name="HPC"))
+
+
+def test_whoever_has_none_is_refused_and_told_whom_to_ask(owner: User) -> None:
+    quota_of("sudo")
+    with pytest.raises(Refused) as refused:
+        submission.submit(owner, Document(FILE))
+    [problem] = refused.value.problems
+    said = problem_message(problem)
+    assert "HPC" in said
+    assert "ask an admin" in said
+    with pytest.raises(preview.Unreadable) as unreadable:
+        preview.of_document(owner, Document(FILE), MADE)
+    assert unreadable.value.problems == (problem,)
+
+
+@pytest.mark.parametrize("identity", ["", "single"])
+def test_where_everything_runs_as_the_console_nobody_needs_one(owner: User, identity: str) -> None:
+    quota_of(identity)
+    assert submission.submit(owner, Document(FILE)).job.owner == owner
+
+
+def test_whoever_has_one_is_sent_under_it(owner: User) -> None:
+    quota = quota_of("sudo")
+    owner.unix_name = "asmith"
+    owner.save()
+    submission.submit(owner, Document(FILE))
+    sent = sending.submission(owner, quota, make_spec(), "k-a-1", "a", 1)
+    assert sent.person.unix_name == "asmith"
+
+
+@pytest.mark.parametrize(
+    ("identity", "told"), [("", "console's own"), ("sudo", "Each job"), ("jwt", "by tokens")]
+)
+def test_a_clusters_page_says_as_whom_jobs_run_there(identity: str, told: str) -> None:
+    cluster = quota_of(identity).cluster
+    assert told in ClusterAdmin(Cluster, site).runs_as(cluster)

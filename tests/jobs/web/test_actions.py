@@ -1,0 +1,141 @@
+"""Stop, retry, share, delete: by whom, and what follows."""
+
+from __future__ import annotations
+
+import pytest
+from django.test import Client
+
+from jobs.models import Job, Visibility
+from jobs.states import State
+from quotas.models import Membership, Role
+from tests.factories import attempt_of, make_job
+from tests.jobs.web.conftest import People, browser, seen
+from tests.jobs.web.test_new import HELLO, post
+
+VERBS = ("stop", "retry", "share", "delete")
+
+
+@pytest.fixture
+def job(people: People) -> Job:
+    """As submitted by hand: the ledger knows of it."""
+    post(browser(people.owner))
+    return Job.objects.get()
+
+
+def ended(people: People) -> Job:
+    return make_job(State.FAILED, owner=people.owner, quota=people.quota, text=HELLO, dialect="openpai-v1")
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_members_may_not_and_strangers_find_nothing(people: People, job: Job, verb: str) -> None:
+    assert browser(people.member).post(f"/jobs/{job.public_id}/{verb}").status_code == 403
+    assert browser(people.stranger).post(f"/jobs/{job.public_id}/{verb}").status_code == 404
+    assert browser().post(f"/jobs/{job.public_id}/{verb}").status_code == 302
+    job.refresh_from_db()
+    assert (job.state, job.visibility, Job.objects.count()) == (State.QUEUED, Visibility.PRIVATE, 1)
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_looking_at_the_address_of_a_verb_does_nothing(people: People, job: Job, verb: str) -> None:
+    assert browser(people.owner).get(f"/jobs/{job.public_id}/{verb}").status_code == 405
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_a_foreign_site_can_do_nothing(people: People, job: Job, verb: str) -> None:
+    client = Client(enforce_csrf_checks=True)
+    client.force_login(people.owner)
+    assert client.post(f"/jobs/{job.public_id}/{verb}").status_code == 403
+
+
+def test_a_waiting_job_is_stopped_at_once(people: People, job: Job) -> None:
+    client = browser(people.owner)
+    assert client.post(f"/jobs/{job.public_id}/stop")["Location"] == f"/jobs/{job.public_id}/"
+    job.refresh_from_db()
+    assert job.state == State.STOPPED
+    assert "alice" in seen(client.get(f"/jobs/{job.public_id}/"))
+
+
+def test_a_running_job_is_asked_to_stop_and_says_so(people: People) -> None:
+    job = make_job(State.RUNNING, owner=people.owner, quota=people.quota)
+    client = browser(people.manager)
+    client.post(f"/jobs/{job.public_id}/stop")
+    assert attempt_of(job).end_kind == "admin_stop"
+    assert "It is being stopped." in seen(client.get(f"/jobs/{job.public_id}/"))
+
+
+def test_the_chosen_ones_are_stopped_and_the_others_told(people: People) -> None:
+    mine = [make_job(State.RUNNING, owner=people.owner, quota=people.quota) for _each in range(2)]
+    other = make_job(State.RUNNING, owner=people.member, quota=people.quota)
+    hidden = make_job(State.RUNNING, owner=people.stranger)
+    ids = [job.public_id for job in (*mine, other, hidden)]
+    client = browser(people.owner)
+    response = client.post("/jobs/stop", {"id": ids, "next": "/jobs/?state=running"})
+    assert response["Location"] == "/jobs/?state=running"
+    assert [attempt_of(job).end_kind for job in (*mine, other, hidden)] == ["user_stop", "user_stop", "", ""]
+    text = seen(client.get("/jobs/"))
+    assert "2 jobs are being stopped." in text
+    assert "2 jobs could not be stopped." in text
+
+
+def test_the_list_to_go_back_to_is_our_own(people: People) -> None:
+    response = browser(people.owner).post("/jobs/stop", {"next": "https://evil.example/"})
+    assert response["Location"] == "/jobs/"
+
+
+def test_retry_is_a_new_job_and_a_double_click_one(people: People) -> None:
+    job = ended(people)
+    client = browser(people.owner)
+    places = {client.post(f"/jobs/{job.public_id}/retry", {"key": "k9"})["Location"] for _twice in range(2)}
+    again = Job.objects.exclude(pk=job.pk).get()
+    assert places == {f"/jobs/{again.public_id}/"}
+    assert (again.name, again.origin) == ("helloworld_16be675e", job)
+
+
+def test_retry_of_a_job_that_has_not_ended_asks_first(people: People) -> None:
+    job = make_job(State.RUNNING, owner=people.owner, quota=people.quota, text=HELLO, dialect="openpai-v1")
+    client = browser(people.owner)
+    page = seen(client.get(f"/jobs/{job.public_id}/"))
+    assert "has not ended. Start a second copy of it?" in page
+    told = seen(client.post(f"/jobs/{job.public_id}/retry", {"key": "k1"}, follow=True))
+    assert "The job has not ended." in told
+    assert Job.objects.count() == 1
+    client.post(f"/jobs/{job.public_id}/retry", {"key": "k1", "second_copy": "yes"})
+    assert Job.objects.count() == 2
+    assert "second copy" not in seen(client.get(f"/jobs/{ended(people).public_id}/"))
+
+
+def test_a_reader_without_a_right_to_submit_is_told(people: People) -> None:
+    job = ended(people)
+    Job.objects.filter(pk=job.pk).update(visibility=Visibility.PUBLIC)
+    Membership.objects.filter(user=people.member).update(role=Role.VIEWER)
+    response = browser(people.member).post(f"/jobs/{job.public_id}/retry", follow=True)
+    assert "It can't run again as it was" in seen(response)
+    assert Job.objects.count() == 1
+
+
+def test_what_can_not_run_again_leads_to_its_file(people: People) -> None:
+    job = make_job(State.FAILED, owner=people.owner, quota=people.quota, text="{", dialect="openpai-v1")
+    response = browser(people.owner).post(f"/jobs/{job.public_id}/retry")
+    assert response["Location"] == f"/jobs/new?like={job.public_id}"
+
+
+def test_sharing_opens_and_closes(people: People, job: Job) -> None:
+    client = browser(people.owner)
+    for visibility in (Visibility.PUBLIC, Visibility.PRIVATE):
+        client.post(f"/jobs/{job.public_id}/share", {"visibility": visibility})
+        job.refresh_from_db()
+        assert job.visibility == visibility
+
+
+def test_an_ended_job_is_deleted(people: People) -> None:
+    job = ended(people)
+    client = browser(people.owner)
+    assert client.post(f"/jobs/{job.public_id}/delete")["Location"] == "/jobs/"
+    assert client.get(f"/jobs/{job.public_id}/").status_code == 404
+
+
+def test_a_running_job_is_not_deleted(people: People) -> None:
+    job = make_job(State.RUNNING, owner=people.owner, quota=people.quota)
+    response = browser(people.owner).post(f"/jobs/{job.public_id}/delete", follow=True)
+    assert "stop it first" in seen(response)
+    assert Job.objects.visible_to(people.owner).filter(pk=job.pk).exists()

@@ -1,0 +1,117 @@
+"""POST and GET /courier/…: by HTTP, as the program on a node speaks it."""
+
+from __future__ import annotations
+
+import json
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.test import Client
+
+from jobs.backends.slurm.relay import courier, delivered
+from tests.jobs.backends.slurm.test_delivered import KEY, LOG, START, Attempt
+from tests.serving import web_server
+
+ADDRESS = f"/courier/{KEY}"
+HEAD = {"number": 7, "run": 1, "start": START}
+
+
+@pytest.fixture
+def attempt(tmp_path: Path, settings: Any) -> Attempt:
+    settings.CONSOLE_SLURM_FOLDER = str(tmp_path)
+    delivered._asked.clear()
+    made = Attempt(tmp_path)
+    assert made.claim() == "mine"
+    return made
+
+
+def post(client: Client, token: str, body: bytes = json.dumps(HEAD).encode() + b"\n") -> int:
+    headers = {"Authorization": f"Bearer {token}"} if token else {}
+    response = client.post(ADDRESS, body, content_type="application/octet-stream", headers=headers)
+    return response.status_code
+
+
+def get(client: Client, token: str, name: str) -> tuple[int, bytes]:
+    response = client.get(f"{ADDRESS}/{name}", headers={"Authorization": f"Bearer {token}"})
+    return response.status_code, response.content
+
+
+def test_a_token_opens_its_own_attempt(client: Client, attempt: Attempt) -> None:
+    assert post(client, attempt.token) == 200
+    (attempt.folder / "secrets").write_text("export A=b\n")
+    assert get(client, attempt.token, "secrets") == (200, b"export A=b\n")
+    assert get(client, attempt.token, "login") == (404, b"")
+
+
+def test_no_browser_has_to_have_been_here(attempt: Attempt) -> None:
+    assert post(Client(enforce_csrf_checks=True), attempt.token) == 200
+
+
+@pytest.mark.django_db
+def test_without_it_nothing_is_told(client: Client, attempt: Attempt) -> None:
+    other = Attempt(attempt.root, "b1-job2-1")
+    for token in ("", "wrong", other.token):
+        assert post(client, token) == 401
+        assert get(client, token, "secrets") == (401, b"")
+
+
+def test_nonsense_and_what_is_over_and_too_much_are_told_apart(
+    client: Client, attempt: Attempt, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert post(client, attempt.token, b"nonsense") == 400
+    assert get(client, attempt.token, "job.json")[0] == 400
+    assert post(client, attempt.token, json.dumps({**HEAD, "number": 8}).encode() + b"\n") == 410
+    monkeypatch.setattr(delivered, "FREE", 1 << 80)
+    assert post(client, attempt.token) == 503
+    monkeypatch.setattr(delivered, "OFTEN", -100)
+    assert post(client, attempt.token) == 429
+
+
+def test_the_program_brings_what_its_node_has(attempt: Attempt, tmp_path: Path) -> None:
+    there = tmp_path / "nodes" / "job-console-b1" / "job1-1"
+    (tmp_path / "nodes").mkdir()
+    (attempt.folder / "secrets").write_text("export A=b\n")
+    with web_server() as url, closing(courier.Console(f"{url}{ADDRESS}", attempt.token)) as console:
+        first = courier.Courier(console, str(there), 7, 1, START)
+        assert first.begin() == 0
+        assert first.bring("worker-0") == 0
+        assert first.bring("worker-0") == courier.ANOTHERS, "nothing begins twice"
+        assert (there / "secrets").read_text() == "export A=b\n"
+        log = there / LOG
+        log.write_bytes(b"x" * (courier.PIECE + 7))
+        (there / "run-1" / "ends" / "worker-0").write_text("0 1 itself\n")
+        assert first.sync(60) == 0
+        log.write_bytes(log.read_bytes() + b"more")
+        second = courier.Courier(console, str(there), 7, 1, START)
+        assert second.leave("worker-0") == 0
+        assert second.leave("script") == 0
+    assert attempt.read(LOG) == b"x" * (courier.PIECE + 7) + b"more"
+    assert attempt.read("run-1/ends/worker-0") == b"0 1 itself\n"
+    assert not there.exists()
+
+
+def test_a_folder_that_is_somebody_elses_is_not_used(attempt: Attempt, tmp_path: Path) -> None:
+    (tmp_path / "nodes").mkdir()
+    (tmp_path / "nodes" / "job-console-b1").symlink_to(tmp_path)
+    console = courier.Console(f"http://127.0.0.1:1{ADDRESS}", attempt.token)
+    one = courier.Courier(console, str(tmp_path / "nodes" / "job-console-b1" / "job1-1"), 7, 1, START)
+    with pytest.raises(PermissionError):
+        one.begin()
+
+
+def test_a_console_that_is_away_is_waited_for_and_then_no_longer(
+    attempt: Attempt, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "nodes").mkdir()
+    monkeypatch.setattr(courier, "START_S", 1)
+    monkeypatch.setenv("COURIER_TOKEN", attempt.token)
+    there = str(tmp_path / "nodes" / "job-console-b1" / "job1-1")
+    assert (
+        courier.main([f"http://127.0.0.1:1{ADDRESS}", there, "7", "1", START, "begin"]) == courier.NO_ANSWER
+    )
+
+
+def test_whether_it_is_a_console_that_a_node_reaches(client: Client) -> None:
+    assert client.get("/courier/").json() == {"console": True}

@@ -1,0 +1,223 @@
+"""Drafts: kept while somebody types, listed, deleted, and nobody else's business."""
+
+from __future__ import annotations
+
+import itertools
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+from django.test import Client
+from django.utils import timezone
+
+from jobs.models import Draft, DraftVersion, Job
+from jobs.submission.drafts import KEEP_EVERY, MOST_VERSIONS
+from tests.jobs.web.conftest import People, browser, fragment, seen
+from tests.jobs.web.test_new import HELLO
+
+if TYPE_CHECKING:
+    from django.test.client import _MonkeyPatchedWSGIResponse as Response
+
+
+def save(client: Client, text: str, draft: Draft | None = None, window: str = "one", **more: Any) -> Response:
+    """What a page of that window sends while somebody types; the draft as that window last knew it."""
+    known = {"draft": draft.pk, "draft_version": draft.version} if draft else {}
+    data = {"text": text, "key": window, **known, **more}
+    return client.post("/drafts/save", data, headers=fragment("draft-state"))
+
+
+def passed(draft: Draft, since: timedelta = KEEP_EVERY) -> None:
+    """Let so much time pass for what is kept of the draft."""
+    draft.versions.update(saved_at=timezone.now() - since - timedelta(seconds=1))
+
+
+def test_typing_keeps_one_draft_and_counts_its_changes(people: People) -> None:
+    client = browser(people.owner)
+    headers = fragment("draft-state")
+    answer = client.post("/drafts/save", {"text": "{"}, headers=headers)
+    draft = Draft.objects.get()
+    assert f'name="draft" value="{draft.pk}"' in seen(answer)
+    client.post("/drafts/save", {"text": HELLO, "draft": draft.pk}, headers=headers)
+    draft.refresh_from_db()
+    assert (draft.text, draft.version, draft.name) == (HELLO, 2, "helloworld_16be675e")
+    assert Draft.objects.count() == 1
+
+
+def test_an_empty_form_is_no_draft(people: People) -> None:
+    browser(people.owner).post("/drafts/save", {"text": " \n"})
+    assert not Draft.objects.exists()
+
+
+def test_what_no_database_can_hold_is_left_out(people: People) -> None:
+    browser(people.owner).post("/drafts/save", {"text": "a\x00b"})
+    assert Draft.objects.get().text == "ab"
+
+
+def test_everybody_sees_and_saves_their_own(people: People) -> None:
+    draft = Draft.objects.create(owner=people.owner, name="hers", text="her text")
+    assert "hers" in seen(browser(people.owner).get("/drafts/"))
+    for user in (people.member, people.manager, people.stranger, people.admin):
+        client = browser(user)
+        assert "hers" not in seen(client.get("/drafts/"))
+        client.post("/drafts/save", {"text": "overwritten", "draft": draft.pk})
+        assert client.post(f"/drafts/{draft.pk}/delete").status_code == 404
+    draft.refresh_from_db()
+    assert draft.text == "her text"
+
+
+def test_a_draft_is_deleted_on_request(people: People) -> None:
+    draft = Draft.objects.create(owner=people.owner)
+    assert browser(people.owner).post(f"/drafts/{draft.pk}/delete")["Location"] == "/drafts/"
+    assert not Draft.objects.exists()
+
+
+def test_no_drafts_say_where_they_come_from(people: People) -> None:
+    assert "kept here by itself" in seen(browser(people.owner).get("/drafts/"))
+
+
+def test_drafts_ask_for_a_sign_in(db: None) -> None:
+    assert browser().get("/drafts/").status_code == 302
+    assert browser().post("/drafts/save", {"text": "x"}).status_code == 302
+    assert not Draft.objects.exists()
+
+
+def test_the_place_is_kept_with_the_text(people: People) -> None:
+    client = browser(people.owner)
+    place = "vision/local/default"
+    save(client, HELLO, place=place)
+    draft = Draft.objects.get()
+    assert client.get(f"/jobs/new?draft={draft.pk}").context["form"]["place"].value() == place
+
+
+def test_the_first_save_gives_the_page_an_address_to_come_back_to(people: People) -> None:
+    client = browser(people.owner)
+    first = save(client, "{")
+    draft = Draft.objects.get()
+    assert first["HX-Replace-Url"] == f"/jobs/new?draft={draft.pk}"
+    assert "HX-Replace-Url" not in save(client, "{}", draft)
+
+
+def test_a_draft_remembers_where_it_came_from(people: People) -> None:
+    client = browser(people.owner)
+    client.post("/jobs/new", {"text": HELLO, "key": "k", "do": "submit"})
+    job = Job.objects.get()
+    save(client, HELLO, origin=job.public_id)
+    assert Draft.objects.get().origin == job
+
+
+def test_what_a_draft_was_is_kept_once_a_minute(people: People) -> None:
+    client = browser(people.owner)
+    save(client, "first")
+    for text in ("second", "third"):
+        save(client, text, Draft.objects.get())
+    draft = Draft.objects.get()
+    assert [version.text for version in draft.versions.all()] == ["first"]
+    passed(draft)
+    save(client, "fourth", draft)
+    assert {version.text for version in draft.versions.all()} == {"first", "third"}
+
+
+def test_saving_the_same_again_keeps_no_version(people: People) -> None:
+    client = browser(people.owner)
+    save(client, "same")
+    save(client, "same", Draft.objects.get(), window="two")
+    assert not DraftVersion.objects.exists()
+
+
+def test_so_many_versions_are_kept_and_the_oldest_go(people: People) -> None:
+    draft = Draft.objects.create(owner=people.owner, text="now", version=500)
+    long_ago = timezone.now() - timedelta(days=1)
+    draft.versions.bulk_create(
+        DraftVersion(draft=draft, number=number, text=str(number), saved_at=long_ago)
+        for number in range(1, MOST_VERSIONS + 1)
+    )
+    save(browser(people.owner), "next", draft)
+    kept = list(draft.versions.order_by("number").values_list("number", flat=True))
+    assert kept == [*range(2, MOST_VERSIONS + 1), 500]
+
+
+def test_a_version_is_listed_opened_and_gone_on_with(people: People) -> None:
+    client = browser(people.owner)
+    save(client, "first")
+    save(client, "second", Draft.objects.get())
+    draft = Draft.objects.get()
+    version = draft.versions.get()
+    listed = seen(client.get(f"/drafts/{draft.pk}/versions"))
+    assert f"/jobs/new?draft={draft.pk}&version={version.pk}" in listed
+    assert "1 version" in seen(client.get("/drafts/"))
+    opened = client.get(f"/jobs/new?draft={draft.pk}&version={version.pk}")
+    assert opened.context["text"] == "first"
+    assert "This is version 1 of the draft" in seen(opened)
+    save(client, "first, changed", draft, window="another")
+    assert {row.text for row in draft.versions.all()} == {"first", "second"}
+    draft.refresh_from_db()
+    assert draft.text == "first, changed"
+
+
+def test_a_version_of_another_draft_is_not_opened(people: People) -> None:
+    mine = Draft.objects.create(owner=people.owner, text="mine")
+    other = Draft.objects.create(owner=people.member, text="bob's own")
+    version = other.versions.create(number=1, text="what bob had", saved_at=timezone.now())
+    for asked in (version.pk, "x", "9" * 30):
+        page = browser(people.owner).get(f"/jobs/new?draft={mine.pk}&version={asked}")
+        assert page.context["text"] == "mine"
+
+
+def test_what_a_second_window_types_is_kept_beside_the_first_ones(people: People) -> None:
+    client = browser(people.owner)
+    save(client, "begun")
+    before = Draft.objects.get()
+    save(client, "first window", before)
+    for text in ("second", "second window"):
+        told = seen(save(client, text, before, window="two"))
+        assert "Another window has changed this draft" in told
+        assert f'name="draft_version" value="{before.version}"' in told
+    draft = Draft.objects.get()
+    assert draft.text == "first window"
+    assert [row.text for row in draft.versions.filter(beside=True)] == ["second window"]
+    assert "beside the draft" in seen(client.get(f"/drafts/{draft.pk}/versions"))
+
+
+def test_the_second_window_may_take_the_draft_and_the_first_text_stays_a_version(people: People) -> None:
+    client = browser(people.owner)
+    save(client, "begun")
+    before = Draft.objects.get()
+    save(client, "first window", before)
+    save(client, "second window", before, window="two")
+    told = seen(save(client, "second window", before, window="two", take="1"))
+    assert "Another window" not in told
+    draft = Draft.objects.get()
+    assert draft.text == "second window"
+    assert not draft.versions.filter(beside=True).exists()
+    assert "first window" in {row.text for row in draft.versions.all()}
+    assert "Another window" in seen(save(client, "first again", Draft(pk=draft.pk, version=2)))
+
+
+def test_submitting_the_second_windows_text_leaves_the_draft_of_the_first(people: People) -> None:
+    client = browser(people.owner)
+    save(client, "begun")
+    before = Draft.objects.get()
+    save(client, "first window", before)
+    save(client, HELLO, before, window="two")
+    sent = {"draft": before.pk, "draft_version": before.version, "key": "two", "do": "submit"}
+    client.post("/jobs/new", {"text": HELLO, **sent})
+    assert Job.objects.count() == 1
+    draft = Draft.objects.get()
+    assert draft.text == "first window"
+    assert not draft.versions.filter(beside=True).exists()
+
+
+def test_a_key_that_was_used_before_loses_no_text(people: People) -> None:
+    client = browser(people.owner)
+    client.post("/jobs/new", {"text": HELLO, "key": "k", "do": "submit"})
+    changed = HELLO.replace("helloworld", "changed")
+    assert client.post("/jobs/new", {"text": changed, "key": "k", "do": "submit"}).status_code == 409
+    assert Draft.objects.get().text == changed
+
+
+def test_the_text_itself_is_for_its_owner(people: People) -> None:
+    draft = Draft.objects.create(owner=people.owner, text="{}")
+    answer = browser(people.owner).get(f"/drafts/{draft.pk}/file")
+    assert (answer.content, answer["Content-Type"]) == (b"{}", "text/plain; charset=utf-8")
+    others = (people.member, people.manager, people.stranger, people.admin)
+    for user, page in itertools.product(others, ("file", "versions")):
+        assert browser(user).get(f"/drafts/{draft.pk}/{page}").status_code == 404

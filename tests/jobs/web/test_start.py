@@ -1,0 +1,288 @@
+"""From a template to a job: who is offered what, what the answers make, and where it leads."""
+
+from __future__ import annotations
+
+import re
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.test import Client
+from django.urls import reverse
+
+from jobs.jobtemplates import SHIPPED
+from jobs.models import Draft, Endpoint, Job, JobFile, LogStream
+from jobs.scheduling import idle
+from jobs.states import State, TaskState
+from quotas.models import Node, Quota
+from tests.factories import make_endpoint, make_job, make_quota, task_of
+from tests.jobs.web.conftest import People, browser, fragment, seen, write_log
+
+pytestmark = pytest.mark.django_db
+
+
+def answers(**changed: Any) -> dict[str, Any]:
+    """What a browser sends for the form's first values."""
+    first = {"name": "lab", "hours": 8, "idle_hours": 2, "gpus": 0, "cpus": 2, "memory": 4}
+    return {**first, "key": "k1", "do": "start", **changed}
+
+
+def post(client: Client, template: str = "jupyterlab", **changed: Any) -> Any:
+    return client.post(reverse("start_template", args=[template]), answers(**changed))
+
+
+@pytest.mark.parametrize("who", ["owner", "member", "manager", "stranger", "admin"])
+def test_everybody_who_is_signed_in_is_offered_every_template(people: People, who: str) -> None:
+    page = seen(browser(getattr(people, who)).get(reverse("start")))
+    for template in SHIPPED.values():
+        assert template.title in page
+        assert browser(getattr(people, who)).get(f"/start/{template.id}").status_code == 200
+
+
+def test_it_is_reached_from_home_from_new_job_and_from_the_navigation(people: People) -> None:
+    client = browser(people.owner)
+    for page in (client.get("/"), client.get("/jobs/new"), client.get("/drafts/")):
+        assert f'href="{reverse("start")}"' in page.content.decode()
+    assert client.get("/start/nonsense").status_code == 404
+
+
+def test_the_answers_become_a_job_of_ones_own_and_lead_to_its_progress(people: People) -> None:
+    answer = post(browser(people.owner), gpus=2, gpu_type="", hours=3, folder="/data/x")
+    job = Job.objects.get()
+    assert answer["Location"] == f"/jobs/{job.public_id}/opening?to=jupyterlab"
+    spec = JobFile.objects.get(job=job).spec
+    assert (job.owner, job.quota, job.name, job.dialect) == (people.owner, people.quota, "lab", "dlc")
+    assert (spec.time_limit_s, spec.roles[0].resources.gpus) == (3 * 3600, 2)
+    assert (spec.env["FOLDER"], spec.mounts[0].uri) == ("/data/x", "/data/x")
+    assert post(browser(people.owner), gpus=2, hours=3, folder="/data/x")["Location"] == answer["Location"]
+    assert Job.objects.count() == 1
+    assert post(browser(people.owner), gpus=1).status_code == 409
+
+
+@pytest.mark.parametrize(("answer", "wanted"), [(3, timedelta(hours=3)), ("", None)])
+def test_it_ends_by_itself_when_nobody_uses_it_for_so_long_or_never(
+    people: People, answer: Any, wanted: timedelta | None
+) -> None:
+    post(browser(people.owner), idle_hours=answer)
+    spec = JobFile.objects.get().spec
+    assert idle.own_limit(spec) == wanted
+    assert (idle.OWN_LIMIT in spec.env) is (wanted is not None)
+
+
+def test_what_is_left_empty_stays_empty_on_the_page(people: People) -> None:
+    page = browser(people.owner).get("/start/shell").content.decode()
+    assert re.search(r'name="idle_hours" value="2"', page)
+    again = post(browser(people.owner), "shell", idle_hours="", gpus=-1)
+    field = re.search(r'<input[^>]*name="idle_hours"[^>]*>', again.content.decode())
+    assert field is not None
+    assert "value=" not in field[0]
+
+
+def test_nobody_starts_anything_where_they_may_not(people: People) -> None:
+    make_quota(people.quota.workspace, slug="second")
+    answer = post(browser(people.stranger), place="vision/local/default")
+    assert answer.status_code == 422
+    answer = post(browser(people.stranger))
+    assert answer.status_code == 422
+    assert "start-file" in answer.content.decode()
+    assert not Job.objects.exists()
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("name", ""),
+        ("name", "a b"),
+        ("name", "x\ny"),
+        ("hours", 0),
+        ("hours", 169),
+        ("idle_hours", 0),
+        ("idle_hours", 169),
+        ("idle_hours", "soon"),
+        ("gpus", -1),
+        ("gpus", "many"),
+        ("cpus", ""),
+        ("memory", 0),
+        ("gpu_type", "not-here"),
+        ("folder", "relative"),
+        ("folder", "/a:/b"),
+        ("folder", "/a\n/b"),
+        ("image", "$(touch /tmp/x)"),
+    ],
+)
+def test_an_answer_that_cannot_be_used_is_told_at_its_field_and_kept(
+    people: People, name: str, value: Any
+) -> None:
+    answer = post(browser(people.owner), **{name: value})
+    assert answer.status_code == 422
+    assert f'id="id_{name}_error"' in answer.content.decode()
+    assert not Job.objects.exists()
+
+
+def test_the_job_file_is_shown_while_one_answers_and_opened_as_one(people: People) -> None:
+    client = browser(people.owner)
+    address = reverse("start_template", args=["shell"])
+    shown = client.post(address, answers(do="show", cpus=7), headers=fragment("start-file"))
+    assert '"CPU": "7"' in seen(shown)
+    assert "<form" not in shown.content.decode()
+    answer = post(client, "shell", do="edit", cpus=7)
+    draft = Draft.objects.get(owner=people.owner)
+    assert answer["Location"].startswith(f"/jobs/new?draft={draft.pk}")
+    assert '"CPU": "7"' in draft.text
+    assert not Job.objects.exists()
+
+
+def test_no_more_is_offered_than_the_largest_node_has(people: People) -> None:
+    columns = {"cluster": people.quota.cluster, "cpu_milli": 2000, "memory_mib": 3 * 1024}
+    Node.objects.create(name="small", gpus={"TITANX": 2}, **columns)
+    page = browser(people.owner).get("/start/jupyterlab").content.decode()
+    for name, value in (("cpus", 2), ("memory", 3), ("gpus", 1)):
+        assert re.search(rf'name="{name}" value="{value}"', page), name
+    assert '<option value="TITANX"' in page
+    Node.objects.update(gpus={})
+    page = browser(people.owner).get("/start/jupyterlab").content.decode()
+    assert 'name="gpus" value="0"' in page
+
+
+@pytest.mark.parametrize(
+    ("programs", "told"),
+    [
+        (["jupyter-lab"], "Installed on This machine."),
+        (
+            [],
+            "jupyter-lab is not installed on This machine. Install it for this session, or choose an image.",
+        ),
+        (None, "Whether it is installed on This machine is not known"),
+    ],
+)
+def test_whether_it_is_installed_is_told_before(
+    people: People, programs: list[str] | None, told: str
+) -> None:
+    Node.objects.create(name="n", cluster=people.quota.cluster, programs=programs)
+    assert told in seen(browser(people.owner).get("/start/jupyterlab"))
+
+
+@pytest.mark.parametrize(
+    ("template", "packages"),
+    [
+        ("jupyterlab", ("jupyterlab", "ipykernel")),
+        ("jupyter", ("notebook", "ipykernel")),
+        ("tensorboard", ("tensorboard",)),
+    ],
+)
+def test_start_installs_for_this_session_what_the_cluster_lacks(
+    people: People, template: str, packages: tuple[str, ...]
+) -> None:
+    Node.objects.create(name="n", cluster=people.quota.cluster, programs=[])
+    client = browser(people.owner)
+    page = client.get(f"/start/{template}").content.decode()
+    assert re.search(r'value="install"\s+data-primary>Install for this session<', page)
+    ran = make_job(State.SUCCEEDED, owner=people.owner, quota=people.quota)
+    more = {"jobs": [ran.public_id]} if template == "tensorboard" else {}
+    assert post(client, template, do="install", **more).status_code == 302
+    job = Job.objects.get(name="lab")
+    assert JobFile.objects.get(job=job).spec.requirements.packages == packages
+    assert "Installing Python packages" in seen(client.get(opening(job, template)))
+
+
+def test_start_offers_no_installation_of_what_no_package_brings(people: People) -> None:
+    Node.objects.create(name="n", cluster=people.quota.cluster, programs=[])
+    page = seen(browser(people.owner).get("/start/vscode"))
+    assert "code-server is not installed on This machine. Choose an image that has it." in page
+    assert "Install for this session" not in page
+
+
+# --- TensorBoard -------------------------------------------------------------------------------------------
+
+
+def test_only_ones_own_jobs_that_ran_are_offered_and_taken(people: People) -> None:
+    mine = make_job(State.SUCCEEDED, owner=people.owner, quota=people.quota, name="my training")
+    theirs = make_job(
+        State.SUCCEEDED, owner=people.member, quota=people.quota, name="theirs", visibility="PUBLIC"
+    )
+    client = browser(people.owner)
+    page = client.get("/start/tensorboard", {"job": [mine.public_id, theirs.public_id]}).content.decode()
+    assert f'value="{mine.public_id}"' in page
+    assert f'value="{theirs.public_id}"' not in page
+    assert post(client, "tensorboard", jobs=[theirs.public_id]).status_code == 422
+    assert post(client, "tensorboard").status_code == 422
+    assert post(client, "tensorboard", jobs=[mine.public_id], key="k2").status_code == 302
+    (mount,) = JobFile.objects.get(job__name="lab").spec.mounts
+    assert mount.uri == f"job://{mine.public_id}/main/0"
+    assert (mount.path, mount.read_only) == (f"/job/outputs/my_training-{mine.public_id}/main-0", True)
+
+
+# --- on the way --------------------------------------------------------------------------------------------
+
+
+def opening(job: Job, to: str = "lab") -> str:
+    return reverse("job_opening", args=[job.public_id]) + (f"?to={to}" if to else "")
+
+
+@pytest.fixture
+def job(people: People) -> Job:
+    return make_job(State.RUNNING, owner=people.owner, quota=people.quota, name="lab-job")
+
+
+def test_a_waiting_job_says_why_and_can_be_cancelled(people: People) -> None:
+    job = make_job(State.QUEUED, owner=people.owner, quota=people.quota)
+    page = seen(browser(people.owner).get(opening(job)))
+    assert "Waiting for its turn" in page
+    assert reverse("job_stop", args=[job.public_id]) in page
+
+
+def test_what_keeps_the_port_closed_is_told_and_the_answer_leads_there_once_it_is_open(
+    people: People, job: Job
+) -> None:
+    endpoint = make_endpoint(task_of(job), label="lab", ready=False, why="starting")
+    write_log(job, b"loading the model\n")
+    client = browser(people.owner)
+    page = seen(client.get(opening(job)))
+    assert "It is starting: nothing listens there yet." in page
+    assert "loading the model" in page
+    Endpoint.objects.filter(pk=endpoint.pk).update(ready=True, why="")
+    there = reverse("endpoint_open", args=[endpoint.slug])
+    assert client.get(opening(job))["Location"] == there
+    assert client.get(opening(job), headers=fragment("opening"))["HX-Redirect"] == there
+    assert client.get(opening(job, "other")).status_code == 200
+
+
+def test_a_shell_leads_to_the_terminal(people: People, job: Job) -> None:
+    there = f"/jobs/{job.public_id}/?tab=terminal"
+    assert browser(people.owner).get(opening(job, ""))["Location"] == there
+    task = task_of(job)
+    task.state = TaskState.WAITING
+    task.save()
+    assert browser(people.owner).get(opening(job, "")).status_code == 200
+
+
+def test_a_job_that_ended_first_says_how_with_the_end_of_its_log(people: People) -> None:
+    job = make_job(State.FAILED, owner=people.owner, quota=people.quota)
+    assert LogStream.objects.filter(attempt__job=job).exists()
+    write_log(job, b"JupyterLab is not installed where this job runs\n")
+    page = browser(people.owner).get(opening(job)).content.decode()
+    assert "It ended before it could be opened" in page
+    assert "JupyterLab is not installed" in page
+    assert 'hx-trigger="live:changed, every 2s"' not in page
+
+
+@pytest.mark.parametrize(
+    ("who", "status"), [("owner", 200), ("manager", 200), ("admin", 200), ("member", 403), ("stranger", 404)]
+)
+def test_the_way_is_for_those_who_may_enter(people: People, job: Job, who: str, status: int) -> None:
+    assert browser(getattr(people, who)).get(opening(job)).status_code == status
+
+
+def test_somebody_without_a_quota_sees_the_form_and_is_told(people: People) -> None:
+    Quota.objects.update(accepts_jobs=False)
+    assert browser(people.owner).get("/start/shell").status_code == 200
+    assert post(browser(people.owner), "shell").status_code == 422
+
+
+def test_tensorboard_tells_of_a_job_that_has_not_started(people: People) -> None:
+    waiting = make_job(State.PENDING, owner=people.owner, quota=people.quota, name="slow")
+    Job.objects.filter(pk=waiting.pk).update(started_at=None)
+    page = browser(people.owner).get(f"/start/tensorboard?job={waiting.public_id}")
+    assert "slow has not started yet: it can be chosen here once it runs." in seen(page)
+    others = browser(people.member).get(f"/start/tensorboard?job={waiting.public_id}")
+    assert "slow" not in seen(others)

@@ -1,0 +1,225 @@
+"""The pages of sweeps: what each kind of person sees and may do, and what differs between two jobs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from django.urls import reverse
+
+from jobs.live import bus
+from jobs.models import Job, JobFile, Sweep, SweepRun
+from jobs.spec import TaskRole
+from jobs.states import State
+from jobs.web import sweeps
+from tests.factories import TEMPLATE_FILE, make_job, make_spec
+from tests.jobs.web.conftest import People, browser, fragment, seen
+from tests.jobs.web.test_jobs import Queries
+
+pytestmark = pytest.mark.django_db
+
+VALUES = ("0.1", "0.01", "0.001")
+STATES = (State.SUCCEEDED, State.FAILED, State.QUEUED)
+
+
+def make_sweep(people: People, name: str = "train", values: tuple[str, ...] = VALUES) -> Sweep:
+    """A sweep over env.LR, of which one job succeeded, one failed, and one waits for its turn."""
+    made = Sweep.objects.create(
+        name=name, owner=people.owner, workspace=people.quota.workspace, names=["env.LR"], at_once=1
+    )
+    for number, value in enumerate(values, 1):
+        role = TaskRole(name="main", command="train")
+        spec = make_spec(name=f"{name}-{number}", roles=(role,), env={"LR": value})
+        state = STATES[(number - 1) % len(STATES)]
+        text = TEMPLATE_FILE.replace("0.1", value).replace("train", spec.name, 1)
+        place: dict[str, Any] = {"owner": people.owner, "quota": people.quota}
+        job = make_job(state, spec=spec, text=text, dialect="dlc", **place)
+        SweepRun.objects.create(
+            sweep=made, job=job, number=number, values={"env.LR": value}, waits=state is State.QUEUED
+        )
+    return made
+
+
+@pytest.fixture
+def sweep(people: People) -> Sweep:
+    return make_sweep(people)
+
+
+def address(sweep: Sweep, name: str = "sweep") -> str:
+    return reverse(name, args=[sweep.public_id])
+
+
+EVERYBODY = [
+    ("owner", 200, True),
+    ("manager", 200, True),
+    ("admin", 200, True),
+    ("member", 200, False),
+    ("stranger", 404, False),
+]
+
+
+@pytest.mark.parametrize(("who", "status", "reads"), EVERYBODY)
+def test_who_sees_the_jobs_and_who_their_values(
+    people: People, sweep: Sweep, who: str, status: int, reads: bool
+) -> None:
+    client = browser(getattr(people, who))
+    response = client.get(address(sweep))
+    assert response.status_code == status
+    told = seen(response)
+    assert ("train-2" in told, "0.001" in told, "Stop all" in told) == (status == 200, reads, reads)
+    assert ("Run 1 failed job again" in told) == reads
+    listed = seen(client.get(reverse("sweeps")))
+    assert (sweep.public_id in listed) == (status == 200)
+
+
+@pytest.mark.parametrize("name", ["sweeps", "sweep", "sweep_stop", "sweep_again", "sweep_change"])
+def test_nobody_comes_in_unsigned(sweep: Sweep, name: str) -> None:
+    there = reverse(name) if name == "sweeps" else address(sweep, name)
+    method = browser().get if name in {"sweeps", "sweep"} else browser().post
+    response = method(there)
+    assert response.status_code == 302
+    assert response["Location"].startswith("/sign-in")
+
+
+@pytest.mark.parametrize("name", ["sweep_stop", "sweep_again", "sweep_change"])
+@pytest.mark.parametrize(("who", "status"), [("member", 403), ("stranger", 404)])
+def test_who_may_not_act_changes_nothing(
+    people: People, sweep: Sweep, name: str, who: str, status: int
+) -> None:
+    assert browser(getattr(people, who)).post(address(sweep, name), {"at_once": 3}).status_code == status
+    sweep.refresh_from_db()
+    assert (sweep.at_once, Job.objects.count()) == (1, 3)
+    assert Job.objects.filter(state=State.QUEUED).count() == 1
+
+
+@pytest.mark.parametrize("who", ["owner", "manager", "admin"])
+def test_all_of_it_is_stopped(people: People, sweep: Sweep, who: str) -> None:
+    response = browser(getattr(people, who)).post(address(sweep, "sweep_stop"), follow=True)
+    assert "1 job is being stopped." in seen(response)
+    assert not Job.objects.filter(state=State.QUEUED).exists()
+    assert "All have ended" in seen(response)
+    assert "Stop all" not in seen(response)
+
+
+def test_how_many_at_once_is_changed_within_bounds(people: People, sweep: Sweep) -> None:
+    client = browser(people.owner)
+    assert "2 jobs may be under way at a time." in seen(
+        client.post(address(sweep, "sweep_change"), {"at_once": 2}, follow=True)
+    )
+    for wrong in ("0", "201", "", "x"):
+        client.post(address(sweep, "sweep_change"), {"at_once": wrong})
+    sweep.refresh_from_db()
+    assert sweep.at_once == 2
+    assert not SweepRun.objects.filter(waits=True).exists()
+
+
+def test_a_failed_one_that_can_not_run_again_is_told(people: People, sweep: Sweep) -> None:
+    JobFile.objects.filter(job__state=State.FAILED).update(text="{")
+    response = browser(people.owner).post(address(sweep, "sweep_again"), follow=True)
+    assert response.status_code == 200
+    assert response.context["messages"]
+    assert Job.objects.count() == 3
+
+
+def test_two_jobs_are_compared_by_their_values_and_files(people: People, sweep: Sweep) -> None:
+    told = seen(browser(people.owner).get(address(sweep), {"of": ["1", "3"]}))
+    compared = told.partition('id="comparison"')[2]
+    assert "From train-1 to train-3" in compared
+    assert "0.1 → 0.001" in compared
+    assert "0.01<" not in compared
+
+
+@pytest.mark.parametrize("chosen", [["1"], ["1", "2", "3"], ["1", "9"], ["x", "²"]])
+def test_a_comparison_needs_two(people: People, sweep: Sweep, chosen: list[str]) -> None:
+    response = browser(people.owner).get(address(sweep), {"of": chosen})
+    assert "Choose two jobs to compare" in seen(response)
+    assert response.context["comparison"] is None
+
+
+def test_members_compare_nothing(people: People, sweep: Sweep) -> None:
+    told = seen(browser(people.member).get(address(sweep), {"of": ["1", "3"]}))
+    assert "comparison-title" not in told
+    assert "0.001" not in told
+
+
+def test_the_jobs_follow_with_the_ticked_ones_alone(people: People, sweep: Sweep) -> None:
+    response = browser(people.owner).get(address(sweep), {"of": "2"}, headers=fragment("sweep-jobs"))
+    told = seen(response)
+    assert "<h1" not in told
+    assert told.count("checked") == 1
+    for run in sweep.runs.all():
+        assert bus.job_name(run.job.public_id) in told.partition("data-live=")[2].partition(">")[0]
+
+
+def test_a_job_that_was_deleted_leads_nowhere(people: People, sweep: Sweep) -> None:
+    run = sweep.runs.get(number=1)
+    Job.objects.filter(pk=run.job_id).update(deleted_at=run.job.created_at)
+    told = seen(browser(people.owner).get(address(sweep)))
+    assert f'href="/jobs/{run.job.public_id}/"' not in told
+    assert "Choose two jobs" in seen(browser(people.owner).get(address(sweep), {"of": ["1", "2"]}))
+
+
+def test_nothing_is_left_of_it(people: People, sweep: Sweep) -> None:
+    sweep.runs.all().delete()
+    assert "No jobs are left" in seen(browser(people.owner).get(address(sweep)))
+
+
+def test_of_several_rounds_the_last_counts(people: People, sweep: Sweep) -> None:
+    job = make_job(State.SUCCEEDED, owner=people.owner, quota=people.quota, name="anew")
+    SweepRun.objects.create(sweep=sweep, job=job, number=2, round=2, values={"env.LR": "0.01"})
+    told = seen(browser(people.owner).get(address(sweep)))
+    assert "round 2" in told
+    assert "Failed: 1" not in told
+    assert "Succeeded: 2" in told
+    assert "Succeeded: 2" in seen(browser(people.owner).get(reverse("sweeps")))
+
+
+def test_a_job_says_of_which_sweep_it_is(people: People, sweep: Sweep) -> None:
+    job = sweep.runs.get(number=1).job
+    told = seen(browser(people.owner).get(f"/jobs/{job.public_id}/"))
+    assert f'href="{address(sweep)}"' in told
+    alone = make_job(owner=people.owner, quota=people.quota)
+    assert "Part of the sweep" not in seen(browser(people.owner).get(f"/jobs/{alone.public_id}/"))
+
+
+@pytest.mark.parametrize(("who", "count"), [("owner", 3), ("member", 3), ("admin", 3), ("stranger", 0)])
+def test_the_list_of_jobs_shows_those_of_one_sweep(
+    people: People, sweep: Sweep, who: str, count: int
+) -> None:
+    make_job(owner=people.owner, quota=people.quota, name="alone")
+    response = browser(getattr(people, who)).get("/jobs/", {"sweep": sweep.public_id})
+    assert len(response.context["jobs"]) == count
+    assert "alone" not in seen(response)
+    assert "Of one sweep" in seen(response)
+    failed = browser(people.owner).get("/jobs/", {"sweep": sweep.public_id, "state": "failed"})
+    assert [job.name for job in failed.context["jobs"]] == ["train-2"]
+
+
+def test_no_sweeps_yet(people: People) -> None:
+    told = seen(browser(people.owner).get(reverse("sweeps")))
+    assert "No sweeps yet" in told
+    assert f'href="{reverse("sweeps")}"' in seen(browser(people.owner).get("/jobs/"))
+
+
+def test_the_list_goes_on_without_a_gap(people: People, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sweeps, "PAGE", 2)
+    for name in ("a", "b", "c"):
+        make_sweep(people, name, ("1",))
+    client = browser(people.owner)
+    first = client.get(reverse("sweeps"))
+    assert [sweep.name for sweep, _ in first.context["rows"]] == ["c", "b"]
+    second = client.get(first.context["next_url"])
+    assert [sweep.name for sweep, _ in second.context["rows"]] == ["a"]
+    assert (second.context["next_url"], second.context["previous_url"]) == ("", reverse("sweeps"))
+
+
+@pytest.mark.parametrize("count", [1, 30])
+def test_queries_do_not_grow(people: People, count: int, django_assert_max_num_queries: Queries) -> None:
+    sweep = make_sweep(people, values=tuple(str(number) for number in range(count)))
+    for number in range(count):
+        make_sweep(people, f"other{number}", ("1",))
+    client = browser(people.owner)
+    with django_assert_max_num_queries(14):
+        client.get(address(sweep))
+    with django_assert_max_num_queries(10):
+        client.get(reverse("sweeps"))

@@ -1,0 +1,147 @@
+"""One of several processes that submit, admit, end, hold, take back and edit at random on one database.
+
+`python -m tests.quotas.admission.crowd SEED STEPS` works on DATABASE_URL, where `test_crowd.py` made a cluster.  Each
+reservation is judged in the transaction that makes it, under the lock that it holds.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import sys
+from collections.abc import Sequence
+from contextlib import suppress
+
+import django
+
+from jobs.dialects.document import Document
+
+os.environ.setdefault("DJANGO_SETTINGS_MODULE", "console.settings")
+django.setup()
+
+from django.db import transaction  # noqa: E402  # settings come first
+
+from jobs import submission  # noqa: E402
+from jobs.dialects.base import Parsed  # noqa: E402
+from jobs.lifecycle import transitions  # noqa: E402
+from jobs.models import Attempt, Job  # noqa: E402
+from jobs.scheduling import admitting, observations  # noqa: E402
+from jobs.spec import Idle, JobSpec, Resources, TaskRole  # noqa: E402
+from jobs.states import LIVE, Reason, ReasonCode, State  # noqa: E402
+from quotas import ledger  # noqa: E402
+from quotas.amounts import Amounts, total  # noqa: E402
+from quotas.clusters import inventory  # noqa: E402
+from quotas.ledger import reports  # noqa: E402
+from quotas.models import Cluster, Node, NodeState, Quota, Request, Reservation, User  # noqa: E402
+
+really_reserve = ledger.reserve
+
+
+def judged(request: Request, placement: Sequence[tuple[str, Amounts]], *, borrowed: bool = False) -> None:
+    """Reserve, and see that no ceiling and no node is passed by it."""
+    really_reserve(request, placement, borrowed=borrowed)
+    gpus = total(here for _node, here in placement).gpu_count
+    quota: Quota | None = request.quota
+    while quota is not None and gpus and not borrowed:
+        quota.refresh_from_db()
+        held, _jobs = reports.held_in(quota)
+        assert quota.gpus is None or held.gpu_count <= quota.gpus, f"{quota}: {held} of {quota.gpus}"
+        quota = quota.parent
+    rows = Reservation.objects.filter(cluster_id=request.cluster_id, active=True)
+    held_on = [(node, here) for each in rows.values_list("placement", flat=True) for node, here in each]
+    for node in Node.objects.filter(name__in=[name for name, _here in placement]):
+        here = total(Amounts.from_json(amounts) for name, amounts in held_on if name == node.name)
+        assert here.gpu_count <= sum(node.gpus.values())
+        assert here.cpu_milli <= node.cpu_milli
+        assert node.takes_jobs
+
+
+class Member:
+    """What one process does, step by step."""
+
+    def __init__(self, seed: int) -> None:
+        self.chance = random.Random(seed)
+        self.user = User.objects.get(username="crowd")
+        self.cluster = Cluster.objects.get()
+
+    def step(self) -> None:
+        steps = [
+            self.submit,
+            self.submit,
+            self.admit,
+            self.admit,
+            self.end,
+            self.end,
+            self.stop,
+            self.edit,
+            self.hold,
+        ]
+        self.chance.choice([*steps, self.cordon])()
+
+    def submit(self) -> None:
+        gpus = self.chance.randint(0, 3)
+        role = TaskRole(
+            name="w",
+            command="true",
+            replicas=self.chance.randint(1, 2),
+            resources=Resources(gpus=gpus, gpu_type="A100" if gpus else ""),
+        )
+        idle = self.chance.choice([None, None, Idle.ACCEPT, Idle.FORCE])
+        spec = JobSpec(name="j", roles=(role,), priority=self.chance.randint(1, 9), idle=idle)
+        quota = self.chance.choice(list(Quota.objects.filter(accepts_jobs=True)))
+        submission.store(self.user, Document("{}", "openpai-v1").with_parsed(Parsed(spec, text="{}")), quota)
+
+    def admit(self) -> None:
+        admitting.admit(self.cluster.pk)
+
+    def end(self) -> None:
+        """An engine says that one of them ended; those that make room queue again."""
+        job = self._one([state.value for state in LIVE])
+        if job is None:
+            return
+        attempt = Attempt.objects.get(job=job, number=job.attempt_number)
+        ledger.started(attempt.key)
+        with suppress(transitions.Overtaken), transaction.atomic():
+            if attempt.end_wanted:
+                observations.settle(job, attempt, State.STOPPED, observations.intended(attempt))
+            else:
+                transitions.end(job, attempt, State.FAILED, Reason(ReasonCode.EXIT_CODE))
+
+    def stop(self) -> None:
+        job = self._one(["QUEUED", *(state.value for state in LIVE)])
+        if job is not None:
+            submission.stop(self.user, job)
+
+    def hold(self) -> None:
+        job = self._one(["QUEUED"])
+        if job is None:
+            return
+        with suppress(submission.NotWaiting):
+            self.chance.choice([submission.hold, submission.release])(self.user, job)
+
+    def edit(self) -> None:
+        quota = self.chance.choice(list(Quota.objects.all()))
+        with ledger.locked(self.cluster.pk):
+            Quota.objects.filter(pk=quota.pk).update(gpus=self.chance.choice([None, 0, 2, 4, 6]))
+
+    def cordon(self) -> None:
+        node = self.chance.choice(list(Node.objects.all()))
+        state = self.chance.choice([NodeState.SCHEDULABLE, NodeState.SCHEDULABLE, NodeState.CORDONED])
+        with ledger.locked(self.cluster.pk):
+            inventory.decide(Node.objects.filter(pk=node.pk), state, by=self.user)
+
+    def _one(self, states: list[str]) -> Job | None:
+        jobs = list(Job.objects.filter(state__in=states).order_by("?")[:1])
+        return jobs[0] if jobs else None
+
+
+def main() -> None:
+    """Do as many steps as asked, and fail at the first wrong one."""
+    ledger.reserve = judged
+    member = Member(int(sys.argv[1]))
+    for _step in range(int(sys.argv[2])):
+        member.step()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,215 @@
+"""The tree of quotas: what a child may promise, and what lowering does."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+from django.core.exceptions import ValidationError
+from django.test import Client
+from django.utils import timezone
+
+from quotas import ledger
+from quotas.admission import snapshot
+from quotas.amounts import Amounts, Part
+from quotas.ledger import usage
+from quotas.models import GpuType, Node, NodeState, Period, Quota, Reservation, SpotPrice, UsageHour
+from tests.factories import make_cluster, make_quota, make_user, make_workspace
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def parent() -> Quota:
+    return make_quota(slug="department", gpus=8, gpus_by_type={"A100": 4})
+
+
+def child(parent: Quota, slug: str, **ceilings: object) -> Quota:
+    return Quota(
+        workspace=parent.workspace, cluster=parent.cluster, parent=parent, slug=slug, name=slug, **ceilings
+    )
+
+
+def told(quota: Quota) -> dict[str, list[str]]:
+    with pytest.raises(ValidationError) as refused:
+        quota.full_clean()
+    return refused.value.message_dict
+
+
+def test_children_share_what_the_parent_holds(parent: Quota) -> None:
+    first = child(parent, "first", gpus=6)
+    first.full_clean()
+    first.save()
+    child(parent, "second", gpus=2).full_clean()
+    message = "Department holds 8, and the quotas in it would promise 9 together."
+    assert told(child(parent, "second", gpus=3)) == {"gpus": [message]}
+
+
+def test_a_type_is_shared_like_everything_else(parent: Quota) -> None:
+    assert "A100: " in told(child(parent, "first", gpus_by_type={"A100": 5}))["gpus_by_type"][0]
+
+
+def test_a_parent_can_not_go_below_what_its_children_were_promised(parent: Quota) -> None:
+    child(parent, "first", gpus=6).save()
+    parent.gpus = 5
+    assert "6 together" in told(parent)["gpus"][0]
+
+
+def test_a_quota_without_a_ceiling_promises_what_those_below_it_do(parent: Quota) -> None:
+    middle = child(parent, "middle")
+    middle.save()
+    assert "promise 9" in told(child(middle, "leaf", gpus=9))["gpus"][0]
+
+
+def test_a_tree_has_no_circles_and_no_second_cluster(parent: Quota) -> None:
+    leaf = child(parent, "leaf")
+    leaf.save()
+    parent.parent = leaf
+    assert "parent" in told(parent)
+    stranger = child(parent, "stranger")
+    stranger.cluster = make_cluster()
+    assert "parent" in told(stranger)
+
+
+def test_types_are_numbers_by_name(parent: Quota) -> None:
+    assert "gpus_by_type" in told(child(parent, "first", gpus_by_type={"A100": "4"}))
+
+
+def form_of(quota: Quota, **changes: object) -> dict[str, object]:
+    fields = {
+        field.name: field.value_from_object(quota)
+        for field in Quota._meta.concrete_fields
+        if field.name != "id" and field.value_from_object(quota) is not None
+    }
+    return {**fields, "gpus_by_type": "{}", **changes}
+
+
+def test_lowering_below_what_is_in_use_says_what_follows_and_asks(parent: Quota) -> None:
+    leaf = child(parent, "leaf")
+    leaf.save()
+    request = ledger.ask(
+        "a",
+        quota=leaf,
+        owner=make_user(),
+        parts=[Part(1, Amounts(1000, 1024, {"A100": 3}))],
+        priority=1,
+        declared_s=None,
+    )
+    ledger.reserve(request, [])
+    admin = Client()
+    admin.force_login(make_user(admin=True))
+    address = f"/admin/quotas/quota/{parent.pk}/change/"
+    response = admin.post(address, form_of(parent, gpus=2))
+    assert "nothing is stopped: what runs goes on" in response.content.decode()
+    parent.refresh_from_db()
+    assert parent.gpus == 8
+    assert admin.post(address, form_of(parent, gpus=2, drain="on")).status_code == 302
+    parent.refresh_from_db()
+    assert parent.gpus == 2
+    assert Reservation.objects.filter(active=True).count() == 1
+
+
+def test_an_admin_names_types_as_people_do(parent: Quota) -> None:
+    GpuType.objects.create(name="A100", aliases=["nvidia-a100"])
+    admin = Client()
+    admin.force_login(make_user(admin=True))
+    form = form_of(parent, gpus_by_type='{"NVIDIA-A100": 2}')
+    assert admin.post(f"/admin/quotas/quota/{parent.pk}/change/", form).status_code == 302
+    parent.refresh_from_db()
+    assert parent.gpus_by_type == {"A100": 2}
+
+
+def test_a_workspaces_quotas_are_kept_on_its_page_too() -> None:
+    quota = make_quota()
+    admin = Client()
+    admin.force_login(make_user(admin=True))
+    assert admin.get(f"/admin/quotas/workspace/{quota.workspace_id}/change/").status_code == 200
+    assert admin.get(f"/admin/quotas/quota/{quota.pk}/change/").status_code == 200
+
+
+def test_the_admin_says_who_took_a_node_and_why() -> None:
+    node = Node.objects.create(cluster=make_cluster(), name="n1")
+    root = make_user("root", admin=True)
+    admin = Client()
+    admin.force_login(root)
+    form = {"state": "draining", "state_why": "new disks", "empty_by_0": "2030-01-01", "empty_by_1": "10:00"}
+    assert admin.post(f"/admin/quotas/node/{node.pk}/change/", form).status_code == 302
+    node.refresh_from_db()
+    assert (node.state, node.state_why, node.state_by) == (NodeState.DRAINING, "new disks", root)
+    for action, state in (("uncordon", "schedulable"), ("cordon", "cordoned"), ("drain", "draining")):
+        chosen = {"action": action, "_selected_action": [node.pk], "confirmed": "yes", "why": "new disks"}
+        admin.post("/admin/quotas/node/", chosen)
+        node.refresh_from_db()
+        assert (node.state, node.state_by) == (state, root)
+
+
+# --- GPU-hours, prices ----------------------------------------------------------------------------------
+
+
+def hold(quota: Quota, gpus: int, hours: float, *, ago: float = 0.0, borrowed: bool = False) -> None:
+    """Something that held GPUs for so many hours, and ended `ago` hours ago (0: it goes on)."""
+    each = Amounts(1000, 1024, {"A100": gpus})
+    holder = f"h{Reservation.objects.count()}"
+    request = ledger.ask(
+        holder, quota=quota, owner=make_user(), parts=[Part(1, each)], priority=1, declared_s=None
+    )
+    ledger.reserve(request, [], borrowed=borrowed)
+    now = timezone.now()
+    rows = Reservation.objects.filter(request=request)
+    rows.update(created_at=now - timedelta(hours=hours + ago))
+    if ago:
+        rows.update(active=False, released_at=now - timedelta(hours=ago))
+
+
+def test_gpu_hours_are_the_same_before_and_after_the_hours_were_rolled_up() -> None:
+    quota = make_quota()
+    hold(quota, 2, 3.5)
+    hold(quota, 1, 1.25, ago=2)
+    hold(quota, 4, 2, borrowed=True)
+    now = timezone.now()
+    start = now - timedelta(hours=30)
+    start = start.replace(minute=0, second=0, microsecond=0)
+    exact = usage.gpu_seconds([quota.pk], start, now)[quota.pk]
+    assert exact == pytest.approx((2 * 3.5 + 1.25) * 3600, abs=5)
+    assert usage.roll_up(now) > 0
+    assert usage.roll_up(now) == 0
+    assert usage.gpu_seconds([quota.pk], start, now)[quota.pk] == pytest.approx(exact, abs=5)
+    lent = sum(UsageHour.objects.filter(gpu_type="A100").values_list("borrowed_seconds", flat=True))
+    assert lent > 0
+
+
+def test_a_quota_whose_gpu_hours_are_gone_starts_nothing_more_not_even_below_it(parent: Quota) -> None:
+    parent.gpu_hours, parent.period = 6, Period.MONTH
+    parent.save()
+    leaf = child(parent, "leaf")
+    leaf.save()
+    accounts = snapshot.accounts_of(parent.cluster, timezone.now())
+    assert accounts[parent.pk].hours_left
+    hold(leaf, 2, 0.5)
+    now = timezone.now() + timedelta(days=365)
+    Reservation.objects.update(created_at=now.replace(day=1, hour=12) - timedelta(days=1))
+    later = now.replace(day=20)
+    assert not snapshot.accounts_of(parent.cluster, later)[parent.pk].hours_left
+
+
+@pytest.mark.parametrize(("hour", "expected"), [(3, 200), (12, 400), (23, 200)])
+def test_prices_follow_the_hours_of_the_day(hour: int, expected: int) -> None:
+    cluster = make_cluster()
+    SpotPrice.objects.create(cluster=cluster, gpu_type="A100", market_micro=1000, price_micro=400)
+    SpotPrice.objects.create(
+        cluster=cluster, gpu_type="A100", market_micro=1000, price_micro=200, from_hour=22, until_hour=6
+    )
+    now = timezone.localtime().replace(hour=hour)
+    assert snapshot.prices_of(cluster, now)["A100"].now_micro == expected
+
+
+def test_a_snapshot_costs_a_fixed_number_of_queries(django_assert_max_num_queries: object) -> None:
+    quota = make_quota(make_workspace())
+    owner = make_user()
+    for number in range(20):
+        parts = [Part(1, Amounts(1000, 1024))]
+        request = ledger.ask(f"r{number}", quota=quota, owner=owner, parts=parts, priority=1, declared_s=None)
+        if number % 2:
+            ledger.reserve(request, [])
+    with django_assert_max_num_queries(6):  # type: ignore[operator]
+        assert len(snapshot.take(quota.cluster).waiting) == 10
