@@ -53,6 +53,7 @@ LINT = [
     ["mypy"],
     ["ruff", "check", "."],
     ["ruff", "format", "--check", "."],
+    ["lint-imports"],
     ["djlint", "--check", "--lint", "templates"],
     ["python", "manage.py", "check"],
     ["python", "manage.py", "makemigrations", "--check", "--dry-run"],

@@ -1,7 +1,7 @@
-"""Installs an environment: `python3 -m console.configuration.environment .venv requirements.lock`, from the Makefile.
+"""Install an environment: `python3 -m console.configuration.environment .venv requirements.lock`.
 
-It runs with whatever Python the person has, before anything is there, so it is one file without imports of
-ours, and says what is missing in one sentence.
+The Makefile calls it.  It runs with whatever Python the person has, before anything is there, so it is one
+file without imports of ours, and says what is missing in one sentence.
 """
 
 import subprocess
@@ -19,7 +19,7 @@ def install(environment: Path, lock: Path) -> None:
         _call("The environment could not be made.", sys.executable, "-m", "venv", str(environment))
     pip = [str(python), "-m", "pip", "--disable-pip-version-check", "install", "--quiet"]
     _call("The packages could not be installed.", *pip, "--require-hashes", "--requirement", str(lock))
-    here = str(Path(__file__).resolve().parent.parent)
+    here = str(Path(__file__).resolve().parents[2])
     _call(
         "The project could not be installed.", *pip, "--no-deps", "--no-build-isolation", "--editable", here
     )

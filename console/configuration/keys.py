@@ -1,8 +1,8 @@
 """The keys of one installation: made once, at random, readable by nobody else, and never given a default.
 
-`make run` makes them on its first start, and so does `python -m console.configuration.keys`. Loading the settings only
-reads them: if settings quietly made new keys where the right ones are not mounted, every stored secret and
-every running job would be orphaned.
+`make run` makes them on its first start, and so does `python -m console.configuration.keys`.  Loading the
+settings only reads them: if settings quietly made new keys where the right ones are not mounted, every stored
+secret and every running job would be orphaned.
 """
 
 import os
@@ -112,7 +112,8 @@ def _read(path: Path) -> str:
     except FileNotFoundError:
         raise KeysMissing(
             f"There is no key file {path}: `make run` makes it on its first start, and so does "
-            "`python -m console.configuration.keys`; if this console has run before, CONSOLE_HOME names the wrong folder."
+            "`python -m console.configuration.keys`; if this console has run before, CONSOLE_HOME names the "
+            "wrong folder."
         ) from None
     except (OSError, UnicodeDecodeError) as problem:
         raise KeysMissing(f"The key file {path} cannot be read: {problem}.") from problem

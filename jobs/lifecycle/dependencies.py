@@ -1,7 +1,8 @@
 """What the end of a job means for those that wait for it, decided in the transaction that ends it.
 
 A job that is lost has not ended: whoever waits for it waits until it reappears, or is settled by hand.
-Whoever can start no more is ended by a worker (`jobs.submission.afters.settle`), so that one transaction ends one job.
+Whoever can start no more is ended by a worker (`jobs.submission.afters.settle`), so that one transaction ends
+one job.
 """
 
 from __future__ import annotations

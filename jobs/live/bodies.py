@@ -1,9 +1,9 @@
 """Bodies of requests: how large and how slow they may be, and which are read by their view.
 
-Nearly all are read whole before their view begins (`console.server.handler`), so a limit holds before the first
-byte: `DATA_UPLOAD_MAX_MEMORY_SIZE`, or what `takes_at_most` says of the view, and less for whoever shows no
-sign-in and no token.  A view that is marked by `takes_body` is called without a body; it decides, from the
-head alone, and answers `Awaiting`, which takes the body as it comes: a file goes straight through.
+Nearly all are read whole before their view begins (`console.server.handler`), so a limit holds before the
+first byte: `DATA_UPLOAD_MAX_MEMORY_SIZE`, or what `takes_at_most` says of the view, and less for whoever
+shows no sign-in and no token.  A view that is marked by `takes_body` is called without a body; it decides,
+from the head alone, and answers `Awaiting`, which takes the body as it comes: a file goes straight through.
 """
 
 from __future__ import annotations

@@ -17,8 +17,8 @@ from quotas.models import Workspace
 class Draft(models.Model):
     """A job file in the making; nothing is refused as a draft.
 
-    `template` names a version of one, ID@NUMBER (`jobs.submission.templates`); `sweep` is what was typed beside the text
-    for a sweep of it, and `at_once` with it.
+    `template` names a version of one, ID@NUMBER (`jobs.submission.templates`); `sweep` is what was typed
+    beside the text for a sweep of it, and `at_once` with it.
     `version` counts its changes; `window` is the rendering of the form that made the last one.  What somebody
     types may hold secrets, so it is encrypted; `trees` has the uploaded trees that it names.
     """

@@ -1,7 +1,7 @@
 """What would become of a job file if it were submitted now: its price, its share, and whether it would start.
 
-Admission itself is asked, with the job as one more request (`quotas.admission.whatif`); nothing is kept.  The amounts
-are those that the ledger would reserve (`services.parts_of`).
+Admission itself is asked, with the job as one more request (`quotas.admission.whatif`); nothing is kept.  The
+amounts are those that the ledger would reserve (`submission.parts_of`).
 """
 
 from __future__ import annotations
@@ -156,7 +156,7 @@ def of_document(
     keep_original: bool = False,
     parameters: Parameters | None = None,
 ) -> Preview:
-    """What would become of the job file: it is read, mended and placed as `services.submit` does it.
+    """What would become of the job file: it is read, mended and placed as `submission.submit` does it.
 
     With `parameters` it is a sweep.  Raises Unreadable when it would not get so far.
     """

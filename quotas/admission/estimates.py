@@ -1,7 +1,8 @@
 """What something would cost that has not begun, by the prices of this moment.
 
-The same prices by which the books charge it afterwards (`quotas.billing.books`): a spec's, or that of preemptible
-resources.  In a quota that is paid for as a whole nothing is to pay; what the reports will count is told.
+The same prices by which the books charge it afterwards (`quotas.billing.books`): a spec's, or that of
+preemptible resources.  In a quota that is paid for as a whole nothing is to pay; what the reports will count
+is told.
 """
 
 from __future__ import annotations

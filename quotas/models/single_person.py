@@ -1,7 +1,7 @@
 """Single-person mode: the console admits one active person, because jobs could act as everybody who signs in.
 
-Which exposures hold is found out at the start (`console.configuration.single`) and noted in a file for the processes that
-serve pages.
+Which exposures hold is found out at the start (`console.configuration.single`) and noted in a file for the
+processes that serve pages.
 """
 
 from __future__ import annotations

@@ -38,7 +38,7 @@ class Role(models.TextChoices):
 class Membership(Audited):
     """One person in one workspace, in one role.
 
-    One that came `by_groups` follows them (`quotas.accounts.groups`); one that was made by hand is never touched.
+    One that came `by_groups` follows them (`quotas.accounts.groups`); one made by hand is never touched.
     """
 
     workspace = models.ForeignKey(

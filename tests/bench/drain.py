@@ -28,13 +28,13 @@ from django.core.management import call_command  # noqa: E402  # settings come f
 
 import console.celery  # noqa: E402, F401  # settings come first; kicks go by it
 from jobs import dialects, engines  # noqa: E402
-from jobs import submission as services
 from jobs.backends.base import Backend, Handle, Submission  # noqa: E402
 from jobs.backends.slurm.backend import SlurmBackend  # noqa: E402
 from jobs.backends.slurm.config import SlurmConfig  # noqa: E402
 from jobs.backends.slurm.script.layout import Sent  # noqa: E402
 from jobs.models import Attempt  # noqa: E402
 from jobs.scheduling import reconcile  # noqa: E402
+from jobs.submission import store  # noqa: E402
 from quotas.models import Admission, Cluster, Membership, Quota, Role, User, Workspace  # noqa: E402
 
 ENGINE_AWAY = "database"
@@ -84,7 +84,7 @@ def accept(owner: User, quota: Quota, count: int) -> None:
     text = json.dumps({"jobName": "bench", "image": "any", "taskRoles": [role]})
     parsed = dialects.get("openpai-v1").parse(Document(text))
     for _each in range(count):
-        services.store(owner, Document("{}", "openpai-v1").with_parsed(parsed), quota)
+        store(owner, Document("{}", "openpai-v1").with_parsed(parsed), quota)
 
 
 def main() -> None:

@@ -1,1 +1,1 @@
-"""Jobs' folders as the web server shows them; the process `shells` goes there (`jobs.access.shells.folders`)."""
+"""Jobs' folders as the web server shows them; `jobs.access.shells.folders` goes there."""

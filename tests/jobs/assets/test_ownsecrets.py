@@ -7,13 +7,13 @@ import json
 import pytest
 
 from jobs import dialects
-from jobs import submission as services
 from jobs.assets import ownsecrets
 from jobs.dialects.base import Refused
 from jobs.dialects.document import Document
 from jobs.models import Job, JobFile, JobSecret, PersonalSecret
 from jobs.scheduling import reconcile
 from jobs.spec import CodeSource, JobSpec, Mount, RegistryAuth, SecretRef, TaskRole
+from jobs.submission import submit
 from quotas.models import AuditEntry, Membership, Role, User
 from tests.factories import make_cluster, make_quota, make_user, make_workspace
 
@@ -64,7 +64,7 @@ def test_the_trail_tells_that_it_was_saved_and_not_what(owner: User) -> None:
 
 def test_a_job_that_names_it_gets_its_value_as_a_secret(owner: User) -> None:
     ownsecrets.keep(owner, "HF_TOKEN", VALUE)
-    job = services.submit(owner, Document(file(HUB=NAMED, PLAIN="x"))).job
+    job = submit(owner, Document(file(HUB=NAMED, PLAIN="x"))).job
     kept = JobFile.objects.get(job=job)
     assert VALUE not in kept.text + kept.spec.model_dump_json()
     assert not JobSecret.objects.exists()
@@ -76,7 +76,7 @@ def test_a_job_that_names_it_gets_its_value_as_a_secret(owner: User) -> None:
 
 def test_the_value_is_the_one_at_the_time_the_job_is_handed_over(owner: User) -> None:
     ownsecrets.keep(owner, "HF_TOKEN", "old")
-    job = services.submit(owner, Document(file(HF_TOKEN=NAMED))).job
+    job = submit(owner, Document(file(HF_TOKEN=NAMED))).job
     ownsecrets.keep(owner, "HF_TOKEN", "new")
     assert reconcile._submission(job.attempts.get()).secrets == {"HF_TOKEN": "new"}
     ownsecrets.remove(owner, PersonalSecret.objects.get().pk)
@@ -87,37 +87,37 @@ def test_the_value_is_the_one_at_the_time_the_job_is_handed_over(owner: User) ->
 
 def test_a_value_in_the_file_goes_before_a_saved_one(owner: User) -> None:
     ownsecrets.keep(owner, "HF_TOKEN", "saved")
-    job = services.submit(owner, Document(file(HF_TOKEN="in the file"))).job
+    job = submit(owner, Document(file(HF_TOKEN="in the file"))).job
     assert reconcile._submission(job.attempts.get()).secrets == {"HF_TOKEN": "in the file"}
 
 
 def test_one_that_nobody_saved_is_a_problem_where_it_is_named(owner: User) -> None:
     ownsecrets.keep(make_user("bob"), "HF_TOKEN", VALUE)
     with pytest.raises(Refused) as refused:
-        services.submit(owner, Document(file(HF_TOKEN=NAMED)))
+        submit(owner, Document(file(HF_TOKEN=NAMED)))
     [problem] = refused.value.problems
     assert (problem.code, problem.pointer, problem.line) == ("no_own_secret", "/env/HF_TOKEN", 1)
     assert not Job.objects.exists()
 
 
 def test_a_changed_copy_of_ones_own_job_has_its_secrets(owner: User) -> None:
-    first = services.submit(owner, Document(file(HF_TOKEN=VALUE))).job
+    first = submit(owner, Document(file(HF_TOKEN=VALUE))).job
     text = JobFile.objects.get(job=first).text
     assert VALUE not in text
-    again = services.submit(owner, Document(text.replace('"true"', '"false"')), origin=first).job
+    again = submit(owner, Document(text.replace('"true"', '"false"')), origin=first).job
     assert reconcile._submission(again.attempts.get()).secrets == {"HF_TOKEN": VALUE}
 
 
 def test_a_copy_of_anothers_job_asks_for_them_anew(owner: User) -> None:
-    first = services.submit(owner, Document(file(HF_TOKEN=VALUE))).job
+    first = submit(owner, Document(file(HF_TOKEN=VALUE))).job
     other = make_user("bob")
     Membership.objects.create(user=other, workspace=first.workspace, role=Role.ADMIN)
     text = JobFile.objects.get(job=first).text
     with pytest.raises(Refused) as refused:
-        services.submit(other, Document(text), origin=first)
+        submit(other, Document(text), origin=first)
     assert [each.code for each in refused.value.problems] == ["no_own_secret"]
     ownsecrets.keep(other, "HF_TOKEN", "bob's own")
-    copy = services.submit(other, Document(text), origin=first).job
+    copy = submit(other, Document(text), origin=first).job
     assert reconcile._submission(copy.attempts.get()).secrets == {"HF_TOKEN": "bob's own"}
 
 

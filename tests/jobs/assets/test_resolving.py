@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from jobs import submission
 from jobs.assets import keeping, ownsecrets, resolving
 from jobs.dialects.base import Note, Problem, Refused
 from jobs.dialects.document import Document
@@ -14,7 +15,6 @@ from jobs.messages import note_message, problem_message
 from jobs.models import Asset, AssetUse, Dataset, Guarded, Job, JobFile, RamRole, Vpc
 from jobs.scheduling import reconcile
 from jobs.spec import JobSpec, RegistryAuth, SecretRef
-from jobs.submission import Place, submit
 from quotas.models import Role, Workspace
 from tests.factories import make_membership, make_quota, make_workspace
 from tests.jobs.assets.conftest import make_code, make_dataset, make_image
@@ -43,7 +43,7 @@ def dlc(*, image: str = "img", role: dict[str, Any] | None = None, **keys: Any) 
 
 
 def accepted(place: Place, text: str) -> Job:
-    return submit(place.owner, Document(text, "dlc")).job
+    return submission.submit(place.owner, Document(text, "dlc")).job
 
 
 def kept(job: Job) -> JobSpec:
@@ -58,7 +58,7 @@ def refused(place: Place, text: str) -> list[Problem]:
 
 
 def notes(place: Place, text: str) -> list[Note]:
-    found = submit(place.owner, Document(text, "dlc")).notes
+    found = submission.submit(place.owner, Document(text, "dlc")).notes
     return [note for note in found if note.code.startswith(("asset", "dataset", "not_of"))]
 
 
@@ -167,8 +167,8 @@ def test_a_member_of_two_workspaces_uses_what_is_of_the_one_where_the_job_goes(p
     row = make_dataset(other)
     text = dlc(DataSources=[{"DataSourceId": row.key}])
     with pytest.raises(Refused):
-        submit(place.owner, Document(text, "dlc"), place=Place(workspace="vision"))
-    job = submit(place.owner, Document(text, "dlc"), place=Place(workspace="other")).job
+        submission.submit(place.owner, Document(text, "dlc"), place=submission.Place(workspace="vision"))
+    job = submission.submit(place.owner, Document(text, "dlc"), place=submission.Place(workspace="other")).job
     assert kept(job).mounts[0].uri == "/data/sets"
 
 
@@ -212,8 +212,8 @@ def test_a_kept_password_reaches_the_engine_and_nothing_that_people_see(place: P
     secret = secret_of(job)
     assert mount.uri == f"s3://AKIA:$SECRET:{secret}@sets/imagenet/"
     assert mount.options == {"endpoint": "https://s3.x"}
-    submission = reconcile._submission(attempt_of(job))
-    assert submission.secrets == {secret: "canary-kept"}
+    sent = reconcile._submission(attempt_of(job))
+    assert sent.secrets == {secret: "canary-kept"}
     stored = JobFile.objects.get(job=job)
     assert "canary" not in f"{stored.text}{stored.spec_json}{stored.notes}{stored.extras}"
 
@@ -225,7 +225,7 @@ def test_a_person_can_not_have_a_kept_password_in_a_variable(place: Place) -> No
     job = accepted(place, dlc(DataSources=[{"DataSourceId": row.key}]))
     text = dlc(Envs={"TOKEN": f"$SECRET:{secret_of(job)}"})
     with pytest.raises(Refused) as caught:
-        submit(place.owner, Document(text, "dlc"), origin=job)
+        submission.submit(place.owner, Document(text, "dlc"), origin=job)
     assert [problem.code for problem in caught.value.problems] == ["no_own_secret"]
     again = accepted(place, dlc(DataSources=[{"DataSourceId": row.key}]))
     assert secret_of(again) != secret_of(job)
@@ -289,7 +289,7 @@ def test_a_code_source_is_at_what_the_job_says_or_else_at_its_own(
 
 def test_submodules_that_somebody_asks_for_are_said_not_to_be_fetched(place: Place) -> None:
     row = make_code(place.workspace, submodules=True)
-    submitted = submit(place.owner, Document(dlc(CodeSource={"CodeSourceId": row.key}), "dlc"))
+    submitted = submission.submit(place.owner, Document(dlc(CodeSource={"CodeSourceId": row.key}), "dlc"))
     assert "code_without_submodules" in {note.code for note in submitted.notes}
 
 

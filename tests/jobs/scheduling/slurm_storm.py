@@ -22,11 +22,11 @@ import pytest
 from django.db.models import F
 
 from jobs import dialects
-from jobs import submission as services
 from jobs.dialects.document import Document
 from jobs.models import Attempt, Job
 from jobs.scheduling import admitting, reconcile
 from jobs.states import TERMINAL, ReasonCode, State
+from jobs.submission import store
 from quotas.models import Admission, Cluster, Membership, Quota, Role, User, Workspace
 from tests.jobs.backends.benches import Submitter, as_told, submitter
 from tests.jobs.backends.slurm_bench import TOKEN_COMMAND, by_rest
@@ -71,7 +71,7 @@ class Storm:
             command = f"echo $APP_ID >>{self.judge}; sleep 0.{number % 10}; exit {3 if fails(number) else 0}"
             role = {"name": "w", "taskNumber": 1, "cpuNumber": 4, "memoryMB": 64, "command": command}
             text = json.dumps({"jobName": f"job-{number}", "image": "any", "taskRoles": [role]})
-            services.store(
+            store(
                 owner,
                 Document("{}", "openpai-v1").with_parsed(parser.parse(Document(text))),
                 self.quotas[number % 2],

@@ -1,7 +1,7 @@
 """One of several processes that submit, admit, end, hold, take back and edit at random on one database.
 
-`python -m tests.quotas.admission.crowd SEED STEPS` works on DATABASE_URL, where `test_crowd.py` made a cluster.  Each
-reservation is judged in the transaction that makes it, under the lock that it holds.
+`python -m tests.quotas.admission.crowd SEED STEPS` works on DATABASE_URL, where `test_crowd.py` made a
+cluster. Each reservation is judged in the transaction that makes it, under the lock that it holds.
 """
 
 from __future__ import annotations
