@@ -140,7 +140,8 @@ async def test_a_killed_wrapper_takes_its_sessions_with_it(bench: LocalBench) ->
 JOIN_LATE = """
 import sys
 from pathlib import Path
-from jobs.backends.local import entry, layout
+from jobs.node.sessions import entry
+from jobs.node.supervisor import layout
 from jobs.node.files import Folder
 
 join = entry.Entry.join

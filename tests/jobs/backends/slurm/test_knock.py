@@ -38,7 +38,10 @@ LINE: dict[str, Any] = {
     "label": "/",
 }
 RUNNING = wire.words({"running": 1})
-RUN = "import sys; sys.path.insert(0, sys.argv.pop(1)); from jobs.backends.slurm import beside, door, wire; "
+RUN = (
+    "import sys; sys.path.insert(0, sys.argv.pop(1)); "
+    "from jobs.backends.slurm.sessions import beside, door, wire; "
+)
 
 
 @pytest.fixture
