@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from console.home import CHECKOUT
 from jobs import faults as faults_module
 from jobs.backends.base import Handle, Observation, Submission
 from jobs.faults import POINTS
@@ -28,7 +29,7 @@ from tests.waiting import wait_for
 
 pytestmark = pytest.mark.kill
 
-SOURCES = Path(__file__).parents[4] / "jobs" / "backends" / "local"
+SOURCES = (CHECKOUT / "jobs/backends/local", CHECKOUT / "jobs/node")
 MINE = [point for point in POINTS if point.split(".")[0] in ("local", "supervisor", "wrapper")]
 
 ROOM = Resources(cpu_milli=2000, memory_mib=512)
@@ -58,7 +59,10 @@ def hit(
 
 def test_every_point_is_in_the_code_and_every_one_in_the_code_is_known() -> None:
     used = {
-        name for path in SOURCES.glob("*.py") for name in re.findall(r'fault\("([^"]+)"\)', path.read_text())
+        name
+        for folder in SOURCES
+        for path in folder.rglob("*.py")
+        for name in re.findall(r'fault\("([^"]+)"\)', path.read_text())
     }
     assert used == set(MINE)
 
