@@ -387,7 +387,7 @@ def _bring(place: Place, cache: Cache, target: Folder, entry: Entry, most: int) 
             _fetch(place, cache, entry, file, most)
         file.flush()
         if entry.at:
-            os.utime(file.fileno(), (entry.at, entry.at))
+            os.utime(file.fileno(), (int(entry.at), int(entry.at)))
     return known is not None
 
 
@@ -430,7 +430,9 @@ def store(order: dict[str, Any]) -> None:
 
 
 def _same(entry: Entry | None, about: os.stat_result) -> bool:
-    return entry is not None and entry.size == about.st_size and int(entry.at) == int(about.st_mtime)
+    """Whether a file is as it was brought: with whole seconds, which no write leaves."""
+    whole = 10**9
+    return entry is not None and entry.size == about.st_size and int(entry.at) * whole == about.st_mtime_ns
 
 
 def look(order: dict[str, Any]) -> None:

@@ -72,7 +72,8 @@ def test_a_job_reads_its_data_and_what_it_writes_is_taken_back(bench: LocalBench
     bucket.put_at("both/kept.txt", "kept\n")
     bucket.put_at("both/old.txt", "old\n")
     command = (
-        "cat in/one.txt in/sub/two.txt; ls in; echo new > both/old.txt; mkdir both/x; echo more > both/x/y;"
+        "cat in/one.txt in/sub/two.txt; ls in; at=$(stat -c %Y both/old.txt); echo new > both/old.txt; "
+        "touch -d @$at.5 both/old.txt; mkdir both/x; echo more > both/x/y;"  # changed within the same second
         "ln -s /etc/passwd both/link; echo out > out/result; env | grep -c -e s3c[r]etkey -e AKIATEST"
     )
     mounts = (
