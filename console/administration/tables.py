@@ -70,7 +70,7 @@ def page(request: HttpRequest, name: str = "") -> HttpResponse:
 
 @require_safe
 def download(request: HttpRequest, name: str = "") -> HttpResponse:
-    """What there is: site.yaml, or a table's rows that the filters of its list leave."""
+    """Send site.yaml, or the rows of a table that the filters of its list leave."""
     acts.actor_of(request)
     table = _table(name)
     if table is None:

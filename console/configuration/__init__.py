@@ -1,1 +1,1 @@
-"""What an installation is configured with, before Django is there."""
+"""Configuration of an installation, read before Django starts."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from typing import ClassVar
 
@@ -16,15 +17,15 @@ from jobs.dialects.yaml_text.rules import Rules
 from jobs.dialects.yaml_text.source import Pick
 
 
-class CommonDialect:
+class CommonDialect(ABC):
     """A dialect whose readers know where everything stands; its schema has `title` and `schema_keys`."""
 
     title: ClassVar[str]
     schema_keys: ClassVar[Sequence[AnyKey]]
 
+    @abstractmethod
     def read(self, document: Document) -> Located:
         """Return the document as it was read; raises Refused."""
-        raise NotImplementedError
 
     def locate(self, document: Document, pointer: str) -> Position | None:
         """See `base.Dialect`."""

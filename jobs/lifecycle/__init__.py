@@ -1,1 +1,1 @@
-"""A job's way from state to state: what may follow what, why it waits, what comes after it."""
+"""States of jobs: transitions, dependencies, retries and pending reasons."""

@@ -1,1 +1,1 @@
-"""What runs beside a replica, with nothing but Python's standard library."""
+"""Programs that run beside a replica, with Python's standard library alone."""

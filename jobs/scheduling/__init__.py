@@ -1,1 +1,1 @@
-"""What workers do with jobs: admit, send, look, retry, end, tidy."""
+"""Work on jobs in workers: admission, sending, observation, retries, idle jobs and cleanup."""

@@ -1,1 +1,1 @@
-"""What resources cost and did cost."""
+"""Prices and costs of resources."""

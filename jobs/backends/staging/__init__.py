@@ -1,1 +1,1 @@
-"""What a job file asks to be brought, as plans for the node."""
+"""Plans for the code, packages and data that a job file asks for."""

@@ -1,1 +1,1 @@
-"""What a replica sees of the machine, as processes or in a container."""
+"""File system and isolation of a replica, as processes or in a container."""

@@ -1,1 +1,1 @@
-"""Shells and programs that somebody runs beside a replica."""
+"""Sessions beside a replica: shells, commands and its folders."""

@@ -1,1 +1,1 @@
-"""Slurm as the console asks it: by its commands, by SSH, by slurmrestd."""
+"""Requests to Slurm: by its commands, by SSH, by slurmrestd."""

@@ -1,1 +1,1 @@
-"""As which UNIX user something is done."""
+"""UNIX users as whom the console acts at Slurm."""

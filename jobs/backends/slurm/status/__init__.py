@@ -1,1 +1,1 @@
-"""What became of a job: from Slurm's list, its accounting and the job's own files."""
+"""Status of jobs: from Slurm's lists, its accounting and the job's own files."""
