@@ -1,19 +1,19 @@
-"""How pip makes the command line's wheel of a checkout (PEP 517); `jobs.client.packaging` does the work."""
+"""PEP 517 build backend of the command line's wheel, by `jobs.client.wheel_builder`."""
 
 import sys
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from jobs.client import packaging
+from jobs.client import wheel_builder
 
 
 def build_wheel(
     wheel_directory: str, config_settings: object = None, metadata_directory: object = None
 ) -> str:
     """Write the wheel into a folder; return its name."""
-    name = packaging.file_name()
-    Path(wheel_directory, name).write_bytes(packaging.wheel())
+    name = wheel_builder.file_name()
+    Path(wheel_directory, name).write_bytes(wheel_builder.wheel())
     return name
 
 

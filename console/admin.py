@@ -31,7 +31,7 @@ for model in (EmailAddress, Authenticator, SocialAccount, SocialApp, SocialToken
 
 @admin.register(GroupMapping)
 class GroupMappingAdmin(ModelAdmin[GroupMapping]):
-    """Which group gives which role where; a change holds at once, for everybody in the group."""
+    """Mappings from groups to roles; a change applies at once, to everybody in the group."""
 
     list_display = ("group", "source", "workspace", "role", "superuser")
     list_filter = ("source", "workspace", "superuser")
@@ -109,7 +109,7 @@ class PersonGroupAdmin(MachineWritten):
 
 @admin.register(SignIn)
 class SignInAdmin(MachineWritten):
-    """Where people are signed in now."""
+    """Active sign-ins."""
 
     list_display = ("user", "how", "address", "browser", "created_at")
     list_filter = ("how",)
@@ -120,7 +120,7 @@ class SignInAdmin(MachineWritten):
 
 @admin.register(Invitation)
 class InvitationAdmin(MachineWritten):
-    """Who invited whom; workspaces' admins make and revoke them on the members' page."""
+    """Invitations, read-only; workspaces' admins create and revoke them on the members' page."""
 
     list_display = (
         "workspace",

@@ -70,7 +70,7 @@ def _key_problems() -> Iterator[CheckMessage]:
 
 @register("console")
 def check_network(**kwargs: Any) -> list[CheckMessage]:
-    """What others on the network can reach is meant for them."""
+    """Warn where the console is open to the network without being set up for it."""
     found: list[CheckMessage] = []
     local = _is_loopback(settings.CONSOLE_BIND)
     if settings.DEBUG and not local:
@@ -114,7 +114,7 @@ def check_servers(**kwargs: Any) -> list[CheckMessage]:
 
 @register("console")
 def check_single_person(*, databases: Sequence[str] | None = None, **kwargs: Any) -> list[CheckMessage]:
-    """Where nothing stands between jobs and the console, nobody else gets in.
+    """Refuse more than one account where jobs run as the console's own user.
 
     It asks the database which clusters and accounts there are, so it runs only where that is allowed: at
     every start, and with `--database default`.
@@ -149,7 +149,7 @@ def check_single_person(*, databases: Sequence[str] | None = None, **kwargs: Any
 
 
 def _shared_rights(found: Collection[Exposure]) -> list[CheckMessage]:
-    """What lets people's jobs at each other's, and there is more than one person."""
+    """Yield what lets people's jobs reach each other's, where there is more than one person."""
     problems: list[CheckMessage] = []
     if Exposure.ACCOUNT in found:
         hint = (
@@ -171,7 +171,7 @@ def _shared_rights(found: Collection[Exposure]) -> list[CheckMessage]:
 
 @register("console")
 def check_user_ids(*, databases: Sequence[str] | None = None, **kwargs: Any) -> list[CheckMessage]:
-    """Nobody else has the user ids under which jobs run."""
+    """Check that no account of the system has the user ids of jobs."""
     if not databases:
         return []
     try:
@@ -222,7 +222,7 @@ def check_signing_in(**kwargs: Any) -> list[CheckMessage]:
 
 @register("console")
 def check_break_glass(*, databases: Sequence[str] | None = None, **kwargs: Any) -> list[CheckMessage]:
-    """Where passwords are not for everybody, somebody has one for the day when the provider is away."""
+    """Check that a break-glass account exists where passwords are not for everybody."""
     if not databases or settings.CONSOLE_LOCAL_SIGN_IN == "everybody":
         return []
     try:

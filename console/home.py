@@ -1,4 +1,4 @@
-"""Where one installation keeps everything it owns."""
+"""The folder of one installation."""
 
 from collections.abc import Mapping
 from pathlib import Path

@@ -32,7 +32,7 @@ Answer = HttpResponseBase | Awaitable[HttpResponseBase]
 
 @sync_and_async_middleware
 def person_settings(get_response: Callable[[HttpRequest], Answer]) -> Callable[[HttpRequest], Any]:
-    """What the account says comes before the browser's languages; after AuthenticationMiddleware.
+    """Activate the account's language and time zone, which precede the browser's.
 
     Async under ASGI, so that streams don't hold a thread for it.
     """
@@ -70,7 +70,7 @@ class NullCharacters(MiddlewareMixin):
 
 
 @sync_and_async_middleware
-def whence(get_response: Callable[[HttpRequest], Answer]) -> Callable[[HttpRequest], Any]:
+def record_origin(get_response: Callable[[HttpRequest], Answer]) -> Callable[[HttpRequest], Any]:
     """Let the audit trail know where the request comes from, and write down that it was refused.
 
     Async under ASGI like the others; after AuthenticationMiddleware.
@@ -169,7 +169,7 @@ def _address(text: str) -> str:
 
 
 def _is_refused(request: HttpRequest, response: HttpResponseBase) -> bool:
-    """Whoever only has to sign in first was not refused anything; a token that does not work was."""
+    """Return whether a response is a refusal: a redirect to sign-in is none, an invalid token is."""
     return response.status_code == 403 or (response.status_code == 401 and "Authorization" in request.headers)
 
 
@@ -187,7 +187,7 @@ def _tell_refused(request: HttpRequest, response: HttpResponseBase, came: Origin
         **{key: str(value) for key, value in (match.kwargs if match else {}).items() if key not in _SECRETS},
     }
     failed = response.status_code == 401
-    audit.denied(
+    audit.log_refusal(
         (match.view_name if match else "") or without_secrets(request.path),
         action=Action.SIGN_IN_FAILED if failed else Action.USE,
         details=details,

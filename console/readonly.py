@@ -46,7 +46,7 @@ def read_only(get_response: Callable[[HttpRequest], Answer]) -> Callable[[HttpRe
 
         async def asynchronous(request: HttpRequest) -> HttpResponseBase:
             if request.method not in SAFE and not _changes_nothing(request):
-                refused = await sync_to_async(_refused)(request)
+                refused = await sync_to_async(_refuse)(request)
                 if refused is not None:
                     return refused
             return await cast("Awaitable[HttpResponseBase]", get_response(request))
@@ -55,13 +55,13 @@ def read_only(get_response: Callable[[HttpRequest], Answer]) -> Callable[[HttpRe
 
     def synchronous(request: HttpRequest) -> HttpResponseBase:
         asks = request.method in SAFE or _changes_nothing(request)
-        refused = None if asks else _refused(request)
+        refused = None if asks else _refuse(request)
         return refused if refused is not None else cast("HttpResponseBase", get_response(request))
 
     return synchronous
 
 
-def _refused(request: HttpRequest) -> HttpResponse | None:
+def _refuse(request: HttpRequest) -> HttpResponse | None:
     now = ReadOnly.objects.first()
     if now is None or _goes_on(request):
         return None

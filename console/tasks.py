@@ -8,7 +8,7 @@ from django.conf import settings
 
 @shared_task
 def ask_directory() -> None:
-    """Everybody who came from the directory, and their groups."""
+    """Refresh the accounts of the directory, and their groups."""
     if settings.CONSOLE_LDAP:
         from console.sign_in import directory  # noqa: PLC0415  # it needs the extra `ldap`
 

@@ -1,4 +1,4 @@
-"""Which address leads where."""
+"""The URLs."""
 
 from django.contrib import admin
 from django.urls import include, path
@@ -52,4 +52,4 @@ urlpatterns = [
 handler400 = "console.views.errors.bad_request"
 handler403 = "console.views.errors.forbidden"
 handler404 = "console.views.errors.not_found"
-handler500 = "console.views.errors.failed"
+handler500 = "console.views.errors.server_error"

@@ -16,14 +16,14 @@ from urllib.parse import SplitResult, unquote, urlsplit
 
 STORES: Final = ("s3", "oss", "bos")
 WEB: Final = ("https", "http")
-"""All data that can be fetched.  Nothing else is: no chained addresses (`::`), no files, no shells."""
+"""Schemes of data that can be fetched; no chained addresses (`::`), no files, no shells."""
 
 CODE_SCHEMES: Final = ("https", "ssh", "http", "git")
-"""What git speaks with other machines, and only where the settings name it."""
+"""Schemes by which git fetches from other machines, where the settings name them."""
 
 EVERYBODY: Final = "*"
 USER: Final = "{user}"
-"""Stands, as one part of a folder's path, for the login name of whoever asks."""
+"""As one part of a folder's path: the login name of the person that asks."""
 
 _FILE_SCHEMES: Final = ("file://localhost/", "file:///")
 _SHORT_SSH: Final = re.compile(r"(?P<user>[A-Za-z0-9._-]+)@(?P<host>[A-Za-z0-9.-]+):(?P<path>[^/].*)")
@@ -37,7 +37,7 @@ class SharedFolder:
     workspaces: tuple[str, ...] = (EVERYBODY,)
 
     def admits(self, path: str, workspace: str, user: str) -> bool:
-        """Whether the place is this folder or lies in it, for a person of a workspace."""
+        """Tell whether the path is this folder or lies in it, for a person of a workspace."""
         if not {workspace, EVERYBODY} & set(self.workspaces):
             return False
         mine, asked = PurePosixPath(self.path).parts, PurePosixPath(path).parts
@@ -79,12 +79,12 @@ class Facilities:
     engines: Mapping[str, str] | None = None
 
     def to_json(self) -> dict[str, Any]:
-        """As it is kept with the cluster."""
+        """Return the facilities as they are stored with the cluster."""
         return asdict(self)
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Self:
-        """From what was kept; what a later version added or removed is left out."""
+        """Return stored facilities; fields that this version does not know are left out."""
         known = {name: kept for name, kept in value.items() if name in cls.__dataclass_fields__}
         folders = known.get("folders")
         if folders is not None:
@@ -97,19 +97,19 @@ class Facilities:
         return cls(**known)
 
     def knows_dataset(self, id_: str, uri: str) -> bool:
-        """Whether the settings map the id, or the address or one around it, to a folder."""
+        """Tell whether the settings map the id, or the address or one around it, to a folder."""
         return id_ in self.datasets or any("://" in name and lies_in(uri, name) for name in self.datasets)
 
     def admits_folder(self, path: str, workspace: str, user: str) -> bool:
-        """Whether a person's jobs in a workspace may use the folder, as far as its name tells."""
+        """Tell whether a person's jobs in a workspace may use the folder, as far as its name tells."""
         return self.folders is None or any(each.admits(path, workspace, user) for each in self.folders)
 
     def fetches_data(self, uri: str) -> bool:
-        """Whether data may be fetched from the address."""
+        """Tell whether data may be fetched from the address."""
         return covers_data(self.data, uri)
 
     def fetches_code(self, uri: str) -> bool:
-        """Whether code may be fetched from the address."""
+        """Tell whether code may be fetched from the address."""
         parts = split_code(uri)
         if parts is None or parts.scheme not in CODE_SCHEMES:
             return False
@@ -117,7 +117,7 @@ class Facilities:
 
 
 def local_path(uri: str) -> str | None:
-    """The path of a place on the machine itself; None for a place elsewhere."""
+    """Return the path of a location on the machine itself; None for one elsewhere."""
     for scheme in _FILE_SCHEMES:
         if uri.startswith(scheme):
             return uri[len(scheme) - 1 :]
@@ -125,7 +125,7 @@ def local_path(uri: str) -> str | None:
 
 
 def lies_in(uri: str, around: str) -> bool:
-    """Whether an address is `around`, or below it."""
+    """Tell whether an address is `around`, or below it."""
     return uri == around or uri.startswith(around if around.endswith("/") else f"{around}/")
 
 
@@ -133,7 +133,7 @@ def lies_in(uri: str, around: str) -> bool:
 
 
 def split_data(uri: str) -> SplitResult | None:
-    """The parts of an address that data can be fetched from; None for any other."""
+    """Return the parts of an address that data can be fetched from; None for any other."""
     try:
         parts = urlsplit(uri)
         parts.port  # noqa: B018 ValueError for one that is no number
@@ -147,7 +147,7 @@ def split_data(uri: str) -> SplitResult | None:
 
 
 def covers_data(admitted: Iterable[str], uri: str) -> bool:
-    """Whether one of the admitted addresses is the address's, or around it."""
+    """Tell whether one of the admitted addresses is the address, or around it."""
     parts = split_data(uri)
     return parts is not None and any(_covers_data(each, parts) for each in admitted)
 
@@ -162,7 +162,7 @@ def _covers_data(admitted: str, parts: SplitResult) -> bool:
 
 
 def without_login(uri: str) -> str:
-    """The address as it may be shown."""
+    """Return the address without the login in it."""
     scheme, mark, rest = uri.partition("://")
     host, slash, path = rest.partition("/")
     return f"{scheme}{mark}{host.rpartition('@')[2]}{slash}{path}"
@@ -172,7 +172,7 @@ def without_login(uri: str) -> str:
 
 
 def split_code(uri: str) -> SplitResult | None:
-    """The parts of a repository's address, `user@host:path` as ssh; None for what is none."""
+    """Return the parts of a repository's address, `user@host:path` as ssh; None if it is none."""
     short = _SHORT_SSH.fullmatch(uri)
     if short:
         uri = f"ssh://{short['user']}@{short['host']}/{short['path']}"
@@ -185,7 +185,7 @@ def split_code(uri: str) -> SplitResult | None:
 
 
 def covering_code(admitted: Iterable[str], parts: SplitResult) -> Sequence[str]:
-    """Those of the admitted addresses that are the repository's, or around it."""
+    """Return the admitted addresses that are the repository's, or around it."""
     return [each for each in admitted if _covers_code(each, parts)]
 
 

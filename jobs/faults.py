@@ -73,8 +73,8 @@ def fault(point: str) -> None:
         _trigger(point)
 
 
-def keep_reach() -> None:
-    """Before leaving the file system that the folder lies in: hold it open."""
+def hold_folder() -> None:
+    """Hold the folder open, before leaving the file system that it lies in."""
     global _held  # noqa: PLW0603 a process holds it once and for all
     if FOLDER and _held is None:
         _held = os.open(FOLDER, os.O_RDONLY | os.O_DIRECTORY)
@@ -84,7 +84,7 @@ _held: int | None = None
 
 
 def _trigger(point: str) -> None:
-    keep_reach()
+    hold_folder()
     taken = f"{point}.taken.{os.getpid()}"
     try:
         os.rename(point, taken, src_dir_fd=_held, dst_dir_fd=_held)

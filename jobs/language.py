@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Final
 
 LANGUAGES: Final = {"ja": "ja", "zh": "zh_Hans"}
-"""By the first letters of a locale's name; English for every other."""
+"""Catalogue folders by the first letters of a locale; English for every other."""
 
 _FOLDERS: Final = (Path(__file__).parent / "locale", Path(__file__).parents[1] / "locale")
 """In the command line's own distribution, and in the console's."""
@@ -60,7 +60,7 @@ def current() -> str:
 
 
 def activate(language: str) -> None:
-    """Speak `language` from here on, where there is no console: a folder of the catalogues, or `en`."""
+    """Set the language of the command line: a folder of the catalogues, or `en`."""
     global _catalogue, _language  # noqa: PLW0603 a process of the command line has one reader
     folder = next((str(each) for each in _FOLDERS if each.is_dir()), None)
     _language = language
@@ -75,6 +75,6 @@ def language_of(environment: Mapping[str, str]) -> str:
 
 
 def _is_console() -> bool:
-    """Whether this process has Django's settings."""
+    """Tell whether this process has Django's settings."""
     loaded = sys.modules.get("django.conf")
     return loaded is not None and bool(loaded.settings.configured)

@@ -1,23 +1,24 @@
-"""JobSpec: what a job is, whatever dialect it was written in and whatever backend runs it.
+"""JobSpec: a job in one form for all dialects and backends.
 
-Every dialect reads into this form and every backend runs from it; nothing passes from one to the
-other beside it.  Units are canonical: milli-CPU, MiB (the vendors' GB, Gi, MB and M all mean powers
-of 1024), seconds, whole GPUs.  The models are frozen, strict and refuse unknown keys: a value that
-got in here has been understood.
+Every dialect reads into this form and every backend runs from it alone.  Units are canonical: milli-CPU, MiB
+(the vendors' GB, Gi, MB and M all mean powers of 1024), seconds, whole GPUs.  The models are frozen, strict
+and refuse unknown keys.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Annotated, Final
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 ENV_NAME: Final = r"^[A-Za-z_][A-Za-z0-9_]*$"
-"""What a POSIX shell can expand; other names are kept by a dialect's extras, with a note."""
+"""Names that a POSIX shell can expand; a dialect's extras keep others, with a note."""
 
 MODULE_NAME: Final = r"^[A-Za-z0-9_][A-Za-z0-9_.+/:=\-]*$"
-"""What `module load` takes as one name (Lmod, Environment Modules), and no shell takes for anything else."""
+"""One name for `module load` (Lmod, Environment Modules) that no shell interprets."""
 
 PositiveInt = Annotated[int, Field(ge=1)]
 NaturalInt = Annotated[int, Field(ge=0)]
@@ -44,7 +45,7 @@ class Framework(StrEnum):
 
 
 class Resources(Model):
-    """What one replica is given.
+    """The resources of one replica.
 
     `gpu_type` empty means any type.  `instance_type` names a ready-made size of the target instead
     (DLC's EcsSpec); the amounts then say what that size was known to hold, if it was.
@@ -99,7 +100,7 @@ class EndSignal(Model):
 
 
 class MountPurpose(StrEnum):
-    """Why a job names a place outside itself."""
+    """Purpose of a mount."""
 
     DATA = "data"
     OUTPUT = "output"
@@ -107,7 +108,7 @@ class MountPurpose(StrEnum):
 
 
 class Mount(Model):
-    """A place outside the job, by `uri` or by the `id` of a dataset that the target system knows.
+    """A location outside the job, by `uri` or by the `id` of a dataset that the target system knows.
 
     Without `path` it is only told to the job (OpenPAI's PAI_*_DIR), or mounted where the dataset says.
     `options` are the target's own mount options.
@@ -206,7 +207,7 @@ class TensorBoard(Model):
 
 
 class Idle(StrEnum):
-    """Whether the job runs on what other quotas leave idle (DLC's OversoldType)."""
+    """Use of resources that other quotas leave idle (DLC's OversoldType)."""
 
     FORBID = "forbid"
     ACCEPT = "accept"
@@ -236,7 +237,7 @@ class RegistryAuth(Model):
 
 
 class When(StrEnum):
-    """What has to have become of a job that another one waits for."""
+    """Condition on a job that another one waits for."""
 
     SUCCEEDED = "succeeded"
     ENDED = "ended"
@@ -251,14 +252,14 @@ class After(Model):
 
 
 class AfterNever(StrEnum):
-    """What becomes of a job whose turn after another one can't come any more."""
+    """Action for a job whose dependency can't be met any more."""
 
     STOP = "stop"
     HOLD = "hold"
 
 
 class Software(Model):
-    """What every replica loads before its command: environment modules, then an environment by its path.
+    """Software that every replica loads before its command: environment modules, then an environment.
 
     `conda` and `venv` are folders where the job runs; a job has one of the two.
     """
@@ -348,13 +349,46 @@ class JobSpec(Model):
         return self
 
     def role(self, name: str) -> TaskRole:
-        """The role called `name`; KeyError when there is none."""
-        for role in self.roles:
-            if role.name == name:
-                return role
-        raise KeyError(name)
+        """Return the role called `name`.  Raises KeyError."""
+        return {role.name: role for role in self.roles}[name]
 
     @property
     def replicas(self) -> int:
-        """How many replicas the whole job has."""
+        """Return the number of replicas of the whole job."""
         return sum(role.replicas for role in self.roles)
+
+
+@dataclass(frozen=True, slots=True)
+class ResourceRequest:
+    """The resource request of a role: replicas, and amounts of each.  `gpu_type` empty is any type."""
+
+    role: str
+    replicas: int
+    cpu_milli: int
+    memory_mib: int
+    gpus: int
+    gpu_type: str
+
+    @property
+    def by_type(self) -> Mapping[str, int]:
+        """Return the GPUs of one replica by their type; empty without any."""
+        return {self.gpu_type: self.gpus} if self.gpus else {}
+
+
+def resource_requests(spec: JobSpec) -> tuple[ResourceRequest, ...]:
+    """Return the resource request of each role, in their order.
+
+    The ledger, the preview and every backend take the amounts from here: what is reserved is what is
+    requested.
+    """
+    return tuple(
+        ResourceRequest(
+            role.name,
+            role.replicas,
+            role.resources.cpu_milli,
+            role.resources.memory_mib,
+            role.resources.gpus,
+            role.resources.gpu_type,
+        )
+        for role in spec.roles
+    )

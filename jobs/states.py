@@ -6,6 +6,7 @@ all three come to the same verdict about the same replicas.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -14,7 +15,7 @@ from typing import Final, Protocol, TypeAlias
 
 
 class State(StrEnum):
-    """Where a job stands.  Stored; names are also the native API's."""
+    """State of a job.  Stored; names are also the native API's."""
 
     QUEUED = "QUEUED"
     SUBMITTING = "SUBMITTING"
@@ -27,7 +28,7 @@ class State(StrEnum):
 
 
 class TaskState(StrEnum):
-    """Where one replica stands."""
+    """State of one replica."""
 
     WAITING = "WAITING"
     RUNNING = "RUNNING"
@@ -71,12 +72,12 @@ TRANSITIONS: Final[Mapping[State, frozenset[State]]] = MappingProxyType(
         State.STOPPED: frozenset(),
     }
 )
-"""What may follow what.  A fast job is first seen ended, so SUBMITTING reaches every end; RUNNING and
+"""The allowed transitions.  A fast job is first seen ended, so SUBMITTING reaches every end; RUNNING and
 PENDING go back to QUEUED for an automatic new attempt; a LOST job that reappears is adopted or ended."""
 
 
 class EndKind(StrEnum):
-    """Why somebody wants an attempt to end (intent, never the observed fact)."""
+    """Reason to end an attempt (the intent, never the observed fact)."""
 
     USER_STOP = "user_stop"
     ADMIN_STOP = "admin_stop"
@@ -88,7 +89,7 @@ class EndKind(StrEnum):
 
 
 class Retry(StrEnum):
-    """How an end counts against the retry limit (OpenPAI's fancyRetryPolicy)."""
+    """Effect of an end on the retry limit (OpenPAI's fancyRetryPolicy)."""
 
     NEVER = "never"
     TRANSIENT = "transient"
@@ -96,7 +97,7 @@ class Retry(StrEnum):
 
 
 class ReasonCode(StrEnum):
-    """Why a job is in its state.  The sentence is made in `jobs.messages`."""
+    """Reason of a job's state.  The sentence is made in `jobs.messages`."""
 
     # waiting
     NEW = "new"
@@ -165,9 +166,7 @@ Params: TypeAlias = Mapping[str, str | int | None]
 
 
 class PortSource(StrEnum):
-    """How a port of a replica came to be known: the job file asked for it, the job announced it, or it was
-    found to listen.
-    """
+    """Origin of a replica's port: requested by the job file, announced by the job, or found to listen."""
 
     ASKED = "asked"
     ANNOUNCED = "announced"
@@ -175,7 +174,7 @@ class PortSource(StrEnum):
 
 
 class Unready(StrEnum):
-    """Why nothing can be had on a port.  OTHER_PORT and OTHER_ADDRESS say where the job does listen."""
+    """Reason that a port is not ready.  OTHER_PORT and OTHER_ADDRESS say where the job listens."""
 
     WAITING = "waiting"
     ENDED = "ended"
@@ -191,50 +190,50 @@ class Unready(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Reason:
-    """A code and what fills its sentence."""
+    """A code and the parameters of its sentence."""
 
     code: ReasonCode
     params: Params = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
-class Ending:
-    """What a reason means for the job: the final state, and whether it is worth another attempt."""
+class EndEffect:
+    """Consequence of a reason: the job's final state, and its effect on retries."""
 
     state: State
     retry: Retry
 
 
-ENDINGS: Final[Mapping[ReasonCode, Ending]] = MappingProxyType(
+ENDINGS: Final[Mapping[ReasonCode, EndEffect]] = MappingProxyType(
     {
-        ReasonCode.COMPLETED: Ending(State.SUCCEEDED, Retry.NEVER),
-        ReasonCode.COMPLETED_WITH_FAILURES: Ending(State.SUCCEEDED, Retry.NEVER),
-        ReasonCode.EXIT_CODE: Ending(State.FAILED, Retry.COUNTED),
-        ReasonCode.SIGNALLED: Ending(State.FAILED, Retry.COUNTED),
-        ReasonCode.OUT_OF_MEMORY: Ending(State.FAILED, Retry.NEVER),
-        ReasonCode.TIME_LIMIT: Ending(State.STOPPED, Retry.NEVER),
-        ReasonCode.USER_STOP: Ending(State.STOPPED, Retry.NEVER),
-        ReasonCode.ADMIN_STOP: Ending(State.STOPPED, Retry.NEVER),
-        ReasonCode.PREEMPTED: Ending(State.STOPPED, Retry.TRANSIENT),
-        ReasonCode.DRAINED: Ending(State.STOPPED, Retry.TRANSIENT),
-        ReasonCode.IDLE: Ending(State.STOPPED, Retry.NEVER),
-        ReasonCode.AFTER_NEVER: Ending(State.STOPPED, Retry.NEVER),
-        ReasonCode.REFUSED: Ending(State.FAILED, Retry.NEVER),
-        ReasonCode.START_FAILED: Ending(State.FAILED, Retry.COUNTED),
-        ReasonCode.IMAGE_FAILED: Ending(State.FAILED, Retry.COUNTED),
-        ReasonCode.MOUNT_FAILED: Ending(State.FAILED, Retry.NEVER),
-        ReasonCode.CODE_FAILED: Ending(State.FAILED, Retry.COUNTED),
-        ReasonCode.REQUIREMENTS_FAILED: Ending(State.FAILED, Retry.COUNTED),
-        ReasonCode.PORT_CONFLICT: Ending(State.FAILED, Retry.TRANSIENT),
-        ReasonCode.TOO_MANY_PORTS: Ending(State.FAILED, Retry.NEVER),
-        ReasonCode.FOLDER_TOO_LARGE: Ending(State.FAILED, Retry.NEVER),
-        ReasonCode.WRAPPER_LOST: Ending(State.FAILED, Retry.COUNTED),
-        ReasonCode.MACHINE_RESTARTED: Ending(State.FAILED, Retry.COUNTED),
-        ReasonCode.NODE_LOST: Ending(State.FAILED, Retry.TRANSIENT),
-        ReasonCode.LOST: Ending(State.LOST, Retry.NEVER),
-        ReasonCode.SETTLED_SUCCEEDED: Ending(State.SUCCEEDED, Retry.NEVER),
-        ReasonCode.SETTLED_FAILED: Ending(State.FAILED, Retry.NEVER),
-        ReasonCode.SETTLED_STOPPED: Ending(State.STOPPED, Retry.NEVER),
+        ReasonCode.COMPLETED: EndEffect(State.SUCCEEDED, Retry.NEVER),
+        ReasonCode.COMPLETED_WITH_FAILURES: EndEffect(State.SUCCEEDED, Retry.NEVER),
+        ReasonCode.EXIT_CODE: EndEffect(State.FAILED, Retry.COUNTED),
+        ReasonCode.SIGNALLED: EndEffect(State.FAILED, Retry.COUNTED),
+        ReasonCode.OUT_OF_MEMORY: EndEffect(State.FAILED, Retry.NEVER),
+        ReasonCode.TIME_LIMIT: EndEffect(State.STOPPED, Retry.NEVER),
+        ReasonCode.USER_STOP: EndEffect(State.STOPPED, Retry.NEVER),
+        ReasonCode.ADMIN_STOP: EndEffect(State.STOPPED, Retry.NEVER),
+        ReasonCode.PREEMPTED: EndEffect(State.STOPPED, Retry.TRANSIENT),
+        ReasonCode.DRAINED: EndEffect(State.STOPPED, Retry.TRANSIENT),
+        ReasonCode.IDLE: EndEffect(State.STOPPED, Retry.NEVER),
+        ReasonCode.AFTER_NEVER: EndEffect(State.STOPPED, Retry.NEVER),
+        ReasonCode.REFUSED: EndEffect(State.FAILED, Retry.NEVER),
+        ReasonCode.START_FAILED: EndEffect(State.FAILED, Retry.COUNTED),
+        ReasonCode.IMAGE_FAILED: EndEffect(State.FAILED, Retry.COUNTED),
+        ReasonCode.MOUNT_FAILED: EndEffect(State.FAILED, Retry.NEVER),
+        ReasonCode.CODE_FAILED: EndEffect(State.FAILED, Retry.COUNTED),
+        ReasonCode.REQUIREMENTS_FAILED: EndEffect(State.FAILED, Retry.COUNTED),
+        ReasonCode.PORT_CONFLICT: EndEffect(State.FAILED, Retry.TRANSIENT),
+        ReasonCode.TOO_MANY_PORTS: EndEffect(State.FAILED, Retry.NEVER),
+        ReasonCode.FOLDER_TOO_LARGE: EndEffect(State.FAILED, Retry.NEVER),
+        ReasonCode.WRAPPER_LOST: EndEffect(State.FAILED, Retry.COUNTED),
+        ReasonCode.MACHINE_RESTARTED: EndEffect(State.FAILED, Retry.COUNTED),
+        ReasonCode.NODE_LOST: EndEffect(State.FAILED, Retry.TRANSIENT),
+        ReasonCode.LOST: EndEffect(State.LOST, Retry.NEVER),
+        ReasonCode.SETTLED_SUCCEEDED: EndEffect(State.SUCCEEDED, Retry.NEVER),
+        ReasonCode.SETTLED_FAILED: EndEffect(State.FAILED, Retry.NEVER),
+        ReasonCode.SETTLED_STOPPED: EndEffect(State.STOPPED, Retry.NEVER),
     }
 )
 """The one table that decides final status and retryability from the reason."""
@@ -246,7 +245,7 @@ SETTLED: Final[Mapping[State, ReasonCode]] = MappingProxyType(
         State.STOPPED: ReasonCode.SETTLED_STOPPED,
     }
 )
-"""What a LOST job's end is called that an admin settled by hand."""
+"""Reason of a LOST job's end that an admin settled by hand."""
 
 END_REASON: Final[Mapping[EndKind, ReasonCode]] = MappingProxyType(
     {
@@ -258,11 +257,11 @@ END_REASON: Final[Mapping[EndKind, ReasonCode]] = MappingProxyType(
         EndKind.IDLE: ReasonCode.IDLE,
     }
 )
-"""What an intended end is called once it is observed.  COMPLETION is absent: there the verdict speaks."""
+"""Reason of an intended end once it is observed.  COMPLETION is absent: there the verdict decides."""
 
 
 def sources_of(after: State) -> frozenset[State]:
-    """Every state from which `after` may be reached in one step."""
+    """Return every state from which `after` may be reached in one step."""
     return frozenset(before for before, afters in TRANSITIONS.items() if after in afters)
 
 
@@ -276,7 +275,7 @@ class Replica:
 
 
 class Completion(Protocol):
-    """When a role decides the whole job; `jobs.spec.CompletionPolicy` is one."""
+    """Condition under which a role decides the whole job; `jobs.spec.CompletionPolicy` is one."""
 
     @property
     def min_failed(self) -> int | None: ...
@@ -286,7 +285,7 @@ class Completion(Protocol):
 
 
 class CountedRole(Protocol):
-    """What the verdict needs of a role.
+    """The part of a role that the verdict needs.
 
     `jobs.spec.TaskRole` is one, and so is the local supervisor's own record, which does without pydantic.
     """
@@ -303,7 +302,7 @@ class CountedRole(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """Whether the job's counts decide it: `state` is None while they don't.
+    """The outcome of a job by its counts: `state` is None while they don't decide it.
 
     `trigger` is the role whose count decided (None when simply every replica ended); `failed` and
     `total` count the whole job's replicas.
@@ -316,30 +315,22 @@ class Verdict:
 
 
 def verdict(roles: Sequence[CountedRole], replicas: Iterable[Replica]) -> Verdict:
-    """What the completion policies of `roles` say about `replicas` (SCM page, section 4.2).
+    """Apply the completion policies of `roles` to `replicas` (SCM page, section 4.2).
 
     A role's failures are looked at before any role's successes, so that two ends seen at once are told
     as a failure.  When every replica has ended and no count was reached the job has succeeded, even if
     replicas failed: that is what null and null mean on the SCM page.
     """
-    seen = list(replicas)
-    failed = {role.name: 0 for role in roles}
-    succeeded = dict(failed)
-    for replica in seen:
-        if replica.state is TaskState.FAILED:
-            failed[replica.role] += 1
-        elif replica.state is TaskState.SUCCEEDED:
-            succeeded[replica.role] += 1
+    counts = Counter((replica.role, replica.state) for replica in replicas)
     total = sum(role.replicas for role in roles)
-    lost = sum(failed.values())
+    lost = sum(count for (_role, state), count in counts.items() if state is TaskState.FAILED)
     for role in roles:
-        if role.completion.min_failed is not None and failed[role.name] >= role.completion.min_failed:
+        failures = role.completion.min_failed
+        if failures is not None and counts[role.name, TaskState.FAILED] >= failures:
             return Verdict(State.FAILED, role.name, lost, total)
     for role in roles:
-        wanted = role.completion.min_succeeded
-        if wanted is not None and succeeded[role.name] >= wanted:
+        successes = role.completion.min_succeeded
+        if successes is not None and counts[role.name, TaskState.SUCCEEDED] >= successes:
             return Verdict(State.SUCCEEDED, role.name, lost, total)
-    ended = sum(1 for replica in seen if replica.state in TASK_TERMINAL)
-    if ended == total:
-        return Verdict(State.SUCCEEDED, None, lost, total)
-    return Verdict(None, None, lost, total)
+    ended = sum(count for (_role, state), count in counts.items() if state in TASK_TERMINAL)
+    return Verdict(State.SUCCEEDED if ended == total else None, None, lost, total)

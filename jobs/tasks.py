@@ -1,125 +1,126 @@
-"""Celery's way in.  Tasks carry ids only and do nothing that could not be done again."""
+"""Celery tasks.  They carry ids only and are safe to repeat."""
 
 from __future__ import annotations
 
 from celery import shared_task
 
 from jobs.assets.uploads import expiry
-from jobs.live import queue, vitals
-from jobs.notifications import packing, routing, sending, watching
-from jobs.scheduling import dryruns, idle, reconcile, tidy, trials
-from quotas.audit import trail
-from quotas.billing import books
+from jobs.live import heartbeats, triggers
+from jobs.notifications import deliveries, routing, thresholds
+from jobs.scheduling import asset_checks, cleanup, idle, reconcile
+from jobs.submission import dry_runs
+from quotas.audit import audit_log
+from quotas.billing import ledger_days
 from quotas.ledger import usage
 from quotas.models import Cluster
 
 
 @shared_task
 def drain(cluster_id: int) -> None:
-    """Admit and hand over what may start on the cluster."""
-    queue.answered("drain", cluster_id)
-    trials.begin(cluster_id)
+    """Admit and submit the attempts that may start on the cluster."""
+    triggers.mark_started("drain", cluster_id)
+    asset_checks.begin(cluster_id)
     reconcile.drain(cluster_id)
 
 
 @shared_task
 def observe(cluster_id: int) -> None:
-    """Look at everything live on the cluster."""
-    queue.answered("observe", cluster_id)
-    trials.look(cluster_id)
+    """Observe every live attempt of the cluster."""
+    triggers.mark_started("observe", cluster_id)
+    asset_checks.look(cluster_id)
     reconcile.observe(cluster_id)
 
 
 @shared_task
 def inventory(cluster_id: int) -> None:
-    """Ask the cluster what it has."""
-    queue.answered("inventory", cluster_id)
+    """Take the cluster's inventory."""
+    triggers.mark_started("inventory", cluster_id)
     reconcile.take_inventory(cluster_id)
-    queue.kick("drain", cluster_id)
+    triggers.trigger("drain", cluster_id)
 
 
 @shared_task
 def dry_run(cluster_id: int) -> None:
-    """Answer whoever asks what the cluster would say of a job."""
-    queue.answered("dry_run", cluster_id)
-    dryruns.answer(cluster_id)
+    """Answer the cluster's open dry runs."""
+    triggers.mark_started("dry_run", cluster_id)
+    dry_runs.answer(cluster_id)
 
 
 @shared_task
 def measure(cluster_id: int) -> None:
-    """Look at what the cluster's jobs use."""
-    queue.measure_answered(cluster_id)
+    """Measure the use of the cluster's jobs."""
+    triggers.mark_started("measure", cluster_id)
     idle.watch(cluster_id)
 
 
 @shared_task
 def sweep_measures() -> None:
-    """Ring for every cluster on which something runs."""
+    """Trigger a measurement of every cluster with running jobs."""
     for cluster_id in idle.due_clusters():
-        queue.ring_measure(cluster_id)
+        triggers.trigger("measure", cluster_id)
 
 
 @shared_task
 def seal(attempt_id: int) -> None:
     """Store the logs of an ended attempt."""
-    tidy.seal(attempt_id)
+    cleanup.seal(attempt_id)
 
 
 @shared_task
 def notices() -> None:
-    """Tell people what there is to tell."""
-    queue.notices_answered()
+    """Route, pack and send notifications."""
+    triggers.mark_started("notices")
     routing.route()
-    packing.pack()
-    sending.send()
+    deliveries.pack()
+    deliveries.send()
 
 
 @shared_task
 def watch_notices() -> None:
-    """Look for jobs that wait for long and quotas that are nearly used, and forget what is old."""
-    watching.waits()
-    watching.quotas()
-    sending.forget()
+    """Notify of long waits and nearly used quotas, and delete old notifications."""
+    thresholds.report_waits()
+    thresholds.report_quotas()
+    deliveries.forget()
 
 
 @shared_task
 def sweep() -> None:
-    """Ring for everything the database says is due; that this came is beat's sign of life."""
-    vitals.alive("beat")
+    """Wake the workers for every step that is due by the database; record that beat is alive."""
+    heartbeats.beat("beat")
     for step, clusters in reconcile.due_clusters().items():
         for cluster_id in clusters:
-            queue.kick(step, cluster_id)
+            triggers.trigger(step, cluster_id)
 
 
 @shared_task
 def sweep_inventories() -> None:
-    """Ring for every enabled cluster's inventory."""
+    """Wake a worker for every enabled cluster's inventory."""
     for cluster_id in Cluster.objects.filter(enabled=True).values_list("pk", flat=True):
-        queue.kick("inventory", cluster_id)
+        triggers.trigger("inventory", cluster_id)
 
 
 @shared_task
 def roll_up() -> None:
-    """Write down what was held in each hour that is over."""
+    """Store the usage of each hour that is over."""
     usage.roll_up()
-    books.roll_up()
+    ledger_days.roll_up()
 
 
 @shared_task
 def tidy_audit() -> None:
-    """Remove what the audit trail has kept long enough."""
-    trail.tidy()
+    """Delete audit entries past their retention."""
+    audit_log.delete_old_entries()
 
 
 @shared_task
 def tidy_uploads() -> None:
-    """Remove uploaded code that nothing uses any more."""
-    expiry.tidy()
+    """Delete uploaded code that nothing uses any more."""
+    expiry.remove_expired()
 
 
 @shared_task
 def sweep_logs() -> None:
-    """Store every log that should have been stored, and remove what is no longer needed."""
+    """Store every log of an ended attempt, and clean up ended attempts and deleted jobs."""
     for attempt_id in reconcile.sealable():
-        tidy.seal(attempt_id)
-    tidy.tidy()
+        cleanup.seal(attempt_id)
+    cleanup.clean_up()

@@ -1,8 +1,8 @@
-"""Uploaded trees of files: how one is written down, and the address by which job files name it.
+"""Uploaded trees of files: their manifest, and the address by which job files name one.
 
-A tree is a list of paths, each with what lies there: a file (by the SHA-256 of its content), a program (a
-file that may be executed), a link, or an empty folder.  Written in the one canonical way, its own SHA-256 is
-its id.  Nothing here opens a file: this is the wire format of console, backends and command line.
+A tree is a list of paths with their entries: a file (by the SHA-256 of its content), a program (a file that
+may be executed), a link, or an empty folder.  The SHA-256 of the canonical manifest is the tree's id.  This
+is the wire format of console, backends and command line; no file is opened here.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ LONGEST_NAME: Final = 255
 """Bytes, as file systems count them."""
 
 MOST_LINKS: Final = 40
-"""As many links as Linux follows on one way."""
+"""As many links as Linux follows in one path."""
 
 
 class Kind(StrEnum):
-    """What lies at a path."""
+    """Kind of a path's entry."""
 
     FILE = "file"
     PROGRAM = "program"
@@ -43,7 +43,7 @@ HAS_CONTENT: Final = frozenset({Kind.FILE, Kind.PROGRAM})
 
 
 class BadTree(ValueError):
-    """This is no tree: `code` says why, `path` where, as far as that can be said."""
+    """This is no tree: `code` says why, `path` where, if known."""
 
     def __init__(self, code: str, path: str = "") -> None:
         super().__init__(f"{code}: {path}" if path else code)
@@ -52,7 +52,7 @@ class BadTree(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One path.  `sha256` and `size` are of a file's content, `target` is where a link leads."""
+    """One path.  `sha256` and `size` are of a file's content, `target` is that of a link."""
 
     path: str
     kind: Kind
@@ -62,11 +62,11 @@ class Entry:
 
     @property
     def has_content(self) -> bool:
-        """Whether it is a file."""
+        """Tell whether it is a file."""
         return self.kind in HAS_CONTENT
 
     def to_json(self) -> list[Any]:
-        """As it stands in a manifest."""
+        """Return the entry as in a manifest."""
         match self.kind:
             case Kind.LINK:
                 return [self.path, self.kind.value, self.target]
@@ -77,7 +77,7 @@ class Entry:
 
     @classmethod
     def from_json(cls, said: object) -> Entry:
-        """From a manifest.  Raises BadTree."""
+        """Read an entry of a manifest.  Raises BadTree."""
         match said:
             case [str(path), "file" | "program" as kind, str(sha256), int(size)] if (
                 DIGEST.fullmatch(sha256) and not isinstance(size, bool) and 0 <= size < 1 << 60
@@ -99,41 +99,36 @@ class Tree:
 
     @classmethod
     def of(cls, entries: Iterable[Entry]) -> Tree:
-        """In whatever order they come.  Raises BadTree."""
+        """Build a tree of entries in any order.  Raises BadTree."""
         ordered = tuple(sorted(entries, key=lambda entry: entry.path))
         _check(ordered)
         return cls(ordered)
 
     @classmethod
     def load(cls, value: object) -> Tree:
-        """From a manifest that was read as JSON.  Raises BadTree."""
-        if (
-            not isinstance(value, dict)
-            or value.get("format") != FORMAT
-            or set(value) != {"format", "entries"}
-        ):
-            raise BadTree("format")
-        if not isinstance(value["entries"], list):
-            raise BadTree("format")
-        return cls.of(Entry.from_json(each) for each in value["entries"])
+        """Read a manifest that was parsed as JSON.  Raises BadTree."""
+        match value:
+            case {"format": 1, "entries": list(entries), **rest} if not rest:
+                return cls.of(Entry.from_json(each) for each in entries)
+        raise BadTree("format")
 
     def dump(self) -> bytes:
-        """The manifest, as it is written everywhere."""
+        """Return the canonical manifest."""
         value = {"format": FORMAT, "entries": [entry.to_json() for entry in self.entries]}
         return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()
 
     @property
     def id(self) -> str:
-        """The SHA-256 of the manifest."""
+        """Return the SHA-256 of the manifest."""
         return hashlib.sha256(self.dump()).hexdigest()
 
     @property
     def size(self) -> int:
-        """Bytes of all files, each path counted."""
+        """Return the bytes of all files, each path counted."""
         return sum(entry.size for entry in self.entries)
 
     def contents(self) -> dict[str, int]:
-        """What lies in the files: SHA-256 → bytes, each content once.  Raises BadTree when two disagree."""
+        """Return the size of each content by its SHA-256.  Raises BadTree when two entries disagree."""
         found: dict[str, int] = {}
         for entry in self.entries:
             if entry.has_content and found.setdefault(entry.sha256, entry.size) != entry.size:
@@ -143,8 +138,10 @@ class Tree:
 
 @dataclass(frozen=True, slots=True)
 class Supplied:
-    """An uploaded tree of `size` bytes for a job, and where on this machine each of its contents lies:
-    SHA-256 → the file and the offset in it.  Whoever only looks at what would be sent has the size alone.
+    """An uploaded tree of `size` bytes for a job.
+
+    `where` has each content's file on this machine and the offset in it, by its SHA-256; a preview of a
+    submission has the size alone.
     """
 
     size: int
@@ -153,37 +150,34 @@ class Supplied:
 
 
 def address(tree: str) -> str:
-    """How job files name the tree with that id."""
+    """Return the address of the tree with that id, as in job files."""
     return f"{SCHEME}{tree}"
 
 
-def mentioned(text: str) -> Iterator[str]:
-    """Every address of a tree that stands in a text."""
+def find_addresses(text: str) -> Iterator[str]:
+    """Yield every address of a tree in a text."""
     return (match[0] for match in _ADDRESS.finditer(text))
 
 
-def named(place: str) -> str | None:
-    """The id in an address; '' for an address of uploads without a right one, None for any other place."""
+def tree_id_of(place: str) -> str | None:
+    """Return the id in an address; '' for an upload address without a valid id, None for any other one."""
     if not place.startswith(SCHEME):
         return None
     tree = place.removeprefix(SCHEME).rstrip("/")
     return tree if DIGEST.fullmatch(tree) else ""
 
 
-def places(spec: JobSpec) -> Iterator[tuple[str, str]]:
-    """Every place of the job that is a tree: where in the spec (a pointer), and its id or ''.
+def find_trees(spec: JobSpec) -> Iterator[tuple[str, str]]:
+    """Yield the pointer and the tree id (or '') of every location of the job that is a tree.
 
-    What has only room for an id of the target's own (a code source of DLC) may hold the address there.
+    A code source or mount with an id alone (a code source of DLC) may have the address there.
     """
-    if spec.code is not None:
-        for field in ("uri", "id"):
-            if (tree := named(getattr(spec.code, field))) is not None:
-                yield f"/code/{field}", tree
-                break
-    for position, mount in enumerate(spec.mounts):
-        for field in ("uri", "id"):
-            if (tree := named(getattr(mount, field))) is not None:
-                yield f"/mounts/{position}/{field}", tree
+    sources = [("/code", spec.code)] if spec.code else []
+    mounts = [(f"/mounts/{position}", mount) for position, mount in enumerate(spec.mounts)]
+    for pointer, source in (*sources, *mounts):
+        for name in ("uri", "id"):
+            if (tree := tree_id_of(getattr(source, name))) is not None:
+                yield f"{pointer}/{name}", tree
                 break
 
 
@@ -191,7 +185,7 @@ def places(spec: JobSpec) -> Iterator[tuple[str, str]]:
 
 
 def _check(entries: Sequence[Entry]) -> None:
-    """Raises BadTree for the first path that can't be, and for a link that leads out."""
+    """Raise BadTree for the first wrong path, and for a link that leads out of the tree."""
     kinds: dict[str, Entry] = {}
     folders: set[str] = set()
     for entry in entries:
@@ -214,14 +208,14 @@ def _check_path(path: str) -> None:
     names = path.split("/")
     if not path or any(name in ("", ".", "..") for name in names):
         raise BadTree("path", path)
-    if not _sayable(path) or len(path.encode()) > LONGEST_PATH:
+    if not _is_printable(path) or len(path.encode()) > LONGEST_PATH:
         raise BadTree("name", path)
     if any(len(name.encode()) > LONGEST_NAME for name in names):
         raise BadTree("name", path)
 
 
-def _sayable(text: str) -> bool:
-    """Whether it is text that UTF-8 can write, without control characters."""
+def _is_printable(text: str) -> bool:
+    """Tell whether UTF-8 can encode the text and it has no control characters."""
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -230,9 +224,9 @@ def _sayable(text: str) -> bool:
 
 
 def _check_link(path: str, links: dict[str, str]) -> None:
-    """A link, with every link on its way, leads to a place in the tree; it need not be there."""
+    """Raise BadTree for a link that, followed through other links, leads out of the tree."""
     target = links[path]
-    if not target or not _sayable(target) or len(target.encode()) > LONGEST_PATH:
+    if not target or not _is_printable(target) or len(target.encode()) > LONGEST_PATH:
         raise BadTree("link", path)
     here = path.split("/")[:-1]
     ahead = target.split("/")

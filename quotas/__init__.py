@@ -1,1 +1,1 @@
-"""Who may use what, and how much of it."""
+"""Access rights, clusters, quotas, admission and billing."""

@@ -1,8 +1,8 @@
-"""Who may see and do what: the only place where a right is decided.
+"""Access rules: the only module that decides a right.
 
 Members of a workspace see its jobs' names, states, resources and reasons; file, logs, events,
 endpoints and control belong to the owner and the workspace's admins, unless the owner made the job
-public in the workspace (DESIGN section 11; DLC's Accessibility).
+public in the workspace (DLC's Accessibility).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Visitor = User | AnonymousUser
 
 
 class Verb(StrEnum):
-    """What somebody may want to do with a thing that belongs to a person in a workspace, or with a workspace.
+    """An action on a workspace, or on a thing that belongs to a person in one.
 
     To MANAGE is to say who belongs to a workspace; nobody's own thing is managed.
     """

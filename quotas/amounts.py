@@ -27,7 +27,7 @@ class Amounts:
         return Amounts(self.cpu_milli + other.cpu_milli, self.memory_mib + other.memory_mib, gpus)
 
     def __sub__(self, other: Amounts) -> Amounts:
-        """What is left; may be less than nothing."""
+        """Return the difference, which may be negative."""
         gpus = dict(self.gpus)
         for kind, count in other.gpus.items():
             gpus[kind] = gpus.get(kind, 0) - count

@@ -27,7 +27,7 @@ LONG = {
         "console/run/test_run.py",
         "jobs/backends/test_contract.py",
         "jobs/dialects/test_sbatch_writing.py",
-        "jobs/access/shells/test_crowd.py",
+        "jobs/access/terminal_gateway/test_crowd.py",
         "quotas/admission/test_crowd.py",
         "test_slurm_page.py",
     )
@@ -119,14 +119,14 @@ def _nothing_is_remembered() -> None:
     """
     from django.core.cache import cache  # noqa: PLC0415  # there are settings from here on
 
-    from jobs.access.folders import acts  # noqa: PLC0415
+    from jobs.access.folders import file_audit  # noqa: PLC0415
     from quotas import audit  # noqa: PLC0415  # and models
     from quotas.models import single_person  # noqa: PLC0415  # and models
 
     cache.clear()
     single_person.note(frozenset())
     audit.refusals.forget()
-    acts._memory.known.clear()
+    file_audit._recorded.clear()
 
 
 @pytest.fixture(scope="session")

@@ -12,7 +12,7 @@ from django.utils.timezone import now
 
 from jobs.dialects.document import Document
 from jobs.lifecycle.transitions import new_attempt
-from jobs.models import Attempt, Endpoint, Job, JobFile, LogStream, Run, Task, Template
+from jobs.models import Attempt, Endpoint, Job, JobFile, LogStream, Replica, Run, Template
 from jobs.spec import JobSpec, Port, TaskRole
 from jobs.states import LIVE, TASK_TERMINAL, TERMINAL, Phase, Reason, ReasonCode, State, TaskState
 from jobs.submission import templates
@@ -171,10 +171,10 @@ def make_task(
     *,
     state: TaskState = TaskState.RUNNING,
     **columns: Any,
-) -> Task:
+) -> Replica:
     """One more replica of `attempt`'s current run, and its empty log."""
     run = int(columns.pop("run", attempt.job.run_number))
-    ordinal = Task.objects.filter(attempt=attempt, run=run).count()
+    ordinal = Replica.objects.filter(attempt=attempt, run=run).count()
     LogStream.objects.create(attempt=attempt, run=run, role=role, index=index)
     ended = state in TASK_TERMINAL
     defaults = {
@@ -184,16 +184,16 @@ def make_task(
         "ended_at": now() if ended else None,
     }
     place = {"attempt": attempt, "run": run, "ordinal": ordinal, "role": role, "index": index}
-    return Task.objects.create(**place, state=state, **{**defaults, **columns})
+    return Replica.objects.create(**place, state=state, **{**defaults, **columns})
 
 
-def task_of(job: Job, role: str = "main", index: int = 0) -> Task:
+def task_of(job: Job, role: str = "main", index: int = 0) -> Replica:
     """A replica of the job's current run."""
-    return Task.objects.get(attempt=attempt_of(job), run=job.run_number, role=role, index=index)
+    return Replica.objects.get(attempt=attempt_of(job), run=job.run_number, role=role, index=index)
 
 
 def make_endpoint(
-    task: Task | None = None, *, port: int = 8888, label: str = "jupyter", **columns: Any
+    task: Replica | None = None, *, port: int = 8888, label: str = "jupyter", **columns: Any
 ) -> Endpoint:
     """A ready port of `task` on this machine; of a running job when no task is given."""
     if task is None:

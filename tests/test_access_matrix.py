@@ -17,30 +17,30 @@ from django.db import transaction
 from django.test import Client
 from django.urls import URLPattern, URLResolver, get_resolver, reverse
 
-from jobs.assets.uploads import holding
-from jobs.client import packaging
+from jobs.assets.uploads import uploaded_trees
+from jobs.client import wheel_builder
 from jobs.models import (
+    AccessSession,
     Channel,
     Dataset,
     DatasetVersion,
     Delivery,
     Draft,
     Endpoint,
-    Entry,
+    ExternalJob,
     Job,
-    OtherJob,
+    NotificationRule,
     PersonalSecret,
-    Rule,
+    Replica,
     SshKey,
     Sweep,
     SweepRun,
-    Task,
     Template,
     Visibility,
 )
-from jobs.notifications import composing
-from jobs.scheduling import dryruns
+from jobs.notifications import composition
 from jobs.states import State
+from jobs.submission import dry_runs
 from jobs.trees import Tree
 from quotas import encryption
 from quotas.accounts.session_store import reference_of
@@ -375,9 +375,9 @@ class World:
         """The arguments of an address about notifications; none for any other."""
         if name in {"channel_confirm", "unsubscribe"}:
             purpose = "on" if name == "channel_confirm" else "off"
-            return [{"ticket": composing.ticket(self.channel(), purpose)}]
+            return [{"ticket": composition.ticket(self.channel(), purpose)}]
         if name == "rule_remove":
-            return [{"pk": Rule.objects.get_or_create(channel=self.channel())[0].pk}]
+            return [{"pk": NotificationRule.objects.get_or_create(channel=self.channel())[0].pk}]
         if name == "delivery_again":
             return [{"public_id": Delivery.objects.get_or_create(channel=self.channel())[0].public_id}]
         if name.startswith("workspace_channel"):
@@ -433,7 +433,7 @@ class World:
             "ssh_key_remove": lambda: _key(owner),
             "jobs_others_log": lambda: _of_others(self.job),
             "entry_end": lambda: _entry(owner, task_of(self.job)),
-            "job_form_dry_run": lambda: dryruns.ask(owner, self.job.quota, make_spec()).pk,
+            "job_form_dry_run": lambda: dry_runs.ask(owner, self.job.quota, make_spec()).pk,
         }
         if name in makers:
             return {"pk": makers[name]()}
@@ -442,7 +442,7 @@ class World:
         words = {
             "endpoint_open": {"slug": self.endpoint.slug},
             "start_template": {"template": "jupyterlab"},
-            "client": {"name": packaging.file_name()},
+            "client": {"name": wheel_builder.file_name()},
             "api_uploads_blob": {"sha256": "0" * 64},
             "courier": {"key": "b1-job1-1"},
             "courier_fetch": {"key": "b1-job1-1", "name": "secrets"},
@@ -450,7 +450,7 @@ class World:
         if name.startswith(("sweep", "api_sweep")) and not name.endswith("sweeps"):
             return {"public_id": self._sweep().public_id}
         if name == "api_uploads_tree":
-            return {"sha256": holding.make(owner, Tree(())).sha256}
+            return {"sha256": uploaded_trees.make(owner, Tree(())).sha256}
         if name in OF_TEMPLATES:
             return {"template": (Template.objects.first() or make_template(owner)).public_id}
         return words.get(name)
@@ -460,15 +460,15 @@ def _key(owner: User) -> int:
     return SshKey.objects.get_or_create(user=owner, fingerprint="SHA256:x")[0].pk
 
 
-def _entry(owner: User, task: Task) -> int:
-    return Entry.objects.get_or_create(user=owner, task=task, kind="ssh")[0].pk
+def _entry(owner: User, task: Replica) -> int:
+    return AccessSession.objects.get_or_create(user=owner, task=task, kind="ssh")[0].pk
 
 
 def _of_others(job: Job) -> int:
     """A job that others run on the cluster of `job`, whose log is somewhere that an admin lists."""
     Cluster.objects.filter(pk=job.cluster_id).update(config={"logs": ["/var"]})
     columns = {"output": "/var/log/job", "running": True, "user": "carol"}
-    return OtherJob.objects.get_or_create(cluster=job.cluster, number="1", defaults=columns)[0].pk
+    return ExternalJob.objects.get_or_create(cluster=job.cluster, number="1", defaults=columns)[0].pk
 
 
 def _way_in(owner: User, name: str) -> int:

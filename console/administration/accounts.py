@@ -21,11 +21,11 @@ from django.views.decorators.http import require_http_methods
 
 from console.site_yaml import accounts
 from console.site_yaml.accounts import Imported, NoAccounts, NotChosen
-from console.site_yaml.reading import Wrong
+from console.site_yaml.parser import Wrong
 from jobs.backends.base import Unreachable
-from jobs.engines import NoSuchBackend
-from quotas.audit import acts, origin
-from quotas.models import Act, Cluster
+from jobs.clusters import NoSuchBackend
+from quotas.audit import action_record, origin
+from quotas.models import AdminAction, Cluster
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,15 +60,15 @@ GIVE: Final = Direction(
 @require_http_methods(["GET", "HEAD", "POST"])
 def page(request: HttpRequest, slug: str, direction: Direction) -> HttpResponse:
     """Show what would change; do what was shown."""
-    actor = acts.actor_of(request)
+    actor = action_record.actor_of(request)
     cluster = get_object_or_404(Cluster, slug=slug)
     does = partial(direction.does, cluster, by=origin.current())
-    found, trouble = _tried(partial(does, dry=True))
+    found, trouble = _try_import(partial(does, dry=True))
     if request.method == "POST" and found is not None and request.POST.get("shown") == found.applied.digest:
-        found, trouble = _tried(does)
+        found, trouble = _try_import(does)
         if found is not None:
             count = len(found.applied.changes)
-            acts.write_down(actor, Act.Kind.QUOTAS, cluster.name, to=cluster, accounts=count)
+            action_record.write_down(actor, AdminAction.Kind.QUOTAS, cluster.name, to=cluster, accounts=count)
             text = ngettext("%(count)s change was made.", "%(count)s changes were made.", count)
             messages.success(request, text % {"count": count})
             return redirect(request.path)
@@ -86,8 +86,8 @@ def page(request: HttpRequest, slug: str, direction: Direction) -> HttpResponse:
     return TemplateResponse(request, "administration/accounts.html", context, status=status)
 
 
-def _tried(does: Callable[[], Imported]) -> tuple[Imported | None, str]:
-    """What it found, or why it could not."""
+def _try_import(does: Callable[[], Imported]) -> tuple[Imported | None, str]:
+    """Return the result of an import, or why it failed."""
     try:
         return does(), ""
     except NoSuchBackend:

@@ -101,7 +101,7 @@ def theme(request: HttpRequest) -> str | None:
 
 
 def navigation(request: HttpRequest) -> list[dict[str, Any]]:
-    """What an admin works with, by what they do; every table is behind "All applications"."""
+    """Return the navigation by tasks of an admin; every table is behind "All applications"."""
     return [
         _group(
             request,
@@ -146,14 +146,14 @@ def navigation(request: HttpRequest) -> list[dict[str, Any]]:
             (_("Workspaces"), "groups", "quotas_workspace_changelist", "quotas.view_workspace"),
             (_("Access tokens"), "key", "quotas_accesstoken_changelist", "quotas.view_accesstoken"),
             (_("SSH keys"), "vpn_key", "jobs_sshkey_changelist", "jobs.view_sshkey"),
-            (_("Entries"), "login", "jobs_entry_changelist", "jobs.view_entry"),
-            (_("Admins' acts"), "gavel", "quotas_act_changelist", "quotas.view_act"),
+            (_("Entries"), "login", "jobs_accesssession_changelist", "jobs.view_accesssession"),
+            (_("Admins' acts"), "gavel", "quotas_adminaction_changelist", "quotas.view_adminaction"),
         ),
     ]
 
 
 def _group(request: HttpRequest, title: str, *items: tuple[str, str, str, str]) -> dict[str, Any]:
-    """Those of the items that the person may open: (label, symbol, address, permission); "" is for admins."""
+    """Return the items (label, symbol, address, permission) that the user may open; "" is for admins."""
     shown = [
         {"title": label, "icon": icon, "link": reverse(f"admin:{name}")}
         for label, icon, name, permission in items

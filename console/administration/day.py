@@ -23,10 +23,10 @@ from django.views.decorators.http import require_safe
 
 from console.monitoring import health
 from jobs import messages
-from jobs.lifecycle import waiting
+from jobs.lifecycle import pending_reasons
 from jobs.models import Attempt, Job
 from jobs.states import State
-from quotas.audit import acts
+from quotas.audit import action_record
 from quotas.ledger.usage import CORES, HOUR
 from quotas.models import Cluster, Node, NodeState, Quota, Reservation, UsageHour
 
@@ -110,7 +110,7 @@ class Day:
 
 def page(request: HttpRequest) -> TemplateResponse:
     """The first page of the admin."""
-    acts.actor_of(request)
+    action_record.actor_of(request)
     context = {
         **admin.site.each_context(request),
         "title": _("The day"),
@@ -124,7 +124,7 @@ def page(request: HttpRequest) -> TemplateResponse:
 @require_safe
 def health_parts(request: HttpRequest) -> HttpResponse:
     """Whether every part answers, as a fragment: it may take a second."""
-    acts.actor_of(request)
+    action_record.actor_of(request)
     return TemplateResponse(request, "administration/health.html", {"parts": health.parts()})
 
 
@@ -132,7 +132,7 @@ def days(now: datetime) -> list[Day]:
     """Every cluster, those that take jobs first."""
     found = {row.pk: Day(row) for row in Cluster.objects.order_by("-enabled", "name")}
     _nodes(found)
-    _held(found)
+    _resources_in_use(found)
     _jobs(found, now)
     _oldest(found)
     _near(found)
@@ -149,8 +149,8 @@ def _nodes(found: Mapping[int, Day]) -> None:
             day.off.append(node)
 
 
-def _held(found: Mapping[int, Day]) -> None:
-    """What is held, and who holds most of it."""
+def _resources_in_use(found: Mapping[int, Day]) -> None:
+    """Return the resources in use, and the largest users."""
     rows = Reservation.objects.filter(active=True).order_by()
     sums = rows.values_list("cluster_id", "borrowed").annotate(Sum("gpus"))
     for cluster_id, borrowed, gpus in sums:
@@ -174,13 +174,13 @@ def _jobs(found: Mapping[int, Day], now: datetime) -> None:
 
 
 def _oldest(found: Mapping[int, Day]) -> None:
-    """Who has waited longest on each cluster, and why."""
+    """Return the longest wait on each cluster, and why."""
     rows = Job.objects.filter(state=State.QUEUED, deleted_at=None).order_by()
     first = rows.values_list("cluster_id").annotate(Min("pk")).values_list("pk__min", flat=True)
     jobs = list(Job.objects.filter(pk__in=list(first)).select_related("owner", "cluster"))
-    waiting.tell(jobs)
+    pending_reasons.load_reasons(jobs)
     for job in jobs:
-        reason = waiting.reason_of(job)
+        reason = pending_reasons.reason_of(job)
         found[job.cluster_id].oldest = job
         found[job.cluster_id].why = messages.reason_message(reason.code, reason.params)
 

@@ -1,6 +1,6 @@
 """Incidents: what is so now, and a button for each thing an admin may have to do at once.
 
-Each asks first, on a page that says what follows, and is written down (`quotas.models.Act`).
+Each asks first, on a page that says what follows, and is written down (`quotas.models.AdminAction`).
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from django.utils.translation import gettext_lazy, ngettext
 from django.views.decorators.http import require_POST, require_safe
 
 from jobs import submission
-from jobs.admin import house
+from jobs.admin import admin_actions
 from jobs.messages import state_label
 from jobs.models import Job
 from jobs.states import SETTLED, State
 from quotas.admin.bulk import AdminForm, Question, WhyForm
-from quotas.audit import acts
-from quotas.audit.acts import Actor
-from quotas.models import Act, Cluster, Node, ReadOnly, User
+from quotas.audit import action_record
+from quotas.audit.action_record import Actor
+from quotas.models import AdminAction, Cluster, Node, ReadOnly, User
 
 SHOWN_ACTS: Final = 20
 MOST_LOST: Final = 100
@@ -53,7 +53,7 @@ class UnfreezeForm(WhyForm):
 
 
 class PersonForm(WhyForm):
-    """Whose everything ends."""
+    """Selects a person whose jobs, sign-ins and tokens end."""
 
     person = forms.CharField(label=gettext_lazy("User name"), max_length=150)
     disable = forms.BooleanField(
@@ -72,14 +72,14 @@ class PersonForm(WhyForm):
 
 
 class NodeForm(AdminForm):
-    """Which node, and what to say."""
+    """Selects a node, with a reason."""
 
     node = forms.ModelChoiceField(Node.objects.select_related("cluster"), label=gettext_lazy("Node"))
     why = forms.CharField(label=gettext_lazy("What they are told"), max_length=400)
 
 
 class SettleForm(WhyForm):
-    """Which lost job, and how it ended."""
+    """Selects a lost job and its end state."""
 
     job = forms.ModelChoiceField(
         Job.objects.none(),
@@ -117,7 +117,7 @@ class Incident(ABC):
 
     @abstractmethod
     def effects(self, values: Mapping[str, Any]) -> list[str]:
-        """What would follow, in sentences."""
+        """Return the effects of an action, in sentences."""
 
     @abstractmethod
     def do(self, actor: Actor, values: Mapping[str, Any]) -> str:
@@ -138,12 +138,12 @@ class Freeze(Incident):
         cluster = values["cluster"]
         return [
             _("Nothing more starts on %(cluster)s until it is let go.") % {"cluster": cluster},
-            _counted(cluster),
+            _job_counts(cluster),
             _("Those that wait read: %(why)s") % {"why": values["why"]},
         ]
 
     def do(self, actor: Actor, values: Mapping[str, Any]) -> str:
-        house.freeze(actor, values["cluster"])
+        admin_actions.freeze(actor, values["cluster"])
         return _("Nothing more starts on %(cluster)s.") % {"cluster": values["cluster"]}
 
 
@@ -160,11 +160,11 @@ class Unfreeze(Incident):
     def effects(self, values: Mapping[str, Any]) -> list[str]:
         return [
             _("Jobs start on %(cluster)s again, in the order of the queue.") % values,
-            _counted(values["cluster"]),
+            _job_counts(values["cluster"]),
         ]
 
     def do(self, actor: Actor, values: Mapping[str, Any]) -> str:
-        house.unfreeze(actor, values["cluster"])
+        admin_actions.unfreeze(actor, values["cluster"])
         return _("%(cluster)s goes on.") % {"cluster": values["cluster"]}
 
 
@@ -186,7 +186,7 @@ class MakeReadOnly(Incident):
         ]
 
     def do(self, actor: Actor, values: Mapping[str, Any]) -> str:
-        house.make_read_only(actor)
+        admin_actions.make_read_only(actor)
         return _("The console is read-only.")
 
 
@@ -204,7 +204,7 @@ class MakeWritable(Incident):
         return [_("Everybody may change again what they have the right to change.")]
 
     def do(self, actor: Actor, values: Mapping[str, Any]) -> str:
-        house.make_writable(actor)
+        admin_actions.make_writable(actor)
         return _("The console can be changed again.")
 
 
@@ -217,7 +217,7 @@ class EndPerson(Incident):
 
     def effects(self, values: Mapping[str, Any]) -> list[str]:
         person = values["person"]
-        found = house.presence_of(person)
+        found = admin_actions.count_presence(person)
         names = {
             "jobs": _("Jobs stopped: %(count)s"),
             "sessions": _("Sign-ins ended: %(count)s"),
@@ -239,7 +239,7 @@ class EndPerson(Incident):
         return effects
 
     def do(self, actor: Actor, values: Mapping[str, Any]) -> str:
-        found = house.end_everything(actor, values["person"], disable=values["disable"])
+        found = admin_actions.end_everything(actor, values["person"], disable=values["disable"])
         text = ngettext(
             "Everything of %(person)s is ended or being ended, %(count)d job among it.",
             "Everything of %(person)s is ended or being ended, %(count)d jobs among it.",
@@ -259,7 +259,7 @@ class TellOwners(Incident):
         return Node.objects.exists()
 
     def effects(self, values: Mapping[str, Any]) -> list[str]:
-        jobs = house.jobs_on(values["node"])
+        jobs = admin_actions.find_jobs_on(values["node"])
         people = sorted({job.owner.get_username() for job in jobs})
         if not people:
             return [_("Nobody has a job on %(node)s: nobody is told.") % {"node": values["node"]}]
@@ -270,7 +270,7 @@ class TellOwners(Incident):
         ]
 
     def do(self, actor: Actor, values: Mapping[str, Any]) -> str:
-        jobs = house.tell_owners(actor, values["node"], values["why"])
+        jobs = admin_actions.notify_owners(actor, values["node"], values["why"])
         count = len({job.owner_id for job in jobs})
         return ngettext("%(count)d person was told.", "%(count)d people were told.", count) % {"count": count}
 
@@ -293,7 +293,7 @@ class Settle(Incident):
         ]
 
     def do(self, actor: Actor, values: Mapping[str, Any]) -> str:
-        house.settle(actor, values["job"], State(values["state"]))
+        admin_actions.settle(actor, values["job"], State(values["state"]))
         return _("%(job)s is settled.") % {"job": values["job"]}
 
 
@@ -311,7 +311,7 @@ INCIDENTS: Final[Mapping[str, Incident]] = {
 }
 
 
-def _counted(cluster: Cluster) -> str:
+def _job_counts(cluster: Cluster) -> str:
     """How many run and wait there."""
     rows = Job.objects.filter(cluster=cluster, deleted_at=None)
     found = rows.aggregate(
@@ -323,15 +323,15 @@ def _counted(cluster: Cluster) -> str:
 
 @require_safe
 def page(request: HttpRequest) -> HttpResponse:
-    """What is so now, every button, and what was done last."""
-    acts.actor_of(request)
+    """Show current incidents, the actions, and the latest admin actions."""
+    action_record.actor_of(request)
     return TemplateResponse(request, "administration/incidents.html", _context(request, {}))
 
 
 @require_POST
 def act(request: HttpRequest, name: str) -> HttpResponse:
     """Ask, or do what was confirmed."""
-    actor = acts.actor_of(request)
+    actor = action_record.actor_of(request)
     incident = INCIDENTS.get(name)
     if incident is None:
         raise Http404
@@ -384,5 +384,5 @@ def _context(request: HttpRequest, forms_with_errors: Mapping[str, AdminForm]) -
         "lost": Job.objects.filter(state=State.LOST, deleted_at=None).select_related("owner", "cluster")[
             :MOST_LOST
         ],
-        "done": Act.objects.select_related("by")[:SHOWN_ACTS],
+        "done": AdminAction.objects.select_related("by")[:SHOWN_ACTS],
     }

@@ -18,16 +18,16 @@ from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 from django.views.decorators.http import require_http_methods, require_safe
 
-from jobs.live import queue
+from jobs.live import triggers
 from jobs.messages import amounts
 from jobs.models import Attempt, Job
 from quotas import ledger
-from quotas.admission import standings, whatif
-from quotas.admission.ceilings import NONE, Used
-from quotas.admission.whatif import Preview
-from quotas.audit import acts
+from quotas.admission import queue_snapshot, whatif
+from quotas.admission.quota_usage import NONE, Used
+from quotas.admission.whatif import LimitPreview
+from quotas.audit import action_record
 from quotas.limits.treeform import CeilingsForm, TreeForm
-from quotas.models import Act, Cluster, Quota
+from quotas.models import AdminAction, Cluster, Quota
 
 NAMED: Final = 20
 """So many jobs of each kind are named; the others are counted."""
@@ -55,7 +55,7 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Named:
-    """What would become of some jobs: the sentence, the first of them, and how many more."""
+    """An effect on jobs: the sentence, the first jobs, and how many more."""
 
     text: str
     jobs: Sequence[Job]
@@ -65,7 +65,7 @@ class Named:
 @require_safe
 def index(request: HttpRequest) -> HttpResponse:
     """The first cluster's tree."""
-    acts.actor_of(request)
+    action_record.actor_of(request)
     first = Cluster.objects.order_by("-enabled", "name").first()
     return redirect("admin:quota_tree", first.slug) if first else redirect("admin:quotas_cluster_add")
 
@@ -73,14 +73,14 @@ def index(request: HttpRequest) -> HttpResponse:
 @require_http_methods(["GET", "HEAD", "POST"])
 def tree(request: HttpRequest, slug: str) -> HttpResponse:
     """Show it; show what a change would do; save what was shown."""
-    actor = acts.actor_of(request)
+    actor = action_record.actor_of(request)
     cluster = get_object_or_404(Cluster, slug=slug)
     if request.method != "POST":
         return _page(request, TreeForm(cluster))
     if "save" not in request.POST:
         form = TreeForm(cluster, request.POST)
         return _page(request, form, shown=form.is_valid())
-    with ledger.locked(cluster.pk):
+    with ledger.lock_cluster(cluster.pk):
         form = TreeForm(cluster, request.POST)
         if not form.is_valid():
             return _page(request, form)
@@ -89,8 +89,8 @@ def tree(request: HttpRequest, slug: str) -> HttpResponse:
         if form.digest() != request.POST.get("shown") or not accepted:
             return _page(request, form, shown=True)
         told = form.save()
-        acts.write_down(actor, Act.Kind.QUOTAS, cluster.name, to=cluster, told=told)
-        queue.kick_on_commit("drain", cluster.pk)
+        action_record.write_down(actor, AdminAction.Kind.QUOTAS, cluster.name, to=cluster, told=told)
+        triggers.trigger_on_commit("drain", cluster.pk)
     count = len(form.changed)
     text = ngettext("%(count)d quota was changed.", "%(count)d quotas were changed.", count)
     messages.success(request, text % {"count": count})
@@ -123,7 +123,7 @@ def _page(request: HttpRequest, form: TreeForm, *, shown: bool = False) -> HttpR
             "shown": form.digest(),
             "preview": found,
             "drains": _drains(form, found),
-            "named": _named(found),
+            "named": _effects_on_jobs(found),
             "count": len(form.changed),
         }
     context["unchanged"] = shown and not form.changed
@@ -134,7 +134,7 @@ def _page(request: HttpRequest, form: TreeForm, *, shown: bool = False) -> HttpR
 def _rows(form: TreeForm) -> list[Row]:
     used = whatif.used_of(form.cluster)
     waiting: dict[int, int] = {}
-    for verdict in standings.queue_of(form.cluster.pk).verdicts.values():
+    for verdict in queue_snapshot.queue_of(form.cluster.pk).verdicts.values():
         waiting[verdict.quota_id] = waiting.get(verdict.quota_id, 0) + 1
     return [
         Row(quota, depth, each, _cells(quota, each, used.get(quota.pk, NONE)), waiting.get(quota.pk, 0))
@@ -165,7 +165,7 @@ def _percent(used: int, limit: int | None) -> int | None:
     return None if limit is None else round(100 * used / limit) if limit else 100 * bool(used)
 
 
-def _drains(form: TreeForm, found: Preview) -> list[str]:
+def _drains(form: TreeForm, found: LimitPreview) -> list[str]:
     names = {quota.pk: quota.name for quota, _depth in form.rows}
     text = _("%(quota)s: %(used)s are in use, above %(limit)s.")
     return [
@@ -179,8 +179,8 @@ def _drains(form: TreeForm, found: Preview) -> list[str]:
     ]
 
 
-def _named(found: Preview) -> list[Named]:
-    """What would become of which jobs; groups without any are left out."""
+def _effects_on_jobs(found: LimitPreview) -> list[Named]:
+    """Return the effects that concern any jobs."""
     groups = [
         (found.starts, _("Would start at once: %(count)s")),
         (found.waits, _("Would start now and then would have to wait: %(count)s")),

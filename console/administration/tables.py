@@ -19,21 +19,21 @@ from django.utils.translation import ngettext
 from django.views.decorators.http import require_http_methods, require_safe
 from unfold.widgets import UnfoldAdminFileFieldWidget
 
-from console.site_yaml import exporting, reading, tables
-from console.site_yaml.applying import apply
-from console.site_yaml.reading import Wrong
+from console.site_yaml import export, parser, tables
+from console.site_yaml.import_plan import apply
+from console.site_yaml.parser import Wrong
 from console.site_yaml.tables import TABLES, Table
 from jobs.dialects.base import MAX_BYTES, Refused
 from jobs.dialects.source import decode
 from quotas import audit
-from quotas.audit import acts, origin
+from quotas.audit import action_record, origin
 from quotas.models import Action
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
 def page(request: HttpRequest, name: str = "") -> HttpResponse:
     """Show what a file would change, or all that is wrong with it; do what was shown."""
-    acts.actor_of(request)
+    action_record.actor_of(request)
     table = _table(name)
     context = {
         **admin.site.each_context(request),
@@ -48,7 +48,7 @@ def page(request: HttpRequest, name: str = "") -> HttpResponse:
         confirmed = "apply" in request.POST
         try:
             context["text"] = text = _text(request)
-            read = tables.read(text, table) if table else reading.read(text)
+            read = tables.read(text, table) if table else parser.read(text)
             with transaction.atomic():
                 applied = apply(read, name=f"{name}.csv" if table else "site.yaml", by=origin.current())
                 moved = confirmed and request.POST.get("shown") != applied.digest
@@ -71,10 +71,10 @@ def page(request: HttpRequest, name: str = "") -> HttpResponse:
 @require_safe
 def download(request: HttpRequest, name: str = "") -> HttpResponse:
     """Send site.yaml, or the rows of a table that the filters of its list leave."""
-    acts.actor_of(request)
+    action_record.actor_of(request)
     table = _table(name)
     if table is None:
-        content, kind, filename = exporting.export().encode(), "application/yaml", "site.yaml"
+        content, kind, filename = export.export().encode(), "application/yaml", "site.yaml"
     else:
         try:
             rows = admin.site.get_model_admin(table.model).get_changelist_instance(request)
@@ -108,5 +108,5 @@ def _text(request: HttpRequest) -> str:
     try:
         text = decode(file.read(MAX_BYTES + 1)) if file else request.POST.get("text", "")
     except Refused as refused:
-        raise reading.unreadable(refused) from None
+        raise parser.unreadable(refused) from None
     return text.replace("\r\n", "\n")

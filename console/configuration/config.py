@@ -1,4 +1,4 @@
-"""What `make run` has to know before Django is there; `console.settings` goes on from here."""
+"""Settings that `make run` needs before Django starts; `console.settings` builds on them."""
 
 import os
 

@@ -1,4 +1,4 @@
-"""What kind of disk a folder lies on."""
+"""The kind of a folder's file system."""
 
 import sys
 from pathlib import Path

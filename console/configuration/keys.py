@@ -27,7 +27,7 @@ class KeysMissing(RuntimeError):
 
 @dataclass(frozen=True, slots=True)
 class Keys:
-    """What the files in `keys/` hold.
+    """The contents of the files in `keys/`.
 
     `fernet` and `secret_key` are key rings, newest first: the first key encrypts or signs, all of them
     decrypt or verify. To change one, add a line at the file's beginning. `installation` is part of every

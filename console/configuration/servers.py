@@ -1,4 +1,4 @@
-"""What DATABASE_URL, REDIS_URL and CONSOLE_MAIL mean."""
+"""Parsing of DATABASE_URL, REDIS_URL and CONSOLE_MAIL."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -70,7 +70,7 @@ def _sqlite(path: str, home: Path) -> dict[str, Any]:
 
 
 def private_socket(home: Path) -> Path:
-    """Where the server that `make run` starts listens."""
+    """Return the socket of the server that `make run` starts."""
     return home / "run" / "redis.sock"
 
 
@@ -106,7 +106,7 @@ class Mail:
 
 
 def mail(url: str) -> Mail:
-    """What CONSOLE_MAIL means: `smtp://`, `smtps://` or `smtp+plain://`, user and password escaped.
+    """Parse CONSOLE_MAIL: `smtp://`, `smtps://` or `smtp+plain://`, user and password escaped.
 
     Raises `EnvError`, without the URL: it holds a password.
     """
@@ -133,6 +133,6 @@ def mail(url: str) -> Mail:
 
 
 def address(hosts: Sequence[str], port: int, tls: Tls) -> str:
-    """Where people find the console when nobody says so: the first of its names that is one."""
+    """Return the console's default address: the first of its host names that is no pattern."""
     host = next((each for each in hosts if each != "*" and not each.startswith(".")), "localhost")
     return f"https://{host}" if tls.mode is Mode.PROXY else f"{tls.scheme}://{host}:{port}"

@@ -7,66 +7,47 @@ by port (RFC 6265 section 8.5).  Where jobs on a Slurm cluster run as one user, 
 console's user, they have each other's rights.  All are fine as long as there is only one person.
 """
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Iterator
+from contextlib import suppress
 
 from django.conf import settings
 
 from console.configuration import identities
-from jobs.backends.local.backend import LocalBackend
-from jobs.backends.local.config import LocalConfig
-from jobs.backends.slurm.config import SINGLE
-from jobs.node.sandbox.isolation import Isolation
+from jobs.backends import registry
+from jobs.backends.settings import Settings
+from jobs.clusters import BadSettings, NoSuchBackend, config_for
 from quotas.models import Cluster, User, single_person
 from quotas.models.single_person import Exposure
 
 
 def exposures() -> frozenset[Exposure]:
-    """Return what jobs of local clusters could do to people.  Takes some tens of milliseconds."""
-    clusters = _local_clusters()
-    isolations = {_isolation(config) for config in clusters}
-    found = set()
-    if Isolation.NONE in isolations:
-        found.add(Exposure.FILES)
-    if Isolation.NAMESPACES in isolations and identities.supplementary_groups():
-        found.add(Exposure.GROUPS)
-    if any(config.get("identity", SINGLE) == SINGLE for config in _configs("slurm")):
-        found.add(Exposure.ACCOUNT)
-    if clusters and not settings.CONSOLE_TLS:
-        found.add(Exposure.SIGN_INS)
+    """Return what jobs of the clusters could do to people.  Takes some tens of milliseconds."""
+    found = {Exposure(each) for config in _configs() for each in config.exposures()}
+    if settings.CONSOLE_TLS:
+        found.discard(Exposure.SIGN_INS)
+    if Exposure.GROUPS in found and not identities.supplementary_groups():
+        found.discard(Exposure.GROUPS)
     return frozenset(found)
 
 
-def _isolation(config: Mapping[str, Any]) -> Isolation | None:
-    """None where the settings make no sense: such a cluster runs nothing, and says so itself."""
-    try:
-        return LocalBackend(_config(config)).isolation()
-    except (TypeError, ValueError):
-        return None
-
-
 def jobs_user_ids() -> range:
-    """Return the user ids that local jobs of this console's people have; empty where they have none."""
+    """Return the user ids on this machine that jobs of people have; empty where they have none."""
     last = User.objects.order_by("-pk").values_list("pk", flat=True).first() or 0
-    for config in _local_clusters():
-        if _isolation(config) is Isolation.PERSONS:
-            base = _config(config).uid_base
-            return range(base + 1, base + last + 1)
-    return range(0)
+    ids = (config.user_ids(last) for config in _configs())
+    return next(filter(None, ids), range(0))
 
 
-def _config(config: Mapping[str, Any]) -> LocalConfig:
-    """Return a cluster's settings as its backend has them.  Raises TypeError and ValueError."""
-    return LocalConfig.from_settings(settings.CONSOLE_HOME, {**config, **settings.CONSOLE_LOCAL})
+def _configs() -> Iterator[Settings]:
+    """Yield the settings of the clusters that take jobs; where they make no sense, the defaults.
 
-
-def _local_clusters() -> list[Mapping[str, Any]]:
-    return _configs("local")
-
-
-def _configs(backend: str) -> list[Mapping[str, Any]]:
-    """Return the settings of those that take jobs."""
-    return list(Cluster.objects.filter(backend=backend, enabled=True).values_list("config", flat=True))
+    Such a cluster starts nothing, but jobs from before may still run there.
+    """
+    for cluster in Cluster.objects.filter(enabled=True):
+        with suppress(NoSuchBackend):
+            try:
+                yield config_for(cluster)
+            except BadSettings:
+                yield registry.find(cluster.backend).config.from_settings(settings.CONSOLE_HOME, {})
 
 
 def accounts() -> int:

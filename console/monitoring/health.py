@@ -19,7 +19,7 @@ from console.monitoring import disk
 from console.monitoring.probes import is_operator
 from console.sign_in import outbox
 from jobs.access import sshhost
-from jobs.live import vitals
+from jobs.live import heartbeats
 
 log = structlog.stdlib.get_logger()
 
@@ -93,7 +93,7 @@ def _broker() -> str:
 
 
 def _gives_signs(part: str) -> str:
-    return OK if vitals.is_alive(part) else "no sign of life"
+    return OK if heartbeats.is_alive(part) else "no sign of life"
 
 
 def _ssh() -> str:
@@ -104,7 +104,7 @@ def _ssh() -> str:
 
 def _report_trouble(part: str) -> str:
     """Return the trouble that somebody met with it lately, or `ok`."""
-    return vitals.trouble_of(part) or OK
+    return heartbeats.trouble_of(part) or OK
 
 
 def _disk() -> str:

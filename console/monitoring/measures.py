@@ -1,9 +1,9 @@
-"""What /metrics tells about jobs: read from the database when asked, by indexes that work needs anyway."""
+"""Job metrics of /metrics, read from the database on request by existing indexes."""
 
 from django.db.models import Count
 
 from console.monitoring.metrics import Reading, measure
-from jobs.live import seats
+from jobs.live.limits import streams
 from jobs.models import Attempt, Job
 from jobs.states import State
 from quotas.models import Cluster, Request
@@ -25,13 +25,13 @@ def waiting_by_cluster() -> Reading:
 
 
 def live_attempts() -> Reading:
-    """What observing looks at."""
+    """Return the live attempts."""
     return {(): Attempt.objects.filter(live=True).count()}
 
 
 def open_streams() -> Reading:
     """In the process that answers."""
-    return {(): seats.taken()}
+    return {(): streams.total()}
 
 
 def register() -> None:

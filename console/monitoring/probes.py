@@ -1,4 +1,4 @@
-"""Who may ask how the console is in detail: whoever has the token, and the console's admins.
+"""Access to the detailed probes: the token, or an admin of the console.
 
 That somebody is on this machine says nothing: jobs are.
 """
@@ -20,10 +20,10 @@ def operators_only(view: View) -> View:
     """Answer 403 unless the caller is an operator."""
 
     @wraps(view)
-    def guarded(request: HttpRequest) -> HttpResponse:
+    def check_access(request: HttpRequest) -> HttpResponse:
         return view(request) if is_operator(request) else HttpResponse(status=403)
 
-    return guarded
+    return check_access
 
 
 def is_operator(request: HttpRequest) -> bool:

@@ -44,13 +44,13 @@ def config_text(socket: Path, password: str) -> str:
     return "\n".join(
         [
             "port 0",
-            f"unixsocket {_quoted(socket)}",
+            f"unixsocket {_quote(socket)}",
             "unixsocketperm 600",
             f"requirepass {password}",
             "daemonize no",
             'save ""',
             "appendonly no",
-            f"dir {_quoted(socket.parent)}",
+            f"dir {_quote(socket.parent)}",
             "maxmemory 256mb",
             "maxmemory-policy noeviction",
             "loglevel warning",
@@ -59,5 +59,5 @@ def config_text(socket: Path, password: str) -> str:
     )
 
 
-def _quoted(path: Path) -> str:
+def _quote(path: Path) -> str:
     return '"' + str(path).replace("\\", "\\\\").replace('"', '\\"') + '"'

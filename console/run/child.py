@@ -1,4 +1,4 @@
-"""What happens in each process that supervisord forks, before it becomes a program.
+"""Set-up of each process that supervisord forks, before it becomes a program.
 
 It makes the program end when supervisord ends, notes who it is, so that a later start can find what an
 earlier one left behind, and holds back a program that keeps ending right after its start: supervisord starts
@@ -31,7 +31,7 @@ class Record:
 
 
 def read_record(path: Path) -> Record | None:
-    """What was noted about a program's last start, if anything was."""
+    """Return the record of a program's last start, if there is one."""
     try:
         return Record(**json.loads(path.read_text(encoding="ascii")))
     except (OSError, ValueError, TypeError):
@@ -56,7 +56,7 @@ def die_with_parent() -> None:
 
 
 def be_called(name: str) -> None:
-    """What `ps -e` and `top` show, on Linux alone, and 15 bytes of it: the command is the parent's."""
+    """Set the name that `ps -e` and `top` show (Linux only, 15 bytes)."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PR_SET_NAME, name.encode(), 0, 0, 0)
 

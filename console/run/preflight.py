@@ -1,4 +1,4 @@
-"""What can be wrong before anything starts: each thing is found early and told in one sentence."""
+"""Checks before the start: each problem is found early and told in one sentence."""
 
 import os
 import re
@@ -64,7 +64,7 @@ def home(folder: Path) -> None:
 
 
 def port(bind: str, number: int) -> socket.socket:
-    """Nobody listens on `bind`:`number` yet, and no other console is about to.
+    """Check that `bind`:`number` is free, and that no other console is about to take it.
 
     That it is about to is known by an address that the kernel gives to one alone, for as long as what is
     returned is open.

@@ -1,4 +1,4 @@
-"""What runs, in which order it starts and ends, and supervisord's configuration file for it."""
+"""The programs, their order of start and stop, and supervisord's configuration file."""
 
 import shlex
 import sys
@@ -56,7 +56,7 @@ def supervisord_config(listed: Sequence[Program], *, checkout: Path, root: bool)
 
     `startsecs = 0` makes each exit an ordinary one, which `autorestart` answers at once and for ever;
     `console.run.child` makes the pause between short lives. What Python would run is not executed but forked
-    (`console.run.family`).
+    (`console.run.child_processes`).
     """
     return "\n".join(
         [

@@ -6,11 +6,11 @@ from pathlib import Path
 from console.configuration import config, keys
 from console.configuration.servers import private_socket
 from console.home import CHECKOUT
-from console.run import broker, confided, family, preflight, programs
-from console.run.leftovers import clear
+from console.run import broker, child_processes, first_password, preflight, programs
 from console.run.lock import Lock
-from console.run.news import News
+from console.run.stale_processes import clear
 from console.run.supervise import supervise
+from console.run.terminal_messages import TerminalMessages
 from console.server import certificate
 
 
@@ -29,9 +29,9 @@ def run() -> None:
         print("Starting Job Console …", flush=True)
         _write_configuration(folder, private_socket(home), password)
         os.environ["CELERY_SKIP_CHECKS"] = "1"  # they are made once, in a moment
-        family.gather()
+        child_processes.gather()
         told = _bootstrap() + _certificate()
-        supervise(folder / "supervisord.conf", News(folder, url, config.HOSTS, told).each_step)
+        supervise(folder / "supervisord.conf", TerminalMessages(folder, url, config.HOSTS, told).each_step)
     print("Job Console has stopped; running jobs go on.")
 
 
@@ -41,7 +41,7 @@ def _url(bind: str, port: int) -> str:
 
 
 def _certificate() -> str:
-    """What somebody compares who has to trust a certificate that nobody else vouches for."""
+    """Return the fingerprint to compare for a self-signed certificate."""
     if not config.TLS.made:
         return ""
     path = config.TLS.certificate
@@ -71,8 +71,8 @@ def _write(path: Path, text: str) -> None:
 
 def _bootstrap() -> str:
     """Bring database and static files up to date; gives back what the person has to be told, if anything."""
-    code, told = family.call(["manage.py", "bootstrap"], confided.take)
-    confided.forget()
+    code, told = child_processes.call(["manage.py", "bootstrap"], first_password.take)
+    first_password.forget()
     if code:
         raise preflight.CannotStart("The database could not be prepared; the reason stands above.")
     return told

@@ -11,7 +11,7 @@ from supervisor.options import ServerOptions
 from supervisor.poller import Poller
 from supervisor.supervisord import Supervisor
 
-from console.run import family
+from console.run import child_processes
 from console.run.child import begin
 
 STEP_SECONDS = 0.1
@@ -43,14 +43,14 @@ class _Options(ServerOptions):  # type: ignore[misc]  # published without types
         self._run = run
 
     def fork(self) -> int:
-        return family.fork()
+        return child_processes.fork()
 
     def execve(self, filename: str, argv: list[str], env: Mapping[str, str]) -> NoReturn:
         begin(self._run / f"{env['SUPERVISOR_PROCESS_NAME']}.process")
         if filename != sys.executable:
             os.execve(filename, argv, env)  # noqa: S606
         os.environ.update(env)
-        family.become(argv[1:])
+        child_processes.become(argv[1:])
 
 
 class _Alert(Poller):  # type: ignore[misc]

@@ -5,7 +5,7 @@ these imports.
 Nothing here imports anything of Django, so that what needs no Django can read it too: beat does.
 """
 
-from console.settings.where import *
+from console.settings.location import *
 from console.settings.framework import *
 from console.settings.people import *
 from console.settings.signing_in import *
@@ -14,7 +14,7 @@ from console.settings.browser import *
 from console.settings.api import *
 from console.settings.workers import *
 from console.settings.clusters import *
-from console.settings.entering import *
+from console.settings.job_access import *
 from console.settings.uploads import *
 from console.settings.notices import *
 from console.settings.logs import *

@@ -1,9 +1,9 @@
-"""What a browser is told: cookies, what pages may load, the admin's look, static files; and storages."""
+"""Browser settings: cookies, content security policy, the admin's look, static files; storages."""
 
 from typing import Any
 
 from console.home import CHECKOUT
-from console.settings.where import CONSOLE_HOME, CONSOLE_HOSTS, CONSOLE_TLS, DEBUG
+from console.settings.location import CONSOLE_HOME, CONSOLE_HOSTS, CONSOLE_TLS, DEBUG
 
 # A job file of 1 MiB (jobs.dialects.base.MAX_BYTES) in a form: each of its bytes may take three there.
 DATA_UPLOAD_MAX_MEMORY_SIZE = 4 * 1024 * 1024

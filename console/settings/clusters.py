@@ -1,4 +1,4 @@
-"""What the console has to know of its clusters beside their own settings."""
+"""Settings of the console that are laid over those of clusters."""
 
 from console.configuration.config import env
 

@@ -1,4 +1,4 @@
-"""What Django is made of here: applications, middleware, templates, languages."""
+"""Django: applications, middleware, templates, languages."""
 
 from typing import Any
 
@@ -42,13 +42,13 @@ MIDDLEWARE = [
     "django.middleware.csrf.CsrfViewMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
     "console.middleware.person_settings",
-    "console.middleware.whence",
+    "console.middleware.record_origin",
     "console.middleware.page_instead",
     "console.middleware.NullCharacters",
     "console.readonly.read_only",
     "django.contrib.messages.middleware.MessageMiddleware",
     "allauth.account.middleware.AccountMiddleware",
-    "console.sign_in.second_factor.required",
+    "console.sign_in.second_factor.require_second_factor",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
     "axes.middleware.AxesMiddleware",  # the last one, as its documentation asks

@@ -2,7 +2,7 @@
 
 from console.configuration.config import env
 from console.configuration.servers import address
-from console.settings.where import CONSOLE_HOSTS, CONSOLE_TLS_SERVED, PORT
+from console.settings.location import CONSOLE_HOSTS, CONSOLE_TLS_SERVED, PORT
 
 env.group("Notifications")
 CONSOLE_URL = (

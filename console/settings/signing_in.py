@@ -1,7 +1,7 @@
 """Signing in: docs/signing-in.md."""
 
 from console.configuration.config import env
-from console.settings.where import CONSOLE_TLS
+from console.settings.location import CONSOLE_TLS
 
 env.group("Signing in")
 LOGIN_URL = "login"
@@ -125,4 +125,4 @@ AXES_LOCKOUT_PARAMETERS = [["username", "ip_address"]]
 AXES_RESET_ON_SUCCESS = True
 AXES_VERBOSE = False
 AXES_LOCKOUT_TEMPLATE = "console/locked_out.html"
-AXES_HANDLER = "console.sign_in.signins.Told"
+AXES_HANDLER = "console.sign_in.signins.AuditedAxesHandler"

@@ -5,8 +5,8 @@ from typing import Any
 from console.configuration import config
 from console.configuration.config import env
 from console.configuration.servers import celery_broker
+from console.settings.location import REDIS_URL
 from console.settings.signing_in import CONSOLE_LDAP, CONSOLE_LDAP_SECONDS, CONSOLE_OIDC, CONSOLE_OIDC_SECONDS
-from console.settings.where import REDIS_URL
 
 env.group("Workers")
 CONSOLE_WORKERS = config.WORKERS

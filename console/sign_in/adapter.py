@@ -18,7 +18,7 @@ from django.urls import reverse
 from django.utils.http import url_has_allowed_host_and_scheme
 
 from console.addresses import absolute
-from console.sign_in import arrival, invited, outbox, signins
+from console.sign_in import arrival, invitations, outbox, signins
 from quotas import audit, encryption
 from quotas.accounts import sessions
 from quotas.accounts.sessions import Came
@@ -32,13 +32,13 @@ class AccountAdapter(DefaultAccountAdapter):
     """Accounts: only the invited sign up; every sign-in, and every one that failed, is written down."""
 
     def is_open_for_signup(self, request: HttpRequest) -> bool:
-        return invited.invitation_of(request) is not None
+        return invitations.invitation_of(request) is not None
 
     def is_email_verified(self, request: HttpRequest, email: str) -> bool:
-        return invited.proves(request, email) or bool(super().is_email_verified(request, email))
+        return invitations.proves(request, email) or bool(super().is_email_verified(request, email))
 
     def is_safe_url(self, url: str) -> bool:
-        """Where somebody is led after signing in: to this very host, under which the console was asked."""
+        """Return whether a redirect after sign-in stays on the host of the request."""
         request = context.request
         hosts = {request.get_host()}
         return url_has_allowed_host_and_scheme(url, hosts, require_https=request.is_secure())
@@ -49,11 +49,11 @@ class AccountAdapter(DefaultAccountAdapter):
     def pre_login(self, request: HttpRequest, user: AbstractBaseUser, **kwargs: Any) -> HttpResponse | None:
         assert isinstance(user, User)
         if user.kind == User.Kind.SERVICE:
-            _refused(user, "service account")
+            _refuse(user, "service account")
             return redirect("account_inactive")
         response: HttpResponse | None = super().pre_login(request, user, **kwargs)
         if response is not None:
-            _refused(user, "disabled")
+            _refuse(user, "disabled")
         return response
 
     def post_login(self, request: HttpRequest, user: AbstractBaseUser, **kwargs: Any) -> HttpResponse:
@@ -63,7 +63,7 @@ class AccountAdapter(DefaultAccountAdapter):
             arrival.by_provider(request, user, social)
         else:
             sessions.remember(request, user, _came(request, user))
-        invited.accept(request, user)
+        invitations.accept(request, user)
         response: HttpResponse = super().post_login(request, user, **kwargs)
         signins.remember_browser(request, response, user)
         return response
@@ -98,7 +98,7 @@ class AccountAdapter(DefaultAccountAdapter):
         outbox.send(self.render_mail(template_prefix, email, about))
 
     def send_password_reset_mail(self, user: AbstractBaseUser, email: str, said: dict[str, Any]) -> None:
-        """Nobody who comes by a directory or a provider gets a password that outlives their account there."""
+        """Send the reset mail, except to accounts of a directory or a provider."""
         assert isinstance(user, User)
         if user.has_usable_password() and user.kind == User.Kind.PERSON:
             super().send_password_reset_mail(user, email, said)
@@ -113,8 +113,8 @@ class AccountAdapter(DefaultAccountAdapter):
         return "/settings/sign-in"
 
 
-def _refused(user: User, why: str) -> None:
-    audit.denied(
+def _refuse(user: User, why: str) -> None:
+    audit.log_refusal(
         user.get_username(), action=Action.SIGN_IN_FAILED, thing=user, actor=user, details={"why": why}
     )
 
@@ -128,7 +128,7 @@ def _came(request: HttpRequest, user: User) -> Came:
 
 
 class SecondFactorAdapter(DefaultMFAAdapter):
-    """What makes codes lies encrypted in the database."""
+    """Stores second-factor secrets encrypted."""
 
     def encrypt(self, text: str) -> str:
         return encryption.encrypt(text)

@@ -1,4 +1,4 @@
-"""Somebody comes by an OIDC provider: to which account, and what is kept of what the provider said."""
+"""Sign-in by an OIDC provider: the account it leads to, and what is stored of the claims."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from django.shortcuts import render
 from django.utils import timezone
 
 from console.sign_in import providers
-from console.sign_in.oidc.claims import Told
+from console.sign_in.oidc.claims import Claims
 from quotas import audit
 from quotas.accounts import groups, sessions
 from quotas.accounts.sessions import Came
@@ -27,7 +27,7 @@ SECOND_FACTOR_KEY = "second_factor_at_provider"
 
 def by_provider(request: HttpRequest, user: User, social: SocialLogin) -> None:
     """The person is signed in; what the provider said of them holds from now on."""
-    told = Told(**social.account.extra_data)
+    told = Claims(**social.account.extra_data)
     name = social.account.provider
     sessions.remember(request, user, Came(name, name, told.uid, told.sid))
     provider = providers.find(name)
@@ -61,7 +61,7 @@ class ProviderAdapter(DefaultSocialAccountAdapter):
                 secret=each.secret,
                 settings={"scope": each.scopes},
             )
-            for each in providers.configured()
+            for each in providers.list_providers()
             if provider in {None, "oidc", each.name} and client_id in {None, each.client_id}
         ]
 
@@ -72,7 +72,7 @@ class ProviderAdapter(DefaultSocialAccountAdapter):
         return bool(super().is_open_for_signup(request, sociallogin))
 
     def pre_social_login(self, request: HttpRequest, sociallogin: SocialLogin) -> None:
-        """Somebody new whose address an account here has: they are told, and nothing is merged.
+        """Refuse a new sign-in whose e-mail address an account has already; nothing is merged.
 
         Where the provider does not vouch for the address, a new account is made without it.
         """
@@ -81,7 +81,7 @@ class ProviderAdapter(DefaultSocialAccountAdapter):
         taken = [each for each in sociallogin.email_addresses if _is_taken(each.email)]
         if any(each.verified for each in taken):
             address, how = taken[0].email, sociallogin.account.provider
-            audit.denied(how, action=Action.SIGN_IN_FAILED, details={"why": "the address is taken"})
+            audit.log_refusal(how, action=Action.SIGN_IN_FAILED, details={"why": "the address is taken"})
             page = render(request, "socialaccount/taken.html", {"address": address}, status=409)
             raise ImmediateHttpResponse(page)
         if taken:
@@ -96,7 +96,7 @@ class ProviderAdapter(DefaultSocialAccountAdapter):
         """Their name there, with a number where somebody here has it already."""
         user: AbstractBaseUser = super().populate_user(request, sociallogin, data)
         assert isinstance(user, User)
-        told = Told(**sociallogin.account.extra_data)
+        told = Claims(**sociallogin.account.extra_data)
         wanted: list[str | None] = [told.username, told.email, user.first_name, "user"]
         user.username = get_adapter(request).generate_unique_username(wanted)
         return user
@@ -110,7 +110,7 @@ class ProviderAdapter(DefaultSocialAccountAdapter):
         extra_context: Any = None,
     ) -> None:
         why = str(exception or error or "unknown")[:200]
-        audit.denied(str(provider.app.provider_id), action=Action.SIGN_IN_FAILED, details={"why": why})
+        audit.log_refusal(str(provider.app.provider_id), action=Action.SIGN_IN_FAILED, details={"why": why})
 
     def get_connect_redirect_url(self, request: HttpRequest, socialaccount: Any) -> str:
         return "/settings/sign-in"

@@ -21,7 +21,7 @@ def passwords_are_for_everybody() -> bool:
 
 
 class LocalBackend(AuthenticationBackend):
-    """Whoever has a password here, while CONSOLE_LOCAL_SIGN_IN admits it; service accounts never.
+    """Sign-in by a local password, where CONSOLE_LOCAL_SIGN_IN allows it; never for service accounts.
 
     Sessions of people who came by a provider are this backend's too, so what is asked of every session
     (`user_can_authenticate`) is asked apart from what is asked of a password.
@@ -36,7 +36,7 @@ class LocalBackend(AuthenticationBackend):
 
 
 def _admits(user: AbstractBaseUser) -> bool:
-    """Somebody who is signed in already only shows that it is still them."""
+    """Return whether the account may sign in, or confirm itself while signed in."""
     if passwords_are_for_everybody() or (isinstance(user, User) and user.break_glass):
         return True
     request = context.request

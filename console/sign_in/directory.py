@@ -20,7 +20,7 @@ from ldap.filter import escape_filter_chars
 
 from console.sign_in.backends import DirectoryAway, LocalBackend
 from console.sign_in.ldapconfig import Config, config
-from jobs.live import vitals
+from jobs.live import heartbeats
 from quotas import audit
 from quotas.accounts import activation, groups
 from quotas.models import Action, User, unixnames
@@ -41,7 +41,7 @@ class Unlikely(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """Somebody in the directory; groups that their own entry names are by distinguished name."""
+    """A person in the directory; groups named in the entry are distinguished names."""
 
     dn: str
     username: str
@@ -116,7 +116,7 @@ class Directory(LDAPBackend):  # type: ignore[misc]  # it is published without t
         return user, False
 
     def _refuse(self, user: User, ldap_user: Any, why: str) -> NoReturn:
-        audit.denied(user.get_username(), action=Action.SIGN_IN_FAILED, thing=user, details={"why": why})
+        audit.log_refusal(user.get_username(), action=Action.SIGN_IN_FAILED, thing=user, details={"why": why})
         raise ldap_user.AuthenticationFailed(why)
 
     def authenticate_ldap_user(self, ldap_user: Any, password: str) -> AbstractBaseUser | None:
@@ -140,13 +140,13 @@ class Directory(LDAPBackend):  # type: ignore[misc]  # it is published without t
         try:
             found: AbstractBaseUser | None = super().authenticate(request, username, password, **more)
         except DirectoryAway:
-            vitals.trouble(PART, AWAY)
+            heartbeats.set_trouble(PART, AWAY)
             user = User.objects.filter(username__iexact=username or "").first()
             if user is not None and (user.has_usable_password() or not user.directory_dn):
                 return None  # a password of the console's own was wrong
             raise
         if found is not None:
-            vitals.well(PART)
+            heartbeats.clear_trouble(PART)
         return found
 
 
@@ -168,9 +168,9 @@ def update_all() -> None:
     try:
         _update(User.objects.exclude(directory_dn="").order_by("pk").iterator())
     except (ldap.LDAPError, Unlikely):
-        vitals.trouble(PART, AWAY)
+        heartbeats.set_trouble(PART, AWAY)
         raise
-    vitals.well(PART)
+    heartbeats.clear_trouble(PART)
 
 
 def _update(users: Iterable[User]) -> None:

@@ -95,7 +95,7 @@ class ResetForm(Dressed, ResetPasswordForm):
 
 
 class RevokingTokens(forms.Form):
-    """Whoever sets a new password ends what was made while somebody may have known the old one."""
+    """A password form that can end sign-ins and tokens made under the old password."""
 
     revoke_tokens = forms.BooleanField(
         label=_("Also revoke my access tokens"), initial=True, required=False, widget=forms.CheckboxInput

@@ -1,4 +1,4 @@
-"""What CONSOLE_LDAP says of the directory, judged without asking it; needs no LDAP library."""
+"""Validation of CONSOLE_LDAP without contacting the directory; needs no LDAP library."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _ANY_GROUP: Final = (
 
 
 class BadDirectory(ValueError):
-    """What CONSOLE_LDAP says makes no sense; one sentence."""
+    """CONSOLE_LDAP is invalid; the message is one sentence."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ import structlog
 from django.core.mail import EmailMessage
 from django.db import DatabaseError, close_old_connections
 
-from jobs.live import vitals
+from jobs.live import heartbeats
 
 log = structlog.get_logger(__name__)
 
@@ -47,6 +47,6 @@ def _send(message: EmailMessage) -> None:
         message.send()
     except (OSError, SMTPException) as problem:
         log.warning("mail_not_sent", problem=str(problem))
-        vitals.trouble(MAIL, "the mail server does not answer")
+        heartbeats.set_trouble(MAIL, "the mail server does not answer")
     else:
-        vitals.well(MAIL)
+        heartbeats.clear_trouble(MAIL)

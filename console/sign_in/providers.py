@@ -11,7 +11,7 @@ from django.conf import settings
 from django.utils.text import slugify
 
 from console.sign_in.oidc import claims
-from console.sign_in.oidc.claims import Told
+from console.sign_in.oidc.claims import Claims
 
 _SCOPES: Final = ["openid", "profile", "email"]
 _TEXTS: Final = frozenset(
@@ -23,7 +23,7 @@ LABEL_LENGTH: Final = 40
 
 
 class BadProvider(ValueError):
-    """What CONSOLE_OIDC says of a provider makes no sense; one sentence."""
+    """A provider of CONSOLE_OIDC is invalid; the message is one sentence."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,8 +52,8 @@ class Provider:
         """Whether a refused refresh token means that the account or its consent is gone, not just a visit."""
         return "offline_access" in self.scopes
 
-    def told(self, data: Mapping[str, Any]) -> Told:
-        """What it says of somebody, from verified claims."""
+    def read_claims(self, data: Mapping[str, Any]) -> Claims:
+        """Return the identity in verified claims."""
         return claims.read(
             data,
             groups_claim=self.groups_claim,
@@ -101,8 +101,8 @@ def _is_safe(issuer: str) -> bool:
     return parts.scheme == "http" and parts.hostname in {"localhost", "127.0.0.1", "::1"}
 
 
-def configured() -> Iterator[Provider]:
-    """Those that make sense; the others are system checks."""
+def list_providers() -> Iterator[Provider]:
+    """Return the valid providers; invalid ones are reported by system checks."""
     for name, raw in settings.CONSOLE_OIDC.items():
         try:
             yield read(name, raw, settings.CONSOLE_OIDC_SECRETS.get(name, ""))
@@ -111,7 +111,7 @@ def configured() -> Iterator[Provider]:
 
 
 def faults() -> Iterator[str]:
-    """What does not make sense, a sentence each."""
+    """Return the problems of the providers, a sentence each."""
     for name, raw in settings.CONSOLE_OIDC.items():
         try:
             read(name, raw, "")
@@ -123,4 +123,4 @@ def faults() -> Iterator[str]:
 
 def find(name: str) -> Provider | None:
     """The provider of that name, if it is configured."""
-    return next((each for each in configured() if each.name == name), None)
+    return next((each for each in list_providers() if each.name == name), None)

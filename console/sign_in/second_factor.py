@@ -1,4 +1,4 @@
-"""Who has to have a second factor, and what they can do before they have: set one up, or leave."""
+"""Accounts that need a second factor can only set one up, or sign out."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ Answer = HttpResponseBase | Awaitable[HttpResponseBase]
 
 
 @sync_and_async_middleware
-def required(get_response: Callable[[HttpRequest], Answer]) -> Callable[[HttpRequest], Any]:
+def require_second_factor(get_response: Callable[[HttpRequest], Answer]) -> Callable[[HttpRequest], Any]:
     """Lead whoever needs a second factor to where it is set up; scripts with a token are not asked."""
     if iscoroutinefunction(get_response):
 

@@ -31,10 +31,11 @@ _MARK: Final = "known browser "
 
 def account_name(request: HttpRequest | None, credentials: dict[str, Any] | None) -> str:
     """Return the name by which guesses are counted: one for all spellings of an account's."""
-    return _one_spelling(_typed(credentials) or (_typed(request.POST.dict()) if request is not None else ""))
+    typed = _typed_name(credentials) or (_typed_name(request.POST.dict()) if request is not None else "")
+    return _one_spelling(typed)
 
 
-def _typed(fields: dict[str, Any] | None) -> str:
+def _typed_name(fields: dict[str, Any] | None) -> str:
     return str((fields or {}).get("username") or (fields or {}).get("login") or "")
 
 
@@ -72,7 +73,7 @@ def _browser(request: HttpRequest, name: str) -> str:
     return str(identity) if name and whose == name else ""
 
 
-class Told(AxesDatabaseHandler):  # type: ignore[misc]  # it is published without types
+class AuditedAxesHandler(AxesDatabaseHandler):  # type: ignore[misc]  # it is published without types
     """Axes' own handler, with counts of ours, and a row in the trail for what it hears.
 
     The name that was tried is written only where somebody has it: people type passwords there too.
@@ -100,9 +101,9 @@ class Told(AxesDatabaseHandler):  # type: ignore[misc]  # it is published withou
             agent = str(getattr(request, "axes_user_agent", "")).removeprefix(_MARK)
             request.axes_user_agent = _MARK + browser if browser else agent  # type: ignore[attr-defined]
         super().user_login_failed(sender, credentials, request, **kwargs)
-        whom = User.objects.filter(username__iexact=_typed(credentials).strip()).first()
+        whom = User.objects.filter(username__iexact=_typed_name(credentials).strip()).first()
         locked = bool(getattr(request, "axes_locked_out", False))
-        audit.denied(
+        audit.log_refusal(
             whom.get_username() if whom else "?",
             action=Action.SIGN_IN_FAILED,
             thing=whom,

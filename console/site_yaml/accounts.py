@@ -14,13 +14,13 @@ from typing import Any, Final
 from django.db import transaction
 from django.utils.translation import gettext as _
 
-from console.site_yaml.applying import Applied, Change, apply
-from console.site_yaml.exporting import number
-from console.site_yaml.exporting import quota as as_written
-from console.site_yaml.reading import read
+from console.site_yaml.export import number
+from console.site_yaml.export import quota as as_written
+from console.site_yaml.import_plan import Applied, Change, apply
+from console.site_yaml.parser import read
 from console.site_yaml.shape import SLUG
-from jobs.backends.accounts import Account, Accounting, Books, Ceilings
-from jobs.engines import backend_for
+from jobs.backends.accounts import Account, Accounting, AccountTree, Ceilings
+from jobs.clusters import backend_for
 from quotas import audit
 from quotas.audit import origin
 from quotas.audit.origin import Origin
@@ -52,7 +52,7 @@ class NotChosen(Exception):
 
 @dataclass(slots=True)
 class Imported:
-    """What changed, and what could not be said."""
+    """The changes of an import, and what it could not express."""
 
     applied: Applied
     left: list[str]
@@ -65,7 +65,7 @@ def take(cluster: Cluster, *, dry: bool = False, by: Origin | None = None) -> Im
     Raises NoAccounts, Unreachable, and Wrong.
     """
     backend = backend_for(cluster)
-    books = backend.books() if isinstance(backend, Accounting) else Books()
+    books = backend.books() if isinstance(backend, Accounting) else AccountTree()
     if not books.accounts:
         raise NoAccounts
     said = _Said(cluster, books)
@@ -97,7 +97,7 @@ def give(cluster: Cluster, *, dry: bool = False, by: Origin | None = None) -> Im
     if not isinstance(backend, Accounting) or not (books := backend.books()).accounts:
         raise NoAccounts
     given = Imported(Applied(), [])
-    spaces = _Said(cluster, books).places()
+    spaces = _Said(cluster, books).workspaces_by_account()
     quotas = {(row.workspace.slug, row.slug): row for row in _quotas(cluster)}
     slurms = {
         gputypes.canonical(kind, gputypes.names()): kind
@@ -111,7 +111,7 @@ def give(cluster: Cluster, *, dry: bool = False, by: Origin | None = None) -> Im
         for kind in sorted(row.gpus_by_type.keys() - slurms.keys()):
             text = _("%(account)s: no account at Slurm has a ceiling for GPUs of type %(type)s.")
             given.left.append(text % {"account": account.name, "type": kind})
-        wanted, jobs_of_one = _wanted(row, account, slurms)
+        wanted, jobs_of_one = _limit_changes(row, account, slurms)
         before = _ceilings(account.all_of_it)
         after = {**before, **_ceilings(wanted)}
         if wanted.gpus_by_type:
@@ -134,8 +134,8 @@ def _quotas(cluster: Cluster) -> Iterator[Quota]:
     yield from Quota.objects.filter(cluster=cluster).select_related("workspace")
 
 
-def _wanted(row: Quota, account: Account, slurms: Mapping[str, str]) -> tuple[Ceilings, int | None]:
-    """What differs of a quota's ceilings, in whole CPUs, by Slurm's names of types."""
+def _limit_changes(row: Quota, account: Account, slurms: Mapping[str, str]) -> tuple[Ceilings, int | None]:
+    """Return the limits that differ, in whole CPUs, by Slurm's names of types."""
     has = account.all_of_it
     types = {slurms[kind]: count for kind, count in row.gpus_by_type.items() if kind in slurms}
     cpus = None if row.cpu_milli is None else row.cpu_milli // 1000
@@ -155,10 +155,10 @@ def _wanted(row: Quota, account: Account, slurms: Mapping[str, str]) -> tuple[Ce
 
 @dataclass(slots=True)
 class _Said:
-    """What the accounts of one cluster are as a site.yaml."""
+    """Builds a site.yaml document from one cluster's accounts."""
 
     cluster: Cluster
-    books: Books
+    books: AccountTree
     left: list[str] = field(default_factory=list)
     _spaces: dict[str, str] = field(default_factory=dict)
 
@@ -176,7 +176,7 @@ class _Said:
         self._tell_qualities()
         return {"version": 1, "workspaces": workspaces}
 
-    def places(self) -> dict[str, str]:
+    def workspaces_by_account(self) -> dict[str, str]:
         """The workspace of every account."""
         parents = {each.name: each.parent for each in self.books.accounts}
         found = {}
@@ -188,7 +188,7 @@ class _Said:
         return found
 
     def settings(self) -> dict[str, Any]:
-        """Those of the cluster, by which jobs are handed over: the account of each workspace, and QOS."""
+        """Return the cluster's settings for submission: the account of each workspace, and QOS."""
         accounts = dict(self.cluster.config.get("accounts") or {})
         usual = self.cluster.config.get("account")
         for account, slug in self._spaces.items():
@@ -229,7 +229,7 @@ class _Said:
         }
 
     def _members(self, slug: str, family: Sequence[Account]) -> dict[str, str]:
-        """Who is in an account is in its workspace; whoever is there already keeps their role."""
+        """Add members of an account to its workspace; present members keep their role."""
         people = {row.unix_name or row.username: row for row in User.objects.filter(is_active=True)}
         roles = dict(Membership.objects.filter(workspace__slug=slug).values_list("user__username", "role"))
         found = {}
@@ -257,7 +257,7 @@ class _Said:
         return said
 
     def _of_one(self, account: Account) -> dict[str, Any]:
-        """What one person may hold: by the account, and by its quality of service where it has but one."""
+        """Return the limits per person, of the account and of its only quality of service."""
         one = Ceilings(jobs=account.jobs_of_one)
         if len(account.qos) == 1:
             quality = next((each for each in self.books.qualities if each.name == account.qos[0]), None)
@@ -273,7 +273,7 @@ class _Said:
         keys += [("gpus_by_type", kind) for kind in said.get("gpus_by_type", {})]
         for inside, key in keys:
             ceilings = said[inside] if inside else said
-            promised = sum(_promised(each, key, inside) for each in said["quotas"].values())
+            promised = sum(_guaranteed(each, key, inside) for each in said["quotas"].values())
             if key in ceilings and promised > ceilings[key]:
                 text = _(
                     "%(account)s: the accounts in it are promised %(promised)s together (%(what)s), above "
@@ -292,7 +292,7 @@ class _Said:
         return {str(TOP - index): name for index, name in enumerate(first[: TOP - USUAL])}
 
     def _tell_qualities(self) -> None:
-        """What qualities of service limit stays Slurm's to keep, and so do those that nothing asks for."""
+        """Note the limits of qualities of service, which Slurm alone enforces."""
         asked = set((self.settings().get("qos") or self.cluster.config.get("qos") or {}).values())
         for each in self.books.qualities:
             limits = [f"{key} {value}" for key, value in _ceilings(each.of_one).items()]
@@ -305,12 +305,12 @@ class _Said:
             self.left += [f"QOS {each.name}: {said}" for said in told]
 
 
-def _promised(said: Mapping[str, Any], key: str, inside: str) -> int | float:
-    """What a quota promises: its own ceiling, or what those in it promise."""
+def _guaranteed(said: Mapping[str, Any], key: str, inside: str) -> int | float:
+    """Return what a quota guarantees: its own limit, or the sum of those in it."""
     own: int | float | None = (said.get(inside, {}) if inside else said).get(key)
     if own is not None:
         return own
-    return sum(_promised(each, key, inside) for each in said.get("quotas", {}).values())
+    return sum(_guaranteed(each, key, inside) for each in said.get("quotas", {}).values())
 
 
 def _below(top: Account, accounts: Sequence[Account]) -> Iterator[Account]:

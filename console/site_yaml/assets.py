@@ -8,7 +8,7 @@ from typing import Any, Final
 from django.utils.translation import gettext as _
 
 from console.site_yaml.shape import AssetShape, DatasetShape, Site
-from jobs.assets import keeping
+from jobs.assets import changes
 from jobs.assets.addresses import Wrong, check_git, check_place
 from jobs.dialects.spans import escape
 from jobs.messages.assets import asset_message
@@ -20,7 +20,7 @@ _PLACED: Final = {"workspace", "vpc", "versions", "default"}
 
 
 def section(site: Site, kind: AssetKind) -> Mapping[str, AssetShape]:
-    """What the file says of a kind."""
+    """Return the section of a kind of asset."""
     found: Mapping[str, AssetShape] = getattr(site.assets, kind)
     return found
 
@@ -45,7 +45,7 @@ class Applying:
                 self._one(known.get(key) or ASSETS[kind](key=key), shape, f"/assets/{kind}/{escape(key)}")
 
     def left_out(self) -> Iterator[tuple[Asset, str]]:
-        """What the file's sections do not name, with its pointer."""
+        """Yield assets that the sections do not name, with their pointers."""
         for kind, model in ASSETS.items():
             if kind in self._site.assets.model_fields_set:
                 named = section(self._site, kind)
@@ -86,7 +86,7 @@ class Applying:
         wanted = shape.default or len(shape.versions)
         chosen = known.get(wanted)
         if chosen is not None and not chosen.is_default:
-            keeping.choose_version(chosen)
+            changes.choose_version(chosen)
 
 
 def export() -> dict[str, dict[str, dict[str, Any]]]:

@@ -1,4 +1,4 @@
-"""What site.yaml may say.  Amounts are in cores, GiB and whole GPUs; prices are an hour's.
+"""The schema of site.yaml.  Amounts are in cores, GiB and whole GPUs; prices are per hour.
 
 What a file does not name is left as it is.  Its JSON Schema is published, for editors that complete.
 """
@@ -29,14 +29,14 @@ class _Part(BaseModel):
 
 
 class NodeShape(_Part):
-    """What an admin decided about a node; what it has is its engine's to say."""
+    """An admin's decision about a node; its hardware comes from the engine."""
 
     state: StateName = "schedulable"
     why: Annotated[str, Field(max_length=500)] = ""
 
 
 class SpotShape(_Part):
-    """What preemptible resources cost: always, or from one hour of the day until before another."""
+    """A price of preemptible resources, at all times or between two hours of the day."""
 
     gpu_type: Annotated[str, Field(max_length=64, description="without it, the price of a core")] = ""
     market: Price = Field(description="what a discount is taken from")
@@ -46,9 +46,13 @@ class SpotShape(_Part):
 
 
 class ClusterShape(_Part):
-    """A cluster that is there already; without a `region`, it keeps the one it has."""
+    """A cluster that is there already; without `region` or `settings`, it keeps those it has."""
 
     region: Annotated[str, Field(max_length=100)] | None = None
+    settings: Annotated[
+        dict[str, Any] | None,
+        Field(description="as its backend has them; ******** in place of a secret leaves it as it is"),
+    ] = None
     nodes: dict[str, NodeShape] = {}
     spot_prices: list[SpotShape] | None = None
 
@@ -68,7 +72,7 @@ class SpecShape(_Part):
 
 
 class PersonCeilings(_Part):
-    """What one person may hold directly in a quota."""
+    """The limits of one person directly in a quota."""
 
     gpus: Count | None = None
     cores: Amount | None = None
@@ -128,7 +132,7 @@ class WorkspaceShape(_Part):
 
 
 class PersonShape(_Part):
-    """Somebody who has an account already."""
+    """A person with an existing account."""
 
     unix_name: Annotated[
         str,
@@ -137,7 +141,7 @@ class PersonShape(_Part):
 
 
 class AssetShape(_Part):
-    """What jobs name by an id: of one workspace, or for everybody."""
+    """An asset that jobs name by an id, of one workspace or for everybody."""
 
     name: Annotated[str, Field(min_length=1, max_length=200)]
     workspace: Slug | None = None

@@ -17,8 +17,8 @@ from django.db.models import Model, QuerySet
 from django.utils.translation import gettext as _
 from pydantic import BaseModel
 
-from console.site_yaml import exporting
-from console.site_yaml.reading import Fault, Read, Wrong, unreadable, validate
+from console.site_yaml import export
+from console.site_yaml.parser import Fault, Read, Wrong, unreadable, validate
 from console.site_yaml.shape import QuotaShape, SpecShape, SpotShape
 from jobs.dialects.base import Refused
 from jobs.dialects.source import check_size
@@ -84,8 +84,8 @@ def _flat(shape: type[BaseModel], values: Mapping[str, Any], prefix: str = "") -
 
 
 def _quota(row: Quota) -> Mapping[str, Any]:
-    above = exporting.name_in_tree(row.parent) if row.parent else ""
-    values = dict(_flat(QuotaShape, {**exporting.quota(row, []), "part_of": above}))
+    above = export.name_in_tree(row.parent) if row.parent else ""
+    values = dict(_flat(QuotaShape, {**export.quota(row, []), "part_of": above}))
     return {"workspace": row.workspace.slug, "cluster": row.cluster.slug, "slug": row.slug, **values}
 
 
@@ -140,7 +140,7 @@ TABLES: Final = {
         ("specs",),
         ("name", "cluster", "workspace"),
         tuple(dict(_flat(SpecShape, {}))),
-        lambda row: dict(_flat(SpecShape, exporting.spec(row))),
+        lambda row: dict(_flat(SpecShape, export.spec(row))),
         ("cluster", "workspace"),
     ),
     "spotprice": Table(
@@ -148,7 +148,7 @@ TABLES: Final = {
         ("clusters", ":cluster", "spot_prices"),
         ("cluster", "gpu_type", "from_hour", "until_hour"),
         ("cluster", *dict(_flat(SpotShape, {}))),
-        lambda row: {"cluster": row.cluster.slug, **dict(_flat(SpotShape, exporting.spot(row)))},
+        lambda row: {"cluster": row.cluster.slug, **dict(_flat(SpotShape, export.spot(row)))},
         ("cluster",),
     ),
 }
@@ -211,10 +211,10 @@ class _Sheet:
         if names in self._added:
             self.faults.append(Fault("", _("This name is there twice."), line))
         elif any(cells.values()) and (wanted := {**before, **cells}) != before:
-            self._put(line, wanted)
+            self._set_value(line, wanted)
             self._added.add(names)
 
-    def _put(self, line: int, row: Mapping[str, str]) -> None:
+    def _set_value(self, line: int, row: Mapping[str, str]) -> None:
         """Say a row where it belongs."""
         pointer, key = "", ""
         at: Any = self.value
@@ -249,7 +249,7 @@ class _Sheet:
 
 
 def _value(column: str, cell: str) -> Any:
-    """What a cell says; what is no JSON stays a text, and the shape of the document refuses it."""
+    """Return the value of a cell; text that is no JSON is left for the schema to refuse."""
     if column in TEXTS:
         return cell
     try:

@@ -1,1 +1,1 @@
-"""What the site pages' templates can do besides Django's own."""
+"""Template tags of the site's pages."""

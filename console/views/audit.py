@@ -19,12 +19,12 @@ from console.views.downloads import TYPES, download
 from jobs.web.http import SignedIn, page, signed_in
 from quotas import audit
 from quotas.access import administered_by
-from quotas.audit import trail
+from quotas.audit import audit_log
 from quotas.models import Action, User, Workspace
 
 
 class TrailForm(forms.Form):
-    """What to look for."""
+    """The filter of the audit log."""
 
     workspace = forms.ChoiceField(label=gettext_lazy("Workspace"), required=False)
     person = forms.CharField(label=gettext_lazy("Person"), max_length=150, required=False)
@@ -57,11 +57,11 @@ class TrailForm(forms.Form):
             bound.widget.attrs["class"] = look
 
     @property
-    def wanted(self) -> trail.Wanted:
-        """What was asked; what was not understood does not matter."""
+    def wanted(self) -> audit_log.AuditFilter:
+        """Return the filter of a request; invalid values are ignored."""
         asked = self.cleaned_data if self.is_valid() else getattr(self, "cleaned_data", {})
         until = asked.get("until")
-        return trail.Wanted(
+        return audit_log.AuditFilter(
             workspace=asked.get("workspace", ""),
             person=asked.get("person", "").strip(),
             thing=asked.get("thing", "").strip(),
@@ -80,10 +80,10 @@ def _midnight(day: Any) -> datetime | None:
 @signed_in
 def audit_trail(request: SignedIn) -> HttpResponseBase:
     """Fifty rows, the newest first."""
-    form = TrailForm(_administered(request.user), request.GET)
+    form = TrailForm(_administered_workspaces(request.user), request.GET)
     before = request.GET.get("before", "")
-    rows = trail.entries_of(request.user, form.wanted)
-    found, after = trail.page_of(rows, int(before) if before.isascii() and before.isdigit() else None)
+    rows = audit_log.entries_of(request.user, form.wanted)
+    found, after = audit_log.page_of(rows, int(before) if before.isascii() and before.isdigit() else None)
     query = request.GET.copy()
     query.pop("before", None)
     export = f"{reverse('audit_export')}?{query.urlencode()}"
@@ -104,16 +104,16 @@ def audit_trail(request: SignedIn) -> HttpResponseBase:
 @signed_in
 def audit_export(request: SignedIn) -> HttpResponseBase:
     """The same rows, all of them, as CSV or JSON lines; that they were taken stands in the trail too."""
-    form = TrailForm(_administered(request.user), request.GET)
+    form = TrailForm(_administered_workspaces(request.user), request.GET)
     kind = request.GET.get("as", "csv")
     kind = kind if kind in TYPES else "csv"
-    rows = trail.entries_of(request.user, form.wanted)
+    rows = audit_log.entries_of(request.user, form.wanted)
     with transaction.atomic():
         audit.log(Action.EXPORT, details={"what": "audit", "as": kind, **request.GET.dict()})
-    return download(trail.pieces(rows, kind), f"audit-{timezone.localdate():%Y-%m-%d}", kind)
+    return download(audit_log.pieces(rows, kind), f"audit-{timezone.localdate():%Y-%m-%d}", kind)
 
 
-def _administered(user: User) -> list[Workspace]:
+def _administered_workspaces(user: User) -> list[Workspace]:
     """Raises PermissionDenied for whoever is an admin of nothing."""
     found = list(administered_by(user).order_by("name")[:500])
     if not found and not user.is_superuser:

@@ -1,4 +1,4 @@
-"""What everybody, or this person, has to know on every page."""
+"""Banners on every page, for everybody or for one person."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ def break_glass(request: HttpRequest, uid: str, token: str) -> HttpResponse:
     """Ask once more, so that nothing that merely looks at links uses this one up; then sign in."""
     user = _person(uid)
     if not _is_here(request) or user is None or not activation.break_glass.check_token(user, token):
-        audit.denied("break_glass", action=Action.BREAK_GLASS, thing=user)
+        audit.log_refusal("break_glass", action=Action.BREAK_GLASS, thing=user)
         raise Http404
     if request.method != "POST":
         return render(request, "console/break_glass.html", {"person": user})

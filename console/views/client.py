@@ -6,13 +6,13 @@ from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase
 from django.views.decorators.cache import cache_control
 from django.views.decorators.http import require_safe
 
-from jobs.client import packaging
+from jobs.client import wheel_builder
 
 
 @require_safe
 @cache_control(max_age=3600, public=True)
 def client(request: HttpRequest, name: str) -> HttpResponseBase:
     """Return the wheel; it has sources and translations, and nothing of what there is here."""
-    if name != packaging.file_name():
+    if name != wheel_builder.file_name():
         raise Http404
-    return HttpResponse(packaging.wheel(), content_type="application/zip")
+    return HttpResponse(wheel_builder.wheel(), content_type="application/zip")

@@ -1,4 +1,4 @@
-"""What every page shows around its content.  Worked out only when a template asks: fragments never do."""
+"""Context of every page.  Computed only when a template uses it: fragments never do."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from django.utils.functional import SimpleLazyObject
 from django.utils.translation import gettext as _
 
 from console.views.banners import notices
-from jobs.notifications import reading
+from jobs.notifications import inbox
 from quotas.access import administered_by, workspaces_of
 from quotas.models import User
 
@@ -29,7 +29,7 @@ def frame(request: HttpRequest) -> dict[str, Any]:
 
 def unread(request: HttpRequest) -> int:
     """How many notices the person has not read."""
-    return reading.unread(request.user) if isinstance(request.user, User) else 0
+    return inbox.unread(request.user) if isinstance(request.user, User) else 0
 
 
 def navigation(request: HttpRequest) -> list[dict[str, Any]]:

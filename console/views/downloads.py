@@ -7,7 +7,7 @@ from typing import Final
 
 from django.http import StreamingHttpResponse
 
-from jobs.live.threads import aside, leave_request_thread
+from jobs.live.thread_pool import leave_request_thread, run_in_thread
 
 TYPES: Final = {"csv": "text/csv; charset=utf-8", "jsonl": "application/x-ndjson"}
 
@@ -20,10 +20,10 @@ def download(pieces: Iterator[bytes], name: str, kind: str) -> StreamingHttpResp
         "Cache-Control": "no-store",
         "X-Content-Type-Options": "nosniff",
     }
-    return StreamingHttpResponse(_sent(pieces), headers=headers)
+    return StreamingHttpResponse(_response(pieces), headers=headers)
 
 
-async def _sent(pieces: Iterator[bytes]) -> AsyncIterator[bytes]:
+async def _response(pieces: Iterator[bytes]) -> AsyncIterator[bytes]:
     await leave_request_thread()
-    while piece := await aside(next, pieces, b""):
+    while piece := await run_in_thread(next, pieces, b""):
         yield piece

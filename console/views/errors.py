@@ -9,7 +9,7 @@ from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import render
 from django.template.loader import get_template
 
-from jobs.api.native.problems import away, broken
+from jobs.api.native.problems import internal_error_sentence, outage_sentence
 from jobs.models import outage
 
 API = "/api/"
@@ -37,13 +37,13 @@ def not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
     return _answer(request, HTTPStatus.NOT_FOUND)
 
 
-def failed(request: HttpRequest) -> HttpResponse:
+def server_error(request: HttpRequest) -> HttpResponse:
     """500; 503 when it was the database that was away or busy, so that the same may be tried again."""
     if outage.is_outage(sys.exc_info()[1]):
-        answer = _without_context(request, HTTPStatus.SERVICE_UNAVAILABLE, away())
+        answer = _without_context(request, HTTPStatus.SERVICE_UNAVAILABLE, outage_sentence())
         answer.headers["Retry-After"] = str(outage.RETRY_AFTER_S)
         return answer
-    return _without_context(request, HTTPStatus.INTERNAL_SERVER_ERROR, broken())
+    return _without_context(request, HTTPStatus.INTERNAL_SERVER_ERROR, internal_error_sentence())
 
 
 def _without_context(request: HttpRequest, status: HTTPStatus, detail: str) -> HttpResponse:

@@ -9,7 +9,7 @@ from django import forms
 from django.conf import settings
 from django.utils.translation import gettext_lazy as _
 
-from jobs.assets import ownsecrets
+from jobs.assets import personal_secrets
 from jobs.spec import ENV_NAME
 from quotas.models import User
 
@@ -84,7 +84,7 @@ class SecretForm(forms.Form):
     )
     value = forms.CharField(
         label=_("Value"),
-        max_length=ownsecrets.LONGEST,
+        max_length=personal_secrets.LONGEST,
         strip=False,
         help_text=_("It is encrypted, never shown again, and given only to jobs that name it."),
         widget=forms.Textarea(

@@ -7,7 +7,7 @@ from typing import Any, Final
 from django.http import HttpResponseBase
 from django.views.decorators.http import require_safe
 
-from jobs.lifecycle import waiting
+from jobs.lifecycle import pending_reasons
 from jobs.live import bus
 from jobs.models import Draft, Job
 from jobs.states import LIVE, TERMINAL, State
@@ -37,7 +37,7 @@ def home(request: SignedIn) -> HttpResponseBase:
 def _jobs(user: User) -> dict[str, Any]:
     mine = Job.objects.visible_to(user).filter(owner=user).select_related("cluster", "workspace")
     going = list(mine.filter(state__in=GOING).order_by("-pk")[: MOST_GOING + 1])
-    waiting.tell(going)
+    pending_reasons.load_reasons(going)
     ended = list(mine.filter(state__in=ENDED).order_by("-pk")[:MOST_ENDED])
     return {
         "going": going[:MOST_GOING],

@@ -27,7 +27,7 @@ class _WithRole(forms.Form):
 
 
 class InviteForm(_WithRole):
-    """Whom to invite; without an address there is a link to copy."""
+    """An invitation; without an e-mail address it gives a link to copy."""
 
     email = forms.EmailField(
         label=_("E-mail address"),

@@ -17,10 +17,10 @@ from django.utils.translation import gettext_lazy
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from console.addresses import absolute
-from console.sign_in import invited
+from console.sign_in import invitations as invited
 from console.sign_in.confirmation import request_confirmation
 from console.views.memberforms import InviteForm, ServiceForm, ServiceTokenForm
-from jobs.web import once
+from jobs.web import one_time_values
 from jobs.web.http import SignedIn, page, signed_in
 from quotas.access import Verb, can, workspaces_of
 from quotas.accounts import groups, invitations, members, services, tokens
@@ -71,12 +71,12 @@ def _page(request: SignedIn, workspace: Workspace, *, status: int = 200, **more:
     if roles:
         tokens_of = AccessToken.objects.filter(revoked_at=None)
         context |= {
-            "made_link": once.take(request, _link(workspace)),
-            "made_token": once.take(request, _made(workspace)),
+            "made_link": one_time_values.pop(request, _link(workspace)),
+            "made_token": one_time_values.pop(request, _token_name(workspace)),
             "invite_form": InviteForm(roles=roles),
             "service_form": ServiceForm(roles=roles),
             "token_form": ServiceTokenForm(),
-            "waiting": invitations.waiting(workspace),
+            "waiting": invitations.open_invitations(workspace),
             "can_mail": bool(settings.CONSOLE_MAIL),
             "services": [
                 {"row": row, "tokens": tokens_of.filter(user=row.user_id)}
@@ -134,7 +134,7 @@ def invite(request: SignedIn, slug: str) -> HttpResponseBase:
     invitation, secret = invitations.invite(request.user, workspace, role, email=email, mailed=mailed)
     link = absolute(reverse("invitation", args=[secret]))
     if not mailed:
-        once.keep(request, _link(workspace), link)
+        one_time_values.store(request, _link(workspace), link)
         return redirect("members", slug)
     about = {"invitation": invitation, "link": link, "by": request.user}
     get_adapter(request).send_mail("console/email/invitation", email, about)
@@ -154,7 +154,7 @@ def revoke_invitation(request: SignedIn, slug: str, pk: int) -> HttpResponseBase
 
 @require_http_methods(["GET", "HEAD", "POST"])
 def invitation(request: HttpRequest, secret: str) -> HttpResponseBase:
-    """Whoever is signed in joins by a button; everybody else signs in, or makes an account, first."""
+    """Show an invitation: signed-in users join by a button, others sign in or register first."""
     found = invitations.find(secret)
     if found is None:
         raise Http404
@@ -228,7 +228,7 @@ def new_service_token(request: SignedIn, slug: str, pk: int) -> HttpResponseBase
         scopes=form.cleaned_data["scopes"],
         lifetime=timedelta(days=form.cleaned_data["days"]),
     )
-    once.keep(request, _made(workspace), made)
+    one_time_values.store(request, _token_name(workspace), made)
     return redirect("members", slug)
 
 
@@ -237,7 +237,7 @@ def _link(workspace: Workspace) -> str:
     return f"invitation to workspace {workspace.pk}"
 
 
-def _made(workspace: Workspace) -> str:
+def _token_name(workspace: Workspace) -> str:
     """The name of a service account's new token, for `once`."""
     return f"token of workspace {workspace.pk}"
 

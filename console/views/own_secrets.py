@@ -11,7 +11,7 @@ from django.views.decorators.http import require_POST
 
 from console.views.forms import SecretForm
 from console.views.settings import settings_page
-from jobs.assets import ownsecrets
+from jobs.assets import personal_secrets
 from jobs.web.http import SignedIn, signed_in
 
 
@@ -24,10 +24,10 @@ def keep_secret(request: SignedIn) -> HttpResponseBase:
     if form.is_valid():
         name, value = form.cleaned_data["name"], form.cleaned_data["value"].replace("\r\n", "\n")
         try:
-            new = ownsecrets.keep(request.user, name, value)
-        except ownsecrets.TooMany:
+            new = personal_secrets.keep(request.user, name, value)
+        except personal_secrets.TooMany:
             form.add_error(
-                "name", _("You have %(most)s secrets; remove one first.") % {"most": ownsecrets.MOST}
+                "name", _("You have %(most)s secrets; remove one first.") % {"most": personal_secrets.MOST}
             )
         else:
             told = (
@@ -44,7 +44,7 @@ def keep_secret(request: SignedIn) -> HttpResponseBase:
 @signed_in
 def remove_secret(request: SignedIn, pk: int) -> HttpResponseBase:
     """Throw a secret away; jobs that have it already keep what they have."""
-    if not ownsecrets.remove(request.user, pk):
+    if not personal_secrets.remove(request.user, pk):
         raise Http404
     notes.success(request, _("The secret was removed; jobs that name it are refused from now on."))
     return redirect("settings")

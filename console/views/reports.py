@@ -18,7 +18,7 @@ from console.views.downloads import download
 from jobs.web.http import SignedIn, page, signed_in
 from quotas.access import managed_by, workspaces_of
 from quotas.billing import costs
-from quotas.billing.costs import DIMENSIONS, Asked, Report
+from quotas.billing.costs import DIMENSIONS, Report, ReportQuery
 from quotas.models import Source, User
 
 SHOWN: Final = 500
@@ -29,7 +29,7 @@ DRAWN: Final = 4
 
 
 class ReportForm(forms.Form):
-    """What to report."""
+    """The parameters of a report."""
 
     since = forms.DateField(
         label=pgettext_lazy("a date", "From"), widget=forms.DateInput({"type": "date"}, "%Y-%m-%d")
@@ -67,12 +67,12 @@ class ReportForm(forms.Form):
         return cleaned
 
     @property
-    def asked(self) -> Asked:
-        """What a valid form asks."""
+    def asked(self) -> ReportQuery:
+        """Return the query of a valid form."""
         data = self.cleaned_data
         by = tuple(dict.fromkeys(name for name in (data["by"], data["then"]) if name))
         person = data["person"].strip()
-        return Asked(data["since"], data["until"], by, data["workspace"], person, data["source"])
+        return ReportQuery(data["since"], data["until"], by, data["workspace"], person, data["source"])
 
 
 @require_safe

@@ -1,4 +1,4 @@
-"""What Ctrl-K finds: jobs by the beginning of their name, or by any of the ids they are known under."""
+"""Search of the command palette (Ctrl-K): jobs by the beginning of their name, or by any id."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from django.views.decorators.http import require_safe
 from jobs import messages
 from jobs.states import State
 from jobs.web.http import SignedIn, signed_in
-from jobs.web.listing import Filters, listed
+from jobs.web.job_list import Filters, list_jobs
 
 MOST: Final = 8
 
@@ -28,6 +28,6 @@ def search(request: SignedIn) -> HttpResponseBase:
             "hint": f"{messages.state_label(State(job.state))} · {job.public_id}",
             "icon": "list-details",
         }
-        for job in (listed(request.user, Filters(q=text), MOST).jobs if text else ())
+        for job in (list_jobs(request.user, Filters(q=text), MOST).jobs if text else ())
     ]
     return JsonResponse({"items": items})

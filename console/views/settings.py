@@ -12,9 +12,9 @@ from django.utils.translation import gettext as _
 from django.views.decorators.http import require_http_methods
 
 from console.views.forms import SecretForm, SettingsForm, SshKeyForm, TokenForm
-from jobs.client import packaging
+from jobs.client import wheel_builder
 from jobs.models import PersonalSecret, SshKey
-from jobs.web import once
+from jobs.web import one_time_values
 from jobs.web.http import SignedIn, page, signed_in
 from quotas.access import workspaces_of
 from quotas.models import AccessToken, User
@@ -52,8 +52,8 @@ def settings_page(
         "form": form or SettingsForm(instance=request.user),
         "token_form": token_form or TokenForm(),
         "tokens": AccessToken.objects.filter(user=request.user, revoked_at=None),
-        "made": once.take(request, MADE),
-        "client_url": request.build_absolute_uri(reverse("client", args=[packaging.file_name()])),
+        "made": one_time_values.pop(request, MADE),
+        "client_url": request.build_absolute_uri(reverse("client", args=[wheel_builder.file_name()])),
         "key_form": key_form or SshKeyForm(),
         "secret_form": secret_form or SecretForm(),
         "secrets": PersonalSecret.objects.filter(owner=request.user).order_by("name"),

@@ -22,7 +22,7 @@ from django.utils.translation import ngettext
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_POST, require_safe
 
-from console.sign_in import backends, invited, providers, second_factor
+from console.sign_in import backends, invitations, providers, second_factor
 from console.sign_in.browsers import describe
 from console.sign_in.confirmation import require_confirmation
 from console.sign_in.oidc.views import connect_key
@@ -46,13 +46,13 @@ class SignInView(LoginView):
             next=where,
             providers=[
                 {"label": each.label, "url": _address(reverse("oidc_login", args=[each.name]), where)}
-                for each in providers.configured()
+                for each in providers.list_providers()
             ],
             open_form=local or self.request.method == "POST" or "local" in self.request.GET,
             directory=bool(settings.CONSOLE_LDAP),
             local_url=_address(f"{reverse('login')}?local=1", where),
             can_reset=bool(settings.CONSOLE_MAIL) and backends.passwords_are_for_everybody(),
-            invitation=invited.invitation_of(self.request),
+            invitation=invitations.invitation_of(self.request),
         )
         return context
 
@@ -98,7 +98,7 @@ def sign_in_settings(request: SignedIn) -> HttpResponseBase:
     factors = list(Authenticator.objects.filter(user=user).order_by("pk"))
     codes = next((each for each in factors if each.type == Authenticator.Type.RECOVERY_CODES), None)
     linked = list(SocialAccount.objects.filter(user=user).order_by("pk"))
-    known = {each.name: each for each in providers.configured()}
+    known = {each.name: each for each in providers.list_providers()}
     return page(
         request,
         "console/sign_in_settings.html",
@@ -132,7 +132,7 @@ def sign_in_settings(request: SignedIn) -> HttpResponseBase:
 
 @signed_in
 def to_settings(request: SignedIn) -> HttpResponseBase:
-    """Where django-allauth has a page of its own of what stands in the settings."""
+    """Redirect django-allauth's own page to the settings."""
     return redirect("sign_in_settings")
 
 

@@ -14,7 +14,7 @@ from django.views.decorators.http import require_POST
 from console.sign_in.confirmation import require_confirmation
 from console.views.forms import TokenForm
 from console.views.settings import MADE, settings_page
-from jobs.web import once
+from jobs.web import one_time_values
 from jobs.web.http import SignedIn, signed_in
 from quotas.accounts import tokens
 
@@ -33,7 +33,7 @@ def new_token(request: SignedIn) -> HttpResponseBase:
         scopes=form.cleaned_data["scopes"],
         lifetime=timedelta(days=form.cleaned_data["days"]),
     )
-    once.keep(request, MADE, made)
+    one_time_values.store(request, MADE, made)
     return redirect(f"{reverse('settings')}#tokens")
 
 

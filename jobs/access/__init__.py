@@ -1,1 +1,1 @@
-"""Ways into running jobs: endpoints, SSH, terminals and files."""
+"""Access to running jobs: endpoints, SSH, terminals and files."""

@@ -53,7 +53,7 @@ class BadKey(ValueError):
 
 
 @dataclass(frozen=True, slots=True)
-class Offered:
+class PublicKey:
     """A public key: its kind, the line without the comment, the comment, and its fingerprint."""
 
     algorithm: str
@@ -67,7 +67,7 @@ def fingerprint_of(blob: bytes) -> str:
     return "SHA256:" + b64encode(sha256(blob).digest()).decode().rstrip("=")
 
 
-def read(text: str) -> Offered:
+def read(text: str) -> PublicKey:
     """The one key in `text`, a line as `ssh-keygen` writes it to `….pub`.  Raises BadKey."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     if "PRIVATE KEY" in text:
@@ -87,11 +87,11 @@ def read(text: str) -> Offered:
         raise BadKey("unknown") from error
     if isinstance(key, RSAPublicKey) and key.key_size < LEAST_RSA_BITS:
         raise BadKey("short", bits=key.key_size, least=LEAST_RSA_BITS)
-    return Offered(algorithm, f"{algorithm} {encoded}", comment.strip(), fingerprint_of(blob))
+    return PublicKey(algorithm, f"{algorithm} {encoded}", comment.strip(), fingerprint_of(blob))
 
 
 def add(user: User, text: str, title: str = "") -> SshKey:
-    """Let `user` come by this key.  Raises BadKey."""
+    """Add a key of `user`.  Raises BadKey."""
     offered = read(text)
     if SshKey.objects.filter(user=user, job=None).count() >= MOST_KEYS:
         raise BadKey("too_many", most=MOST_KEYS)
@@ -112,7 +112,7 @@ def make(user: User, job: Job) -> tuple[SshKey, str]:
         return _store(user, job, read(public), job.name), private
 
 
-def _store(user: User, job: Job | None, offered: Offered, title: str) -> SshKey:
+def _store(user: User, job: Job | None, offered: PublicKey, title: str) -> SshKey:
     try:
         with transaction.atomic():
             return SshKey.objects.create(
@@ -129,10 +129,10 @@ def _store(user: User, job: Job | None, offered: Offered, title: str) -> SshKey:
 
 
 def remove(user: User, pk: int) -> bool:
-    """Take one of the person's own keys away; whether there was one."""
+    """Remove one of the person's own keys; tell whether there was one."""
     return bool(SshKey.objects.filter(user=user, pk=pk).delete()[0])
 
 
-def used(pk: int) -> None:
-    """Somebody has come by this key."""
+def mark_used(pk: int) -> None:
+    """Record that a key was used."""
     SshKey.objects.filter(pk=pk).update(last_used_at=Now())

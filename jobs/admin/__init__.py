@@ -1,5 +1,5 @@
-"""Django admin of jobs and what belongs to them: each module registers its own."""
+"""Django admin of jobs and what belongs to them; each module registers its own models."""
 
-from jobs.admin import assets, entering, jobs, kept, logs, maintenance
+from jobs.admin import assets, clusters, jobs, maintenance, sessions
 
-__all__ = ["assets", "entering", "jobs", "kept", "logs", "maintenance"]
+__all__ = ["assets", "clusters", "jobs", "maintenance", "sessions"]

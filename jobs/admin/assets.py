@@ -10,10 +10,10 @@ from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.utils.translation import gettext_lazy as _
 
-from jobs.assets import keeping
+from jobs.assets import changes
 from jobs.models import (
     Asset,
-    AssetTrial,
+    AssetCheck,
     AssetUse,
     CodeSource,
     Dataset,
@@ -23,11 +23,11 @@ from jobs.models import (
     RamRole,
     Vpc,
 )
-from quotas.admin.base import MachineWritten, TabularInline, Uncounted, acting
+from quotas.admin.base import MachineWritten, TabularInline, Uncounted, signed_in_admin
 
 
 class PasswordForm(forms.ModelForm[Any]):
-    """A kept password is entered, and never shown."""
+    """A form whose stored password is entered, and never shown."""
 
     password = forms.CharField(
         label=_("Password or token"),
@@ -48,7 +48,7 @@ class VersionInline(TabularInline[DatasetVersion, Dataset]):
 
 
 class AssetAdmin(Uncounted):
-    """Any asset; what jobs were made of is retired in place of being deleted."""
+    """Any asset; one that jobs use is retired instead of deleted."""
 
     list_filter = ("workspace", ("retired_at", admin.EmptyFieldListFilter))
     list_select_related = ("workspace",)
@@ -57,85 +57,85 @@ class AssetAdmin(Uncounted):
     actions = ("retire", "bring_back")
 
     def save_model(self, request: HttpRequest, obj: Asset, form: Any, change: bool) -> None:
-        """With who added it, and the password that was entered."""
+        """Store who added it, and the password that was entered."""
         if not change:
-            obj.created_by = acting(request)
+            obj.created_by = signed_in_admin(request)
         if isinstance(obj, Guarded) and form.cleaned_data.get("password"):
             obj.put(form.cleaned_data["password"])
         super().save_model(request, obj, form, change)
 
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        """Not what is used, and never many at once."""
-        return obj is not None and not keeping.is_used(obj) and super().has_delete_permission(request, obj)
+        """Refuse to delete what is in use, and more than one at once."""
+        return obj is not None and not changes.is_used(obj) and super().has_delete_permission(request, obj)
 
     @admin.action(description=_("Retire the chosen ones"), permissions=["change"])
     def retire(self, request: HttpRequest, queryset: QuerySet[Any]) -> None:
-        """Offer them no more."""
+        """Retire the chosen assets."""
         for asset in queryset.filter(retired_at=None):
-            keeping.retire(asset)
+            changes.retire(asset)
 
     @admin.action(description=_("Offer the chosen ones again"), permissions=["change"])
     def bring_back(self, request: HttpRequest, queryset: QuerySet[Any]) -> None:
-        """Offer them again."""
+        """Restore the chosen assets."""
         for asset in queryset.exclude(retired_at=None):
-            keeping.bring_back(asset)
+            changes.bring_back(asset)
 
 
-@admin.register(Image)
-class ImageAdmin(AssetAdmin):
-    """Images."""
-
-    form = PasswordForm
-    list_display = ("name", "key", "address", "workspace", "framework", "version", "retired_at")
-
-
-@admin.register(Dataset)
-class DatasetAdmin(AssetAdmin):
-    """Datasets with their versions."""
-
-    form = PasswordForm
-    inlines = (VersionInline,)
-    list_display = ("name", "key", "source", "mount_path", "read_only", "workspace", "retired_at")
+admin.site.register(
+    Image,
+    AssetAdmin,
+    form=PasswordForm,
+    list_display=("name", "key", "address", "workspace", "framework", "version", "retired_at"),
+)
 
 
-@admin.register(CodeSource)
-class CodeSourceAdmin(AssetAdmin):
-    """Code sources."""
-
-    form = PasswordForm
-    list_display = ("name", "key", "repo", "branch", "mount_path", "workspace", "retired_at")
-
-
-@admin.register(Vpc)
-class VpcAdmin(AssetAdmin):
-    """Virtual networks."""
-
-    list_display = ("name", "vpc_id", "region", "cidr", "workspace", "retired_at")
+admin.site.register(
+    Dataset,
+    AssetAdmin,
+    form=PasswordForm,
+    inlines=(VersionInline,),
+    list_display=("name", "key", "source", "mount_path", "read_only", "workspace", "retired_at"),
+)
 
 
-@admin.register(RamRole)
-class RamRoleAdmin(AssetAdmin):
-    """Roles of instances."""
-
-    list_display = ("name", "arn", "workspace", "retired_at")
-
-
-@admin.register(AssetUse)
-class AssetUseAdmin(MachineWritten):
-    """Which job was made of what."""
-
-    list_display = ("job", "kind", "key", "version")
-    list_filter = ("kind",)
-    list_select_related = ("job",)
-    search_fields = ("key__exact", "job__public_id__exact")
-    fields = ("job", "kind", "key", "version")
+admin.site.register(
+    CodeSource,
+    AssetAdmin,
+    form=PasswordForm,
+    list_display=("name", "key", "repo", "branch", "mount_path", "workspace", "retired_at"),
+)
 
 
-@admin.register(AssetTrial)
-class AssetTrialAdmin(MachineWritten):
-    """Who tried what, and what came of it."""
+admin.site.register(
+    Vpc,
+    AssetAdmin,
+    list_display=("name", "vpc_id", "region", "cidr", "workspace", "retired_at"),
+)
 
-    list_display = ("key", "version", "cluster", "asker", "state", "created_at", "ended_at")
-    list_filter = ("kind", "state")
-    list_select_related = ("cluster", "asker")
-    search_fields = ("key__exact",)
+
+admin.site.register(
+    RamRole,
+    AssetAdmin,
+    list_display=("name", "arn", "workspace", "retired_at"),
+)
+
+
+admin.site.register(
+    AssetUse,
+    MachineWritten,
+    list_display=("job", "kind", "key", "version"),
+    list_filter=("kind",),
+    list_select_related=("job",),
+    search_fields=("key__exact", "job__public_id__exact"),
+    fields=("job", "kind", "key", "version"),
+)
+
+
+admin.site.register(
+    AssetCheck,
+    MachineWritten,
+    list_display=("key", "version", "cluster", "asker", "state", "created_at", "ended_at"),
+    list_filter=("kind", "state"),
+    list_select_related=("cluster", "asker"),
+    search_fields=("key__exact",),
+)

@@ -1,23 +1,32 @@
-"""Jobs, their files and their attempts: everything to be seen, nothing to be broken."""
+"""Django admin of jobs and of their files, attempts, logs, drafts and secrets: read-only."""
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any
 
 from django.contrib import admin
 from django.db.models import QuerySet
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest
 from django.utils.translation import gettext_lazy as _
 
-from jobs.admin import many
+from jobs.admin.bulk_actions import admin_actions
 from jobs.messages import reason_message, state_label
-from jobs.models import Attempt, Event, Job, JobFile, Run, Task
+from jobs.models import (
+    Attempt,
+    Draft,
+    Event,
+    Job,
+    JobFile,
+    JobSecret,
+    LogChunk,
+    LogStream,
+    PersonalSecret,
+    Replica,
+    Run,
+)
 from jobs.states import FINAL, State
 from quotas.access import administers
-from quotas.admin import bulk
-from quotas.admin.base import MachineWritten, TabularInline, acting
-from quotas.audit import acts
+from quotas.admin.base import MachineWritten, TabularInline, signed_in_admin
 from quotas.models import User
 
 
@@ -36,7 +45,7 @@ class AttemptInline(TabularInline[Attempt, Job]):
 
 
 class StateFilter(admin.SimpleListFilter):
-    """By state; for what has not ended, by the index of that."""
+    """A filter by state; jobs that have not ended have an index of their own."""
 
     title = _("state")
     parameter_name = "state__exact"
@@ -55,7 +64,7 @@ class StateFilter(admin.SimpleListFilter):
 
 @admin.register(Job)
 class JobAdmin(MachineWritten):
-    """Jobs of everybody; what people may do with them, they do on the job's page."""
+    """All jobs; single ones are changed on their pages."""
 
     list_display = (
         "public_id",
@@ -72,22 +81,22 @@ class JobAdmin(MachineWritten):
     search_fields = ("public_id__exact", "owner__username__exact")
     search_help_text = _("A job's id, or the user name of its owner; names are searched on the page Jobs.")
     inlines = (AttemptInline,)
-    actions = ("stop_jobs", "hold_jobs", "release_jobs", "prioritise_jobs", "move_jobs")
+    actions = admin_actions()
 
     @admin.display(description=_("state"), ordering="state")
     def state_now(self, job: Job) -> str:
-        """As its page says it."""
+        """Return the state as the job's page shows it."""
         return state_label(job.state)
 
     @admin.display(description=_("reason"), ordering="reason_code")
     def why(self, job: Job) -> str:
-        """The sentence, not its code."""
+        """Return the reason as a sentence."""
         return reason_message(job.reason_code, job.reason_params)
 
     def get_search_results(
         self, request: HttpRequest, queryset: QuerySet[Job], search_term: str
     ) -> tuple[QuerySet[Job], bool]:
-        """One index after the other: together they would read the whole table."""
+        """Search one index after the other: together they would read the whole table."""
         term = search_term.strip()
         if not term:
             return queryset, False
@@ -97,42 +106,8 @@ class JobAdmin(MachineWritten):
         return (queryset.filter(owner=owner) if owner else queryset.none()), False
 
     def has_administer_permission(self, request: HttpRequest) -> bool:
-        """Who acts on everybody's jobs."""
-        return administers(acting(request))
-
-    @admin.action(description=_("Stop"), permissions=["administer"])
-    def stop_jobs(self, request: HttpRequest, queryset: QuerySet[Job]) -> HttpResponse | None:
-        """Ask for their ends."""
-        return self._act(request, queryset, many.STOP)
-
-    @admin.action(description=_("Hold back"), permissions=["administer"])
-    def hold_jobs(self, request: HttpRequest, queryset: QuerySet[Job]) -> HttpResponse | None:
-        """Keep those that wait from starting."""
-        return self._act(request, queryset, many.HOLD)
-
-    @admin.action(description=_("Release"), permissions=["administer"])
-    def release_jobs(self, request: HttpRequest, queryset: QuerySet[Job]) -> HttpResponse | None:
-        """Let those that are held back start."""
-        return self._act(request, queryset, many.RELEASE)
-
-    @admin.action(description=_("Change priority"), permissions=["administer"])
-    def prioritise_jobs(self, request: HttpRequest, queryset: QuerySet[Job]) -> HttpResponse | None:
-        """Of those that wait."""
-        return self._act(request, queryset, many.PRIORITISE)
-
-    @admin.action(description=_("Move to another quota"), permissions=["administer"])
-    def move_jobs(self, request: HttpRequest, queryset: QuerySet[Job]) -> HttpResponse | None:
-        """Those that wait."""
-        return self._act(request, queryset, many.MOVE)
-
-    def _act(self, request: HttpRequest, queryset: QuerySet[Job], act: many.JobsAct) -> HttpResponse | None:
-        jobs = queryset.select_related("owner", "workspace", "cluster", "quota")
-        rows, values, page = bulk.asked(self, request, jobs, act.question, partial(act.form, queryset))
-        if values is None:
-            return page
-        done, problems = act.carry_out(acts.actor_of(request, values.get("why", "")), rows, values)
-        bulk.tell(self, request, done, problems)
-        return None
+        """Tell whether the user administers all jobs."""
+        return administers(signed_in_admin(request))
 
 
 @admin.register(JobFile)
@@ -146,40 +121,90 @@ class JobFileAdmin(MachineWritten):
         return super().get_queryset(request).select_related("job").defer("text", "spec_json")
 
 
-@admin.register(Attempt)
-class AttemptAdmin(MachineWritten):
-    """Attempts, and what they are called at their engines."""
-
-    list_display = ("key", "job", "live", "end_kind", "reason_code", "submitted_at", "ended_at")
-    list_filter = ("live", "end_kind", "reason_code")
-    list_select_related = ("job",)
-    search_fields = ("key__startswith", "handle__exact")
-
-
-@admin.register(Run)
-class RunAdmin(MachineWritten):
-    """Runs of attempts."""
-
-    list_display = ("attempt", "number", "started_at", "ended_at")
-    list_select_related = ("attempt",)
-    search_fields = ("attempt__key__startswith",)
+admin.site.register(
+    Attempt,
+    MachineWritten,
+    list_display=("key", "job", "live", "end_kind", "reason_code", "submitted_at", "ended_at"),
+    list_filter=("live", "end_kind", "reason_code"),
+    list_select_related=("job",),
+    search_fields=("key__startswith", "handle__exact"),
+)
 
 
-@admin.register(Task)
-class TaskAdmin(MachineWritten):
-    """Replicas."""
+admin.site.register(
+    Run,
+    MachineWritten,
+    list_display=("attempt", "number", "started_at", "ended_at"),
+    list_select_related=("attempt",),
+    search_fields=("attempt__key__startswith",),
+)
 
-    list_display = ("attempt", "run", "role", "index", "state", "exit_code", "node", "started_at", "ended_at")
-    list_filter = ("state",)
-    list_select_related = ("attempt",)
-    search_fields = ("attempt__key__startswith", "node__exact")
+
+admin.site.register(
+    Replica,
+    MachineWritten,
+    list_display=("attempt", "run", "role", "index", "state", "exit_code", "node", "started_at", "ended_at"),
+    list_filter=("state",),
+    list_select_related=("attempt",),
+    search_fields=("attempt__key__startswith", "node__exact"),
+)
 
 
-@admin.register(Event)
-class EventAdmin(MachineWritten):
-    """What happened."""
+admin.site.register(
+    Event,
+    MachineWritten,
+    list_display=("at", "job", "kind", "actor", "params"),
+    list_filter=("kind",),
+    list_select_related=("job", "actor"),
+    search_fields=("job__public_id__exact",),
+)
 
-    list_display = ("at", "job", "kind", "actor", "params")
-    list_filter = ("kind",)
-    list_select_related = ("job", "actor")
-    search_fields = ("job__public_id__exact",)
+
+# Logs: their locations and sizes, without their contents.
+admin.site.register(
+    LogStream,
+    MachineWritten,
+    list_display=("attempt", "run", "role", "index", "name", "state", "sealed", "size"),
+    list_filter=("state", "sealed"),
+    list_select_related=("attempt",),
+    search_fields=("attempt__key__startswith",),
+)
+
+
+admin.site.register(
+    LogChunk,
+    MachineWritten,
+    list_display=("stream", "offset", "length", "storage_name"),
+    list_select_related=("stream",),
+)
+
+
+# Drafts, without their contents.
+admin.site.register(
+    Draft,
+    MachineWritten,
+    list_display=("owner", "name", "dialect", "version", "updated_at"),
+    list_select_related=("owner",),
+    search_fields=("owner__username",),
+    fields=("owner", "workspace", "name", "dialect", "version", "created_at", "updated_at"),
+)
+
+
+# Names of jobs' secrets, without their values.
+admin.site.register(
+    JobSecret,
+    MachineWritten,
+    list_display=("job", "name", "created_at"),
+    list_select_related=("job",),
+    fields=("job", "name", "created_at"),
+)
+
+
+# Names of personal secrets, without their values.
+admin.site.register(
+    PersonalSecret,
+    MachineWritten,
+    list_display=("owner", "name", "created_at"),
+    list_select_related=("owner",),
+    fields=("owner", "name", "created_at"),
+)

@@ -1,4 +1,4 @@
-"""When clusters are worked on."""
+"""Django admin of maintenance windows."""
 
 from __future__ import annotations
 
@@ -9,35 +9,35 @@ from django.db import transaction
 from django.http import HttpRequest
 from django.utils.translation import ngettext
 
-from jobs.admin import house
+from jobs.admin import admin_actions
 from quotas.admin.base import ModelAdmin
 from quotas.admission import snapshot
 from quotas.models import Maintenance
 
 TOLD_OF_MAINTENANCE: Final = frozenset({"cluster", "from_at", "until_at", "text"})
-"""What of a maintenance window is news to people."""
+"""Fields of a maintenance window whose change is announced."""
 
 
 @admin.register(Maintenance)
 class MaintenanceAdmin(ModelAdmin[Maintenance]):
-    """When a cluster, or every one, is worked on; whoever has a job there is told of it."""
+    """Maintenance windows of one or all clusters; owners of jobs there are notified."""
 
     list_display = ("text", "cluster", "from_at", "until_at", "keeps_free", "lead_hours")
     list_filter = ("cluster",)
     list_select_related = ("cluster",)
 
     def save_model(self, request: HttpRequest, obj: Maintenance, form: Any, change: bool) -> None:
-        """Tell them once: saving what did not change tells nobody."""
+        """Notify owners only of a change."""
         with transaction.atomic():
             super().save_model(request, obj, form, change)
-            told = house.announce(obj) if TOLD_OF_MAINTENANCE & set(form.changed_data) else 0
-        if kept := snapshot.kept_by(obj):
+            notified = admin_actions.announce(obj) if TOLD_OF_MAINTENANCE & set(form.changed_data) else 0
+        if blocked := snapshot.kept_by(obj):
             text = ngettext(
                 "%(count)d waiting job can't start before it is over.",
                 "%(count)d waiting jobs can't start before it is over.",
-                kept,
+                blocked,
             )
-            messages.warning(request, text % {"count": kept})
-        if told:
-            text = ngettext("%(count)d person was told.", "%(count)d people were told.", told)
-            messages.info(request, text % {"count": told})
+            messages.warning(request, text % {"count": blocked})
+        if notified:
+            text = ngettext("%(count)d person was told.", "%(count)d people were told.", notified)
+            messages.info(request, text % {"count": notified})

@@ -55,7 +55,7 @@ class Schema(NativeView):
         """The dialect's keys, each described in the reader's language."""
         if dialect not in dialects.NAMES:
             raise Http404
-        body, etag = _written(dialect, _language(request))
+        body, etag = _render(dialect, _language(request))
         response = HttpResponse(body, content_type=f"{CONTENT_TYPE}; charset=utf-8")
         response["ETag"] = etag
         response["Cache-Control"] = f"public, max-age={MAX_AGE_S}"
@@ -66,8 +66,8 @@ class Schema(NativeView):
 
 def _language(request: Request) -> str:
     """One of ours; what the person chose for pages plays no part, or the address could not be cached."""
-    asked = request.query_params.get("lang", "")
-    headers = [asked] if asked else request.headers.get("Accept-Language", "").split(",")
+    language = request.query_params.get("lang", "")
+    headers = [language] if language else request.headers.get("Accept-Language", "").split(",")
     for each in headers:
         try:
             return translation.get_supported_language_variant(each.partition(";")[0].strip().lower())
@@ -77,21 +77,21 @@ def _language(request: Request) -> str:
 
 
 @cache
-def _written(dialect: str, language: str) -> tuple[bytes, str]:
+def _render(dialect: str, language: str) -> tuple[bytes, str]:
     """The schema in that language, and its entity tag."""
     with translation.override(language):
-        described = _described(dialects.get(dialect).schema())
+        described = _translate(dialects.get(dialect).schema())
     body = json.dumps(described, ensure_ascii=False, separators=(",", ":")).encode()
     return body, f'"{hashlib.sha256(body).hexdigest()[:32]}"'
 
 
-def _described(value: object) -> object:
+def _translate(value: object) -> object:
     """`value` with its descriptions in the language that is active; a property called so is none."""
     if isinstance(value, list):
-        return [_described(each) for each in value]
+        return [_translate(each) for each in value]
     if not isinstance(value, dict):
         return value
     return {
-        key: gettext(inner) if key in DESCRIBED_BY and inner and isinstance(inner, str) else _described(inner)
+        key: gettext(inner) if key in DESCRIBED_BY and inner and isinstance(inner, str) else _translate(inner)
         for key, inner in value.items()
     }

@@ -1,4 +1,4 @@
-"""Which address of the APIs leads where."""
+"""URLs of the APIs."""
 
 from __future__ import annotations
 
@@ -8,12 +8,10 @@ from drf_spectacular.views import SpectacularAPIView
 from jobs.api import schemas
 from jobs.api.native import (
     assets,
-    check,
-    convert,
     folders,
+    job_files,
     jobs,
     parts,
-    preview,
     streams,
     sweeps,
     templates,
@@ -32,8 +30,8 @@ urlpatterns = [
     path(f"{JOB}/tasks", parts.Tasks.as_view(), name="api_job_tasks"),
     path(f"{JOB}/endpoints", parts.Endpoints.as_view(), name="api_job_endpoints"),
     path(f"{JOB}/stop", jobs.Stop.as_view(), name="api_job_stop"),
-    path(f"{JOB}/file", jobs.File.as_view(), name="api_job_file"),
-    path(f"{JOB}/again", jobs.Again.as_view(), name="api_job_again"),
+    path(f"{JOB}/file", jobs.JobFileView.as_view(), name="api_job_file"),
+    path(f"{JOB}/again", jobs.RetryJob.as_view(), name="api_job_again"),
     path(f"{JOB}/hold", jobs.Hold.as_view(), name="api_job_hold"),
     path(f"{JOB}/release", jobs.Release.as_view(), name="api_job_release"),
     path(f"{JOB}/events", parts.Events.as_view(), name="api_job_events"),
@@ -46,11 +44,13 @@ urlpatterns = [
     path(f"{JOB}/stream", streams.stream, name="api_job_stream"),
     path(f"{V1}sweeps", sweeps.Sweeps.as_view(), name="api_sweeps"),
     path(f"{V1}sweeps/<slug:public_id>", sweeps.OneSweep.as_view(), name="api_sweep"),
-    path(f"{V1}sweeps/<slug:public_id>/file", sweeps.File.as_view(), name="api_sweep_file"),
+    path(f"{V1}sweeps/<slug:public_id>/file", sweeps.SweepFileView.as_view(), name="api_sweep_file"),
     path(f"{V1}sweeps/<slug:public_id>/stop", sweeps.Stop.as_view(), name="api_sweep_stop"),
-    path(f"{V1}sweeps/<slug:public_id>/again", sweeps.Again.as_view(), name="api_sweep_again"),
+    path(f"{V1}sweeps/<slug:public_id>/again", sweeps.RetrySweep.as_view(), name="api_sweep_again"),
     path(f"{V1}templates", templates.Templates.as_view(), name="api_templates"),
-    path(f"{V1}templates/<slug:template>/file", templates.File.as_view(), name="api_template_file"),
+    path(
+        f"{V1}templates/<slug:template>/file", templates.TemplateFileView.as_view(), name="api_template_file"
+    ),
     path(
         f"{V1}uploads/missing",
         takes_at_most(MOST_LISTED_BYTES)(uploads.Missing.as_view()),
@@ -72,9 +72,9 @@ urlpatterns = [
     path(f"{V1}assets/<slug:kind>/<slug:key>", assets.OneAsset.as_view(), name="api_asset"),
     path(f"{V1}assets/<slug:kind>/<slug:key>/test", assets.Trial.as_view(), name="api_asset_test"),
     path(f"{V1}usage", usage.Usage.as_view(), name="api_usage"),
-    path(f"{V1}check", check.Check.as_view(), name="api_check"),
-    path(f"{V1}preview", preview.Preview.as_view(), name="api_preview"),
-    path(f"{V1}convert", convert.Convert.as_view(), name="api_convert"),
+    path(f"{V1}check", job_files.Check.as_view(), name="api_check"),
+    path(f"{V1}preview", job_files.PreviewView.as_view(), name="api_preview"),
+    path(f"{V1}convert", job_files.Convert.as_view(), name="api_convert"),
     path("schemas/<slug:dialect>.json", schemas.Schema.as_view(), name="dialect_schema"),
     path(
         f"{V1}schema",

@@ -1,4 +1,4 @@
-"""What is entered about assets: on the console's pages, in Django admin, and over the native API."""
+"""Forms of assets: for the console's pages, Django admin and the native API."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from django import forms
 from django.utils.translation import gettext as _now
 from django.utils.translation import gettext_lazy as _
 
-from jobs.assets import keeping, sight
+from jobs.assets import changes, visibility
 from jobs.assets.addresses import Wrong, check_git, check_place
 from jobs.messages.assets import asset_message
 from jobs.models import Asset, AssetKind, CodeSource, Dataset, DatasetVersion, Guarded, Image, RamRole, Vpc
@@ -19,7 +19,7 @@ from quotas.models import User, Workspace
 
 COMMIT: Final = re.compile(r"[0-9a-fA-F]{7,64}")
 TIED: Final = ("address", "repo", "endpoint", "source", "username")
-"""To what a kept password belongs."""
+"""Fields to which a kept password belongs."""
 
 LOGIN: Final = ("username", "password", "own_secret")
 
@@ -30,7 +30,7 @@ class NamesField(forms.JSONField):
     def to_python(self, value: Any) -> Any:
         if isinstance(value, str) and not value.lstrip().startswith("["):
             return [word for word in re.split(r"[\s,]+", value) if word]
-        return super().to_python(value)
+        return super().to_python(value) or []
 
     def prepare_value(self, value: Any) -> Any:
         return ", ".join(map(str, value)) if isinstance(value, list) else value
@@ -44,19 +44,20 @@ class AssetForm(forms.ModelForm[Any]):
         self.keeper = keeper
         field = self.fields["workspace"]
         assert isinstance(field, forms.ModelChoiceField)
-        field.queryset = sight.keepable(keeper)
+        field.queryset = visibility.keepable(keeper)
         field.required = not administers(keeper)
         if not field.required:
             field.empty_label = _now("Everybody")
         if not field.required and self.instance.pk is None:
             field.help_text = _("Without one it is for everybody.")
+        self.fields["description"].widget.attrs["rows"] = 3
         for each in self.fields.values():
             _dress(each)
 
     def clean_workspace(self) -> Workspace | None:
-        """One that the person keeps."""
+        """Check that the person manages the workspace."""
         workspace: Workspace | None = self.cleaned_data["workspace"]
-        if not sight.may_keep_in(self.keeper, workspace):
+        if not visibility.may_keep_in(self.keeper, workspace):
             raise forms.ValidationError(_("Only the console's admins keep what is for everybody."))
         return workspace
 
@@ -71,7 +72,7 @@ class AssetForm(forms.ModelForm[Any]):
         return asset
 
     def put_password(self, asset: Asset) -> None:
-        """Keep the password that was entered, if one was."""
+        """Store the password that was entered, if one was."""
         if isinstance(asset, Guarded) and self.cleaned_data.get("password"):
             asset.put(self.cleaned_data["password"])
 
@@ -94,6 +95,16 @@ class GuardedForm(AssetForm):
         if not self.instance.ciphertext:
             del self.fields["forget"]
 
+    def clean_mount_path(self) -> str:
+        """Check where a job finds it."""
+        path: str = self.cleaned_data["mount_path"].strip()
+        has_mark = set(path) & set(":,")
+        if not path.startswith("/") or ".." in path.split("/") or not path.isprintable() or has_mark:
+            raise forms.ValidationError(
+                _("This has to be an absolute path, without “..”, colons and commas.")
+            )
+        return path
+
     def clean(self) -> dict[str, Any] | None:
         """A kept password or each person's own, never both."""
         values = super().clean() or self.cleaned_data
@@ -106,7 +117,7 @@ class GuardedForm(AssetForm):
         return values
 
     def _is_elsewhere(self, values: dict[str, Any]) -> bool:
-        """Whether a kept password would be sent elsewhere than whoever entered it knew."""
+        """Tell whether a kept password would be sent elsewhere than whoever entered it knew."""
         if not self.instance.ciphertext or values.get("password") or values.get("forget"):
             return False
         return any(name in self.changed_data for name in TIED) and not values.get("own_secret")
@@ -121,17 +132,16 @@ class ImageForm(GuardedForm):
             *("name", "address", "workspace", "description", "framework", "version", "python"),
             *("accelerator", "accelerated", *LOGIN[:1], "own_secret"),
         )
-        widgets: ClassVar = {"description": forms.Textarea(attrs={"rows": 3})}
 
     def clean_address(self) -> str:
-        """As engines take it."""
+        """Check an image's address."""
         address: str = self.cleaned_data["address"].strip()
         if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._:/@+-]*", address):
             raise forms.ValidationError(_("An image's address has no blanks, no quotes and no login in it."))
         return address
 
     def save(self, commit: bool = True) -> Any:
-        """What the console's admins keep for everybody is official."""
+        """Save; an image for everybody is official."""
         self.instance.official = self.cleaned_data["workspace"] is None
         return super().save(commit)
 
@@ -153,7 +163,6 @@ class DatasetForm(GuardedForm):
             *("endpoint", "region", "vpc", "options", "username", "own_secret"),
         )
         widgets: ClassVar = {
-            "description": forms.Textarea(attrs={"rows": 3}),
             "options": forms.Textarea(attrs={"rows": 2}),
         }
 
@@ -161,18 +170,14 @@ class DatasetForm(GuardedForm):
         super().__init__(keeper, *args, **kwargs)
         vpcs = self.fields["vpc"]
         assert isinstance(vpcs, forms.ModelChoiceField)
-        vpcs.queryset = sight.choices(keeper, None, AssetKind.VPC)
+        vpcs.queryset = visibility.choices(keeper, None, AssetKind.VPC)
         self.fields["username"].label = _("Access key id or user name")
         self.fields["password"].label = _("Access key secret or password")
         if self.instance.pk is not None:
             del self.fields["uri"]
 
-    def clean_mount_path(self) -> str:
-        """Where a job finds it."""
-        return _path(self.cleaned_data["mount_path"])
-
     def clean_options(self) -> dict[str, str]:
-        """Nothing is no options."""
+        """Return the options; {} for an empty field."""
         return self.cleaned_data["options"] or {}
 
     def clean(self) -> dict[str, Any] | None:
@@ -188,16 +193,16 @@ class DatasetForm(GuardedForm):
         return values
 
     def save(self, commit: bool = True) -> Any:
-        """With its first version."""
+        """Save, with a first version."""
         new = self.instance.pk is None
         dataset = super().save(commit)
         if new and commit:
-            keeping.add_version(dataset, self.cleaned_data["uri"], by=self.keeper)
+            changes.add_version(dataset, self.cleaned_data["uri"], by=self.keeper)
         return dataset
 
 
 class VersionForm(forms.ModelForm[DatasetVersion]):
-    """One more version of a dataset."""
+    """A further version of a dataset."""
 
     class Meta:
         model = DatasetVersion
@@ -236,7 +241,6 @@ class CodeForm(GuardedForm):
             *("name", "repo", "workspace", "description", "branch", "commit", "mount_path", "submodules"),
             *("username", "own_secret"),
         )
-        widgets: ClassVar = {"description": forms.Textarea(attrs={"rows": 3})}
 
     def clean_repo(self) -> str:
         """An address that git and the console read alike."""
@@ -254,10 +258,6 @@ class CodeForm(GuardedForm):
             raise forms.ValidationError(_("A commit is 7 to 64 hexadecimal digits."))
         return commit
 
-    def clean_mount_path(self) -> str:
-        """Where a job finds it."""
-        return _path(self.cleaned_data["mount_path"])
-
 
 class VpcForm(AssetForm):
     """A virtual network."""
@@ -273,15 +273,6 @@ class VpcForm(AssetForm):
             *("name", "vpc_id", "workspace", "description", "region", "cidr", "switches"),
             "security_groups",
         )
-        widgets: ClassVar = {"description": forms.Textarea(attrs={"rows": 3})}
-
-    def clean_switches(self) -> list[str]:
-        """Nothing is an empty list."""
-        return self.cleaned_data["switches"] or []
-
-    def clean_security_groups(self) -> list[str]:
-        """Nothing is an empty list."""
-        return self.cleaned_data["security_groups"] or []
 
 
 class RoleForm(AssetForm):
@@ -290,7 +281,6 @@ class RoleForm(AssetForm):
     class Meta:
         model = RamRole
         fields = ("name", "arn", "workspace", "description")
-        widgets: ClassVar = {"description": forms.Textarea(attrs={"rows": 3})}
 
 
 FORMS: Final[dict[AssetKind, type[AssetForm]]] = {
@@ -300,13 +290,6 @@ FORMS: Final[dict[AssetKind, type[AssetForm]]] = {
     AssetKind.VPC: VpcForm,
     AssetKind.ROLE: RoleForm,
 }
-
-
-def _path(text: str) -> str:
-    path = text.strip()
-    if not path.startswith("/") or ".." in path.split("/") or not path.isprintable() or set(path) & set(":,"):
-        raise forms.ValidationError(_("This has to be an absolute path, without “..”, colons and commas."))
-    return path
 
 
 def _dress(field: forms.Field) -> None:

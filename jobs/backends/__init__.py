@@ -1,1 +1,1 @@
-"""Where jobs run."""
+"""Backends: the engines that run jobs, and the registry that finds them."""

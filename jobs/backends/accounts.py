@@ -1,4 +1,4 @@
-"""What an engine's own accounting allows: accounts in a tree, people in them, qualities of service."""
+"""Accounts of an engine's own accounting: a tree of them, their people, and qualities of service."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Protocol, runtime_checkable
 
 @dataclass(frozen=True, slots=True)
 class Ceilings:
-    """How much at most; None is no ceiling.  GPUs by type are bounded beside all of them."""
+    """Upper bounds; None is no ceiling.  GPUs by type are bounded beside all GPUs together."""
 
     cpus: int | None = None
     memory_mib: int | None = None
@@ -20,10 +20,10 @@ class Ceilings:
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """An account: what all of it may hold, what each person in it may, and what else is said of it.
+    """An account: the limits of all of it, of each person in it, and further ones.
 
-    `parent` is '' for those at the top; `people` are UNIX names.  `more` are limits for which nobody but the
-    engine has a word, by the engine's words.
+    `parent` is '' for those at the top; `people` are UNIX names.  `more` are limits that only this engine
+    knows, in the engine's words.
     """
 
     name: str
@@ -36,8 +36,8 @@ class Account:
 
 
 @dataclass(frozen=True, slots=True)
-class Quality:
-    """A quality of service, what one person may hold in it, and what else it limits."""
+class QualityOfService:
+    """A quality of service, the limits of one person in it, and further ones."""
 
     name: str
     priority: int = 0
@@ -46,11 +46,11 @@ class Quality:
 
 
 @dataclass(frozen=True, slots=True)
-class Books:
-    """All of it; `more` is what belongs to no account."""
+class AccountTree:
+    """All accounts and qualities of service; `more` are limits that belong to no account."""
 
     accounts: Sequence[Account] = ()
-    qualities: Sequence[Quality] = ()
+    qualities: Sequence[QualityOfService] = ()
     more: Sequence[str] = ()
 
 
@@ -58,11 +58,11 @@ class Books:
 class Accounting(Protocol):
     """A backend whose engine keeps such accounts."""
 
-    def books(self) -> Books:
-        """All of them; nothing where the engine keeps none.  Raises Unreachable."""
+    def books(self) -> AccountTree:
+        """Return all accounts; nothing where the engine keeps none.  Raises Unreachable."""
 
     def limit(self, account: str, ceilings: Ceilings, jobs_of_one: int | None) -> None:
-        """Give an account that is there these ceilings; those that are None stay as they are.
+        """Set the ceilings of an existing account; those that are None stay as they are.
 
-        Raises Unreachable, also for what the engine does not take.
+        Raises Unreachable, also for values that the engine refuses.
         """

@@ -1,8 +1,7 @@
-"""What every backend is, and the words it speaks.
+"""The interface of every backend, and the values that it takes and returns.
 
-A backend is cheap to make and keeps nothing in memory: what it must remember lies with its engine or
-on its disk.  Every call has a time limit and none retries inside.  No answer is an exception
-(`Unreachable`), never a state.
+A backend is cheap to make and keeps nothing in memory: its state lies with its engine or on its disk.  Every
+call has a time limit and none retries inside.  No answer is an exception (`Unreachable`), never a state.
 """
 
 from __future__ import annotations
@@ -25,22 +24,22 @@ PROGRAMS: Final = (
     "openvscode-server",
     "tensorboard",
 )
-"""What people like to know of a node before they send a job there: whether it has these."""
+"""Programs whose presence on a node is shown to people."""
 
 Handle = NewType("Handle", str)
-"""The engine's own name for what it accepted; opaque to everybody else."""
+"""The engine's own name for an attempt that it accepted; opaque to all other code."""
 
 
 class Refused(Exception):
-    """The engine will never take this job; `reason` says why to the person.  Final."""
+    """The engine refuses this job for good, for `reason`."""
 
     def __init__(self, reason: Reason) -> None:
         super().__init__(reason.code)
         self.reason = reason
 
 
-class NotSent(Exception):
-    """Certainly nothing was started; the job goes back to the queue."""
+class NotSubmitted(Exception):
+    """Nothing was started, which is certain; the job goes back to the queue."""
 
     def __init__(self, reason: Reason) -> None:
         super().__init__(reason.code)
@@ -48,7 +47,7 @@ class NotSent(Exception):
 
 
 class Unknown(Exception):
-    """It may or may not have been started; only `find` can tell."""
+    """The job may or may not have been started; only `find` can tell."""
 
 
 class Unreachable(Exception):
@@ -63,16 +62,14 @@ class Gone(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Unseen:
-    """The engine answered, and what would say how the handle is did not: says nothing about the job."""
+    """The engine answered, but not about the handle's state: says nothing about the job."""
 
     why: str
 
 
 @dataclass(frozen=True, slots=True)
 class Person:
-    """For whom a job runs: a login name, the console's number for them (> 0, never used twice), and the name
-    of their UNIX user, where they have one.
-    """
+    """The person for whom a job runs: login name, the console's number (> 0, never used twice), UNIX name."""
 
     name: str
     number: int
@@ -81,7 +78,7 @@ class Person:
 
 @dataclass(frozen=True, slots=True)
 class Reserved:
-    """What is reserved for an attempt on one node: GPUs by type, in the engine's words, and their indexes.
+    """A reservation for an attempt on one node: GPUs by type, in the engine's words, and their indexes.
 
     A backend gives those; where one of them is not free, another of its type.
     """
@@ -93,14 +90,14 @@ class Reserved:
 
 @dataclass(frozen=True, slots=True)
 class Submission:
-    """Everything a backend needs to start one attempt.
+    """All that a backend needs to start one attempt.
 
     `key` is `<installation>-<public id>-<attempt>`, a DNS label that the engine carries in its name
     field.  `workspace` is its workspace's slug.  `secrets` maps SecretRef names to values; they reach the
     job by a 0600 file, never by argv.  `endpoint_token` reaches it the same way, as
     JOB_CONSOLE_ENDPOINT_TOKEN: a notebook asks for it, and the console's link carries it.  `uploads` are
-    the trees that the job's places name (`jobs.trees.places`), by their ids.  `options` are what an sbatch
-    script says that a JobSpec has no word for, by its pointers; a cluster's settings allow it or not.
+    the trees that the job's places name (`jobs.trees.find_trees`), by their ids.  `options` are what an
+    sbatch script says that a JobSpec has no word for, by its pointers; a cluster's settings allow it or not.
     `reserved` is what admission decided, by node; empty where the engine schedules.
 
     A `trial` only finds out whether the job's data can be had: it is looked at, and not brought.
@@ -151,7 +148,7 @@ class EndpointSeen:
 
 @dataclass(frozen=True, slots=True)
 class ReplicaSeen:
-    """One replica as the engine tells it.  Times are seconds since the epoch by the engine's clock,
+    """One replica as the engine reports it.  Times are seconds since the epoch by the engine's clock,
     bounded by what the console saw; `log_path` is where its output lies when this machine can read it there;
     `commit` is what git fetched of the job's code.  `gpus` are the indexes of the GPUs that it has on its
     node, None where the engine does not tell.
@@ -176,7 +173,7 @@ class ReplicaSeen:
 
 @dataclass(frozen=True, slots=True)
 class Observation:
-    """One attempt as the engine tells it now.
+    """One attempt as the engine reports it now.
 
     `state` is PENDING, RUNNING or an end; `version` changes whenever anything here does, so that an
     unchanged observation costs a comparison; `run` counts the engine's own restarts from 1.  `held`: it waits
@@ -205,8 +202,9 @@ class Gpu:
 
 @dataclass(frozen=True, slots=True)
 class NodeSeen:
-    """What a node has in all, and what is free of it; `programs` are those of PROGRAMS that its jobs find
-    without an image, None where nobody knows.
+    """A node: its resources, and how much of them is free.
+
+    `programs` are those of PROGRAMS that its jobs find without an image, None where that is not known.
     """
 
     name: str
@@ -223,7 +221,7 @@ class NodeSeen:
 
 
 @dataclass(frozen=True, slots=True)
-class SetAside:
+class NodeReservation:
     """Nodes that the engine keeps for some people, or for maintenance (Slurm: a reservation).
 
     `whom` are users and accounts in the engine's words, none for everybody who names it.  Times are seconds
@@ -270,12 +268,12 @@ class Inventory:
 
     nodes: tuple[NodeSeen, ...]
     jobs: tuple[QueuedJob, ...] | None = None
-    set_aside: tuple[SetAside, ...] = ()
+    set_aside: tuple[NodeReservation, ...] = ()
     facilities: Facilities | None = None
 
 
 class LogState(StrEnum):
-    """What a log slice says about the rest."""
+    """The state of a log after a slice of it."""
 
     OPEN = "open"
     COMPLETE = "complete"
@@ -285,7 +283,7 @@ class LogState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class LogSlice:
-    """Bytes from `cursor` on, and where to go on; never a gap, never a repeat."""
+    """Bytes from a cursor on, and the cursor after them; never a gap, never a repeat."""
 
     data: bytes
     cursor: str
@@ -293,12 +291,12 @@ class LogSlice:
 
 
 MASK: Final = "***"
-"""Stands where a secret's value would, in whatever is shown of what will be sent."""
+"""Shown in place of a secret's value."""
 
 
 @dataclass(frozen=True, slots=True)
-class RoleSent:
-    """One role as it will be handed over: what each of its replicas is given, finds and runs.
+class RenderedRole:
+    """One role as it will be submitted: what each of its replicas is given, finds and runs.
 
     `env` has the variables with their values, None where one is only known at the start or differs between
     replicas; a secret's value is MASK.  `mounts` are (place in the job, what is there, read-only), `ports`
@@ -321,17 +319,17 @@ class RoleSent:
 
 
 @dataclass(frozen=True, slots=True)
-class Sent:
-    """What will be sent of a job: nothing secret is in it."""
+class RenderedJob:
+    """A job as it will be submitted, without secrets."""
 
-    roles: tuple[RoleSent, ...]
+    roles: tuple[RenderedRole, ...]
     time_limit_s: int | None = None
     grace_s: int = 0
 
 
 @dataclass(frozen=True, slots=True)
-class Tried:
-    """One thing that a dry run tried: `what` is a code of `jobs.messages.dryruns`, about `detail`.
+class DryRunCheck:
+    """One check of a dry run: `what` is a code of `jobs.messages.dry_runs`, about `detail`.
 
     `ok` is whether it would do; None is that it may, or only later, as `reason` says.
     """
@@ -343,7 +341,7 @@ class Tried:
 
 
 class Backend(Protocol):
-    """A place where jobs run, and what every one of them does.
+    """A backend: the methods that all of them have.
 
     What only some can do is a protocol of its own (`Several`, `Holding`, `Watching`, …, `measures.Measuring`,
     `sessions.Enterable`, `accounts.Accounting`): a backend can do it if it has the methods, and is asked by
@@ -352,14 +350,14 @@ class Backend(Protocol):
 
     @property
     def has_scheduler(self) -> bool:
-        """Whether its engine queues jobs itself, and others wait for that scheduler too."""
+        """Whether its engine schedules jobs itself, also those of others."""
 
     @property
     def can_shrink(self) -> bool:
-        """Whether what an ended replica held is free while the others run."""
+        """Whether the resources of an ended replica are free while the others run."""
 
     def find(self, keys: Sequence[str]) -> Mapping[str, Sequence[Handle]]:
-        """Every handle the engine knows for each key (an absent key: an empty sequence), in one call."""
+        """Return every handle the engine knows for each key (none: an empty sequence), in one call."""
 
     def submit(self, submission: Submission) -> Handle:
         """Start the attempt once; the same key again gives the same handle.
@@ -368,7 +366,7 @@ class Backend(Protocol):
         """
 
     def observe(self, handles: Sequence[Handle]) -> Mapping[Handle, Observation | Gone | Unseen]:
-        """One entry for each handle, in one call to the engine; raises Unreachable without an answer."""
+        """Return an entry for each handle, in one call to the engine.  Raises Unreachable."""
 
     def stop(self, handle: Handle, *, grace_s: int, signal: str) -> None:
         """Ask for the end and return: `signal` now, KILL of the whole tree after `grace_s` seconds.
@@ -376,33 +374,33 @@ class Backend(Protocol):
         """
 
     def read_log(self, handle: Handle, task: TaskRef, cursor: str, limit: int) -> LogSlice:
-        """At most `limit` bytes from `cursor` ('' is the beginning)."""
+        """Return at most `limit` bytes from `cursor` ('' is the beginning)."""
 
     def inventory(self) -> Inventory:
-        """Nodes, what is free, what others run; also the connection test."""
+        """Return nodes, free resources and the jobs of others; also the connection test."""
 
     def forget(self, handle: Handle) -> None:
         """Remove what is left of an ended attempt (folders, containers).  Absent is success."""
 
 
 @runtime_checkable
-class Several(Protocol):
+class ConcurrentSubmission(Protocol):
     """A backend whose `submit` may be called by several threads at the same time."""
 
     @property
     def at_once(self) -> int:
-        """By how many, so that its engine is not overrun."""
+        """The number of threads that does not overload its engine."""
 
 
 @runtime_checkable
-class Holding(Protocol):
+class HeldSubmission(Protocol):
     """A backend whose jobs wait, once submitted, until they are released.
 
-    What was submitted and never noted, because its submitter died in between, so never runs.
+    A job whose submitter died before it recorded the handle so never runs.
     """
 
     def release(self, handles: Sequence[Handle]) -> None:
-        """Let these go, in one call.  Absent ones and those that run are fine; raises Unreachable."""
+        """Release these, in one call.  Absent ones and those that run are fine; raises Unreachable."""
 
 
 @runtime_checkable
@@ -410,15 +408,15 @@ class Watching(Protocol):
     """A backend that hints at changes."""
 
     def bell(self) -> Path | None:
-        """A file whose time moves whenever a job changes, or None.  A hint; polling stays the floor."""
+        """Return a file whose time changes whenever a job changes, or None.  A hint only; polling goes on."""
 
 
 @runtime_checkable
 class Rendering(Protocol):
-    """A backend that can show what it would hand over."""
+    """A backend that can show what it would submit."""
 
-    def render(self, submission: Submission) -> Sent:
-        """What `submit` would hand over, without asking anybody; raises Refused like it.
+    def render(self, submission: Submission) -> RenderedJob:
+        """Return what `submit` would hand over, without asking the engine; raises Refused like it.
 
         The submission's secrets have MASK for a value.
         """
@@ -436,9 +434,10 @@ class Extending(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Checked:
-    """Which nodes were tried, and what an admin has to mend, as sentences; `remarks` are what jobs
-    run without all the same.
+class CheckReport:
+    """The nodes that were tried, and what an admin has to repair, as sentences.
+
+    `remarks` are what is missing although jobs run without it.
     """
 
     nodes: tuple[str, ...]
@@ -448,20 +447,21 @@ class Checked:
 
 @runtime_checkable
 class Checking(Protocol):
-    """A backend that can try whether everything is there that jobs need."""
+    """A backend that can check whether all prerequisites of jobs are there."""
 
-    def check(self) -> Checked:
-        """Try it, on nodes that are free.  Raises Unreachable for what keeps even that from being done."""
+    def check(self) -> CheckReport:
+        """Check, on nodes that are free.  Raises Unreachable where even that can't be done."""
 
     def try_as(self, person: Person) -> str:
-        """Run a small job of the person's; as whom it ran.  Raises Refused where it was refused or failed,
-        and Unreachable where it could not be tried.
+        """Run a small job of the person's, and return as whom it ran.
+
+        Raises Refused where it was refused or failed, and Unreachable where it could not be tried.
         """
 
 
 @runtime_checkable
 class Trying(Protocol):
-    """A backend that can say beforehand what it would do with a job."""
+    """A backend that can say beforehand whether it would take a job."""
 
-    def dry_run(self, submission: Submission) -> Sequence[Tried]:
-        """Whether the job would be taken as it is; nothing is started or kept."""
+    def dry_run(self, submission: Submission) -> Sequence[DryRunCheck]:
+        """Return the checks whether the job would be taken as it is; nothing is started or kept."""

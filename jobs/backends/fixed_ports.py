@@ -52,7 +52,7 @@ def find_moved_label(roles: Sequence[TaskRole]) -> str:
 
 
 def _free(port: Port, wanted: int, taken: set[int]) -> int:
-    """The first of the wanted ports, or of the next ones that nothing of the job has."""
+    """Return the first of the wanted ports, or of the next ones that the job does not use."""
     least = range(1, LAST - port.count + 2)
     for begin in chain(range(wanted, least.stop), range(min(wanted, least.stop) - 1, 0, -1)):
         if taken.isdisjoint(range(begin, begin + port.count)):

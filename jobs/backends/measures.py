@@ -1,4 +1,4 @@
-"""What replicas use, for backends that can tell."""
+"""Usage of replicas, for backends that can measure it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from jobs.backends.base import Handle
 
 @dataclass(frozen=True, slots=True)
 class Use:
-    """What one replica uses.
+    """Usage of one replica.
 
     `cpu_s` are the CPU seconds of all its processes so far.  `gpu_percents` are how busy each of its GPUs is,
     at the most within the last minute; None where that can't be told, which never means that it is idle.
@@ -29,7 +29,7 @@ class Measuring(Protocol):
     """A backend that measures."""
 
     def measure(self, handles: Sequence[Handle]) -> Mapping[Handle, Sequence[Use]]:
-        """What the running replicas of each attempt use now.
+        """Return the present usage of the running replicas of each attempt.
 
-        Whatever can't be measured is absent; raises Unreachable without an answer.
+        Attempts that can't be measured are absent; raises Unreachable without an answer.
         """

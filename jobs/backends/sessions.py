@@ -1,6 +1,6 @@
-"""Something run beside a live replica: a shell, a command, or the server's side of SFTP.
+"""Sessions in a live replica: a shell, a command, or the server's side of SFTP.
 
-The words that an `Enterable` backend speaks, whatever its engine.  Asynchronous, because a
+The interface of an `Enterable` backend, whatever its engine.  It is asynchronous, because a
 session lives as long as a person types, and the processes that serve people have one loop for all of them.
 """
 
@@ -14,8 +14,8 @@ from typing import Protocol, runtime_checkable
 from jobs.backends.base import Handle, TaskRef
 
 
-class Kind(StrEnum):
-    """What is to be run."""
+class SessionKind(StrEnum):
+    """The kind of a session."""
 
     SHELL = "shell"
     LINE = "line"
@@ -25,7 +25,7 @@ class Kind(StrEnum):
 
 
 class Barrier(StrEnum):
-    """Why a replica can't be entered."""
+    """A reason why a replica can't be entered."""
 
     NOT_RUNNING = "not_running"
     NO_PROGRAM = "no_program"
@@ -37,7 +37,7 @@ class Barrier(StrEnum):
 
 
 class NoEntry(Exception):
-    """The session was not begun; `detail` is the system's word for why, for logs."""
+    """The session was not begun; `detail` is the system's own message, for logs."""
 
     def __init__(self, barrier: Barrier, detail: str = "") -> None:
         super().__init__(f"{barrier}: {detail}" if detail else str(barrier))
@@ -47,7 +47,7 @@ class NoEntry(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """A terminal's, in characters."""
+    """The size of a terminal, in characters."""
 
     columns: int = 80
     rows: int = 24
@@ -55,15 +55,15 @@ class Size:
 
 @dataclass(frozen=True, slots=True)
 class Terminal:
-    """A terminal to run in: what it understands (terminfo's name), and its size."""
+    """A terminal to run in: its name in terminfo, and its size."""
 
     name: str = "xterm-256color"
     size: Size = Size()
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
-    """What to run.
+class SessionRequest:
+    """A request for a session.
 
     SHELL: the job's own shell.  LINE: `line`, as one argument of that shell.  PROGRAM: `argv`, as it is.
     FILES: SFTP version 3 on stdin and stdout.  FOLDERS: the same of `jobs.node.sftp.folder_server`, for
@@ -72,7 +72,7 @@ class Wanted:
     stdout and stderr are two streams.
     """
 
-    kind: Kind
+    kind: SessionKind
     line: str = ""
     argv: Sequence[str] = ()
     env: Mapping[str, str] = field(default_factory=dict)
@@ -81,58 +81,58 @@ class Wanted:
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """How the main process ended: one of the two, or neither when it was lost with its replica."""
+    """The end of the main process: one of the two, or neither when it was lost with its replica."""
 
     exit_code: int | None = None
     signal: str | None = None
 
 
 class Session(Protocol):
-    """A running one, to be closed; the death of whoever holds it ends it too."""
+    """A running session, to be closed; it also ends with the process that holds it."""
 
     async def read(self, limit: int) -> bytes:
-        """At most `limit` bytes of output, or of the terminal; b"" at its end."""
+        """Return at most `limit` bytes of output, or of the terminal; b"" at its end."""
 
     async def read_error(self, limit: int) -> bytes:
-        """At most `limit` bytes of stderr; b"" at its end, which with a terminal is at once."""
+        """Return at most `limit` bytes of stderr; b"" at its end, which with a terminal is at once."""
 
     async def write(self, data: bytes) -> None:
-        """Type or send; returns when all was taken.  BrokenPipeError when nobody reads any more."""
+        """Send input; returns when all was taken.  Raises BrokenPipeError when nothing reads any more."""
 
     async def write_eof(self) -> None:
-        """Say that nothing more comes (in a terminal: type the character for it)."""
+        """End the input (in a terminal: send the end-of-file character)."""
 
     def resize(self, size: Size) -> None:
-        """Tell the terminal its new size; without one nothing happens."""
+        """Set the terminal's size; without a terminal nothing happens."""
 
     def signal(self, name: str) -> None:
-        """Send a signal (`INT`, `TERM` …) to what runs in the foreground; a name that is none is ignored."""
+        """Send a signal (`INT`, `TERM` …) to the foreground processes; an unknown name is ignored."""
 
     async def wait(self) -> Ended:
-        """Until the main process has ended; what it left in the background may still run."""
+        """Wait until the main process has ended; background processes may still run."""
 
     async def left(self) -> None:
-        """Until nothing runs any more that the session has started."""
+        """Wait until all processes that the session has started have ended."""
 
     async def close(self) -> None:
-        """End all that the session has started, what is in the background too; twice is fine."""
+        """End all processes that the session has started, in the background too; repeating is harmless."""
 
 
 @runtime_checkable
 class Enterable(Protocol):
     """A backend whose running replicas can be entered."""
 
-    async def exec(self, handle: Handle, task: TaskRef, wanted: Wanted) -> Session:
-        """Run something beside the replica: as its user, in its own file system, limits, environment and
-        working folder.  It ends with the replica.  Raises NoEntry, or Unreachable.
+    async def exec(self, handle: Handle, task: TaskRef, wanted: SessionRequest) -> Session:
+        """Run a command in the replica: as its user, in its file system, limits, environment and working
+        folder.  It ends with the replica.  Raises NoEntry or Unreachable.
         """
 
     async def reach(self, handle: Handle, task: TaskRef, host: str, port: int) -> tuple[str, int]:
-        """The address to connect to for what the replica itself serves at `host`:`port`, where `host` is
-        what the replica calls itself.  Raises NoEntry for everything else, the rest of its network too.
+        """Return the address to connect to for a service of the replica at `host`:`port`, where `host` is
+        the replica's name for itself.  Raises NoEntry for everything else, its network included.
         """
 
     async def listener(self, handle: Handle, task: TaskRef, host: str, port: int) -> str:
-        """What a connection to `host`:`port` would reach, in a word that changes when another takes its
-        place; "" where that can't be asked.  Raises NoEntry unless it is the replica's own.
+        """Return an identifier of the socket that listens at `host`:`port`, which changes when another
+        takes its place; "" where it can't be known.  Raises NoEntry unless it is the replica's own.
         """

@@ -1,4 +1,4 @@
-"""The console over HTTP, as somebody with a token; whoever is away for a while is waited for."""
+"""The console's API over HTTP, with a token; an outage is waited out."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from typing import Any, Final, Self
 import httpx
 
 from jobs import language
+from jobs.client.failure import CommandFailure
 from jobs.client.login import Login
-from jobs.client.trouble import Trouble
 from jobs.language import gettext as _
 
 V1: Final = "/api/console/v1"
@@ -19,13 +19,13 @@ TIMEOUT: Final = httpx.Timeout(60, connect=10)
 FIRST_PAUSE_S: Final = 0.5
 LONGEST_PAUSE_S: Final = 15.0
 AWAY: Final = frozenset({429, 502, 503, 504})
-"""What says: come again."""
+"""Statuses after which a request is repeated."""
 
 Tell = Callable[[str], None]
 
 
-class Refused(Trouble):
-    """The console said no.  `body` is its answer, `code` what it calls the reason."""
+class RequestRefused(CommandFailure):
+    """The console refused.  `body` is its answer, `code` the reason in it."""
 
     def __init__(self, response: httpx.Response) -> None:
         self.status_code = response.status_code
@@ -35,7 +35,7 @@ class Refused(Trouble):
 
 
 class Console:
-    """`tell` is told what a person should know meanwhile."""
+    """A connection to the console; `tell` is called with messages for the person."""
 
     def __init__(self, login: Login, tell: Tell) -> None:
         self.server, self._tell = login.server, tell
@@ -53,45 +53,47 @@ class Console:
         self.http.close()
 
     def get(self, path: str, **query: Any) -> Any:
-        """An answer's JSON.  Raises Refused."""
+        """An answer's JSON.  Raises RequestRefused."""
         return self.call("GET", path, params={name: one for name, one in query.items() if one is not None})
 
     def post(self, path: str, body: object, **options: Any) -> Any:
-        """Likewise, of something that may be said twice."""
+        """Post JSON that may be sent twice; return the answer's JSON."""
         return self.call("POST", path, json=body, **options)
 
     def call(self, method: str, path: str, **options: Any) -> Any:
-        """Ask until there is an answer.  Raises Refused."""
+        """Repeat a request until there is an answer; return its JSON.  Raises RequestRefused."""
         for attempt in self.tries():
             with attempt:
                 response = self.http.request(method, path, **options)
-                if response.status_code in AWAY:
-                    raise httpx.RemoteProtocolError(f"{response.status_code}")
-                if response.is_error:
-                    raise Refused(response)
+                check_status(response)
                 return response.json() if response.content else None
         raise AssertionError
 
     def tries(self) -> Iterator[Any]:
-        """One after the other, with growing pauses, until one does not end in a trouble of the network."""
+        """Yield attempts with growing pauses until one does not end in a network error."""
         outage = Outage(self.server, self._tell)
         while not outage.over:
             yield outage.attempt()
 
     @contextmanager
     def stream(self, path: str, **options: Any) -> Iterator[httpx.Response]:
-        """An answer that goes on.  Raises Refused, httpx.TransportError."""
+        """An answer that goes on.  Raises RequestRefused, httpx.TransportError."""
         with self.http.stream("GET", path, **options) as response:
-            if response.status_code in AWAY:
-                raise httpx.RemoteProtocolError(f"{response.status_code}")
-            if response.is_error:
-                response.read()
-                raise Refused(response)
+            check_status(response)
             yield response
 
 
+def check_status(response: httpx.Response) -> None:
+    """Raise httpx.RemoteProtocolError for an answer that says to come again, Refused for other errors."""
+    if response.status_code in AWAY:
+        raise httpx.RemoteProtocolError(f"{response.status_code}")
+    if response.is_error:
+        response.read()
+        raise RequestRefused(response)
+
+
 class Outage:
-    """A wait for a console that does not answer: it is said once when it begins, and when it is over."""
+    """An outage of the console: reported once when it begins, and when it is over."""
 
     def __init__(self, server: str, tell: Tell) -> None:
         self._server, self._tell = server, tell
@@ -101,7 +103,7 @@ class Outage:
 
     @contextmanager
     def attempt(self) -> Iterator[None]:
-        """A try: a trouble of the network ends in a pause."""
+        """Attempt a request; a network error ends in a pause."""
         try:
             yield
         except httpx.TransportError as error:
@@ -110,16 +112,16 @@ class Outage:
             self.back()
 
     def back(self) -> None:
-        """It answers."""
+        """Note that the console answers."""
         if self._said:
             self._tell(_("The console answers again."))
         self._said, self._pause, self.over = False, FIRST_PAUSE_S, True
 
     def wait(self, error: Exception) -> None:
-        """It does not; after a while there will be another try."""
+        """Note that it does not answer, and pause."""
         if not self._said:
-            told = {"server": self._server, "why": str(error) or type(error).__name__}
-            self._tell(_("%(server)s does not answer (%(why)s). Trying again until it does …") % told)
+            params = {"server": self._server, "why": str(error) or type(error).__name__}
+            self._tell(_("%(server)s does not answer (%(why)s). Trying again until it does …") % params)
         self._said = True
         time.sleep(self._pause)
         self._pause = min(2 * self._pause, LONGEST_PAUSE_S)

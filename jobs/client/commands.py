@@ -1,4 +1,4 @@
-"""What each command does."""
+"""The commands that talk to a console."""
 
 from __future__ import annotations
 
@@ -6,25 +6,29 @@ import argparse
 import getpass
 import importlib
 import json
+import re
 import sys
 import uuid
+from collections.abc import Callable
+from functools import partial
 from typing import Final
 
 import httpx
 
 from jobs.client import login
-from jobs.client.api import Console, Refused
-from jobs.client.following import first_log, follow, report_submission, tell_end
+from jobs.client.api import Console, RequestRefused, Tell
+from jobs.client.failure import CommandFailure
+from jobs.client.job_stream import Screen
 from jobs.client.login import Login
-from jobs.client.naming import find
-from jobs.client.trouble import Trouble
-from jobs.client.watching import Screen
+from jobs.client.progress import INTERRUPTED, first_log, follow, report_submission, tell_end
 from jobs.language import gettext as _
+from jobs.language import ngettext
 
 SUBMISSION: Final = "jobs.client.submission"
-"""What is only loaded to submit: it knows job files."""
+"""The module of `run` and `submit`, which knows job files and is imported for them alone."""
 
-INTERRUPTED: Final = 130
+MOST_NAMESAKES: Final = 100
+_JOB_ID: Final = re.compile(r"[a-z0-9]{12}")
 
 
 def run(name: str, arguments: argparse.Namespace) -> int:
@@ -38,7 +42,7 @@ def run(name: str, arguments: argparse.Namespace) -> int:
             if name in _SUBMITTING:
                 return int(getattr(importlib.import_module(SUBMISSION), name)(console, arguments, screen))
             return int(_COMMANDS[name](console, arguments, screen))
-    except Trouble as trouble:
+    except CommandFailure as trouble:
         screen.say(str(trouble))
         return trouble.status
     except KeyboardInterrupt:
@@ -50,9 +54,39 @@ def _find_jobs(console: Console, arguments: argparse.Namespace, screen: Screen) 
     """Put ids where jobs are named."""
     for field in ("job", "like"):
         if named := getattr(arguments, field, None):
-            setattr(arguments, field, find(console, named, screen.say))
+            setattr(arguments, field, _find_job(console, named, screen.say))
     if named := getattr(arguments, "after", None):
-        arguments.after = [find(console, each, screen.say) for each in named]
+        arguments.after = [_find_job(console, each, screen.say) for each in named]
+
+
+def _find_job(console: Console, text: str, tell: Tell) -> str:
+    """Return the id of a job: that one, or my newest of that name.  Raises CommandFailure, RequestRefused.
+
+    Which one it is is told where several have the name.
+    """
+    if _JOB_ID.fullmatch(text) and _is_there(console, text):
+        return text
+    rows = console.get("/jobs", owner="me", name=text, limit=MOST_NAMESAKES)["jobs"]
+    found = [row["id"] for row in rows if row["name"] == text]
+    if not found:
+        raise CommandFailure(_("You have no job with the ID or name %(text)s.") % {"text": text})
+    if len(found) > 1:
+        words = ngettext(
+            "%(count)s job is called %(name)s; the newest is %(id)s.",
+            "%(count)s jobs are called %(name)s; the newest is %(id)s.",
+            len(found),
+        )
+        tell(words % {"count": len(found), "name": text, "id": found[0]})
+    return str(found[0])
+
+
+def _is_there(console: Console, job: str) -> bool:
+    """Tell whether there is a job of that id, as far as I may know."""
+    try:
+        console.get(f"/jobs/{job}")
+    except RequestRefused as refused:
+        return refused.status_code != httpx.codes.NOT_FOUND
+    return True
 
 
 def _login(arguments: argparse.Namespace, screen: Screen) -> int:
@@ -65,10 +99,10 @@ def _login(arguments: argparse.Namespace, screen: Screen) -> int:
         with Console(made, screen.say) as console:
             answer = console.http.get("/jobs", params={"limit": 1})
     except httpx.TransportError as error:
-        told = {"server": server, "why": str(error)}
-        raise Trouble(_("%(server)s does not answer: %(why)s") % told) from error
+        params = {"server": server, "why": str(error)}
+        raise CommandFailure(_("%(server)s does not answer: %(why)s") % params) from error
     if answer.is_error:
-        raise Refused(answer)
+        raise RequestRefused(answer)
     screen.say(_("Kept in %(path)s.") % {"path": login.keep(made)})
     return 0
 
@@ -118,7 +152,7 @@ def _logs(console: Console, arguments: argparse.Namespace, screen: Screen) -> in
             f"/jobs/{arguments.job}/logs", params={"role": role, "index": index, "offset": offset}
         )
         if response.is_error:
-            raise Refused(response)
+            raise RequestRefused(response)
         sys.stdout.buffer.write(response.content)
         if not response.content:
             break
@@ -129,21 +163,8 @@ def _logs(console: Console, arguments: argparse.Namespace, screen: Screen) -> in
     return 0
 
 
-def _stop(console: Console, arguments: argparse.Namespace, screen: Screen) -> int:
-    return _change(console, arguments, screen, "stop")
-
-
-def _hold(console: Console, arguments: argparse.Namespace, screen: Screen) -> int:
-    return _change(console, arguments, screen, "hold", {"reason": arguments.reason})
-
-
-def _release(console: Console, arguments: argparse.Namespace, screen: Screen) -> int:
-    return _change(console, arguments, screen, "release")
-
-
-def _change(
-    console: Console, arguments: argparse.Namespace, screen: Screen, action: str, body: object = None
-) -> int:
+def _change(console: Console, arguments: argparse.Namespace, screen: Screen, action: str) -> int:
+    body = {"reason": arguments.reason} if action == "hold" else None
     job = console.post(f"/jobs/{arguments.job}/{action}", body)
     if arguments.json:
         print(json.dumps(job, ensure_ascii=False))  # noqa: T201
@@ -159,13 +180,11 @@ def _again(console: Console, arguments: argparse.Namespace, screen: Screen) -> i
     return report_submission(console, job, arguments, screen)
 
 
-_COMMANDS: Final = {
+_COMMANDS: Final[dict[str, Callable[..., int]]] = {
     "list": _list,
     "status": _status,
     "logs": _logs,
-    "stop": _stop,
-    "hold": _hold,
-    "release": _release,
+    **{action: partial(_change, action=action) for action in ("stop", "hold", "release")},
     "again": _again,
 }
 

@@ -8,9 +8,7 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import sys
-import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,12 +16,13 @@ from typing import Final
 
 from jobs import dialects
 from jobs.client import login
-from jobs.client.trouble import Trouble
-from jobs.dialects import checking, sweep_words
+from jobs.client.failure import CommandFailure
+from jobs.client.files import replace_file
+from jobs.dialects import checks, sweep_words
 from jobs.dialects.base import MAX_BYTES, Fix, Note, Refused
-from jobs.dialects.checking import Checked
+from jobs.dialects.checks import CheckResult
 from jobs.dialects.document import Document
-from jobs.dialects.pasted.opening import opened
+from jobs.dialects.pasted.extraction import extract
 from jobs.dialects.source import decode
 from jobs.language import gettext as _
 from jobs.messages.actions import action_label
@@ -58,7 +57,7 @@ class Report:
     server: str = ""
 
 
-def _report(checked: Checked) -> Report:
+def _report(checked: CheckResult) -> Report:
     """Return what is wrong with the file by itself; of a right one also what the console says of it."""
     problems = [of_problem(problem) for problem in checked.problems]
     unfilled = sweep_words.notes(checked.parsed.spec) if checked.parsed else ()
@@ -69,13 +68,13 @@ def _report(checked: Checked) -> Report:
         return local
     try:
         console = login.find(None)
-    except Trouble:
+    except CommandFailure:
         return local  # nobody is logged in: what a cluster has can't be known
-    from jobs.client import checking as of_console  # noqa: PLC0415 it takes a while, and most need none
+    from jobs.client import remote_check as of_console  # noqa: PLC0415 it takes a while, and most need none
 
     try:
         answer = of_console.check(console, checked.document)
-    except Trouble as trouble:
+    except CommandFailure as trouble:
         _complain(_("Not checked against %(server)s: %(why)s") % {"server": console.server, "why": trouble})
         return local
     return Report(local.dialect, *answer, console.server)
@@ -99,55 +98,41 @@ def _convert(arguments: argparse.Namespace) -> int:
 
 def _loss(loss: Note, file: str) -> str:
     """A loss in a line, beginning with where it was said, or, in the text that was written, is missing."""
-    told = loss_json(loss)
-    place = f"{file}:{loss.line}:{loss.column}: " if loss.line and told["side"] == "source" else ""
+    row = loss_json(loss)
+    place = f"{file}:{loss.line}:{loss.column}: " if loss.line and row["side"] == "source" else ""
     pointer = f"{loss.pointer}: " if loss.pointer else ""
-    lacking = _(" [not there: %(capability)s]") % told if told["capability"] else ""
-    return f"{place}{pointer}{told['message']}{lacking}"
+    lacking = _(" [not there: %(capability)s]") % row if row["capability"] else ""
+    return f"{place}{pointer}{row['message']}{lacking}"
 
 
-def check(data: bytes, dialect: str | None = None) -> Checked:
+def check(data: bytes, dialect: str | None = None) -> CheckResult:
     """Everything there is to say about a job file, with the place of every problem and note."""
     try:
-        return checking.check(Document(decode(data), dialect))
+        return checks.check(Document(decode(data), dialect))
     except Refused as refused:
-        return Checked(Document("", dialect), problems=refused.problems)
+        return CheckResult(Document("", dialect), problems=refused.problems)
 
 
-def _fix(checked: Checked, arguments: argparse.Namespace) -> Checked:
+def _fix(checked: CheckResult, arguments: argparse.Namespace) -> CheckResult:
     """Make every fix on offer and look again; the file is replaced in one step."""
     before = checked.document.text
     if arguments.file != STANDARD_INPUT and _is_inside(checked):
         _complain(_("%(file)s holds a job file and more: it was left as it is.") % {"file": arguments.file})
         return checked
-    checked = checking.fixed(checked)
+    checked = checks.apply_all_fixes(checked)
     if arguments.file == STANDARD_INPUT:
         sys.stdout.write(checked.document.text)
     elif checked.document.text != before:
-        _replace(Path(arguments.file), checked.document.text)
+        path = Path(arguments.file).resolve()
+        replace_file(path, checked.document.text, path.stat().st_mode & 0o7777)
     return checked
 
 
-def _is_inside(checked: Checked) -> bool:
-    """Whether the job file is part of the text only, or still to be made of it."""
+def _is_inside(checked: CheckResult) -> bool:
+    """Tell whether the job file is part of the text only, or still to be made of it."""
     fixes = [problem.fix for problem in checked.problems] + [note.fix for note in checked.notes]
     is_told = any(fix is not None and not fix.pointer for fix in fixes)
-    return is_told or opened(checked.document) is not None
-
-
-def _replace(path: Path, text: str) -> None:
-    """Write the file anew beside itself, then put it in its place, with its rights."""
-    path = path.resolve()
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    beside = Path(name)
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8", newline="") as file:
-            file.write(text)
-        beside.chmod(path.stat().st_mode & 0o7777)
-        beside.replace(path)
-    except BaseException:
-        beside.unlink(missing_ok=True)
-        raise
+    return is_told or extract(checked.document) is not None
 
 
 def _read(file: str) -> bytes:
@@ -159,7 +144,7 @@ def _read(file: str) -> bytes:
 
 
 def _json(report: Report, file: str) -> str:
-    """One JSON object, the same as the API's, and which console was asked."""
+    """Return one JSON object, the same as the API's, and the console that was asked."""
     result = {
         "file": file,
         "dialect": report.dialect,

@@ -1,18 +1,18 @@
-"""Which console somebody means, and the token with which they are known there."""
+"""Logins: the selected console and its token."""
 
 from __future__ import annotations
 
 import json
 import os
 import stat
-import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-from jobs.client.trouble import Trouble
+from jobs.client.failure import CommandFailure
+from jobs.client.files import replace_file
 from jobs.language import gettext as _
 
 TOKEN: Final = "JOB_CONSOLE_TOKEN"  # noqa: S105 the variable's name
@@ -28,20 +28,20 @@ class Login:
 
 
 def path(environment: Mapping[str, str] = os.environ) -> Path:
-    """Where logins are kept."""
+    """Return the file of logins."""
     around = environment.get("XDG_CONFIG_HOME") or str(Path.home() / ".config")
     return Path(around, "job-console", "logins.json")
 
 
 def find(server: str | None, environment: Mapping[str, str] = os.environ) -> Login:
-    """The login for a server, or for the one that was last logged in to.  Raises Trouble."""
+    """Return the login for a server, or for the last one.  Raises CommandFailure."""
     kept = _read(path(environment))
     server = address(server or environment.get(SERVER) or kept.get("last") or "")
     if not server:
-        raise Trouble(_("Which console? Log in with “job-console login URL”, or set JOB_CONSOLE_URL."))
+        raise CommandFailure(_("Which console? Log in with “job-console login URL”, or set JOB_CONSOLE_URL."))
     token = environment.get(TOKEN) or kept.get("tokens", {}).get(server)
     if not token:
-        raise Trouble(
+        raise CommandFailure(
             _("There is no token for %(server)s: log in with “job-console login %(server)s”.")
             % {"server": server}
         )
@@ -54,22 +54,18 @@ def keep(login: Login, environment: Mapping[str, str] = os.environ) -> Path:
     kept = _read(place)
     kept["tokens"] = {**kept.get("tokens", {}), login.server: login.token}
     kept["last"] = login.server
-    place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    handle, beside = tempfile.mkstemp(dir=place.parent)  # 0600
-    with os.fdopen(handle, "w", encoding="utf-8") as file:
-        json.dump(kept, file, indent=2)
-    Path(beside).replace(place)
+    replace_file(place, json.dumps(kept, indent=2))
     return place
 
 
 def address(server: str) -> str:
-    """The address as it is kept.  Raises Trouble for what is none."""
+    """Normalize a console's address.  Raises CommandFailure."""
     server = server.strip().rstrip("/")
     if not server:
         return ""
     parts = urlsplit(server if "://" in server else f"https://{server}")
     if parts.scheme not in {"http", "https"} or not parts.hostname or parts.query or parts.username:
-        raise Trouble(_("%(server)s is no address of a console.") % {"server": server})
+        raise CommandFailure(_("%(server)s is no address of a console.") % {"server": server})
     return parts.geturl()
 
 
@@ -79,7 +75,7 @@ def _read(place: Path) -> dict[str, Any]:
     except FileNotFoundError:
         return {}
     if mode & 0o077:
-        raise Trouble(
+        raise CommandFailure(
             _("Others can read your tokens in %(path)s: consider them known, and run chmod 600.")
             % {"path": place}
         )
@@ -88,5 +84,5 @@ def _read(place: Path) -> dict[str, Any]:
     except ValueError:
         value = None
     if not isinstance(value, dict):
-        raise Trouble(_("%(path)s makes no sense: remove it and log in again.") % {"path": place})
+        raise CommandFailure(_("%(path)s makes no sense: remove it and log in again.") % {"path": place})
     return value

@@ -1,6 +1,6 @@
 """The commands that talk to a console, and those for job files, with their options.
 
-What a command does is loaded when it is called: help, version and completion take no time.
+The module of a command is imported when the command is called, so that help, version and completion are fast.
 """
 
 from __future__ import annotations
@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import importlib
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, Final
 
 from jobs.dialect_names import NAMES
@@ -18,7 +19,25 @@ JOB_FILES: Final = "jobs.client.job_files"
 COMPLETION: Final = "jobs.client.completion"
 SHELLS: Final = ("bash", "zsh", "fish")
 DISTRIBUTIONS: Final = ("job-console-client", "job-console")
-"""The one that is installed alone, and the whole console."""
+"""The command line installed alone, and the whole console."""
+
+
+class Option:
+    """An argument of a command: what `argparse` takes."""
+
+    def __init__(self, *flags: str, **settings: Any) -> None:
+        self.flags, self.settings = flags, settings
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """A command, which the module's `run` runs, with examples of its use."""
+
+    name: str
+    about: str
+    examples: Sequence[str]
+    options: Sequence[Option]
+    module: str = COMMANDS
 
 
 def parser() -> argparse.ArgumentParser:
@@ -27,43 +46,10 @@ def parser() -> argparse.ArgumentParser:
         "job-console", description=_("Check and convert job files, and run jobs from a terminal.")
     )
     whole.add_argument("--version", action=_Version, nargs=0, help=_("print the version"))
-    commands = whole.add_subparsers(required=True, metavar="COMMAND", parser_class=_Parser)
-    _check(commands)
-    _convert(commands)
-    login = _command(
-        commands, "login", _("remember a token for a console"), "login https://console.example.org"
-    )
-    login.add_argument("url", metavar="URL", help=_("the console's address"))
-    _run(commands)
-    _submit(commands)
-    _list(commands)
-    status = _command(
-        commands, "status", _("show the status of a job"), "status fast", "status --json 4f2kq8z1m0ab"
-    )
-    _job(status)
-    _json(status)
-    _logs(commands)
-    stop = _command(commands, "stop", _("stop a job"), "stop fast")
-    _job(stop)
-    _json(stop)
-    _hold(commands)
-    again = _command(commands, "again", _("run a job again as it was"), "again fast")
-    _job(again)
-    again.add_argument(
-        "--second-copy", action="store_true", help=_("start a second copy of a job that has not ended")
-    )
-    again.add_argument("--detach", action="store_true", help=_("do not follow it"))
-    _json(again)
-    completion = _command(
-        commands,
-        "completion",
-        _("print a completion script for a shell"),
-        "completion bash > ~/.local/share/bash-completion/completions/job-console",
-        'completion zsh > "${fpath[1]}/_job-console"',
-        "completion fish > ~/.config/fish/completions/job-console.fish",
-        module=COMPLETION,
-    )
-    completion.add_argument("shell", choices=SHELLS, metavar="SHELL", help=", ".join(SHELLS))
+    added = whole.add_subparsers(required=True, metavar="COMMAND", parser_class=_Parser)
+    for command in (*_job_file_commands(), *_submit_commands(), *_job_commands(), _completion_command()):
+        _add(added, command)
+    added.choices["run"].usage = "job-console run [options] -- COMMAND [ARGUMENT …]"
     return whole
 
 
@@ -89,145 +75,179 @@ class _Version(argparse.Action):
         whole.exit()
 
 
-def _check(commands: Any) -> None:
-    check = _command(
-        commands,
-        "check",
-        _("validate a job file"),
-        "check job.json",
-        "check --fix job.json",
-        module=JOB_FILES,
-    )
-    _json(check)
-    check.add_argument("--fix", action="store_true", help=_("apply the suggested fixes to the file"))
-    _file(check)
-
-
-def _convert(commands: Any) -> None:
-    convert = _command(
-        commands,
-        "convert",
-        _("write a job file in another format"),
-        "convert job.json --to sbatch > job.sh",
-        module=JOB_FILES,
-    )
-    convert.add_argument("--to", required=True, choices=NAMES, metavar="FORMAT", help=_describe_formats())
-    _file(convert)
-
-
-def _run(commands: Any) -> None:
-    run = _command(
-        commands,
-        "run",
-        _("run a command with the files of this folder as a job"),
-        "run -- python train.py",
-        "run --gpus 1 --memory 16G --name fast -- python train.py --epochs 3",
-        "run --like fast --env LR=0.1",
-    )
-    run.usage = "job-console run [options] -- COMMAND [ARGUMENT …]"
-    run.add_argument("command", nargs="*", metavar="COMMAND", help=_("what to run, after --"))
-    run.add_argument("--gpus", type=int, metavar="N", help=_("GPUs"))
-    run.add_argument("--gpu-type", default="", metavar="TYPE", help=_("of this type"))
-    run.add_argument("--cpus", type=float, metavar="N", help=_("CPU cores"))
-    run.add_argument("--memory", default="", metavar="8G", help=_("memory"))
-    run.add_argument("--image", default="", help=_("the container image"))
-    run.add_argument("--name", default="", help=_("name of the job (default: the folder's)"))
-    run.add_argument("--like", metavar="JOB", help=_("everything else as in this job"))
-    run.add_argument(
-        "--template", metavar="TEMPLATE", help=_("everything else as in this template: ID, ID@VERSION")
-    )
-    run.add_argument(
-        "--set",
-        action="append",
-        default=[],
-        metavar="NAME=VALUE",
-        help=_("an answer to one of the template's questions"),
-    )
-    run.add_argument("--env", action="append", default=[], metavar="NAME=VALUE", help=_("a variable"))
-    run.add_argument(
-        "--after", action="append", default=[], metavar="JOB", help=_("begin once this job has succeeded")
-    )
-    run.add_argument("--folder", default=".", help=_("the folder to send (default: this one)"))
-    run.add_argument("--no-code", action="store_true", help=_("send no files"))
-    _add_place(run)
-
-
-def _submit(commands: Any) -> None:
-    submit = _command(
-        commands, "submit", _("submit a job file as it is"), "submit job.json", "submit --detach job.sh"
-    )
-    _file(submit)
-    _add_place(submit)
-
-
-def _list(commands: Any) -> None:
-    listed = _command(commands, "list", _("list jobs"), "list", "list --all --limit 50")
-    listed.add_argument("--all", action="store_true", help=_("everybody's, as far as I may see them"))
-    listed.add_argument("--limit", type=int, default=20, metavar="N", help=_("maximum number"))
-    _json(listed)
-
-
-def _logs(commands: Any) -> None:
-    logs = _command(
-        commands, "logs", _("print logs"), "logs fast", "logs -f fast", "logs --replica Worker/1 4f2kq8z1m0ab"
-    )
-    _job(logs)
-    logs.add_argument("-f", "--follow", action="store_true", help=_("go on until the job has ended"))
-    logs.add_argument("--replica", metavar="ROLE/INDEX", help=_("replica (default: first)"))
-
-
-def _hold(commands: Any) -> None:
-    hold = _command(
-        commands, "hold", _("keep a waiting job from starting"), 'hold fast --reason "the data are moving"'
-    )
-    _job(hold)
-    hold.add_argument(
-        "--reason", default="", metavar="TEXT", help=_("why; required for the job of another person")
-    )
-    _json(hold)
-    release = _command(commands, "release", _("let a held job start"), "release fast")
-    _job(release)
-    _json(release)
-
-
-def _add_place(command: argparse.ArgumentParser) -> None:
-    for name in ("cluster", "quota", "workspace"):
-        command.add_argument(
-            f"--{name}", metavar=name.upper(), help=_("where it runs (default: selected for you)")
-        )
-    command.add_argument("--detach", action="store_true", help=_("submit, and do not follow it"))
-    _json(command)
-
-
-def _command(
-    commands: Any, name: str, about: str, *examples: str, module: str = COMMANDS
-) -> argparse.ArgumentParser:
-    """Add a command, which the module's `run` runs, with examples of how it is called."""
-    made: argparse.ArgumentParser = commands.add_parser(
-        name, help=about, description=about, epilog=_examples(examples)
-    )
-    if module == COMMANDS:
+def _add(added: Any, command: Command) -> None:
+    examples = (f"  job-console {line}".replace("%", "%%") for line in command.examples)
+    epilog = "\n".join([_("examples:"), *examples])
+    made = added.add_parser(command.name, help=command.about, description=command.about, epilog=epilog)
+    if command.module == COMMANDS:
         made.add_argument("--server", metavar="URL", help=_("another console than the last one logged in to"))
-    made.set_defaults(run=lambda arguments: importlib.import_module(module).run(name, arguments))
-    return made
+    for option in command.options:
+        made.add_argument(*option.flags, **option.settings)
+    made.set_defaults(
+        run=lambda arguments: importlib.import_module(command.module).run(command.name, arguments)
+    )
 
 
-def _examples(lines: Sequence[str]) -> str:
-    return "\n".join([_("examples:"), *(f"  job-console {line}".replace("%", "%%") for line in lines)])
+def _job_file_commands() -> Sequence[Command]:
+    to = Option("--to", required=True, choices=NAMES, metavar="FORMAT", help=_describe_formats())
+    fix = Option("--fix", action="store_true", help=_("apply the suggested fixes to the file"))
+    return (
+        Command(
+            "check",
+            _("validate a job file"),
+            ("check job.json", "check --fix job.json"),
+            (_json_option(), fix, *_file_options()),
+            JOB_FILES,
+        ),
+        Command(
+            "convert",
+            _("write a job file in another format"),
+            ("convert job.json --to sbatch > job.sh",),
+            (to, *_file_options()),
+            JOB_FILES,
+        ),
+    )
 
 
-def _job(command: argparse.ArgumentParser) -> None:
-    command.add_argument("job", metavar="JOB", help=_("job ID or name"))
+def _submit_commands() -> Sequence[Command]:
+    return (
+        Command(
+            "login",
+            _("remember a token for a console"),
+            ("login https://console.example.org",),
+            (Option("url", metavar="URL", help=_("the console's address")),),
+        ),
+        Command(
+            "run",
+            _("run a command with the files of this folder as a job"),
+            (
+                "run -- python train.py",
+                "run --gpus 1 --memory 16G --name fast -- python train.py --epochs 3",
+                "run --like fast --env LR=0.1",
+            ),
+            (*_run_options(), *_location_options()),
+        ),
+        Command(
+            "submit",
+            _("submit a job file as it is"),
+            ("submit job.json", "submit --detach job.sh"),
+            (*_file_options(), *_location_options()),
+        ),
+    )
 
 
-def _file(command: argparse.ArgumentParser) -> None:
-    command.add_argument("file", metavar="FILE", help=_("the job file; - is standard input"))
-    command.add_argument("--dialect", choices=NAMES, metavar="FORMAT", help=_describe_formats())
+def _run_options() -> Sequence[Option]:
+    repeated: dict[str, Any] = {"action": "append", "default": []}
+    template = _("everything else as in this template: ID, ID@VERSION")
+    answer = _("an answer to one of the template's questions")
+    return (
+        Option("command", nargs="*", metavar="COMMAND", help=_("what to run, after --")),
+        Option("--gpus", type=int, metavar="N", help=_("GPUs")),
+        Option("--gpu-type", default="", metavar="TYPE", help=_("of this type")),
+        Option("--cpus", type=float, metavar="N", help=_("CPU cores")),
+        Option("--memory", default="", metavar="8G", help=_("memory")),
+        Option("--image", default="", help=_("the container image")),
+        Option("--name", default="", help=_("name of the job (default: the folder's)")),
+        Option("--like", metavar="JOB", help=_("everything else as in this job")),
+        Option("--template", metavar="TEMPLATE", help=template),
+        Option("--set", metavar="NAME=VALUE", help=answer, **repeated),
+        Option("--env", metavar="NAME=VALUE", help=_("a variable"), **repeated),
+        Option("--after", metavar="JOB", help=_("begin once this job has succeeded"), **repeated),
+        Option("--folder", default=".", help=_("the folder to send (default: this one)")),
+        Option("--no-code", action="store_true", help=_("send no files")),
+    )
+
+
+def _job_commands() -> Sequence[Command]:
+    job = Option("job", metavar="JOB", help=_("job ID or name"))
+    reason = _("why; required for the job of another person")
+    second_copy = _("start a second copy of a job that has not ended")
+    follow = _("go on until the job has ended")
+    return (
+        Command(
+            "list",
+            _("list jobs"),
+            ("list", "list --all --limit 50"),
+            (
+                Option("--all", action="store_true", help=_("everybody's, as far as I may see them")),
+                Option("--limit", type=int, default=20, metavar="N", help=_("maximum number")),
+                _json_option(),
+            ),
+        ),
+        Command(
+            "status",
+            _("show the status of a job"),
+            ("status fast", "status --json 4f2kq8z1m0ab"),
+            (job, _json_option()),
+        ),
+        Command(
+            "logs",
+            _("print logs"),
+            ("logs fast", "logs -f fast", "logs --replica Worker/1 4f2kq8z1m0ab"),
+            (
+                job,
+                Option("-f", "--follow", action="store_true", help=follow),
+                Option("--replica", metavar="ROLE/INDEX", help=_("replica (default: first)")),
+            ),
+        ),
+        Command("stop", _("stop a job"), ("stop fast",), (job, _json_option())),
+        Command(
+            "hold",
+            _("keep a waiting job from starting"),
+            ('hold fast --reason "the data are moving"',),
+            (job, Option("--reason", default="", metavar="TEXT", help=reason), _json_option()),
+        ),
+        Command("release", _("let a held job start"), ("release fast",), (job, _json_option())),
+        Command(
+            "again",
+            _("run a job again as it was"),
+            ("again fast",),
+            (
+                job,
+                Option("--second-copy", action="store_true", help=second_copy),
+                Option("--detach", action="store_true", help=_("do not follow it")),
+                _json_option(),
+            ),
+        ),
+    )
+
+
+def _completion_command() -> Command:
+    return Command(
+        "completion",
+        _("print a completion script for a shell"),
+        (
+            "completion bash > ~/.local/share/bash-completion/completions/job-console",
+            'completion zsh > "${fpath[1]}/_job-console"',
+            "completion fish > ~/.config/fish/completions/job-console.fish",
+        ),
+        (Option("shell", choices=SHELLS, metavar="SHELL", help=", ".join(SHELLS)),),
+        COMPLETION,
+    )
+
+
+def _location_options() -> Sequence[Option]:
+    where = _("where it runs (default: selected for you)")
+    return (
+        *(
+            Option(f"--{name}", metavar=name.upper(), help=where)
+            for name in ("cluster", "quota", "workspace")
+        ),
+        Option("--detach", action="store_true", help=_("submit, and do not follow it")),
+        _json_option(),
+    )
+
+
+def _file_options() -> Sequence[Option]:
+    return (
+        Option("file", metavar="FILE", help=_("the job file; - is standard input")),
+        Option("--dialect", choices=NAMES, metavar="FORMAT", help=_describe_formats()),
+    )
 
 
 def _describe_formats() -> str:
     return _("one of %(names)s") % {"names": ", ".join(NAMES)}
 
 
-def _json(command: argparse.ArgumentParser) -> None:
-    command.add_argument("--json", action="store_true", help=_("print JSON, as the API has it"))
+def _json_option() -> Option:
+    return Option("--json", action="store_true", help=_("print JSON, as the API has it"))

@@ -1,29 +1,32 @@
-"""`run` and `submit`: from a folder or a job file to a job."""
+"""`run` and `submit`: from a folder or a job file to a job, or to a sweep that is followed to its end."""
 
 from __future__ import annotations
 
 import argparse
 import sys
+import time
 import uuid
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import quote
 
 import httpx
 
-from jobs.client import describing, scanning, sending, sweeping
-from jobs.client.api import Console, Refused
-from jobs.client.describing import Base, Wanted
-from jobs.client.following import report_submission
-from jobs.client.scanning import Found
-from jobs.client.trouble import Trouble
-from jobs.client.watching import Screen
+from jobs.client import folder_scan, job_building, upload
+from jobs.client.api import Console, RequestRefused
+from jobs.client.failure import CommandFailure
+from jobs.client.folder_scan import FolderContent
+from jobs.client.job_building import BaseFile, JobOptions
+from jobs.client.job_stream import FAILED_ANYHOW, Screen
+from jobs.client.progress import INTERRUPTED, is_left_at_once, report_submission
 from jobs.dialects.base import Refused as BadFile
 from jobs.dialects.document import Document
 from jobs.dialects.source import decode
 from jobs.language import gettext as _
 from jobs.language import ngettext
 from jobs.messages.problems import problem_message
+from jobs.states import TERMINAL, State
 from jobs.trees import BadTree
 
 TRIES: Final = 3
@@ -34,11 +37,14 @@ NAMED: Final = 5
 
 MIB: Final = 1024 * 1024
 STANDARD_INPUT: Final = "-"
+ARRAY: Final = "array_is_sweep"
+SWEEP_FIELDS: Final = ("file", "dialect", "workspace", "cluster", "quota", "template")
+PAUSE_S: Final = 2.0
 
 
 def run(console: Console, arguments: argparse.Namespace, screen: Screen) -> int:
     """Send the folder, and submit the command."""
-    wanted = Wanted(
+    wanted = JobOptions(
         argv=arguments.command,
         name=arguments.name,
         gpus=arguments.gpus,
@@ -46,15 +52,19 @@ def run(console: Console, arguments: argparse.Namespace, screen: Screen) -> int:
         cpus=arguments.cpus,
         memory=arguments.memory,
         image=arguments.image,
-        env=describing.variables(arguments.env),
+        env=job_building.variables(arguments.env),
         after=arguments.after,
     )
     base = _base(console, arguments)
     if base is None and not wanted.argv:
-        raise Trouble(_("Say what to run: job-console run -- python train.py"), 2)
+        raise CommandFailure(_("Say what to run: job-console run -- python train.py"), 2)
     folder = Path(arguments.folder)
     upload = "" if arguments.no_code else _send(console, folder, screen)
-    file = describing.changed(base, wanted, upload) if base else describing.new(wanted, upload, folder)
+    file = (
+        job_building.change_file(base, wanted, upload)
+        if base
+        else job_building.create_file(wanted, upload, folder)
+    )
     body = {
         "file": file.document.text,
         "dialect": file.document.dialect,
@@ -73,60 +83,62 @@ def _submit_file(
     key = str(uuid.uuid4())
     try:
         job = console.post("/jobs", body, headers={"Idempotency-Key": key})
-    except Refused as refused:
-        if not sweeping.is_meant(refused):
+    except RequestRefused as refused:
+        if all(problem.get("code") != ARRAY for problem in refused.body.get("problems") or ()):
             raise
-        return sweeping.submit(console, body, key, arguments, screen)
+        return _submit_sweep(console, body, key, arguments, screen)
     return report_submission(console, job, arguments, screen)
 
 
-def _base(console: Console, arguments: argparse.Namespace) -> Base | None:
+def _base(console: Console, arguments: argparse.Namespace) -> BaseFile | None:
     """The job file to begin with, of a job or of a template."""
     if arguments.like and arguments.template:
-        raise Trouble(_("Either --like or --template."), 2)
+        raise CommandFailure(_("Either --like or --template."), 2)
     if arguments.like:
-        told = console.get(f"/jobs/{arguments.like}/file")
-        return Base(Document(told["text"], told["dialect"]))
+        answer = console.get(f"/jobs/{arguments.like}/file")
+        return BaseFile(Document(answer["text"], answer["dialect"]))
     if arguments.set and not arguments.template:
-        raise Trouble(_("--set answers a template's questions: --template says which."), 2)
+        raise CommandFailure(_("--set answers a template's questions: --template says which."), 2)
     if arguments.template:
         return _of_template(console, arguments)
     return None
 
 
-def _of_template(console: Console, arguments: argparse.Namespace) -> Base:
+def _of_template(console: Console, arguments: argparse.Namespace) -> BaseFile:
     """A template, ID or ID@VERSION, filled in by the console that keeps it."""
     public_id, _at, version = arguments.template.partition("@")
     if not public_id or (version and not (version.isascii() and version.isdigit())):
-        raise Trouble(_("A template is named by its id, or by ID@VERSION."), 2)
-    body = {"version": int(version) if version else None, "answers": describing.answers(arguments.set)}
+        raise CommandFailure(_("A template is named by its id, or by ID@VERSION."), 2)
+    body = {"version": int(version) if version else None, "answers": job_building.answers(arguments.set)}
     try:
-        told = console.post(f"/templates/{quote(public_id, safe='')}/file", body)
-    except Refused as refused:
+        answer = console.post(f"/templates/{quote(public_id, safe='')}/file", body)
+    except RequestRefused as refused:
         if refused.status_code != httpx.codes.NOT_FOUND:
             raise
         names = ", ".join(each["id"] for each in console.get("/templates")["templates"])
-        raise Trouble(_("There is no such template. There are: %(names)s.") % {"names": names}, 2) from None
-    return Base(Document(told["text"], told["dialect"]), told["template"])
+        raise CommandFailure(
+            _("There is no such template. There are: %(names)s.") % {"names": names}, 2
+        ) from None
+    return BaseFile(Document(answer["text"], answer["dialect"]), answer["template"])
 
 
 def _send(console: Console, folder: Path, screen: Screen) -> str:
     if not folder.is_dir():
-        raise Trouble(_("%(folder)s is no folder.") % {"folder": folder}, 2)
+        raise CommandFailure(_("%(folder)s is no folder.") % {"folder": folder}, 2)
     for number in range(TRIES):
         try:
-            found = scanning.scan(folder)
+            found = folder_scan.scan(folder)
         except (BadTree, OSError) as error:
-            raise Trouble(_("The folder can't be sent: %(why)s") % {"why": error}) from error
+            raise CommandFailure(_("The folder can't be sent: %(why)s") % {"why": error}) from error
         if not number:
             _warn(found, screen)
         try:
-            uri = sending.send(console, found, _Progress(screen))
-        except sending.Changed:
+            uri = upload.send(console, found, _Progress(screen))
+        except upload.FileChanged:
             continue
         screen.now("")
         return uri
-    raise Trouble(_("The files change faster than they can be sent."))
+    raise CommandFailure(_("The files change faster than they can be sent."))
 
 
 class _Progress:
@@ -135,11 +147,11 @@ class _Progress:
 
     def __call__(self, sent: int, total: int) -> None:
         if self._screen.tty and total:
-            told = {"sent": f"{sent / MIB:.1f}", "total": f"{total / MIB:.1f}"}
-            self._screen.now(_("Sending files: %(sent)s of %(total)s MiB") % told)
+            params = {"sent": f"{sent / MIB:.1f}", "total": f"{total / MIB:.1f}"}
+            self._screen.now(_("Sending files: %(sent)s of %(total)s MiB") % params)
 
 
-def _warn(found: Found, screen: Screen) -> None:
+def _warn(found: FolderContent, screen: Screen) -> None:
     """Name what a person would rather not have sent, or thinks was sent."""
     if found.secrets:
         screen.say(_("These look like secrets and are sent; name them in .jobignore if they should not be:"))
@@ -178,4 +190,54 @@ def _decode(data: bytes, name: str) -> str:
     try:
         return decode(data)
     except BadFile as refused:
-        raise Trouble("\n".join(f"{name}: {problem_message(each)}" for each in refused.problems), 2) from None
+        raise CommandFailure(
+            "\n".join(f"{name}: {problem_message(each)}" for each in refused.problems), 2
+        ) from None
+
+
+def _submit_sweep(
+    console: Console, body: Mapping[str, Any], key: str, arguments: argparse.Namespace, screen: Screen
+) -> int:
+    """Submit the file as a sweep, and follow it; the exit status."""
+    sweep_body = {name: body.get(name) for name in SWEEP_FIELDS}
+    sweep = console.post("/sweeps", sweep_body, headers={"Idempotency-Key": key})
+    params = {
+        "name": sweep["name"],
+        "id": sweep["id"],
+        "page": f"{console.server}/sweeps/{sweep['id']}",
+        "jobs": _count_jobs(len(sweep["runs"])),
+        "at_once": sweep["at_once"],
+    }
+    screen.say(_("%(name)s is sweep %(id)s: %(page)s") % params)
+    screen.say(_("%(jobs)s, at most %(at_once)s at a time") % params)
+    if is_left_at_once(sweep, arguments):
+        return 0
+    try:
+        return _follow_sweep(console, sweep["id"], screen)
+    except KeyboardInterrupt:
+        screen.say("")
+        screen.say(_("Sweep %(id)s goes on.") % params)
+        return INTERRUPTED
+
+
+def _count_jobs(count: int) -> str:
+    return ngettext("%(count)s job", "%(count)s jobs", count) % {"count": count}
+
+
+def _follow_sweep(console: Console, sweep: str, screen: Screen) -> int:
+    """Tell the end of each; 0 when all have succeeded."""
+    said: set[str] = set()
+    while True:
+        jobs = [run["job"] for run in console.get(f"/sweeps/{sweep}")["runs"]]
+        ended = [job for job in jobs if State(job["state"]) in TERMINAL]
+        for job in ended:
+            if job["id"] not in said:
+                params = {name: job[name] for name in ("name", "id", "state")} | {
+                    "why": job["reason"]["message"]
+                }
+                screen.say(_("%(name)s (%(id)s) · %(state)s · %(why)s") % params)
+                said.add(job["id"])
+        if len(ended) == len(jobs):
+            return 0 if all(job["state"] == State.SUCCEEDED for job in jobs) else FAILED_ANYHOW
+        screen.now(_("Ended: %(ended)s of %(count)s") % {"ended": len(ended), "count": len(jobs)})
+        time.sleep(PAUSE_S)

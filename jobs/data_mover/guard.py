@@ -1,4 +1,4 @@
-"""Which addresses of the internet may be spoken to: public ones, and those that an admin allows by name.
+"""Guard of connections: public addresses are allowed, and those that an admin allows by name.
 
 What is looked at is the address that is connected to, at the moment of connecting: whatever a name
 resolved to, and wherever a redirection led.
@@ -40,7 +40,7 @@ PORTS: Final = {"http": 80, "https": 443, "ssh": 22, "git": 9418}
 
 
 def is_public(address: Address) -> bool:
-    """Whether the address is of the internet at large: not of this machine, this network or a tunnel."""
+    """Tell whether the address is of the internet at large: not of this machine, this network or a tunnel."""
     if isinstance(address, ipaddress.IPv6Address) and (address.ipv4_mapped or address.scope_id):
         return False
     if any(address in network for network in NEVER):
@@ -49,20 +49,25 @@ def is_public(address: Address) -> bool:
 
 
 def may_be_inside(address: Address) -> bool:
-    """Whether a host that an admin allows by name may have the address."""
+    """Tell whether a host that an admin allows by name may have the address."""
     if isinstance(address, ipaddress.IPv6Address) and address.ipv4_mapped:
         return may_be_inside(address.ipv4_mapped)
     return not any(address in network for network in LINK_LOCAL)
 
 
+def is_allowed(address: Address, *, inside: bool) -> bool:
+    """Tell whether the address may be connected to; `inside` for a host that an admin allows by name."""
+    return is_public(address) or (inside and may_be_inside(address))
+
+
 class Allowed:
-    """Where connections may go.  `inside` are hosts with their ports, `minio.example.org:9000`."""
+    """Allowed destinations of connections.  `inside` are hosts with their ports, `minio.example.org:9000`."""
 
     def __init__(self, inside: Iterable[str] = ()) -> None:
         self._names = {name.lower() for name in inside}
         self._known: set[tuple[Address, int]] = set()
 
-    def heard(self, host: object, port: object, found: Sequence[Any]) -> None:
+    def record_lookup(self, host: object, port: object, found: Sequence[Any]) -> None:
         """The resolver said that the host has these addresses."""
         if isinstance(host, bytes):
             host = host.decode("ascii", "replace")
@@ -75,7 +80,7 @@ class Allowed:
             raise PermissionError(errno.EACCES, "only hosts of the internet are spoken to")
         ip, port = ipaddress.ip_address(str(address[0]).partition("%")[0]), int(address[1])
         named = (ip, port) in self._known or f"{ip}:{port}" in self._names
-        if not (is_public(ip) or (named and may_be_inside(ip))):
+        if not is_allowed(ip, inside=named):
             raise PermissionError(errno.EACCES, f"{ip} is inside a network and not allowed here")
 
 
@@ -99,13 +104,13 @@ def keep_to(allowed: Allowed) -> None:
             allowed.check(self.family, words[-1])
             return int(super().sendto(*words))
 
-    def told(host: Any, port: Any, *words: Any, **more: Any) -> Any:
+    def look_up_recorded(host: Any, port: Any, *words: Any, **more: Any) -> Any:
         found = look_up(host, port, *words, **more)
-        allowed.heard(host, port, found)
+        allowed.record_lookup(host, port, found)
         return found
 
     socket.socket = Guarded  # type: ignore[misc]
-    socket.getaddrinfo = told
+    socket.getaddrinfo = look_up_recorded
 
 
 def addresses_of(host: str, port: int, *, inside: bool) -> list[str]:
@@ -114,6 +119,6 @@ def addresses_of(host: str, port: int, *, inside: bool) -> list[str]:
     found = list(dict.fromkeys(str(row[4][0]) for row in rows))
     for text in found:
         ip = ipaddress.ip_address(text.partition("%")[0])
-        if not (is_public(ip) or (inside and may_be_inside(ip))):
+        if not is_allowed(ip, inside=inside):
             raise PermissionError(errno.EACCES, f"{host} is {ip}, which is inside a network")
     return found

@@ -43,7 +43,7 @@ _UNTOLD: Final = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 
 
 class Trouble(Exception):
-    """What could not be done, in words for the log."""
+    """An error, with a message for the log."""
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ class Entry:
 
 @dataclass
 class Progress:
-    """What is told meanwhile, now and then."""
+    """Progress that is logged now and then."""
 
     what: str
     files: int = 0
@@ -226,7 +226,7 @@ Place = Objects | File
 
 
 def place_of(order: dict[str, Any]) -> Place:
-    """What the order is about."""
+    """Return the store or file that the order is about."""
     return Objects(order) if order["uri"].startswith("s3://") else File(order)
 
 
@@ -242,7 +242,7 @@ def parts_of(path: str) -> list[str]:
     return parts
 
 
-def checked(found: list[Entry], most: int) -> list[Entry]:
+def check_entries(found: list[Entry], most: int) -> list[Entry]:
     """The entries, each of which is a file below a folder and no other's folder.  Raises Trouble."""
     if len(found) > MOST_OBJECTS:
         raise Trouble(f"there are more than {MOST_OBJECTS:,} files")
@@ -281,7 +281,7 @@ class Folder:
 
 
 class Cache:
-    """What this person's jobs have fetched before, by its tag.  Nothing in it is believed that is not a
+    """Cache of what this person's jobs have fetched, by tag.  Nothing in it is used that is not a
     regular file of our own, of the right size.
     """
 
@@ -298,7 +298,7 @@ class Cache:
         if self._fd < 0:
             return None
         try:
-            fd = os.open(_named(entry), os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=self._fd)
+            fd = os.open(_cache_name(entry), os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=self._fd)
         except OSError:
             return None
         about = os.fstat(fd)
@@ -309,7 +309,7 @@ class Cache:
         return os.fdopen(fd, "rb")
 
     @contextlib.contextmanager
-    def keeping(self, entry: Entry) -> Iterator[IO[bytes] | None]:
+    def keep_copy(self, entry: Entry) -> Iterator[IO[bytes] | None]:
         """A file into which its bytes go too; kept once all of them are there."""
         if self._fd < 0 or entry.size > self._most:
             yield None
@@ -320,12 +320,12 @@ class Cache:
         try:
             with os.fdopen(fd, "wb") as file:
                 yield file
-            os.rename(name, _named(entry), src_dir_fd=self._fd, dst_dir_fd=self._fd)
+            os.rename(name, _cache_name(entry), src_dir_fd=self._fd, dst_dir_fd=self._fd)
         except BaseException:
             os.unlink(name, dir_fd=self._fd)
             raise
 
-    def tidy(self) -> None:
+    def evict(self) -> None:
         """Remove what was not used for longest, until the rest fits."""
         if self._fd < 0:
             return
@@ -343,14 +343,14 @@ class Cache:
             total -= size
 
 
-def _named(entry: Entry) -> str:
+def _cache_name(entry: Entry) -> str:
     return hashlib.sha256(entry.tag.encode("utf-8", "surrogateescape")).hexdigest()
 
 
 def fetch(order: dict[str, Any]) -> None:
     """Bring everything into the folder."""
     place, cache = place_of(order), Cache(order["cache"], order["cache_most"])
-    found = checked(place.entries(), order["most"])
+    found = check_entries(place.entries(), order["most"])
     if not found:
         say(f"{order['name']}: there is nothing there")
         return
@@ -368,7 +368,7 @@ def fetch(order: dict[str, Any]) -> None:
         except BaseException:
             pool.shutdown(cancel_futures=True)
             raise
-    cache.tidy()
+    cache.evict()
     before = f", {progress.kept} of them as they were fetched before" if progress.kept else ""
     say(f"{order['name']}: {progress.files} files, {amount(progress.done)}{before}")
 
@@ -393,7 +393,7 @@ def _bring(place: Place, cache: Cache, target: Folder, entry: Entry, most: int) 
 
 def _fetch(place: Place, cache: Cache, entry: Entry, file: IO[bytes], most: int) -> None:
     written = 0
-    with cache.keeping(entry) as copy:
+    with cache.keep_copy(entry) as copy:
         for piece in place.pieces(entry):
             written += len(piece)
             if most and written > most:
@@ -430,7 +430,7 @@ def store(order: dict[str, Any]) -> None:
 
 
 def _same(entry: Entry | None, about: os.stat_result) -> bool:
-    """Whether a file is as it was brought: with whole seconds, which no write leaves."""
+    """Tell whether a file is as it was brought: with whole seconds, which no write leaves."""
     whole = 10**9
     return entry is not None and entry.size == about.st_size and int(entry.at) * whole == about.st_mtime_ns
 

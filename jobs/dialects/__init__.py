@@ -1,4 +1,4 @@
-"""Every dialect by name, which of them a text is written in, and from one into another.
+"""The dialects by name, detecting which one a text is written in, and converting between them.
 
 All of it works in any Python program, without Django and without settings.  A dialect is one of
 `NAMES`; its module is imported when it is first asked for.
@@ -21,7 +21,7 @@ __all__ = [
     "CLEAR",
     "NAMES",
     "OURS",
-    "TOLD_OF_SOURCE",
+    "SOURCE_LOSSES",
     "Converted",
     "Detected",
     "Document",
@@ -29,12 +29,12 @@ __all__ = [
     "fields",
     "get",
     "parse",
-    "without_ours",
+    "remove_ours",
 ]
 
 
 def parse(text: str, dialect: str | None = None) -> tuple[str, Parsed]:
-    """The dialect's name, worked out unless it is given, and what was understood.
+    """Return the dialect's name, worked out unless it is given, and what was understood.
 
     Raises Refused with every problem.
     """
@@ -56,7 +56,7 @@ class Converted:
     losses: tuple[Note, ...]
 
 
-TOLD_OF_SOURCE: Final = frozenset({"lost", "approximated", "not_carried", "kept_for_console"})
+SOURCE_LOSSES: Final = frozenset({"lost", "approximated", "not_carried", "kept_for_console"})
 """Losses of something that the source says; the others are about the text that was written."""
 
 
@@ -71,8 +71,8 @@ def convert(document: Document, to: str) -> Converted:
     if not same:
         told += (*_kept_for_console(parsed.spec, rendered), *_not_carried(parsed, to))
     there = rendered.document.with_parsed(parsed)
-    of_source = document.places.all_placed(note for note in told if note.code in TOLD_OF_SOURCE)
-    of_target = there.places.all_placed(note for note in told if note.code not in TOLD_OF_SOURCE)
+    of_source = document.places.all_placed(note for note in told if note.code in SOURCE_LOSSES)
+    of_target = there.places.all_placed(note for note in told if note.code not in SOURCE_LOSSES)
     return Converted(document, rendered.document, (*of_source, *of_target))
 
 
@@ -82,20 +82,20 @@ OURS: Final[Mapping[str, str]] = MappingProxyType(
 """Where our own object stands in a dialect's text: its system ignores what is said there."""
 
 
-def without_ours(document: Document) -> Document:
+def remove_ours(document: Document) -> Document:
     """Return the document without what stands in it for this console alone."""
     name = document.dialect
     return document.apply_fixes([Fix(OURS[name])]) if name in OURS else document
 
 
 def _kept_for_console(wanted: JobSpec, rendered: Rendered) -> Iterator[Note]:
-    """What the text says to this console alone: the target's own system reads something else there."""
+    """Note what the text says to this console alone: the target's own system reads something else there."""
     to = rendered.document.dialect
     if to not in OURS:
         return
     told = {note.pointer for note in rendered.notes}
     try:
-        said = without_ours(rendered.document).parsed.spec
+        said = remove_ours(rendered.document).parsed.spec
     except Refused:
         return
     for note in losses(wanted, said, to):
@@ -104,7 +104,7 @@ def _kept_for_console(wanted: JobSpec, rendered: Rendered) -> Iterator[Note]:
 
 
 def _not_carried(parsed: Parsed, to: str) -> Iterator[Note]:
-    """What the source says beside the JobSpec; markers of the reader's own have no pointer."""
+    """Note what the source says beside the JobSpec; markers of the reader's own have no pointer."""
     for pointer in parsed.extras:
         if pointer.startswith("/"):
             yield Note("not_carried", pointer, {"path": pointer, "dialect": to})

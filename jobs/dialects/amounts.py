@@ -96,8 +96,8 @@ _UNITS: Final[Mapping[str, tuple[Quantity, str, int]]] = {
 _TIMES: Final = {"minutes": "m", "seconds": "s", "s": "s"}
 
 
-def read(text: str, quantity: Quantity, bare: str = "") -> Decimal | None:
-    """The amount that `text` says, in the quantity's unit; None when it says none.
+def parse(text: str, quantity: Quantity, bare: str = "") -> Decimal | None:
+    """Return the amount that `text` says, in the quantity's unit; None when it says none.
 
     `bare` is the unit of a number without one.
     """
@@ -114,7 +114,7 @@ def read(text: str, quantity: Quantity, bare: str = "") -> Decimal | None:
     return None if factor is None else number * factor
 
 
-def in_prose(text: str, quantity: Quantity, bare: str = "") -> Decimal | None:
+def parse_prose(text: str, quantity: Quantity, bare: str = "") -> Decimal | None:
     """Return the amount that `text` means though no format writes it so, in the quantity's unit.
 
     `2 vCPUs`, `eight GB` and `two` mean one thing each.  None where the meaning is not known.
@@ -142,11 +142,11 @@ def whole_in_unit(text: str, unit: str) -> int | None:
             seconds = Decimal(1)
         return None if not found or seconds is None else whole(found[0] * seconds / _SECONDS[_TIMES[unit]])
     quantity, bare, of = _UNITS.get(unit, (Quantity.COUNT, "", 1))
-    amount = in_prose(text, quantity, bare)
+    amount = parse_prose(text, quantity, bare)
     return None if amount is None else whole(amount / of)
 
 
-def written(amount: Decimal, quantity: Quantity) -> str:
+def to_text(amount: Decimal, quantity: Quantity) -> str:
     """Return an amount in the quantity's unit as the vendors read it."""
     if quantity is Quantity.MEMORY:
         return memory(whole(amount))
@@ -154,7 +154,7 @@ def written(amount: Decimal, quantity: Quantity) -> str:
 
 
 def whole(amount: Decimal) -> int:
-    """`amount` in whole units, rounded up."""
+    """Return `amount` in whole units, rounded up."""
     return math.ceil(amount)
 
 
@@ -164,12 +164,12 @@ def memory(mib: int) -> str:
 
 
 def cores(milli: int) -> str:
-    """Milli-CPU as a number of cores: `4`, `0.5`."""
+    """Return milli-CPU as a number of cores: `4`, `0.5`."""
     return decimal(Decimal(milli) / 1000)
 
 
 def decimal(number: Decimal) -> str:
-    """A decimal number without an exponent and without zeros at its end."""
+    """Return a decimal number without an exponent and without zeros at its end."""
     return f"{number.normalize():f}"
 
 

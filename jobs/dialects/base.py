@@ -1,4 +1,4 @@
-"""What every dialect is: text in, JobSpec out, and back, with every problem and loss named.
+"""The interface of a dialect: text in, JobSpec out, and back, with every problem and loss named.
 
 Problems and notes are codes with parameters; the sentence is made at the edge (`jobs.messages`), in
 the reader's language.  Positions are worked out only when there is a problem.
@@ -7,7 +7,7 @@ the reader's language.  Positions are worked out only when there is a problem.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
 
 from jobs.spec import JobSpec
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from jobs.dialects.document import Document
 
 MAX_BYTES: Final = 1024 * 1024
-"""A job file over 1 MiB is refused before parsing (DESIGN section 3)."""
+"""A job file over 1 MiB is refused before parsing."""
 
 MOST_JOBS: Final = 200
 """One file stands for at most so many jobs."""
@@ -43,7 +43,7 @@ class Fix:
 @dataclass(frozen=True, slots=True)
 class Action:
     """Something that a person can do about a problem, by one click: `kind` is a change of the job that
-    `jobs.submission.feasibility` knows, `value` what it sets, `params` fill its label.
+    `jobs.submission.checks.feasibility` knows, `value` what it sets, `params` fill its label.
     """
 
     kind: str
@@ -68,10 +68,14 @@ class Problem:
     source: str = ""
     actions: tuple[Action, ...] = ()
 
+    def at(self, position: Position) -> Problem:
+        """Return the problem with its line and column."""
+        return replace(self, line=position[0], column=position[1])
+
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """What was tolerated, ignored, approximated or lost; the job is accepted all the same.
+    """A remark on something tolerated, ignored, approximated or lost; the job is accepted all the same.
 
     `parse` leaves `line` and `column` empty, since working them out costs more than the reading;
     whoever shows a note asks the dialect's `locate`.
@@ -83,6 +87,10 @@ class Note:
     fix: Fix | None = None
     line: int | None = None
     column: int | None = None
+
+    def at(self, position: Position | None) -> Note:
+        """Return the note with its line and column, where it has any."""
+        return replace(self, line=position[0], column=position[1]) if position else self
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +108,7 @@ class Array:
 
     @property
     def most_at_once(self) -> int:
-        """How many may run at a time, at most all."""
+        """Return the number of jobs that may run at a time, at most all."""
         return min(self.at_once or len(self.indexes), len(self.indexes))
 
 
@@ -130,13 +138,13 @@ class Rendered:
 
     @property
     def text(self) -> str:
-        """The text that was written."""
+        """Return the text that was written."""
         return self.document.text
 
 
 @dataclass(frozen=True, slots=True)
 class Guess:
-    """How surely a text is of a dialect, from 1 to 100 (beyond doubt), and the code of why."""
+    """A dialect's confidence that a text is its own, from 1 to 100 (beyond doubt), and the code of why."""
 
     confidence: int
     why: str
@@ -150,6 +158,11 @@ class Refused(Exception):
         self.problems = problems
 
 
+def refusal(code: str, source: str = "", fix: Fix | None = None, **params: str | float | None) -> Refused:
+    """Return the refusal of a text as a whole, with one problem."""
+    return Refused((Problem(code, "", 1, 1, params, fix, source),))
+
+
 class Dialect(Protocol):
     """One way of writing jobs.  Implementations are stateless modules or objects."""
 
@@ -157,7 +170,7 @@ class Dialect(Protocol):
     """Stable, lower case: `openpai-v1`."""
 
     def sniff(self, document: Document, /) -> Guess | None:
-        """Whether `document` is of this dialect, and why; None when it is not.  Never raises."""
+        """Return whether `document` is of this dialect, and why; None when it is not.  Never raises."""
 
     def parse(self, document: Document, /) -> Parsed:
         """Read `document`; raises Refused with all problems at once."""
@@ -169,13 +182,13 @@ class Dialect(Protocol):
         """
 
     def locate(self, document: Document, pointer: str) -> Position | None:
-        """Where `pointer`, or the nearest thing around it, stands; None in unreadable text."""
+        """Return the position of `pointer`, or of the nearest thing around it; None in unreadable text."""
 
     def apply_fixes(self, document: Document, fixes: Iterable[Fix]) -> str:
         """The text with `fixes` made and every other character kept; raises Refused on unreadable text."""
 
     def with_secrets(self, document: Document, values: Mapping[str, str]) -> str:
-        """The text with the placeholders of those secrets that `values` holds filled in again."""
+        """Return the text with the placeholders of those secrets that `values` holds filled in again."""
 
     def schema(self) -> Mapping[str, object]:
-        """The dialect's JSON Schema (2020-12), for completion and hover in the editor."""
+        """Return the dialect's JSON Schema (2020-12), for completion and hover in the editor."""

@@ -1,12 +1,12 @@
-"""What is accepted in a command, and still worth a word; one that can be mended comes with its fix."""
+"""Notes on commands that are accepted and still worth a remark, with a fix where one is known."""
 
 from __future__ import annotations
 
 from jobs.dialects import placeholders
 from jobs.dialects.base import Fix
-from jobs.dialects.examine import INVISIBLE
 from jobs.dialects.findings import Findings
-from jobs.dialects.mend import mend_command
+from jobs.dialects.jupyter_commands import mend_command
+from jobs.dialects.syntax import INVISIBLE
 
 
 def remark_on(command: str, pointer: str, findings: Findings, role: str = "") -> None:

@@ -1,4 +1,4 @@
-"""What dialects have in common: positions, fixes and secrets in JSON and YAML, and the schema."""
+"""Base classes of dialects: positions, fixes and secrets in JSON and YAML, and the schema."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from jobs.dialects.fields import AnyKey
 from jobs.dialects.findings import Located
 from jobs.dialects.schema import json_schema
 from jobs.dialects.source import Source
-from jobs.dialects.yaml_text.rules import Rules
+from jobs.dialects.yaml_text.rules import YamlRules
 from jobs.dialects.yaml_text.source import Pick
 
 
@@ -60,7 +60,7 @@ class JsonDialect(CommonDialect):
 class YamlDialect(CommonDialect):
     """A dialect in YAML, read by `rules`, or in JSON; `picks` chooses among several documents, if it must."""
 
-    rules: ClassVar[Rules]
+    rules: ClassVar[YamlRules]
     picks: ClassVar[tuple[Pick, ...]] = ()
 
     def read(self, document: Document) -> Source:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 from typing import Final, NoReturn
 
 from jobs.dialects import registry
 from jobs.dialects.base import Dialect, Fix, Note, Parsed, Position, Problem, Refused, Rendered
-from jobs.dialects.expansion import Room
-from jobs.dialects.places import Places
+from jobs.dialects.expansion_limit import ExpansionAllowance
+from jobs.dialects.positions import FieldPositions
 from jobs.dialects.reading_cache import read_once
 from jobs.spec import JobSpec
 
@@ -24,7 +23,7 @@ class Document:
     def __init__(self, text: str, dialect: str | None = None) -> None:
         self.text: Final = text
         self.given = dialect
-        self.room = Room()
+        self.room = ExpansionAllowance()
         """What references in the text may still add to it."""
         self.readings: dict[tuple[object, ...], tuple[object, tuple[object, ...]]] = {}
         """See `reading_cache`."""
@@ -38,7 +37,7 @@ class Document:
 
     @property
     def candidates(self) -> tuple[registry.Detected, ...]:
-        """The dialects that the text may be written in, surest first."""
+        """Return the dialects that the text may be written in, surest first."""
         return _detect(self)
 
     @property
@@ -48,7 +47,7 @@ class Document:
 
     @property
     def known_dialect(self) -> str | None:
-        """The name of the dialect; None when it is not clear."""
+        """Return the name of the dialect; None when it is not clear."""
         try:
             return self.dialect
         except Refused:
@@ -56,7 +55,7 @@ class Document:
 
     @property
     def parsed(self) -> Parsed:
-        """What the text says; raises Refused with every problem."""
+        """Return the job that the text describes; raises Refused with every problem."""
         return self._parsed or _parse(self, self._reader)
 
     @property
@@ -69,9 +68,9 @@ class Document:
         return ()
 
     @property
-    def places(self) -> Places:
-        """Where the fields of its JobSpec stand; raises Refused."""
-        return Places(self.locate, self.parsed.spec, registry.fields(self.dialect))
+    def places(self) -> FieldPositions:
+        """Return the positions of its JobSpec's fields; raises Refused."""
+        return FieldPositions(self.locate, self.parsed.spec, registry.fields(self.dialect))
 
     def locate(self, pointer: str) -> Position | None:
         """Return where `pointer`, or the nearest thing around it, stands; None in unreadable text."""
@@ -79,11 +78,10 @@ class Document:
 
     def locate_notes(self, notes: Iterable[Note]) -> tuple[Note, ...]:
         """Return notes on the text with lines and columns, for somebody who looks at them."""
-        return tuple(map(self._locate_note, notes))
-
-    def _locate_note(self, note: Note) -> Note:
-        place = self.locate(note.pointer) if note.line is None and note.pointer else None
-        return replace(note, line=place[0], column=place[1]) if place else note
+        return tuple(
+            note.at(self.locate(note.pointer)) if note.line is None and note.pointer else note
+            for note in notes
+        )
 
     def pin(self, dialect: str | None) -> Document:
         """Return the same text, taken for `dialect`, or for what it looks like."""

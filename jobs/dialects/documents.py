@@ -9,19 +9,18 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
 from jobs.dialects import edit as json_edit
-from jobs.dialects import placeholders, rendering, source
+from jobs.dialects import placeholders, source, text_renderer
 from jobs.dialects.base import Fix, Refused
-from jobs.dialects.difference import difference
 from jobs.dialects.document import Document
-from jobs.dialects.edit import Change, Put, Rename, change_of
+from jobs.dialects.edit import Change, RenameKey, SetValue, changes_of, difference
 from jobs.dialects.patterns import compile_pattern
 from jobs.dialects.reading_cache import read_once
-from jobs.dialects.rendering import JsonObject
 from jobs.dialects.source import Source
 from jobs.dialects.spans import escape
-from jobs.dialects.yaml_text import editing, writing
+from jobs.dialects.text_renderer import JsonObject
+from jobs.dialects.yaml_text import editor, emitter
 from jobs.dialects.yaml_text import source as yaml_source
-from jobs.dialects.yaml_text.rules import Rules
+from jobs.dialects.yaml_text.rules import YamlRules
 from jobs.dialects.yaml_text.source import Pick, YamlSource
 
 _JSON: Final = compile_pattern(
@@ -30,12 +29,12 @@ _JSON: Final = compile_pattern(
 
 
 def is_json(text: str) -> bool:
-    """Whether `text` is meant to be JSON."""
+    """Return whether `text` is meant to be JSON."""
     return bool(_JSON.match(text))
 
 
 @read_once
-def read(document: Document, rules: Rules, pick: Pick | None = None) -> Source:
+def read(document: Document, rules: YamlRules, pick: Pick | None = None) -> Source:
     """Read `document`, YAML by `rules`; raises Refused when it can't be read, or when it is hostile.
 
     `pick` chooses among several YAML documents; without it they are refused.
@@ -60,21 +59,20 @@ _NOT_JSON: Final = frozenset(
 """What stops a JSON reader in YAML with brackets."""
 
 
-def edit(document: Document, edits: Iterable[Change], rules: Rules, pick: Pick | None = None) -> str:
-    """The text with `edits` made and every other character kept; raises Refused on unreadable text."""
+def edit(document: Document, edits: Iterable[Change], rules: YamlRules, pick: Pick | None = None) -> str:
+    """Return the text with `edits` made and every other character kept; raises Refused on unreadable text."""
     wanted = list(edits)
     if not wanted:
         return document.text
     there = read(document, rules, pick)
     if isinstance(there, YamlSource):
-        return editing.edit(there, wanted, pick)
+        return editor.edit(there, wanted, pick)
     return json_edit.edit(document, wanted)
 
 
-def apply_fixes(document: Document, fixes: Iterable[Fix], rules: Rules, pick: Pick | None = None) -> str:
+def apply_fixes(document: Document, fixes: Iterable[Fix], rules: YamlRules, pick: Pick | None = None) -> str:
     """The text with `fixes` made; of two at one place the last counts.  Raises Refused on unreadable text."""
-    last = {fix.pointer: fix for fix in fixes}
-    return edit(document, map(change_of, last.values()), rules, pick)
+    return edit(document, changes_of(fixes), rules, pick)
 
 
 def patch(
@@ -82,7 +80,7 @@ def patch(
     before: JsonObject,
     after: JsonObject,
     identities: Mapping[str, str],
-    rules: Rules,
+    rules: YamlRules,
     pick: Pick | None = None,
     there: object = None,
 ) -> str | None:
@@ -92,17 +90,17 @@ def patch(
     return None if edits is None else edit(base, edits, rules, pick)
 
 
-def rename(document: Document, names: Mapping[str, str], rules: Rules, pick: Pick | None = None) -> str:
+def rename(document: Document, names: Mapping[str, str], rules: YamlRules, pick: Pick | None = None) -> str:
     """The text with other names for the keys of the members at the pointers `names`; others are left out."""
-    return edit(document, [Rename(pointer, name) for pointer, name in names.items()], rules, pick)
+    return edit(document, [RenameKey(pointer, name) for pointer, name in names.items()], rules, pick)
 
 
 def write(whole: JsonObject, *, as_json: bool = False) -> str:
-    """The JSON values as text."""
-    return rendering.write_json(whole) if as_json else writing.write(whole)
+    """Return the JSON values as text."""
+    return text_renderer.write_json(whole) if as_json else emitter.write(whole)
 
 
-def fill(document: Document, values: Mapping[str, str], rules: Rules, pick: Pick | None = None) -> str:
+def fill(document: Document, values: Mapping[str, str], rules: YamlRules, pick: Pick | None = None) -> str:
     """The text with the placeholders of the secrets in `values` replaced; unreadable text stays as it is."""
     if is_json(document.text):
         return placeholders.fill_json(document.text, values)
@@ -111,7 +109,7 @@ def fill(document: Document, values: Mapping[str, str], rules: Rules, pick: Pick
     except Refused:
         return document.text
     edits = [
-        Put(pointer, filled)
+        SetValue(pointer, filled)
         for pointer, said in strings(held)
         if (filled := placeholders.fill(said, values)) != said
     ]
@@ -119,7 +117,7 @@ def fill(document: Document, values: Mapping[str, str], rules: Rules, pick: Pick
 
 
 def strings(value: object, pointer: str = "") -> Iterator[tuple[str, str]]:
-    """Every text inside of `value` with its pointer."""
+    """Yield every text inside of `value` with its pointer."""
     if isinstance(value, str):
         yield pointer, value
     elif isinstance(value, dict):

@@ -1,20 +1,23 @@
-"""Changing single values of a JSON text: every other character, comments included, stays as it is."""
+"""Edits of a JSON text: which ones make it say another document, and making them.
+
+Every other character, comments included, stays as it is.
+"""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
 from jobs.dialects import spans
 from jobs.dialects.base import Fix
 from jobs.dialects.document import Document
+from jobs.dialects.json_cleanup import without_line_numbers
 from jobs.dialects.patterns import compile_pattern
 from jobs.dialects.source import Source, read
-from jobs.dialects.spans import Node
-from jobs.dialects.tidy import without_line_numbers
+from jobs.dialects.spans import Node, Splice, escape, line_start
 
 _KEY: Final = compile_pattern(r'"(?:[^"\\]|\\.)*+"', re.DOTALL)
 _COMMA: Final = re.compile(r"\s*+,")
@@ -25,7 +28,7 @@ _UNIT: Final = "  "
 
 
 @dataclass(frozen=True, slots=True)
-class Put:
+class SetValue:
     """Set the value at `pointer`; a last token that names nothing is added (`-` adds to a list)."""
 
     pointer: str
@@ -33,50 +36,50 @@ class Put:
 
 
 @dataclass(frozen=True, slots=True)
-class Drop:
+class RemoveValue:
     """Remove the member or element at `pointer`."""
 
     pointer: str
 
 
 @dataclass(frozen=True, slots=True)
-class Rename:
+class RenameKey:
     """Give the member at `pointer` another key; its value, its place and its comments stay."""
 
     pointer: str
     key: str
 
 
-Change: TypeAlias = Put | Drop | Rename
+Change: TypeAlias = SetValue | RemoveValue | RenameKey
 
 
-def change_of(fix: Fix) -> Change:
-    """Return the edit that makes `fix`."""
+def changes_of(fixes: Iterable[Fix]) -> list[Change]:
+    """Return the edits that make `fixes`; of two at one place the last counts."""
+    return [_change_of(fix) for fix in {fix.pointer: fix for fix in fixes}.values()]
+
+
+def _change_of(fix: Fix) -> Change:
     if fix.key is not None:
-        return Rename(fix.pointer, fix.key)
-    return Drop(fix.pointer) if fix.value is None else Put(fix.pointer, fix.value)
+        return RenameKey(fix.pointer, fix.key)
+    return RemoveValue(fix.pointer) if fix.value is None else SetValue(fix.pointer, fix.value)
 
 
 @dataclass(slots=True)
 class _Container:
-    """What is to happen inside one object or list."""
+    """The changes inside one object or list."""
 
     node: Node
     dropped: set[int] = field(default_factory=set)
     added: list[tuple[str | None, object]] = field(default_factory=list)
 
 
-Splice = tuple[int, int, str]
-
-
 def apply_fixes(document: Document, fixes: Iterable[Fix]) -> str:
     """The text with `fixes` made; of two at one place the last counts.  Raises Refused on unreadable text."""
-    last = {fix.pointer: fix for fix in fixes}
-    return edit(document, map(change_of, last.values()))
+    return edit(document, changes_of(fixes))
 
 
 def edit(document: Document, edits: Iterable[Change]) -> str:
-    """The text with `edits` made; those whose place does not exist are left out.
+    """Return the text with `edits` made; those whose place does not exist are left out.
 
     A pasted listing loses its line numbers, which an added line would make wrong.
     """
@@ -113,11 +116,11 @@ class _Editor:
         if not found or (parent.members is None and parent.items is None):
             return
         node = parent.child(tokens[-1])
-        if isinstance(change, Rename):
+        if isinstance(change, RenameKey):
             self._rename(parent, node, change.key)
             return
         container = self._containers.setdefault(parent.start, _Container(parent))
-        if isinstance(change, Drop):
+        if isinstance(change, RemoveValue):
             if node is not None:
                 container.dropped.add(node.start)
                 self._splices += [
@@ -142,16 +145,11 @@ class _Editor:
             self._splices.append((*old.span(), json.dumps(key, ensure_ascii=False)))
 
     def text(self) -> str:
-        """The changed text."""
+        """Return the changed text."""
         for container in self._containers.values():
             self._splices.extend(self._drops(container))
             self._splices.extend(self._additions(container))
-        parts, done = [], 0
-        for start, stop, new in sorted(self._splices, key=lambda splice: splice[:2]):
-            if start >= done:  # inside of something that is dropped nothing else changes
-                parts += [self._original[done:start], new]
-                done = stop
-        return "".join(parts) + self._original[done:]
+        return spans.splice(self._original, sorted(self._splices, key=lambda splice: splice[:2]))
 
     def _drops(self, container: _Container) -> list[Splice]:
         children = [child for _token, child in container.node.children()]
@@ -200,31 +198,117 @@ class _Editor:
         return pretty.replace("\n", self._break + indent)
 
     def _after_comma(self, offset: int) -> int:
-        """Where the comma behind `offset` ends, or `offset` when none follows."""
+        """Return the offset behind the comma that follows `offset`, or `offset` when none follows."""
         comma = _COMMA.match(self._bare, offset)
         return comma.end() if comma else offset
 
     def _whole_line(self, start: int, end: int) -> Splice:
-        """The span from `start` to `end`, with its whole line when nothing else stands there."""
-        line = self._line_start(start)
+        """Return the span from `start` to `end`, with its whole line when nothing else stands there."""
+        line = line_start(self._original, start)
         if not self._original[line:start].strip() and (rest := _REST_OF_LINE.match(self._original, end)):
             return line, rest.end(), ""
         blanks = _BLANKS.match(self._original, end)
         return start, blanks.end() if blanks else end, ""
 
-    def _line_start(self, offset: int) -> int:
-        return max(self._original.rfind("\n", 0, offset), self._original.rfind("\r", 0, offset)) + 1
-
     def _line_indent(self, offset: int) -> str:
-        """The blanks at the beginning of the line."""
-        line = self._original[self._line_start(offset) : offset]
+        """Return the blanks at the beginning of the line."""
+        line = self._original[line_start(self._original, offset) : offset]
         return line[: len(line) - len(line.lstrip(" \t"))]
 
     def _own_line_indent(self, offset: int) -> str | None:
-        """The blanks before `offset`, or None when something else stands before it on its line."""
-        line = self._original[self._line_start(offset) : offset]
+        """Return the blanks before `offset`, or None when something else stands before it on its line."""
+        line = self._original[line_start(self._original, offset) : offset]
         return line if self._break and not line.strip(" \t") else None
 
     def _new_indent(self, node: Node) -> str | None:
-        """What members of an empty container are indented with."""
+        """Return the indentation of the members of an empty container."""
         return self._line_indent(node.start) + _UNIT if self._break else None
+
+
+class CannotPatchError(Exception):
+    """The order of a list would have to change: only writing it anew says that."""
+
+
+def difference(
+    before: object, after: object, there: object, identities: Mapping[str, str]
+) -> list[SetValue | RemoveValue] | None:
+    """Edits to a text holding `there`, which says what the document `before` says, so that it says `after`.
+
+    `identities` names, for a list under a key, the member that tells its elements apart.  Returns None
+    when the elements would have to change places.
+    """
+    try:
+        return list(_object(before, after, there, "", identities))
+    except CannotPatchError:
+        return None
+
+
+def _object(
+    before: object, after: object, there: object, pointer: str, identities: Mapping[str, str]
+) -> Iterator[SetValue | RemoveValue]:
+    if not (isinstance(before, dict) and isinstance(after, dict) and isinstance(there, dict)):
+        yield SetValue(pointer, after)
+        return
+    for key, value in after.items():
+        where = f"{pointer}/{escape(key)}"
+        if key in before and before[key] == value:
+            continue
+        identity = identities.get(key)
+        if identity and isinstance(there.get(key), list):
+            yield from _list(before.get(key), value, there[key], where, identity, identities)
+        elif isinstance(value, dict) and isinstance(there.get(key), dict):
+            yield from _object(before.get(key, {}), value, there[key], where, identities)
+        else:
+            yield SetValue(where, value)
+    for key in before:
+        if key not in after and key in there:
+            yield RemoveValue(f"{pointer}/{escape(key)}")
+
+
+def _list(
+    before: object,
+    after: object,
+    there: list[object],
+    pointer: str,
+    identity: str,
+    identities: Mapping[str, str],
+) -> Iterator[SetValue | RemoveValue]:
+    old, new = _by_identity(before, identity), _by_identity(after, identity)
+    now = _names_now(old, new)
+    if list(new)[: len(now)] != list(now.values()):
+        raise CannotPatchError
+    names = [str(element.get(identity)) if isinstance(element, dict) else "" for element in there]
+    counting = {name: index for index, name in enumerate(names)}  # of equal names the last one counts
+    for index, (name, element) in enumerate(zip(names, there, strict=True)):
+        where = f"{pointer}/{index}"
+        if name not in now:
+            yield RemoveValue(where)
+        elif name != now[name]:
+            yield from _object(
+                _common_members(old[name], new[now[name]]), new[now[name]], element, where, identities
+            )
+        elif index == counting[name] and old[name] != new[name]:
+            yield from _object(old[name], new[name], element, where, identities)
+    for name, element in new.items():
+        if name not in now.values():
+            yield SetValue(f"{pointer}/-", element)
+
+
+def _names_now(old: Mapping[str, object], new: Mapping[str, object]) -> dict[str, str]:
+    """Return the new name of each element that stays: of as many elements, the one in its place."""
+    renamed = zip(old, new, strict=True) if len(old) == len(new) else ()
+    changed = {name: other for name, other in renamed if name not in new and other not in old}
+    return {name: changed.get(name, name) for name in old if name in new or name in changed}
+
+
+def _common_members(before: object, after: object) -> object:
+    """`before` without what `after` lacks: extras are filed under the old name, and stay in the text."""
+    if isinstance(before, dict) and isinstance(after, dict):
+        return {key: value for key, value in before.items() if key in after}
+    return before
+
+
+def _by_identity(elements: object, identity: str) -> dict[str, object]:
+    if not isinstance(elements, list):
+        return {}
+    return {str(element[identity]): element for element in elements}

@@ -46,5 +46,5 @@ AIHC: Final = frozenset(
 
 
 def are_of(others: frozenset[str], arguments: str) -> bool:
-    """Whether `arguments` are in the words of `others`."""
+    """Return whether `arguments` are in the words of `others`."""
     return any(flag in others for flag in _FLAG.findall(arguments))

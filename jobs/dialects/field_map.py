@@ -33,7 +33,7 @@ _WRITTEN_IN: Final = {
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class FieldRow:
     """One key: `path` in a JobSpec ("" when it means nothing there), `spelling` as a pointer.
 
     `default` is what counts when it is left out; `limits` are bounds, each with its source.
@@ -48,22 +48,22 @@ class Row:
     aliases: tuple[str, ...] = ()
 
 
-def rows(keys: Iterable[AnyKey], prefix: str = "") -> tuple[Row, ...]:
-    """A row for each innermost key, in the order of the table."""
+def rows(keys: Iterable[AnyKey], prefix: str = "") -> tuple[FieldRow, ...]:
+    """Return a row for each innermost key, in the order of the table."""
     return tuple(_rows(keys, prefix))
 
 
-def _rows(keys: Iterable[AnyKey], prefix: str) -> Iterator[Row]:
+def _rows(keys: Iterable[AnyKey], prefix: str) -> Iterator[FieldRow]:
     for key in keys:
         spelling = f"{prefix}/{key.key}"
         if isinstance(key, Group):
             yield from _rows(key.keys, spelling)
         elif isinstance(key, Records) or (isinstance(key, Named) and not isinstance(key, Counts)):
             if isinstance(key, Named) and key.names:
-                yield Row(key.names, f"{spelling}[]", limits=(f"[{key.allowed}]",), source=key.source)
+                yield FieldRow(key.names, f"{spelling}[]", limits=(f"[{key.allowed}]",), source=key.source)
             yield from _rows(key.keys, f"{spelling}[]")
         else:
-            yield Row(
+            yield FieldRow(
                 path=key.path,
                 spelling=spelling,
                 unit=_unit(key),

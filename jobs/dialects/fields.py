@@ -32,7 +32,7 @@ class Limit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Key:
-    """What all keys have: `path` is the JobSpec field it fills, `source` whose key it is.
+    """The base of all keys: `path` is the JobSpec field it fills, `source` whose key it is.
 
     `required` keys must be there.  `expected` names a page that asks for the key although it may be
     left out.  `aliases` are other spellings in which it is met; the first one found counts.  What a
@@ -64,11 +64,11 @@ class Text(Key):
     fallback: str = ""
 
     def fits(self, value: str) -> bool:
-        """Whether all characters are allowed."""
+        """Return whether all characters are allowed."""
         return not self.allowed or bool(re.fullmatch(f"[{self.allowed}]+", value))
 
     def propose(self, value: str) -> str:
-        """The nearest name that the rules allow."""
+        """Return the nearest name that the rules allow."""
         name = re.sub(f"[^{self.allowed}]+", "_", value).strip("_") if self.allowed else value
         return (name or self.fallback)[: self.longest or None]
 
@@ -130,7 +130,7 @@ class Choice(Key):
 
 
 class Quantity(StrEnum):
-    """What an amount counts; the value is the unit of a JobSpec."""
+    """The kind of an amount; the value is the unit of a JobSpec."""
 
     MEMORY = "MiB"
     CPU = "milli-CPU"
@@ -188,11 +188,11 @@ class Named(Key):
     fallback: str = "task"
 
     def fits(self, name: str) -> bool:
-        """Whether a member may be called `name`."""
+        """Return whether a member may be called `name`."""
         return bool(re.fullmatch(f"(?![0-9])[{self.allowed}]+", name))
 
     def propose(self, name: str) -> str:
-        """The nearest name that the rules allow."""
+        """Return the nearest name that the rules allow."""
         kept = re.sub(f"[^{self.allowed}]+", "_", name).strip("_") or self.fallback
         return f"{self.fallback}_{kept}" if kept[0].isdigit() else kept
 
@@ -208,3 +208,44 @@ class Counts(Named):
 AnyKey: TypeAlias = (
     Text | Integer | Records | Bag | Flag | Choice | Amount | Fraction | Texts | Group | Named | Counts
 )
+
+
+Keys = tuple[AnyKey, ...]
+
+_MOST: Final = 512
+_TABLES: Final[dict[int, tuple[Keys, Table]]] = {}
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """The rules of one object by each of their spellings.
+
+    `aliased` ones have several themselves, `spelled` ones do so or hold others that do; those `kept` are
+    not read.
+    """
+
+    by_name: Mapping[str, AnyKey]
+    aliased: Keys
+    spelled: Keys
+    kept: Keys
+
+
+def table(keys: Keys) -> Table:
+    """Return the table of `keys`; tuples can't be hashed by their rules, so they are known by identity."""
+    known = _TABLES.get(id(keys))
+    if known is not None and known[0] is keys:
+        return known[1]
+    made = Table(
+        by_name={name: rule for rule in keys for name in (rule.key, *rule.aliases)},
+        aliased=tuple(rule for rule in keys if rule.aliases),
+        spelled=tuple(
+            rule
+            for rule in keys
+            if rule.aliases or (isinstance(rule, (Group, Records)) and table(rule.keys).spelled)
+        ),
+        kept=tuple(rule for rule in keys if not rule.path),
+    )
+    if len(_TABLES) >= _MOST:
+        _TABLES.clear()
+    _TABLES[id(keys)] = keys, made
+    return made

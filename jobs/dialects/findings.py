@@ -1,11 +1,11 @@
-"""Everything there is to say about one text, collected while it is read on."""
+"""The problems and notes of one text, collected while it is read."""
 
 from __future__ import annotations
 
 from typing import Final, Protocol
 
 from jobs.dialects.base import Fix, Note, Position, Problem, Refused
-from jobs.dialects.expansion import Room
+from jobs.dialects.expansion_limit import ExpansionAllowance
 
 MOST: Final = 100
 """Nobody reads more problems, or notes, than this; the rest is counted."""
@@ -20,10 +20,10 @@ class Located(Protocol):
 
     @property
     def notes(self) -> tuple[Note, ...]:
-        """What was tolerated in the text."""
+        """Return the notes on what was tolerated in the text."""
 
     def position(self, pointer: str) -> Position:
-        """Line and column of what stands at `pointer`, or nearest to it."""
+        """Return line and column of what stands at `pointer`, or nearest to it."""
 
 
 class Findings:
@@ -32,8 +32,8 @@ class Findings:
     `room` is what references in the text may still add to it.
     """
 
-    def __init__(self, room: Room | None = None) -> None:
-        self.room = room or Room()
+    def __init__(self, room: ExpansionAllowance | None = None) -> None:
+        self.room = room or ExpansionAllowance()
         self._problems: list[Problem] = []
         self._notes: list[Note] = []
         self._more_problems = 0
@@ -62,34 +62,29 @@ class Findings:
 
     @property
     def looks_mistyped(self) -> bool:
-        """Whether so little is wrong that it pays to look for what was meant."""
+        """Return whether so little is wrong that it pays to look for what was meant."""
         return len(self._problems) < FEW
 
     def has_few(self, code: str) -> bool:
-        """Whether so few notes of this kind were made that it pays to look for what was meant."""
+        """Return whether so few notes of this kind were made that it pays to look for what was meant."""
         return sum(note.code == code for note in self._notes) < FEW
 
     @property
     def any_problem(self) -> bool:
-        """Whether anything was found that keeps the text from being accepted."""
+        """Return whether anything was found that keeps the text from being accepted."""
         return bool(self._problems)
 
     def refuse_if_any(self, source: Located) -> None:
         """Raise Refused with all problems in the order of the text; here their places are worked out."""
         if not self._problems:
             return
-        placed = [_placed(problem, source) for problem in self._problems]
+        placed = [problem.at(source.position(problem.pointer)) for problem in self._problems]
         placed.sort(key=lambda problem: (problem.line or 0, problem.column or 0))
         if self._more_problems:
             placed.append(Problem("more_problems", params={"count": self._more_problems}))
         raise Refused(tuple(placed))
 
     def notes(self, source: Located) -> tuple[Note, ...]:
-        """What was tolerated in the text itself, then everything noted about its content."""
+        """Return the notes on the text itself, then those on its content."""
         more = (Note("more_notes", params={"count": self._more_notes}),) if self._more_notes else ()
         return (*source.notes, *self._notes, *more)
-
-
-def _placed(problem: Problem, source: Located) -> Problem:
-    line, column = source.position(problem.pointer)
-    return Problem(problem.code, problem.pointer, line, column, problem.params, problem.fix, problem.source)

@@ -1,4 +1,4 @@
-"""What a file of each dialect is called and how it is written, for downloads and editors."""
+"""The file suffix and the syntax of each dialect, for downloads and editors."""
 
 from __future__ import annotations
 

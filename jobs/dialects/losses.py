@@ -1,4 +1,4 @@
-"""What a rendered text no longer says: the JobSpec wanted beside the one that the text reads back as."""
+"""The difference between the JobSpec wanted and the one that a rendered text reads back as."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ ABSENT: Final = object()
 
 
 def losses(wanted: JobSpec, said: JobSpec, dialect: str) -> tuple[Note, ...]:
-    """A note for each JobSpec path that differs, in the JobSpec's order.
+    """Return a note for each JobSpec path that differs, in the JobSpec's order.
 
     `lost` is what `dialect` can't say at all, `approximated` what it says differently, `added` what it
     brings along by itself.  The pointer is a path of the JobSpec.
     """
     found = differences(wanted.model_dump(mode="json"), said.model_dump(mode="json"), "")
-    return tuple(_note(pointer, before, after, dialect) for pointer, before, after in found)
+    return tuple(_make_note(pointer, before, after, dialect) for pointer, before, after in found)
 
 
-def _note(pointer: str, before: object, after: object, dialect: str) -> Note:
-    params = {"path": pointer, "dialect": dialect, "value": _short(before), "instead": _short(after)}
+def _make_note(pointer: str, before: object, after: object, dialect: str) -> Note:
+    params = {"path": pointer, "dialect": dialect, "value": _shorten(before), "instead": _shorten(after)}
     if _is_nothing(before) and not _is_nothing(after):
         return Note("added", pointer, params)
     return Note("lost" if _is_nothing(after) else "approximated", pointer, params)
@@ -37,16 +37,16 @@ def differences(before: object, after: object, pointer: str) -> Iterator[tuple[s
     if before == after or (missing and _is_nothing(before) and _is_nothing(after)):
         return
     if isinstance(before, dict) and (isinstance(after, dict) or _is_nothing(after)):
-        yield from _of_objects(before, after if isinstance(after, dict) else {}, pointer)
+        yield from _compare_objects(before, after if isinstance(after, dict) else {}, pointer)
     elif isinstance(after, dict) and before is None:
-        yield from _of_objects({}, after, pointer)
+        yield from _compare_objects({}, after, pointer)
     elif isinstance(before, list) and isinstance(after, list):
-        yield from _of_lists(before, after, pointer)
+        yield from _compare_lists(before, after, pointer)
     else:
         yield pointer, before, after
 
 
-def _of_objects(
+def _compare_objects(
     before: dict[str, object], after: dict[str, object], pointer: str
 ) -> Iterator[tuple[str, object, object]]:
     for key in dict.fromkeys((*before, *after)):
@@ -54,10 +54,10 @@ def _of_objects(
         yield from differences(before.get(key, ABSENT), after.get(key, ABSENT), inner)
 
 
-def _of_lists(
+def _compare_lists(
     before: list[object], after: list[object], pointer: str
 ) -> Iterator[tuple[str, object, object]]:
-    """What is in both, wherever it stands, is no difference; the rest is compared in order."""
+    """Compare two lists: an element of both is no difference; the rest is compared in order."""
     rest = list(after)
     missing: list[tuple[int, object]] = []
     for index, element in enumerate(before):
@@ -72,14 +72,14 @@ def _of_lists(
 
 
 def _is_nothing(value: object) -> bool:
-    """Whether `value` is what a JobSpec holds where nothing was said.
+    """Return whether `value` is what a JobSpec holds where nothing was said.
 
     Two of these may still differ: retrying without end (None) is not never retrying (0).
     """
     return value is ABSENT or value is None or value in ("", 0, False)
 
 
-def _short(value: object) -> str | None:
+def _shorten(value: object) -> str | None:
     if value is ABSENT or value is None:
         return None
     text = str(value)

@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from jobs.dialects.variables import as_text
 
 
-def read(text: str) -> dict[str, str]:
-    """What `k=v,k=v`, or a JSON object in a string, says.
+def parse(text: str) -> dict[str, str]:
+    """Read `k=v,k=v`, or a JSON object in a string.
 
     A pair with commas may stand in quotes, `"k=a,b"`, as in CSV; without, a part that has no `=` belongs
     to the value before it.
@@ -24,7 +24,7 @@ def read(text: str) -> dict[str, str]:
             return {str(name): as_text(item) for name, item in value.items()}
     found: dict[str, list[str]] = {}
     last: list[str] | None = None
-    for part in _parts(text):
+    for part in _split(text):
         name, equals, value = part.partition("=")
         if equals and name.strip():
             last = found[name.strip()] = [value]
@@ -33,12 +33,12 @@ def read(text: str) -> dict[str, str]:
     return {name: ",".join(values) for name, values in found.items()}
 
 
-def written(pairs: Mapping[str, str]) -> str:
-    """`pairs` in one string; those with commas in quotes."""
-    return ",".join(_quoted(f"{name}={value}") for name, value in pairs.items())
+def to_text(pairs: Mapping[str, str]) -> str:
+    """Return `pairs` in one string; those with commas in quotes."""
+    return ",".join(_quote(f"{name}={value}") for name, value in pairs.items())
 
 
-def _parts(text: str) -> list[str]:
+def _split(text: str) -> list[str]:
     if '"' in text:
         try:
             return next(csv.reader([text]), [])
@@ -47,7 +47,7 @@ def _parts(text: str) -> list[str]:
     return text.split(",")
 
 
-def _quoted(pair: str) -> str:
+def _quote(pair: str) -> str:
     if "," not in pair and not pair.startswith('"'):
         return pair
     return '"' + pair.replace('"', '""') + '"'

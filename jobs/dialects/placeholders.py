@@ -31,44 +31,43 @@ _ANYWHERE: Final = re.compile(r"(?<=[A-Za-z0-9+.\-])://[^\s/:@\"']*+:(?P<passwor
 
 
 def placeholder(name: str) -> str:
-    """What stands in the text for the secret called `name`."""
+    """Return the placeholder of the secret called `name`."""
     return MARK + name
 
 
 def reference(value: str) -> str | None:
-    """The name of the secret that `value` as a whole stands for."""
+    """Return the name of the secret that `value` as a whole stands for."""
     match = _REFERENCE.fullmatch(value)
     return match["name"] if match else None
 
 
-def referenced(text: str) -> tuple[str, ...]:
-    """The names of all secrets that `text` refers to, each once."""
+def list_references(text: str) -> tuple[str, ...]:
+    """Return the names of all secrets that `text` refers to, each once."""
     return tuple(dict.fromkeys(match["name"] for match in _REFERENCE.finditer(text)))
 
 
 def looks_secret(name: str) -> bool:
-    """Whether a variable of this name surely holds something secret (…TOKEN, …PASSWORD, apiKey …)."""
+    """Return whether a variable of this name surely holds something secret (…TOKEN, …PASSWORD, apiKey …)."""
     return bool(_SECRETIVE.search(_HUMP.sub("_", name).replace("-", "_").upper()))
 
 
 def split_password(uri: str, name: str) -> tuple[str, str]:
-    """A URI with a placeholder for its password, and the password ("" when there is none to take)."""
+    """Return a URI with a placeholder for its password, and the password ("" when there is none to take)."""
     match = _PASSWORD.match(uri)
     if not match or reference(match["password"]):
         return uri, ""
-    return uri[: match.start("password")] + placeholder(name) + uri[match.end("password") :], match[
-        "password"
-    ]
+    start, end = match.span("password")
+    return uri[:start] + placeholder(name) + uri[end:], match["password"]
 
 
 def holds_password(text: str) -> bool:
-    """Whether a URI with a password stands anywhere in `text`."""
+    """Return whether a URI with a password stands anywhere in `text`."""
     match = _ANYWHERE.search(text)
     return bool(match and "$" not in match["password"])
 
 
 def fill(text: str, values: Mapping[str, str]) -> str:
-    """`text` with the placeholders of the secrets in `values` replaced by their values."""
+    """Return `text` with the placeholders of the secrets in `values` replaced by their values."""
     return _REFERENCE.sub(lambda match: values.get(match["name"], match[0]), text)
 
 

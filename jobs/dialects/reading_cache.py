@@ -1,4 +1,4 @@
-"""What was read of a document is kept by the document: reading a text costs more than anything after it."""
+"""A document's readings are kept with it: reading a text costs more than anything after it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def read_once(read: Callable[Concatenate[Document, P], R]) -> Callable[Concatena
     """
 
     @wraps(read)
-    def reading(document: Document, /, *args: P.args, **kwargs: P.kwargs) -> R:
+    def wrapper(document: Document, /, *args: P.args, **kwargs: P.kwargs) -> R:
         # A default that is left out (None, False) asks the same as one that is given.
         given = tuple(each for each in (*args, *kwargs.values()) if each is not None and each is not False)
         question = (read, *map(id, given))
@@ -36,4 +36,4 @@ def read_once(read: Callable[Concatenate[Document, P], R]) -> Callable[Concatena
             raise Refused(answer.problems)
         return answer  # type: ignore[return-value]  # what `read` answered to just that
 
-    return reading
+    return wrapper

@@ -14,10 +14,10 @@ from typing import Final
 
 from jobs.dialects import amounts
 from jobs.dialects.base import Fix
-from jobs.dialects.examine import MAX_INTEGER
 from jobs.dialects.fields import CONSOLE, Bag, Integer, Key, Records, Text
 from jobs.dialects.findings import Findings
 from jobs.dialects.spans import escape
+from jobs.dialects.syntax import MAX_INTEGER
 
 _NUMBER: Final = re.compile(r"\s*[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?\s*", re.ASCII)
 _SHOWN: Final = 60
@@ -50,17 +50,17 @@ class Record:
         self.doubtful: set[str] = set()
 
     def at(self, key: str) -> str:
-        """The pointer of a member."""
+        """Return the pointer of a member."""
         return f"{self.pointer}/{escape(key)}"
 
     def text(self, rule: Text) -> str:
-        """The string under the rule's key, or its default."""
+        """Return the string under the rule's key, or its default."""
         value = self.value.get(rule.key, _MISSING)
         if value is _MISSING:
             self._absent(rule, rule.default)
             return rule.default
         if rule.numbers and isinstance(value, (int, float)) and not isinstance(value, bool):
-            value = _written(value)
+            value = str(int(value)) if value == int(value) else str(value)
         if not isinstance(value, str):
             self._wrong_type(rule, value, "text", _as_text(rule, value))
             return rule.default
@@ -77,7 +77,7 @@ class Record:
         return value
 
     def integer(self, rule: Integer) -> int:
-        """The whole number under the rule's key, or its default."""
+        """Return the whole number under the rule's key, or its default."""
         number = self.optional_integer(rule)
         return number if number is not None else rule.default or 0
 
@@ -102,10 +102,10 @@ class Record:
             self.findings.note(
                 "number_from_text", self.at(rule.key), key=rule.key, value=short(value), taken=int(number)
             )
-        return self._bounded(rule, int(number))
+        return self._check_bounds(rule, int(number))
 
     def records(self, rule: Records) -> Iterator[Record]:
-        """The objects of a list; nothing where there is none."""
+        """Yield the objects of a list; nothing where there is none."""
         value = self.value.get(rule.key, _MISSING)
         if value is _MISSING:
             self._absent(rule, None)
@@ -129,7 +129,7 @@ class Record:
                 )
 
     def bag(self, rule: Bag) -> Mapping[str, object]:
-        """The members of an object with keys of the person's own; empty where there is none."""
+        """Return the members of an object with keys of the person's own; empty where there is none."""
         value = self.value.get(rule.key, _MISSING)
         if value is _MISSING:
             return {}
@@ -139,7 +139,7 @@ class Record:
         return value
 
     def unknown(self, known: Collection[str]) -> dict[str, object]:
-        """The members whose keys are not `known`, each noted with the known key it resembles."""
+        """Return the members whose keys are not `known`, each noted with the known key it resembles."""
         strangers = {key: value for key, value in self.value.items() if key not in known}
         taken = {key for key in self._keys_there() if key not in strangers}
         for number, key in enumerate(strangers):
@@ -174,8 +174,8 @@ class Record:
                 "default_taken", self.at(rule.key), key=rule.key, value=default, source=rule.expected
             )
 
-    def _bounded(self, rule: Integer, number: int) -> int:
-        """`number` within the rule's bounds."""
+    def _check_bounds(self, rule: Integer, number: int) -> int:
+        """Return `number` within the rule's bounds."""
         where = self.at(rule.key)
         if rule.least and number < rule.least.value:
             fix = Fix(where, rule.least.value) if rule.scale else None
@@ -221,7 +221,7 @@ def nearest_key(key: str, known: Iterable[str]) -> str | None:
 
 
 def is_misspelt(key: str, meant: str) -> bool:
-    """Whether `key` can only be `meant` with a slip of the fingers.
+    """Return whether `key` can only be `meant` with a slip of the fingers.
 
     Word by word: `memoryGB` is no `memoryMB`, `gpuNumber` no `cpuNumber`, `disableX` no `enableX`.
     """
@@ -247,7 +247,7 @@ def _likeness(one: str, other: str) -> float:
 
 
 def kind_of(value: object) -> str:
-    """The JSON type of `value`, as a parameter of a problem."""
+    """Return the JSON type of `value`, as a parameter of a problem."""
     if value is None:
         return "null"
     if isinstance(value, bool):
@@ -260,7 +260,7 @@ def kind_of(value: object) -> str:
 
 
 def as_number(value: object) -> int | float | None:
-    """The number that `value` is or, in quotes, says; None when it is none."""
+    """Return the number that `value` is or, in quotes, says; None when it is none."""
     if isinstance(value, bool):
         return None
     if isinstance(value, (int, float)):
@@ -274,17 +274,12 @@ def as_number(value: object) -> int | float | None:
 
 
 def _as_text(rule: Text, value: object) -> str | None:
-    """A number as the text it was surely meant to be, if that would be accepted."""
+    """Return a number as the text it was surely meant to be, if that would be accepted."""
     if isinstance(value, (int, float)) and not isinstance(value, bool) and rule.fits(str(value)):
         return str(value)
     return None
 
 
-def _written(number: float) -> str:
-    """A number as the vendors' parsers write it."""
-    return str(int(number)) if number == int(number) else str(number)
-
-
 def short(value: str) -> str:
-    """`value` as a parameter of a problem or note: 60 characters at most."""
+    """Return `value` as a parameter of a problem or note: 60 characters at most."""
     return value if len(value) <= _SHOWN else value[: _SHOWN - 1] + "…"

@@ -1,4 +1,4 @@
-"""Every dialect by name, and which of them a document is written in."""
+"""The registry of dialects, and detecting the one that a document is written in."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 from jobs import dialect_names
-from jobs.dialects.base import Dialect, Fix, Problem, Refused
-from jobs.dialects.field_map import Row
+from jobs.dialects.base import Dialect, Fix, refusal
+from jobs.dialects.field_map import FieldRow
 from jobs.dialects.pasted.commands import job_file, start_command
 from jobs.dialects.source import check_size, read
 
@@ -44,9 +44,9 @@ def get(name: str) -> Dialect:
 
 
 @cache
-def fields(name: str) -> tuple[Row, ...]:
+def fields(name: str) -> tuple[FieldRow, ...]:
     """Return every key of the dialect called `name`; KeyError when there is none."""
-    rows: tuple[Row, ...] = import_module(_HOMES[name]).FIELDS
+    rows: tuple[FieldRow, ...] = import_module(_HOMES[name]).FIELDS
     return rows
 
 
@@ -65,11 +65,11 @@ def name_of(document: Document) -> str:
     if not found:
         command = start_command(text)
         if command is not None:
-            raise Refused((Problem("is_a_command", "", 1, 1, fix=Fix("", job_file(command))),))
+            raise refusal("is_a_command", fix=Fix("", job_file(command)))
         if text.lstrip("\ufeff \t\r\n")[:1] in ("", "{", "["):
             read(document)  # what keeps it from being read says more than that it is unknown
-        raise Refused((Problem("unknown_dialect", "", 1, 1, {"known": ", ".join(NAMES)}),))
+        raise refusal("unknown_dialect", known=", ".join(NAMES))
     if len(found) > 1 and found[0].confidence - found[1].confidence < CLEAR:
         both = ", ".join(each.name for each in found if found[0].confidence - each.confidence < CLEAR)
-        raise Refused((Problem("ambiguous_dialect", "", 1, 1, {"candidates": both}),))
+        raise refusal("ambiguous_dialect", candidates=both)
     return found[0].name

@@ -6,9 +6,9 @@ mean that nothing is there.  Keys may be spelled in more than one way; problems 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from decimal import Decimal
-from typing import Final
+from typing import Any, Final
 
 from jobs.dialects import amounts
 from jobs.dialects.base import Fix
@@ -17,6 +17,7 @@ from jobs.dialects.fields import (
     AnyKey,
     Bag,
     Choice,
+    Counts,
     Flag,
     Fraction,
     Group,
@@ -27,11 +28,11 @@ from jobs.dialects.fields import (
     Records,
     Text,
     Texts,
+    table,
 )
 from jobs.dialects.findings import Findings
 from jobs.dialects.record import Record, as_number, kind_of, nearest_key, short
 from jobs.dialects.spans import escape
-from jobs.dialects.tables import table
 
 _TRUTH: Final = {"true": True, "false": False}
 _YES_OR_NO: Final = {"yes": True, "on": True, "1": True, "no": False, "off": False, "0": False}
@@ -39,12 +40,12 @@ _NOTHING: Final[tuple[object, ...]] = ([], {})
 
 
 def is_nothing(value: object) -> bool:
-    """Whether a value says no more than a missing key: null, `[]` or `{}`."""
+    """Return whether a value says no more than a missing key: null, `[]` or `{}`."""
     return value is None or value in _NOTHING
 
 
 def says_something(value: object) -> bool:
-    """Whether a value says more than a missing key, and more than an empty string."""
+    """Return whether a value says more than a missing key, and more than an empty string."""
     return not is_nothing(value) and value != ""
 
 
@@ -56,28 +57,28 @@ class Request(Record):
     ) -> None:
         self.raw = raw
         self.table = table(keys)
-        self.spelled = _spelled(raw, self.table.aliased) if raw else {}
+        self.spelled = _find_spellings(raw, self.table.aliased) if raw else {}
         there = {key: value for key, value in raw.items() if not is_nothing(value)}
         there |= {key: raw[used] for key, used in self.spelled.items()}
         super().__init__(there, pointer, findings)
 
     def at(self, key: str) -> str:
-        """The pointer of a member, as it is spelled here."""
+        """Return the pointer of a member, as it is spelled here."""
         return f"{self.pointer}/{escape(self.spelled.get(key, key))}"
 
     def has(self, rule: Key) -> bool:
-        """Whether something stands under the rule's key."""
+        """Return whether something stands under the rule's key."""
         return rule.key in self.value
 
     def says_any(self) -> bool:
-        """Whether something stands under a key that is known here."""
+        """Return whether something stands under a key that is known here."""
         return not self.table.by_name.keys().isdisjoint(self.value)
 
     def _keys_there(self) -> Collection[str]:
         return self.raw
 
     def group(self, rule: Group) -> Request:
-        """The object under the rule's key; one without members where there is none."""
+        """Return the object under the rule's key; one without members where there is none."""
         value = self.value.get(rule.key, {})
         if not isinstance(value, dict):
             self._wrong_type(rule, value, "object", None)
@@ -85,7 +86,7 @@ class Request(Record):
         return Request(value, self.at(rule.key), self.findings, rule.keys).inspect()
 
     def requests(self, rule: Records) -> Iterator[Request]:
-        """The objects of a list; nothing where there is none."""
+        """Yield the objects of a list; nothing where there is none."""
         for record in self.records(rule):
             yield Request(record.value, record.pointer, self.findings, rule.keys).inspect()
 
@@ -118,16 +119,16 @@ class Request(Record):
             code = "unknown_word" if meant is None or meant.lower() != value.lower() else "other_case"
             self.findings.note(code, self.at(rule.key), key=rule.key, value=short(value), meant=meant)
             return meant if meant and code == "other_case" else ""
-        fix = Fix(self.at(rule.key), meant) if meant else None
-        self._problem("not_a_choice", rule, rule.source, fix, value=short(value), choices=_listed(rule))
+        fix, choices = Fix(self.at(rule.key), meant) if meant else None, ", ".join(rule.meanings)
+        self._problem("not_a_choice", rule, rule.source, fix, value=short(value), choices=choices)
         return ""
 
     def meaning(self, rule: Choice) -> str:
-        """What the word under the rule's key, or the rule's default, stands for in a JobSpec."""
+        """Return the JobSpec value of the word under the rule's key, or of the rule's default."""
         return rule.meanings.get(self.choice(rule) or rule.default, "")
 
     def amount(self, rule: Amount) -> int:
-        """The amount in the JobSpec's unit, rounded up to whole ones."""
+        """Return the amount in the JobSpec's unit, rounded up to whole ones."""
         found = self.optional_amount(rule)
         return rule.default if found is None else found
 
@@ -141,11 +142,11 @@ class Request(Record):
         if not isinstance(text, str):
             self._wrong_type(rule, value, "amount", None)
             return None
-        exact = amounts.read(text, rule.quantity, rule.bare)
+        exact = amounts.parse(text, rule.quantity, rule.bare)
         if exact is None:
             self._not_an_amount(rule, text)
             return None
-        return self._within(rule, exact, text)
+        return self._check_bounds_of_amount(rule, exact, text)
 
     def fraction(self, rule: Fraction) -> Decimal | None:
         """The number under the rule's key as it is written; None when there is none, or a wrong one."""
@@ -166,7 +167,7 @@ class Request(Record):
         return exact
 
     def texts(self, rule: Texts) -> tuple[str, ...]:
-        """The strings of a list; one string alone is a list of one."""
+        """Return the strings of a list; one string alone is a list of one."""
         value = self.value.get(rule.key, [])
         if isinstance(value, str):
             self.findings.note("list_from_text", self.at(rule.key), key=rule.key)
@@ -199,44 +200,19 @@ class Request(Record):
         return self
 
     def _inspect(self, rule: AnyKey) -> None:
-        if isinstance(rule, Group):
-            self.group(rule)
-        elif isinstance(rule, Records):
-            for _inner in self.requests(rule):
-                pass
-        elif not isinstance(rule, Named):
-            self._inspect_value(rule)
-
-    def _inspect_value(self, rule: Text | Integer | Bag | Flag | Choice | Amount | Fraction | Texts) -> None:
-        match rule:
-            case Text():
-                self.text(rule)
-            case Integer():
-                self.integer(rule)
-            case Bag():
-                self.bag(rule)
-            case Flag():
-                self.flag(rule)
-            case Choice():
-                self.choice(rule)
-            case Amount():
-                self.amount(rule)
-            case Fraction():
-                self.fraction(rule)
-            case Texts():
-                self.texts(rule)
+        _READERS[type(rule)](self, rule)
 
     def _not_an_amount(self, rule: Amount, text: str) -> None:
         """No amount, or one that lacks its unit."""
-        if rule.quantity is Quantity.MEMORY and amounts.read(text, rule.quantity, "Gi") is not None:
+        if rule.quantity is Quantity.MEMORY and amounts.parse(text, rule.quantity, "Gi") is not None:
             self._problem("unit_missing", rule, rule.source, value=short(text))
             return
-        meant = amounts.in_prose(text, rule.quantity, rule.bare)
-        fix = None if meant is None else Fix(self.at(rule.key), amounts.written(meant, rule.quantity))
+        meant = amounts.parse_prose(text, rule.quantity, rule.bare)
+        fix = None if meant is None else Fix(self.at(rule.key), amounts.to_text(meant, rule.quantity))
         self._problem("not_an_amount", rule, rule.source, fix, value=short(text))
 
-    def _within(self, rule: Amount, exact: Decimal, text: str) -> int | None:
-        """The amount in whole units within the rule's bounds."""
+    def _check_bounds_of_amount(self, rule: Amount, exact: Decimal, text: str) -> int | None:
+        """Return the amount in whole units within the rule's bounds."""
         taken = amounts.whole(exact)
         if taken > rule.most.value:
             self._problem("too_great", rule, rule.most.source, value=short(text), most=rule.most.value)
@@ -252,7 +228,24 @@ class Request(Record):
         return taken
 
 
-def _spelled(raw: Mapping[str, object], keys: tuple[AnyKey, ...]) -> dict[str, str]:
+_READERS: Final[Mapping[type[Key], Callable[[Request, Any], object]]] = {
+    Text: lambda request, rule: request.text(rule),
+    Integer: lambda request, rule: request.integer(rule),
+    Bag: lambda request, rule: request.bag(rule),
+    Flag: lambda request, rule: request.flag(rule),
+    Choice: lambda request, rule: request.choice(rule),
+    Amount: lambda request, rule: request.amount(rule),
+    Fraction: lambda request, rule: request.fraction(rule),
+    Texts: lambda request, rule: request.texts(rule),
+    Group: lambda request, rule: request.group(rule),
+    Records: lambda request, rule: list(request.requests(rule)),
+    Named: lambda _request, _rule: None,
+    Counts: lambda _request, _rule: None,
+}
+"""What looks at a value of each kind."""
+
+
+def _find_spellings(raw: Mapping[str, object], keys: tuple[AnyKey, ...]) -> dict[str, str]:
     """The keys that are spelled otherwise in `raw`; of several spellings the first that says something."""
     found = {}
     for rule in keys:
@@ -261,7 +254,3 @@ def _spelled(raw: Mapping[str, object], keys: tuple[AnyKey, ...]) -> dict[str, s
             if used:
                 found[rule.key] = used
     return found
-
-
-def _listed(rule: Choice) -> str:
-    return ", ".join(rule.meanings)

@@ -6,7 +6,8 @@ is left to `parse`, which says so in notes.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Final
 
 from jobs.dialects.fields import (
     Amount,
@@ -18,6 +19,7 @@ from jobs.dialects.fields import (
     Fraction,
     Group,
     Integer,
+    Key,
     Named,
     Quantity,
     Records,
@@ -35,7 +37,7 @@ _AMOUNTS = {
 
 
 def json_schema(title: str, keys: Iterable[AnyKey]) -> dict[str, object]:
-    """The schema of a whole text."""
+    """Return the schema of a whole text."""
     return {"$schema": DRAFT, "title": title, **_object(keys)}
 
 
@@ -49,41 +51,25 @@ def _object(keys: Iterable[AnyKey]) -> dict[str, object]:
 
 
 def _property(key: AnyKey) -> dict[str, object]:
-    about: dict[str, object] = {"description": key.help, "$comment": key.source}
-    if isinstance(key, Text):
-        return about | _text(key)
-    if isinstance(key, Integer):
-        return about | _integer(key)
-    if isinstance(key, Flag):
-        return about | {"type": "boolean", "default": key.default}
-    if isinstance(key, (Bag, Group)):
-        return about | _object(key.known if isinstance(key, Bag) else key.keys)
-    if isinstance(key, Records):
-        return about | _list(key)
-    if isinstance(key, Named):
-        return about | _named(key)
-    return about | _word(key)
+    return {"description": key.help, "$comment": key.source} | _SCHEMAS[type(key)](key)
 
 
-def _word(key: Choice | Amount | Fraction | Texts) -> dict[str, object]:
-    """What is written as one word or number, or as a list of words."""
-    if isinstance(key, Texts):
-        return {"type": ["string", "array"] if key.alone else "array", "items": {"type": key.items}}
-    if isinstance(key, Choice):
-        word: dict[str, object] = {"type": "string", "examples" if key.open else "enum": list(key.meanings)}
-        return word | ({"default": key.default} if key.default else {})
-    if isinstance(key, Amount):
-        kinds: object = ["string", "number"] if key.bare else "string"
-        return {"type": kinds, "pattern": _AMOUNTS[key.quantity]}
-    says: dict[str, object] = {"type": "number"}
-    for side, bound in (("minimum", key.least), ("maximum", key.most)):
-        if bound:
-            says[side] = float(bound[0])
-    return says
+def _choice(key: Choice) -> dict[str, object]:
+    word: dict[str, object] = {"type": "string", "examples" if key.open else "enum": list(key.meanings)}
+    return word | ({"default": key.default} if key.default else {})
 
 
-def _named(key: Named) -> dict[str, object]:
-    """An object with names of the person's own."""
+def _amount(key: Amount) -> dict[str, object]:
+    return {"type": ["string", "number"] if key.bare else "string", "pattern": _AMOUNTS[key.quantity]}
+
+
+def _fraction(key: Fraction) -> dict[str, object]:
+    sides = (("minimum", key.least), ("maximum", key.most))
+    return {"type": "number"} | {side: float(bound[0]) for side, bound in sides if bound}
+
+
+def _named_objects(key: Named) -> dict[str, object]:
+    """Return an object with names of the person's own."""
     member = _property(key.count) if isinstance(key, Counts) else _object(key.keys)
     if not key.allowed:
         return {"type": "object", "additionalProperties": member}
@@ -116,3 +102,19 @@ def _integer(key: Integer) -> dict[str, object]:
 def _list(key: Records) -> dict[str, object]:
     says: dict[str, object] = {"type": "array", "items": _object(key.keys), "maxItems": key.most}
     return says | ({"minItems": key.least} if key.least else {})
+
+
+_SCHEMAS: Final[Mapping[type[Key], Callable[[Any], dict[str, object]]]] = {
+    Text: _text,
+    Integer: _integer,
+    Flag: lambda key: {"type": "boolean", "default": key.default},
+    Bag: lambda key: _object(key.known),
+    Group: lambda key: _object(key.keys),
+    Records: _list,
+    Named: _named_objects,
+    Counts: _named_objects,
+    Texts: lambda key: {"type": ["string", "array"] if key.alone else "array", "items": {"type": key.items}},
+    Choice: _choice,
+    Amount: _amount,
+    Fraction: _fraction,
+}

@@ -21,6 +21,15 @@ _PIECE: Final = compile_pattern(
 _ESCAPED: Final = re.compile(r'\\(["\\])')
 
 
+def here_document_mark(text: str) -> str:
+    """Return a word that ends a here document of `text`, since no line of it is that word."""
+    lines, number, mark = set(text.split("\n")), 1, "END_OF_SCRIPT"
+    while mark in lines:
+        number += 1
+        mark = f"END_OF_SCRIPT_{number}"
+    return mark
+
+
 def split(text: str) -> list[str]:
     """Return the words of `text`; raises ValueError where a quotation or an escape does not end."""
     words: list[str] = []

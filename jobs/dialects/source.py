@@ -15,12 +15,13 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
 from jobs.dialects import spans, syntax
-from jobs.dialects.base import MAX_BYTES, Note, Params, Position, Problem, Refused
-from jobs.dialects.examine import examine, repeated
+from jobs.dialects.base import MAX_BYTES, Note, Params, Position, Problem, Refused, refusal
+from jobs.dialects.fields import CONSOLE
+from jobs.dialects.json_cleanup import Tidied, tidy
 from jobs.dialects.patterns import compile_pattern
 from jobs.dialects.reading_cache import read_once
 from jobs.dialects.spans import Node
-from jobs.dialects.tidy import Tidied, tidy
+from jobs.dialects.syntax import examine, find_repeated_keys
 
 if TYPE_CHECKING:
     from jobs.dialects.document import Document
@@ -31,7 +32,6 @@ MAX_DEPTH: Final = 64
 MAX_VALUES: Final = 30_000
 """Values in one text; a job of 1,000 roles with ports has 20,000."""
 
-_LIMIT: Final = "Job Console"
 _STRING: Final = compile_pattern(r'"(?:[^"\\\r\n]|\\[^\r\n])*+"?')
 _NESTING: Final = compile_pattern(r'"(?:[^"\\\r\n]|\\[^\r\n])*+"?|[{}\[\]]')
 _SUSPICIOUS: Final = re.compile(
@@ -58,12 +58,13 @@ class Source:
 
     @property
     def notes(self) -> tuple[Note, ...]:
-        """What was tolerated in the text."""
-        return (*self.tidied.notes, *map(_repeated, self.repeated))
+        """Return the notes on what was tolerated in the text."""
+        repeated = (Note("repeated_key", each, {"key": spans.split(each)[-1]}) for each in self.repeated)
+        return (*self.tidied.notes, *repeated)
 
     @cached_property
     def tree(self) -> Node:
-        """The offsets of every value."""
+        """Return the offsets of every value."""
         return spans.tree(self.tidied.strict)
 
     def position(self, pointer: str, *, key: bool = False) -> Position:
@@ -72,14 +73,14 @@ class Source:
         return self.at(node.key_start if key and found else node.start)
 
     def at(self, offset: int) -> Position:
-        """Line and column of an offset."""
+        """Return line and column of an offset."""
         return position(self.text, offset)
 
 
 def decode(data: bytes) -> str:
-    """The text of an uploaded file; raises Refused when it is too long or not Unicode."""
+    """Return the text of an uploaded file; raises Refused when it is too long or not Unicode."""
     if len(data) > MAX_BYTES:
-        raise Refused((_too_large(len(data)),))
+        raise _refuse_size(len(data))
     encoding = "utf-16" if data.startswith((b"\xff\xfe", b"\xfe\xff")) else "utf-8"
     try:
         return data.decode(encoding)
@@ -99,7 +100,7 @@ def check_size(text: str) -> None:
     except UnicodeEncodeError as error:
         raise Refused((_problem(text, "lone_surrogate", error.start, syntax.SOURCE),)) from None
     if size > MAX_BYTES:
-        raise Refused((_too_large(size),))
+        raise _refuse_size(size)
 
 
 @read_once
@@ -110,8 +111,8 @@ def read(document: Document, *, repeats: bool = False) -> Source:
     """
     source = _load(document)
     if source.is_suspicious:
-        _refuse(source, examine(source.tree, source.tidied.strict, repeats=repeats))
-        source.repeated = tuple(repeated(source.tree, source.tidied.strict))
+        _raise_causes(source, examine(source.tree, source.tidied.strict, repeats=repeats))
+        source.repeated = tuple(find_repeated_keys(source.tree, source.tidied.strict))
     return source
 
 
@@ -140,7 +141,7 @@ class _Reader:
         self.suspicious = False
 
     def load(self, text: str, *, strict: bool = True) -> object:
-        """What JSON `text` says; without `strict`, control characters in strings are let pass."""
+        """Decode JSON `text`; without `strict`, control characters in strings are let pass."""
         self.suspicious = False
         decoder = json.JSONDecoder(
             object_pairs_hook=self._object,
@@ -197,7 +198,7 @@ def _check_amount(text: str, strict: str) -> None:
     bare = _STRING.sub("", strict)
     brackets, commas = _count_brackets(bare), bare.count(",")
     if brackets + commas > MAX_VALUES:
-        raise Refused((Problem("too_many_values", "", 1, 1, {"most": MAX_VALUES}, source=_LIMIT),))
+        raise refusal("too_many_values", CONSOLE, most=MAX_VALUES)
     if brackets <= MAX_DEPTH:
         return
     depth = 0
@@ -205,7 +206,7 @@ def _check_amount(text: str, strict: str) -> None:
         if match[0] in "[{":
             depth += 1
             if depth > MAX_DEPTH:
-                raise Refused((_problem(text, "too_deep", match.start(), _LIMIT, {"most": MAX_DEPTH}),))
+                raise Refused((_problem(text, "too_deep", match.start(), CONSOLE, {"most": MAX_DEPTH}),))
         elif match[0] in "]}":
             depth -= 1
 
@@ -214,11 +215,7 @@ def _count_brackets(text: str) -> int:
     return text.count("[") + text.count("{")
 
 
-def _repeated(pointer: str) -> Note:
-    return Note("repeated_key", pointer, {"key": spans.split(pointer)[-1]})
-
-
-def _refuse(source: Source, causes: Iterable[tuple[str, syntax.Cause]]) -> None:
+def _raise_causes(source: Source, causes: Iterable[tuple[str, syntax.Cause]]) -> None:
     """Raise Refused when there are causes."""
     problems = []
     for pointer, cause in causes:
@@ -229,17 +226,17 @@ def _refuse(source: Source, causes: Iterable[tuple[str, syntax.Cause]]) -> None:
 
 
 def _problem(text: str, code: str, offset: int, source: str, params: Params | None = None) -> Problem:
-    """A problem of the whole text at `offset`."""
+    """Return a problem of the whole text at `offset`."""
     line, column = position(text, offset)
     return Problem(code, "", line, column, params or {}, source=source)
 
 
-def _too_large(size: int) -> Problem:
-    return Problem("too_large", "", 1, 1, {"bytes": size, "most": MAX_BYTES}, source=_LIMIT)
+def _refuse_size(size: int) -> Refused:
+    return refusal("too_large", CONSOLE, bytes=size, most=MAX_BYTES)
 
 
 def position(text: str, offset: int) -> Position:
-    """Line and column of an offset; counting is quick, and a table of a million lines is not small."""
+    """Return line and column of an offset; counting is quick, and a table of a million lines is not small."""
     before = offset - int(text[offset - 1 : offset + 1] == "\r\n")
     feeds, returns = text.count("\n", 0, before), text.count("\r", 0, before)
     line = 1 + feeds + returns - text.count("\r\n", 0, before)

@@ -1,14 +1,16 @@
-"""Where each value of a JSON text stands: a tree of offsets, built only when somebody asks."""
+"""The offsets of each value of a JSON text: a tree, built only when it is needed."""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, TypeAlias
 
 from jobs.dialects.patterns import compile_pattern
+
+Splice: TypeAlias = tuple[int, int, str]
 
 _PIECE: Final = compile_pattern(r'"(?:[^"\\]|\\.)*+"|[{}\[\],:]|[^\s{}\[\],:"]+', re.DOTALL)
 
@@ -38,7 +40,7 @@ class Node:
             self.members[key] = node
 
     def child(self, token: str) -> Node | None:
-        """The member or element that a pointer's `token` names."""
+        """Return the member or element that a pointer's `token` names."""
         if self.members is not None:
             return self.members.get(token)
         if self.items is not None and token.isascii() and token.isdigit() and len(token) < 7:
@@ -47,7 +49,7 @@ class Node:
         return None
 
     def children(self) -> Iterator[tuple[str, Node]]:
-        """Every direct member or element with its pointer token."""
+        """Yield every direct member or element with its pointer token."""
         if self.members is not None:
             yield from self.members.items()
         for index, item in enumerate(self.items or ()):
@@ -55,7 +57,7 @@ class Node:
 
 
 def tree(text: str) -> Node:
-    """The offsets of strict JSON `text`; it must already have been read by a JSON parser."""
+    """Return the offsets of strict JSON `text`; it must already have been read by a JSON parser."""
     top = Node(0, 0)
     stack: list[Node] = []
     key: tuple[str, int] | None = None
@@ -83,7 +85,7 @@ def tree(text: str) -> Node:
 
 
 def find(top: Node, tokens: list[str]) -> tuple[Node, bool]:
-    """The node that `tokens` lead to and True, or the deepest one on the way and False."""
+    """Return the node that `tokens` lead to and True, or the deepest one on the way and False."""
     node = top
     for token in tokens:
         child = node.child(token)
@@ -94,7 +96,7 @@ def find(top: Node, tokens: list[str]) -> tuple[Node, bool]:
 
 
 def walk(top: Node) -> Iterator[tuple[str, Node]]:
-    """Every node with its pointer, in the order of the text."""
+    """Yield every node with its pointer, in the order of the text."""
     waiting = [("", top)]
     while waiting:
         pointer, node = waiting.pop()
@@ -103,18 +105,33 @@ def walk(top: Node) -> Iterator[tuple[str, Node]]:
         waiting.extend(reversed(inner))
 
 
+def splice(text: str, splices: Iterable[Splice]) -> str:
+    """Return `text` with each (start, end, new text) put in; one inside of an earlier one is left out."""
+    parts, done = [], 0
+    for start, stop, new in splices:
+        if start >= done:
+            parts += [text[done:start], new]
+            done = stop
+    return "".join(parts) + text[done:]
+
+
+def line_start(text: str, offset: int) -> int:
+    """Return where the line begins that holds `offset`."""
+    return max(text.rfind("\n", 0, offset), text.rfind("\r", 0, offset)) + 1
+
+
 def escape(token: str) -> str:
-    """`token` as it is written in an RFC 6901 pointer."""
+    """Return `token` as it is written in an RFC 6901 pointer."""
     return token.replace("~", "~0").replace("/", "~1")
 
 
 def split(pointer: str) -> list[str]:
-    """The tokens of an RFC 6901 pointer."""
+    """Return the tokens of an RFC 6901 pointer."""
     return [token.replace("~1", "/").replace("~0", "~") for token in pointer.split("/")[1:]]
 
 
 def _key(piece: str) -> str:
-    """What the string literal `piece` says."""
+    """Return the value of the string literal `piece`."""
     if "\\" not in piece:
         return piece[1:-1]
     decoded: str = json.loads(piece, strict=False)

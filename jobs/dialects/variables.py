@@ -28,12 +28,12 @@ class Variables:
 
     @property
     def count(self) -> int:
-        """How many there are."""
+        """Return the number of variables."""
         return len(self.plain) + len(self.secret)
 
 
 def collect(pairs: Iterable[tuple[str, str, object]], findings: Findings) -> Variables:
-    """The variables given as (pointer, name, value), of equal names the last.
+    """Return the variables given as (pointer, name, value), of equal names the last.
 
     Secrets have been taken out before (`withhold`): placeholders stand for them.
     """
@@ -59,12 +59,12 @@ def collect(pairs: Iterable[tuple[str, str, object]], findings: Findings) -> Var
 
 
 def is_usable(name: str) -> bool:
-    """Whether a shell can expand a variable of this name."""
+    """Return whether a shell can expand a variable of this name."""
     return bool(_USABLE.fullmatch(name))
 
 
 def as_text(value: object) -> str:
-    """A JSON value as the text that a variable can hold; null is empty."""
+    """Return a JSON value as the text that a variable can hold; null is empty."""
     if isinstance(value, str):
         return value
     if value is None:

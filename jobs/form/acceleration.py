@@ -1,4 +1,4 @@
-"""Image acceleration: Alibaba's registry keeps an accelerated edition of an image beside it, by its tag."""
+"""Image acceleration: Alibaba's registry has an accelerated edition of an image under a tag of its own."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ _REGISTRY: Final = re.compile(r"[\w.-]*\.(cr\.aliyuncs\.com|aliyuncs\.com)(:\d+)
 _TAGGED: Final = re.compile(r"(?P<name>.+/[^:/@]+):(?P<tag>[^:/@]+)")
 
 
-def applies_to(image: str) -> bool:
+def can_accelerate(image: str) -> bool:
     """Whether the image is one that may have such an edition."""
     return bool(_REGISTRY.match(image) and _TAGGED.fullmatch(image))
 
 
-def is_on(image: str) -> bool:
+def is_accelerated(image: str) -> bool:
     """Whether it is the accelerated edition."""
-    return applies_to(image) and image.endswith(SUFFIX)
+    return can_accelerate(image) and image.endswith(SUFFIX)
 
 
-def turned(image: str, on: bool) -> str:
+def set_acceleration(image: str, on: bool) -> str:
     """The accelerated edition of the image, or the plain one."""
-    if not applies_to(image):
+    if not can_accelerate(image):
         return image
     plain = image.removesuffix(SUFFIX)
     return plain + SUFFIX if on else plain

@@ -1,4 +1,4 @@
-"""What was changed in a form, said in its JobSpec; and what could not be, by field."""
+"""Changes of a form, applied to its JobSpec, and the problems by field."""
 
 from __future__ import annotations
 
@@ -11,23 +11,38 @@ from pydantic import ValidationError
 
 from jobs.dialects.base import Problem
 from jobs.form import acceleration
-from jobs.form.fields import AFTER, DATASETS, ENV, MOST_ROLES, MOUNTS, PORTS, ROWS, TAGS, Field, Rows
-from jobs.form.measures import Params, Wrong
-from jobs.form.pointers import ABSENT, Parts, get, parts_of, put, settle, split
+from jobs.form.fields import AFTER, DATASETS, ENV, MOST_ROLES, MOUNTS, PORTS, TAGS, Field, Rows
+from jobs.form.measures import InvalidValue, Params
 from jobs.form.roles import next_role
-from jobs.form.values import Values, fields_of, lists_of, named, rows_of, values_of
-from jobs.form.within import Part
+from jobs.form.subfields import SubfieldEdit
+from jobs.form.values import (
+    ABSENT,
+    Parts,
+    Values,
+    drop_empty_parts,
+    fields_of,
+    find_list,
+    form_name,
+    get_value,
+    lists_of,
+    parts_of,
+    row_indexes,
+    rows_of,
+    set_value,
+    split_pointer,
+    values_of,
+)
 from jobs.spec import ENV_NAME, JobSpec
 
 _ENV_NAME: Final = re.compile(ENV_NAME)
 
 MOST_TRIES: Final = 50
-"""So many fields are found wrong one after the other, where only the JobSpec as a whole can say it."""
+"""The number of fields that are given up one after the other, until the JobSpec is valid."""
 
 
 @dataclass(frozen=True, slots=True)
 class FieldProblem:
-    """Why a field can't be taken; `code` is a sentence of `jobs.messages.forming`.
+    """Why a field can't be taken; `code` is a sentence of `jobs.messages.form_fields`.
 
     `because` is what the dialect says of the file that it would become.
     """
@@ -38,49 +53,51 @@ class FieldProblem:
 
 
 @dataclass(frozen=True, slots=True)
-class Changed:
-    """`spec` says everything that could be taken; `problems` are by form name."""
+class ChangeResult:
+    """`spec` has all valid changes; `problems` are by form name."""
 
     spec: JobSpec
     problems: Mapping[str, FieldProblem] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
-class Acts:
+class RowActions:
     """Buttons beside the fields: `add` is a list that is to be longer, `remove` an element of one."""
 
     add: str = ""
     remove: str = ""
 
 
-NO_ACTS: Final = Acts()
+NO_ACTIONS: Final = RowActions()
 
 
-def changed(spec: JobSpec, posted: Values, base: Values | None = None, acts: Acts = NO_ACTS) -> Changed:
-    """`spec` with what in `posted` differs from `base`, which the form said when it was drawn.
+def apply_changes(
+    spec: JobSpec, posted: Values, base: Values | None = None, acts: RowActions = NO_ACTIONS
+) -> ChangeResult:
+    """Apply to `spec` what in `posted` differs from `base`, the form's values when it was rendered.
 
     Without `base` it is what `spec` itself says.  A field that is not in `posted` was not changed.
     """
     shown = values_of(spec)
     known = shown if base is None else base
-    change = _Change(parts_of(spec), {**_cells(spec, known), **posted}, acts)
+    change = _Change(parts_of(spec), {**_omitted_cells(spec, known), **posted}, acts)
     for name, one, number in fields_of(spec):
         if name in posted and posted[name] != known.get(name, shown[name]):
             change.take_field(name, one, number)
     for rows, number in lists_of(spec):
-        prefix = named(rows.key, number) + "-"
+        prefix = form_name(rows.key, number) + "-"
         before = {name: text for name, text in known.items() if _is_row(name, prefix)}
         now = {name: text for name, text in posted.items() if _is_row(name, prefix)}
-        different = any(text != before.get(name, _blank(rows, name)) for name, text in now.items())
-        if different or acts.remove.rpartition("-")[0] == named(rows.key, number):
+        different = any(text != before.get(name, _default_cell(rows, name)) for name, text in now.items())
+        if different or acts.remove.rpartition("-")[0] == form_name(rows.key, number):
             change.take_rows(rows, number)
     change.take_roles()
-    return change.made(spec)
+    return change.build(spec)
 
 
-def _cells(spec: JobSpec, known: Values) -> dict[str, str]:
-    """What rows said that were not posted."""
-    prefixes = tuple(f"{named(rows.key, number)}-" for rows, number in lists_of(spec))
+def _omitted_cells(spec: JobSpec, known: Values) -> dict[str, str]:
+    """Return the cells of known rows that were not posted."""
+    prefixes = tuple(f"{form_name(rows.key, number)}-" for rows, number in lists_of(spec))
     return {name: text for name, text in known.items() if name.startswith(prefixes)}
 
 
@@ -88,16 +105,16 @@ def _is_row(name: str, prefix: str) -> bool:
     return name.startswith(prefix) and name[len(prefix) :][:1].isdigit() and not name.endswith("-was")
 
 
-def _blank(rows: Rows, name: str) -> str:
-    """What a cell of a new row says before anybody has filled it in."""
+def _default_cell(rows: Rows, name: str) -> str:
+    """Return the value of a cell in a new, empty row."""
     cell = next((cell for cell in rows.cells if name.endswith(f"-{cell.key}")), None)
     return cell.options[0][0] if cell and cell.options else ""
 
 
 class _Change:
-    """Collects what is to be different, then tries whether it makes a job."""
+    """Collects edits, then applies as many of them as make a valid job."""
 
-    def __init__(self, parts: Parts, posted: Values, acts: Acts) -> None:
+    def __init__(self, parts: Parts, posted: Values, acts: RowActions) -> None:
         self._parts = parts
         self._posted = posted
         self._acts = acts
@@ -109,23 +126,23 @@ class _Change:
         """Note one field's new value."""
         try:
             value = one.measure.read(self._posted[name])
-        except Wrong as wrong:
+        except InvalidValue as wrong:
             self._problems[name] = FieldProblem(wrong.code, wrong.params)
             return
         if one.key == "roles-*-accelerated":
-            steps = split("/roles/*/image", (number,))
-            image = self._posted.get(named("roles-*-image", number), get(self._parts, steps))
-            self._edits[name] = [(steps, acceleration.turned(image, value))]
+            steps = split_pointer("/roles/*/image", (number,))
+            image = self._posted.get(form_name("roles-*-image", number), get_value(self._parts, steps))
+            self._edits[name] = [(steps, acceleration.set_acceleration(image, value))]
         elif one.key == "registry-secret":
-            self._edits[name] = [(split(one.path), {"name": value} if value else None)]
-        elif one.within is not None:
-            self._edits[name] = [(split(one.path, (number,)), Part(one.within, value))]
+            self._edits[name] = [(split_pointer(one.path), {"name": value} if value else None)]
+        elif one.subfield is not None:
+            self._edits[name] = [(split_pointer(one.path, (number,)), SubfieldEdit(one.subfield, value))]
         elif one.path:
-            self._edits[name] = [(split(one.path, (number,)), value)]
+            self._edits[name] = [(split_pointer(one.path, (number,)), value)]
 
     def take_rows(self, rows: Rows, number: int) -> None:
         """Note one list's new rows."""
-        prefix = named(rows.key, number)
+        prefix = form_name(rows.key, number)
         edits: Edits = []
         read, wrong = self._read(rows, prefix)
         wrong |= _WRITERS[rows.key](self._parts, number, read, edits)
@@ -135,9 +152,9 @@ class _Change:
         else:
             self._edits[prefix] = edits
 
-    def _read(self, rows: Rows, prefix: str) -> tuple[list[ReadRow], Wrongs]:
+    def _read(self, rows: Rows, prefix: str) -> tuple[list[RowInput], RowProblems]:
         read, wrong = [], {}
-        for index in _indexes(self._posted, prefix):
+        for index in row_indexes(self._posted, prefix):
             if self._acts.remove == f"{prefix}-{index}":
                 continue
             cells: dict[str, Any] = {}
@@ -147,9 +164,9 @@ class _Change:
                     text = cell.options[0][0]
                 try:
                     cells[cell.key] = cell.measure.read(text)
-                except Wrong as problem:
+                except InvalidValue as problem:
                     wrong[(index, cell.key)] = FieldProblem(problem.code, problem.params)
-            read.append(ReadRow(index, cells))
+            read.append(RowInput(index, cells))
         return read, wrong
 
     def take_roles(self) -> None:
@@ -163,40 +180,40 @@ class _Change:
         elif prefix == "roles" and number.isdecimal() and len(roles) > 1 and int(number) < len(roles):
             self._roles = [role for index, role in enumerate(roles) if index != int(number)]
 
-    def made(self, spec: JobSpec) -> Changed:
+    def build(self, spec: JobSpec) -> ChangeResult:
         """The job with as many of the changes as make one."""
         for _try in range(MOST_TRIES):
             parts, before = parts_of(spec), parts_of(spec)
             moves = []
             for edits in self._edits.values():
                 for steps, value in edits:
-                    if isinstance(value, Moved):
+                    if isinstance(value, MountChanges):
                         moves.append(value)
-                    elif isinstance(value, Part):
-                        put(parts, steps, value.within.put(get(parts, steps), value.text))
+                    elif isinstance(value, SubfieldEdit):
+                        set_value(parts, steps, value.subfield.replace(get_value(parts, steps), value.text))
                     else:
-                        put(parts, steps, value)
-            parts["mounts"] = _moved(parts["mounts"], moves)
+                        set_value(parts, steps, value)
+            parts["mounts"] = _merge_mounts(parts["mounts"], moves)
             if self._roles is not None:
                 parts["roles"] = self._with_changes(parts["roles"])
             try:
-                return Changed(JobSpec.model_validate(settle(parts, before)), self._problems)
+                return ChangeResult(JobSpec.model_validate(drop_empty_parts(parts, before)), self._problems)
             except ValidationError as error:
                 if not self._edits:
                     break
                 self._give_up(error)
-        return Changed(spec, self._problems)
+        return ChangeResult(spec, self._problems)
 
     def _with_changes(self, roles: Iterable[Parts]) -> tuple[Parts, ...]:
-        """The roles that there are to be, with what else was changed in them."""
+        """Return the new list of roles, with the other changes in them."""
         now = {role["name"]: role for role in roles}
         return tuple(now.get(role["name"], role) for role in self._roles or ())
 
     def _give_up(self, error: ValidationError) -> None:
-        """Leave the fields that the error is about as they were, and say why."""
+        """Drop the edits that the error is about, and record the problems."""
         found = False
         for each in error.errors():
-            for name in self._blamed(each["loc"]):
+            for name in self._find_blamed(each["loc"]):
                 del self._edits[name]
                 self._problems[_first_cell(name)] = FieldProblem(_code(each["loc"], each["type"]))
                 found = True
@@ -205,13 +222,15 @@ class _Change:
             del self._edits[name]
             self._problems[_first_cell(name)] = FieldProblem("no_fit")
 
-    def _blamed(self, place: tuple[int | str, ...]) -> list[str]:
+    def _find_blamed(self, place: tuple[int | str, ...]) -> list[str]:
         return [
-            name for name, edits in self._edits.items() if any(_meet(steps, place) for steps, _value in edits)
+            name
+            for name, edits in self._edits.items()
+            if any(_overlap(steps, place) for steps, _value in edits)
         ]
 
 
-def _meet(steps: list[str | int], place: tuple[int | str, ...]) -> bool:
+def _overlap(steps: list[str | int], place: tuple[int | str, ...]) -> bool:
     if place == ():  # the job as a whole: its roles' names repeat
         return steps[0] == "roles" and steps[-1] == "name"
     shorter = min(len(steps), len(place))
@@ -219,16 +238,11 @@ def _meet(steps: list[str | int], place: tuple[int | str, ...]) -> bool:
 
 
 def _first_cell(name: str) -> str:
-    """Where a problem of a whole list is told: at its first row."""
-    rows = next((rows for rows in ROWS.values() if _fits(rows.key, name)), None)
-    return f"{name}-0-{next(cell.key for cell in rows.cells if cell.kind != 'hidden')}" if rows else name
-
-
-def _fits(key: str, name: str) -> bool:
-    parts = name.split("-")
-    return len(parts) == len(key.split("-")) and all(
-        wanted in (given, "*") for wanted, given in zip(key.split("-"), parts, strict=True)
-    )
+    """Return the first visible cell of a list, which shows a problem of the whole list."""
+    rows, prefix = find_list(name)
+    if rows is None or prefix != name:
+        return name
+    return f"{name}-0-{next(cell.key for cell in rows.cells if cell.kind != 'hidden')}"
 
 
 def _code(place: tuple[int | str, ...], kind: str) -> str:
@@ -243,39 +257,30 @@ def _code(place: tuple[int | str, ...], kind: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class ReadRow:
-    """A row as it was read, and where it stands in the form."""
+class RowInput:
+    """A parsed row and its index in the form."""
 
     index: int
     cells: Mapping[str, Any]
 
     def is_empty(self, *but: str) -> bool:
-        """Whether nothing was filled in, apart from cells that always say something."""
+        """Tell whether nothing was filled in, apart from cells that always have a value."""
         return not any(value for key, value in self.cells.items() if key not in but)
 
 
-Wrongs = dict[tuple[int, str], FieldProblem]
+RowProblems = dict[tuple[int, str], FieldProblem]
 Edits = list[tuple[list[str | int], Any]]
 
 
-def _indexes(posted: Values, prefix: str) -> list[int]:
-    found = set()
-    for name in posted:
-        number, _dash, _cell = name.removeprefix(f"{prefix}-").partition("-")
-        if name.startswith(f"{prefix}-") and number.isdecimal() and len(number) < 6:
-            found.add(int(number))
-    return sorted(found)
-
-
-def _write_tags(parts: Parts, _number: int, rows: list[ReadRow], edits: Edits) -> Wrongs:
-    found, wrong = _dict_of(rows, "name")
+def _write_tags(parts: Parts, _number: int, rows: list[RowInput], edits: Edits) -> RowProblems:
+    found, wrong = _rows_by_name(rows, "name")
     tags = {name: row.cells["value"] for name, row in found.items()}
-    edits.append((["tags"], tags | _beyond(parts["tags"], TAGS, parts)))
+    edits.append((["tags"], tags | _unshown_entries(parts["tags"], TAGS, parts)))
     return wrong
 
 
-def _write_env(parts: Parts, _number: int, rows: list[ReadRow], edits: Edits) -> Wrongs:
-    found, wrong = _dict_of(rows, "name")
+def _write_env(parts: Parts, _number: int, rows: list[RowInput], edits: Edits) -> RowProblems:
+    found, wrong = _rows_by_name(rows, "name")
     plain: dict[str, Any] = {}
     secret: dict[str, Any] = {}
     for name, row in found.items():
@@ -285,22 +290,22 @@ def _write_env(parts: Parts, _number: int, rows: list[ReadRow], edits: Edits) ->
             secret[name] = {"name": named_secret}
         else:
             plain[name] = row.cells.get("value", "")
-    for name, value in _beyond({**parts["env"], **parts["secret_env"]}, ENV, parts).items():
+    for name, value in _unshown_entries({**parts["env"], **parts["secret_env"]}, ENV, parts).items():
         (secret if isinstance(value, dict) else plain).setdefault(name, value)
     edits += [(["env"], plain), (["secret_env"], secret)]
     return wrong
 
 
-def _beyond(values: Mapping[str, Any], rows: Rows, parts: Parts) -> dict[str, Any]:
-    """What the file has more of than the form shows."""
+def _unshown_entries(values: Mapping[str, Any], rows: Rows, parts: Parts) -> dict[str, Any]:
+    """Return the entries of the file that the form does not show."""
     seen = {row["name"] for row in rows_of(rows, 0, parts)}
     return {name: value for name, value in values.items() if name not in seen}
 
 
-def _dict_of(rows: list[ReadRow], key: str) -> tuple[dict[str, ReadRow], Wrongs]:
+def _rows_by_name(rows: list[RowInput], key: str) -> tuple[dict[str, RowInput], RowProblems]:
     """The rows by their name; the ones without one, or with one that was there already, are wrong."""
-    found: dict[str, ReadRow] = {}
-    wrong: Wrongs = {}
+    found: dict[str, RowInput] = {}
+    wrong: RowProblems = {}
     for row in rows:
         name = row.cells.get(key, "")
         if row.is_empty():
@@ -314,15 +319,15 @@ def _dict_of(rows: list[ReadRow], key: str) -> tuple[dict[str, ReadRow], Wrongs]
 
 
 @dataclass(frozen=True, slots=True)
-class Moved:
-    """What becomes of some of the job's mounts, by where they were (None: gone), and which are new."""
+class MountChanges:
+    """Changes of the job's mounts by their indexes (None: removed), and new mounts."""
 
     now: Mapping[int, Parts | None]
     new: tuple[Parts, ...]
 
 
-def _moved(mounts: Iterable[Parts], moves: Iterable[Moved]) -> tuple[Parts, ...]:
-    """Datasets and direct mounts are one list in the job, in which each keeps its place."""
+def _merge_mounts(mounts: Iterable[Parts], moves: Iterable[MountChanges]) -> tuple[Parts, ...]:
+    """Merge changes of datasets and direct mounts: they are one list in the job and keep their order."""
     now: dict[int, Parts | None] = dict(enumerate(mounts))
     new: list[Parts] = []
     for move in moves:
@@ -331,11 +336,11 @@ def _moved(mounts: Iterable[Parts], moves: Iterable[Moved]) -> tuple[Parts, ...]
     return tuple(each for each in (*now.values(), *new) if each is not None)
 
 
-def _writing_mounts(rows_here: Rows, what: str) -> Callable[[Parts, int, list[ReadRow], Edits], Wrongs]:
-    """How the rows of datasets (told by `id`) or of direct mounts (by `uri`) are written."""
+def _mount_writer(rows_here: Rows, what: str) -> Callable[[Parts, int, list[RowInput], Edits], RowProblems]:
+    """Return the writer of the rows of datasets (with an `id`) or direct mounts (with a `uri`)."""
 
-    def write(parts: Parts, _number: int, rows: list[ReadRow], edits: Edits) -> Wrongs:
-        wrong: Wrongs = {}
+    def write(parts: Parts, _number: int, rows: list[RowInput], edits: Edits) -> RowProblems:
+        wrong: RowProblems = {}
         now: dict[int, Parts | None] = {int(row["was"]): None for row in rows_of(rows_here, 0, parts)}
         new: list[Parts] = []
         for row in rows:
@@ -350,14 +355,14 @@ def _writing_mounts(rows_here: Rows, what: str) -> Callable[[Parts, int, list[Re
                 now[int(was)] = {**parts["mounts"][int(was)], **values}
             else:
                 new.append(values)
-        edits.append((["mounts"], Moved(now, tuple(new))))
+        edits.append((["mounts"], MountChanges(now, tuple(new))))
         return wrong
 
     return write
 
 
-def _write_ports(parts: Parts, number: int, rows: list[ReadRow], edits: Edits) -> Wrongs:
-    named_rows, wrong = _dict_of([row for row in rows if not row.is_empty("count")], "label")
+def _write_ports(parts: Parts, number: int, rows: list[RowInput], edits: Edits) -> RowProblems:
+    named_rows, wrong = _rows_by_name([row for row in rows if not row.is_empty("count")], "label")
     ports = [
         {"label": label, "begin_at": row.cells.get("begin", 0), "count": row.cells.get("count", 1)}
         for label, row in named_rows.items()
@@ -368,8 +373,8 @@ def _write_ports(parts: Parts, number: int, rows: list[ReadRow], edits: Edits) -
     return wrong
 
 
-def _write_after(parts: Parts, number: int, rows: list[ReadRow], edits: Edits) -> Wrongs:
-    found, wrong = _dict_of([row for row in rows if not row.is_empty("when")], "job")
+def _write_after(parts: Parts, number: int, rows: list[RowInput], edits: Edits) -> RowProblems:
+    found, wrong = _rows_by_name([row for row in rows if not row.is_empty("when")], "job")
     waits = [{"job": job, "when": row.cells["when"]} for job, row in found.items() if "when" in row.cells]
     edits.append((["after"], (*waits, *parts["after"][len(rows_of(AFTER, number, parts)) :])))
     return wrong
@@ -379,7 +384,7 @@ _WRITERS: Final = {
     AFTER.key: _write_after,
     TAGS.key: _write_tags,
     ENV.key: _write_env,
-    MOUNTS.key: _writing_mounts(MOUNTS, "uri"),
-    DATASETS.key: _writing_mounts(DATASETS, "id"),
+    MOUNTS.key: _mount_writer(MOUNTS, "uri"),
+    DATASETS.key: _mount_writer(DATASETS, "id"),
     PORTS.key: _write_ports,
 }

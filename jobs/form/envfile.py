@@ -21,7 +21,7 @@ _VARIABLE: Final = compile_pattern(
     rf"|(?P<plain>[^'\"\r\n][^\r\n]*+))?+)?+(?P<rest>{_BLANKS}(?:#[^\r\n]*+)?+(?=[\r\n]|\Z))?+",
     re.DOTALL,
 )
-"""`rest` is missing where something else stands behind a value: that line is no variable."""
+"""`rest` is missing where other text follows a value: that line is no variable."""
 
 _SPACES: Final = re.compile(r"\s*+")
 _LINE: Final = re.compile(r"[^\r\n]*+")
@@ -68,7 +68,7 @@ def _end(pattern: re.Pattern[str], text: str, start: int) -> int:
 
 
 def _value(found: re.Match[str]) -> str:
-    """Return what a line says, without quotes, escapes and a comment."""
+    """Return the value of a line, without quotes, escapes and a comment."""
     if found["single"] is not None:
         return _ESCAPED_IN_SINGLE.sub(r"\1", found["single"])
     if found["double"] is not None:

@@ -13,7 +13,7 @@ from decimal import ROUND_HALF_UP, Decimal, InvalidOperation
 from enum import Enum
 from typing import Any, Final, Protocol
 
-from jobs.dialects.amounts import in_prose
+from jobs.dialects.amounts import parse_prose
 from jobs.dialects.fields import Quantity
 
 Params = Mapping[str, str | int]
@@ -25,8 +25,8 @@ GREATEST: Final = Decimal(10) ** 15
 _PAIR: Final = re.compile(r"\s*([^=\s][^=]*?)\s*=(.*)", re.DOTALL)
 
 
-class Wrong(Exception):
-    """What was typed can't be a value; `code` is a sentence of `jobs.messages.forming`."""
+class InvalidValue(Exception):
+    """A typed text is no valid value; `code` is a sentence of `jobs.messages.form_fields`."""
 
     def __init__(self, code: str, **params: str | int) -> None:
         super().__init__(code)
@@ -45,8 +45,8 @@ class Measure(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Text:
-    """Words.  `fits` is what they must look like, `wrong` the code of what is said otherwise.
+class PlainText:
+    """A text.  `fits` is its pattern, `wrong` the code of the problem otherwise.
 
     `none` stands for an empty field.
     """
@@ -59,20 +59,18 @@ class Text:
     none: Any = ""
 
     def show(self, value: Any) -> str:
-        """See `Measure`."""
         return "" if value is None else str(value)
 
     def read(self, text: str) -> Any:
-        """See `Measure`."""
         text = text.strip() if self.strip else text
         if not text.strip():
             if self.required:
-                raise Wrong("needed")
+                raise InvalidValue("needed")
             return text or self.none
         if self.longest and len(text) > self.longest:
-            raise Wrong("too_long", most=self.longest)
+            raise InvalidValue("too_long", most=self.longest)
         if self.fits and not re.fullmatch(self.fits, text):
-            raise Wrong(self.wrong, value=text)
+            raise InvalidValue(self.wrong, value=text)
         return text
 
 
@@ -101,25 +99,24 @@ class Number:
         return f"{shown.normalize():f}" if shown else "0"
 
     def read(self, text: str) -> Any:
-        """See `Measure`."""
         text = text.strip()
         if not text:
             if self.optional:
                 return self.none
-            raise Wrong("needed")
+            raise InvalidValue("needed")
         try:
             number = Decimal(text.replace(",", ".") if self.scale > 1 else text)
         except InvalidOperation:
-            raise Wrong("no_number", value=text) from None
+            raise InvalidValue("no_number", value=text) from None
         if not number.is_finite() or abs(number) > GREATEST:
-            raise Wrong("no_number", value=text)
+            raise InvalidValue("no_number", value=text)
         if self.scale == 1 and number != number.to_integral_value():
-            raise Wrong("not_whole", value=text)
+            raise InvalidValue("not_whole", value=text)
         value = self._whole(number)
         if value < self.least:
-            raise Wrong("too_small", least=self.show(self.least))
+            raise InvalidValue("too_small", least=self.show(self.least))
         if self.most is not None and value > self.most:
-            raise Wrong("too_great", most=self.show(self.most))
+            raise InvalidValue("too_great", most=self.show(self.most))
         return value
 
     def _whole(self, number: Decimal) -> int:
@@ -127,21 +124,19 @@ class Number:
 
 
 @dataclass(frozen=True, slots=True)
-class Memory(Number):
+class MemorySize(Number):
     """MiB, written in GiB or with a unit: `64 MiB`, `2 GiB`, `16GB`; `named` shows the unit too."""
 
     scale: int = MIB_PER_GIB
     named: bool = False
 
     def show(self, value: Any) -> str:
-        """See `Measure`."""
         if not self.named or value is None or (self.optional and value == self.none):
             return Number.show(self, value)
         return f"{value} MiB" if value % MIB_PER_GIB else f"{value // MIB_PER_GIB} GiB"
 
     def read(self, text: str) -> Any:
-        """See `Measure`."""
-        mib = in_prose(text.strip().replace(",", "."), Quantity.MEMORY, "Gi")
+        mib = parse_prose(text.strip().replace(",", "."), Quantity.MEMORY, "Gi")
         return Number.read(self, text if mib is None else str(mib / self.scale))
 
 
@@ -150,31 +145,27 @@ class Flag:
     """Yes or no."""
 
     def show(self, value: Any) -> str:
-        """See `Measure`."""
         return ON if value else ""
 
     def read(self, text: str) -> Any:
-        """See `Measure`."""
         return bool(text)
 
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """One of `options` (what is posted → the value)."""
+    """One of `options` (posted text → value)."""
 
     options: Mapping[str, Any] = field(default_factory=dict)
 
     def show(self, value: Any) -> str:
-        """See `Measure`."""
         for posted, meant in self.options.items():
             if meant == value:
                 return posted
         return str(value.value if isinstance(value, Enum) else value)
 
     def read(self, text: str) -> Any:
-        """See `Measure`."""
         if text not in self.options:
-            raise Wrong("no_option", value=text)
+            raise InvalidValue("no_option", value=text)
         return self.options[text]
 
 
@@ -185,11 +176,9 @@ class Lines:
     loosely: bool = False
 
     def show(self, value: Any) -> str:
-        """See `Measure`."""
         return "\n".join(value)
 
     def read(self, text: str) -> Any:
-        """See `Measure`."""
         parts = re.split(r"[\n,]" if self.loosely else r"\n", text.replace("\r\n", "\n"))
         return tuple(part.strip() for part in parts if part.strip())
 
@@ -203,12 +192,11 @@ class Pairs:
         lines = "\n".join(f"{name}={text}" for name, text in value.items())
         try:
             survives = list(self.read(lines).items()) == list(value.items())
-        except Wrong:
+        except InvalidValue:
             survives = False
         return lines if survives else json.dumps(value, ensure_ascii=False)
 
     def read(self, text: str) -> Any:
-        """See `Measure`."""
         text = text.replace("\r\n", "\n").strip()
         if text.startswith("{"):
             return self._object(text)
@@ -217,7 +205,7 @@ class Pairs:
         for part in filter(str.strip, parts):
             pair = _PAIR.fullmatch(part)
             if pair is None:
-                raise Wrong("no_pair", value=part.strip())
+                raise InvalidValue("no_pair", value=part.strip())
             found[pair[1]] = pair[2].strip()
         return found
 
@@ -225,7 +213,7 @@ class Pairs:
         try:
             value = json.loads(text)
         except ValueError:
-            raise Wrong("no_json") from None
+            raise InvalidValue("no_json") from None
         if not isinstance(value, dict):
-            raise Wrong("no_json")
+            raise InvalidValue("no_json")
         return {name: each if isinstance(each, str) else json.dumps(each) for name, each in value.items()}

@@ -1,4 +1,4 @@
-"""From answers to a job file."""
+"""Job files made of a template's answers."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ Answers: TypeAlias = Mapping[str, Answer]
 
 
 def fill(template: JobTemplate, answers: Answers, *, install: bool = False) -> Document:
-    """The job file; what is not answered has its default.  Raises ValueError for what no JobSpec can hold.
+    """Return the job file; missing answers have their defaults.  Raises ValueError for an invalid JobSpec.
 
     With `install` the job installs the template's Python packages before its command.
     """
-    return template.document.render(wanted(template, answers, install=install)).document
+    return template.document.render(build_spec(template, answers, install=install)).document
 
 
-def wanted(template: JobTemplate, answers: Answers, *, install: bool = False) -> JobSpec:
-    """What the job file is to say."""
+def build_spec(template: JobTemplate, answers: Answers, *, install: bool = False) -> JobSpec:
+    """Return the JobSpec that the answers make."""
     value: dict[str, Any] = json.loads(template.document.parsed.spec.model_dump_json())
     if template.command:
         for role in value["roles"]:
@@ -33,13 +33,13 @@ def wanted(template: JobTemplate, answers: Answers, *, install: bool = False) ->
     for parameter in template.parameters:
         answer = answers.get(parameter.name, parameter.default)
         for path in parameter.fills:
-            _put(value, path, parameter, answer)
+            _fill_path(value, path, parameter, answer)
     if install:
         value["requirements"]["packages"] += template.packages
     return JobSpec.model_validate_json(json.dumps(value))
 
 
-def _put(value: dict[str, Any], path: str, parameter: Parameter, answer: Answer) -> None:
+def _fill_path(value: dict[str, Any], path: str, parameter: Parameter, answer: Answer) -> None:
     if parameter.kind is Kind.HOURS:
         answer = f"{answer}h" if answer else ""
     if path == "mounts":

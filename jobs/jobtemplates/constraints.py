@@ -1,4 +1,4 @@
-"""What of a template may be changed: by pointers into the JobSpec, or by JSONPaths into the job file.
+"""Constraints of a template's fields, by pointers into the JobSpec or JSONPaths into the job file.
 
 PAI-DLC's job templates name a field of their content by a JSONPath, `$.JobSpecs[0].Image`.  The dialect's
 table of keys says which field of the JobSpec that is, so that a lock holds in whatever dialect the job comes
@@ -38,7 +38,7 @@ _STEP: Final = re.compile(
 
 
 class Constraint(StrEnum):
-    """The vendor's words: as the template has it; with any value but none; or with any at all."""
+    """The vendor's words: the template's value; any value but none; any value at all."""
 
     LOCKED = "locked"
     OVERRIDABLE = "overridable"
@@ -46,7 +46,7 @@ class Constraint(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Broken:
+class BrokenConstraint:
     """A field that is not as the template wants it; `extra` ones are pointers of the dialect's own."""
 
     pointer: str
@@ -55,14 +55,14 @@ class Broken:
 
 
 @dataclass(frozen=True, slots=True)
-class Rules:
+class ConstraintRules:
     """Constraints as patterns: of the JobSpec's fields, and of what is kept for export."""
 
     fields: tuple[tuple[Steps, Constraint], ...]
     extras: tuple[tuple[Steps, Constraint], ...]
 
     def of(self, pointer: str) -> Constraint:
-        """What holds for the JobSpec's field at `pointer`; where several do, the strictest."""
+        """Return the constraint of the JobSpec's field at `pointer`; of several the strictest."""
         steps = tuple(split(pointer))
         found = {rule for pattern, rule in self.fields if _covers(pattern, steps)}
         order = (Constraint.LOCKED, Constraint.REQUIRED)
@@ -71,7 +71,7 @@ class Rules:
 
 @lru_cache(maxsize=256)
 def steps_of(path: str) -> Steps | None:
-    """The steps of a JSONPath, `*` for any and `**` for any number of any; None for what is none."""
+    """Return the steps of a JSONPath, `*` for any and `**` for any number of any; None for a wrong one."""
     if not path.startswith("$"):
         return None
     steps: list[str] = []
@@ -89,8 +89,8 @@ def steps_of(path: str) -> Steps | None:
     return tuple(steps) or None
 
 
-def rules_of(constraints: Mapping[str, Constraint], dialect: str) -> Rules:
-    """The constraints of a template in `dialect`; what can't be read binds nothing (see `unknown`)."""
+def rules_of(constraints: Mapping[str, Constraint], dialect: str) -> ConstraintRules:
+    """Return the constraints of a template in `dialect`; a wrong path binds nothing (see `unknown`)."""
     fields: list[tuple[Steps, Constraint]] = []
     extras: list[tuple[Steps, Constraint]] = []
     for path, rule in constraints.items():
@@ -99,11 +99,11 @@ def rules_of(constraints: Mapping[str, Constraint], dialect: str) -> Rules:
         elif (steps := steps_of(path)) is not None:
             fields += [(pattern, rule) for pattern in dict.fromkeys(_fields_at(steps, dialect))]
             extras.append((steps, rule))
-    return Rules(tuple(fields), tuple(extras))
+    return ConstraintRules(tuple(fields), tuple(extras))
 
 
 def unknown(constraints: Mapping[str, Constraint], document: Document) -> list[str]:
-    """The ones that name nothing: neither a field of a job, nor anything that the file has beside them."""
+    """Return the constraints that name neither a field of a job nor a further key of the file."""
     if not constraints:
         return []
     parsed = document.parsed
@@ -119,17 +119,17 @@ def _is_known(path: str, dialect: str, parsed: Parsed) -> bool:
     keys = (tuple(re.findall(r"[^/\[\]]+|\[\]", row.spelling)) for row in dialects.fields(dialect))
     return (
         any(True for _each in _fields_at(steps, dialect))
-        or any(_matched_within(steps, each) for each in keys)
+        or any(_has_match(steps, each) for each in keys)
         or any(_covers(_numbers_are_any(steps), tuple(split(pointer))) for pointer in parsed.extras)
     )
 
 
-def _matched_within(path: Steps, keys: Steps) -> bool:
-    return any(True for _each in _matched(path, keys, ()))
+def _has_match(path: Steps, keys: Steps) -> bool:
+    return any(True for _each in _match(path, keys, ()))
 
 
 def _leads_somewhere(steps: Sequence[str], schema: Mapping[str, Any], whole: Mapping[str, Any]) -> bool:
-    """Whether a JobSpec may have something at the end of these steps."""
+    """Tell whether a JobSpec may have a value at the end of these steps."""
     if "$ref" in schema:
         return _leads_somewhere(steps, whole["$defs"][schema["$ref"].rpartition("/")[2]], whole)
     if not steps:
@@ -146,22 +146,22 @@ def _leads_somewhere(steps: Sequence[str], schema: Mapping[str, Any], whole: Map
 
 
 def _fields_at(path: Steps, dialect: str) -> Iterator[Steps]:
-    """The JobSpec's fields that a dialect's table has at, above or under a JSONPath."""
+    """Yield the JobSpec's fields that a dialect's table has at, above or under a JSONPath."""
     for row in dialects.fields(dialect):
         if row.path:
-            for spelling in (row.spelling, *_aliased(row.spelling, row.aliases)):
+            for spelling in (row.spelling, *_alias_spellings(row.spelling, row.aliases)):
                 keys = tuple(re.findall(r"[^/\[\]]+|\[\]", spelling))
-                for taken, beyond in _matched(path, keys, ()):
+                for taken, beyond in _match(path, keys, ()):
                     yield _field(row.path, taken, beyond)
 
 
-def _aliased(spelling: str, aliases: Sequence[str]) -> Iterator[str]:
+def _alias_spellings(spelling: str, aliases: Sequence[str]) -> Iterator[str]:
     parent = spelling.rpartition("/")[0]
     return (f"{parent}/{alias}" for alias in aliases)
 
 
-def _matched(path: Steps, keys: Steps, taken: Steps) -> Iterator[tuple[Steps, Steps]]:
-    """Each way in which `path` meets a key: what its places in lists are, and the steps that go beyond."""
+def _match(path: Steps, keys: Steps, taken: Steps) -> Iterator[tuple[Steps, Steps]]:
+    """Yield each match of `path` with a key: its list indexes, and the steps beyond the key."""
     if not path or not keys:
         yield taken + (ANY,) * keys.count("[]"), path
         return
@@ -169,17 +169,17 @@ def _matched(path: Steps, keys: Steps, taken: Steps) -> Iterator[tuple[Steps, St
     if first == DEEP:
         for skipped in range(len(keys)):
             passed = (ANY,) * keys[:skipped].count("[]")
-            yield from _matched(rest, keys[skipped:], taken + passed)
+            yield from _match(rest, keys[skipped:], taken + passed)
         return
     if keys[0] == "[]":
         if first == ANY or first.isdigit():
-            yield from _matched(rest, keys[1:], (*taken, first))
+            yield from _match(rest, keys[1:], (*taken, first))
     elif first in (ANY, keys[0]):
-        yield from _matched(rest, keys[1:], taken)
+        yield from _match(rest, keys[1:], taken)
 
 
 def _field(path: str, taken: Steps, beyond: Steps) -> Steps:
-    """A table's path with the places in lists filled in; of other lists, all of it."""
+    """Return a table's path with its list indexes filled in; other lists as a whole."""
     steps: list[str] = []
     left = iter(taken)
     for part in path.split("."):
@@ -197,7 +197,7 @@ BAGS: Final = frozenset({"env", "tags", "framework_options"})
 
 
 def _covers(pattern: Steps, steps: Steps) -> bool:
-    """Whether `steps` lead to what the pattern names, or into it."""
+    """Tell whether `steps` lead to the field of the pattern, or into it."""
     if not pattern:
         return True
     if pattern[0] == DEEP:
@@ -208,21 +208,21 @@ def _covers(pattern: Steps, steps: Steps) -> bool:
 # --- is a job as its template wants it -------------------------------------------------------------------
 
 
-def broken(
+def find_broken(
     constraints: Mapping[str, Constraint], dialect: str, theirs: Parsed, mine: Parsed, written_in: str
-) -> list[Broken]:
-    """What of `mine`, written in a dialect, is not as a template whose file says `theirs` wants it."""
+) -> list[BrokenConstraint]:
+    """Return the fields of `mine` that break the constraints of a template with the file `theirs`."""
     rules = rules_of(constraints, dialect)
     before, after = theirs.spec.model_dump(mode="json"), mine.spec.model_dump(mode="json")
-    found: dict[str, Broken] = {}
+    found: dict[str, BrokenConstraint] = {}
     for pattern, rule in rules.fields:
         for pointer in _wrong(rule, _values(before, pattern), _values(after, pattern)):
-            found.setdefault(pointer, Broken(pointer, rule))
+            found.setdefault(pointer, BrokenConstraint(pointer, rule))
     if written_in == dialect:
         for pattern, rule in rules.extras:
             kept, sent = _extras(theirs.extras, pattern), _extras(mine.extras, pattern)
             for pointer in _wrong(rule, kept, sent):
-                found.setdefault(f"extra {pointer}", Broken(pointer, rule, extra=True))
+                found.setdefault(f"extra {pointer}", BrokenConstraint(pointer, rule, extra=True))
     return list(found.values())
 
 
@@ -238,11 +238,11 @@ def _wrong(rule: Constraint, theirs: Mapping[str, object], mine: Mapping[str, ob
 
 
 def _values(value: object, pattern: Steps, at: str = "") -> dict[str, object]:
-    """What stands where the pattern leads, by pointers; a step that leads nowhere is nothing."""
+    """Return the values at the pattern, by pointers; a step that leads nowhere has none."""
     if not pattern:
         return {at: value}
     first, rest = pattern[0], pattern[1:]
-    inner = dict(_inside(value))
+    inner = dict(_members(value))
     if first == ANY:
         found: dict[str, object] = {}
         for name, member in inner.items():
@@ -251,7 +251,7 @@ def _values(value: object, pattern: Steps, at: str = "") -> dict[str, object]:
     return _values(inner.get(first), rest, f"{at}/{escape(first)}")
 
 
-def _inside(value: object) -> Iterator[tuple[str, object]]:
+def _members(value: object) -> Iterator[tuple[str, object]]:
     if isinstance(value, dict):
         yield from value.items()
     elif isinstance(value, list):
@@ -267,7 +267,7 @@ def _extras(extras: Mapping[str, object], pattern: Steps) -> dict[str, object]:
 
 
 def _numbers_are_any(pattern: Steps) -> Steps:
-    """Extras are kept under the names of a list's elements, not under their places."""
+    """Replace list indexes by `*`: extras have the names of a list's elements, not their indexes."""
     return tuple(ANY if step.isdigit() else step for step in pattern)
 
 
@@ -275,17 +275,17 @@ def _numbers_are_any(pattern: Steps) -> Steps:
 
 
 def as_json_path(path: str, dialect: str) -> str:
-    """A constraint's field as a JSONPath into the file, where the dialect has a word for it; "" else."""
+    """Return a constraint's field as a JSONPath into the file; "" where the dialect has none."""
     if path.startswith("$"):
         return path
     wanted = split(path)
     for row in dialects.fields(dialect):
-        if row.path and (spelled := _spelled(row.path, row.spelling, wanted)):
+        if row.path and (spelled := _spell(row.path, row.spelling, wanted)):
             return spelled
     return ""
 
 
-def _spelled(path: str, spelling: str, wanted: Sequence[str]) -> str:
+def _spell(path: str, spelling: str, wanted: Sequence[str]) -> str:
     parts = re.sub(r"\[\]", r".[]", path).split(".")
     if len(parts) > len(wanted) or (len(parts) < len(wanted) and path not in BAGS):
         return ""

@@ -1,4 +1,4 @@
-"""What a template says, read from TOML and checked."""
+"""Job templates and their parameters, read from TOML and checked."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ PATHS: Final = (
     rf"|(secret_)?env\.{_VARIABLE}"
     rf"|roles\.[0-9]\.(image|command|replicas|resources\.[a-z_]+|env\.{_VARIABLE})"
 )
-"""What of a JobSpec an answer may fill."""
+"""Paths of a JobSpec that an answer may fill."""
 
 TAKEN: Final = frozenset({"key", "place", "do", "template", "version", "csrfmiddlewaretoken"})
-"""What the form that asks has under these names already."""
+"""Names of the form's other fields."""
 
 
 class Kind(StrEnum):
-    """What kind of answer a parameter takes.
+    """Kind of a parameter's answer.
 
     HOURS: so many, or none at all; a job file has them as in 2h.  FOLDER: a folder of the cluster's, which is
     also mounted.  JOBS: the folders of earlier jobs, to be read.  NUMBER: any decimal one, written as it was
@@ -49,7 +49,7 @@ class Kind(StrEnum):
 
 
 NUMBERS: Final = frozenset({Kind.INTEGER, Kind.HOURS})
-"""Whose answers are whole numbers."""
+"""Kinds whose answers are whole numbers."""
 
 
 class Parameter(Model):
@@ -130,7 +130,7 @@ class JobTemplate(Model):
 
     @cached_property
     def document(self) -> Document:
-        """The job file."""
+        """Return the job file."""
         return Document(self.text, self.dialect)
 
     @model_validator(mode="after")
@@ -158,10 +158,10 @@ class JobTemplate(Model):
 
     @property
     def ref(self) -> str:
-        """This version of it, in one word."""
+        """Return the reference of this version, ID@VERSION."""
         return f"{self.id}@{self.version}"
 
 
 def load(text: str) -> JobTemplate:
-    """A template in TOML.  Raises ValueError, `dialects.base.Refused`."""
+    """Read a template in TOML.  Raises ValueError, `dialects.base.Refused`."""
     return JobTemplate.model_validate(tomllib.loads(text), strict=False)

@@ -1,8 +1,8 @@
-"""What the end of a job means for those that wait for it, decided in the transaction that ends it.
+"""Dependencies on a job and turns in a sweep, decided in the transaction that ends the job.
 
-A job that is lost has not ended: whoever waits for it waits until it reappears, or is settled by hand.
-Whoever can start no more is ended by a worker (`jobs.submission.afters.settle`), so that one transaction ends
-one job.
+A job that is lost has not ended: jobs that depend on it wait until it reappears, or is settled by hand.  A
+job that can start no more is ended by a worker (`jobs.submission.dependencies.settle`), so that one
+transaction ends one job.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Final
 
 from django.db.models import F
 
-from jobs.live import queue
+from jobs.live import triggers
 from jobs.models import Attempt, Dependency, Job, Sweep, SweepRun
 from jobs.states import FINAL, TERMINAL, Reason, ReasonCode, State
 from quotas import ledger
@@ -21,7 +21,7 @@ _ENDED: Final = [state.value for state in TERMINAL]
 
 
 def outcome(when: str, state: State, code: str) -> Dependency.State:
-    """What a job in `state`, for the reason `code`, is to one that waits for it."""
+    """Return the state of a dependency `when` on a job in `state` for the reason `code`."""
     if state not in FINAL:
         return Dependency.State.OPEN
     failed = state is State.FAILED or code == ReasonCode.TIME_LIMIT
@@ -34,53 +34,52 @@ def outcome(when: str, state: State, code: str) -> Dependency.State:
 
 
 def decide(other: Job) -> None:
-    """`other` has a new state: say what that means for those that wait for it, and let go who may start."""
+    """Decide the dependencies on `other`, which has a new state, and queue the jobs that may start now."""
     rows = list(Dependency.objects.filter(other=other, state=Dependency.State.OPEN))
     for row in rows:
         row.state = outcome(row.when, State(other.state), other.reason_code)
     decided = [row for row in rows if row.state != Dependency.State.OPEN]
     for row in decided:
         Dependency.objects.filter(pk=row.pk, state=Dependency.State.OPEN).update(state=row.state)
-    let_go({row.job_id for row in decided})
+    queue_ready({row.job_id for row in decided})
     if State(other.state) in TERMINAL:
         run = SweepRun.objects.filter(job=other).first()
         if run is not None:
-            next_of(run.sweep_id)
+            queue_next(run.sweep_id)
 
 
 def under_way(sweep: Sweep) -> int:
-    """How many jobs of the sweep run or stand in line."""
-    going = SweepRun.objects.filter(sweep=sweep, waits=False).exclude(job__state__in=_ENDED)
-    return going.count()
+    """Return how many jobs of the sweep are queued or run."""
+    return SweepRun.objects.filter(sweep=sweep, waits=False).exclude(job__state__in=_ENDED).count()
 
 
-def next_of(sweep_id: int) -> None:
-    """Let as many jobs of the sweep go as may be under way; those that ended while they waited are passed."""
+def queue_next(sweep_id: int) -> None:
+    """Queue as many waiting jobs of the sweep as may be under way; those that have ended are skipped."""
     sweep = Sweep.objects.select_for_update(no_key=True).get(pk=sweep_id)
     waiting = SweepRun.objects.filter(sweep=sweep, waits=True)
     waiting.filter(job__state__in=_ENDED).update(waits=False)
     free = max(0, sweep.at_once - under_way(sweep))
     turn = list(waiting.order_by("round", "number").values_list("pk", "job_id")[:free])
     SweepRun.objects.filter(pk__in=[pk for pk, _job in turn]).update(waits=False)
-    let_go({job_id for _pk, job_id in turn})
+    queue_ready({job_id for _pk, job_id in turn})
 
 
-def let_go(job_ids: Collection[int]) -> None:
-    """Of these jobs, those that wait for nobody any more stand in line from now on."""
+def queue_ready(job_ids: Collection[int]) -> None:
+    """Queue those of these jobs that wait for no other job any more."""
     if not job_ids:
         return
     unmet = Dependency.objects.filter(job__in=job_ids).exclude(state=Dependency.State.MET)
     turns = SweepRun.objects.filter(job__in=job_ids, waits=True)
-    kept = {*unmet.values_list("job_id", flat=True), *turns.values_list("job_id", flat=True)}
-    free = set(job_ids) - kept
+    waiting = {*unmet.values_list("job_id", flat=True), *turns.values_list("job_id", flat=True)}
+    free = set(job_ids) - waiting
     for attempt in Attempt.objects.filter(job__in=free, number=F("job__attempt_number")):
-        ledger.let_go(attempt.key)
+        ledger.release_dependent(attempt.key)
     for cluster_id in set(Job.objects.filter(pk__in=job_ids).values_list("cluster_id", flat=True)):
-        queue.kick_on_commit("drain", cluster_id)
+        triggers.trigger_on_commit("drain", cluster_id)
 
 
-def told(job: Job, row: Dependency) -> dict[str, str | int | None]:
-    """What fills the sentence about one dependency; a job of another workspace is told by its id alone."""
+def sentence_params(job: Job, row: Dependency) -> dict[str, str | int | None]:
+    """Return the parameters of a dependency's sentence; a job of another workspace has its id as its name."""
     other = row.other
     if other is None:
         return {row.when: row.named}
@@ -89,7 +88,7 @@ def told(job: Job, row: Dependency) -> dict[str, str | int | None]:
 
 
 def reasons(jobs: Iterable[Job]) -> Mapping[int, Reason]:
-    """For those of `jobs` that wait for others: why, with what those do now; a few queries."""
+    """Return the reasons of those of `jobs` that wait for others, with the others' states; a few queries."""
     by_id = {job.pk: job for job in jobs}
     rows = Dependency.objects.filter(job__in=by_id, state=Dependency.State.OPEN).select_related("other")
     open_rows: dict[int, list[Dependency]] = {}
@@ -100,7 +99,7 @@ def reasons(jobs: Iterable[Job]) -> Mapping[int, Reason]:
     return {pk: Reason(ReasonCode.WAITING_OTHERS, {"at_once": limit}) for pk, limit in limits.items()} | {
         pk: Reason(
             ReasonCode.WAITING_OTHERS,
-            {**told(by_id[pk], first), **({"more": len(rest)} if rest else {})},
+            {**sentence_params(by_id[pk], first), **({"more": len(rest)} if rest else {})},
         )
         for pk, (first, *rest) in open_rows.items()
     }

@@ -1,4 +1,4 @@
-"""Whether an ended attempt is followed by another (OpenPAI's retry policy)."""
+"""Automatic retries: whether an ended attempt is followed by another (OpenPAI's retry policy)."""
 
 from __future__ import annotations
 
@@ -9,24 +9,22 @@ from jobs.spec import RetryPolicy
 from jobs.states import ENDINGS, EndKind, ReasonCode, Retry, State
 
 RETURNING: Final = frozenset({EndKind.PREEMPTION, EndKind.DRAIN})
-"""Ends that the console wanted for its own sake: the job comes back."""
+"""Ends that the scheduler wanted: the job comes back."""
 
 LONGEST_WAIT: Final = timedelta(minutes=5)
 PREEMPTED_WAIT: Final = timedelta(minutes=1)
 
 
 def kind_of(policy: RetryPolicy, code: ReasonCode) -> Retry:
-    """How an end with this reason counts under `policy`."""
+    """Return how an end with this reason counts under `policy`."""
     retry = ENDINGS[code].retry
-    if retry is Retry.TRANSIENT and not policy.fancy:
-        return Retry.COUNTED
-    return retry
+    return Retry.COUNTED if retry is Retry.TRANSIENT and not policy.fancy else retry
 
 
-def wanted(policy: RetryPolicy, code: ReasonCode, counted: int, end: EndKind | None) -> bool:
-    """Whether to try again after `code`, when `counted` earlier ends already counted.
+def should_retry(policy: RetryPolicy, code: ReasonCode, counted: int, end: EndKind | None) -> bool:
+    """Tell whether to try again after `code`, when `counted` earlier ends already counted.
 
-    Somebody's stop is final; preemption and draining bring the job back.
+    A person's stop is final; preemption and draining bring the job back.
     """
     if end is not None and end not in RETURNING:
         return False
@@ -39,9 +37,9 @@ def wanted(policy: RetryPolicy, code: ReasonCode, counted: int, end: EndKind | N
 
 
 def delay(attempt: int, end: EndKind | None = None) -> timedelta:
-    """How long attempt number `attempt` + 1 waits: 1 s, 2 s, 4 s … 5 min.
+    """Return how long attempt number `attempt` + 1 waits: 1 s, 2 s, 4 s … 5 min.
 
-    What gave back what it had borrowed begins with a minute: whoever took it back is to have it.
+    After a preemption the first wait is a minute, so that the other job gets the resources.
     """
     first = PREEMPTED_WAIT if end is EndKind.PREEMPTION else timedelta(seconds=1)
     doubled: int = 2 ** min(attempt - 1, 20)

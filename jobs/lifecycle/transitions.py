@@ -1,7 +1,7 @@
 """The only writer of `Job.state`.
 
 Each change is one UPDATE guarded by id, version and the states it may come from; the event, the
-reservation and the attempt change in the same transaction; watchers are told once it has committed.
+reservation and the attempt change in the same transaction; watchers are notified after the commit.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from django.db.models.functions import Now
 from django.utils.crypto import get_random_string
 
 from jobs.lifecycle import dependencies
-from jobs.live import bus, queue
+from jobs.live import bus, triggers
 from jobs.models import Attempt, Event, Job
 from jobs.notifications import outbox
 from jobs.states import (
@@ -34,7 +34,7 @@ from quotas.models import Action, User
 
 EXPLAINED_AT_ONCE: Final = 500
 TOLD_BY_NAME: Final = 200
-"""Watchers of single jobs hear of more than this many changes at once by the queue's own name."""
+"""More changes at once are published to watchers of single jobs under the queue's own name."""
 
 
 _AUDITED: Final = {
@@ -44,18 +44,17 @@ _AUDITED: Final = {
     Event.Kind.RELEASED: Action.RELEASE,
     Event.Kind.SHARED: Action.SHARE,
 }
-"""What people do with jobs, as the audit trail calls it."""
+"""People's commands on jobs, as actions of the audit log."""
 
 
 class Overtaken(Exception):
-    """Somebody else changed the job since it was loaded; nothing was written."""
+    """The job was changed since it was loaded; nothing was written."""
 
 
-def locked(job_id: int) -> Job:
-    """The job as it is now, to be changed in this transaction.
+def lock_job(job_id: int) -> Job:
+    """Return the job as it is now, locked for this transaction.
 
-    Whoever changes several rows of a job takes the job's first, then its attempt's, then the ledger's: so
-    nobody waits for somebody who waits for them.
+    Lock order, against deadlocks: the job's row, then its attempt's, then the ledger's.
     """
     return Job.objects.select_for_update(no_key=True).get(pk=job_id)
 
@@ -73,8 +72,8 @@ def apply(
 ) -> None:
     """Move `job` (as loaded) to `to`, or raise Overtaken.  Call inside a transaction.
 
-    `unless_end_wanted` also refuses when somebody wants the current attempt to end: it belongs to
-    every edge into and out of QUEUED.
+    `unless_end_wanted` also refuses when the current attempt is to end: it belongs to every edge into and
+    out of QUEUED.
     """
     rows = Job.objects.filter(pk=job.pk, version=job.version, state__in=[s.value for s in sources_of(to)])
     if unless_end_wanted:
@@ -82,53 +81,59 @@ def apply(
             end_kind=""
         )
         rows = rows.filter(~Exists(wanted))
-    values: dict[str, Any] = {
+    values = {**_columns(to, phase, reason), **(columns or {})}
+    if not rows.update(version=F("version") + 1, **values):
+        raise Overtaken(job.public_id)
+    _assign(job, values)
+    if event is not None:
+        record(job, event, params=_event_params(to, reason), actor=actor)
+    tell(job)
+
+
+def _columns(to: State, phase: Phase, reason: Reason) -> dict[str, Any]:
+    return {
         "state": to.value,
         "phase": phase.value,
         "reason_code": reason.code.value,
         "reason_params": dict(reason.params),
-        **(columns or {}),
     }
-    if not rows.update(version=F("version") + 1, **values):
-        raise Overtaken(job.public_id)
+
+
+def _assign(job: Job, values: Mapping[str, Any]) -> None:
+    """Make the loaded job what its row is after an update."""
     job.version += 1
     for name, value in values.items():
         setattr(job, name, value)
-    if event is not None:
-        told = {"state": to.value, "reason": reason.code.value, **reason.params}
-        record(job, event, params=told, actor=actor)
-    tell(job)
 
 
-def all_locked(job_ids: Collection[int]) -> list[Job]:
-    """Several jobs, likewise, in the order in which everybody locks several."""
+def _event_params(to: State, reason: Reason) -> dict[str, Any]:
+    return {"state": to.value, "reason": reason.code.value, **reason.params}
+
+
+def lock_jobs(job_ids: Collection[int]) -> list[Job]:
+    """Return several jobs, locked in the order of their ids."""
     return list(Job.objects.select_for_update(no_key=True).filter(pk__in=job_ids).order_by("id"))
 
 
 def apply_to_all(jobs: Sequence[Job], to: State, reason: Reason, *, phase: Phase, event: Event.Kind) -> None:
-    """`apply` to jobs that this transaction has locked, by a few queries however many they are.  One that is
-    somewhere else by now is Overtaken.
+    """Apply a transition to jobs that this transaction has locked; a few queries, however many they are.
+
+    Raises Overtaken when one of them is in another state.
     """
     if not jobs:
         return
     rows = Job.objects.filter(pk__in=[job.pk for job in jobs], state__in=[s.value for s in sources_of(to)])
-    values = {"state": to.value, "phase": phase.value, "reason_code": reason.code.value}
-    if rows.update(version=F("version") + 1, reason_params=dict(reason.params), **values) != len(jobs):
+    values = _columns(to, phase, reason)
+    if rows.update(version=F("version") + 1, **values) != len(jobs):
         raise Overtaken(", ".join(job.public_id for job in jobs))
-    for job in jobs:
-        job.version += 1
-        for name, value in values.items():
-            setattr(job, name, value)
-        job.reason_params = dict(reason.params)
-    told = {"state": to.value, "reason": reason.code.value, **reason.params}
+    params = _event_params(to, reason)
     Event.objects.bulk_create(
-        Event(job=job, kind=event, params=told, attempt=job.attempt_number) for job in jobs
+        Event(job=job, kind=event, params=params, attempt=job.attempt_number) for job in jobs
     )
     for job in jobs:
-        outbox.of_event(job, event, told, None)
-    for workspace_id in {job.workspace_id for job in jobs}:
-        names = [bus.job_name(job.public_id) for job in jobs if job.workspace_id == workspace_id]
-        bus.publish_on_commit(workspace_id, *names[:TOLD_BY_NAME], "jobs")
+        _assign(job, values)
+        outbox.of_event(job, event, params, None)
+    _tell_all(jobs)
 
 
 def explain(job: Job, reason: Reason, phase: Phase | None = None) -> None:
@@ -144,12 +149,16 @@ def explain(job: Job, reason: Reason, phase: Phase | None = None) -> None:
 
 
 def explain_waiting(jobs: Sequence[Job], reason: Reason) -> None:
-    """Tell jobs that still wait why they do; a few queries, however many they are."""
+    """Store why these jobs, if still queued, are; a few queries, however many they are."""
     for first in range(0, len(jobs), EXPLAINED_AT_ONCE):
         some = jobs[first : first + EXPLAINED_AT_ONCE]
         Job.objects.filter(pk__in=[job.pk for job in some], state=State.QUEUED.value).exclude(
             phase=Phase.STOPPING.value
         ).update(reason_code=reason.code.value, reason_params=dict(reason.params))
+    _tell_all(jobs)
+
+
+def _tell_all(jobs: Sequence[Job]) -> None:
     for workspace_id in {job.workspace_id for job in jobs}:
         names = [bus.job_name(job.public_id) for job in jobs if job.workspace_id == workspace_id]
         bus.publish_on_commit(workspace_id, *names[:TOLD_BY_NAME], "jobs")
@@ -163,10 +172,7 @@ def record(
     actor: User | None = None,
     changes: Mapping[str, Any] | None = None,
 ) -> None:
-    """Write an event of the job's current attempt, and what it gives to tell people.
-
-    What a person did stands in the audit trail too.
-    """
+    """Store an event of the current attempt and its notification, and a command's audit entry."""
     Event.objects.create(
         job=job, kind=kind, params=dict(params or {}), attempt=job.attempt_number, actor=actor
     )
@@ -176,13 +182,13 @@ def record(
 
 
 def tell(job: Job) -> None:
-    """Let watchers know, after the commit."""
+    """Notify the job's watchers after the commit."""
     bus.publish_on_commit(job.workspace_id, bus.job_name(job.public_id), "jobs")
 
 
 def want_end(job: Job, attempt: Attempt, kind: EndKind, *, by: User | None = None, why: str = "") -> bool:
-    """Record that the attempt should end; the first to say so is kept.  Whether this call was first."""
-    locked(job.pk)
+    """Record that the attempt is to end, unless that is recorded already; return whether it was not."""
+    lock_job(job.pk)
     first = Attempt.objects.filter(pk=attempt.pk, end_kind="", ended_at=None).update(
         end_kind=kind.value, end_by=by, end_why=why, end_at=Now()
     )
@@ -195,7 +201,7 @@ def want_end(job: Job, attempt: Attempt, kind: EndKind, *, by: User | None = Non
     )
     ledger.ask_back(attempt.key)
     tell(job)
-    queue.kick_on_commit("observe", job.cluster_id)
+    triggers.trigger_on_commit("observe", job.cluster_id)
     return True
 
 
@@ -208,9 +214,9 @@ def end(
     actor: User | None = None,
     at: datetime | None = None,
 ) -> None:
-    """The attempt has ended and the job with it: final state, event, reservation, logs to be stored.
+    """End the attempt and its job: final state, event, reservation, logs to be stored.
 
-    `at` is when the engine says that it ended, between its start and now; without it that is now.
+    `at` is the time of the end by the backend, between its start and now; without it that is now.
     """
     with transaction.atomic():
         apply(
@@ -229,9 +235,9 @@ def end(
 def close(
     job: Job, attempt: Attempt, reason: Reason, *, live: bool = False, at: datetime | None = None
 ) -> None:
-    """The attempt is over: its reservation ends and its logs are to be stored.
+    """Close an attempt: its reservation ends and its logs are to be stored.
 
-    A lost attempt stays `live`, so that it is adopted or ended should it reappear.
+    A lost attempt stays `live`, so that it is adopted or ended if it reappears.
     """
     Attempt.objects.filter(pk=attempt.pk).update(
         live=live and bool(attempt.handle),
@@ -242,14 +248,14 @@ def close(
     )
     if not live:
         ledger.close(attempt.key, at)
-        queue.seal_on_commit(attempt.pk)
-        queue.kick_on_commit("drain", job.cluster_id)
+        triggers.seal_on_commit(attempt.pk)
+        triggers.trigger_on_commit("drain", job.cluster_id)
 
 
-def again(
+def queue_retry(
     job: Job, attempt: Attempt, reason: Reason, *, delay: timedelta, at: datetime | None = None
 ) -> Attempt:
-    """An automatic retry: this attempt is over, as of `at`, and the next one is queued.
+    """Retry automatically: close this attempt, as of `at`, and queue the next one.
 
     Call inside a transaction.
     """
@@ -276,12 +282,12 @@ def again(
 
 
 def key_of(job_id: str, attempt: int) -> str:
-    """The attempt's name at the engine: `<installation>-<public id>-<attempt>`."""
+    """Return the attempt's key at the backend: `<installation>-<public id>-<attempt>`."""
     return f"{settings.CONSOLE_INSTALLATION}-{job_id}-{attempt}"
 
 
 def new_attempt(job: Job, number: int) -> Attempt:
-    """The row of a new attempt, with a token of its own for what will listen on its ports."""
+    """Create a new attempt, with its own token for the endpoints on its ports."""
     token = encryption.encrypt(get_random_string(32))
     return Attempt.objects.create(
         job=job, number=number, key=key_of(job.public_id, number), endpoint_token=token

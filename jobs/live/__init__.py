@@ -1,5 +1,5 @@
-"""What moves: changes of state and log lines, on their way to whoever looks.
+"""Live updates: changes of state and log lines, sent to those who watch.
 
-`changes` hears the workspaces' streams of names, `tail` and `following` read logs as they grow, each of
-them once a process however many people watch; a `connection` is one person's stream of events.
+`changes` reads the workspaces' streams of names, `tail` and `followed_logs` read logs as they grow, each once
+a process for all viewers; a `connection` is one person's stream of events.
 """

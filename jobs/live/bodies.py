@@ -35,19 +35,19 @@ AT_ONCE_BYTES: Final = 512 * 1024 * 1024
 IN_MEMORY_BYTES: Final = 1024 * 1024
 
 
-class Gone(ConnectionError):
+class SenderGone(ConnectionError):
     """Whoever sent the body left before its end."""
 
 
-class TooSlow(Gone, RequestAborted):
+class TooSlow(SenderGone, RequestAborted):
     """The body came more slowly than it may."""
 
 
-class TooLarge(RequestAborted):
+class BodyTooLong(RequestAborted):
     """The body is longer than the view takes."""
 
 
-class Busy(RequestAborted):
+class TooManyBodies(RequestAborted):
     """Too much is being sent at the moment."""
 
 
@@ -77,7 +77,7 @@ class Patient:
         return message
 
 
-class Reader:
+class BodyReader:
     """Reads bodies whole; one a process, as it counts what it holds."""
 
     def __init__(self) -> None:
@@ -86,7 +86,7 @@ class Reader:
     async def read(self, receive: Callable[[], Awaitable[Any]], most: int, length: int | None) -> IO[bytes]:
         """Return the body.  Raises RequestAborted: TooLarge, TooSlow, Busy, or if the sender left."""
         if length is not None and length > most:
-            raise TooLarge
+            raise BodyTooLong
         body: IO[bytes] = SpooledTemporaryFile(max_size=IN_MEMORY_BYTES)  # noqa: SIM115  # the caller's
         size = 0
         try:
@@ -99,9 +99,9 @@ class Reader:
                 size += len(piece)
                 self._held += len(piece)
                 if size > most:
-                    raise TooLarge
+                    raise BodyTooLong
                 if self._held > AT_ONCE_BYTES:
-                    raise Busy
+                    raise TooManyBodies
                 body.write(piece)
                 more = message.get("more_body", False)
         except BaseException:
@@ -155,12 +155,12 @@ def most_of(view: Any, headers: list[tuple[bytes, bytes]]) -> int:
 
 def length_of(headers: list[tuple[bytes, bytes]]) -> int | None:
     """Return what Content-Length says; None if nothing."""
-    said = [value for name, value in headers if name == b"content-length"]
-    return int(said[0]) if said and said[0].isdigit() else None
+    lengths = [value for name, value in headers if name == b"content-length"]
+    return int(lengths[0]) if lengths and lengths[0].isdigit() else None
 
 
 def is_taken(view: Any, method: str) -> bool:
-    """Whether the view takes the body of such a request itself."""
+    """Tell whether the view takes the body of such a request itself."""
     return method in getattr(view, _MARK, ())
 
 
@@ -170,7 +170,7 @@ async def pieces(receive: Callable[[], Awaitable[Any]]) -> AsyncIterator[bytes]:
     while more:
         message = await receive()
         if message["type"] == "http.disconnect":
-            raise Gone
+            raise SenderGone
         more = message.get("more_body", False)
         if data := message.get("body", b""):
             yield data

@@ -1,74 +1,80 @@
-"""The bus: names of what changed, told to whoever watches.
+"""The bus: names of changed things, published to the pages that watch.
 
-Redis carries hints only.  Without it pages poll; nothing is lost but latency, so a failure here is
-never an error of the caller.
+Redis carries hints only.  Without it pages poll; only latency is lost, so a failure here is never an error of
+the caller.
 """
 
 from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import lru_cache
-from typing import Final
+from typing import Any, Final, TypeVar
 
 import redis
 import structlog
 from django.conf import settings
 from django.db import transaction
+from kombu.exceptions import OperationalError
 
 log = structlog.get_logger(__name__)
 
+T = TypeVar("T")
+
 STREAM_LENGTH: Final = 2000
-"""How many changes a workspace's stream keeps; a page that slept longer is told to start afresh."""
+"""Changes that a workspace's stream keeps; a page that missed more is told to reload."""
 
 AWAY_S: Final = 1.0
-"""After a failure Redis is left alone this long, so that a burst of commits is not slowed by it."""
+"""Seconds without a request to Redis after a failure, so that it does not slow a burst of commits."""
 
 QUEUE: Final = "queue"
-"""The name under which a queue's moving up travels to everybody who waits in it."""
+"""The name that is published when waiting jobs move up in a queue."""
 
 _away_until = 0.0
 
 
 @lru_cache(maxsize=1)
 def client() -> redis.Redis:
-    """This process's Redis client, with short time limits and no retries."""
+    """Return this process's Redis client, with short time limits and no retries."""
     return redis.Redis.from_url(
         settings.REDIS_URL, socket_timeout=0.5, socket_connect_timeout=0.25, decode_responses=True
     )
 
 
 def stream_of(workspace_id: int) -> str:
-    """The Redis key of a workspace's stream of changes."""
+    """Return the Redis key of a workspace's stream of changes."""
     return f"changes:{workspace_id}"
 
 
-def reachable() -> bool:
-    """Whether it is worth asking Redis now."""
+def is_reachable() -> bool:
+    """Tell whether Redis may be asked now: not within `AWAY_S` after a failure."""
     return time.monotonic() >= _away_until
 
 
-def told_off(error: Exception) -> None:
+def note_failure(error: Exception) -> None:
     """Remember that Redis is away."""
     global _away_until  # noqa: PLW0603 one clock for the process is the point
     _away_until = time.monotonic() + AWAY_S
     log.warning("redis_away", error=str(error))
 
 
-def publish(workspace_id: int, names: Iterable[str]) -> None:
-    """Tell watchers of the workspace that `names` changed, now."""
-    if not reachable():
-        return
+def attempt(work: Callable[[redis.Redis], T]) -> T | None:
+    """Return what `work` does with Redis; None while Redis or the broker is away."""
+    if not is_reachable():
+        return None
     try:
-        client().xadd(
-            stream_of(workspace_id),
-            {"names": json.dumps(sorted(set(names)))},
-            maxlen=STREAM_LENGTH,
-            approximate=True,
-        )
-    except (redis.RedisError, OSError) as error:
-        told_off(error)
+        return work(client())
+    except (redis.RedisError, OperationalError, OSError) as error:
+        note_failure(error)
+        return None
+
+
+def publish(workspace_id: int, names: Iterable[str]) -> None:
+    """Tell the watchers of a workspace now that `names` changed."""
+    fields: dict[Any, Any] = {"names": json.dumps(sorted(set(names)))}
+    stream = stream_of(workspace_id)
+    attempt(lambda redis: redis.xadd(stream, fields, maxlen=STREAM_LENGTH, approximate=True))
 
 
 def publish_on_commit(workspace_id: int, *names: str) -> None:
@@ -77,10 +83,10 @@ def publish_on_commit(workspace_id: int, *names: str) -> None:
 
 
 def job_name(public_id: str) -> str:
-    """The name under which changes of a job travel."""
+    """Return the name that is published for changes of a job."""
     return f"job:{public_id}"
 
 
 def notices_name(person_id: int) -> str:
-    """The name under which a person's new notices travel."""
+    """Return the name that is published for a person's new notices."""
     return f"notices:{person_id}"

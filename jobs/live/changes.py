@@ -1,4 +1,4 @@
-"""One reader a process of the workspaces' streams, for everybody who watches any of them.
+"""The reader of the workspaces' streams, one a process for all watchers.
 
 Redis carries hints.  While it is away everybody is told now and then that anything may have changed,
 which makes pages look for themselves; once it is back they are told so once more.
@@ -37,7 +37,7 @@ Entry = tuple[str, dict[str, str]]
 
 
 class Changes:
-    """Who watches which workspaces, and how far each of their streams has been read."""
+    """The watchers of each workspace, and the positions in the workspaces' streams."""
 
     def __init__(self) -> None:
         self._redis: Redis = Redis.from_url(
@@ -67,25 +67,25 @@ class Changes:
             if since is None:
                 inbox.greet(now)
             elif since.epoch != now.epoch:
-                inbox.put_everything(now)
+                inbox.add_everything(now)
             else:
                 await _unbroken(self._catch_up(inbox, workspaces, since, now))
         except (RedisError, OSError) as error:
             log.warning("redis_away", error=str(error))
             self._lost = True
             if self._told_away_at is not None:
-                inbox.put_everything(None)  # everybody else knows already; otherwise the reader tells them
+                inbox.add_everything(None)  # everybody else knows already; otherwise the reader tells them
             self._watch(workspaces, None)
 
     def leave(self, inbox: Inbox) -> None:
-        """Tell `inbox` of nothing any more."""
+        """Stop telling `inbox` of changes."""
         for workspace_id in [at for at, boxes in self._inboxes.items() if inbox in boxes]:
             self._inboxes[workspace_id].remove(inbox)
             if not self._inboxes[workspace_id]:
                 del self._inboxes[workspace_id]
                 self._positions.pop(workspace_id, None)
 
-    def watched(self) -> frozenset[int]:
+    def watched_workspaces(self) -> frozenset[int]:
         """The workspaces that somebody watches."""
         return frozenset(self._inboxes)
 
@@ -113,10 +113,10 @@ class Changes:
         for length, oldest, entries in zip(answers[::3], answers[1::3], answers[2::3], strict=True):
             trimmed = length >= bus.STREAM_LENGTH and _moment(oldest[0][0]) > since.moment
             if trimmed or len(entries) == MOST_NAMES:
-                inbox.put_everything(now)
+                inbox.add_everything(now)
                 return
             names.update(*map(_names, entries))
-        inbox.put(names, now)
+        inbox.add(names, now)
 
     async def _read(self) -> None:
         try:
@@ -138,7 +138,7 @@ class Changes:
                 self._deliver(int(key.rpartition(":")[2]), entries)
 
     async def _more(self) -> list[tuple[str, list[Entry]]]:
-        """What was written to the watched streams since, waiting a little for it."""
+        """Read what was written to the watched streams, waiting a little for it."""
         if not self._positions:  # whoever watches has not yet been told where the stream is
             await asyncio.sleep(BLOCK_MS / 1000)
             return []
@@ -147,7 +147,7 @@ class Changes:
         return list(answer.items() if isinstance(answer, dict) else answer)
 
     async def _begin_afresh(self) -> None:
-        """Redis answers again: what it was not told meanwhile is lost."""
+        """Resume after an outage of Redis, whose changes are lost."""
         now = await cursor.now(self._redis)
         self._epoch, self._lost, self._told_away_at = now.epoch, False, None
         self._positions = dict.fromkeys(self._inboxes, now.before)
@@ -165,7 +165,7 @@ class Changes:
     def _tell_everybody(self, now: Cursor | None) -> None:
         everybody = {inbox for boxes in self._inboxes.values() for inbox in boxes}
         for inbox in everybody:
-            inbox.put_everything(now, len(everybody))
+            inbox.add_everything(now, len(everybody))
 
     def _deliver(self, workspace_id: int, entries: list[Entry]) -> None:
         if not entries or workspace_id not in self._positions:
@@ -175,7 +175,7 @@ class Changes:
         names = {name for entry in entries for name in _names(entry)}
         inboxes = self._inboxes[workspace_id]
         for inbox in inboxes:
-            inbox.put(names, Cursor(_moment(last), self._epoch), len(inboxes))
+            inbox.add(names, Cursor(_moment(last), self._epoch), len(inboxes))
 
 
 async def _unbroken(asking: Coroutine[Any, Any, T]) -> T:

@@ -1,10 +1,11 @@
-"""One person's stream: what its sources say, a sign of life, and now and then the question of rights."""
+"""One person's stream: the events of its sources, pings, and repeated checks of rights."""
 
 from __future__ import annotations
 
 import asyncio
 import random
 from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final, Protocol
 
@@ -12,63 +13,41 @@ from jobs.live import sse
 from jobs.live.changes import changes
 from jobs.live.cursor import Cursor
 from jobs.live.inbox import Inbox
-from jobs.live.seats import Seat
-from jobs.live.threads import aside, leave_request_thread
+from jobs.live.limits import hold_stream
+from jobs.live.thread_pool import leave_request_thread, run_in_thread
+from jobs.models import Job
+from quotas.access import Verb, can, workspaces_of
+from quotas.models import User
 
 PING_S: Final = 15.0
 LOOK_AGAIN_S: Final = (25.0, 45.0)
 """Rights are looked at again after a time between these, so that not all streams ask at once.  Whoever has
-lost them is cut off within the minute that DESIGN section 8 allows."""
+lost them is cut off within the minute."""
 
 Look = Callable[[], frozenset[int] | None]
 """The workspaces whose changes the person may hear of now; None when the stream has to end.  Blocking."""
 
 
 @dataclass(frozen=True, slots=True)
-class Visit:
-    """Who watches, in which workspaces, and how to find out whether they still may."""
+class StreamViewer:
+    """A viewer, their workspaces, and a function that checks their rights again."""
 
     user_id: int
     workspaces: frozenset[int]
     look: Look
 
 
-class Source(Protocol):
-    """Something that a stream carries."""
+class EventSource(Protocol):
+    """A source of events."""
 
     async def take(self) -> bytes:
-        """What is to be sent now, whole events; empty when there is nothing.
+        """Return whole events to send now; empty when there are none.
 
         It wakes the connection itself when there is more.
         """
 
     async def close(self) -> None:
-        """Nobody will take anything any more."""
-
-
-class Alarm:
-    """Wakes somebody at a time at the latest.  It may ring too early or in vain, and then is wound again."""
-
-    def __init__(self, wake: asyncio.Event) -> None:
-        self._wake = wake
-        self._at: float | None = None
-        self._handle: asyncio.Handle | None = None
-
-    def ring_by(self, at: float) -> None:
-        """Ring at `at` (the loop's clock) or before; an alarm that is wound already costs nothing."""
-        if self._at is None or at < self._at:
-            self.cancel()
-            self._at = at
-            self._handle = asyncio.get_running_loop().call_at(at, self._ring)
-
-    def _ring(self) -> None:
-        self._at = None
-        self._wake.set()
-
-    def cancel(self) -> None:
-        """Don't ring."""
-        if self._handle is not None:
-            self._handle.cancel()
+        """Release everything; no events are taken any more."""
 
 
 class Connection:
@@ -78,7 +57,9 @@ class Connection:
     was sent; without it the stream goes on until the person goes or their rights do.
     """
 
-    def __init__(self, wake: asyncio.Event, inbox: Inbox, sources: Sequence[Source], visit: Visit) -> None:
+    def __init__(
+        self, wake: asyncio.Event, inbox: Inbox, sources: Sequence[EventSource], visit: StreamViewer
+    ) -> None:
         self._wake = wake
         self._inbox = inbox
         self._sources = sources
@@ -100,35 +81,32 @@ class Connection:
     async def _pieces(self, over: Callable[[], bool]) -> AsyncIterator[bytes]:
         loop = asyncio.get_running_loop()
         ping_at, look_at = loop.time(), loop.time() + _look_again_in()
-        alarm = Alarm(self._wake)
-        try:
-            while True:
-                self._wake.clear()
-                told = b"".join([await source.take() for source in self._sources])
-                if told or loop.time() >= ping_at:
-                    yield told or sse.PING
-                    ping_at = loop.time() + PING_S
-                if over():
+        while True:
+            self._wake.clear()
+            events_due = b"".join([await source.take() for source in self._sources])
+            if events_due or loop.time() >= ping_at:
+                yield events_due or sse.PING
+                ping_at = loop.time() + PING_S
+            if over():
+                return
+            if loop.time() >= look_at:
+                if not await self._may_stay():
                     return
-                if loop.time() >= look_at:
-                    if not await self._may_stay():
-                        return
-                    look_at = loop.time() + _look_again_in()
-                alarm.ring_by(min(ping_at, look_at))
-                await self._wake.wait()
-        finally:
-            alarm.cancel()
+                look_at = loop.time() + _look_again_in()
+            with suppress(TimeoutError):
+                async with asyncio.timeout_at(min(ping_at, look_at)):
+                    await self._wake.wait()
 
     async def _may_stay(self) -> bool:
         """Ask for the rights again; the workspaces may be others than before."""
-        found = await aside(self._look)
+        found = await run_in_thread(self._look)
         if found is None:
             return False
         if found != self._workspaces:
             changes().leave(self._inbox)
             self._workspaces = found
             await changes().join(self._inbox, found, None)
-            self._inbox.put_everything(None)
+            self._inbox.add_everything(None)
         return True
 
 
@@ -137,16 +115,31 @@ def _look_again_in() -> float:
 
 
 def open_stream(
-    visit: Visit,
-    sources: Callable[[Inbox, asyncio.Event], Sequence[Source]] = lambda inbox, _wake: [inbox],
+    visit: StreamViewer,
+    sources: Callable[[Inbox, asyncio.Event], Sequence[EventSource]] = lambda inbox, _wake: [inbox],
     *,
     only: frozenset[str] | None = None,
     since: Cursor | None = None,
     over: Callable[[], bool] = lambda: False,
 ) -> sse.EventStream:
-    """A response that tells the visitor what the sources have to say.  Raises `seats.Full`."""
-    seat = Seat(visit.user_id)
+    """A response that tells the visitor what the sources have to say.  Raises LimitReached."""
+    held = hold_stream(visit.user_id)
     wake = asyncio.Event()
     inbox = Inbox(wake.set, only)
     connection = Connection(wake, inbox, sources(inbox, wake), visit)
-    return sse.EventStream(connection.events(since, over), seat.leave)
+    return sse.EventStream(connection.events(since, over), held.close)
+
+
+def visible_workspaces(user: User | None) -> frozenset[int] | None:
+    """Return the workspaces whose changes the person may see; None without a person."""
+    if user is None:
+        return None
+    return frozenset(workspaces_of(user).values_list("pk", flat=True))
+
+
+def workspace_of_job(user: User | None, job_pk: int, verb: Verb) -> frozenset[int] | None:
+    """Return the job's workspace while the person may do `verb` with the job; else None."""
+    job = Job.objects.visible_to(user).filter(pk=job_pk).first() if user is not None else None
+    if user is None or job is None or not can(user, verb, job):
+        return None
+    return frozenset({job.workspace_id})

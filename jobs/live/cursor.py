@@ -1,4 +1,4 @@
-"""Where in the workspaces' streams a page is: one short word for all of them.
+"""The position of a page in the workspaces' streams: one short word for all of them.
 
 A Redis stream's ids begin with the server's clock in milliseconds, so one moment says where a reader is in
 every stream at once.  `epoch` is a number that Redis itself keeps: when Redis has lost its streams it has
@@ -11,8 +11,6 @@ import re
 import secrets
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
-
-import redis
 
 from jobs.live import bus
 
@@ -35,32 +33,27 @@ class Cursor:
 
     @property
     def before(self) -> str:
-        """The stream id to read after: what was written within the moment itself is told again, since a
-        name told twice costs a look and one not told costs the truth.
+        """The stream id to read after.
+
+        Changes of the moment itself are sent again: a name sent twice costs a look, a missed one is an error.
         """
         return f"{max(0, self.moment - 1)}-{2**64 - 1}"
 
 
 def parse(text: str | None) -> Cursor | None:
-    """The cursor that `text` is; None for anything else."""
+    """Parse a cursor; None for any other text."""
     found = _SHAPE.fullmatch(text or "")
     return Cursor(int(found[1]), int(found[2])) if found else None
 
 
 def at_render() -> str:
-    """The cursor of a page that is about to read the database; empty while Redis is away."""
-    if not bus.reachable():
-        return ""
-    try:
-        with bus.client().pipeline(transaction=False) as pipe:
-            return str(_cursor(_ask(pipe).execute()))
-    except (redis.RedisError, OSError) as error:
-        bus.told_off(error)
-        return ""
+    """Return the cursor of a page that is about to read the database; "" while Redis is away."""
+    answers = bus.attempt(lambda redis: _ask(redis.pipeline(transaction=False)).execute())
+    return str(_cursor(answers)) if answers else ""
 
 
 async def now(client: Redis) -> Cursor:
-    """The cursor of this moment; raises what redis raises."""
+    """Return the cursor of this moment.  Raises RedisError."""
     async with client.pipeline(transaction=False) as pipe:
         return _cursor(await _ask(pipe).execute())
 

@@ -1,4 +1,4 @@
-"""What one connection has still to be told of changes."""
+"""Changes that one connection has still to be told."""
 
 from __future__ import annotations
 
@@ -45,8 +45,8 @@ class Inbox:
         self._due = 0.0
         self._timer: asyncio.TimerHandle | None = None
 
-    def put(self, names: Iterable[str], cursor: Cursor, watchers: int = 1) -> None:
-        """These changed.  `watchers` is how many hear of it."""
+    def add(self, names: Iterable[str], cursor: Cursor, watchers: int = 1) -> None:
+        """Add names that changed.  `watchers` is the number of connections that are told."""
         heard = set(names) if self._only is None else self._only.intersection(names)
         if not heard:
             return
@@ -54,13 +54,13 @@ class Inbox:
         self._everything = self._everything or len(self._names) > MOST_NAMES
         self._tell(cursor, watchers)
 
-    def put_everything(self, cursor: Cursor | None, watchers: int = 1) -> None:
-        """Anything may have changed."""
+    def add_everything(self, cursor: Cursor | None, watchers: int = 1) -> None:
+        """Note that anything may have changed."""
         self._everything = True
         self._tell(cursor, watchers)
 
     def greet(self, cursor: Cursor) -> None:
-        """Nothing changed; the first message only says where the stream is."""
+        """Send where the stream is, without a change."""
         self._tell(cursor, 1)
 
     def _tell(self, cursor: Cursor | None, watchers: int) -> None:
@@ -75,16 +75,16 @@ class Inbox:
         self._wake()
 
     async def close(self) -> None:
-        """Nobody will take anything any more."""
+        """Cancel the timer; no events are taken any more."""
         if self._timer is not None:
             self._timer.cancel()
 
     async def take(self) -> bytes:
         """The event to send, or nothing when nothing happened or it is too soon."""
-        told = self.look()
-        if told is None:
+        due = self.look()
+        if due is None:
             return b""
-        names, identity, spread = told
+        names, identity, spread = due
         if names is None:
             return sse.event("reset", {}, identity)
         data: dict[str, object] = {"names": names}
@@ -96,7 +96,7 @@ class Inbox:
         pending = self._names or self._everything or self._cursor is not None
         if self._timer is not None or not pending or now < self._due:
             return None
-        told = (
+        due = (
             None if self._everything else sorted(self._names),
             str(self._cursor or ""),
             self._spread_ms,
@@ -104,4 +104,4 @@ class Inbox:
         self._names.clear()
         self._everything, self._cursor = False, None
         self._due = now + self._least_s
-        return told
+        return due

@@ -10,12 +10,12 @@ from django.http import StreamingHttpResponse
 
 
 def event(name: str, data: object, identity: str = "") -> bytes:
-    """One event; `data` is sent as JSON, which has no line breaks, `identity` is its `id:`."""
-    return encoded(name, json.dumps(data, ensure_ascii=False, separators=(",", ":")).encode(), identity)
+    """Return an event; `data` is sent as JSON, which has no line breaks, `identity` is its `id:`."""
+    return encode_event(name, json.dumps(data, ensure_ascii=False, separators=(",", ":")).encode(), identity)
 
 
-def encoded(name: str, data: bytes, identity: str = "") -> bytes:
-    """One event of `data` that is JSON already."""
+def encode_event(name: str, data: bytes, identity: str = "") -> bytes:
+    """Return an event with `data` that is JSON already."""
     first = f"id: {identity}\n" if identity else ""
     return b"%bevent: %b\ndata: %b\n\n" % (first.encode(), name.encode(), data)
 

@@ -1,4 +1,7 @@
-"""One log as it grows: read, decoded and encoded once, and kept for a moment for all who follow it."""
+"""The parts of a followed log, one for each attempt and run: live, or from the store.
+
+A live log is read, decoded and encoded once, and kept for a moment for all who follow it.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,10 @@ from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 from jobs.live import sse
+from jobs.live.thread_pool import run_in_thread
+from jobs.logs import log_store, redaction
 from jobs.logs.redaction import NOTHING, Redactor
+from jobs.models import LogStream
 
 SLICE: Final = 32 * 1024
 """The most bytes of a log in one event."""
@@ -79,7 +85,7 @@ class Tail:
         self._file = file
         self._frames: deque[Frame] = deque()
         self._kept = 0
-        self.head = self._whole_characters(redactor.visible(file, os.fstat(file).st_size))
+        self.head = self._whole_characters(redactor.visible_size(file, os.fstat(file).st_size))
 
     def _whole_characters(self, size: int) -> int:
         """`size` without the beginning of a character at the end."""
@@ -102,7 +108,7 @@ class Tail:
         ended = self.ended  # asked before the size: what is written before the end is then seen
         size = os.fstat(self._file).st_size
         if not ended:
-            size = self._redactor.visible(self._file, size)
+            size = self._redactor.visible_size(self._file, size)
         if size - self.head > HURRY:
             self._forget_frames()
             self.head = self._whole_characters(size - SLICE)
@@ -174,3 +180,65 @@ async def keep_looking(tail: Tail, followers: set[asyncio.Event]) -> None:
                 follower.set()
         wait = pause(grown, wait, len(followers))
         await asyncio.sleep(wait)
+
+
+class Stored:
+    """A log that will not grow: read from the store, slice by slice, by each who follows it."""
+
+    done = True
+
+    def __init__(self, row: LogStream, place: Place) -> None:
+        self.place = place
+        self.head = row.size
+        self._row = row
+
+    async def after(self, offset: int) -> Frame | None:
+        """The next event from `offset` on, of at most SLICE bytes; None when there are none."""
+        found = await run_in_thread(log_store.read, self._row, offset, SLICE)
+        self.head = found.size
+        text, used = decode(found.data, last=found.next_offset >= found.size)
+        if not used:
+            return None
+        # What a cap left out is skipped: there the next byte is not the one after the text.
+        end = found.next_offset if used == len(found.data) else found.offset + used
+        return Frame(offset, end, log_event(self.place, end, text))
+
+
+class LogPart:
+    """One attempt and run of a followed log; `next` is the one that came after it."""
+
+    def __init__(self, row: LogStream, bytes_: Tail | Stored) -> None:
+        self.row = row
+        self.bytes = bytes_
+        self.next: LogPart | None = None
+
+    @property
+    def place(self) -> Place:
+        """Attempt and run."""
+        return self.bytes.place
+
+    def finish(self) -> None:
+        """Treat the log as complete, whatever its row says."""
+        if isinstance(self.bytes, Tail):
+            self.bytes.ended = True
+            self.bytes.look()
+
+    async def start(self, offset: int) -> int:
+        """The byte that `offset` means; a negative one counts from the end, to the beginning of a line."""
+        if offset >= 0:
+            return offset
+        return (await run_in_thread(log_store.read, self.row, offset, 0)).offset
+
+
+def open_part(row: LogStream, attempt: int) -> LogPart | None:
+    """The log of `row`; None while there is nothing to read yet.  Raises `log_store.Unsafe`."""
+    place = (attempt, row.run)
+    if not row.sealed and row.live_path:
+        try:
+            with log_store.open_live(row.live_path) as file:
+                return LogPart(row, Tail(place, os.dup(file), redaction.of_stream(row)))
+        except FileNotFoundError:
+            pass  # it was sealed and removed since the row was read, or is not there yet
+    if row.state == LogStream.State.OPEN:
+        return None
+    return LogPart(row, Stored(row, place))

@@ -1,12 +1,12 @@
-"""What a job prints of its own secrets, masked wherever its log is read or kept: `*` for each byte.
+"""Masking of a job's own secrets wherever its log is read or stored: `*` for each byte.
 
-The bytes keep their places, so offsets mean what they meant.  What is masked depends on the whole log alone,
-not on the pieces in which it is read: each piece is looked at with as much on either side as a secret is
-long.  Of a log that still grows, the end is held back while it may be the beginning of a secret.
+Masking keeps all offsets.  It depends on the whole log alone, not on the pieces in which the log is read:
+each piece is searched together with as many bytes on either side as a secret is long.  The end of a log that
+still grows is held back while it may be the beginning of a secret.
 
-The values are those that the attempt was sent with; they are encrypted in its row, and stay what they were
-when somebody changes a saved secret.  Live logs are masked as they are read, since they lie where the job
-writes them; what is sealed is masked before it is stored.
+The values are those that the attempt was sent with; they are encrypted in its row, and stay the same when
+somebody changes a saved secret.  Live logs are masked as they are read, since the job writes them; sealed
+logs are masked before they are stored.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from jobs.models import Attempt, LogStream
 from quotas import encryption
 
 SHORTEST: Final = 6
-"""Bytes.  What is shorter stands in any log by chance."""
+"""Bytes.  A shorter value stands in any log by chance."""
 
 SHORTEST_LINE: Final = 16
 """Of a value of several lines each of at least so many bytes is masked by itself too: terminals end lines in
@@ -38,13 +38,13 @@ _ARMOUR: Final = b"-----"
 
 @dataclass(frozen=True, slots=True)
 class _Value:
-    """A secret, and after how many bytes it repeats itself (its length, if it does not)."""
+    """A secret, and the number of bytes after which it repeats itself (its length, if it does not)."""
 
     secret: bytes
     period: int
 
     def runs(self, data: bytes) -> Iterator[tuple[int, int]]:
-        """Where it stands in `data`: from, to.  What repeats itself without a gap is one run."""
+        """Yield the beginning and end of each occurrence in `data`; repetitions without a gap are one."""
         value, step = self.secret, self.period
         at = data.find(value)
         while at >= 0:
@@ -56,7 +56,7 @@ class _Value:
 
 
 def _period(value: bytes) -> int:
-    """The least distance at which the value overlaps itself (by the borders of its beginnings)."""
+    """Return the least distance at which the value overlaps itself (by the borders of its prefixes)."""
     borders = [0] * len(value)
     length = 0
     for at in range(1, len(value)):
@@ -77,8 +77,8 @@ class Redactor:
     def __bool__(self) -> bool:
         return bool(self._values)
 
-    def masked(self, data: bytes) -> bytes:
-        """`data` with every occurrence masked, also of those that overlap."""
+    def mask(self, data: bytes) -> bytes:
+        """Mask every occurrence in `data`, also of those that overlap."""
         found: bytearray | None = None
         for value in self._values:
             for begin, end in value.runs(data):
@@ -87,26 +87,26 @@ class Redactor:
         return data if found is None else bytes(found)
 
     def pread(self, file: int, length: int, offset: int) -> bytes:
-        """As `os.pread`, masked."""
+        """Read as `os.pread` does, and mask."""
         if not self._values:
             return os.pread(file, length, offset)
         before = min(offset, self.reach)
         data = os.pread(file, before + length + self.reach, offset - before)
         if len(data) < before:  # it is shorter than that
             return b""
-        return self.masked(data)[before : before + length]
+        return self.mask(data)[before : before + length]
 
-    def visible(self, file: int, size: int) -> int:
-        """How much of a growing log of `size` bytes may be told: without what may be a secret's beginning."""
+    def visible_size(self, file: int, size: int) -> int:
+        """Return how many of the `size` bytes of a growing log are not the possible beginning of a secret."""
         if not self._values:
             return size
         start = max(0, size - self.reach)
         end = os.pread(file, size - start, start)
-        return size - max((_begun(end, value.secret) for value in self._values), default=0)
+        return size - max((_prefix_length(end, value.secret) for value in self._values), default=0)
 
 
-def _begun(end: bytes, value: bytes) -> int:
-    """How many bytes at the end are the beginning of `value`."""
+def _prefix_length(end: bytes, value: bytes) -> int:
+    """Return how many bytes at the end are the beginning of `value`."""
     at = end.find(value[:LEAST_HELD], max(0, len(end) - len(value) + 1))
     while at >= 0:
         if value.startswith(end[at:]):
@@ -118,8 +118,8 @@ def _begun(end: bytes, value: bytes) -> int:
 NOTHING: Final = Redactor()
 
 
-def values_in(secrets: Iterable[str]) -> Iterator[bytes]:
-    """What is masked of secrets."""
+def mask_values(secrets: Iterable[str]) -> Iterator[bytes]:
+    """Yield the values that are masked: secrets, and long lines of those of several lines."""
     for secret in secrets:
         value = secret.strip().encode("utf-8", "surrogatepass")
         if len(value) >= SHORTEST:
@@ -129,11 +129,11 @@ def values_in(secrets: Iterable[str]) -> Iterator[bytes]:
             yield from (line for line in lines if len(line) >= SHORTEST_LINE and not line.startswith(_ARMOUR))
 
 
-def remember(confided: Iterable[tuple[Attempt, Iterable[str]]]) -> None:
-    """Keep what each attempt is about to be sent with, beside what it was sent with before."""
+def store_secrets(confided: Iterable[tuple[Attempt, Iterable[str]]]) -> None:
+    """Store the secrets that each attempt is about to be sent with, in addition to earlier ones."""
     changed = []
     for attempt, secrets in confided:
-        before = set(_remembered(attempt.confided))
+        before = set(_load(attempt.confided))
         wanted = sorted(value for value in before.union(secrets) if len(value.strip()) >= SHORTEST)
         if wanted and set(wanted) != before:
             attempt.confided = encryption.encrypt(json.dumps(wanted))
@@ -142,14 +142,14 @@ def remember(confided: Iterable[tuple[Attempt, Iterable[str]]]) -> None:
 
 
 def of_stream(stream: LogStream) -> Redactor:
-    """What masks the log."""
-    return _made(stream.attempt.confided) if stream.attempt.confided else NOTHING
+    """Return the redactor of a log."""
+    return _redactor(stream.attempt.confided) if stream.attempt.confided else NOTHING
 
 
 @lru_cache(maxsize=256)
-def _made(confided: str) -> Redactor:
-    return Redactor(values_in(_remembered(confided)))
+def _redactor(confided: str) -> Redactor:
+    return Redactor(mask_values(_load(confided)))
 
 
-def _remembered(confided: str) -> list[str]:
+def _load(confided: str) -> list[str]:
     return [str(value) for value in json.loads(encryption.decrypt(confided))] if confided else []

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from jobs import logs
-from jobs.models import Attempt, LogStream, Task
+from jobs.logs import log_store
+from jobs.models import Attempt, LogStream, Replica
 from jobs.states import TaskState
 
 LINES: Final = 20
@@ -24,17 +24,17 @@ _CONTROLS: Final = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 
 def last_lines(stream: LogStream, count: int = LINES) -> list[str]:
-    """At most `count` lines from the end of `stream`; empty when it can't be read."""
+    """Return at most `count` lines from the end of `stream`; none where it can't be read."""
     try:
-        data = logs.read(stream, -REACH, REACH + logs.LINE_REACH).data
-    except logs.Unsafe:
+        data = log_store.read(stream, -REACH, REACH + log_store.LINE_REACH).data
+    except log_store.Unsafe:
         return []
     lines = data.decode("utf-8", "replace").rstrip("\n").split("\n")
     return [plain(line)[:LONGEST_LINE] for line in lines[-count:]] if data else []
 
 
 def plain(line: str) -> str:
-    """A line without colours and control characters, as a terminal would have left it.
+    """Strip colours and control characters from a line, as a terminal would leave it.
 
     A progress bar writes over itself after each carriage return: what it wrote last is what counts.
     """
@@ -42,7 +42,7 @@ def plain(line: str) -> str:
     return _CONTROLS.sub("", _ESCAPES.sub("", last))
 
 
-def first_failed(attempt: Attempt, run: int) -> Task | None:
-    """The replica of that run which failed first."""
-    rows = Task.objects.filter(attempt=attempt, run=run, state=TaskState.FAILED)
+def first_failed(attempt: Attempt, run: int) -> Replica | None:
+    """Return the replica of that run which failed first."""
+    rows = Replica.objects.filter(attempt=attempt, run=run, state=TaskState.FAILED)
     return rows.order_by("ended_at", "ordinal").first()

@@ -4,10 +4,9 @@ Everything further in speaks in codes and parameters.  A missing parameter never
 shorter one is chosen.
 """
 
-from jobs.messages.capabilities import capability_label
 from jobs.messages.dialects import dialect_label, why_message
 from jobs.messages.exits import exit_message, signal_name
-from jobs.messages.fieldnames import field_name
+from jobs.messages.fieldnames import capability_label, field_name
 from jobs.messages.labels import phase_label, state_label, task_state_label
 from jobs.messages.notes import note_message
 from jobs.messages.problems import problem_message

@@ -1,4 +1,4 @@
-"""What the buttons beside a problem say."""
+"""Labels of the buttons beside a problem."""
 
 from __future__ import annotations
 
@@ -23,6 +23,6 @@ _LABELS: Final[Mapping[str, tuple[str, ...]]] = {
 
 
 def action_label(action: Action) -> str:
-    """What is done, in an imperative; of one that a console offered, in its words."""
+    """Return an action's label, an imperative; one that a console sent has its own label."""
     said = action.params.get("label")
     return str(said) if said else say(_LABELS[action.kind], {"value": action.value, **action.params})

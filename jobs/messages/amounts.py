@@ -37,19 +37,19 @@ def quantity(kind: object, number: object) -> str:
 
 
 def memory(mib: float) -> str:
-    """An amount of memory given in MiB."""
+    """Return an amount of memory given in MiB."""
     if mib >= 1024:
         return f"{round(mib / 1024, 1):g} GiB"
     return f"{mib:g} MiB"
 
 
 def money(micro: int) -> str:
-    """An amount of money given in millionths; consoles have one currency, which people know."""
+    """Return an amount of money given in millionths, without its currency: a console has one."""
     return f"{micro / 1_000_000:.4f}".rstrip("0").rstrip(".")
 
 
 def moment(text: str) -> str:
-    """An RFC 3339 time in the reader's zone, in figures: after "p.m." a sentence ends with two full stops."""
+    """Return an RFC 3339 time in the reader's zone, in figures."""
     try:
         return f"{localtime(datetime.fromisoformat(text)):%Y-%m-%d %H:%M}"
     except ValueError:
@@ -57,17 +57,17 @@ def moment(text: str) -> str:
 
 
 def tasks(number: int) -> str:
-    """A number of tasks."""
+    """Return a number of tasks."""
     return ngettext("%(number)s task", "%(number)s tasks", number) % {"number": number}
 
 
 def replicas(number: int) -> str:
-    """A number of replicas."""
+    """Return a number of replicas."""
     return ngettext("%(number)s replica", "%(number)s replicas", number) % {"number": number}
 
 
 def duration(seconds: int) -> str:
-    """A span of time in its two largest units."""
+    """Return a span of time in its two largest units."""
     if seconds < _MINUTE:
         return _("%(seconds)s s") % {"seconds": seconds}
     if seconds < _HOUR:

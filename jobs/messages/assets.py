@@ -1,4 +1,4 @@
-"""What is wrong with an asset, and how a trial of one ended, in sentences."""
+"""Sentences about problems of assets, and about results of asset checks."""
 
 from __future__ import annotations
 
@@ -34,5 +34,5 @@ _SENTENCES: Final = {
 
 
 def asset_message(code: str, detail: str = "") -> str:
-    """The sentence for a code, in the language of the moment."""
+    """Return the sentence for a code, in the current language."""
     return say(_SENTENCES[code], {"detail": detail})

@@ -1,4 +1,4 @@
-"""What became of a message on its way, in a sentence that also says what would help."""
+"""Sentences about channels: refused commands, wrong addresses and failed deliveries, with what would help."""
 
 from __future__ import annotations
 
@@ -46,6 +46,23 @@ _SENTENCES: Final[Mapping[str, tuple[str, ...]]] = {
 
 
 def delivery_message(code: str, detail: str = "") -> str:
-    """The sentence for what went wrong; a code of a later version is shown as it is."""
+    """Return the sentence for an error; a code of a later version is shown as it is."""
     templates = _SENTENCES.get(code)
     return say(templates, {"detail": detail.rstrip(".")}) if templates else code
+
+
+_COMMANDS: Final[Mapping[str, tuple[str, ...]]] = {
+    "too_many": (_("There are 20 channels already: remove one that is not needed."),),
+    "too_many_rules": (_("There are 20 rules already: remove one that is not needed."),),
+    "too_soon": (_("A test was sent just now: give it some seconds."),),
+    "no_secret": (_("Only webhooks have a secret."),),
+    "email": (_("Enter an e-mail address, such as name@example.org."),),
+    "token": (_("A bot's token looks like 123456789:AAF…."),),
+    "chat": (_("A chat is a number such as -1001234567890, or @name for a public channel."),),
+}
+
+
+def channel_message(code: str, detail: str = "") -> str:
+    """Return the sentence for a refusal, or for a wrong address."""
+    templates = _COMMANDS.get(code)
+    return say(templates, {"detail": detail}) if templates else delivery_message(code, detail)

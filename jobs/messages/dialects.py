@@ -39,12 +39,12 @@ _WHY: Final[Mapping[str, str]] = {
 
 
 def dialect_label(name: str) -> str:
-    """The dialect's name in words; its own name when there are none."""
+    """Return the dialect's name in words; its own name when there are none."""
     label = _LABELS.get(name)
     return gettext(label) if label else name
 
 
 def why_message(code: str) -> str:
-    """Half a sentence that goes on "taken for this dialect because"; "" for a code without one."""
+    """Return half a sentence that goes on "taken for this dialect because"; "" for a code without one."""
     why = _WHY.get(code)
     return gettext(why) if why else ""

@@ -1,4 +1,4 @@
-"""What keeps an endpoint from being ready."""
+"""Sentences about endpoints that are not ready."""
 
 from __future__ import annotations
 
@@ -39,5 +39,5 @@ _SENTENCES: Final[Mapping[str, tuple[str, ...]]] = {
 
 
 def endpoint_message(code: str, params: Mapping[str, object]) -> str:
-    """The sentence for a code of `Endpoint.lacks`."""
+    """Return the sentence for a code of `Endpoint.lacks`."""
     return say(_SENTENCES[code], params)

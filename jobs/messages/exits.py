@@ -64,7 +64,7 @@ def signal_name(number: int) -> str:
 
 
 def exit_message(exit_code: int | None, signal: int | None = None) -> str:
-    """How a process ended; empty when nothing is known.
+    """Return how a process ended; empty when nothing is known.
 
     A shell passes a signal on as 128 and its number, so such codes are told as signals too.
     """
@@ -84,7 +84,7 @@ def exit_message(exit_code: int | None, signal: int | None = None) -> str:
 
 
 def _signal_of(exit_code: int | None) -> int | None:
-    """The signal that an exit code stands for by the shell's convention."""
+    """Return the signal that an exit code stands for by the shell's convention."""
     if exit_code is None or exit_code in _CODES or not 128 < exit_code <= 128 + 64:
         return None
     return exit_code - 128

@@ -9,7 +9,7 @@ from typing import Any, Final
 from jobs import dialects
 from jobs.dialects.base import Action, Fix, Note, Params, Problem
 from jobs.messages.actions import action_label
-from jobs.messages.capabilities import capability_label
+from jobs.messages.fieldnames import capability_label
 from jobs.messages.notes import note_message
 from jobs.messages.problems import problem_message
 
@@ -36,7 +36,7 @@ class Finding:
     actions: tuple[Action, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
-        """As the command line, the API and the editor tell it."""
+        """Return it as the command line, the API and the editor tell it."""
         return {
             "pointer": self.pointer,
             "line": self.line,
@@ -53,18 +53,18 @@ class Finding:
 
 
 def fix_json(fix: Fix) -> dict[str, Any]:
-    """A fix as `fix_from_json` reads it again."""
+    """Return a fix as `fix_from_json` reads it again."""
     return {"pointer": fix.pointer, "value": fix.value, "key": fix.key}
 
 
 def fix_from_json(value: Mapping[str, Any]) -> Fix:
-    """The fix that `fix_json` wrote; raises KeyError and TypeError for anything else."""
+    """Return the fix that `fix_json` wrote; raises KeyError and TypeError for anything else."""
     key = value.get("key")
     return Fix(str(value["pointer"]), value["value"], None if key is None else str(key))
 
 
 def of_problem(problem: Problem, lines: Sequence[str] = ()) -> Finding:
-    """A problem, with an excerpt where the text's `lines` are given."""
+    """Return a problem, with an excerpt where the text's `lines` are given."""
     return Finding(
         problem_message(problem),
         problem.code,
@@ -80,16 +80,16 @@ def of_problem(problem: Problem, lines: Sequence[str] = ()) -> Finding:
 
 
 def of_note(note: Note) -> Finding:
-    """A note; its place is told as far as it was worked out."""
+    """Return a note; its place is told as far as it was worked out."""
     message = note_message(note)
     return Finding(message, note.code, note.pointer, note.line, note.column, note.params, note.fix)
 
 
 def loss_json(note: Note) -> dict[str, Any]:
-    """A loss of a conversion: with the `capability` that the target lacks, in words, and the `side` on
+    """Return a loss of a conversion: with the `capability` that the target lacks, in words, and the `side` on
     which its line is: `source` or `target`.
     """
-    of_source = note.code in dialects.TOLD_OF_SOURCE
+    of_source = note.code in dialects.SOURCE_LOSSES
     capability = capability_label(note.pointer) if of_source and note.code != "not_carried" else ""
     side = "source" if of_source else "target"
     return {**of_note(note).to_json(), "capability": capability, "side": side}

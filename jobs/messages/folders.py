@@ -1,4 +1,4 @@
-"""Why a job's files can't be shown or changed."""
+"""Sentences about files of jobs that can't be shown or changed."""
 
 from __future__ import annotations
 
@@ -56,10 +56,10 @@ LEFT_OUT: Final = {
 
 
 def folder_message(code: str, params: Mapping[str, object]) -> str:
-    """The sentence for a `jobs.access.folders.client.Shut`."""
+    """Return the sentence for a `jobs.access.folders.client.FolderRefused`."""
     return say((_SENTENCES.get(code, _SENTENCES["failed"]),), params)
 
 
 def left_out() -> dict[str, str]:
-    """The words for a zip file, in the language of whoever asks."""
+    """Return the texts for a zip file, in the reader's language."""
     return {code: say((text,), {}) for code, text in LEFT_OUT.items()}

@@ -1,4 +1,4 @@
-"""The shipped job templates in words: their titles, what they are for, what their questions are called."""
+"""Built-in job templates in words: titles, descriptions and questions."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ WORDS: Final = frozenset(
         ),
     }
 )
-"""What the shipped templates say, for translators."""
+"""Texts of the built-in templates, for translators."""
 
 QUESTIONS: Final = {
     "name": _("Name"),
@@ -71,14 +71,14 @@ QUESTIONS: Final = {
     "seed": _("Seed"),
     "jobs": _("Jobs whose folders it shows"),
 }
-"""What a parameter of that name is called."""
+"""Labels of parameters, by their names."""
 
 
 def template_words(text: str) -> str:
-    """A template's title, or what it is for; one of the shipped ones in the reader's language."""
+    """Return a template's title or description; a built-in one's in the reader's language."""
     return gettext(text) if text in WORDS else text
 
 
 def question(name: str) -> str:
-    """What a parameter is called."""
+    """Return a parameter's label."""
     return gettext(QUESTIONS[name]) if name in QUESTIONS else name

@@ -1,4 +1,4 @@
-"""The names of states and phases, as pages show them."""
+"""Labels of states and phases."""
 
 from __future__ import annotations
 
@@ -41,15 +41,15 @@ _PHASES: Final = {
 
 
 def state_label(state: State | str) -> str:
-    """A job's state in a word."""
+    """Return the label of a job's state."""
     return gettext(_STATES[State(state)])
 
 
 def task_state_label(state: TaskState | str) -> str:
-    """A replica's state in a word."""
+    """Return the label of a replica's state."""
     return gettext(_TASK_STATES[TaskState(state)])
 
 
 def phase_label(phase: Phase | str) -> str:
-    """A job's phase in a few words."""
+    """Return the label of a job's phase."""
     return gettext(_PHASES[Phase(phase)])

@@ -1,4 +1,4 @@
-"""What was tolerated, ignored, approximated or lost, in sentences."""
+"""Sentences about notes: tolerated, ignored, approximated or lost parts of a job file."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Final
 
 from jobs.dialects.base import Note
 from jobs.language import gettext
-from jobs.messages import manifests, pasted, requests, rules, scripts
+from jobs.messages import extraction, manifests, requests, rules, scripts
 from jobs.messages.dialects import dialect_label
 from jobs.messages.sentences import mark as _
 from jobs.messages.sentences import say
@@ -131,7 +131,7 @@ _SENTENCES: Final[Mapping[str, tuple[str, ...]]] = {
         _("%(value)s stands for nothing in this file and stays in the command as it is, as in OpenPAI."),
     ),
     "more_notes": (_("There are %(count)s more notes."),),
-    **pasted.NOTES,
+    **extraction.NOTES,
     **requests.NOTES,
     **scripts.NOTES,
     **manifests.NOTES,
@@ -153,9 +153,9 @@ _FINDINGS: Final = {
 
 
 def note_message(note: Note) -> str:
-    """The note in a sentence."""
+    """Return the sentence for a note."""
     if note.code == "command_mended":
-        return _mended(str(note.params.get("findings", "")))
+        return _mended_message(str(note.params.get("findings", "")))
     if note.code in rules.NOTES:
         return rules.rule_message(note.code, note.params)
     templates = _SENTENCES.get(note.code)
@@ -166,7 +166,7 @@ def note_message(note: Note) -> str:
     return say(templates, {**note.params, **words})
 
 
-def _mended(findings: str) -> str:
+def _mended_message(findings: str) -> str:
     codes = [code for code in findings.split(",") if code in _FINDINGS]
     if codes == ["literal_quotes"]:
         return gettext(_REQUOTED)

@@ -1,4 +1,4 @@
-"""What is wrong with a job file, each problem in a sentence that says what would be right."""
+"""The problems of a job file, each in a sentence that says what would be right."""
 
 from __future__ import annotations
 
@@ -11,8 +11,7 @@ from jobs.messages import amounts, feasibility, manifests, requests, scripts
 from jobs.messages.fieldnames import field_name
 from jobs.messages.sentences import mark as _
 from jobs.messages.sentences import say
-from jobs.messages.syntax import SYNTAX
-from jobs.messages.yaml_syntax import YAML
+from jobs.messages.syntax import SYNTAX, YAML
 
 _CONTENT: Final[Mapping[str, tuple[str, ...]]] = {
     "required": (_("%(key)s is missing."),),
@@ -118,7 +117,7 @@ _SENTENCES: Final = {
 
 
 def problem_message(problem: Problem) -> str:
-    """The problem in a sentence; whose rule it is stands in `problem.source`."""
+    """Return the problem in a sentence; whose rule it is stands in `problem.source`."""
     templates = _SENTENCES.get(problem.code)
     return say(templates, {**problem.params, **_in_words(problem)}) if templates else problem.code
 
@@ -145,7 +144,7 @@ def _in_words(problem: Problem) -> dict[str, str]:
 
 
 def readable_set(allowed: str) -> str:
-    """A regular expression's set of characters as people read it: "A-Z a-z 0-9 . _ ~"."""
+    """Return a regular expression's set of characters as people read it: "A-Z a-z 0-9 . _ ~"."""
     parts, rest = [], allowed
     while rest:
         if rest[0] == "\\":

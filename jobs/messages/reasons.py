@@ -1,11 +1,12 @@
-"""Why a job is in its state, in a sentence that also says what would help."""
+"""Sentences about the reasons of jobs' states, which also say what would help."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Final
 
-from jobs.messages import amounts, slurm
+from jobs.backends.texts import texts_for
+from jobs.messages import amounts
 from jobs.messages.exits import exit_message
 from jobs.messages.labels import state_label
 from jobs.messages.refusals import refusal
@@ -348,19 +349,21 @@ _SENTENCES: Final[Mapping[ReasonCode, tuple[str, ...]]] = {
 
 
 def reason_message(code: ReasonCode | str, params: Params) -> str:
-    """The sentence for a reason; a code of a later version is shown as it is."""
+    """Return the sentence for a reason; a code of a later version is shown as it is."""
     try:
         known = ReasonCode(code)
     except ValueError:
         return str(code)
     if known is ReasonCode.REFUSED:
         return refusal(params)
-    if known is ReasonCode.ENGINE_QUEUE and params.get("slurm"):
-        return slurm.waiting(params)
-    if params.get("slurm") and (said := slurm.told(params["slurm"], params)):
-        return said
+    if engine := texts_for(params):
+        texts, word = engine
+        if known is ReasonCode.ENGINE_QUEUE:
+            return str(texts.waiting(params))
+        if sentence := texts.state_message(word, params):
+            return str(sentence)
     why = say(_SENTENCES[known], {**params, **_in_words(known, params)})
-    return _placed(why, params)
+    return _with_position(why, params)
 
 
 _PLACES: Final = (
@@ -372,8 +375,8 @@ _PLACES: Final = (
 )
 
 
-def _placed(why: str, params: Params) -> str:
-    """The sentence with the job's place in the queue, where it has one."""
+def _with_position(why: str, params: Params) -> str:
+    """Return the sentence with the job's position in the queue, if it has one."""
     position, ahead, gpus = params.get("position"), params.get("ahead"), params.get("ahead_gpus")
     if not isinstance(position, int):
         return why
@@ -386,7 +389,7 @@ def _placed(why: str, params: Params) -> str:
 
 
 def _in_words(code: ReasonCode, params: Params) -> dict[str, object]:
-    """The parameters that are amounts, tasks or ends, as they are read."""
+    """Return the parameters that are amounts, tasks or ends, in words."""
     error, step = params.get("error") or params.get("detail"), params.get("step")
     words: dict[str, object] = {"error": error, f"{step}_about": params.get("about"), **_task(params)}
     words["draining_cluster"] = params.get("cluster") if params.get("draining") else None
@@ -414,7 +417,7 @@ def _in_words(code: ReasonCode, params: Params) -> dict[str, object]:
 
 
 def _sizes(params: Params) -> dict[str, object]:
-    """Room on a disk, with its unit."""
+    """Return the free space of a disk, with its unit."""
     found = {name: params.get(f"{name}_mib") for name in ("free", "floor", "most")}
     return {f"{name}_size": amounts.memory(mib) for name, mib in found.items() if isinstance(mib, int)}
 
@@ -433,7 +436,7 @@ _AMOUNTS: Final = frozenset(
 
 
 def _amounts(params: Params) -> dict[str, object]:
-    """`wanted`, `free`, `used`, `limit` and `most` with their unit, and what is `left` of them."""
+    """Return `wanted`, `free`, `used`, `limit`, `most` and `left` with their units."""
     kind = params.get("kind") or params.get("resource") or params.get("unit") or params.get("gpu_type")
     if kind == "one_node":
         return {"wanted": None, "node_cluster": params.get("cluster")}
@@ -451,7 +454,7 @@ def _amounts(params: Params) -> dict[str, object]:
 
 
 def _of_others(params: Params) -> dict[str, object]:
-    """The state of a job that is waited for, and how many more there are."""
+    """Return the state of the other job of a dependency, and the number of further ones."""
     state, more = params.get("other_state"), params.get("more")
     at_once = params.get("at_once")
     if not isinstance(state, str):
@@ -461,13 +464,13 @@ def _of_others(params: Params) -> dict[str, object]:
 
 
 def _moments(params: Params) -> dict[str, object]:
-    """`until`, and `begins`, as they are read."""
+    """Return `until` and `begins` as times in the reader's zone."""
     times = {"moment": params.get("until"), "begin": params.get("begins")}
     return {name: amounts.moment(time) for name, time in times.items() if isinstance(time, str)}
 
 
 def _task(params: Params) -> dict[str, object]:
-    """The task's name, and how its process ended."""
+    """Return the task's name, and how its process ended."""
     role, index = params.get("role"), params.get("index")
     code, signal = params.get("exit_code"), params.get("signal")
     task = None if role is None or index is None else f"{role}-{index}"

@@ -1,4 +1,4 @@
-"""Why a cluster refused a job for good."""
+"""Sentences about jobs that a cluster refused for good."""
 
 from __future__ import annotations
 
@@ -174,7 +174,7 @@ _OTHERWISE: Final = (_("Refused by the cluster: %(detail)s"), _("Refused by the 
 
 
 def refusal(params: Mapping[str, object]) -> str:
-    """The sentence for `REFUSED`; `detail` is the engine's own message."""
+    """Return the sentence for `REFUSED`; `detail` is the backend's own message."""
     templates = _SENTENCES.get(str(params.get("why")), _OTHERWISE)
     kind = params.get("resource") or params.get("kind")
     words = {name: amounts.quantity(kind, params[name]) for name in ("wanted", "total") if name in params}

@@ -1,4 +1,4 @@
-"""What the rules of PAI-DLC's pages say, in sentences, and where they stand."""
+"""Sentences about the rules of PAI-DLC's pages, and their sources."""
 
 from __future__ import annotations
 
@@ -256,12 +256,12 @@ _MONEY: Final = {"micro": "price", "bid": "bid"}
 
 
 def rule_message(code: str, params: Params) -> str:
-    """What the rule says."""
+    """Return the sentence of a rule."""
     return say(NOTES[code], {**params, **_money(params)})
 
 
 def _money(params: Params) -> dict[str, str]:
-    """Prices, which are in millionths, as people write them."""
+    """Return prices, which are in millionths, as people write them."""
     found = {}
     for name, shown in _MONEY.items():
         value = params.get(name)
@@ -271,5 +271,5 @@ def _money(params: Params) -> dict[str, str]:
 
 
 def origin_label(pages: Sequence[str], section: str) -> str:
-    """Where a rule stands, as people are told it."""
+    """Return the source of a rule in words."""
     return gettext(_PAGES[tuple(pages)]) % {"section": gettext(_SECTIONS[section])}

@@ -1,4 +1,4 @@
-"""Filling sentences: of several that say the same, the fullest whose parameters are all there."""
+"""Templates of sentences: of several, the fullest one whose parameters are all given is filled."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def mark(message: str) -> str:
 
 
 def say(templates: Sequence[str], params: Mapping[str, object]) -> str:
-    """The first of `templates` whose parameters are all given, translated and filled."""
+    """Return the first of `templates` whose parameters are all given, translated and filled."""
     given = _Blanks((key, value) for key, value in params.items() if value is not None and value != "")
     for template in templates:
         if needs(template) <= given.keys():
@@ -38,5 +38,5 @@ def say(templates: Sequence[str], params: Mapping[str, object]) -> str:
 
 @cache
 def needs(template: str) -> frozenset[str]:
-    """The parameters that a template shows."""
+    """Return the parameters that a template shows."""
     return frozenset(_PLACE.findall(template))

@@ -1,4 +1,4 @@
-"""Why an SSH key is not taken, and why a way into a job is shut."""
+"""Sentences about refused SSH keys and sessions."""
 
 from __future__ import annotations
 
@@ -44,10 +44,10 @@ _ENTRIES: Final = {
 
 
 def key_message(code: str, params: Mapping[str, object]) -> str:
-    """The sentence for a `jobs.access.sshkeys.BadKey`."""
+    """Return the sentence for a `jobs.access.sshkeys.BadKey`."""
     return say((_KEYS[code],), params)
 
 
 def entry_message(code: str) -> str:
-    """The sentence for a `jobs.access.entries.Shut`, or a backend's `Barrier`."""
+    """Return the sentence for a `jobs.access.sessions.EntryRefused`, or a backend's `Barrier`."""
     return say((_ENTRIES[code],), {})

@@ -1,4 +1,4 @@
-"""Why uploaded files can't be taken, or a folder of them is none."""
+"""Sentences about refused uploads."""
 
 from __future__ import annotations
 
@@ -40,5 +40,5 @@ _SENTENCES: Final = {
 
 
 def upload_message(code: str, params: Mapping[str, object]) -> str:
-    """The sentence for a `jobs.assets.uploads.store.NotTaken` or a `jobs.trees.BadTree`."""
+    """Return the sentence for a `jobs.assets.uploads.store.NotTaken` or a `jobs.trees.BadTree`."""
     return say((_SENTENCES.get(code, _SENTENCES["failed"]),), params)

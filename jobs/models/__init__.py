@@ -3,8 +3,8 @@
 from jobs.models.assets import (
     ASSETS,
     Asset,
+    AssetCheck,
     AssetKind,
-    AssetTrial,
     AssetUse,
     CodeSource,
     Dataset,
@@ -14,32 +14,34 @@ from jobs.models.assets import (
     RamRole,
     Vpc,
 )
-from jobs.models.attempts import Attempt, Run
-from jobs.models.channels import Channel, Rule
-from jobs.models.dependencies import Dependency
+from jobs.models.attempts import Attempt, Endpoint, EndpointVisit, Replica, Run
 from jobs.models.drafts import Draft, DraftVersion
-from jobs.models.dryruns import DryRun
-from jobs.models.endpoints import Endpoint
-from jobs.models.entries import Entry
-from jobs.models.events import Event
-from jobs.models.jobs import Job, JobFile, Visibility
+from jobs.models.dry_runs import DryRun
+from jobs.models.entries import AccessSession, SshKey
+from jobs.models.external_jobs import ExternalJob
+from jobs.models.jobs import Dependency, Event, Job, JobFile, Visibility
 from jobs.models.logs import LogChunk, LogStream
-from jobs.models.notices import Delivery, DeliveryItem, Notice, Occasion, QuotaLevel
-from jobs.models.others import OtherJob
+from jobs.models.notifications import (
+    Channel,
+    Delivery,
+    DeliveryItem,
+    Notification,
+    NotificationEvent,
+    NotificationRule,
+    QuotaLevel,
+)
 from jobs.models.secrets import JobSecret, PersonalSecret
-from jobs.models.ssh_keys import SshKey
 from jobs.models.sweeps import Sweep, SweepRun
-from jobs.models.tasks import Task
 from jobs.models.templates import Template, TemplateUse, TemplateVersion
 from jobs.models.uploads import Blob, HeldBlob, HeldTree, StoredObject, TreeUse, UploadedTree
-from jobs.models.use import Idleness, MeasuredCluster, TaskUse
-from jobs.models.visits import EndpointVisit
+from jobs.models.usage import Idleness, MeasuredCluster, ReplicaUsage
 
 __all__ = [
     "ASSETS",
+    "AccessSession",
     "Asset",
+    "AssetCheck",
     "AssetKind",
-    "AssetTrial",
     "AssetUse",
     "Attempt",
     "Blob",
@@ -55,8 +57,8 @@ __all__ = [
     "DryRun",
     "Endpoint",
     "EndpointVisit",
-    "Entry",
     "Event",
+    "ExternalJob",
     "Guarded",
     "HeldBlob",
     "HeldTree",
@@ -68,20 +70,19 @@ __all__ = [
     "LogChunk",
     "LogStream",
     "MeasuredCluster",
-    "Notice",
-    "Occasion",
-    "OtherJob",
+    "Notification",
+    "NotificationEvent",
+    "NotificationRule",
     "PersonalSecret",
     "QuotaLevel",
     "RamRole",
-    "Rule",
+    "Replica",
+    "ReplicaUsage",
     "Run",
     "SshKey",
     "StoredObject",
     "Sweep",
     "SweepRun",
-    "Task",
-    "TaskUse",
     "Template",
     "TemplateUse",
     "TemplateVersion",

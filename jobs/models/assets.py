@@ -1,4 +1,4 @@
-"""What jobs are made of and name by an id: images, datasets, code sources, virtual networks, roles.
+"""Assets that jobs name by an id: images, datasets, code sources, virtual networks, roles.
 
 Each belongs to a workspace, or to nobody and then to everybody.  What jobs have used is retired, not
 deleted: it is offered no more, and what the jobs were made of can still be read.
@@ -21,7 +21,7 @@ from jobs.models.jobs import Job
 from jobs.spec import ENV_NAME
 from quotas import encryption
 from quotas.models import Cluster, Workspace
-from quotas.models.audited import Audited
+from quotas.models.audit_base import Audited
 
 KEY_LENGTH: Final = 12
 KEY_LETTERS: Final = "0123456789abcdefghijklmnopqrstuvwxyz"
@@ -43,7 +43,7 @@ class AssetKind(StrEnum):
 
 
 class Asset(Audited):
-    """What all of them have.  `key` is the id by which job files and addresses call it.
+    """Base of all assets.  `key` is the id that job files and addresses use.
 
     Whoever may submit in `workspace` may name it in a job; without one everybody may.
     """
@@ -84,12 +84,12 @@ class Asset(Audited):
 
     @property
     def is_public(self) -> bool:
-        """Whether it is for everybody."""
+        """Tell whether it is for everybody."""
         return self.workspace_id is None
 
     @property
     def is_retired(self) -> bool:
-        """Whether it is offered no more."""
+        """Tell whether it is no longer offered."""
         return self.retired_at is not None
 
 
@@ -125,12 +125,12 @@ class Guarded(Asset):
         self.ciphertext = encryption.encrypt(password) if password else ""
 
     def reveal(self) -> str:
-        """The password, for the engine alone."""
+        """Return the password, for the backend alone."""
         return encryption.decrypt(self.ciphertext)
 
     @property
     def has_login(self) -> bool:
-        """Whether a password belongs to it, wherever it is."""
+        """Tell whether it has a password, here or as a personal secret."""
         return bool(self.ciphertext or self.own_secret)
 
 
@@ -162,13 +162,13 @@ class Image(Guarded):
 
 
 class Dataset(Guarded):
-    """Data under an id; where it lies is said by its versions."""
+    """Data under an id; its versions have the locations."""
 
     KIND = AssetKind.DATASET
     PREFIX = "d"
 
     class Source(models.TextChoices):
-        """Where it is stored, as the vendors' pages call it."""
+        """Storage of the data, in the vendors' words."""
 
         OSS = "oss", _("OSS")
         S3 = "s3", _("S3")
@@ -218,7 +218,7 @@ class Dataset(Guarded):
             raise ValidationError({"options": _('Write texts by names, as in {"mountType": "ossfs"}.')})
 
     def version_called(self, number: str) -> DatasetVersion | None:
-        """The version with the number, written as 2 or v2; the default one for ''."""
+        """Return the version with the number, written as 2 or v2; the default one for ''."""
         rows = self.versions.all()
         if not number:
             return rows.filter(is_default=True).first()
@@ -229,7 +229,7 @@ class Dataset(Guarded):
 
 
 class DatasetVersion(Audited):
-    """Where one version of a dataset lies; numbers count from 1, and one is taken when a job names none."""
+    """Location of one version of a dataset; numbers count from 1, and one version is the default."""
 
     dataset = models.ForeignKey(Dataset, models.CASCADE, related_name="versions")
     number = models.PositiveIntegerField(_("version"))
@@ -324,7 +324,7 @@ class RamRole(Asset):
 
 
 class AssetUse(models.Model):
-    """That a job was made of an asset, as it was called then.
+    """Use of an asset by a job, under its id of then.
 
     `kind` and `key` outlive the asset.  `secret` is the name under which the job's engine is handed the
     asset's kept password; nobody can guess it, so no job file can name it.
@@ -349,8 +349,8 @@ class AssetUse(models.Model):
         return f"{self.key} v{self.version}" if self.version else self.key
 
 
-class AssetTrial(models.Model):
-    """Somebody asks whether an asset can be pulled, read or cloned; a worker answers.
+class AssetCheck(models.Model):
+    """A check whether an asset can be pulled, read or cloned, which a worker answers.
 
     `code` is one of `jobs.messages.assets`, `said` the words of the tool that tried.
     """
@@ -391,7 +391,7 @@ class AssetTrial(models.Model):
 
     @property
     def is_over(self) -> bool:
-        """Whether it was answered."""
+        """Tell whether it was answered."""
         return self.ended_at is not None
 
 

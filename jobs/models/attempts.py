@@ -1,4 +1,4 @@
-"""Attempts (starts by the console) and runs (restarts by the engine)."""
+"""Attempts (starts by the console), their runs (restarts by the backend), replicas and endpoints."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from django.db.models.functions import Now
 from django.utils.translation import gettext_lazy as _
 
 from jobs.models.jobs import Job
-from jobs.states import EndKind
+from jobs.states import TASK_TERMINAL, EndKind, PortSource, TaskState, Unready
 
 
 class Attempt(models.Model):
@@ -77,7 +77,7 @@ class Attempt(models.Model):
 
     @property
     def end_wanted(self) -> EndKind | None:
-        """Why the end is wanted, if it is."""
+        """Return why the end is wanted, if it is."""
         return EndKind(self.end_kind) if self.end_kind else None
 
 
@@ -97,3 +97,117 @@ class Run(models.Model):
 
     def __str__(self) -> str:
         return f"{self.attempt} · {self.number}"
+
+
+class Replica(models.Model):
+    """One replica as last observed.
+
+    `ordinal` is its place among all replicas of the run, so that a page of 2,000 of them is a range of
+    a key.
+    """
+
+    attempt = models.ForeignKey(Attempt, models.CASCADE, related_name="tasks", verbose_name=_("attempt"))
+    run = models.IntegerField(_("run"), default=1)
+    ordinal = models.IntegerField(default=0)
+    role = models.CharField(_("role"), max_length=255)
+    index = models.IntegerField(_("index"), default=0)
+    state = models.CharField(
+        _("state"), max_length=12, choices=[(s.value, s.value) for s in TaskState], default=TaskState.WAITING
+    )
+    reason_code = models.CharField(_("reason"), max_length=32, blank=True)
+    reason_params = models.JSONField(_("reason, parameters"), default=dict)
+    exit_code = models.IntegerField(_("exit code"), null=True, blank=True)
+    signal = models.IntegerField(_("signal"), null=True, blank=True)
+    node = models.CharField(_("node"), max_length=255, blank=True)
+    image_used = models.BooleanField(_("image used"), null=True, blank=True)
+    commit = models.CharField(_("commit of its code"), max_length=64, blank=True, default="")
+    started_at = models.DateTimeField(_("started"), null=True, blank=True)
+    ended_at = models.DateTimeField(_("ended"), null=True, blank=True)
+
+    class Meta:
+        verbose_name = _("replica")
+        verbose_name_plural = _("replicas")
+        ordering = ("attempt", "run", "ordinal")
+        constraints = (
+            models.UniqueConstraint(fields=("attempt", "run", "role", "index"), name="one_task"),
+            models.UniqueConstraint(fields=("attempt", "run", "ordinal"), name="one_task_ordinal"),
+        )
+
+    def __str__(self) -> str:
+        return f"{self.role}-{self.index}"
+
+
+class Endpoint(models.Model):
+    """A port of a replica, reached through the gateway as `<slug>.<apps domain>`.
+
+    `slug` is random: a name that can't be guessed, and a DNS label whatever the port label was.  `path` is
+    where the job says to begin, `token_name` under which name it wants the link's token in the query.
+    """
+
+    class Source(models.TextChoices):
+        """`jobs.states.PortSource`."""
+
+        ASKED = PortSource.ASKED.value, _("asked for")
+        ANNOUNCED = PortSource.ANNOUNCED.value, _("announced by the job")
+        FOUND = PortSource.FOUND.value, _("found listening")
+
+    task = models.ForeignKey(Replica, models.CASCADE, related_name="endpoints", verbose_name=_("replica"))
+    label = models.CharField(_("label"), max_length=255)
+    ordinal = models.IntegerField(default=0)
+    slug = models.SlugField(_("host name"), max_length=63, unique=True)
+    host = models.CharField(_("host"), max_length=255)
+    port = models.IntegerField(_("port"))
+    ready = models.BooleanField(_("ready"), default=False)
+    source = models.CharField(_("known because"), max_length=16, choices=Source, default=Source.ASKED)
+    path = models.CharField(_("path"), max_length=500, blank=True)
+    token_name = models.CharField(_("name of the token"), max_length=32, blank=True)
+    why = models.CharField(_("why not"), max_length=16, blank=True)
+    why_params = models.JSONField(default=dict, blank=True)
+
+    class Meta:
+        verbose_name = _("endpoint")
+        verbose_name_plural = _("endpoints")
+        ordering = ("task", "label", "ordinal")
+        constraints = (models.UniqueConstraint(fields=("task", "label", "ordinal"), name="one_endpoint"),)
+
+    def __str__(self) -> str:
+        return self.slug
+
+    def lacks(self, task: Replica) -> str:
+        """Return why the endpoint is not ready, a code of `jobs.states.Unready`; empty when it is ready.
+
+        `task` is its own, which the caller has at hand.
+        """
+        if TaskState(task.state) in TASK_TERMINAL:
+            return Unready.ENDED
+        if task.state != TaskState.RUNNING:
+            return Unready.WAITING
+        return "" if self.ready else self.why or Unready.SILENT
+
+
+class EndpointVisit(models.Model):
+    """One person's way from the console to an endpoint: first a ticket, then a cookie.
+
+    `secret` is the SHA-256 of the ticket until `entered_at`, and of the cookie from then on; neither is
+    kept.  `browser` is the SHA-256 of what only the browser that asked for the ticket holds.  A visit is
+    worth nothing once the sign-in it came from (`session_key`) is over.
+    """
+
+    endpoint = models.ForeignKey(Endpoint, models.CASCADE, related_name="visits", verbose_name=_("endpoint"))
+    user = models.ForeignKey(
+        settings.AUTH_USER_MODEL, models.CASCADE, related_name="+", verbose_name=_("person")
+    )
+    session_key = models.CharField(max_length=40, editable=False)
+    browser = models.CharField(max_length=64, editable=False)
+    secret = models.CharField(max_length=64, unique=True, editable=False)
+    created_at = models.DateTimeField(_("asked"), db_default=Now())
+    entered_at = models.DateTimeField(_("entered"), null=True, blank=True)
+    seen_at = models.DateTimeField(_("last used"), null=True, blank=True)
+
+    class Meta:
+        verbose_name = _("visit")
+        verbose_name_plural = _("visits")
+        ordering = ("-id",)
+
+    def __str__(self) -> str:
+        return f"{self.user} → {self.endpoint}"

@@ -1,4 +1,4 @@
-"""Drafts: what somebody has typed and not submitted."""
+"""Drafts of job files, and their earlier versions."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from django.utils.translation import gettext_lazy as _
 
 from jobs.models.jobs import Job
 from jobs.models.sealed import SealedTextField
-from jobs.trees import mentioned
+from jobs.trees import find_addresses
 from quotas.models import Workspace
 
 
@@ -50,13 +50,13 @@ class Draft(models.Model):
         return self.name or str(self.pk)
 
     def save(self, *args: Any, **kwargs: Any) -> None:
-        """With the trees that it names now."""
-        self.trees = " ".join(sorted(set(mentioned(self.text))))
+        """Save with the uploaded trees that the text names."""
+        self.trees = " ".join(sorted(set(find_addresses(self.text))))
         super().save(*args, **kwargs)
 
 
 class DraftVersion(models.Model):
-    """What a draft once was; or, `beside` it, what a second window had while the first went on.
+    """An earlier version of a draft; or, `beside` it, the text of a second window.
 
     `number` is the draft's version with that text, or the one that the second window had begun with.
     """

@@ -1,4 +1,4 @@
-"""Entries: who is, or was, inside a job, and by which way."""
+"""Sessions inside jobs, by SSH or in a terminal, and the SSH keys that people sign in with."""
 
 from __future__ import annotations
 
@@ -9,8 +9,38 @@ from django.db import models
 from django.db.models.functions import Now
 from django.utils.translation import gettext_lazy as _
 
-from jobs.models.ssh_keys import SshKey
-from jobs.models.tasks import Task
+from jobs.models.attempts import Replica
+from jobs.models.jobs import Job
+from quotas.models.audit_base import Audited
+
+
+class SshKey(Audited):
+    """A key of one person: for every job they may enter, or with `job` for that one alone.
+
+    `fingerprint` is SHA-256 of the key as OpenSSH writes it; no two people have the same key, so that it says
+    who comes.  A private half is never stored, not even that of a key which was made here.
+    """
+
+    user = models.ForeignKey(
+        settings.AUTH_USER_MODEL, models.CASCADE, related_name="ssh_keys", verbose_name=_("person")
+    )
+    job = models.ForeignKey(
+        Job, models.CASCADE, null=True, blank=True, related_name="ssh_keys", verbose_name=_("job")
+    )
+    title = models.CharField(_("what it is for"), max_length=100)
+    algorithm = models.CharField(_("kind"), max_length=64)
+    text = models.TextField(_("public key"))
+    fingerprint = models.CharField(_("fingerprint"), max_length=64, unique=True)
+    created_at = models.DateTimeField(_("added"), db_default=Now())
+    last_used_at = models.DateTimeField(_("last used"), null=True, blank=True)
+
+    class Meta:
+        verbose_name = _("SSH key")
+        verbose_name_plural = _("SSH keys")
+        ordering = ("-id",)
+
+    def __str__(self) -> str:
+        return self.title
 
 
 def new_entry_key() -> str:
@@ -18,12 +48,12 @@ def new_entry_key() -> str:
     return secrets.token_hex(16)
 
 
-class Entry(models.Model):
+class AccessSession(models.Model):
     """One SSH connection into a replica, or one terminal beside it.
 
     `key` names it in addresses.  `seen_at` is renewed while the process that holds it lives.  A terminal is
     worth nothing once the sign-in it came from (`session_key`) is over, and an SSH connection once its key is
-    taken away.  Only `jobs.access.shells` ends one; everybody else asks for it (`end_asked_at`).
+    taken away.  Only `jobs.access.terminal_gateway` ends one; everybody else asks for it (`end_asked_at`).
     """
 
     class Kind(models.TextChoices):
@@ -39,7 +69,7 @@ class Entry(models.Model):
 
     key = models.CharField(max_length=32, unique=True, default=new_entry_key, editable=False)
     kind = models.CharField(_("way in"), max_length=8, choices=Kind)
-    task = models.ForeignKey(Task, models.CASCADE, related_name="entries", verbose_name=_("replica"))
+    task = models.ForeignKey(Replica, models.CASCADE, related_name="entries", verbose_name=_("replica"))
     user = models.ForeignKey(
         settings.AUTH_USER_MODEL, models.CASCADE, related_name="entries", verbose_name=_("person")
     )

@@ -1,11 +1,10 @@
-"""Jobs, and the files they were submitted as."""
+"""Jobs, the files that they were submitted as, their events and dependencies."""
 
 from __future__ import annotations
 
 import secrets
 import string
-from collections.abc import Mapping
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 
 from django.conf import settings
 from django.db import models
@@ -90,7 +89,7 @@ class Job(models.Model):
     request_digest = models.CharField(max_length=64, blank=True)
 
     told: Reason | None = None
-    """Why it waits with the numbers of the moment, once `jobs.lifecycle.waiting` was asked; no column."""
+    """The pending reason with current numbers, set by `jobs.lifecycle.pending_reasons`; no column."""
 
     objects = JobQuerySet.as_manager()
 
@@ -122,22 +121,22 @@ class Job(models.Model):
 
     @property
     def is_public(self) -> bool:
-        """Whether the owner opened it to the workspace (`quotas.access.Owned`)."""
+        """Tell whether the owner opened it to the workspace (`quotas.access.Owned`)."""
         return self.visibility == Visibility.PUBLIC
 
     @property
     def is_ended(self) -> bool:
-        """Whether nothing of it runs any more, as far as is known."""
+        """Tell whether nothing of it runs any more, as far as is known."""
         return State(self.state) in TERMINAL
 
     @property
     def is_idle(self) -> bool:
-        """Whether it runs and is known not to use what it holds."""
+        """Tell whether it runs and is known not to use its resources."""
         return self.state == State.RUNNING and self.idle_since is not None
 
     @property
     def succeeded_with_failures(self) -> bool:
-        """A success in which replicas failed: shown and notified as such."""
+        """Tell whether it succeeded although replicas failed."""
         return self.state == State.SUCCEEDED and self.tasks_failed > 0
 
 
@@ -145,7 +144,8 @@ class JobFile(models.Model):
     """The file a job came from, apart from the job because lists never need it.
 
     `text` is as submitted, but for secret values, which are placeholders.  `spec` is the JobSpec as
-    JSON; `extras` is what only the dialect understands; `notes` is what was told at submission.
+    JSON; `extras` is what only the dialect understands; `notes` are those of the submission, each with its
+    code, pointer and params.
     """
 
     job = models.OneToOneField(
@@ -165,9 +165,95 @@ class JobFile(models.Model):
 
     @property
     def spec(self) -> JobSpec:
-        """The JobSpec that runs."""
+        """Return the JobSpec that runs."""
         return JobSpec.model_validate_json(self.spec_json)
 
-    def note_rows(self) -> list[Mapping[str, Any]]:
-        """The stored notes: {"code", "pointer", "params"}."""
-        return list(self.notes)
+
+class Event(models.Model):
+    """Something that happened, in the past tense, written in the transaction that made it true.
+
+    The primary key is the order; `at` is the database's time, never an engine's.
+    """
+
+    class Kind(models.TextChoices):
+        SUBMITTED = "submitted", _("submitted")
+        QUEUED_AGAIN = "queued_again", _("queued again")
+        ADMITTED = "admitted", _("admitted")
+        ACCEPTED = "accepted", _("accepted by the cluster")
+        STARTED = "started", _("started")
+        TASK_STARTED = "task_started", _("replica started")
+        TASK_ENDED = "task_ended", _("replica ended")
+        END_WANTED = "end_wanted", _("asked to end")
+        END_ASKED = "end_asked", _("cluster asked to end it")
+        REQUEUED = "requeued", _("started again by the cluster")
+        ENDED = "ended", _("ended")
+        FOUND_AGAIN = "found_again", _("found again")
+        LOST = "lost", _("lost")
+        LOGS_SEALED = "logs_sealed", _("logs stored")
+        SHARED = "shared", _("visibility changed")
+        ENTERED = "entered", _("entered")
+        LEFT = "left", _("left")
+        HELD = "held", _("held back")
+        RELEASED = "released", _("released")
+        PRIORITISED = "prioritised", _("priority changed")
+        MOVED = "moved", _("moved to another quota")
+        TOLD = "told", _("owner told")
+        IDLE_WARNED = "idle_warned", _("warned that it is idle")
+        STILL_NEEDED = "still_needed", _("said to be still needed")
+        EXTENDED = "extended", _("given more time")
+        NOT_EXTENDED = "not_extended", _("could not be given more time")
+
+    job = models.ForeignKey(Job, models.CASCADE, related_name="events", verbose_name=_("job"))
+    kind = models.CharField(_("what"), max_length=16, choices=Kind)
+    params = models.JSONField(_("details"), default=dict)
+    attempt = models.IntegerField(_("attempt"), default=1)
+    actor = models.ForeignKey(
+        settings.AUTH_USER_MODEL,
+        models.SET_NULL,
+        null=True,
+        blank=True,
+        related_name="+",
+        verbose_name=_("by"),
+    )
+    at = models.DateTimeField(_("when"), db_default=Now())
+
+    class Meta:
+        verbose_name = _("event")
+        verbose_name_plural = _("events")
+        ordering = ("id",)
+        indexes = (models.Index(fields=("job", "id"), name="events_of_job"),)
+
+    def __str__(self) -> str:
+        return f"{self.job_id} {self.kind}"
+
+
+class Dependency(models.Model):
+    """`job` starts after `other`, once that has become what `when` says.
+
+    It is decided in the transaction that ends `other`, and then stays as it is.  `named` is how the job file
+    names the other one.
+    """
+
+    class When(models.TextChoices):
+        SUCCEEDED = "succeeded", _("Succeeded")
+        ENDED = "ended", _("Ended")
+        FAILED = "failed", _("Failed")
+
+    class State(models.TextChoices):
+        OPEN = "open", _("Open")
+        MET = "met", _("Met")
+        NEVER = "never", _("Never to be met")
+
+    job = models.ForeignKey(Job, models.CASCADE, related_name="waits_for")
+    other = models.ForeignKey(Job, models.SET_NULL, null=True, related_name="waited_for_by")
+    named = models.CharField(_("named"), max_length=300)
+    when = models.CharField(_("when it has"), max_length=12, choices=When)
+    state = models.CharField(_("state"), max_length=8, choices=State, default=State.OPEN)
+
+    class Meta:
+        verbose_name = _("dependency")
+        verbose_name_plural = _("dependencies")
+        ordering = ("id",)
+
+    def __str__(self) -> str:
+        return f"{self.job_id} {self.when} {self.named}"

@@ -1,4 +1,4 @@
-"""What can be told.  A new kind needs a label here and a sentence in `jobs.messages.notices`."""
+"""Kinds of notifications.  A new kind needs a label here and a sentence in `jobs.messages.notifications`."""
 
 from __future__ import annotations
 
@@ -32,15 +32,15 @@ ALWAYS: Final = frozenset({Kind.MAINTENANCE, Kind.MESSAGE, Kind.CHANNEL_OFF})
 """Told to people by name: no rule can ask for these of others' jobs, and the page shows them in any case."""
 
 CHOICES: Final = tuple((kind.value, kind.label) for kind in Kind if kind is not Kind.CHANNEL_OFF)
-"""What a rule may name."""
+"""Kinds that a rule may name."""
 
 ON_PAGE: Final = tuple(kind.value for kind in Kind if kind is not Kind.STARTED)
-"""What everybody is told in the console until they choose otherwise."""
+"""Kinds of everybody's page until they choose otherwise."""
 
 SENT: Final = tuple(
     kind.value for kind in Kind if kind not in {Kind.STARTED, Kind.AGAIN, Kind.FOUND, Kind.CHANNEL_OFF}
 )
-"""What a new channel is offered."""
+"""Kinds of a new channel's rule."""
 
 BAD: Final = frozenset({Kind.FAILED, Kind.LOST, Kind.CHANNEL_OFF})
 WARN: Final = frozenset(
@@ -58,7 +58,7 @@ WARN: Final = frozenset(
 
 
 def level(kind: str) -> str:
-    """How serious it is: ok, info, warn or bad, as the pages' notes have it."""
+    """Return its level: ok, info, warn or bad."""
     if kind in BAD:
         return "bad"
     if kind in WARN:

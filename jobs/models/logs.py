@@ -1,4 +1,4 @@
-"""Where each log lies, live and sealed."""
+"""Logs and their storage, live and sealed."""
 
 from __future__ import annotations
 

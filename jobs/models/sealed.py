@@ -1,4 +1,4 @@
-"""Text that is encrypted in its column: what people type may hold a secret that nobody was told of yet."""
+"""Text that is encrypted in its column, as it may contain secrets."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class SealedTextField(models.TextField[str, str]):
     lookups: ClassVar[frozenset[str]] = frozenset({"isnull"})
 
     def from_db_value(self, value: str | None, *_rest: Any) -> str | None:
-        """What was typed."""
+        """Decrypt the stored value."""
         if not value:
             return value
         try:
@@ -27,9 +27,9 @@ class SealedTextField(models.TextField[str, str]):
             return ""
 
     def get_prep_value(self, value: Any) -> Any:
-        """As it is stored."""
+        """Encrypt the value for storing."""
         return encryption.encrypt(str(value)) if value else value
 
     def get_lookup(self, lookup_name: str) -> Any:
-        """Only those that ask nothing about the text."""
+        """Return only lookups that don't depend on the text."""
         return super().get_lookup(lookup_name) if lookup_name in self.lookups else None

@@ -8,7 +8,7 @@ from django.utils.translation import gettext_lazy as _
 
 from jobs.models.jobs import Job
 from quotas import encryption
-from quotas.models.audited import Audited
+from quotas.models.audit_base import Audited
 
 
 class Secret(models.Model):
@@ -29,7 +29,7 @@ class Secret(models.Model):
         self.ciphertext = encryption.encrypt(value)
 
     def reveal(self) -> str:
-        """The value, for handing to the engine only."""
+        """Return the value, for the backend only."""
         return encryption.decrypt(self.ciphertext)
 
 

@@ -54,7 +54,7 @@ class Sweep(models.Model):
 
     @property
     def is_public(self) -> bool:
-        """What its jobs say of their files is the owner's and the workspace's admins' alone."""
+        """Tell that the file is for the owner and the workspace's admins alone."""
         return False
 
 

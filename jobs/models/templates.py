@@ -14,7 +14,7 @@ from django.utils.translation import gettext_lazy as _
 from jobs.models.jobs import Job
 from quotas.access import Visitor, is_active, managed_by, workspaces_of
 from quotas.models import User, Workspace
-from quotas.models.audited import Audited
+from quotas.models.audit_base import Audited
 
 
 def new_template_id() -> str:
@@ -26,7 +26,7 @@ class TemplateQuerySet(models.QuerySet["Template"]):
     """Every page and every submission starts at `visible_to`."""
 
     def visible_to(self, user: Visitor) -> Self:
-        """One's own, those of one's workspaces, and what was proposed to those that one keeps."""
+        """Return one's own, those of one's workspaces, and those proposed to workspaces that one manages."""
         if not isinstance(user, User) or not is_active(user):
             return self.none()
         mine = Q(workspace=None, owner=user)
@@ -35,7 +35,7 @@ class TemplateQuerySet(models.QuerySet["Template"]):
         return self.filter(mine | theirs | proposed)
 
     def offered_to(self, user: Visitor) -> Self:
-        """What the person may start from."""
+        """Return the templates that the person may start from."""
         mine = Q(owner=user if isinstance(user, User) else None)
         return self.visible_to(user).filter(mine | Q(workspace__isnull=False), retired_at=None)
 
@@ -81,7 +81,7 @@ class Template(Audited):
 
 
 class TemplateVersion(models.Model):
-    """What a template was from one change to the next; never changed itself.
+    """One version of a template; it never changes.
 
     `content` is a job file without secret values; `parameters` and `constraints` are as
     `jobs.jobtemplates.JobTemplate` reads them.
@@ -111,7 +111,7 @@ class TemplateVersion(models.Model):
 
 
 class TemplateUse(models.Model):
-    """Which version of which template a job came from: one that is kept, or, by its id, a shipped one."""
+    """The template version that a job came from: a stored one, or, by its id, a shipped one."""
 
     job = models.OneToOneField(Job, models.CASCADE, related_name="from_template", primary_key=True)
     version = models.ForeignKey(TemplateVersion, models.PROTECT, related_name="uses", null=True, blank=True)

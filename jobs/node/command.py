@@ -1,4 +1,4 @@
-"""From a child of the wrapper to the job's own command: every right given up, then exec."""
+"""Start of a job's own command: a child of the wrapper gives up every right, then execs."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class CannotStart(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """What to run, as whom and where.  `owner` (uid, gid) None keeps the caller's.
+    """A program, its user and its folder.  `owner` (uid, gid) None keeps the caller's.
 
     With `instead` that function is called in place of a program: it has stdin, stdout, stderr and `files`, no
     other descriptor, and the process ends when it returns.
@@ -65,7 +65,7 @@ def shell(command: str) -> list[str]:
     return [own_shell(), "-c", command]
 
 
-def of_session(
+def session_command(
     request: Mapping[str, Any],
     env: Mapping[str, str],
     folder: str,
@@ -73,7 +73,7 @@ def of_session(
     served: Mapping[str, Callable[[], None]],
     files: Sequence[int] = (),
 ) -> Command:
-    """What a `sessions.Wanted`, as JSON, asks for; called in the replica's own file system.
+    """Return the command of a `sessions.Wanted`, as JSON; called in the replica's own file system.
 
     `served` has the kinds that no program is run for; they are left `files` open.
     """
@@ -91,11 +91,11 @@ def of_session(
             argv = list(request["argv"])
         case other:
             raise ValueError(other)
-    return Command([_find_program(argv[0], env), *argv[1:]], env, folder, owner)
+    return Command([find_program(argv[0], env), *argv[1:]], env, folder, owner)
 
 
-def _find_program(program: str, env: Mapping[str, str]) -> str:
-    """The program by its path: exec does not look for it."""
+def find_program(program: str, env: Mapping[str, str]) -> str:
+    """Return the program's path: exec does not look for it."""
     if "/" in program:
         return program
     places = (Path(folder, program) for folder in os.get_exec_path(env))

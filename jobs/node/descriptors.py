@@ -64,7 +64,7 @@ class Descriptor:
         ready: asyncio.Future[None] = self._loop.create_future()
         fd = self.fd
         self._waiting.add(ready)
-        add(fd, _done, ready)
+        add(fd, _finish, ready)
         try:
             await ready
         finally:
@@ -73,6 +73,6 @@ class Descriptor:
                 remove(fd)
 
 
-def _done(future: asyncio.Future[None]) -> None:
+def _finish(future: asyncio.Future[None]) -> None:
     if not future.done():
         future.set_result(None)

@@ -40,7 +40,7 @@ class Folder:
             return
 
     def exists(self, name: str) -> bool:
-        """Whether something of that name is there."""
+        """Tell whether something of that name is there."""
         try:
             os.stat(name, dir_fd=self.fd, follow_symlinks=False)
         except FileNotFoundError:

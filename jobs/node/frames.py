@@ -1,4 +1,4 @@
-"""How two processes talk: frames of a length (32 bits) and so many bytes, which a packet of SFTP is too."""
+"""Frames between two processes: a length (32 bits) and so many bytes, as a packet of SFTP is."""
 
 from __future__ import annotations
 
@@ -17,30 +17,30 @@ LONGEST: Final = 8 << 20
 _AT_ONCE: Final = 1 << 18
 
 
-class Broken(Exception):
+class BrokenFrame(Exception):
     """The other side is gone, or says what is no frame."""
 
 
-def framed(data: bytes) -> bytes:
+def encode_frame(data: bytes) -> bytes:
     """One frame."""
     return LENGTH.pack(len(data)) + data
 
 
-def take(read: Callable[[int], bytes], most: int = LONGEST) -> bytes:
+def read_frame(read: Callable[[int], bytes], most: int = LONGEST) -> bytes:
     """The next frame from what reads at most so many bytes.  Broken at its end."""
     return _exactly(read, _length_of(_exactly(read, LENGTH.size), most))
 
 
-async def receive(reader: asyncio.StreamReader) -> bytes:
+async def read_frame_async(reader: asyncio.StreamReader) -> bytes:
     """The next frame from a stream.  Broken at its end."""
     try:
         head = await reader.readexactly(LENGTH.size)
         return await reader.readexactly(_length_of(head, LONGEST))
     except EOFError as error:
-        raise Broken("cut short") from error
+        raise BrokenFrame("cut short") from error
 
 
-def give(fd: int, data: bytes) -> None:
+def write_all(fd: int, data: bytes) -> None:
     """Write all of it; OSError when nobody reads any more."""
     rest = memoryview(data)
     while rest:
@@ -50,7 +50,7 @@ def give(fd: int, data: bytes) -> None:
 def _length_of(head: bytes, most: int) -> int:
     (length,) = LENGTH.unpack(head)
     if length > most:
-        raise Broken("too long")
+        raise BrokenFrame("too long")
     return int(length)
 
 
@@ -59,7 +59,7 @@ def _exactly(read: Callable[[int], bytes], count: int) -> bytes:
     while count:
         part = read(min(count, _AT_ONCE))
         if not part:
-            raise Broken("cut short")
+            raise BrokenFrame("cut short")
         parts.append(part)
         count -= len(part)
     return b"".join(parts)

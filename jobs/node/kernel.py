@@ -87,7 +87,7 @@ class _OpenHow(ctypes.Structure):
     ]
 
 
-def _checked(result: int, what: str) -> int:
+def _check(result: int, what: str) -> int:
     if result < 0:
         error = ctypes.get_errno()
         raise OSError(error, os.strerror(error), what)
@@ -98,21 +98,21 @@ def _syscall(name: str, *arguments: object) -> int:
     number = _SYSCALLS.get(os.uname().machine, {}).get(name)
     if number is None:
         raise OSError(errno.ENOSYS, os.strerror(errno.ENOSYS), name)
-    return _checked(_libc.syscall(ctypes.c_long(number), *arguments), name)
+    return _check(_libc.syscall(ctypes.c_long(number), *arguments), name)
 
 
 def unshare(flags: int) -> None:
     """Leave the namespaces named by `flags` for new ones."""
-    _checked(_libc.unshare(ctypes.c_int(flags)), "unshare")
+    _check(_libc.unshare(ctypes.c_int(flags)), "unshare")
 
 
 def join(pidfd: int, flags: int) -> None:
     """Go into those namespaces of a held process that `flags` names (Linux 5.8)."""
-    _checked(_libc.setns(ctypes.c_int(pidfd), ctypes.c_int(flags)), "setns")
+    _check(_libc.setns(ctypes.c_int(pidfd), ctypes.c_int(flags)), "setns")
 
 
 def mount(source: str, target: str, kind: str = "", flags: int = 0, options: str = "") -> None:
-    """Lay a file system over `target`, or change how one is laid there."""
+    """Mount a file system at `target`, or change how one is mounted there."""
     result = _libc.mount(
         source.encode(),
         target.encode(),
@@ -120,12 +120,12 @@ def mount(source: str, target: str, kind: str = "", flags: int = 0, options: str
         ctypes.c_ulong(flags),
         options.encode() or None,
     )
-    _checked(result, target)
+    _check(result, target)
 
 
 def unmount(target: str, flags: int = 0) -> None:
     """Take a file system away."""
-    _checked(_libc.umount2(target.encode(), ctypes.c_int(flags)), target)
+    _check(_libc.umount2(target.encode(), ctypes.c_int(flags)), target)
 
 
 def pivot_root(new: str, old: str) -> None:
@@ -191,12 +191,12 @@ def new_session_keyring() -> None:
 
 
 def _prctl(option: int, value: int) -> None:
-    _checked(_libc.prctl(option, ctypes.c_ulong(value), 0, 0, 0), "prctl")
+    _check(_libc.prctl(option, ctypes.c_ulong(value), 0, 0, 0), "prctl")
 
 
 def set_name(name: str) -> None:
-    """What `ps` shows for this process; at most 15 bytes are kept."""
-    _checked(_libc.prctl(_PR_SET_NAME, name.encode(), 0, 0, 0), "prctl")
+    """Set the name that `ps` shows for this process; at most 15 bytes are kept."""
+    _check(_libc.prctl(_PR_SET_NAME, name.encode(), 0, 0, 0), "prctl")
 
 
 def become_subreaper() -> None:

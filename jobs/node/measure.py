@@ -1,4 +1,4 @@
-"""How large a folder is, and whether what fills it has taken enough."""
+"""Sizes of folders, and the budget of steps that fill them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _REST: Final = 20
 """A look at a folder is followed by a pause of so many times its own length."""
 
 
-class TooLarge(Exception):
+class FolderTooLarge(Exception):
     """More than was allowed; the rest was not counted."""
 
 
@@ -30,7 +30,7 @@ def size(fd: int, most: int, *, until: float | None = None) -> int:
         for name in (*folders, *names):
             total += max(_ENTRY, os.stat(name, dir_fd=here, follow_symlinks=False).st_size)
         if total > most:
-            raise TooLarge
+            raise FolderTooLarge
         if until is not None and time.monotonic() > until:
             raise TimeoutError
     return total
@@ -40,7 +40,7 @@ def _raise(error: OSError) -> None:
     raise error
 
 
-class Patience:
+class StepBudget:
     """Ends what takes too long, or makes the folder at `path` larger than `most` bytes; `why` says which."""
 
     def __init__(self, seconds: float, path: str, most: int) -> None:
@@ -55,8 +55,8 @@ class Patience:
         """Why it was ended."""
         return self._words[self.why]
 
-    def spent(self) -> bool:
-        """Whether that is so now."""
+    def is_spent(self) -> bool:
+        """Tell whether that is so now."""
         began = time.monotonic()
         if began > self._until:
             self.why = "time"
@@ -67,7 +67,7 @@ class Patience:
         return bool(self.why)
 
     def went_too_far(self, code: int) -> bool:
-        """Whether the folder is too large by now, or the exit code says that a file in it would have been."""
+        """Tell whether the folder is too large, or an exit code says that a file in it would have been."""
         if self._path and not self.why and (code == _FILE_TOO_LARGE or self._is_too_large()):
             self.why = "size"
         return bool(self.why)
@@ -76,7 +76,7 @@ class Patience:
         fd = os.open(self._path, os.O_RDONLY | os.O_DIRECTORY)
         try:
             size(fd, self.most)
-        except TooLarge:
+        except FolderTooLarge:
             return True
         except OSError:  # files come and go while somebody works there
             return False

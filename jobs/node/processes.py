@@ -1,11 +1,11 @@
-"""Telling a process from another that got its number later."""
+"""Processes: identities that outlive the reuse of numbers, signals, CPU time and memory."""
 
 from __future__ import annotations
 
 import os
 import select
 import signal
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -25,7 +25,7 @@ _DEAD: Final = frozenset("ZXx")
 
 @cache
 def boot_id() -> str:
-    """What is new after every start of the machine."""
+    """Return the id of this boot of the machine."""
     return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="utf-8").strip()
 
 
@@ -55,11 +55,11 @@ class Identity:
 
     @classmethod
     def load(cls, value: dict[str, Any]) -> Identity:
-        """What `dump` gave."""
+        """Read it from what `dump` returned."""
         return cls(value["pid"], value["start"], value["boot"])
 
     def dump(self) -> dict[str, Any]:
-        """As JSON."""
+        """Return it as JSON."""
         return {"pid": self.pid, "start": self.start, "boot": self.boot}
 
     def state(self) -> str | None:
@@ -70,7 +70,7 @@ class Identity:
         return None if stat[0] in _DEAD else stat[0]
 
     def alive(self) -> bool:
-        """Whether it has not ended."""
+        """Tell whether it has not ended."""
         return self.state() is not None
 
     def hold(self) -> int | None:
@@ -106,7 +106,7 @@ def send(pidfd: int, number: signal.Signals) -> None:
 
 
 def over(pidfd: int) -> bool:
-    """Whether a held process has ended."""
+    """Tell whether a held process has ended."""
     poll = select.poll()
     poll.register(pidfd, select.POLLIN)
     return bool(poll.poll(0))
@@ -143,7 +143,7 @@ def cpu_seconds(pid: int) -> float:
 
 
 def handles(pid: int, number: signal.Signals) -> bool:
-    """Whether the process has a handler of its own for the signal."""
+    """Tell whether the process has a handler of its own for the signal."""
     try:
         lines = Path(f"/proc/{pid}/status").read_text(encoding="utf-8", errors="replace").splitlines()
     except OSError:
@@ -159,3 +159,35 @@ def _stat(pid: str) -> list[str] | None:
     except (FileNotFoundError, ProcessLookupError):
         return None
     return text.rpartition(")")[2].split()
+
+
+WATCH_S: Final = 0.4
+
+_PAGE: Final = os.sysconf("SC_PAGE_SIZE")
+
+
+def use_more_than(pids: Iterable[int], limit: int) -> bool:
+    """Tell whether the processes together use more than `limit` bytes of memory.
+
+    Shared pages count once (PSS); that sum is only worked out when the cheap one, which counts them in each
+    process (RSS), is over the limit.
+    """
+    pids = list(pids)
+    return sum(map(resident_bytes, pids)) > limit and sum(map(_proportional, pids)) > limit
+
+
+def resident_bytes(pid: int) -> int:
+    """Return the bytes that the process has in memory; 0 once it has ended."""
+    try:
+        return int(Path(f"/proc/{pid}/statm").read_text(encoding="utf-8").split()[1]) * _PAGE
+    except OSError:
+        return 0
+
+
+def _proportional(pid: int) -> int:
+    """Resident, with shared pages divided among those who share them; in bytes."""
+    try:
+        lines = Path(f"/proc/{pid}/smaps_rollup").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return resident_bytes(pid)
+    return next((int(line.split()[1]) * 1024 for line in lines if line.startswith("Pss:")), 0)

@@ -1,6 +1,6 @@
 """Started as a script by an interpreter that loads nothing but the standard library.
 
-runner.py nurse FD ROOM         go into the background and start supervisors; FD is a socket
+runner.py fork-server FD ROOM   go into the background and start supervisors; FD is a socket
 runner.py probe MODE FOLDER     exit 0 when isolation of that mode works here
 runner.py enter FOLDER FD       serve one session beside a replica of the attempt; FD is a socket
 """
@@ -19,21 +19,21 @@ def _into_the_background() -> None:
 
 
 def _run() -> None:
-    if sys.argv[1] == "nurse":
+    if sys.argv[1] == "fork-server":
         _into_the_background()
     from pathlib import Path  # noqa: PLC0415 the caller is free already
 
     sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
-    if sys.argv[1] == "nurse":
-        from jobs.node.supervisor.nursery import main as nurse  # noqa: PLC0415 likewise
+    if sys.argv[1] == "fork-server":
+        from jobs.node.supervisor.fork_server import main as serve_forks  # noqa: PLC0415 likewise
 
-        nurse(int(sys.argv[2]), [sys.executable, "-I", "-S", sys.argv[0], "supervise"])
+        serve_forks(int(sys.argv[2]), [sys.executable, "-I", "-S", sys.argv[0], "supervise"])
     elif sys.argv[1] == "enter":
         from jobs.node.sessions.entry import main as enter  # noqa: PLC0415 likewise
 
         enter(Path(sys.argv[2]), int(sys.argv[3]))
     else:
-        from jobs.node.sandbox.probe import main as probe  # noqa: PLC0415 likewise
+        from jobs.node.sandbox.sandbox_exec import probe  # noqa: PLC0415 likewise
 
         probe(sys.argv[2], Path(sys.argv[3]))
 

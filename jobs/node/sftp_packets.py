@@ -52,7 +52,7 @@ class Malformed(ValueError):
     """Bytes that are no packet."""
 
 
-class Reader:
+class PacketReader:
     """Takes one value after the other; Malformed when there is none left."""
 
     def __init__(self, data: bytes) -> None:
@@ -86,7 +86,7 @@ class Reader:
         return text or b"."
 
     def attributes(self) -> Attributes:
-        """What a client wants a file to be like."""
+        """Return the attributes that a client wants a file to have."""
         flags = self.number()
         size = self.long() if flags & HAS_SIZE else None
         owner = (self.number(), self.number()) if flags & HAS_OWNER else None
@@ -162,7 +162,7 @@ def attributes(found: os.stat_result) -> bytes:
 
 
 def file_system(found: os.statvfs_result) -> bytes:
-    """What `statvfs@openssh.com` answers (OpenSSH's PROTOCOL, section 4.4)."""
+    """Encode the answer to `statvfs@openssh.com` (OpenSSH's PROTOCOL, section 4.4)."""
     values = (
         *(found.f_bsize, found.f_frsize, found.f_blocks, found.f_bfree, found.f_bavail),
         *(found.f_files, found.f_ffree, found.f_favail, 0, _flags(found), found.f_namemax),
@@ -177,7 +177,7 @@ def _flags(found: os.statvfs_result) -> int:
     )
 
 
-def listed(name: bytes, found: os.stat_result) -> bytes:
+def long_name(name: bytes, found: os.stat_result) -> bytes:
     """A line as `ls -l` writes it, for people."""
     when = time.gmtime(found.st_mtime)
     old = abs(time.time() - found.st_mtime) > _SIX_MONTHS_S

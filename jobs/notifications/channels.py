@@ -1,4 +1,4 @@
-"""What people do with channels: add, change, try, turn off, remove.  Rights are decided here."""
+"""Commands on channels: add, rotate the secret, switch, test and confirm.  Rights are decided here."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from django.db.models import Q, QuerySet
 from django.db.models.functions import Now
 from django.utils import timezone
 
-from jobs.live import queue
-from jobs.models import Channel, Delivery, Rule
+from jobs.live import triggers
+from jobs.models import Channel, Delivery, NotificationRule
 from jobs.models.kinds import SENT
-from jobs.notifications import addresses, composing
+from jobs.notifications import channel_addresses, composition
 from quotas.access import role_in, workspaces_of
 from quotas.models import Role, User, Workspace
 
@@ -27,11 +27,11 @@ MOST: Final = 20
 MOST_RULES: Final = 20
 TEST_PAUSE: Final = timedelta(seconds=15)
 BOTH: Final = timedelta(hours=24)
-"""For so long deliveries are signed with a secret that was exchanged, too."""
+"""Time in which deliveries are also signed with the former secret."""
 
 
 class Refused(Exception):
-    """It is not done; `code` is one of `jobs.messages.channels`."""
+    """The command is refused; `code` is one of `jobs.messages.deliveries`."""
 
     def __init__(self, code: str) -> None:
         super().__init__(code)
@@ -39,33 +39,33 @@ class Refused(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Made:
-    """A channel and, for a webhook, its secret, which is shown this once."""
+class NewChannel:
+    """A new channel and, for a webhook, its secret, which is shown once."""
 
     channel: Channel
     secret: str = ""
 
 
 def of_person(user: User) -> QuerySet[Channel]:
-    """The person's own channels, but for their page."""
+    """Return the person's own channels, without their page."""
     return Channel.objects.filter(person=user).exclude(kind=Channel.Kind.PAGE)
 
 
 def kept_by(user: User) -> QuerySet[Workspace]:
-    """The workspaces whose channels the person looks after."""
+    """Return the workspaces whose channels the person manages."""
     if user.is_superuser:
         return workspaces_of(user)
     return workspaces_of(user).filter(memberships__user=user, memberships__role=Role.ADMIN)
 
 
 def find(user: User, pk: int) -> Channel | None:
-    """The channel, if it is the person's own or that of a workspace they keep."""
+    """Return the channel, if it is the person's own or one of a workspace that they manage."""
     rows = Channel.objects.exclude(kind=Channel.Kind.PAGE).select_related("person", "workspace")
     return rows.filter(Q(person=user) | Q(workspace__in=kept_by(user)), pk=pk).first()
 
 
 def may_keep(user: User, workspace: Workspace) -> bool:
-    """Whether the person may change the workspace's channels."""
+    """Tell whether the person may change the workspace's channels."""
     return role_in(user, workspace.pk) is Role.ADMIN
 
 
@@ -78,12 +78,12 @@ def add(
     title: str = "",
     workspace: Workspace | None = None,
     language: str = "",
-) -> Made:
-    """A new channel with one rule.  Raises addresses.Wrong, Refused.
+) -> NewChannel:
+    """Add a channel with one rule.  Raises addresses.Wrong, Refused.
 
-    An e-mail address is sent a message first, and hears nothing else until it was confirmed.
+    An e-mail address gets a message first, and nothing else until it is confirmed.
     """
-    entered = addresses.read(kind, values)
+    entered = channel_addresses.read(kind, values)
     those = workspace.channels if workspace else user.channels
     if those.exclude(kind=Channel.Kind.PAGE).count() >= MOST:
         raise Refused("too_many")
@@ -100,11 +100,11 @@ def add(
     )
     channel.put({**entered.address, **({"secret": secret} if secret else {})})
     channel.save()
-    scope = Rule.Scope.WORKSPACE if workspace else Rule.Scope.MINE
-    Rule.objects.create(channel=channel, events=list(SENT), scope=scope, workspace=workspace)
+    scope = NotificationRule.Scope.WORKSPACE if workspace else NotificationRule.Scope.MINE
+    NotificationRule.objects.create(channel=channel, events=list(SENT), scope=scope, workspace=workspace)
     if kind == Channel.Kind.EMAIL:
         _send_test(channel)
-    return Made(channel, secret)
+    return NewChannel(channel, secret)
 
 
 def _new_secret() -> str:
@@ -112,7 +112,7 @@ def _new_secret() -> str:
 
 
 def rotate(channel: Channel) -> str:
-    """Exchange a webhook's secret; for a day deliveries are signed with both.  Raises Refused."""
+    """Replace a webhook's secret; for a day deliveries are signed with both.  Raises Refused."""
     if channel.kind != Channel.Kind.WEBHOOK:
         raise Refused("no_secret")
     address = channel.address()
@@ -124,15 +124,15 @@ def rotate(channel: Channel) -> str:
 
 
 def switch(channel: Channel, *, on: bool) -> None:
-    """Turn it on, with its failures forgiven, or off."""
+    """Turn the channel on, with its failures reset, or off."""
     off = "" if on else Channel.Off.PERSON
     Channel.objects.filter(pk=channel.pk).update(off=off, failures=0)
     if on:
-        transaction.on_commit(queue.ring_notices)
+        triggers.trigger_on_commit("notices")
 
 
 def test(channel: Channel) -> Delivery:
-    """Send a test, or an unconfirmed address its message once more.  Raises Refused."""
+    """Send a test message, or the confirmation message again.  Raises Refused."""
     recent = Delivery.objects.filter(channel=channel, test=True, created_at__gt=Now() - TEST_PAUSE)
     if recent.exists():
         raise Refused("too_soon")
@@ -141,33 +141,33 @@ def test(channel: Channel) -> Delivery:
 
 def _send_test(channel: Channel) -> Delivery:
     delivery = Delivery.objects.create(channel=channel, test=True)
-    transaction.on_commit(queue.ring_notices)
+    triggers.trigger_on_commit("notices")
     return delivery
 
 
 def again(user: User, public_id: uuid.UUID) -> Delivery | None:
-    """Send a message once more, under its old id, if the channel is one of the person's."""
+    """Send a message again, under its old id, if the person manages the channel."""
     delivery = Delivery.objects.filter(public_id=public_id).first()
     if delivery is None or find(user, delivery.channel_id) is None:
         return None
     ended = Delivery.objects.filter(pk=delivery.pk).exclude(state=Delivery.State.WAITING)
     if ended.update(state=Delivery.State.WAITING, attempts=0, due_at=Now(), error="", detail="", code=None):
-        transaction.on_commit(queue.ring_notices)
+        triggers.trigger_on_commit("notices")
     return delivery
 
 
 def confirm(ticket: str) -> Channel | None:
-    """Whoever reads what is sent there wants it; None when the link is no longer good."""
-    channel = composing.channel_of(ticket, "on", days=composing.CONFIRM_DAYS)
+    """Confirm the channel of a link's ticket; None when the ticket has expired."""
+    channel = composition.channel_of(ticket, "on", days=composition.CONFIRM_DAYS)
     if channel is not None:
         Channel.objects.filter(pk=channel.pk, verified_at=None).update(verified_at=Now())
-        transaction.on_commit(queue.ring_notices)
+        triggers.trigger_on_commit("notices")
     return channel
 
 
 def unsubscribe(ticket: str) -> Channel | None:
-    """Whoever reads what is sent there wants no more of it."""
-    channel = composing.channel_of(ticket, "off")
+    """Turn off the channel of a link's ticket; None when the ticket is wrong."""
+    channel = composition.channel_of(ticket, "off")
     if channel is not None:
         Channel.objects.filter(pk=channel.pk, off="").update(off=Channel.Off.UNSUBSCRIBED)
     return channel

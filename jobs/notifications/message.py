@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -12,8 +12,8 @@ from django.utils.translation import ngettext
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
-    """One occasion: what it is, said; `url` leads to it; `log` is the end of a log."""
+class MessageLine:
+    """One event in words; `url` is its page, `log` the end of a log."""
 
     id: int
     kind: str
@@ -25,26 +25,28 @@ class Line:
     url: str = ""
     log: tuple[str, ...] = ()
     details: Mapping[str, Any] = field(default_factory=dict)
-    """What webhooks are told besides."""
+    """Further fields for webhooks."""
 
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """Everything that is sent at once.  `id` is the same at every try."""
+    """A message.  `id` is the same at every try.
+
+    `thread` is the same for all messages of one job, and empty when it is about several.  With `confirm`, the
+    link that confirms an address, the message is about nothing else.
+    """
 
     id: str
     at: datetime
-    lines: Sequence[Line]
+    lines: Sequence[MessageLine]
     url: str
     thread: str = ""
-    """What all messages of one job have in common; empty when it is about several."""
     unsubscribe: str = ""
     confirm: str = ""
-    """Where an address that is not yet confirmed is confirmed; the message is about nothing else then."""
 
     @property
     def subject(self) -> str:
-        """One line that says the worst of it, and how much more there is."""
+        """Return the title of the most serious line, and how many more there are."""
         if not self.lines:
             return ""
         order = ("bad", "warn", "ok", "info")
@@ -52,11 +54,11 @@ class Message:
         more = len(self.lines) - 1
         if not more:
             return first.title
-        told = ngettext("%(title)s And %(count)s more.", "%(title)s And %(count)s more.", more)
-        return told % {"title": first.title, "count": more}
+        text = ngettext("%(title)s And %(count)s more.", "%(title)s And %(count)s more.", more)
+        return text % {"title": first.title, "count": more}
 
-    def within(self, most: int, bytes_of: int, text_of: Any) -> tuple[list[str], int]:
-        """The first lines as `text_of` writes them, so many and so long; and how many are left out."""
+    def first_lines(self, most: int, bytes_of: int, text_of: Any) -> tuple[list[str], int]:
+        """Return the first lines as `text_of` writes them, within both limits, and how many are left out."""
         shown: list[str] = []
         size = 0
         for line in self.lines[:most]:
@@ -64,36 +66,26 @@ class Message:
             size += len(text.encode()) + 8
             if size > bytes_of and shown:
                 break
-            shown.append(cut(text, bytes_of))
+            shown.append(truncate(text, bytes_of))
         return shown, len(self.lines) - len(shown)
 
 
-def cut(text: str, most: int) -> str:
-    """At most so many bytes of `text`, whole characters."""
+def truncate(text: str, most: int) -> str:
+    """Return at most `most` bytes of `text`, whole characters."""
     data = text.encode()
     return text if len(data) <= most else data[: most - 3].decode("utf-8", "ignore") + "…"
 
 
 def more(count: int) -> str:
-    """That there is more than was said."""
+    """Return the sentence that there is more in the console."""
     return ngettext("And %(count)s more in the console.", "And %(count)s more in the console.", count) % {
         "count": count
     }
 
 
-def plain(line: Line, *, log: bool = True) -> str:
-    """A line as text."""
-    return "\n".join(_paragraphs(line, log=log))
-
-
-def _paragraphs(line: Line, *, log: bool) -> Iterator[str]:
-    yield line.title
-    if line.text:
-        yield line.text
-    if line.place:
-        yield line.place
-    if line.url:
-        yield line.url
+def plain(line: MessageLine, *, log: bool = True) -> str:
+    """Return a line as text."""
+    parts = [line.title, *(part for part in (line.text, line.place, line.url) if part)]
     if log and line.log:
-        yield _("The end of its log:")
-        yield from (f"    {each}" for each in line.log)
+        parts += [_("The end of its log:"), *(f"    {each}" for each in line.log)]
+    return "\n".join(parts)

@@ -1,14 +1,12 @@
-"""Writing down what is to be told, in the transaction that makes it true, and ringing for the worker."""
+"""Outbox: events to notify people of, stored in the transaction that makes them true."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-from django.db import transaction
-
-from jobs.live import queue
-from jobs.models import Event, Job, Occasion
+from jobs.live import triggers
+from jobs.models import Event, Job, NotificationEvent
 from jobs.models.kinds import Kind
 from jobs.states import ReasonCode, State
 from quotas.models import Quota, User
@@ -32,39 +30,38 @@ _ENDS: Final[Mapping[str, Kind]] = {
 def tell(
     people: Iterable[User], kind: Kind, params: Mapping[str, Any], job: Job | None = None, *, key: str = ""
 ) -> None:
-    """Tell these people, on their page and wherever else they want to be told of `kind`.
+    """Notify these people, on their page and on the channels that they chose for `kind`.
 
-    Call it in the transaction that makes it true; what is rolled back is never told.  With `key` it is told
-    once, however often it is noticed.  `params` fill the kind's sentence and go to webhooks: names and
-    numbers, never a secret.
+    Call it in the transaction that makes it true.  With `key` they are notified once, however often it is
+    noticed.  `params` fill the kind's sentence and go to webhooks: names and numbers, never a secret.
     """
-    told = sorted({person.pk for person in people})
-    if told:
+    keys = sorted({person.pk for person in people})
+    if keys:
         _write(
             kind,
             {**(about(job) if job else {}), **params},
             key,
             job=job,
             workspace_id=job.workspace_id if job else None,
-            people=told,
+            people=keys,
         )
 
 
 def of_event(job: Job, kind: str, params: Mapping[str, Any], actor: User | None) -> None:
-    """What an event of a job gives to tell, if anything."""
-    told = _kind_of(job, kind, params)
-    if told is None:
+    """Store the notification that an event of a job gives, if any."""
+    notified = _kind_of(job, kind, params)
+    if notified is None:
         return
     reason = {name: value for name, value in params.items() if name not in {"state", "reason"}}
     code = params.get("reason", "")
     if kind == Event.Kind.REQUEUED:
         reason = {}
     details = {**about(job), "reason": code, "reason_params": reason}
-    _write(told, details, "", job=job, workspace_id=job.workspace_id, actor=actor)
+    _write(notified, details, "", job=job, workspace_id=job.workspace_id, actor=actor)
 
 
 def of_waiting(job: Job, attempt: int, minutes: int) -> None:
-    """The job has waited for so long; told once for each attempt and length."""
+    """Notify that the job has waited for `minutes`; once for each attempt and number of minutes."""
     details = {
         **about(job),
         "minutes": minutes,
@@ -76,7 +73,7 @@ def of_waiting(job: Job, attempt: int, minutes: int) -> None:
 
 
 def of_quota(quota: Quota, before: int, percent: int, most: str) -> None:
-    """The quota's use has risen from `before` to `percent`; `most` is the resource that is used most."""
+    """Notify that a quota's use has risen from `before` to `percent`; `most` is the most used resource."""
     details = {
         "quota": quota.name,
         "cluster": quota.cluster.name,
@@ -89,7 +86,7 @@ def of_quota(quota: Quota, before: int, percent: int, most: str) -> None:
 
 
 def about(job: Job) -> dict[str, Any]:
-    """What a sentence needs of the job once it may have changed or gone."""
+    """Return the job's values for a sentence that is made after it may have changed or gone."""
     return {
         "job": job.public_id,
         "name": job.name,
@@ -110,9 +107,9 @@ def _kind_of(job: Job, kind: str, params: Mapping[str, Any]) -> Kind | None:
 
 
 def _write(kind: Kind, params: Mapping[str, Any], key: str, **columns: Any) -> None:
-    row = Occasion(kind=kind.value, params=dict(params), key=key or None, **columns)
+    row = NotificationEvent(kind=kind.value, params=dict(params), key=key or None, **columns)
     if key:
-        Occasion.objects.bulk_create([row], ignore_conflicts=True)
+        NotificationEvent.objects.bulk_create([row], ignore_conflicts=True)
     else:
         row.save(force_insert=True)
-    transaction.on_commit(queue.ring_notices)
+    triggers.trigger_on_commit("notices")

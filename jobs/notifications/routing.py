@@ -1,4 +1,4 @@
-"""To whom an occasion is told, and by which way: one transaction an occasion, begun by claiming it."""
+"""Recipients and channels of an event: one transaction an event, begun by claiming it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from django.db.models import Q
 from django.utils import timezone
 
 from jobs.live import bus
-from jobs.models import Channel, DeliveryItem, Job, Notice, Occasion, Rule
+from jobs.models import Channel, DeliveryItem, Job, Notification, NotificationEvent, NotificationRule
 from jobs.models.kinds import ALWAYS, ON_PAGE, Kind
 from jobs.notifications import times
 from jobs.states import TERMINAL, ReasonCode
@@ -25,35 +25,38 @@ MOST_PEOPLE: Final = 500
 
 
 def route() -> int:
-    """Give every new occasion to whom it concerns; answers how many there were."""
-    found = list(Occasion.objects.filter(routed=False).order_by("id").values_list("pk", flat=True)[:AT_ONCE])
+    """Route every new event to its recipients; return how many there were."""
+    found = list(
+        NotificationEvent.objects.filter(routed=False).order_by("id").values_list("pk", flat=True)[:AT_ONCE]
+    )
     return sum(_route(pk) for pk in found)
 
 
 @transaction.atomic
 def _route(pk: int) -> bool:
-    occasion = Occasion.objects.select_related("job__owner", "quota").get(pk=pk)
+    occasion = NotificationEvent.objects.select_related("job__owner", "quota").get(pk=pk)
     if occasion.job is not None:
         occasion.params["owner"] = occasion.job.owner.get_username()
-    if not Occasion.objects.filter(pk=pk, routed=False).update(routed=True, params=occasion.params):
+    if not NotificationEvent.objects.filter(pk=pk, routed=False).update(routed=True, params=occasion.params):
         return False
-    rules = list(_named(occasion) if occasion.people else _interested(occasion))
+    rules = list(_rules_of_named(occasion) if occasion.people else _rules_of_interested(occasion))
     people = {rule.channel.person_id for rule in rules if rule.channel.kind == Channel.Kind.PAGE}
-    Notice.objects.bulk_create(
-        [Notice(person_id=person, occasion=occasion) for person in people if person], ignore_conflicts=True
+    Notification.objects.bulk_create(
+        [Notification(person_id=person, occasion=occasion) for person in people if person],
+        ignore_conflicts=True,
     )
-    _put(occasion, [rule for rule in rules if rule.channel.kind != Channel.Kind.PAGE])
+    _add_items(occasion, [rule for rule in rules if rule.channel.kind != Channel.Kind.PAGE])
     for workspace_id, names in _listeners(occasion, [person for person in people if person]).items():
         bus.publish_on_commit(workspace_id, *names)
     return True
 
 
-def _put(occasion: Occasion, rules: Iterable[Rule]) -> None:
-    """One item a channel, due at the earliest of its rules."""
+def _add_items(occasion: NotificationEvent, rules: Iterable[NotificationRule]) -> None:
+    """Store one item a channel, due at the earliest time of its rules."""
     items: dict[int, DeliveryItem] = {}
     now = timezone.now()
     for rule in rules:
-        due = times.due(rule, now)
+        due = times.next_due(rule, now)
         item = items.setdefault(
             rule.channel_id, DeliveryItem(channel=rule.channel, occasion=occasion, due_at=due)
         )
@@ -62,8 +65,8 @@ def _put(occasion: Occasion, rules: Iterable[Rule]) -> None:
     DeliveryItem.objects.bulk_create(items.values(), ignore_conflicts=True)
 
 
-def _listeners(occasion: Occasion, people: list[int]) -> Mapping[int, list[str]]:
-    """Under which workspaces' streams the people's pages hear of it."""
+def _listeners(occasion: NotificationEvent, people: list[int]) -> Mapping[int, list[str]]:
+    """Return the names for the people's pages, by the workspace whose stream they listen to."""
     if occasion.workspace_id is not None:
         return {occasion.workspace_id: [bus.notices_name(person) for person in people]}
     heard: dict[int, list[str]] = {}
@@ -76,24 +79,24 @@ def _listeners(occasion: Occasion, people: list[int]) -> Mapping[int, list[str]]
 # --- rules -----------------------------------------------------------------------------------------------
 
 
-def page_rule(person: User) -> Rule:
-    """What the person is told in the console; made with everything when it is first asked for."""
+def page_rule(person: User) -> NotificationRule:
+    """Return the rule of the person's page, made with every kind when it is first needed."""
     channel, _new = Channel.objects.get_or_create(
         person=person, kind=Channel.Kind.PAGE, defaults={"verified_at": timezone.now()}
     )
-    rule, _new = Rule.objects.get_or_create(channel=channel, defaults={"events": list(ON_PAGE)})
+    rule, _new = NotificationRule.objects.get_or_create(channel=channel, defaults={"events": list(ON_PAGE)})
     return rule
 
 
 def _rules() -> Any:
     """Those that are in force; for a channel that failed it is kept until somebody has mended it."""
     kept = ("", Channel.Off.FAILED)
-    ready = Rule.objects.filter(channel__off__in=kept, channel__verified_at__isnull=False)
+    ready = NotificationRule.objects.filter(channel__off__in=kept, channel__verified_at__isnull=False)
     return ready.select_related("channel__person").order_by("id")
 
 
-def _named(occasion: Occasion) -> Iterator[Rule]:
-    """Of those it is told to by name: their page, and the channels that are to be told of the kind."""
+def _rules_of_named(occasion: NotificationEvent) -> Iterator[NotificationRule]:
+    """Yield the rules of named recipients: their page, and their channels for the kind."""
     for person in User.objects.filter(pk__in=occasion.people, is_active=True):
         yield page_rule(person)
     for rule in _rules().filter(channel__person__in=occasion.people, channel__person__is_active=True):
@@ -101,24 +104,24 @@ def _named(occasion: Occasion) -> Iterator[Rule]:
             yield rule
 
 
-def _interested(occasion: Occasion) -> Iterator[Rule]:
-    """Of everybody whose rules ask for it and who may know of it."""
-    own = _concerned(occasion)
+def _rules_of_interested(occasion: NotificationEvent) -> Iterator[NotificationRule]:
+    """Yield the rules that ask for the event, of recipients who may know of it."""
+    own = _find_concerned(occasion)
     for person in User.objects.filter(pk__in=own, is_active=True):
         page_rule(person)
     quota_id = occasion.quota_id or (occasion.job.quota_id if occasion.job else None)
     asked = (
-        Q(scope=Rule.Scope.MINE, channel__person__in=own)
-        | Q(scope=Rule.Scope.WORKSPACE, workspace=occasion.workspace_id)
-        | Q(scope=Rule.Scope.QUOTA, quota=quota_id)
+        Q(scope=NotificationRule.Scope.MINE, channel__person__in=own)
+        | Q(scope=NotificationRule.Scope.WORKSPACE, workspace=occasion.workspace_id)
+        | Q(scope=NotificationRule.Scope.QUOTA, quota=quota_id)
     )
     for rule in _rules().filter(asked):
         if _asks_for(rule, occasion) and may_know(rule.channel, occasion):
             yield rule
 
 
-def _concerned(occasion: Occasion) -> list[int]:
-    """Whose own business it is: a job's owner; of a quota whoever keeps it or has unfinished jobs in it."""
+def _find_concerned(occasion: NotificationEvent) -> list[int]:
+    """Return the people concerned: a job's owner; a quota's managers and owners of unfinished jobs in it."""
     if occasion.job is not None:
         return [occasion.job.owner_id]
     if occasion.quota is None:
@@ -132,7 +135,7 @@ def _concerned(occasion: Occasion) -> list[int]:
     ]
 
 
-def _asks_for(rule: Rule, occasion: Occasion) -> bool:
+def _asks_for(rule: NotificationRule, occasion: NotificationEvent) -> bool:
     kind, params = occasion.kind, occasion.params
     if kind not in rule.events or kind in ALWAYS:
         return False
@@ -143,15 +146,15 @@ def _asks_for(rule: Rule, occasion: Occasion) -> bool:
     return not (kind == Kind.STOPPED and _did_it(rule.channel, occasion))
 
 
-def _did_it(channel: Channel, occasion: Occasion) -> bool:
-    """Whether the channel's person stopped their own job; a script at a webhook wants to know even so."""
+def _did_it(channel: Channel, occasion: NotificationEvent) -> bool:
+    """Tell whether the channel's person stopped their own job; webhooks are notified even so."""
     mine = occasion.job is not None and occasion.job.owner_id == channel.person_id
     by_owner = occasion.params.get("reason") == ReasonCode.USER_STOP
     return mine and by_owner and channel.kind != Channel.Kind.WEBHOOK
 
 
-def may_know(channel: Channel, occasion: Occasion) -> bool:
-    """Whether what is told there stays among those who may see it; asked again when it is sent."""
+def may_know(channel: Channel, occasion: NotificationEvent) -> bool:
+    """Tell whether the channel's readers may see the event; checked again when it is sent."""
     if channel.person is None:
         return occasion.workspace_id is None or channel.workspace_id == occasion.workspace_id
     if not is_active(channel.person):

@@ -1,4 +1,4 @@
-"""When something is sent: at once, with a digest, after quiet hours, or after a failed try."""
+"""Times of sending: at once, with a digest, after quiet hours, or after a failed try."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from django.utils import timezone
 
-from jobs.models import Channel, Rule
+from jobs.models import Channel, NotificationRule
 
 FIRST_RETRY: Final = timedelta(seconds=15)
 LONGEST_RETRY: Final = timedelta(hours=1)
@@ -18,7 +18,7 @@ HOUR: Final = timedelta(hours=1)
 
 
 def zone_of(channel: Channel) -> tzinfo:
-    """The time zone of whoever is told: a person's own, else the console's."""
+    """Return the time zone of the channel's reader: a person's own, else the console's."""
     name = channel.person.time_zone if channel.person else ""
     try:
         return ZoneInfo(name) if name else timezone.get_default_timezone()
@@ -26,18 +26,18 @@ def zone_of(channel: Channel) -> tzinfo:
         return timezone.get_default_timezone()  # one that this machine does not know
 
 
-def due(rule: Rule, now: datetime) -> datetime:
-    """When what happens `now` is told by this rule."""
+def next_due(rule: NotificationRule, now: datetime) -> datetime:
+    """Return the time at which this rule sends an event of `now`."""
     here = now.astimezone(zone_of(rule.channel))
-    if rule.pace == Rule.Pace.HOURLY:
+    if rule.pace == NotificationRule.Pace.HOURLY:
         here = here.replace(minute=0, second=0, microsecond=0) + HOUR
-    elif rule.pace == Rule.Pace.DAILY:
+    elif rule.pace == NotificationRule.Pace.DAILY:
         here = _next(here, rule.hour)
     return after_quiet(rule.channel, here)
 
 
 def after_quiet(channel: Channel, moment: datetime) -> datetime:
-    """`moment`, or the end of the channel's quiet hours when it lies in them."""
+    """Return `moment`, or the end of the channel's quiet hours when it lies in them."""
     start, end = channel.quiet_from, channel.quiet_until
     if start is None or end is None or start == end:
         return moment
@@ -47,14 +47,15 @@ def after_quiet(channel: Channel, moment: datetime) -> datetime:
 
 
 def _next(here: datetime, hour: int) -> datetime:
-    """The next time that it is `hour` o'clock, later than `here`."""
+    """Return the next `hour` o'clock after `here`."""
     today = here.replace(hour=hour, minute=0, second=0, microsecond=0)
     return today if today > here else today + timedelta(days=1)
 
 
 def retry(attempts: int) -> timedelta:
-    """How long after failed try number `attempts` the next one is: 15 s, 30 s, 1 min … 1 h, the half of it
-    left to chance, so that what failed together does not come back together.
+    """Return the pause after failed try number `attempts`: 15 s, 30 s, 1 min … 1 h, half of it random.
+
+    The random part keeps messages that failed together from coming back together.
     """
     most: timedelta = min(FIRST_RETRY * (1 << min(attempts - 1, 20)), LONGEST_RETRY)
     return most / 2 + most * (secrets.randbelow(1000) / 2000)

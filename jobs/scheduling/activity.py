@@ -1,4 +1,4 @@
-"""Whether somebody works in a job: shells that are open, pages that are looked at, notebooks that compute."""
+"""Activity of people in a job: open shells, visited pages, running notebooks."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from django.db.models import Max, QuerySet
 from django.utils import timezone
 from django.utils.dateparse import parse_datetime
 
-from jobs.access import entries
+from jobs.access import sessions
 from jobs.models import Attempt, Endpoint, EndpointVisit, Job
 from jobs.states import TaskState
 from quotas import encryption
 
 RECENT: Final = timedelta(minutes=3)
-"""What was used within that time is in use: a little more than the pause between two looks."""
+"""A use within that time counts as activity: a little more than the time between two measurements."""
 
 ASK_S: Final = 1.5
 MOST_ASKED: Final = 5
@@ -30,7 +30,7 @@ MOST_BYTES: Final = 1 << 20
 
 
 def is_interactive(job: Job) -> bool:
-    """Whether the job serves something in which people work."""
+    """Tell whether the job serves something in which people work."""
     return _ports(job).exists()
 
 
@@ -42,32 +42,32 @@ def _ports(job: Job) -> QuerySet[Endpoint]:
 
 @dataclass(frozen=True, slots=True)
 class Activity:
-    """The attempts in which somebody is; what can be told of the others costs a question to each notebook."""
+    """The attempts with open sessions and visited pages; for the others each notebook is asked."""
 
     entered: frozenset[int]
     visited: Mapping[int, datetime]
     until: float
 
     def of(self, attempt: Attempt) -> bool:
-        """Whether the attempt is used by somebody now.
+        """Tell whether somebody uses the attempt now.
 
-        A notebook's own word counts more than that its page is open: the page asks all the time by itself.
-        Whoever can't be asked in time counts as used.
+        A notebook's own answer counts more than its open page, which polls by itself.  An attempt that can't
+        be asked in time counts as used.
         """
         if attempt.pk in self.entered or time.monotonic() > self.until:
             return True
-        told = [_notebook(port, attempt) for port in _ready(attempt)]
-        if any(told):
+        answers = [_ask_notebook(port, attempt) for port in _ready(attempt)]
+        if any(answers):
             return True
         seen = self.visited.get(attempt.pk)
-        silent = not told or None in told
+        silent = not answers or None in answers
         return silent and seen is not None and seen > timezone.now() - _recent()
 
 
 def of(attempts: Sequence[Attempt]) -> Activity:
-    """Who is in these attempts; two queries."""
+    """Return the activity in these attempts; two queries."""
     keys = [attempt.pk for attempt in attempts]
-    inside = entries.open_entries().filter(task__attempt__in=keys).values_list("task__attempt_id", flat=True)
+    inside = sessions.open_entries().filter(task__attempt__in=keys).values_list("task__attempt_id", flat=True)
     visits = EndpointVisit.objects.filter(endpoint__task__attempt__in=keys).order_by()
     seen = (
         visits.values("endpoint__task__attempt_id")
@@ -83,8 +83,8 @@ def _ready(attempt: Attempt) -> Collection[Endpoint]:
     return list(rows.order_by("pk")[:MOST_ASKED])
 
 
-def _notebook(port: Endpoint, attempt: Attempt) -> bool | None:
-    """Whether a Jupyter behind the port is in use; None when none answers there."""
+def _ask_notebook(port: Endpoint, attempt: Attempt) -> bool | None:
+    """Tell whether a Jupyter behind the port is in use; None when none answers there."""
     try:
         token = encryption.decrypt(attempt.endpoint_token) if attempt.endpoint_token else ""
     except encryption.Unreadable:
@@ -107,7 +107,7 @@ def _recent() -> timedelta:
 
 
 def _ask(port: Endpoint, path: str, token: str) -> object:
-    """What the port answers, as JSON; None for anything else.  No redirect is followed."""
+    """Return the JSON that the port answers; None for anything else.  No redirect is followed."""
     connection = http.client.HTTPConnection(port.host, port.port, timeout=ASK_S)
     try:
         connection.request("GET", f"{path}?no_track_activity=1", headers={"Authorization": f"token {token}"})

@@ -1,8 +1,8 @@
-"""Jobs that hold something and don't use it: measured, told to their owners, and ended by their policies.
+"""Idle jobs: measured, reported to their owners, and ended by their policies.
 
-A look at a cluster is claimed in database time, so that of several workers one measures.  What is not known
-is never idle: an attempt that could not be measured, or a pause in which nobody measured, begins its time
-anew.  Warning and end are single conditional UPDATEs; a worker may be killed between any two of them.
+A measurement of a cluster is claimed in database time, so that one of several workers measures.  An unknown
+use is never idle: an attempt that could not be measured, or a gap between measurements, begins its time anew.
+Warning and end are single conditional UPDATEs; a worker may be killed between any two of them.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from django.utils import timezone
 from jobs import notifications
 from jobs.backends.base import Handle, Unreachable
 from jobs.backends.measures import Measuring, Use
-from jobs.engines import backend_for
+from jobs.clusters import backend_for
 from jobs.lifecycle import transitions
-from jobs.live import queue
-from jobs.models import Attempt, Event, Idleness, Job, JobFile, MeasuredCluster, Task, TaskUse
+from jobs.live import triggers
+from jobs.models import Attempt, Event, Idleness, Job, JobFile, MeasuredCluster, Replica, ReplicaUsage
 from jobs.scheduling import activity
 from jobs.spec import JobSpec
 from jobs.states import EndKind, State, TaskState
@@ -37,30 +37,30 @@ from quotas.models import Cluster
 log = structlog.get_logger(__name__)
 
 OWN_LIMIT: Final = "JOB_CONSOLE_END_WHEN_IDLE"
-"""A job's own variable: after how long without use it is to be ended, as in 4h, 90m or 1d."""
+"""A job's own variable: the idle time after which it is to be ended, as in 4h, 90m or 1d."""
 
 GAP: Final = timedelta(minutes=5)
-"""Longer than that without a measurement, nobody knows what happened meanwhile."""
+"""After a longer time without a measurement, idle times begin anew."""
 
 KEPT: Final = timedelta(hours=1)
 REFRESHED: Final = timedelta(minutes=10)
 MOST_POINTS: Final = 60
 GPU_STEP: Final = 5
 CPU_STEP_S: Final = 2.0
-"""What changed by less than that since it was written down has not changed; CPU in seconds."""
+"""Smallest stored changes; CPU in seconds."""
 
 _UNITS: Final = {"m": timedelta(minutes=1), "h": timedelta(hours=1), "d": timedelta(days=1)}
 _SPAN: Final = re.compile(r"([1-9][0-9]{0,4})([mhd])")
 
 
 def own_limit(spec: JobSpec) -> timedelta | None:
-    """After how long the job itself wants to be ended; None where it says nothing that can be read."""
+    """Return the idle time after which the job itself wants to be ended; None without a valid value."""
     found = _SPAN.fullmatch(spec.env.get(OWN_LIMIT, "").strip())
     return int(found[1]) * _UNITS[found[2]] if found else None
 
 
 def watch(cluster_id: int) -> None:
-    """Measure what runs on the cluster, and do what follows; nothing where the backend can't measure."""
+    """Measure the cluster's running jobs, warn and end idle ones; nothing where the backend can't measure."""
     cluster = Cluster.objects.get(pk=cluster_id)
     attempts = list(
         Attempt.objects.filter(
@@ -93,7 +93,7 @@ def watch(cluster_id: int) -> None:
         job, spec = attempt.job, files[attempt.job_id].spec
         role = roles.get((job.owner_id, job.workspace_id), "")
         rules = _rules(spec, policies.get(job.quota_id), job, role)
-        watched = Watched(rules.percent if rules else idle.PERCENT, activity.is_interactive(job))
+        watched = Measured(rules.percent if rules else idle.PERCENT, activity.is_interactive(job))
         idles = job.gpus or watched.interactive or own_limit(spec)
         unused = write(attempt, seen.get(Handle(attempt.handle), ()), watched)
         _judge(attempt, rules, unused=bool(idles and unused and not busy.of(attempt)), unbroken=unbroken)
@@ -101,15 +101,15 @@ def watch(cluster_id: int) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Watched:
-    """Below which percent a job is idle, and whether it serves something in which people work."""
+class Measured:
+    """The percent below which a job is idle, and whether it serves something in which people work."""
 
     percent: int
     interactive: bool
 
 
 def _claim(cluster_id: int) -> bool | None:
-    """Whether nothing was missed since the last look; None when somebody else looks now."""
+    """Claim a measurement: return whether there was no gap before it; None when another worker measures."""
     _row_of, made = MeasuredCluster.objects.get_or_create(pk=cluster_id)
     if made:
         return False
@@ -123,12 +123,12 @@ def _claim(cluster_id: int) -> bool | None:
 # --- what is used ----------------------------------------------------------------------------------------
 
 
-def write(attempt: Attempt, uses: Sequence[Use], watched: Watched) -> bool:
-    """Write down what changed; whether all of the attempt is known to be unused.
+def write(attempt: Attempt, uses: Sequence[Use], watched: Measured) -> bool:
+    """Store the changed uses; return whether all of the attempt is known to be unused.
 
     GPUs decide where there are any; CPU too where somebody could work, or where nothing else is held.
     """
-    tasks = Task.objects.filter(attempt=attempt, run=attempt.job.run_number, state=TaskState.RUNNING)
+    tasks = Replica.objects.filter(attempt=attempt, run=attempt.job.run_number, state=TaskState.RUNNING)
     rows = {(task.role, task.index): task for task in tasks.select_related("use")}
     now = timezone.now()
     unused, changed = bool(rows), []
@@ -138,14 +138,14 @@ def write(attempt: Attempt, uses: Sequence[Use], watched: Watched) -> bool:
         if use is None:
             unused = False
             continue
-        before: TaskUse | None = getattr(task, "use", None)
-        after = _written(before, task, use, now)
+        before: ReplicaUsage | None = getattr(task, "use", None)
+        after = _changed_row(before, task, use, now)
         if after is not None:
             changed.append(after)
         by_gpus = attempt.job.gpus and not watched.interactive
         unused &= _gpus_are_idle(use, watched.percent)
         unused &= bool(by_gpus) or _cpu_is_idle(before, after, watched.percent)
-    TaskUse.objects.bulk_create(
+    ReplicaUsage.objects.bulk_create(
         changed,
         batch_size=200,
         update_conflicts=True,
@@ -159,20 +159,20 @@ def _gpus_are_idle(use: Use, percent: int) -> bool:
     return use.gpu_percents is not None and all(each < percent for each in use.gpu_percents)
 
 
-def _cpu_is_idle(before: TaskUse | None, after: TaskUse | None, percent: int) -> bool:
-    """Of one core; a first look knows no rate."""
+def _cpu_is_idle(before: ReplicaUsage | None, after: ReplicaUsage | None, percent: int) -> bool:
+    """Compare with a percentage of one core; a first measurement has no rate."""
     return before is not None and (after or before).cpu_milli < 10 * percent
 
 
-def _written(before: TaskUse | None, task: Task, use: Use, now: datetime) -> TaskUse | None:
-    """The row to write; None while nothing changed."""
+def _changed_row(before: ReplicaUsage | None, task: Replica, use: Use, now: datetime) -> ReplicaUsage | None:
+    """Return the row to write; None while nothing changed."""
     gpus = None if use.gpu_percents is None else list(use.gpu_percents)
     if before is None:
         return _row(task, use, now, cpu_milli=0, points=[[now.timestamp(), _most(gpus), 0]])
     elapsed = (now - before.at).total_seconds()
     spent = abs(use.cpu_s - before.cpu_s)  # less than before: what had worked is no longer there
     as_before = before.cpu_milli * elapsed / 1000
-    quiet = max(spent, as_before) < CPU_STEP_S and not _moved(before.gpu_percents, gpus)
+    quiet = max(spent, as_before) < CPU_STEP_S and not _gpus_differ(before.gpu_percents, gpus)
     if elapsed <= 0 or (quiet and elapsed < REFRESHED.total_seconds()):
         return None
     cpu_milli = round(1000 * spent / elapsed)
@@ -182,15 +182,17 @@ def _written(before: TaskUse | None, task: Task, use: Use, now: datetime) -> Tas
     return _row(task, use, now, cpu_milli=cpu_milli, points=points)
 
 
-def _moved(before: Sequence[int] | None, after: Sequence[int] | None) -> bool:
+def _gpus_differ(before: Sequence[int] | None, after: Sequence[int] | None) -> bool:
     if before is None or after is None:
         return before is not after
     return abs((_most(before) or 0) - (_most(after) or 0)) >= GPU_STEP
 
 
-def _row(task: Task, use: Use, now: datetime, *, cpu_milli: int, points: list[list[float | None]]) -> TaskUse:
+def _row(
+    task: Replica, use: Use, now: datetime, *, cpu_milli: int, points: list[list[float | None]]
+) -> ReplicaUsage:
     gpus = None if use.gpu_percents is None else list(use.gpu_percents)
-    return TaskUse(
+    return ReplicaUsage(
         task=task,
         at=now,
         cpu_s=use.cpu_s,
@@ -202,7 +204,7 @@ def _row(task: Task, use: Use, now: datetime, *, cpu_milli: int, points: list[li
 
 
 def _most(percents: Sequence[int] | None) -> int | None:
-    """The busiest of its GPUs."""
+    """Return the use of the busiest GPU."""
     return max(percents, default=None) if percents is not None else None
 
 
@@ -211,7 +213,7 @@ def _most(percents: Sequence[int] | None) -> int | None:
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """What holds for one job: when its owner is warned, when it is ended, and what counts as use."""
+    """The idle policy of one job: when its owner is warned, when it is ended, and what counts as use."""
 
     warn: timedelta
     release: timedelta | None
@@ -220,7 +222,7 @@ class Rules:
 
 
 def _rules(spec: JobSpec, policy: Policy | None, job: Job, role: str) -> Rules | None:
-    """The job's own wish and its quota's policy, whichever comes first; None where neither says anything."""
+    """Return the job's own limit or its quota's policy, whichever comes first; None without either."""
     own = own_limit(spec)
     if policy is not None and policy.spares(owner_id=job.owner_id, role=role, labels=spec.tags):
         policy = None
@@ -232,7 +234,7 @@ def _rules(spec: JobSpec, policy: Policy | None, job: Job, role: str) -> Rules |
 
 
 def _judge(attempt: Attempt, rules: Rules | None, *, unused: bool, unbroken: bool) -> None:
-    """Begin the attempt's time, or go on with it, or let it be."""
+    """Begin, continue or reset the attempt's idle time, and warn or end by the rules."""
     rows = Idleness.objects.filter(attempt=attempt)
     if not unused or not unbroken:
         rows.exclude(counts_from=None).update(counts_from=None, warned_at=None, ends_at=None)
@@ -250,14 +252,14 @@ def _judge(attempt: Attempt, rules: Rules | None, *, unused: bool, unbroken: boo
     rows.exclude(extensions=rules.extensions).update(extensions=rules.extensions)
     if rules.release is None:
         rows.exclude(ends_at=None).update(ends_at=None)
-    else:  # whoever was told of no end is told of it before it comes
+    else:  # an owner who was warned without an end is warned again before it comes
         rows.filter(ends_at=None).exclude(warned_at=None).update(warned_at=None)
     if not _warn(attempt, rules):
         _release(attempt, rules)
 
 
 def _show(job: Job, since: datetime | None) -> None:
-    """What pages and the API say; written when it changes."""
+    """Store since when the job is idle, when that changes."""
     if (job.idle_since is None) == (since is None):
         return
     with transaction.atomic():
@@ -267,9 +269,9 @@ def _show(job: Job, since: datetime | None) -> None:
 
 
 def _warn(attempt: Attempt, rules: Rules) -> bool:
-    """Tell the owner, once; whether that was now."""
+    """Warn the owner, once; return whether that was now."""
     with transaction.atomic():
-        job = transitions.locked(attempt.job_id)
+        job = transitions.lock_job(attempt.job_id)
         due = Idleness.objects.filter(
             attempt=attempt, warned_at=None, counts_from__lte=Now() - rules.warn, attempt__end_kind=""
         )
@@ -291,11 +293,11 @@ def _warn(attempt: Attempt, rules: Rules) -> bool:
 
 
 def _release(attempt: Attempt, rules: Rules) -> None:
-    """End what its owner was warned of in time."""
+    """Ask for the end of an attempt whose owner was warned in time."""
     if rules.release is None:
         return
     with transaction.atomic():
-        job = transitions.locked(attempt.job_id)
+        job = transitions.lock_job(attempt.job_id)
         row = Idleness.objects.filter(
             attempt=attempt, warned_at__isnull=False, counts_from__isnull=False, ends_at__lte=Now()
         ).first()
@@ -304,7 +306,7 @@ def _release(attempt: Attempt, rules: Rules) -> None:
         seconds = 60 * _minutes(timezone.now(), job.idle_since or row.counts_from)
         if transitions.want_end(job, attempt, EndKind.IDLE, why=str(seconds)):
             log.info("idle_ended", attempt=attempt.key, seconds=seconds)
-            queue.kick_on_commit("observe", job.cluster_id)
+            triggers.trigger_on_commit("observe", job.cluster_id)
 
 
 def _minutes(until: datetime | None, since: datetime | None) -> int:
@@ -312,6 +314,6 @@ def _minutes(until: datetime | None, since: datetime | None) -> int:
 
 
 def due_clusters() -> list[int]:
-    """Where something runs that could be measured."""
+    """Return the clusters with running attempts."""
     rows = Attempt.objects.filter(live=True, job__state=State.RUNNING.value).order_by()
     return sorted(set(rows.values_list("job__cluster_id", flat=True)))

@@ -1,32 +1,32 @@
-"""What an engine told, written into the rows: replicas, endpoints, logs, and the job's state.
+"""Observations of a backend, applied to the rows: replicas, endpoints, logs, and the job's state.
 
 One transaction an attempt, begun by a conditional UPDATE of the observed version: of two workers with
-different looks at the same attempt one wins, and the other looks again.
+different observations of the same attempt one wins, and the other observes again.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any, Final
 
 import structlog
 from django.db import transaction
-from django.db.models import Count, Q
+from django.db.models import Count, Model, Q
 from django.db.models.functions import Now
 from django.utils import timezone
 from django.utils.crypto import get_random_string
 
-from jobs import logs
-from jobs.asked import asked
 from jobs.backends.base import EndpointSeen, NodeSeen, Observation, ReplicaSeen
 from jobs.faults import fault
 from jobs.lifecycle import retries, transitions
-from jobs.live import queue
-from jobs.models import Attempt, Endpoint, Event, Job, JobFile, LogStream, Run, Task
+from jobs.live import triggers
+from jobs.logs import log_store
+from jobs.models import Attempt, Endpoint, Event, Job, JobFile, LogStream, Replica, Run
 from jobs.models.jobs import ALPHABET
-from jobs.spec import JobSpec
+from jobs.spec import JobSpec, resource_requests
 from jobs.states import (
     END_REASON,
     TASK_TERMINAL,
@@ -56,36 +56,36 @@ ENDS: Final = frozenset({State.SUCCEEDED, State.FAILED, State.STOPPED})
 def lay_out(attempts: Sequence[Attempt], run: int = 1) -> None:
     """Write the rows of a run that begins, of each attempt: every replica, waiting, and its log, empty."""
     files = JobFile.objects.in_bulk([attempt.job_id for attempt in attempts])
-    places = [
-        (attempt, ordinal, role, index)
+    tasks = [
+        Replica(attempt=attempt, run=run, ordinal=ordinal, role=role, index=index)
         for attempt in attempts
-        for ordinal, (role, index) in enumerate(_places(files[attempt.job_id].spec))
+        for ordinal, (role, index) in enumerate(_list_replicas(files[attempt.job_id].spec))
     ]
+    streams = [LogStream(attempt=task.attempt, run=run, role=task.role, index=task.index) for task in tasks]
     Run.objects.bulk_create([Run(attempt=attempt, number=run) for attempt in attempts], ignore_conflicts=True)
-    Task.objects.bulk_create(
-        [
-            Task(attempt=attempt, run=run, ordinal=ordinal, role=role, index=index)
-            for attempt, ordinal, role, index in places
-        ],
-        ignore_conflicts=True,
-        batch_size=500,
-    )
-    LogStream.objects.bulk_create(
-        [
-            LogStream(attempt=attempt, run=run, role=role, index=index)
-            for attempt, _ordinal, role, index in places
-        ],
-        ignore_conflicts=True,
-        batch_size=500,
-    )
+    Replica.objects.bulk_create(tasks, ignore_conflicts=True, batch_size=500)
+    LogStream.objects.bulk_create(streams, ignore_conflicts=True, batch_size=500)
 
 
-def _places(spec: JobSpec) -> Iterator[tuple[str, int]]:
+def _list_replicas(spec: JobSpec) -> Iterator[tuple[str, int]]:
     return ((role.name, index) for role in spec.roles for index in range(role.replicas))
 
 
+def assign(row: Model, values: Mapping[str, Any]) -> bool:
+    """Set a row's fields, without saving it; return whether any value differed."""
+    changed = {name: value for name, value in values.items() if getattr(row, name) != value}
+    for name, value in changed.items():
+        setattr(row, name, value)
+    return bool(changed)
+
+
+def moment(seconds: float | None) -> datetime | None:
+    """Return the time of a backend's clock, given in seconds since 1970; None for None."""
+    return None if seconds is None else datetime.fromtimestamp(seconds, UTC)
+
+
 def apply(attempt: Attempt, seen: Observation) -> None:
-    """Make the rows say what `seen` says; does nothing when another worker was faster."""
+    """Apply `seen` to the rows; do nothing when another worker was faster."""
     fault("observe.before_apply")
     try:
         with transaction.atomic():
@@ -96,7 +96,7 @@ def apply(attempt: Attempt, seen: Observation) -> None:
 
 
 def _apply(attempt: Attempt, seen: Observation) -> None:
-    job = transitions.locked(attempt.job_id)
+    job = transitions.lock_job(attempt.job_id)
     mine = Attempt.objects.filter(pk=attempt.pk, live=True, observed_version=attempt.observed_version).update(
         observed_version=seen.version, gone_count=0
     )
@@ -111,7 +111,7 @@ def _apply(attempt: Attempt, seen: Observation) -> None:
     _rebook(attempt, seen)
     _state(job, attempt, seen)
     if job.cluster.admission == Admission.ENGINE and seen.state not in ENDS:
-        _place(attempt, seen)
+        _book_nodes(attempt, seen)
     if changed:
         transitions.tell(job)
 
@@ -128,34 +128,23 @@ def _begin_run(job: Job, attempt: Attempt, run: int) -> None:
 
 
 def _tasks(job: Job, attempt: Attempt, seen: Observation) -> bool:
-    """Write what changed of the replicas; whether anything did."""
-    rows = {(task.role, task.index): task for task in Task.objects.filter(attempt=attempt, run=seen.run)}
-    changed: list[Task] = []
+    """Write the changes of the replicas; return whether there were any."""
+    rows = {(task.role, task.index): task for task in Replica.objects.filter(attempt=attempt, run=seen.run)}
+    changed: list[Replica] = []
     for replica in seen.replicas:
         task = rows.get((replica.role, replica.index))
-        if task is not None and _differs(task, replica):
-            _event(job, task, replica)
-            _copy(task, replica)
+        if task is None or (TaskState(task.state) in TASK_TERMINAL and replica.state not in TASK_TERMINAL):
+            continue
+        before = task.state
+        if assign(task, _values(replica)):
+            if before != replica.state and job.tasks_total <= TOLD_ONE_BY_ONE:
+                _record_task(job, replica)
             changed.append(task)
     if changed:
-        Task.objects.bulk_update(changed, _COLUMNS, batch_size=200)
+        Replica.objects.bulk_update(changed, list(_values(seen.replicas[0])), batch_size=200)
         _count(job, attempt, seen.run)
     _logs(attempt, seen)
     return _endpoints(attempt, rows, seen) or bool(changed)
-
-
-_COLUMNS: Final = (
-    "state",
-    "reason_code",
-    "reason_params",
-    "exit_code",
-    "signal",
-    "node",
-    "image_used",
-    "commit",
-    "started_at",
-    "ended_at",
-)
 
 
 def _values(replica: ReplicaSeen) -> dict[str, Any]:
@@ -168,30 +157,13 @@ def _values(replica: ReplicaSeen) -> dict[str, Any]:
         "node": replica.node,
         "image_used": replica.image_used,
         "commit": replica.commit,
-        "started_at": _time(replica.started_at),
-        "ended_at": _time(replica.ended_at),
+        "started_at": moment(replica.started_at),
+        "ended_at": moment(replica.ended_at),
     }
 
 
-def _differs(task: Task, replica: ReplicaSeen) -> bool:
-    if TaskState(task.state) in TASK_TERMINAL and replica.state not in TASK_TERMINAL:
-        return False
-    return any(getattr(task, name) != value for name, value in _values(replica).items())
-
-
-def _copy(task: Task, replica: ReplicaSeen) -> None:
-    for name, value in _values(replica).items():
-        setattr(task, name, value)
-
-
-def _time(seconds: float | None) -> datetime | None:
-    return None if seconds is None else datetime.fromtimestamp(seconds, UTC)
-
-
-def _event(job: Job, task: Task, replica: ReplicaSeen) -> None:
-    if task.state == replica.state or job.tasks_total > TOLD_ONE_BY_ONE:
-        return
-    where = {"role": task.role, "index": task.index}
+def _record_task(job: Job, replica: ReplicaSeen) -> None:
+    where = {"role": replica.role, "index": replica.index}
     if replica.state is TaskState.RUNNING:
         transitions.record(job, Event.Kind.TASK_STARTED, params={**where, "node": replica.node})
     elif replica.state in TASK_TERMINAL:
@@ -205,7 +177,7 @@ def _event(job: Job, task: Task, replica: ReplicaSeen) -> None:
 
 
 def _count(job: Job, attempt: Attempt, run: int) -> None:
-    counts = Task.objects.filter(attempt=attempt, run=run).aggregate(
+    counts = Replica.objects.filter(attempt=attempt, run=run).aggregate(
         running=Count("pk", filter=Q(state=TaskState.RUNNING)),
         failed=Count("pk", filter=Q(state=TaskState.FAILED)),
     )
@@ -214,7 +186,7 @@ def _count(job: Job, attempt: Attempt, run: int) -> None:
 
 
 def _logs(attempt: Attempt, seen: Observation) -> None:
-    """Remember where each log lies, and that the logs of ended replicas are whole."""
+    """Store the path of each log, and that the logs of ended replicas are complete."""
     rows = LogStream.objects.filter(attempt=attempt, run=seen.run, state=LogStream.State.OPEN)
     replicas = {(replica.role, replica.index): replica for replica in seen.replicas}
     changed = []
@@ -222,7 +194,7 @@ def _logs(attempt: Attempt, seen: Observation) -> None:
         replica = replicas.get((stream.role, stream.index))
         if replica is None:
             continue
-        path = logs.relative_to_root(replica.log_path) if replica.log_path else ""
+        path = log_store.relative_to_root(replica.log_path) if replica.log_path else ""
         ended = replica.state in TASK_TERMINAL
         if path != stream.live_path or ended:
             stream.live_path = path or stream.live_path
@@ -231,8 +203,8 @@ def _logs(attempt: Attempt, seen: Observation) -> None:
     LogStream.objects.bulk_update(changed, ("live_path", "state"), batch_size=200)
 
 
-def _endpoints(attempt: Attempt, rows: dict[tuple[str, int], Task], seen: Observation) -> bool:
-    """Make the endpoint rows of the run what was seen; whether anything changed."""
+def _endpoints(attempt: Attempt, rows: dict[tuple[str, int], Replica], seen: Observation) -> bool:
+    """Update the endpoint rows of the run; return whether anything changed."""
     known = {
         (row.task_id, row.label, row.ordinal): row
         for row in Endpoint.objects.filter(task__attempt=attempt, task__run=seen.run)
@@ -242,7 +214,7 @@ def _endpoints(attempt: Attempt, rows: dict[tuple[str, int], Task], seen: Observ
         task = rows.get((replica.role, replica.index))
         if task is None:
             continue
-        for ordinal, port in _numbered(replica.endpoints):
+        for ordinal, port in _number(replica.endpoints):
             key = (task.pk, port.label, ordinal)
             changed |= _endpoint(task, known.get(key), port, ordinal)
             gone.discard(key)
@@ -253,16 +225,15 @@ def _endpoints(attempt: Attempt, rows: dict[tuple[str, int], Task], seen: Observ
     return changed or bool(gone)
 
 
-def _numbered(ports: Iterable[EndpointSeen]) -> Iterator[tuple[int, EndpointSeen]]:
-    """Each with its number among those of its label."""
-    ordinals: dict[str, int] = {}
+def _number(ports: Iterable[EndpointSeen]) -> Iterator[tuple[int, EndpointSeen]]:
+    """Yield each port with its number among those of its label."""
+    ordinals = Counter[str]()
     for port in ports:
-        ordinal = ordinals.get(port.label, 0)
-        ordinals[port.label] = ordinal + 1
-        yield ordinal, port
+        yield ordinals[port.label], port
+        ordinals[port.label] += 1
 
 
-def _endpoint(task: Task, row: Endpoint | None, port: EndpointSeen, ordinal: int) -> bool:
+def _endpoint(task: Replica, row: Endpoint | None, port: EndpointSeen, ordinal: int) -> bool:
     now = {
         "host": port.host,
         "port": port.port,
@@ -277,33 +248,38 @@ def _endpoint(task: Task, row: Endpoint | None, port: EndpointSeen, ordinal: int
         slug = get_random_string(16, ALPHABET)
         Endpoint.objects.create(task=task, label=port.label, ordinal=ordinal, slug=slug, **now)
         return True
-    if all(getattr(row, name) == value for name, value in now.items()):
-        return False
-    Endpoint.objects.filter(pk=row.pk).update(**now)
-    return True
+    changed = assign(row, now)
+    if changed:
+        Endpoint.objects.filter(pk=row.pk).update(**now)
+    return changed
 
 
 # --- the job ---------------------------------------------------------------------------------------------
 
 
 def give_back(attempt: Attempt, seen: Observation) -> None:
-    """What ended replicas held is free for others, where the engine says on which node the rest runs."""
+    """Release the resources of ended replicas, where the backend says on which nodes the others run."""
     going = [replica for replica in seen.replicas if replica.state not in TASK_TERMINAL]
     if not 0 < len(going) < len(seen.replicas) or not all(replica.node for replica in going):
         return
-    spec, known = JobFile.objects.get(job_id=attempt.job_id).spec, gputypes.names()
-    asks = {ask.role: ask for ask in asked(spec)}
-    left: dict[str, Amounts] = {}
-    for replica in going:
-        each = gputypes.renamed(amounts_of(asks[replica.role]), known)
-        left[replica.node] = left.get(replica.node, Amounts()) + each
     with suppress(ValueError):  # it runs elsewhere than it was placed: all of it stays held
-        ledger.shrink(attempt.key, list(left.items()))
-    queue.kick_on_commit("drain", attempt.job.cluster_id)
+        ledger.shrink(attempt.key, list(_amounts_by_node(attempt, seen).items()))
+    triggers.trigger_on_commit("drain", attempt.job.cluster_id)
+
+
+def _amounts_by_node(attempt: Attempt, seen: Observation) -> dict[str, Amounts]:
+    """Return the amounts of the replicas that are on a node and have not ended."""
+    spec, known = JobFile.objects.get(job_id=attempt.job_id).spec, gputypes.names()
+    each = {ask.role: gputypes.canonicalize(amounts_of(ask), known) for ask in resource_requests(spec)}
+    found: dict[str, Amounts] = {}
+    for replica in seen.replicas:
+        if replica.node and replica.state not in TASK_TERMINAL:
+            found[replica.node] = found.get(replica.node, Amounts()) + each[replica.role]
+    return found
 
 
 def _rebook(attempt: Attempt, seen: Observation) -> None:
-    """Book the GPUs that the engine has given, where it tells them by index."""
+    """Book the GPUs that the backend has allocated, where it reports their indexes."""
     devices: dict[str, list[int]] = {}
     for replica in seen.replicas:
         if replica.gpus and replica.node:
@@ -312,17 +288,13 @@ def _rebook(attempt: Attempt, seen: Observation) -> None:
         ledger.rebook(attempt.key, devices)
 
 
-def _place(attempt: Attempt, seen: Observation) -> None:
-    """Write down on which nodes the engine has it; one that was requeued is on none."""
-    spec, known = JobFile.objects.get(job_id=attempt.job_id).spec, gputypes.names()
-    asks = {ask.role: ask for ask in asked(spec)}
-    here: dict[str, Amounts] = {}
-    for replica in seen.replicas:
-        if replica.node and replica.state not in TASK_TERMINAL:
-            each = gputypes.renamed(amounts_of(asks[replica.role]), known)
-            here[replica.node] = here.get(replica.node, Amounts()) + each
+def _book_nodes(attempt: Attempt, seen: Observation) -> None:
+    """Store on which nodes the attempt runs; one that was requeued is on none."""
+    here = _amounts_by_node(attempt, seen)
     kinds = ledger.types_of(attempt.key) if any("" in each.gpus for each in here.values()) else {}
-    ledger.place(attempt.key, [(node, ledger.of_type(each, kinds)) for node, each in sorted(here.items())])
+    ledger.record_placement(
+        attempt.key, [(node, ledger.of_type(each, kinds)) for node, each in sorted(here.items())]
+    )
 
 
 def _state(job: Job, attempt: Attempt, seen: Observation) -> None:
@@ -345,68 +317,64 @@ def _state(job: Job, attempt: Attempt, seen: Observation) -> None:
 
 
 def _move(job: Job, attempt: Attempt, seen: Observation) -> None:
-    """PENDING → RUNNING, or back when the engine requeued it."""
-    columns: dict[str, Any] = {}
+    """Move the job from PENDING to RUNNING, or back when the backend requeued it."""
     if seen.state is State.RUNNING:
-        began = _since(attempt, seen.started_at)
-        if job.started_at is None:
-            columns["started_at"] = began
-        Attempt.objects.filter(pk=attempt.pk, started_at=None).update(started_at=began)
-        Run.objects.filter(attempt=attempt, number=seen.run, started_at=None).update(started_at=began)
-        ledger.started(attempt.key, began)
+        _note_start(job, attempt, seen)
     transitions.apply(
         job,
         seen.state,
         seen.reason,
         phase=Phase.STOPPING if attempt.end_kind else seen.phase,
         event=Event.Kind.STARTED if seen.state is State.RUNNING else None,
-        columns=columns,
     )
 
 
+def _note_start(job: Job, attempt: Attempt, seen: Observation) -> None:
+    """Store when the job, its attempt and its run started, where that is not known yet."""
+    began = _since(attempt, seen.started_at)
+    for row in (job, attempt):
+        if row.started_at is None:
+            row.started_at = began
+            row.save(update_fields=["started_at"])
+    Run.objects.filter(attempt=attempt, number=seen.run, started_at=None).update(started_at=began)
+    ledger.record_start(attempt.key, began)
+
+
 def _end(job: Job, attempt: Attempt, seen: Observation) -> None:
-    """The attempt has ended: another one, or the job's end."""
+    """End the attempt, and with it the job, or begin the next attempt."""
     reason = seen.reason
     if attempt.end_wanted in END_REASON and seen.state is State.STOPPED:
-        reason = intended(attempt)
+        reason = intended_reason(attempt)
     if seen.started_at is not None:
-        began = _since(attempt, seen.started_at)
-        if job.started_at is None:
-            Job.objects.filter(pk=job.pk).update(started_at=began)
-            job.started_at = began
-        if attempt.started_at is None:
-            Attempt.objects.filter(pk=attempt.pk).update(started_at=began)
-            attempt.started_at = began
-        Run.objects.filter(attempt=attempt, number=seen.run, started_at=None).update(started_at=began)
-        ledger.started(attempt.key, began)
+        _note_start(job, attempt, seen)
     over = _since(attempt, seen.ended_at)
     Run.objects.filter(attempt=attempt, ended_at=None).update(ended_at=over)
     settle(job, attempt, seen.state, reason, at=over)
 
 
 def _since(attempt: Attempt, seconds: float | None) -> datetime:
-    """Return a moment by the engine's clock, between the attempt's beginning and now; now without one."""
-    now, told = timezone.now(), _time(seconds)
+    """Return a time of the backend's clock, between the attempt's beginning and now; now for None."""
+    now, reported = timezone.now(), moment(seconds)
     first = attempt.started_at or ledger.held_since(attempt.key)
-    if told is None:
+    if reported is None:
         return now
-    return min(now, told if first is None else max(first, told))
+    return min(now, reported if first is None else max(first, reported))
 
 
 def settle(job: Job, attempt: Attempt, state: State, reason: Reason, *, at: datetime | None = None) -> None:
-    """The attempt has ended in `state`: another one if the job's retry policy says so, or the job's end."""
+    """End an attempt in `state`, and begin another one if the job's retry policy says so."""
     spec = JobFile.objects.get(job=job).spec
-    if retries.wanted(spec.retry, reason.code, _counted(spec, attempt), attempt.end_wanted):
+    if retries.should_retry(spec.retry, reason.code, _count_ends(spec, attempt), attempt.end_wanted):
         pause = retries.delay(attempt.number, attempt.end_wanted)
         if attempt.end_kind:
             Attempt.objects.filter(pk=attempt.pk).update(end_kind="")
-        transitions.again(job, attempt, reason, delay=pause, at=at)
+        transitions.queue_retry(job, attempt, reason, delay=pause, at=at)
         return
     transitions.end(job, attempt, state, reason, at=at)
 
 
-def intended(attempt: Attempt) -> Reason:
-    """What an end is called that somebody wanted."""
+def intended_reason(attempt: Attempt) -> Reason:
+    """Return the reason of an intended end."""
     by = attempt.end_by.get_username() if attempt.end_by else None
     code = END_REASON.get(attempt.end_wanted or EndKind.USER_STOP, ReasonCode.USER_STOP)
     if code is ReasonCode.IDLE:
@@ -414,7 +382,7 @@ def intended(attempt: Attempt) -> Reason:
     return Reason(code, {"by": by})
 
 
-def _counted(spec: JobSpec, attempt: Attempt) -> int:
+def _count_ends(spec: JobSpec, attempt: Attempt) -> int:
     earlier = Attempt.objects.filter(job_id=attempt.job_id, number__lt=attempt.number).exclude(reason_code="")
     codes = earlier.values_list("reason_code", flat=True)
     return sum(1 for code in codes if retries.kind_of(spec.retry, ReasonCode(code)) is Retry.COUNTED)
@@ -424,7 +392,7 @@ def _counted(spec: JobSpec, attempt: Attempt) -> int:
 
 
 def node_report(node: NodeSeen) -> NodeReport:
-    """A node as the inventory keeps it."""
+    """Return a node as the inventory stores it."""
     counts: dict[str, int] = {}
     taken: dict[str, int] = {}
     for gpu in node.gpus:

@@ -1,8 +1,8 @@
-"""What workers do, step by step: send, look, end, tidy.  Admission is in `jobs.scheduling.admitting`.
+"""Reconcile pass of a worker: submit, observe, end.  Admission is in `jobs.scheduling.admission`.
 
-Each step loads in a short transaction, calls the engine outside any, and applies what it learnt guarded
-by lease, version or state.  Every step may be killed at any instruction and run again by anybody: the
-database says what is due, and an attempt's key says what the engine already has.
+Each step loads in a short transaction, calls the backend outside any, and applies the result guarded by
+lease, version or state.  Every step may be killed at any instruction and run again by any worker: the
+database says what is due, and an attempt's key says what the backend already has.
 """
 
 from __future__ import annotations
@@ -24,64 +24,62 @@ from django.db.models import Q
 from django.db.models.functions import Now
 from django.utils.crypto import get_random_string
 
-from jobs.assets import ownsecrets, resolving
+from jobs.assets import personal_secrets, resolution
 from jobs.assets.uploads import supply
 from jobs.backends.base import (
     Backend,
+    ConcurrentSubmission,
     Extending,
     Gone,
     Handle,
-    Holding,
+    HeldSubmission,
     NodeSeen,
-    NotSent,
+    NotSubmitted,
     Observation,
     Refused,
     Reserved,
-    Several,
     Submission,
     Unknown,
     Unreachable,
     Unseen,
 )
-from jobs.backends.hands import Hands
-from jobs.engines import backend_for
+from jobs.backends.thread_pool import ThreadPool
+from jobs.clusters import backend_for
 from jobs.faults import fault
 from jobs.lifecycle import retries, transitions
-from jobs.live import queue
+from jobs.live import triggers
 from jobs.logs import redaction
-from jobs.models import AssetTrial, Attempt, Event, Job, JobFile
-from jobs.scheduling import admitting, observations, others
+from jobs.models import AssetCheck, Attempt, Event, Job, JobFile
+from jobs.scheduling import admission, external_jobs, observations
 from jobs.spec import JobSpec
 from jobs.states import EndKind, Phase, Reason, ReasonCode, State
-from jobs.submission import afters, parts_of, sending
+from jobs.submission import builder, dependencies, parts_of
 from quotas import encryption, ledger
 from quotas.admission import snapshot
-from quotas.clusters import gputypes, inventory, pace
+from quotas.clusters import gputypes, inventory, poll_interval
 from quotas.models import Cluster, Node, Request
 
 log = structlog.get_logger(__name__)
 
 LEASE: Final = timedelta(seconds=6)
-"""How long a worker may take to hand one attempt over before another looks what became of it."""
+"""Time in which a worker submits an attempt before another one may take it over."""
 
 CHOSEN: Final = 200
-"""So many attempts are handed over before those are let go that wait for it."""
+"""Attempts that are submitted before held ones are released."""
 
 EACH: Final = 8
-"""Where an engine takes several at the same time, so many times as many have their leases taken, rows read
-and their handles noted together.
-"""
+"""Batch size of leases, reads and writes, in multiples of the backend's parallel submissions."""
 
 STOP_AGAIN: Final = timedelta(seconds=10)
-"""A stop that has not been observed is asked again this often."""
+"""Time after which a stop that has not been observed is requested again."""
 
 GONE_TIMES: Final = 3
-"""An attempt is lost once the engine did not know it this many looks in a row."""
+"""An attempt is lost once the backend did not know it in this many observations in a row."""
 
 
 def drain(cluster_id: int) -> None:
-    """Admit whatever may start now, and hand it over, until nothing more does."""
-    while afters.settle(cluster_id) + admitting.admit(cluster_id) + send(cluster_id):
+    """Admit the attempts that may start now, and submit them, until there are no more."""
+    while dependencies.settle(cluster_id) + admission.admit(cluster_id) + send(cluster_id):
         pass
 
 
@@ -90,14 +88,14 @@ def drain(cluster_id: int) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Lease:
-    """The right to hand one attempt over; `again` when somebody else had it before."""
+    """The right to submit one attempt; `again` when another worker had it before."""
 
     token: str
     again: bool
 
 
 def send(cluster_id: int) -> int:
-    """Hand over every admitted attempt that nobody is handing over; answers how many."""
+    """Submit every admitted attempt without a lease; return how many."""
     due = (
         Attempt.objects.filter(
             job__cluster_id=cluster_id, job__state=State.SUBMITTING.value, handle="", ended_at=None
@@ -114,12 +112,12 @@ def send(cluster_id: int) -> int:
 
 
 def release(cluster_id: int, attempt_ids: Collection[int]) -> None:
-    """Let those of the attempts run that their engine holds until we have noted what it calls them.
+    """Release the attempts that the backend holds until their handle is stored.
 
-    What is missed here, `observe` sees.
+    `observe` releases those that are missed here.
     """
     backend = backend_for(Cluster.objects.get(pk=cluster_id))
-    if not isinstance(backend, Holding):
+    if not isinstance(backend, HeldSubmission):
         return
     rows = Attempt.objects.filter(pk__in=attempt_ids, live=True, end_kind="").exclude(handle="")
     handles = [Handle(handle) for handle in rows.order_by("id").values_list("handle", flat=True)]
@@ -134,7 +132,7 @@ def release(cluster_id: int, attempt_ids: Collection[int]) -> None:
 
 @transaction.atomic
 def take_leases(attempt_ids: Collection[int]) -> dict[int, Lease]:
-    """Claim attempts for LEASE of database time; those that somebody else holds are left out."""
+    """Claim attempts for LEASE of database time; those with another worker's lease are left out."""
     free = (
         Attempt.objects.filter(pk__in=attempt_ids, handle="", ended_at=None)
         .filter(Q(lease_until=None) | Q(lease_until__lt=Now()))
@@ -148,16 +146,16 @@ def take_leases(attempt_ids: Collection[int]) -> dict[int, Lease]:
 
 
 class _Left(Exception):
-    """Its engine was not asked: it did not answer for another one, or its lease may end meanwhile."""
+    """The backend was not asked: it did not answer for another attempt, or the lease may expire."""
 
 
 class _Unwanted(Exception):
-    """Its engine was not asked, as somebody wants its end."""
+    """The backend was not asked, as the attempt is to end."""
 
 
 @dataclass(slots=True)
 class _Given:
-    """An attempt that is being handed over; `outcome` is what its engine calls it, or why it does not."""
+    """An attempt that is being submitted; `outcome` is its handle, or the error."""
 
     attempt: Attempt
     lease: Lease
@@ -165,35 +163,35 @@ class _Given:
 
 
 def _hand_over(cluster: Cluster, attempt_ids: Sequence[int]) -> Iterator[int]:
-    """Hand these over, and tell of every few how many were.
+    """Submit attempts in batches, and yield how many of each batch were settled.
 
-    Whoever holds a lease first asks the engine, if anybody held it before, whether it already has
-    the key.  The engine's own claim for the key stops a frozen holder that wakes up late.
+    If another worker held the lease before, the backend is first asked whether it already has the key.  The
+    backend's own claim for the key stops a frozen holder that wakes up late.
 
-    An engine that takes several at the same time is asked by threads; meanwhile those before are noted, and
-    those behind are made ready.  Once there is no answer the rest is left alone: each would be waited for.
+    A backend that takes several at the same time is called by threads; meanwhile the batch before is stored,
+    and the next one prepared.  Once there is no answer the rest is left alone: each would wait for a timeout.
     """
     try:
         backend = backend_for(cluster)
     except Unreachable as error:
-        given = _leased(attempt_ids[:1])
-        _set(given, error)
-        yield _settled(given)
+        given = _lease(attempt_ids[:1])
+        _set_outcome(given, error)
+        yield _settle(given)
         return
-    at_once = backend.at_once if isinstance(backend, Several) else 1
+    at_once = backend.at_once if isinstance(backend, ConcurrentSubmission) else 1
     few = at_once * EACH if at_once > 1 else 1
     silent, before = threading.Event(), list[_Given]()
-    with Hands(at_once) as hands:
+    with ThreadPool(at_once) as hands:
         for first in range(0, len(attempt_ids), few):
-            given = _begun(backend, attempt_ids[first : first + few], hands, silent)
-            yield _settled(before)
+            given = _begin(backend, attempt_ids[first : first + few], hands, silent)
+            yield _settle(before)
             before = given
             if silent.is_set():
                 break
-        yield _settled(before)
+        yield _settle(before)
 
 
-def _leased(attempt_ids: Collection[int]) -> list[_Given]:
+def _lease(attempt_ids: Collection[int]) -> list[_Given]:
     leases = take_leases(attempt_ids)
     rows = (
         Attempt.objects.filter(pk__in=leases)
@@ -203,25 +201,25 @@ def _leased(attempt_ids: Collection[int]) -> list[_Given]:
     return [_Given(attempt, leases[attempt.pk]) for attempt in rows.order_by("id")]
 
 
-def _set(given: Iterable[_Given], error: Exception) -> None:
+def _set_outcome(given: Iterable[_Given], error: Exception) -> None:
     for each in given:
         each.outcome.set_result(error)
 
 
-def _begun(
-    backend: Backend, attempt_ids: Collection[int], hands: Hands, silent: threading.Event
+def _begin(
+    backend: Backend, attempt_ids: Collection[int], hands: ThreadPool, silent: threading.Event
 ) -> list[_Given]:
-    """Have the engine asked for those of the attempts that nobody else hands over."""
+    """Lease attempts and begin to submit them."""
     until = time.monotonic() + LEASE.total_seconds() / 2
-    given = _leased(attempt_ids)
+    given = _lease(attempt_ids)
     fault("submit.leased")
     again = [each for each in given if each.lease.again]
     try:
         known = backend.find([each.attempt.key for each in again]) if again else {}
     except Unreachable as error:
         silent.set()
-        _set(again, error)
-        _set([each for each in given if not each.lease.again], _Left())
+        _set_outcome(again, error)
+        _set_outcome([each for each in given if not each.lease.again], _Left())
         return given
     wanted = []
     for each in given:
@@ -232,30 +230,30 @@ def _begun(
         else:
             wanted.append(each)
     ready: list[tuple[_Given, Submission]] = []
-    reserved = _reserved([each.attempt for each in wanted])
-    for each, is_reserved in zip(wanted, _are_reserved(wanted), strict=True):
+    reserved = _reservations([each.attempt for each in wanted])
+    for each, is_reserved in zip(wanted, _check_reserved(wanted), strict=True):
         if is_reserved:
             ready.append((each, replace(_submission(each.attempt), reserved=reserved[each.attempt.key])))
         else:
-            each.outcome.set_result(NotSent(Reason(ReasonCode.NEW)))
-    redaction.remember((each.attempt, _confided(submission)) for each, submission in ready)
-    for place, (each, submission) in enumerate(ready):
-        last = until if place else math.inf  # one is always asked for, however long the others took
-        each.outcome = hands.do(partial(_asked, backend, each.attempt, submission, silent, last))
+            each.outcome.set_result(NotSubmitted(Reason(ReasonCode.NEW)))
+    redaction.store_secrets((each.attempt, _list_secrets(submission)) for each, submission in ready)
+    for position, (each, submission) in enumerate(ready):
+        last = until if position else math.inf  # one is always submitted, however long the others took
+        each.outcome = hands.do(partial(_submit, backend, each.attempt, submission, silent, last))
     return given
 
 
-def _asked(
+def _submit(
     backend: Backend, attempt: Attempt, submission: Submission, silent: threading.Event, until: float
 ) -> Handle | Exception:
-    """What the engine says to one attempt; maybe in a thread, and without the database."""
+    """Submit one attempt; maybe in a thread, and without the database."""
     if silent.is_set() or time.monotonic() > until:
         return _Left()
     with structlog.contextvars.bound_contextvars(job=submission.job_id, attempt=attempt.number):
         fault("submit.before_engine")
         try:
             handle = backend.submit(submission)
-        except (Refused, NotSent) as error:
+        except (Refused, NotSubmitted) as error:
             return error
         except (Unknown, Unreachable) as error:
             log.warning("submit_unconfirmed", error=str(error))
@@ -265,23 +263,23 @@ def _asked(
         return handle
 
 
-def _settled(given: Sequence[_Given]) -> int:
-    """Note what came of these; how many are done with."""
+def _settle(given: Sequence[_Given]) -> int:
+    """Store the outcomes of submissions; return how many attempts are settled."""
     outcomes = [(each, each.outcome.exception() or each.outcome.result()) for each in given]
     accepted = [(each, what) for each, what in outcomes if isinstance(what, str)]
-    others = [(each, what) for each, what in outcomes if not isinstance(what, str)]
-    count = _accepted(accepted) if accepted else 0
-    return count + sum(_not_accepted(each, what) for each, what in others)
+    failed = [(each, what) for each, what in outcomes if not isinstance(what, str)]
+    count = _accept(accepted) if accepted else 0
+    return count + sum(_settle_failed(each, what) for each, what in failed)
 
 
-def _not_accepted(given: _Given, why: BaseException) -> bool:
+def _settle_failed(given: _Given, why: BaseException) -> bool:
     attempt, lease = given.attempt, given.lease
     if isinstance(why, Refused):
-        return _refused(attempt, why.reason)
-    if isinstance(why, NotSent):
-        return _not_sent(attempt, why.reason)
+        return _end_refused(attempt, why.reason)
+    if isinstance(why, NotSubmitted):
+        return _queue_again(attempt, why.reason)
     if isinstance(why, _Unwanted):
-        return _ended_unsent(attempt)
+        return _end_unsent(attempt)
     if isinstance(why, _Left):
         mine = Attempt.objects.filter(pk=attempt.pk, lease_token=lease.token)
         mine.update(lease_until=None, lease_token=lease.token if lease.again else "")
@@ -293,28 +291,22 @@ def _not_accepted(given: _Given, why: BaseException) -> bool:
 
 
 def _submission(attempt: Attempt) -> Submission:
-    """Everything the engine needs."""
+    """Return the attempt's complete submission, with its secrets."""
     job = attempt.job
-    spec, options = job.file.spec, sending.options_of(job.dialect, job.file.extras)
-    came_along = {secret.name: secret.reveal() for secret in job.secrets.all()}
+    spec, options = job.file.spec, builder.options_of(job.dialect, job.file.extras)
+    job_secrets = {secret.name: secret.reveal() for secret in job.secrets.all()}
     return replace(
-        sending.submission(
-            job.owner,
-            job.quota,
-            spec,
-            attempt.key,
-            job.public_id,
-            attempt.number,
-            options,
+        builder.build_submission(
+            job.owner, job.quota, spec, attempt.key, job.public_id, attempt.number, options
         ),
-        secrets={**ownsecrets.values_of(job.owner, spec), **came_along, **resolving.secrets_of(job)},
+        secrets={**personal_secrets.values_of(job.owner, spec), **job_secrets, **resolution.secrets_of(job)},
         endpoint_token=encryption.decrypt(attempt.endpoint_token),
-        uploads=supply.supplied(job),
+        uploads=supply.supply_trees(job),
     )
 
 
-def _reserved(attempts: Sequence[Attempt]) -> dict[str, tuple[Reserved, ...]]:
-    """What admission gave each attempt where, its GPUs by the names that the engine has for them."""
+def _reservations(attempts: Sequence[Attempt]) -> dict[str, tuple[Reserved, ...]]:
+    """Return each attempt's reservations by node, with the backend's own names for GPU types."""
     found = ledger.shares([attempt.key for attempt in attempts])
     raw: dict[str, str] = {}
     if any(share.amounts.gpu_count for shares in found.values() for share in shares):
@@ -332,18 +324,18 @@ def _reserved(attempts: Sequence[Attempt]) -> dict[str, tuple[Reserved, ...]]:
     }
 
 
-def _confided(submission: Submission) -> list[str]:
-    """What no log may tell."""
+def _list_secrets(submission: Submission) -> list[str]:
+    """Return the values that logs must not show."""
     return [*submission.secrets.values(), submission.endpoint_token]
 
 
-def _are_reserved(given: Iterable[_Given]) -> Iterator[bool]:
-    """What is sent is what was reserved; else nothing is, and it waits with what its file asks for now.
+def _check_reserved(given: Iterable[_Given]) -> Iterator[bool]:
+    """Yield whether each job's resource requests are those that were reserved; correct the others' requests.
 
-    The two come apart when somebody gives a type of GPU another name, or changes the row by hand.
+    They differ when an admin renames a type of GPU, or changes the row by hand.
     """
     attempts = [each.attempt for each in given]
-    known, asked = gputypes.names(), ledger.asked_for([attempt.key for attempt in attempts])
+    known, asked = gputypes.names(), ledger.stored_parts([attempt.key for attempt in attempts])
     for attempt in attempts:
         parts = parts_of(attempt.job.file.spec, known)
         same = attempt.key not in asked or asked[attempt.key] == [part.to_json() for part in parts]
@@ -353,9 +345,9 @@ def _are_reserved(given: Iterable[_Given]) -> Iterator[bool]:
 
 
 @transaction.atomic
-def _accepted(given: Sequence[tuple[_Given, Handle]]) -> int:
-    """Note what the engine calls them, and that they wait there; how many nobody else had noted."""
-    jobs = {job.pk: job for job in transitions.all_locked([each.attempt.job_id for each, _handle in given])}
+def _accept(given: Sequence[tuple[_Given, Handle]]) -> int:
+    """Store the handles of accepted attempts and make their jobs PENDING; return how many were new."""
+    jobs = {job.pk: job for job in transitions.lock_jobs([each.attempt.job_id for each, _handle in given])}
     mine = []
     for each, handle in given:
         free = Attempt.objects.filter(pk=each.attempt.pk, handle="", ended_at=None)
@@ -371,23 +363,23 @@ def _accepted(given: Sequence[tuple[_Given, Handle]]) -> int:
     return len(mine)
 
 
-def _refused(attempt: Attempt, reason: Reason) -> bool:
+def _end_refused(attempt: Attempt, reason: Reason) -> bool:
     with transaction.atomic():
         attempt.job.refresh_from_db()
         transitions.end(attempt.job, attempt, State.FAILED, reason)
     return True
 
 
-def _ended_unsent(attempt: Attempt) -> bool:
-    """Somebody wants its end and nothing was started: it has ended, or queues again if it only made room."""
+def _end_unsent(attempt: Attempt) -> bool:
+    """End an unwanted attempt that was never started, or queue it again if it only made room."""
     with transaction.atomic():
-        attempt.job = transitions.locked(attempt.job_id)
-        observations.settle(attempt.job, attempt, State.STOPPED, observations.intended(attempt))
+        attempt.job = transitions.lock_job(attempt.job_id)
+        observations.settle(attempt.job, attempt, State.STOPPED, observations.intended_reason(attempt))
     return True
 
 
-def _not_sent(attempt: Attempt, reason: Reason) -> bool:
-    """Certainly nothing was started: back into the queue, looked at again by the next sweep."""
+def _queue_again(attempt: Attempt, reason: Reason) -> bool:
+    """Put an attempt that was certainly not started back into the queue."""
     try:
         with transaction.atomic():
             attempt.job.refresh_from_db()
@@ -398,7 +390,7 @@ def _not_sent(attempt: Attempt, reason: Reason) -> bool:
     except transitions.Overtaken:
         attempt.refresh_from_db()
         if attempt.end_wanted:
-            _ended_unsent(attempt)
+            _end_unsent(attempt)
     return False
 
 
@@ -406,7 +398,7 @@ def _not_sent(attempt: Attempt, reason: Reason) -> bool:
 
 
 def observe(cluster_id: int) -> None:
-    """One look at every live attempt of the cluster, and what follows from it."""
+    """Observe every live attempt of the cluster, and apply what was seen."""
     attempts = list(
         Attempt.objects.filter(live=True, job__cluster_id=cluster_id)
         .select_related("job__cluster", "job__owner")
@@ -418,7 +410,7 @@ def observe(cluster_id: int) -> None:
         backend = backend_for(attempts[0].job.cluster)
         end_wanted(backend, attempts)
         extend_wanted(backend, attempts)
-        with _timed(backend, cluster_id):
+        with _poll_timer(backend, cluster_id):
             seen = backend.observe([Handle(attempt.handle) for attempt in attempts])
     except Unreachable as error:
         trouble(cluster_id, str(error))
@@ -432,18 +424,18 @@ def observe(cluster_id: int) -> None:
         if isinstance(what, Unseen):
             continue
         if isinstance(what, Gone):
-            gone(attempt)
+            count_missing(attempt)
         elif what.version != attempt.observed_version:
             observations.apply(attempt, what)
             if backend.can_shrink:
                 observations.give_back(attempt, what)
-    if untold := sorted({what.why for what in seen.values() if isinstance(what, Unseen)}):
-        trouble(cluster_id, "; ".join(untold))
+    if unseen := sorted({what.why for what in seen.values() if isinstance(what, Unseen)}):
+        trouble(cluster_id, "; ".join(unseen))
 
 
 @contextmanager
-def _timed(backend: Backend, cluster_id: int) -> Iterator[None]:
-    """A look whose length decides when the next is due, where others wait for the same controller."""
+def _poll_timer(backend: Backend, cluster_id: int) -> Iterator[None]:
+    """Time an observation; its length decides when the next is due, where a controller is shared."""
     if not backend.has_scheduler:
         yield
         return
@@ -451,32 +443,32 @@ def _timed(backend: Backend, cluster_id: int) -> Iterator[None]:
     try:
         yield
     except Unreachable:
-        pace.unanswered(cluster_id)
+        poll_interval.record_failure(cluster_id)
         raise
-    pace.looked(cluster_id, time.monotonic() - began)
+    poll_interval.record_poll(cluster_id, time.monotonic() - began)
 
 
 def _release_held(
     backend: Backend, attempts: Iterable[Attempt], seen: Mapping[Handle, Observation | Gone | Unseen]
 ) -> None:
-    """Let those run whose submitter noted them and died before it could."""
+    """Release held attempts whose worker stored the handle and was killed before it could release them."""
     held = []
     for attempt in attempts:
         what = seen[Handle(attempt.handle)]
         if isinstance(what, Observation) and what.held and not attempt.end_kind:
             held.append(Handle(attempt.handle))
-    if held and isinstance(backend, Holding):
+    if held and isinstance(backend, HeldSubmission):
         backend.release(held)
 
 
 def trouble(cluster_id: int, text: str) -> None:
-    """The engine did not answer: says nothing about any job, but admins should know."""
+    """Record that the backend did not answer, for admins; it means nothing for any job."""
     log.warning("cluster_away", cluster=cluster_id, error=text)
     Cluster.objects.filter(pk=cluster_id).update(trouble=text[:2000])
 
 
-def gone(attempt: Attempt) -> None:
-    """The engine answered and does not know the attempt: lost, once that was said often enough."""
+def count_missing(attempt: Attempt) -> None:
+    """Count that the backend does not know the attempt; after GONE_TIMES in a row it is lost."""
     count = attempt.gone_count + 1
     Attempt.objects.filter(pk=attempt.pk, gone_count=attempt.gone_count).update(gone_count=count)
     job = attempt.job
@@ -485,7 +477,7 @@ def gone(attempt: Attempt) -> None:
     try:
         with transaction.atomic():
             if attempt.end_wanted:
-                transitions.end(job, attempt, State.STOPPED, observations.intended(attempt))
+                transitions.end(job, attempt, State.STOPPED, observations.intended_reason(attempt))
             else:
                 transitions.end(
                     job, attempt, State.LOST, Reason(ReasonCode.LOST, {"cluster": job.cluster.name})
@@ -495,7 +487,7 @@ def gone(attempt: Attempt) -> None:
 
 
 def end_wanted(backend: Backend, attempts: Iterable[Attempt]) -> None:
-    """Ask the engine to end what somebody wants to end, once and then now and again."""
+    """Ask the backend to end the attempts that are to end, again every STOP_AGAIN."""
     for attempt in attempts:
         if not attempt.end_kind:
             continue
@@ -509,8 +501,8 @@ def end_wanted(backend: Backend, attempts: Iterable[Attempt]) -> None:
 
 
 def end_one(backend: Backend, attempt: Attempt) -> None:
-    """Ask the engine to end one attempt; the state changes only when the end is observed."""
-    signal, grace_s = _warning(attempt, JobFile.objects.get(job_id=attempt.job_id).spec)
+    """Ask the backend to end one attempt; the state changes only when the end is observed."""
+    signal, grace_s = _end_signal(attempt, JobFile.objects.get(job_id=attempt.job_id).spec)
     fault("stop.before_engine")
     try:
         backend.stop(Handle(attempt.handle), grace_s=grace_s, signal=signal)
@@ -523,7 +515,7 @@ def end_one(backend: Backend, attempt: Attempt) -> None:
 
 
 def extend_wanted(backend: Backend, attempts: Iterable[Attempt]) -> None:
-    """Tell the engine of time that was added; where it can't be, take the wish back and say so."""
+    """Extend time limits at the backend; where it can't, take the extension back and record that."""
     for attempt in attempts:
         if attempt.extended_s <= attempt.extended_told_s or attempt.end_kind:
             continue
@@ -538,8 +530,8 @@ def extend_wanted(backend: Backend, attempts: Iterable[Attempt]) -> None:
             mine.update(extended_told_s=attempt.extended_s)
 
 
-def _warning(attempt: Attempt, spec: JobSpec) -> tuple[str, int]:
-    """How the attempt is told, and how long it has then: as its job asked for when it has to make room."""
+def _end_signal(attempt: Attempt, spec: JobSpec) -> tuple[str, int]:
+    """Return the signal and the grace time in seconds; a preempted attempt gets its job's own signal."""
     if spec.end_signal is not None and attempt.end_wanted in retries.RETURNING:
         return spec.end_signal.signal, max(spec.grace_s, spec.end_signal.seconds_before)
     return "TERM", spec.grace_s
@@ -549,7 +541,7 @@ def _warning(attempt: Attempt, spec: JobSpec) -> tuple[str, int]:
 
 
 def take_inventory(cluster_id: int) -> None:
-    """Ask the cluster what it has, and remember it."""
+    """Ask the cluster for its inventory, and store it."""
     cluster = Cluster.objects.get(pk=cluster_id)
     held = inventory.held_on(cluster)
     try:
@@ -559,10 +551,10 @@ def take_inventory(cluster_id: int) -> None:
         return
     nodes: Iterable[NodeSeen] = seen.nodes
     if seen.jobs is not None:
-        theirs = others.of_others(cluster, seen.jobs)
-        others.book_types(cluster, seen.jobs)
-        others.record(cluster, theirs)
-        nodes = others.nodes_used(seen, theirs)
+        theirs = external_jobs.select_external(cluster, seen.jobs)
+        external_jobs.book_types(cluster, seen.jobs)
+        external_jobs.record(cluster, theirs)
+        nodes = external_jobs.nodes_used(seen, theirs)
     reports = [observations.node_report(node) for node in nodes]
     facilities = seen.facilities.to_json() if seen.facilities else None
     inventory.record(cluster, reports, held, [asdict(each) for each in seen.set_aside], facilities)
@@ -571,22 +563,24 @@ def take_inventory(cluster_id: int) -> None:
 # --- sweep and tidy --------------------------------------------------------------------------------------
 
 
-def due_clusters() -> dict[queue.Step, list[int]]:
-    """Which steps are due for which clusters, by the database alone."""
+def due_clusters() -> dict[triggers.Step, list[int]]:
+    """Return the clusters for which each step is due, by the database alone."""
     unfinished = Job.objects.exclude(state__in=["SUCCEEDED", "FAILED", "STOPPED"]).order_by()
     waiting = unfinished.filter(state__in=["QUEUED", "SUBMITTING"]).values_list("cluster_id", flat=True)
     live = Attempt.objects.filter(live=True).order_by().values_list("job__cluster_id", flat=True)
     known = Node.objects.order_by().values_list("cluster_id", flat=True).distinct()
-    trials = AssetTrial.objects.filter(ended_at=None).order_by().values_list("cluster_id", flat=True)
+    trials = AssetCheck.objects.filter(ended_at=None).order_by().values_list("cluster_id", flat=True)
     return {
         "drain": sorted({*waiting, *snapshot.restless(), *trials.filter(state="waiting")}),
-        "observe": sorted({*live.exclude(job__cluster__in=pace.resting()), *trials.filter(state="trying")}),
+        "observe": sorted(
+            {*live.exclude(job__cluster__in=poll_interval.clusters_not_due()), *trials.filter(state="trying")}
+        ),
         # Nothing is admitted to a cluster of which nothing is known, a new one for instance.
         "inventory": sorted({*waiting} - {*known}),
     }
 
 
 def sealable() -> list[int]:
-    """Ended attempts whose logs are not stored yet."""
+    """Return the ended attempts whose logs are not stored yet."""
     rows = Attempt.objects.filter(ended_at__isnull=False, logs_sealed_at=None, live=False)
     return list(rows.order_by("id").values_list("pk", flat=True)[:500])

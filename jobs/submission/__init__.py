@@ -1,84 +1,90 @@
-"""What people do: submit, stop, run again, share, delete.
+"""Commands of people on jobs: submit, stop, run again, share, delete.
 
-Each verb checks the right, writes its rows in one transaction and rings the doorbell once it has
-committed.  No verb talks to a backend.
+Each command checks the right, writes its rows in one transaction and wakes a worker after the commit.  No
+command talks to a backend.
 """
 
-from jobs.submission.again import NotEnded, instead, retry, template_of
-from jobs.submission.asking import amounts_of, parts_of, terms_of
-from jobs.submission.ending import NotIdle, NotLost, StillRunning, delete, keep, settle, stop
-from jobs.submission.places import (
-    ANYWHERE,
-    Place,
-    address_of,
-    find_quota,
-    place_at,
-    quotas_open_to,
-    refuse_beyond_public,
-)
-from jobs.submission.queued import (
+from jobs.submission.access import Forbidden
+from jobs.submission.clones import NotEnded, replace_queued, retry, template_of
+from jobs.submission.job_control import (
     LONGEST_REASON,
-    NoRoomThere,
+    CannotMove,
+    NotIdle,
+    NotLost,
     NotWaiting,
     ReasonMissing,
+    StillRunning,
+    delete,
     hold,
+    keep,
     move,
     prioritise,
     release,
+    settle,
+    share,
+    stop,
 )
-from jobs.submission.rights import Forbidden
-from jobs.submission.sharing import share
-from jobs.submission.submitting import (
+from jobs.submission.job_submission import (
     Conflict,
-    Ready,
-    Request,
+    ResolvedJob,
+    SubmissionRequest,
     Submitted,
-    mended,
-    ready,
+    apply_fixes,
+    find_problems,
+    resolve_job,
     store,
     submit,
-    wrong_with,
+)
+from jobs.submission.resource_requests import amounts_of, parts_of, terms_of
+from jobs.submission.targets import (
+    ANYWHERE,
+    JobTarget,
+    find_quota,
+    parse_target,
+    quotas_open_to,
+    refuse_beyond_public,
+    target_address,
 )
 
 __all__ = [
     "ANYWHERE",
     "LONGEST_REASON",
+    "CannotMove",
     "Conflict",
     "Forbidden",
-    "NoRoomThere",
+    "JobTarget",
     "NotEnded",
     "NotIdle",
     "NotLost",
     "NotWaiting",
-    "Place",
-    "Ready",
     "ReasonMissing",
-    "Request",
+    "ResolvedJob",
     "StillRunning",
+    "SubmissionRequest",
     "Submitted",
-    "address_of",
     "amounts_of",
+    "apply_fixes",
     "delete",
+    "find_problems",
     "find_quota",
     "hold",
-    "instead",
     "keep",
-    "mended",
     "move",
+    "parse_target",
     "parts_of",
-    "place_at",
     "prioritise",
     "quotas_open_to",
-    "ready",
     "refuse_beyond_public",
     "release",
+    "replace_queued",
+    "resolve_job",
     "retry",
     "settle",
     "share",
     "stop",
     "store",
     "submit",
+    "target_address",
     "template_of",
     "terms_of",
-    "wrong_with",
 ]

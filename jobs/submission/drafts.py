@@ -1,8 +1,8 @@
-"""Drafts: kept while somebody types, with what they were before, and safe from a second window.
+"""Drafts: saved while a person types, with earlier versions, and safe from a second window.
 
-Every rendering of the form is a window with a name of its own.  A window that saves what it has gone on
-typing since its own last save changes the draft.  One that comes with an older version, because another
-window saved meanwhile, changes nothing: its text is kept beside the draft until the person chooses.
+Every rendering of the form is a window with its own name.  A window whose version is the draft's changes the
+draft.  One with an older version, because another window saved meanwhile, changes nothing: its text is stored
+beside the draft until the person chooses.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from jobs.models import Draft, DraftVersion, Job
 from quotas.models import User
 
 KEEP_EVERY: Final = timedelta(minutes=1)
-"""While somebody types, what the draft was is kept so often."""
+"""Shortest time between two stored versions of one window."""
 
 MOST_VERSIONS: Final = 100
 LONGEST_PLACE: Final = 255
@@ -30,12 +30,11 @@ LONGEST_NUMBER: Final = 8
 
 
 @dataclass(frozen=True, slots=True)
-class Typed:
-    """What stands in a window: `window` is its name, `version` the draft's when it last saved or began.
+class DraftContent:
+    """The content of a window: `window` is its name, `version` the draft's when it last saved or began.
 
-    `place` is where it is to run, and `template` what it was made from, as the form says it; `sweep` and
-    `at_once` are what stands in its part for sweeps.  With `take` this text becomes the draft's, whatever
-    another window has saved.
+    `place` (the target), `template`, `sweep` and `at_once` are the values of the form's fields.  With `take`
+    this text becomes the draft's, whatever another window has saved.
     """
 
     document: Document
@@ -49,24 +48,24 @@ class Typed:
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
-    """The draft as it is now, and where the text is when another window's stands in the draft."""
+class SavedDraft:
+    """The draft as it is now; `beside` has the text if the draft has another window's."""
 
     draft: Draft
     beside: DraftVersion | None = None
 
 
 def find(user: User, pk: str) -> Draft | None:
-    """The person's own draft of that number; None for anything else."""
+    """Return the person's own draft of that number; None for anything else."""
     if not (pk.isascii() and pk.isdigit() and len(pk) < 19):
         return None
     return Draft.objects.filter(owner=user, pk=int(pk)).first()
 
 
-def keep(user: User, pk: str, typed: Typed, origin: Job | None = None) -> Kept | None:
-    """Save what was typed into that draft, or into a new one; nothing is refused.
+def keep(user: User, pk: str, typed: DraftContent, origin: Job | None = None) -> SavedDraft | None:
+    """Save a window's content in that draft, or in a new one; no text is refused.
 
-    None where there is no such draft of the person's and nothing was ever typed.
+    Returns None where the person has no such draft and the text is empty.
     """
     text, document = _plain(typed.document.text), typed.document
     typed = replace(
@@ -82,23 +81,23 @@ def keep(user: User, pk: str, typed: Typed, origin: Job | None = None) -> Kept |
         found = find(user, pk)
         draft = found and Draft.objects.select_for_update().filter(pk=found.pk).first()
         if draft is None:
-            return Kept(_written(Draft(owner=user, origin=origin), typed, name)) if text.strip() else None
+            return SavedDraft(_save(Draft(owner=user, origin=origin), typed, name)) if text.strip() else None
         if _is_behind(draft, typed):
-            return Kept(draft, _beside(draft, typed))
+            return SavedDraft(draft, _save_beside(draft, typed))
         _keep_version(draft, typed)
         draft.version += 1
         draft.versions.filter(beside=True, window=typed.window).delete()
-        return Kept(_written(draft, typed, name))
+        return SavedDraft(_save(draft, typed, name))
 
 
 def _plain(text: str) -> str:
     return text[:MAX_BYTES].replace("\r\n", "\n").replace("\0", "")
 
 
-def done(user: User, pk: str, typed: Typed) -> None:
-    """What was typed is submitted: its draft goes, unless the draft holds another window's text.
+def discard(user: User, pk: str, typed: DraftContent) -> None:
+    """Delete the draft of a submitted text, unless the draft has another window's text.
 
-    So does a draft that a save of the same window made without the page having heard of it.
+    A draft that a save of the same window made without the page's knowledge is deleted too.
     """
     if typed.window:
         Draft.objects.filter(owner=user, window=typed.window).delete()
@@ -111,7 +110,7 @@ def done(user: User, pk: str, typed: Typed) -> None:
         draft.delete()
 
 
-def _written(draft: Draft, typed: Typed, name: str) -> Draft:
+def _save(draft: Draft, typed: DraftContent, name: str) -> Draft:
     draft.text, draft.dialect = typed.document.text, typed.document.given or ""
     draft.place = typed.place
     draft.name, draft.window, draft.template = name, typed.window, typed.template
@@ -120,14 +119,14 @@ def _written(draft: Draft, typed: Typed, name: str) -> Draft:
     return draft
 
 
-def _is_behind(draft: Draft, typed: Typed) -> bool:
-    """Whether another window has saved since this one knew the draft."""
+def _is_behind(draft: Draft, typed: DraftContent) -> bool:
+    """Tell whether another window has saved the draft since this one loaded it."""
     if typed.take or typed.version is None or typed.window == draft.window:
         return False
     return typed.version != draft.version
 
 
-def _beside(draft: Draft, typed: Typed) -> DraftVersion:
+def _save_beside(draft: Draft, typed: DraftContent) -> DraftVersion:
     values = {
         "number": typed.version or 0,
         "text": typed.document.text,
@@ -140,8 +139,8 @@ def _beside(draft: Draft, typed: Typed) -> DraftVersion:
     return row
 
 
-def _keep_version(draft: Draft, typed: Typed) -> None:
-    """What the draft was, where it is another window's or a while has passed; the oldest ones go."""
+def _keep_version(draft: Draft, typed: DraftContent) -> None:
+    """Store the draft's last version, if it is another window's or KEEP_EVERY has passed; drop the oldest."""
     if not draft.text.strip() or (draft.text, draft.sweep) == (typed.document.text, typed.sweep):
         return
     kept = draft.versions.filter(beside=False)
@@ -161,8 +160,8 @@ def _keep_version(draft: Draft, typed: Typed) -> None:
     draft.versions.filter(pk__in=list(old)).delete()
 
 
-def _name(typed: Typed) -> str:
-    """The job's name in the text, as soon as that can be read."""
+def _name(typed: DraftContent) -> str:
+    """Return the job's name in the text, "" while it can't be read."""
     try:
         return typed.document.parsed.spec.name[:256]
     except Refused:

@@ -1,146 +1,151 @@
-"""What people send: a job file, or the answers to a template's questions, and where it should run."""
+"""Forms for a job file and for a template's questions, and the job file that answers make."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from typing import Any, Final
+from urllib.parse import quote
 from uuid import uuid4
 
 from django import forms
 from django.core.validators import RegexValidator
+from django.http import QueryDict
 from django.utils.translation import gettext_lazy as _
 
-from jobs import dialects, submission
+from jobs import dialects
 from jobs.dialects.document import Document
 from jobs.dialects.source import decode
-from jobs.jobtemplates import JobTemplate, Kind, Parameter
+from jobs.jobtemplates import Answers, JobTemplate, Kind, Parameter, fill
 from jobs.messages import dialect_label
 from jobs.messages.jobtemplates import question
-from quotas.models import Quota, User
+from jobs.models import Job, PersonalSecret, Replica
+from jobs.submission import targets
+from quotas.models import Node, Quota, User
 
 MOST_PLACES: Final = 200
 
 Choices = list[tuple[str, Any]]
 
 
-class SubmitForm(forms.Form):
-    """A job file, typed or uploaded.  Anything typed survives every error, so no field refuses text.
+class TargetForm(forms.Form):
+    """A form for new jobs: where they run, and an idempotency key.
 
     `key` makes a double click one job: each rendering of the form has its own.
     """
 
+    place = forms.ChoiceField(label=_("Where it runs"), required=False)
+    key = forms.CharField(max_length=64, widget=forms.HiddenInput)
+
+    def __init__(self, user: User, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.quotas = list(targets.quotas_open_to(user)[:MOST_PLACES])
+        place = self.fields["place"]
+        assert isinstance(place, forms.ChoiceField)
+        place.choices = _place_choices(self.quotas)
+        place.widget.attrs["class"] = "form-select"
+
+    def chosen_place(self) -> targets.JobTarget:
+        """Return the chosen target; everything empty when the choice is left to the console."""
+        return targets.parse_target(str(self.cleaned_data.get("place", "")))
+
+    @property
+    def has_choice(self) -> bool:
+        """Whether there is more than one target to choose from."""
+        return len(self.quotas) > 1
+
+
+class SubmitForm(TargetForm):
+    """A job file, typed or uploaded.  Anything typed survives every error, so no field refuses text."""
+
     text = forms.CharField(label=_("Job file"), required=False, strip=False, widget=forms.Textarea)
     upload = forms.FileField(label=_("Upload a file"), required=False, allow_empty_file=True)
     dialect = forms.ChoiceField(label=_("Dialect"), required=False)
-    place = forms.ChoiceField(label=_("Where it runs"), required=False)
     keep_original = forms.BooleanField(label=_("Keep the original command"), required=False)
-    key = forms.CharField(max_length=64, widget=forms.HiddenInput)
     origin = forms.CharField(max_length=16, required=False, widget=forms.HiddenInput)
     template = forms.CharField(max_length=80, required=False, widget=forms.HiddenInput)
     draft = forms.IntegerField(min_value=1, required=False, widget=forms.HiddenInput)
 
     def __init__(self, user: User, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        self.quotas = list(submission.quotas_open_to(user)[:MOST_PLACES])
+        super().__init__(user, *args, **kwargs)
         dialect = self.fields["dialect"]
         assert isinstance(dialect, forms.ChoiceField)
         dialect.choices = [("", _("Dialect: work it out")), *dialect_choices()]
         dialect.widget.attrs |= {"class": "form-select editor-dialect", "aria-label": _("Dialect")}
-        place = self.fields["place"]
-        assert isinstance(place, forms.ChoiceField)
-        place.choices = _place_choices(self.quotas)
-        place.widget.attrs["class"] = "form-select"
         self.fields["keep_original"].widget.attrs["class"] = "form-check-input"
 
     def clean_text(self) -> str:
-        """Browsers send every line end of a text field as CR LF; nobody typed those."""
+        """Replace CR LF, which browsers send for every line end, by LF."""
         return str(self.cleaned_data["text"]).replace("\r\n", "\n")
 
     def chosen_document(self) -> Document:
-        """The uploaded file, where there is one, else what was typed.  Raises `dialects.base.Refused`."""
+        """Return the uploaded file, if there is one, else the typed text.  Raises `dialects.base.Refused`."""
         upload = self.cleaned_data.get("upload")
         text = decode(upload.read()) if upload else str(self.cleaned_data.get("text", ""))
         return Document(text, self.chosen_dialect())
 
-    def chosen_place(self) -> submission.Place:
-        """Where the person wants it; everything empty when the choice is left to the file."""
-        return submission.place_at(str(self.cleaned_data.get("place", "")))
-
     def chosen_dialect(self) -> str | None:
-        """The dialect that the person says the text is in; None to work it out."""
+        """Return the chosen dialect of the text; None to detect it."""
         return str(self.cleaned_data.get("dialect", "")) or None
 
     @property
-    def has_choice(self) -> bool:
-        """Whether there is more than one place to choose from."""
-        return len(self.quotas) > 1
-
-    @property
     def only_place(self) -> str:
-        """Where everything goes, when there is one place."""
+        """Return the label of the only target, "" when there are several."""
         only = self.quotas[0] if len(self.quotas) == 1 else None
         return f"{only.workspace.name} · {_place_label(only)}" if only else ""
 
 
 def new_key() -> str:
-    """An idempotency key for one rendering of a form."""
+    """Return an idempotency key for one rendering of a form."""
     return uuid4().hex
 
 
 def dialect_choices() -> list[tuple[str, str]]:
-    """Every dialect's name, and what people call it."""
+    """Return every dialect's name and label."""
     return [(name, dialect_label(name)) for name in dialects.NAMES]
 
 
 def _place_label(quota: Quota) -> str:
-    """A quota under the name of its cluster, and where that is."""
+    """Return a quota's label: its cluster, the region, and its name."""
     cluster = quota.cluster
     where = f"{cluster.name} ({cluster.region})" if cluster.region else cluster.name
     return f"{where} · {quota.name}"
 
 
 def _place_choices(quotas: Sequence[Quota]) -> Choices:
-    """Quotas by workspace, after "as the file says"."""
+    """Return the choices: "as the file says", then quotas by workspace."""
     choices: Choices = [("", _("As the file says, or the first that is open to me"))]
     for workspace, rows in groupby(quotas, key=lambda quota: quota.workspace):
-        choices.append((workspace.name, [(submission.address_of(row), _place_label(row)) for row in rows]))
+        choices.append((workspace.name, [(targets.target_address(row), _place_label(row)) for row in rows]))
     return choices
 
 
 # --- a template's questions ------------------------------------------------------------------------------
 
 
-class TemplateForm(forms.Form):
-    """The questions of a job template, with what `first` makes of their defaults; and where it runs."""
-
-    place = forms.ChoiceField(label=_("Where it runs"), required=False)
-    key = forms.CharField(max_length=64, widget=forms.HiddenInput)
+class TemplateForm(TargetForm):
+    """The questions of a job template, and where the job runs."""
 
     def __init__(
         self,
         user: User,
         template: JobTemplate,
         *args: Any,
-        offered: Offered | None = None,
+        offered: FormChoices | None = None,
         **kwargs: Any,
     ) -> None:
-        super().__init__(*args, **kwargs)
+        super().__init__(user, *args, **kwargs)
         self.template = template
-        self.quotas = list(submission.quotas_open_to(user)[:MOST_PLACES])
-        place = self.fields["place"]
-        assert isinstance(place, forms.ChoiceField)
-        place.choices = _place_choices(self.quotas)
         for parameter in template.parameters:
-            self.fields[parameter.name] = _question(parameter, offered or Offered())
+            self.fields[parameter.name] = _question(parameter, offered or FormChoices())
         for name, field in self.fields.items():
             if name != "key" and not isinstance(field, forms.MultipleChoiceField):
                 kind = "form-select" if isinstance(field, forms.ChoiceField) else "form-control"
                 field.widget.attrs.setdefault("class", kind)
 
     def clean(self) -> dict[str, Any]:
-        """A type of GPU means nothing where none is asked for; hours that are left empty are none."""
+        """Drop the type of GPU where no GPU is requested, and read empty hours as none."""
         cleaned = super().clean() or {}
         for parameter in self.template.parameters:
             if parameter.kind is Kind.HOURS and cleaned.get(parameter.name, "") is None:
@@ -149,18 +154,9 @@ class TemplateForm(forms.Form):
             cleaned["gpu_type"] = ""
         return cleaned
 
-    def chosen_place(self) -> submission.Place:
-        """Where the person wants it; everything empty when the choice is left to the console."""
-        return submission.place_at(str(self.cleaned_data.get("place", "")))
-
-    @property
-    def has_choice(self) -> bool:
-        """Whether there is more than one place to choose from."""
-        return len(self.quotas) > 1
-
     @property
     def questions(self) -> list[tuple[forms.BoundField, object]]:
-        """The template's own fields, each with its unit."""
+        """Return the template's own fields, each with its unit."""
         return [(self[parameter.name], _unit(parameter)) for parameter in self.template.parameters]
 
 
@@ -195,19 +191,19 @@ WORDS: Final = {
     Kind.FOLDER: (1024, FOLDER),
     Kind.NUMBER: (64, NUMBER),
 }
-"""The answers of one line: how long they may be, and what they look like."""
+"""Longest length and validator of the answers of one line."""
 
 
 @dataclass(frozen=True, slots=True)
-class Offered:
-    """What this person may choose from: jobs of their own (id and label), types of GPU, names of secrets."""
+class FormChoices:
+    """The person's choices: own jobs (id and label), types of GPU, names of secrets."""
 
     sources: Sequence[tuple[str, str]] = ()
     gpu_types: Sequence[str] = ()
     secrets: Sequence[str] = ()
 
 
-def _question(parameter: Parameter, offered: Offered) -> forms.Field:
+def _question(parameter: Parameter, offered: FormChoices) -> forms.Field:
     about: dict[str, Any] = {
         "label": parameter.label or question(parameter.name),
         "required": parameter.required,
@@ -233,7 +229,7 @@ def _question(parameter: Parameter, offered: Offered) -> forms.Field:
     return forms.CharField(**about, max_length=longest, validators=[validator])
 
 
-def _choices(parameter: Parameter, offered: Offered) -> Choices:
+def _choices(parameter: Parameter, offered: FormChoices) -> Choices:
     values = {Kind.SECRET: offered.secrets, Kind.GPU_TYPE: offered.gpu_types}.get(
         parameter.kind, parameter.choices
     )
@@ -243,6 +239,144 @@ def _choices(parameter: Parameter, offered: Offered) -> Choices:
 
 
 def _unit(parameter: Parameter) -> object:
-    """What the parameter's numbers count, where that is not plain from its name."""
+    """Return the unit of the parameter's numbers, "" where its name says it."""
     field = parameter.fills[0].rpartition(".")[2]
     return UNITS.get((field, parameter.times)) or (UNITS["hours"] if parameter.kind is Kind.HOURS else "")
+
+
+MOST_SOURCES: Final = 40
+MOST_REPLICAS: Final = 16
+"""Of one job, whose folders are shown."""
+
+OUTPUTS: Final = "/job/outputs"
+"""Mount point of other jobs' folders."""
+
+
+@dataclass(frozen=True, slots=True)
+class LinkAnswers:
+    """Answers of a link: usable ones, names that no question has, and names of wrong answers."""
+
+    answers: Mapping[str, Any]
+    unknown: Sequence[str] = ()
+    wrong: Sequence[str] = ()
+
+
+def form_for(user: User, template: JobTemplate, *args: Any) -> TemplateForm:
+    """Return the form of a template's questions, with the person's choices."""
+    kinds = {parameter.kind for parameter in template.parameters}
+    offered = FormChoices(
+        sources=_sources(user) if Kind.JOBS in kinds else (),
+        gpu_types=_gpu_types(user) if Kind.GPU_TYPE in kinds else (),
+        secrets=_secrets(user) if Kind.SECRET in kinds else (),
+    )
+    return TemplateForm(user, template, *args, offered=offered)
+
+
+def first_answers(template: JobTemplate, quotas: Iterable[Quota]) -> dict[str, Any]:
+    """Return the defaults, limited to the largest node of the cluster of the first of `quotas`.
+
+    Without a known node there is no GPU.
+    """
+    clusters = [quota.cluster_id for quota in quotas][:1]
+    nodes = list(Node.objects.filter(cluster__in=clusters))
+    most = {
+        "gpus": max((sum(node.gpus.values()) for node in nodes), default=0),
+        "cpus": max((node.cpu_milli // 1000 for node in nodes), default=0),
+        "memory": max((node.memory_mib // 1024 for node in nodes), default=0),
+    }
+    found: dict[str, Any] = {}
+    for parameter in template.parameters:
+        value = parameter.default
+        if isinstance(value, int) and parameter.name in most and (nodes or parameter.name == "gpus"):
+            value = max(parameter.least, min(value, most[parameter.name]))
+        found[parameter.name] = value
+    return found
+
+
+def answers_of_link(
+    user: User, template: JobTemplate, asked: QueryDict, besides: Iterable[str]
+) -> LinkAnswers:
+    """Return the first answers, replaced by a link's valid ones.
+
+    `besides` are names in the link's query that are no answers.
+    """
+    form = form_for(user, template)
+    first = first_answers(template, form.quotas)
+    several = {each.name for each in template.parameters if each.kind is Kind.JOBS}
+    known = {each.name for each in template.parameters}
+    said = {name: asked.getlist(name) if name in several else asked[name] for name in asked if name in known}
+    tried = fill_form(user, template, said)
+    tried.is_valid()
+    wrong = [name for name in said if name in tried.errors]
+    good = {name: tried.cleaned_data[name] for name in said if name not in wrong}
+    unknown = sorted(set(asked) - known - {"job", *besides})
+    return LinkAnswers({**first, **good}, unknown, wrong)
+
+
+def fill_form(user: User, template: JobTemplate, said: Mapping[str, Any]) -> TemplateForm:
+    """Return the form with these answers and the first ones for the rest; the caller validates it."""
+    first = first_answers(template, targets.quotas_open_to(user))
+    data = QueryDict(mutable=True)
+    for name, value in {**first, **said, "key": "api"}.items():
+        data.setlist(name, [*value] if isinstance(value, list | tuple) else [value])
+    return form_for(user, template, data)
+
+
+def fill_template(
+    user: User, template: JobTemplate, answers: Mapping[str, Any], *, install: bool = False
+) -> Document:
+    """Return the job file that the answers make; with `install` it installs what the template needs."""
+    known: dict[str, Any] = {
+        name: value for name, value in answers.items() if name not in {"key", "place", "jobs"}
+    }
+    if any(parameter.kind is Kind.JOBS for parameter in template.parameters):
+        known["jobs"] = _folders(user, answers.get("jobs") or [])
+    complete: Answers = known
+    return fill(template, complete, install=install)
+
+
+def own_jobs(user: User, asked: Iterable[str]) -> list[str]:
+    """Return those of these jobs whose folders the person may mount."""
+    known = {public_id for public_id, _label in _sources(user)}
+    return [each for each in asked if each in known]
+
+
+def _gpu_types(user: User) -> list[str]:
+    clusters = {quota.cluster_id for quota in targets.quotas_open_to(user)}
+    nodes = Node.objects.filter(cluster__in=clusters).values_list("gpus", flat=True)
+    return sorted({kind for gpus in nodes for kind in gpus if kind})
+
+
+def _secrets(user: User) -> list[str]:
+    return list(PersonalSecret.objects.filter(owner=user).order_by("name").values_list("name", flat=True))
+
+
+def _sources(user: User) -> list[tuple[str, str]]:
+    """Return the person's own jobs that have started, the latest first: only their folders may be shown."""
+    rows = Job.objects.visible_to(user).filter(owner=user, started_at__isnull=False).order_by("-pk")
+    return [(job.public_id, f"{job.name} ({job.public_id})") for job in rows[:MOST_SOURCES]]
+
+
+def _folders(user: User, public_ids: Sequence[str]) -> list[dict[str, str]]:
+    """Return the output folders of these jobs' replicas, and their mount points."""
+    found = []
+    for job in Job.objects.visible_to(user).filter(owner=user, public_id__in=public_ids).order_by("-pk"):
+        tasks = Replica.objects.filter(
+            attempt__job=job, attempt__number=job.attempt_number, run=job.run_number
+        )
+        found += [_folder(job, task) for task in tasks.order_by("ordinal")[:MOST_REPLICAS]]
+    return found
+
+
+def _folder(job: Job, task: Replica) -> dict[str, str]:
+    return {
+        "uri": f"job://{job.public_id}/{quote(task.role, safe='')}/{task.index}",
+        "path": f"{OUTPUTS}/{_plain(job.name)}-{job.public_id}/{_plain(task.role)}-{task.index}",
+    }
+
+
+def _plain(name: str) -> str:
+    """Return a name as one part of a path that every backend understands."""
+    return "".join(each if each.isascii() and (each.isalnum() or each in "._-") else "_" for each in name)[
+        :80
+    ]

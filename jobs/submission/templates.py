@@ -1,26 +1,28 @@
-"""Templates that people keep: who sees and changes which, their versions, and jobs that come from them.
+"""My templates: access to them, their versions, and jobs that come from them.
 
-A version never changes.  Whoever starts from one is held to its locks.  What a link or a form sends is a
-`ref`, ID@VERSION, and means nothing until it was found here.
+A version never changes, and a job that starts from one keeps its locked fields.  Links and forms send a
+`ref`, ID@VERSION, which is checked here.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, Final
 
 from django.db import transaction
 from django.db.models import F, Q
+from django.http import Http404
 from django.utils import timezone
 
 from jobs.dialects.base import MAX_BYTES, Params, Problem
 from jobs.dialects.document import Document
 from jobs.jobtemplates import SHIPPED, JobTemplate
-from jobs.jobtemplates.constraints import Broken, Constraint, broken
+from jobs.jobtemplates.constraints import BrokenConstraint, Constraint, find_broken
 from jobs.messages.jobtemplates import template_words
 from jobs.models import Job, Template, TemplateUse, TemplateVersion
+from jobs.submission.access import Forbidden
 from quotas.access import Verb, can
 from quotas.models import User, Workspace
 
@@ -32,16 +34,8 @@ MOST_VERSIONS: Final = 500
 MOST_OFFERED: Final = 300
 
 
-class Forbidden(Exception):
-    """Only who keeps a template changes it."""
-
-
 class TooMany(Exception):
     """There are `MOST` of them already, or `MOST_VERSIONS`."""
-
-
-class Retired(Exception):
-    """Nothing is started from it any more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,18 +47,18 @@ class Chosen:
 
     @property
     def ref(self) -> str:
-        """What forms and drafts say for it."""
+        """Return the reference that forms and drafts use, ID@VERSION."""
         return self.template.ref
 
     @property
     def name(self) -> str:
-        """What it is called, in the reader's language where that is ours to say."""
+        """Return its name; a built-in template's is translated."""
         return self.template.title if self.row else template_words(self.template.title)
 
 
 @dataclass(frozen=True, slots=True)
 class Content:
-    """What a version is to say."""
+    """The content of a new version."""
 
     document: Document
     parameters: Sequence[Mapping[str, Any]] = ()
@@ -75,7 +69,7 @@ class Content:
 
 @dataclass(frozen=True, slots=True)
 class About:
-    """What people see of a template before they open it."""
+    """Name, description and icon of a template, as lists show them."""
 
     name: str
     description: str = ""
@@ -86,7 +80,7 @@ class About:
 
 
 def find(user: User, ref: str) -> Chosen | None:
-    """The version that `ref` names, or the default one; None where there is none that the person may see."""
+    """Return the version that `ref` names, or the default one; None where the person may see none."""
     match = REF.fullmatch(ref)
     if match is None:
         return None
@@ -101,6 +95,14 @@ def find(user: User, ref: str) -> Chosen | None:
     return chosen(row) if row else None
 
 
+def find_template(user: User, public_id: str, version: str = "") -> Chosen:
+    """Return that version of the template, or the default one.  Raises Http404."""
+    found = find(user, f"{public_id}@{version}" if version else public_id)
+    if found is None:
+        raise Http404
+    return found
+
+
 def list_offered(user: User, words: str = "") -> list[Chosen]:
     """Return the default versions of what the person may start from, named or described by `words`."""
     rows = TemplateVersion.objects.filter(
@@ -113,7 +115,7 @@ def list_offered(user: User, words: str = "") -> list[Chosen]:
 
 
 def chosen(row: TemplateVersion) -> Chosen:
-    """A kept version as a template that can be filled."""
+    """Return a stored version as a template that can be filled."""
     template = row.template
     values = {
         "id": template.public_id,
@@ -133,18 +135,19 @@ def chosen(row: TemplateVersion) -> Chosen:
 
 
 def of_job(user: User, job: Job | None) -> Chosen | None:
-    """What the job came from, where the person may start from it too."""
-    use = job and TemplateUse.objects.filter(job=job).select_related("version__template").first()
-    if not use:
+    """Return the version that the job came from, where the person may start from it too."""
+    use = _use_of(job) if job else None
+    if use is None:
         return None
-    if use.version is None:
-        return find(user, f"{use.shipped}@{use.number}")
-    return find(user, f"{use.version.template.public_id}@{use.version.number}")
+    public_id, number = use.shipped, use.number
+    if use.version is not None:
+        public_id, number = use.version.template.public_id, use.version.number
+    return find(user, f"{public_id}@{number}")
 
 
 def source_of(job: Job) -> Chosen | None:
-    """What the job came from, whoever asks."""
-    use = TemplateUse.objects.filter(job=job).select_related("version__template").first()
+    """Return the version that the job came from, whoever may see it."""
+    use = _use_of(job)
     if use is None:
         return None
     if use.version is not None:
@@ -153,8 +156,12 @@ def source_of(job: Job) -> Chosen | None:
     return Chosen(shipped) if shipped else None
 
 
+def _use_of(job: Job) -> TemplateUse | None:
+    return TemplateUse.objects.filter(job=job).select_related("version__template").first()
+
+
 def keeps(user: User, template: Template) -> bool:
-    """Whether the person may change it: their own, or one of a workspace that they keep."""
+    """Tell whether the person may change it: their own, or one of a workspace that they administer."""
     if template.workspace is None:
         return template.owner_id == user.pk
     return can(user, Verb.MANAGE, template.workspace)
@@ -165,13 +172,12 @@ def keeps(user: User, template: Template) -> bool:
 
 @transaction.atomic
 def create(user: User, about: About, content: Content, workspace: Workspace | None = None) -> Template:
-    """A new template of the person's, or of a workspace that they keep, with its first version.
+    """Store a new template of the person's, or of a workspace that they administer, with its first version.
 
     Raises Forbidden, TooMany, ValueError, `dialects.base.Refused`.
     """
-    template = Template(owner=user, workspace=workspace, **_columns(about))
-    if not keeps(user, template):
-        raise Forbidden
+    template = Template(owner=user, workspace=workspace, **asdict(about))
+    _require(user, template)
     beside = Template.objects.filter(workspace=workspace, **({} if workspace else {"owner": user}))
     if beside.count() >= MOST:
         raise TooMany
@@ -184,14 +190,13 @@ def create(user: User, about: About, content: Content, workspace: Workspace | No
 def change(
     user: User, template: Template, about: About, content: Content | None, *, as_default: bool = True
 ) -> Template:
-    """Say it differently, and with `content` add a version.
+    """Change name, description and icon, and with `content` add a version.
 
     Raises Forbidden, TooMany, ValueError, `dialects.base.Refused`.
     """
     now = Template.objects.select_for_update(of=("self",)).get(pk=template.pk)
-    if not keeps(user, now):
-        raise Forbidden
-    for name, value in _columns(about).items():
+    _require(user, now)
+    for name, value in asdict(about).items():
         setattr(now, name, value)
     now.save()
     if content is not None:
@@ -199,12 +204,8 @@ def change(
     return now
 
 
-def _columns(about: About) -> dict[str, str]:
-    return {"name": about.name, "description": about.description, "icon": about.icon}
-
-
 def _add(user: User, template: Template, content: Content, *, as_default: bool = True) -> None:
-    """The next version.  What it says is read first: nothing that could not be started is kept."""
+    """Store the next version.  It is read first: a version that could not be started is not stored."""
     if template.latest_number >= MOST_VERSIONS:
         raise TooMany
     if len(content.document.text.encode()) > MAX_BYTES:
@@ -229,7 +230,7 @@ def _add(user: User, template: Template, content: Content, *, as_default: bool =
 
 
 def make_default(user: User, template: Template, number: int) -> bool:
-    """Let that version be what one gets; whether there is one of that number.  Raises Forbidden."""
+    """Make that version the default; return whether there is one of that number.  Raises Forbidden."""
     _require(user, template)
     if not template.versions.filter(number=number).exists():
         return False
@@ -239,14 +240,14 @@ def make_default(user: User, template: Template, number: int) -> bool:
 
 
 def retire(user: User, template: Template, *, back: bool = False) -> None:
-    """Let nothing be started from it any more, or again.  Raises Forbidden."""
+    """Retire the template: nothing can be started from it; with `back`, undo that.  Raises Forbidden."""
     _require(user, template)
     template.retired_at = None if back else timezone.now()
     template.save(update_fields=["retired_at", "updated_at"])
 
 
 def propose(user: User, template: Template, workspace: Workspace | None) -> None:
-    """Offer one's own to those who keep a workspace, or take the offer back (None).  Raises Forbidden."""
+    """Offer one's own to a workspace's admins, or withdraw the offer (None).  Raises Forbidden."""
     _require(user, template)
     if template.workspace is not None or (workspace and not can(user, Verb.READ, workspace)):
         raise Forbidden
@@ -256,10 +257,7 @@ def propose(user: User, template: Template, workspace: Workspace | None) -> None
 
 @transaction.atomic
 def adopt(user: User, template: Template) -> Template:
-    """A copy of the proposed template's default version, kept by the workspace from now on.
-
-    Raises Forbidden, TooMany.
-    """
+    """Copy the proposed template's default version to the workspace.  Raises Forbidden, TooMany."""
     workspace = _proposed_to(user, template)
     row = template.versions.get(number=template.default_number)
     document = Document(row.content, row.dialect)
@@ -270,7 +268,7 @@ def adopt(user: User, template: Template) -> Template:
 
 
 def decline(user: User, template: Template) -> None:
-    """Leave it with whoever proposed it.  Raises Forbidden."""
+    """Refuse the offer of a template.  Raises Forbidden."""
     _proposed_to(user, template)
     template.proposed_to = None
     template.save(update_fields=["proposed_to", "updated_at"])
@@ -291,16 +289,16 @@ def _require(user: User, template: Template) -> None:
 
 
 def problems(chosen: Chosen, document: Document) -> tuple[Problem, ...]:
-    """Where the job file is not as its template wants it, each with its place."""
+    """Return where the job file is not as its template wants it, each with its position."""
     template = chosen.template
     if not template.constraints:
         return ()
     theirs = template.document.parsed
-    wrong = broken(template.constraints, template.dialect, theirs, document.parsed, document.dialect)
+    wrong = find_broken(template.constraints, template.dialect, theirs, document.parsed, document.dialect)
     return tuple(_problem(each, chosen, document) for each in wrong)
 
 
-def _problem(each: Broken, chosen: Chosen, document: Document) -> Problem:
+def _problem(each: BrokenConstraint, chosen: Chosen, document: Document) -> Problem:
     code = "locked_by_template" if each.constraint is Constraint.LOCKED else "required_by_template"
     locate = document.locate if each.extra else document.places.of_field
     line, column = locate(each.pointer) or (None, None)
@@ -309,9 +307,6 @@ def _problem(each: Broken, chosen: Chosen, document: Document) -> Problem:
 
 
 def note_use(job: Job, chosen: Chosen) -> None:
-    """Write down what a job came from."""
-    number = chosen.template.version
-    if chosen.row is not None:
-        TemplateUse.objects.create(job=job, version=chosen.row, number=number)
-    else:
-        TemplateUse.objects.create(job=job, shipped=chosen.template.id, number=number)
+    """Record the version that a job came from."""
+    shipped = "" if chosen.row else chosen.template.id
+    TemplateUse.objects.create(job=job, version=chosen.row, shipped=shipped, number=chosen.template.version)

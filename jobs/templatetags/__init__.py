@@ -1,1 +1,1 @@
-"""What templates need beyond Django's own."""
+"""Template tags and filters of jobs."""

@@ -11,17 +11,19 @@ from django.utils.html import format_html
 from django.utils.translation import gettext as _
 
 from jobs import messages
-from jobs.dialects.base import Action
 from jobs.jobtemplates import Constraint, JobTemplate, Parameter
-from jobs.lifecycle import waiting
+from jobs.lifecycle import pending_reasons
 from jobs.messages import amounts
-from jobs.messages.actions import action_label as label_of_action
+from jobs.messages.actions import action_label
 from jobs.messages.endpoints import endpoint_message
 from jobs.messages.jobtemplates import question
-from jobs.models import Endpoint, Job, Task
+from jobs.models import Endpoint, Job, Replica
 from jobs.states import LIVE, State, TaskState
 
 register = template.Library()
+register.filter("action_label", action_label)
+register.filter("field_name", messages.field_name)
+register.filter("span", amounts.duration)
 
 MIB_PER_GIB = 1024
 
@@ -36,7 +38,7 @@ TASK_BADGES = {
 
 @register.inclusion_tag("components/state_badge.html")
 def job_state(job: Job, large: bool = False, brief: bool = False) -> dict[str, Any]:
-    """The job's badge; a success in which replicas failed says how many, unless it has to be brief."""
+    """The job's badge; one of a success with failed replicas has their number, unless `brief`."""
     label = messages.state_label(job.state)
     note = failed_of(job) if job.succeeded_with_failures and not brief else ""
     return {
@@ -53,21 +55,15 @@ def _with_note(label: str, note: str) -> str:
 
 
 @register.inclusion_tag("components/state_badge.html")
-def task_state(task: Task) -> dict[str, Any]:
+def task_state(task: Replica) -> dict[str, Any]:
     """A replica's badge."""
     state = TaskState(task.state)
     return {"state": TASK_BADGES[state], "label": messages.task_state_label(state)}
 
 
 @register.filter
-def action_label(action: Action) -> str:
-    """What a button beside a problem says."""
-    return label_of_action(action)
-
-
-@register.filter
 def tab_state(job: Job) -> str:
-    """What the browser tab's icon shows."""
+    """Return the state that the browser tab's icon shows."""
     return "warning" if job.succeeded_with_failures else job.state.lower()
 
 
@@ -87,7 +83,7 @@ def failed_of(job: Job) -> str:
 @register.filter
 def reason(job: Job) -> str:
     """Why the job is in its state, in one sentence."""
-    why = waiting.reason_of(job)
+    why = pending_reasons.reason_of(job)
     return messages.reason_message(why.code, why.params)
 
 
@@ -99,28 +95,22 @@ def attempt_reason(attempt: Any) -> str:
 
 @register.filter
 def tells_why(job: Job) -> bool:
-    """Whether a list should spend a line on the reason: waiting, here or there, failed or odd ones."""
+    """Tell whether a list shows the reason: of waiting, failed, lost and partly failed jobs."""
     state = State(job.state)
     return state in {State.QUEUED, State.PENDING, State.FAILED, State.LOST} or job.succeeded_with_failures
 
 
 @register.filter
 def is_stoppable(job: Job) -> bool:
-    """Whether there is anything to stop."""
+    """Tell whether the job can be stopped."""
     return State(job.state) in LIVE or job.state == State.QUEUED
 
 
 @register.filter
-def lacks(endpoint: Endpoint, task: Task) -> str:
-    """What keeps an endpoint of the replica from being ready, in one sentence; empty when it is."""
+def lacks(endpoint: Endpoint, task: Replica) -> str:
+    """Return why an endpoint of the replica is not ready, in one sentence; "" when it is."""
     code = endpoint.lacks(task)
     return endpoint_message(code, endpoint.why_params) if code else ""
-
-
-@register.filter
-def span(seconds: int) -> str:
-    """A span of time in words: 8 hours."""
-    return amounts.duration(seconds)
 
 
 @register.filter
@@ -138,7 +128,7 @@ def phase(job: Job) -> str:
 
 
 @register.filter
-def exit_words(task: Task) -> str:
+def exit_words(task: Replica) -> str:
     """How a replica ended, in words; empty while it has not."""
     if task.exit_code is None and task.signal is None:
         return ""
@@ -167,7 +157,7 @@ def memory(mib: int) -> str:
 
 @register.filter
 def resource_name(kind: str) -> str:
-    """What a bar is about: a type of GPU is its own name."""
+    """Return the label of a resource; a GPU type is its own label."""
     names = {"gpu": _("GPUs"), "cpu_milli": "CPU", "memory_mib": _("Memory"), "jobs": _("Jobs")}
     return names.get(kind, kind)
 
@@ -201,26 +191,20 @@ def _short(value: float) -> str:
 @register.filter
 def locked_fields(template: JobTemplate) -> list[str]:
     """The fields of a template that stay as they are, by their names."""
-    return _held(template, Constraint.LOCKED)
+    return _fields_with(template, Constraint.LOCKED)
 
 
 @register.filter
 def required_fields(template: JobTemplate) -> list[str]:
     """The fields of a template that must not stay empty, by their names."""
-    return _held(template, Constraint.REQUIRED)
+    return _fields_with(template, Constraint.REQUIRED)
 
 
-def _held(template: JobTemplate, rule: Constraint) -> list[str]:
+def _fields_with(template: JobTemplate, rule: Constraint) -> list[str]:
     return [messages.field_name(path) for path, word in template.constraints.items() if word is rule]
 
 
 @register.filter
-def field_name(pointer: str) -> str:
-    """What a field of the job is called."""
-    return messages.field_name(pointer)
-
-
-@register.filter
 def question_label(parameter: Parameter) -> str:
-    """What a template's question is called."""
+    """Return the label of a template's question."""
     return parameter.label or question(parameter.name)

@@ -1,4 +1,4 @@
-"""Assets: what jobs are made of, who keeps it, who uses it, and whether it can be had."""
+"""Assets: the lists, one with its checks and uses, and the forms of those who manage them."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
-from jobs.assets import asking, keeping, sight
+from jobs.assets import changes, check_requests, visibility
 from jobs.assets.forms import FORMS, VersionForm
 from jobs.messages.assets import asset_message
-from jobs.models import Asset, AssetKind, AssetTrial, AssetUse, Dataset, DatasetVersion
-from jobs.web.http import SignedIn, page, signed_in
+from jobs.models import Asset, AssetCheck, AssetKind, AssetUse, Dataset, DatasetVersion
+from jobs.web.http import SignedIn, number, page, signed_in, slice_before
 from quotas.access import administers, workspaces_of
 from quotas.models import Spec, User
 
 PAGE: Final = 50
-MOST_TRIALS: Final = 5
+MOST_CHECKS: Final = 5
 SPECS: Final = "specs"
 
 LABELS: Final = {
@@ -60,13 +60,11 @@ HINTS: Final = {
     SPECS: gettext_lazy("Ready-made sizes and what they cost in an hour."),
 }
 
-FRAGMENTS: Final = {"trials": "jobs/assets/trials.html"}
-
 
 @require_safe
 @signed_in
 def assets(request: SignedIn) -> HttpResponseBase:
-    """One kind of them, by name; what is retired stands at the end when it is asked for."""
+    """List the assets of one kind by name, with retired ones where the query asks for them."""
     kind = request.GET.get("kind", AssetKind.IMAGE)
     if kind not in LABELS:
         raise Http404
@@ -75,7 +73,7 @@ def assets(request: SignedIn) -> HttpResponseBase:
     if kind == SPECS:
         rows: QuerySet[Any] = _specs(request.user, query)
     else:
-        rows = _searched(sight.visible_to(request.user, AssetKind(kind)), AssetKind(kind), query)
+        rows = _search(visibility.visible_to(request.user, AssetKind(kind)), AssetKind(kind), query)
         if request.GET.get("retired") != "1":
             rows = rows.filter(retired_at=None)
     found = list(_after(rows, after)[: PAGE + 1])
@@ -101,7 +99,7 @@ def _specs(user: User, query: str) -> QuerySet[Spec]:
     return rows.select_related("cluster", "workspace")
 
 
-def _searched(rows: QuerySet[Any], kind: AssetKind, query: str) -> QuerySet[Any]:
+def _search(rows: QuerySet[Any], kind: AssetKind, query: str) -> QuerySet[Any]:
     if not query:
         return rows
     where = {
@@ -117,11 +115,11 @@ def _searched(rows: QuerySet[Any], kind: AssetKind, query: str) -> QuerySet[Any]
 
 
 def _after(rows: QuerySet[Any], after: str) -> QuerySet[Any]:
-    """Those that come after a row in the order of names."""
-    number, _mark, name = after.partition(":")
-    if not number.isdigit() or len(number) > 18:
-        return rows.order_by("name", "id")
-    return rows.filter(Q(name__gt=name) | Q(name=name, id__gt=int(number))).order_by("name", "id")
+    """Return the rows after a key, ordered by name."""
+    text, _mark, name = after.partition(":")
+    if (key := number(text)) is not None:
+        rows = rows.filter(Q(name__gt=name) | Q(name=name, id__gt=key))
+    return rows.order_by("name", "id")
 
 
 def _next(request: SignedIn, last: Any) -> str:
@@ -131,22 +129,22 @@ def _next(request: SignedIn, last: Any) -> str:
 
 
 def _may_add(user: User) -> bool:
-    return administers(user) or sight.keepable(user).exists()
+    return administers(user) or visibility.keepable(user).exists()
 
 
 # --- one of them -----------------------------------------------------------------------------------------
 
 
 def _find(request: SignedIn, kind: str, key: str) -> Asset:
-    asset = sight.find(request.user, kind, key)
+    asset = visibility.find(request.user, kind, key)
     if asset is None:
         raise Http404
     return asset
 
 
-def _kept(request: SignedIn, kind: str, key: str) -> Asset:
+def _find_managed(request: SignedIn, kind: str, key: str) -> Asset:
     asset = _find(request, kind, key)
-    if not sight.may_keep(request.user, asset):
+    if not visibility.may_keep(request.user, asset):
         raise PermissionDenied(_("Only those who keep it may change it."))
     return asset
 
@@ -158,39 +156,46 @@ def _to(asset: Asset) -> HttpResponse:
 @require_safe
 @signed_in
 def asset(request: SignedIn, kind: str, key: str) -> HttpResponseBase:
-    """What it is, its versions, how its trials ended, and who uses it."""
+    """Show an asset, its versions, its checks and its uses."""
     return _show(request, _find(request, kind, key))
 
 
 def _show(
     request: SignedIn, found: Asset, *, version_form: VersionForm | None = None, status: int = 200
 ) -> HttpResponse:
-    trials = list(_trials(request.user, found))
+    trials = list(_list_checks(request.user, found))
     context: dict[str, Any] = {
         "asset": found,
-        "trials": [_trial(row) for row in trials],
+        "trials": [_check_context(row) for row in trials],
         "going": any(not row.is_over for row in trials),
     }
     if not request.htmx:
-        uses, next_url = _uses(request, found)
+        uses, next_url = _list_uses(request, found)
         dataset = found if isinstance(found, Dataset) else None
         context |= {
-            "facts": _facts(found),
-            "may_keep": sight.may_keep(request.user, found),
-            "may_try": found.KIND in asking.TRIED and asking.place_of(request.user, found) is not None,
-            "tried_kind": found.KIND in asking.TRIED,
+            "facts": _list_facts(found),
+            "may_keep": visibility.may_keep(request.user, found),
+            "may_try": found.KIND in check_requests.TRIED
+            and check_requests.find_quota(request.user, found) is not None,
+            "tried_kind": found.KIND in check_requests.TRIED,
             "versions": dataset.versions.all() if dataset else None,
             "version_form": version_form or (VersionForm(dataset) if dataset else None),
             "uses": uses,
             "next_url": next_url,
-            "used": keeping.users_of(found),
+            "used": changes.count_jobs(found),
             "list_url": f"{reverse('assets')}?kind={found.KIND}",
         }
-    return page(request, "jobs/assets/asset.html", context, fragments=FRAGMENTS, status=status)
+    return page(
+        request,
+        "jobs/assets/asset.html",
+        context,
+        fragments={"trials": "jobs/assets/trials.html"},
+        status=status,
+    )
 
 
-def _facts(found: Asset) -> list[dict[str, Any]]:
-    """What is entered about it, without what is empty, secret or shown elsewhere."""
+def _list_facts(found: Asset) -> list[dict[str, Any]]:
+    """Return the asset's fields, without those that are empty, secret or shown elsewhere."""
     hidden = {"id", "key", "name", "description", "workspace", "retired_at", "created_by", "created_at"}
     hidden |= {"updated_at", "ciphertext"}
     facts = []
@@ -209,13 +214,13 @@ def _facts(found: Asset) -> list[dict[str, Any]]:
     return facts
 
 
-def _trials(user: User, found: Asset) -> QuerySet[AssetTrial]:
-    """The person's own, newest first: what a tool said to others may be theirs alone."""
-    rows = AssetTrial.objects.filter(kind=found.KIND, key=found.key, asker=user)
-    return rows.select_related("cluster").order_by("-id")[:MOST_TRIALS]
+def _list_checks(user: User, found: Asset) -> QuerySet[AssetCheck]:
+    """Return the person's own checks, newest first: messages of others' checks may be private."""
+    rows = AssetCheck.objects.filter(kind=found.KIND, key=found.key, asker=user)
+    return rows.select_related("cluster").order_by("-id")[:MOST_CHECKS]
 
 
-def _trial(row: AssetTrial) -> dict[str, Any]:
+def _check_context(row: AssetCheck) -> dict[str, Any]:
     return {
         "row": row,
         "message": asset_message(row.code) if row.code else "",
@@ -223,17 +228,14 @@ def _trial(row: AssetTrial) -> dict[str, Any]:
     }
 
 
-def _uses(request: SignedIn, found: Asset) -> tuple[list[AssetUse], str]:
-    """Jobs of workspaces that the person sees, newest first, and the address of more."""
+def _list_uses(request: SignedIn, found: Asset) -> tuple[list[AssetUse], str]:
+    """Return the asset's uses in the person's workspaces, newest first, and the next page's query."""
     rows = AssetUse.objects.filter(
         kind=found.KIND, key=found.key, job__workspace__in=workspaces_of(request.user)
     )
-    before = request.GET.get("before", "")
-    if before.isdigit() and len(before) < 19:
-        rows = rows.filter(pk__lt=int(before))
-    listed = list(rows.select_related("job__owner", "job__workspace").order_by("-id")[: PAGE + 1])
-    shown = listed[:PAGE]
-    return shown, f"?before={shown[-1].pk}" if len(listed) > PAGE else ""
+    rows = rows.select_related("job__owner", "job__workspace")
+    shown, following = slice_before(rows, request.GET.get("before", ""), PAGE)
+    return shown, f"?before={following}" if following else ""
 
 
 # --- keeping them ----------------------------------------------------------------------------------------
@@ -242,7 +244,7 @@ def _uses(request: SignedIn, found: Asset) -> tuple[list[AssetUse], str]:
 @require_http_methods(["GET", "HEAD", "POST"])
 @signed_in
 def new(request: SignedIn, kind: str) -> HttpResponseBase:
-    """Add one."""
+    """Add an asset."""
     if kind not in set(AssetKind):
         raise Http404
     if not _may_add(request.user):
@@ -256,14 +258,14 @@ def new(request: SignedIn, kind: str) -> HttpResponseBase:
 
 
 def _usual(request: SignedIn) -> int | None:
-    return sight.keepable(request.user).values_list("pk", flat=True).first()
+    return visibility.keepable(request.user).values_list("pk", flat=True).first()
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
 @signed_in
 def edit(request: SignedIn, kind: str, key: str) -> HttpResponseBase:
-    """Change one."""
-    found = _kept(request, kind, key)
+    """Change an asset."""
+    found = _find_managed(request, kind, key)
     form = FORMS[found.KIND](request.user, request.POST or None, instance=found)
     if request.method == "POST" and form.is_valid():
         notes.success(request, _("Saved."))
@@ -286,10 +288,10 @@ def _form(
 
 @require_POST
 @signed_in
-def take_away(request: SignedIn, kind: str, key: str) -> HttpResponseBase:
-    """Delete it, or retire it when jobs were made of it."""
-    found = _kept(request, kind, key)
-    if keeping.take_away(found):
+def delete(request: SignedIn, kind: str, key: str) -> HttpResponseBase:
+    """Delete an asset, or retire it when jobs use it."""
+    found = _find_managed(request, kind, key)
+    if changes.take_away(found):
         notes.success(request, _("“%(name)s” was deleted.") % {"name": found.name})
         return redirect(f"{reverse('assets')}?kind={kind}")
     notes.success(request, _("“%(name)s” was retired: jobs were made of it.") % {"name": found.name})
@@ -298,10 +300,10 @@ def take_away(request: SignedIn, kind: str, key: str) -> HttpResponseBase:
 
 @require_POST
 @signed_in
-def bring_back(request: SignedIn, kind: str, key: str) -> HttpResponseBase:
-    """Offer it again."""
-    found = _kept(request, kind, key)
-    keeping.bring_back(found)
+def restore(request: SignedIn, kind: str, key: str) -> HttpResponseBase:
+    """Restore a retired asset."""
+    found = _find_managed(request, kind, key)
+    changes.bring_back(found)
     notes.success(request, _("“%(name)s” is offered again.") % {"name": found.name})
     return _to(found)
 
@@ -309,14 +311,14 @@ def bring_back(request: SignedIn, kind: str, key: str) -> HttpResponseBase:
 @require_POST
 @signed_in
 def version_new(request: SignedIn, kind: str, key: str) -> HttpResponseBase:
-    """One more version of a dataset."""
-    found = _kept(request, kind, key)
+    """Add a version of a dataset."""
+    found = _find_managed(request, kind, key)
     if not isinstance(found, Dataset):
         raise Http404
     form = VersionForm(found, request.POST)
     if not form.is_valid():
         return _show(request, found, version_form=form, status=422)
-    made = keeping.add_version(
+    made = changes.add_version(
         found, form.cleaned_data["uri"], by=request.user, description=form.cleaned_data["description"]
     )
     notes.success(request, _("Version %(number)s was added.") % {"number": made.number})
@@ -326,24 +328,22 @@ def version_new(request: SignedIn, kind: str, key: str) -> HttpResponseBase:
 @require_POST
 @signed_in
 def version_choose(request: SignedIn, kind: str, key: str, number: int) -> HttpResponseBase:
-    """Let a version be the one that is taken when a job names none."""
-    found = _kept(request, kind, key)
+    """Make a version the dataset's default."""
+    found = _find_managed(request, kind, key)
     version = DatasetVersion.objects.filter(dataset__key=found.key, number=number).first()
     if kind != AssetKind.DATASET or version is None:
         raise Http404
-    keeping.choose_version(version)
+    changes.choose_version(version)
     return _to(found)
 
 
 @require_POST
 @signed_in
-def test(request: SignedIn, kind: str, key: str) -> HttpResponseBase:
-    """Have it tried; the page then shows what becomes of it."""
+def check(request: SignedIn, kind: str, key: str) -> HttpResponseBase:
+    """Request a check of the asset; its page shows the result."""
     found = _find(request, kind, key)
-    text = request.POST.get("version", "")
-    number = int(text) if text.isascii() and text.isdigit() and len(text) < 9 else None
     try:
-        asking.ask(request.user, found, number)
-    except asking.Shut as shut:
+        check_requests.request_check(request.user, found, number(request.POST.get("version"), 8))
+    except check_requests.CheckRefused as shut:
         notes.warning(request, asset_message(shut.code))
     return redirect(f"{reverse('asset', args=[kind, key])}#trials")

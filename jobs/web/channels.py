@@ -1,10 +1,11 @@
-"""Settings → Notifications: a person's own channels, and those of workspaces they keep."""
+"""Settings → Notifications: a person's own channels, and those of workspaces they manage."""
 
 from __future__ import annotations
 
 import uuid
 from typing import Any, Final
 
+from django import forms
 from django.conf import settings
 from django.contrib import messages as notes
 from django.core.exceptions import PermissionDenied
@@ -12,29 +13,232 @@ from django.http import Http404, HttpResponse, HttpResponseBase
 from django.shortcuts import get_object_or_404, redirect
 from django.urls import reverse
 from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
-from jobs.messages.channels import channel_message
-from jobs.messages.deliveries import delivery_message
-from jobs.models import Channel, Delivery, Rule
-from jobs.models.kinds import SENT, Kind
+from jobs.messages.deliveries import channel_message, delivery_message
+from jobs.models import Channel, Delivery, NotificationRule
+from jobs.models.kinds import CHOICES, SENT, Kind
 from jobs.notifications import channels as verbs
 from jobs.notifications import routing
-from jobs.notifications.addresses import Wrong
-from jobs.web import once
-from jobs.web.channel_forms import KINDS, ChannelForm, PageRuleForm, QuietForm, RuleForm, about_of, abouts
-from jobs.web.http import SignedIn, page, signed_in
+from jobs.notifications.channel_addresses import ASKED, OPTIONAL, Wrong
+from jobs.web import one_time_values
+from jobs.web.http import SignedIn, page, set_choices, signed_in
 from quotas.access import workspaces_of
-from quotas.models import Workspace
+from quotas.models import Quota, User, Workspace
 
-FRAGMENTS: Final = {"deliveries": "jobs/channels/deliveries.html"}
+MOST_QUOTAS: Final = 200
+
+_LABELS: Final = {
+    "to": gettext_lazy("E-mail address"),
+    "url": gettext_lazy("Address of the webhook"),
+    "secret": gettext_lazy("Signing secret"),
+    "token": gettext_lazy("Token of the bot"),
+    "chat": gettext_lazy("Chat"),
+}
+
+_HELP: Final = {
+    (Channel.Kind.EMAIL, "to"): gettext_lazy(
+        "It is sent a message first; whoever reads that confirms the address."
+    ),
+    (Channel.Kind.WEBHOOK, "url"): gettext_lazy(
+        "Each message is a signed POST of JSON; its secret is shown once it is added."
+    ),
+    (Channel.Kind.SLACK, "url"): gettext_lazy(
+        "From the app's page “Incoming Webhooks”; begins with https://hooks.slack.com/."
+    ),
+    (Channel.Kind.DINGTALK, "url"): gettext_lazy(
+        "From the group's custom robot; begins with https://oapi.dingtalk.com/."
+    ),
+    (Channel.Kind.DINGTALK, "secret"): gettext_lazy(
+        "If the robot's security setting is “sign”: what begins with SEC."
+    ),
+    (Channel.Kind.FEISHU, "url"): gettext_lazy(
+        "From the group's custom bot; begins with https://open.feishu.cn/ or https://open.larksuite.com/."
+    ),
+    (Channel.Kind.FEISHU, "secret"): gettext_lazy(
+        "If the bot's security setting is “signature verification”."
+    ),
+    (Channel.Kind.WECOM, "url"): gettext_lazy(
+        "From the group's robot; begins with https://qyapi.weixin.qq.com/."
+    ),
+    (Channel.Kind.MATTERMOST, "url"): gettext_lazy(
+        "From Integrations, Incoming Webhooks; looks like https://…/hooks/…."
+    ),
+    (Channel.Kind.DISCORD, "url"): gettext_lazy(
+        "From the channel's settings, Integrations; begins with https://discord.com/."
+    ),
+    (Channel.Kind.TEAMS, "url"): gettext_lazy(
+        "From the channel's Workflows: “Post to a channel when a webhook is received”."
+    ),
+    (Channel.Kind.TELEGRAM, "token"): gettext_lazy("What @BotFather told when the bot was made."),
+    (Channel.Kind.TELEGRAM, "chat"): gettext_lazy(
+        "The chat's number, or @name of a public channel; the bot has to be in it."
+    ),
+}
+
+KINDS: Final = tuple(kind for kind in Channel.Kind if kind is not Channel.Kind.PAGE)
+HOURS: Final = tuple((hour, f"{hour:02}:00") for hour in range(24))
+QUIET: Final = (("", gettext_lazy("never")), *HOURS)
+WAITS: Final = (
+    (15, gettext_lazy("15 minutes")),
+    (60, gettext_lazy("1 hour")),
+    (240, gettext_lazy("4 hours")),
+    (720, gettext_lazy("12 hours")),
+    (1440, gettext_lazy("1 day")),
+)
+SHARES: Final = tuple((percent, f"{percent} %") for percent in (50, 70, 80, 90, 95, 100))
+
+
+class ChannelForm(forms.Form):
+    """A new channel of one kind; its secrets are never shown again."""
+
+    title = forms.CharField(
+        label=gettext_lazy("Name"),
+        max_length=100,
+        required=False,
+        help_text=gettext_lazy("So that you know it in the list."),
+        widget=forms.TextInput(attrs={"class": "form-control", "autocomplete": "off"}),
+    )
+    language = forms.ChoiceField(
+        label=gettext_lazy("Language of the messages"),
+        required=False,
+        widget=forms.Select(attrs={"class": "form-select"}),
+    )
+
+    def __init__(self, kind: str, workspace: Workspace | None, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.address_fields = ASKED[kind]
+        for name in self.address_fields:
+            self.fields[name] = forms.CharField(
+                label=_LABELS[name],
+                max_length=2000,
+                required=name not in OPTIONAL,
+                help_text=_HELP.get((Channel.Kind(kind), name), ""),
+                widget=forms.TextInput(
+                    attrs={"class": "form-control mono", "autocomplete": "off", "spellcheck": "false"}
+                ),
+            )
+        own = gettext_lazy("As the console") if workspace else gettext_lazy("As in my settings")
+        set_choices(self.fields["language"], [("", own), *settings.LANGUAGES])
+        self.order_fields([*self.address_fields, "title", "language"])
+
+    def address(self) -> dict[str, str]:
+        """Return the fields of the channel's address."""
+        return {name: self.cleaned_data[name] for name in self.address_fields}
+
+
+def _hour_field(label: Any) -> forms.TypedChoiceField:
+    return forms.TypedChoiceField(label=label, required=False, coerce=int, empty_value=None, choices=QUIET)
+
+
+class QuietForm(forms.ModelForm[Channel]):
+    """A channel's name and its quiet hours."""
+
+    quiet_from = _hour_field(gettext_lazy("Quiet from"))
+    quiet_until = _hour_field(gettext_lazy("Quiet until"))
+
+    class Meta:
+        model = Channel
+        fields = ("title", "quiet_from", "quiet_until")
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.fields["title"].widget.attrs |= {"class": "form-control", "autocomplete": "off"}
+        for name in ("quiet_from", "quiet_until"):
+            self.fields[name].widget.attrs["class"] = "form-select"
+
+
+class PageRuleForm(forms.ModelForm[NotificationRule]):
+    """The events that notify a person in the console."""
+
+    events = forms.MultipleChoiceField(
+        label=gettext_lazy("What"), choices=CHOICES, required=False, widget=forms.CheckboxSelectMultiple
+    )
+    wait_minutes = forms.TypedChoiceField(
+        label=gettext_lazy("A wait is long after"), coerce=int, choices=WAITS
+    )
+    quota_percent = forms.TypedChoiceField(
+        label=gettext_lazy("A quota is nearly used from"), coerce=int, choices=SHARES
+    )
+
+    class Meta:
+        model = NotificationRule
+        fields = ("events", "wait_minutes", "quota_percent")
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        for field in self.fields.values():
+            if not isinstance(field.widget, (forms.CheckboxSelectMultiple, forms.CheckboxInput)):
+                field.widget.attrs["class"] = "form-select"
+
+
+class RuleForm(PageRuleForm):
+    """A rule of a channel.  `about` is a scope, with a workspace or quota where it needs one."""
+
+    about = forms.ChoiceField(label=gettext_lazy("Of which jobs"))
+    pace = forms.ChoiceField(label=gettext_lazy("How soon"), choices=NotificationRule.Pace.choices)
+    hour = forms.TypedChoiceField(label=gettext_lazy("Once a day at"), coerce=int, choices=HOURS, initial=8)
+    log_lines = forms.BooleanField(
+        label=gettext_lazy("With the last lines of a failed job's log"), required=False
+    )
+
+    class Meta(PageRuleForm.Meta):
+        fields = ("events", "wait_minutes", "quota_percent", "pace", "hour", "log_lines")  # type: ignore[assignment]
+
+    def __init__(self, user: User, channel: Channel, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        set_choices(self.fields["about"], list_scopes(user, channel))
+        self.fields["about"].initial = scope_value(self.instance)
+        self.fields["log_lines"].widget.attrs["class"] = "form-check-input"
+        self.order_fields(["events", "about", "pace", "hour", "wait_minutes", "quota_percent", "log_lines"])
+
+    def clean_about(self) -> str:
+        """Set the rule's scope."""
+        scope, _colon, pk = str(self.cleaned_data["about"]).partition(":")
+        self.instance.scope = scope
+        self.instance.workspace_id = int(pk) if scope == NotificationRule.Scope.WORKSPACE else None
+        self.instance.quota_id = int(pk) if scope == NotificationRule.Scope.QUOTA else None
+        return scope
+
+
+def list_scopes(user: User, channel: Channel) -> list[tuple[str, Any]]:
+    """Return the scopes of a rule of the channel, as choices."""
+    if channel.workspace is not None:
+        workspaces, mine = [channel.workspace], []
+    else:
+        workspaces = list(workspaces_of(user).order_by("name")[:MOST_QUOTAS])
+        mine = [(NotificationRule.Scope.MINE.value, gettext_lazy("My own jobs"))]
+    quotas = Quota.objects.filter(workspace__in=workspaces).select_related("workspace", "cluster")
+    every = [
+        (f"workspace:{row.pk}", gettext_lazy("All jobs of workspace %(name)s") % {"name": row.name})
+        for row in workspaces
+    ]
+    each = [
+        (f"quota:{row.pk}", f"{row.workspace.name} · {row.cluster.name} · {row.name}")
+        for row in quotas.order_by("workspace__name", "name")[:MOST_QUOTAS]
+    ]
+    grouped: list[tuple[Any, Any]] = [(gettext_lazy("All jobs in one quota"), each)] if each else []
+    return [*mine, *every, *grouped]
+
+
+def scope_value(rule: NotificationRule) -> str:
+    """Return a rule's scope as a value of the form."""
+    of = {
+        NotificationRule.Scope.WORKSPACE.value: rule.workspace_id,
+        NotificationRule.Scope.QUOTA.value: rule.quota_id,
+    }
+    pk = of.get(rule.scope)
+    return f"{rule.scope}:{pk}" if pk else str(rule.scope)
+
+
 MOST_DELIVERIES: Final = 50
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
 @signed_in
 def channels(request: SignedIn) -> HttpResponseBase:
-    """The person's channels; a POST changes what they are told in the console."""
+    """Show the person's channels; a POST changes the rule of the console's own notices."""
     rule = routing.page_rule(request.user)
     form = PageRuleForm(request.POST if request.method == "POST" else None, instance=rule)
     if request.method == "POST" and form.is_valid():
@@ -69,7 +273,7 @@ def _workspace(request: SignedIn, slug: str) -> Workspace:
 
 
 def _kinds(workspace: Workspace | None) -> list[dict[str, str]]:
-    """What can be added, and where."""
+    """Return the kinds of channels that can be added, with their addresses."""
     offered = [kind for kind in KINDS if kind is not Channel.Kind.EMAIL or settings.CONSOLE_MAIL]
     return [{"label": str(kind.label), "url": _new_url(kind, workspace)} for kind in offered]
 
@@ -82,19 +286,9 @@ def _new_url(kind: str, workspace: Workspace | None) -> str:
 
 @require_http_methods(["GET", "HEAD", "POST"])
 @signed_in
-def new(request: SignedIn, kind: str) -> HttpResponseBase:
-    """Add a channel of one's own."""
-    return _new(request, kind, None)
-
-
-@require_http_methods(["GET", "HEAD", "POST"])
-@signed_in
-def workspace_new(request: SignedIn, slug: str, kind: str) -> HttpResponseBase:
-    """Add a channel to a workspace."""
-    return _new(request, kind, _workspace(request, slug))
-
-
-def _new(request: SignedIn, kind: str, workspace: Workspace | None) -> HttpResponseBase:
+def new(request: SignedIn, kind: str, slug: str = "") -> HttpResponseBase:
+    """Add a channel of one's own, or of the workspace that the address names."""
+    workspace = _workspace(request, slug) if slug else None
     if kind not in KINDS or (kind == Channel.Kind.EMAIL and not settings.CONSOLE_MAIL):
         raise Http404
     form = ChannelForm(kind, workspace, request.POST if request.method == "POST" else None)
@@ -114,7 +308,7 @@ def _new(request: SignedIn, kind: str, workspace: Workspace | None) -> HttpRespo
             form.add_error(None, channel_message(refused.code))
         else:
             if made.secret:
-                once.keep(request, _made(made.channel), made.secret)
+                one_time_values.store(request, _secret_name(made.channel), made.secret)
             return _to(made.channel)
     context = {
         "form": form,
@@ -147,7 +341,7 @@ def _find(request: SignedIn, pk: int) -> Channel:
 @require_http_methods(["GET", "HEAD", "POST"])
 @signed_in
 def channel(request: SignedIn, pk: int) -> HttpResponseBase:
-    """What is told there, and what became of it; a POST changes its name and quiet hours."""
+    """Show a channel's rules and deliveries; a POST changes its name and quiet hours."""
     found = _find(request, pk)
     if request.method != "POST":
         return _show(request, found)
@@ -174,15 +368,22 @@ def _show(
         "going": any(row["state"] == Delivery.State.WAITING for row in deliveries),
     }
     if not request.htmx:
-        labels = dict(_flat(abouts(request.user, found)))
+        labels = dict(_flat(list_scopes(request.user, found)))
         context |= {
-            "made": once.take(request, _made(found)),
+            "made": one_time_values.pop(request, _secret_name(found)),
             "list_url": _list_url(found.workspace),
             "quiet_form": quiet_form or QuietForm(instance=found),
             "rules": [_rule(row, labels) for row in found.rules.all()],
-            "rule_form": rule_form or RuleForm(request.user, found, instance=Rule(events=list(SENT))),
+            "rule_form": rule_form
+            or RuleForm(request.user, found, instance=NotificationRule(events=list(SENT))),
         }
-    return page(request, "jobs/channels/channel.html", context, fragments=FRAGMENTS, status=status)
+    return page(
+        request,
+        "jobs/channels/channel.html",
+        context,
+        fragments={"deliveries": "jobs/channels/deliveries.html"},
+        status=status,
+    )
 
 
 def _delivery(row: Delivery) -> dict[str, Any]:
@@ -207,15 +408,15 @@ def _flat(choices: list[tuple[str, Any]]) -> list[tuple[str, str]]:
     return found
 
 
-def _rule(row: Rule, labels: dict[str, str]) -> dict[str, Any]:
+def _rule(row: NotificationRule, labels: dict[str, str]) -> dict[str, Any]:
     events = [str(Kind(value).label) for value in row.events if value in Kind.values]
-    return {"row": row, "events": events, "about": labels.get(about_of(row), row.get_scope_display())}
+    return {"row": row, "events": events, "about": labels.get(scope_value(row), row.get_scope_display())}
 
 
 @require_POST
 @signed_in
 def test(request: SignedIn, pk: int) -> HttpResponseBase:
-    """Send a test; the page then shows what becomes of it."""
+    """Send a test message; the page shows its delivery."""
     found = _find(request, pk)
     try:
         verbs.test(found)
@@ -237,19 +438,19 @@ def switch(request: SignedIn, pk: int) -> HttpResponseBase:
 @require_POST
 @signed_in
 def rotate(request: SignedIn, pk: int) -> HttpResponseBase:
-    """Exchange the secret; the channel's page shows the new one, this once."""
+    """Rotate the secret; the channel's page shows the new one once."""
     found = _find(request, pk)
     try:
         made = verbs.rotate(found)
     except verbs.Refused as refused:
         notes.warning(request, channel_message(refused.code))
         return _to(found)
-    once.keep(request, _made(found), made)
+    one_time_values.store(request, _secret_name(found), made)
     return _to(found)
 
 
-def _made(found: Channel) -> str:
-    """The name of a channel's new secret, for `once`."""
+def _secret_name(found: Channel) -> str:
+    """Return the name of a channel's new secret, for `once`."""
     return f"secret of channel {found.pk}"
 
 
@@ -267,12 +468,12 @@ def remove(request: SignedIn, pk: int) -> HttpResponseBase:
 @require_POST
 @signed_in
 def rule_new(request: SignedIn, pk: int) -> HttpResponseBase:
-    """One more thing to tell there."""
+    """Add a rule to the channel."""
     found = _find(request, pk)
     if found.rules.count() >= verbs.MOST_RULES:
         notes.warning(request, channel_message("too_many_rules"))
         return _to(found)
-    form = RuleForm(request.user, found, request.POST, instance=Rule(channel=found))
+    form = RuleForm(request.user, found, request.POST, instance=NotificationRule(channel=found))
     if not form.is_valid():
         return _show(request, found, rule_form=form, status=422)
     form.save()
@@ -283,8 +484,8 @@ def rule_new(request: SignedIn, pk: int) -> HttpResponseBase:
 @require_POST
 @signed_in
 def rule_remove(request: SignedIn, pk: int) -> HttpResponseBase:
-    """One thing less."""
-    rule = get_object_or_404(Rule, pk=pk)
+    """Remove a rule."""
+    rule = get_object_or_404(NotificationRule, pk=pk)
     found = _find(request, rule.channel_id)
     rule.delete()
     notes.success(request, _("The rule was removed."))
@@ -293,8 +494,8 @@ def rule_remove(request: SignedIn, pk: int) -> HttpResponseBase:
 
 @require_POST
 @signed_in
-def again(request: SignedIn, public_id: uuid.UUID) -> HttpResponseBase:
-    """Send a message once more."""
+def send_again(request: SignedIn, public_id: uuid.UUID) -> HttpResponseBase:
+    """Send a delivery again."""
     delivery = verbs.again(request.user, public_id)
     if delivery is None:
         raise Http404

@@ -1,4 +1,4 @@
-"""Nodes: where there is room, and who holds the rest."""
+"""Nodes: free and held resources."""
 
 from __future__ import annotations
 
@@ -17,8 +17,6 @@ from jobs.web.http import SignedIn, live, page, signed_in
 from quotas.ledger import reports
 from quotas.models import Cluster, User
 
-FRAGMENTS = {"nodes-list": "jobs/nodes/list.html"}
-
 
 @dataclass(frozen=True, slots=True)
 class Square:
@@ -34,8 +32,8 @@ class Square:
 
 
 @dataclass(frozen=True, slots=True)
-class Aside:
-    """When the engine keeps a node for others, or for maintenance, and under which name."""
+class NodeReservation:
+    """A reservation of a node in the engine, for others or for maintenance."""
 
     name: str
     since: datetime
@@ -45,27 +43,27 @@ class Aside:
 
 
 @dataclass(frozen=True, slots=True)
-class NodeShown:
+class NodeRow:
     """A node with one square a GPU, and the jobs on it that the person may know of."""
 
     use: reports.NodeUse
     squares: Sequence[Square]
     jobs: Sequence[Job]
     others: int
-    set_aside: Sequence[Aside] = ()
+    set_aside: Sequence[NodeReservation] = ()
 
     @property
     def free_gpus(self) -> int:
-        """GPUs that nobody holds."""
+        """The number of free GPUs."""
         return sum(not square.held for square in self.squares)
 
 
 @dataclass(frozen=True, slots=True)
-class ClusterShown:
+class ClusterNodes:
     """A cluster and its nodes; `start_in` is a place of the person's there, where they may start jobs."""
 
     cluster: Cluster
-    nodes: Sequence[NodeShown]
+    nodes: Sequence[NodeRow]
     start_in: str = ""
 
 
@@ -74,23 +72,24 @@ class ClusterShown:
 def nodes(request: SignedIn) -> HttpResponseBase:
     """Every node of the clusters that the person's workspaces may use."""
     context = {**live(request), "clusters": _clusters(request.user)}
-    return page(request, "jobs/nodes.html", context, fragments=FRAGMENTS)
+    return page(request, "jobs/nodes.html", context, fragments={"nodes-list": "jobs/nodes/list.html"})
 
 
-def _clusters(user: User) -> list[ClusterShown]:
+def _clusters(user: User) -> list[ClusterNodes]:
     clusters = reports.clusters_of(user)
     uses = reports.nodes_of(clusters)
     known = _jobs_by_holder(user, {holding.holder for use in uses for holding in use.holdings})
-    aside = {cluster.pk: _set_aside(cluster) for cluster in clusters}
+    aside = {cluster.pk: _list_reservations(cluster) for cluster in clusters}
     by_cluster = {
-        cluster_id: [_shown(use, known, aside[cluster_id].get(use.node.name, ())) for use in rows]
+        cluster_id: [_node_row(use, known, aside[cluster_id].get(use.node.name, ())) for use in rows]
         for cluster_id, rows in groupby(uses, key=lambda use: use.node.cluster_id)
     }
     mine = {
-        quota.cluster_id: submission.address_of(quota) for quota in submission.quotas_open_to(user).reverse()
+        quota.cluster_id: submission.target_address(quota)
+        for quota in submission.quotas_open_to(user).reverse()
     }
     return [
-        ClusterShown(cluster, by_cluster.get(cluster.pk, []), mine.get(cluster.pk, ""))
+        ClusterNodes(cluster, by_cluster.get(cluster.pk, []), mine.get(cluster.pk, ""))
         for cluster in clusters
     ]
 
@@ -104,25 +103,25 @@ def _jobs_by_holder(user: User, holders: set[str]) -> dict[str, Job]:
     return {key: jobs[job_id] for key, job_id in job_ids.items() if job_id in jobs}
 
 
-def _set_aside(cluster: Cluster) -> dict[str, list[Aside]]:
-    """What is not over yet, by the names of nodes."""
-    found: dict[str, list[Aside]] = {}
+def _list_reservations(cluster: Cluster) -> dict[str, list[NodeReservation]]:
+    """Return current and future reservations by node name."""
+    found: dict[str, list[NodeReservation]] = {}
     for each in sorted(cluster.set_aside, key=lambda each: float(each["since"])):
         until = datetime.fromtimestamp(each["until"], UTC) if each["until"] else None
         if until is None or until > timezone.now():
             since = datetime.fromtimestamp(each["since"], UTC)
-            aside = Aside(each["name"], since, until, each["whom"], each["maintenance"])
+            aside = NodeReservation(each["name"], since, until, each["whom"], each["maintenance"])
             for node in each["nodes"]:
                 found.setdefault(node, []).append(aside)
     return found
 
 
-def _shown(use: reports.NodeUse, known: Mapping[str, Job], aside: Sequence[Aside]) -> NodeShown:
+def _node_row(use: reports.NodeUse, known: Mapping[str, Job], aside: Sequence[NodeReservation]) -> NodeRow:
     jobs = {
         known[holding.holder].pk: known[holding.holder] for holding in use.holdings if holding.holder in known
     }
     others = sum(holding.holder not in known for holding in use.holdings)
-    return NodeShown(use, _squares(use, known), list(jobs.values()), others, aside)
+    return NodeRow(use, _squares(use, known), list(jobs.values()), others, aside)
 
 
 def _squares(use: reports.NodeUse, known: Mapping[str, Job]) -> list[Square]:

@@ -1,4 +1,4 @@
-"""Quotas: who uses what, what waits, and whether a job could run."""
+"""Quotas: their use, their queues, and a what-if form."""
 
 from __future__ import annotations
 
@@ -15,18 +15,17 @@ from django.utils.translation import gettext_lazy
 from django.views.decorators.http import require_safe
 
 from jobs import submission
-from jobs.lifecycle import waiting
+from jobs.lifecycle import pending_reasons
 from jobs.live import bus
 from jobs.models import Attempt, Job
 from jobs.states import State
-from jobs.web.http import SignedIn, live, page, signed_in
-from quotas.admission import Shape, Waiting, snapshot, standings, whatif
+from jobs.web.http import SignedIn, live, page, set_choices, signed_in
+from quotas.admission import ResourceShape, Waiting, queue_snapshot, snapshot, whatif
 from quotas.amounts import Amounts, Part
 from quotas.clusters import gputypes
 from quotas.ledger import reports
 from quotas.models import Quota, User
 
-FRAGMENTS: Final = {"quotas-list": "jobs/quotas/list.html", "what-if": "jobs/quotas/what_if.html"}
 SHOWN_DAYS: Final = 14
 MOST_PEOPLE: Final = 5
 MOST_WAITING: Final = 5
@@ -34,8 +33,8 @@ MOST_IDLE: Final = 5
 
 
 @dataclass(slots=True)
-class QuotaShown:
-    """A quota with its bars, who uses it, and what waits in it: how many, and the next ones by name."""
+class QuotaRow:
+    """A quota with its bars, its users, and its queue: the numbers, and the next jobs."""
 
     use: reports.QuotaUse
     depth: int = 0
@@ -48,7 +47,7 @@ class QuotaShown:
 
 
 class WhatIf(forms.Form):
-    """A question: could I run this."""
+    """The what-if form: could this job run now."""
 
     quota = forms.ChoiceField(label=gettext_lazy("Resource quota"))
     replicas = forms.IntegerField(label=gettext_lazy("Replicas"), min_value=1, max_value=2000, initial=1)
@@ -67,44 +66,51 @@ class WhatIf(forms.Form):
 
     def __init__(self, user: User, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self.quotas = {submission.address_of(quota): quota for quota in submission.quotas_open_to(user)[:200]}
-        chosen = self.fields["quota"]
-        assert isinstance(chosen, forms.ChoiceField)
-        chosen.choices = [
+        self.quotas = {
+            submission.target_address(quota): quota for quota in submission.quotas_open_to(user)[:200]
+        }
+        labels = [
             (address, f"{quota.workspace.name} · {quota.cluster.name} · {quota.name}")
             for address, quota in self.quotas.items()
         ]
-        for bound in self.fields.values():
-            bound.widget.attrs["class"] = "form-select" if bound is chosen else "form-control"
+        set_choices(self.fields["quota"], labels)
+        for name, bound in self.fields.items():
+            bound.widget.attrs["class"] = "form-select" if name == "quota" else "form-control"
 
 
 @require_safe
 @signed_in
 def quotas(request: SignedIn) -> HttpResponseBase:
-    """The quotas of the person's workspaces, and an answer to what they ask."""
+    """Show the quotas of the person's workspaces, and answer the what-if form."""
     context: dict[str, Any] = {**live(request), "live_names": f"jobs {bus.QUEUE}"}
     part = request.htmx.target if request.htmx else None
     if part != "what-if":
-        context["quotas"] = _shown(request.user)
+        context["quotas"] = _list_quotas(request.user)
     if part != "quotas-list":
-        asked = "quota" in request.GET
-        form = WhatIf(request.user, request.GET if asked else None)
-        context |= {"form": form, "answer": answer(request.user, form) if asked and form.is_valid() else None}
-    return page(request, "jobs/quotas.html", context, fragments=FRAGMENTS)
+        is_asked = "quota" in request.GET
+        form = WhatIf(request.user, request.GET if is_asked else None)
+        context |= {
+            "form": form,
+            "answer": answer(request.user, form) if is_asked and form.is_valid() else None,
+        }
+    return page(
+        request,
+        "jobs/quotas.html",
+        context,
+        fragments={"quotas-list": "jobs/quotas/list.html", "what-if": "jobs/quotas/what_if.html"},
+    )
 
 
 # --- who uses what, what waits ---------------------------------------------------------------------------
 
 
-def _shown(user: User) -> list[QuotaShown]:
+def _list_quotas(user: User) -> list[QuotaRow]:
     uses = {use.quota.pk: use for use in reports.quotas_of(user)}
     people = reports.people_in(list(uses))
     history = reports.history_of(list(uses), timezone.now() - timedelta(days=SHOWN_DAYS))
-    queues = standings.queues_of({use.quota.cluster_id for use in uses.values()})
+    queues = queue_snapshot.queues_of({use.quota.cluster_id for use in uses.values()})
     shown = {
-        key: QuotaShown(
-            use, people=people.get(key, [])[:MOST_PEOPLE], history=json.dumps(history.get(key, {}))
-        )
+        key: QuotaRow(use, people=people.get(key, [])[:MOST_PEOPLE], history=json.dumps(history.get(key, {})))
         for key, use in uses.items()
     }
     next_holders: dict[str, int] = {}
@@ -117,22 +123,22 @@ def _shown(user: User) -> list[QuotaShown]:
             row.waiting_gpus += verdict.gpus
             if row.waiting <= MOST_WAITING:
                 next_holders[verdict.holder] = verdict.quota_id
-    _name(user, shown, next_holders)
+    _add_waiting(user, shown, next_holders)
     _add_idle(user, shown)
     return _as_tree(shown)
 
 
-def _name(user: User, shown: Mapping[int, QuotaShown], holders: Mapping[str, int]) -> None:
+def _add_waiting(user: User, shown: Mapping[int, QuotaRow], holders: Mapping[str, int]) -> None:
     ids = dict(Attempt.objects.filter(key__in=list(holders)).values_list("key", "job_id"))
     jobs = Job.objects.visible_to(user).select_related("owner", "cluster").in_bulk(list(ids.values()))
-    waiting.tell(jobs.values())
+    pending_reasons.load_reasons(jobs.values())
     for holder, quota_id in holders.items():
         if ids.get(holder) in jobs:
             shown[quota_id].next.append(jobs[ids[holder]])
 
 
-def _add_idle(user: User, shown: Mapping[int, QuotaShown]) -> None:
-    """The jobs directly in each quota that are known not to use what they hold, the longest first."""
+def _add_idle(user: User, shown: Mapping[int, QuotaRow]) -> None:
+    """Add the idle jobs directly in each quota, the longest idle first."""
     rows = Job.objects.visible_to(user).filter(quota__in=list(shown), state=State.RUNNING)
     for job in rows.exclude(idle_since=None).select_related("owner").order_by("idle_since", "pk"):
         idle = shown[job.quota_id].idle
@@ -140,15 +146,15 @@ def _add_idle(user: User, shown: Mapping[int, QuotaShown]) -> None:
             idle.append(job)
 
 
-def _as_tree(shown: Mapping[int, QuotaShown]) -> list[QuotaShown]:
+def _as_tree(shown: Mapping[int, QuotaRow]) -> list[QuotaRow]:
     """Each quota before those in it."""
-    below: dict[int | None, list[QuotaShown]] = {}
+    below: dict[int | None, list[QuotaRow]] = {}
     for row in shown.values():
         parent = row.use.quota.parent_id
         below.setdefault(parent if parent in shown else None, []).append(row)
-    ordered: list[QuotaShown] = []
+    ordered: list[QuotaRow] = []
 
-    def visit(rows: Sequence[QuotaShown], depth: int) -> None:
+    def visit(rows: Sequence[QuotaRow], depth: int) -> None:
         for row in rows:
             row.depth = depth
             ordered.append(row)
@@ -162,30 +168,30 @@ def _as_tree(shown: Mapping[int, QuotaShown]) -> list[QuotaShown]:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
-    """Whether it would start now, where, and else why not, in a sentence."""
+class WhatIfAnswer:
+    """Whether a job would start now, and why not."""
 
     starts: bool
     text: str
 
 
-def answer(user: User, form: WhatIf) -> Answer:
-    """What admission would say of such a job now: the pass itself is asked, and nothing is kept."""
-    asked = form.cleaned_data
-    quota: Quota = form.quotas[asked["quota"]]
-    kind = gputypes.canonical(asked["gpu_type"].strip(), gputypes.names())
+def answer(user: User, form: WhatIf) -> WhatIfAnswer:
+    """Return what admission would decide about such a job now; nothing is stored."""
+    values = form.cleaned_data
+    quota: Quota = form.quotas[values["quota"]]
+    kind = gputypes.canonical(values["gpu_type"].strip(), gputypes.names())
     each = Amounts(
-        asked["cores"] * 1000, asked["memory_gib"] * 1024, {kind: asked["gpus"]} if asked["gpus"] else {}
+        values["cores"] * 1000, values["memory_gib"] * 1024, {kind: values["gpus"]} if values["gpus"] else {}
     )
     now = snapshot.take(quota.cluster)
     question = Waiting(
         whatif.ASKING,
         quota.pk,
-        Shape((Part(asked["replicas"], each),)),
-        asked["priority"],
+        ResourceShape((Part(values["replicas"], each),)),
+        values["priority"],
         now.now,
         user.pk,
-        asked["hours"] and asked["hours"] * 3600,
+        values["hours"] and values["hours"] * 3600,
     )
-    trial = whatif.would(now, question)
-    return Answer(starts=trial.starts, text=waiting.outlook(quota.cluster.name, trial))
+    trial = whatif.preview_request(now, question)
+    return WhatIfAnswer(starts=trial.starts, text=pending_reasons.outlook(quota.cluster.name, trial))

@@ -1,4 +1,4 @@
-"""Sweeps: the list, one of them with its jobs, and what is done to all of these at once."""
+"""Sweeps: the list, one with its jobs, and its actions."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from django.contrib import messages as notes
 from django.core.exceptions import PermissionDenied
-from django.http import Http404, HttpResponse, HttpResponseBase
+from django.http import Http404, HttpResponseBase
 from django.shortcuts import redirect
 from django.urls import reverse
 from django.utils.translation import gettext as _
@@ -19,46 +19,39 @@ from django.views.decorators.http import require_POST, require_safe
 from jobs import messages
 from jobs.dialects.base import Refused
 from jobs.dialects.document import Document
-from jobs.lifecycle import waiting
+from jobs.lifecycle import pending_reasons
 from jobs.lifecycle.transitions import Overtaken
 from jobs.live import bus
 from jobs.models import JobFile, Sweep, SweepRun
 from jobs.states import TERMINAL, State
-from jobs.submission.findings import problems_of
-from jobs.submission.sweeps import acting, arrays
-from jobs.web.files import file_name
-from jobs.web.history import compared
-from jobs.web.http import SignedIn, live, page, signed_in
-from jobs.web.sweep_form import AtOnceForm
+from jobs.submission.checks.findings import problems_of
+from jobs.submission.sweeps import arrays, commands
+from jobs.web.http import SignedIn, live, number, page, signed_in, slice_before, text_response
+from jobs.web.job.history import compare_with_job
+from jobs.web.job.page import job_file_name
+from jobs.web.new_job.sweep_form import AtOnceForm
 from quotas import audit
 from quotas.access import Verb, can, rights, those
 from quotas.models import User
 
 PAGE: Final = 50
-FRAGMENTS: Final = {"sweep-jobs": "jobs/sweeps/jobs.html"}
 COMPARED: Final = 2
 
 
 @require_safe
 @signed_in
-def listed(request: SignedIn) -> HttpResponseBase:
+def sweep_list(request: SignedIn) -> HttpResponseBase:
     """Those of the person's workspaces, the newest first."""
-    before = _number(request.GET.get("before", ""))
-    rows = Sweep.objects.visible_to(request.user).select_related("owner", "workspace").order_by("-pk")
-    found = list((rows.filter(pk__lt=before) if before else rows)[: PAGE + 1])
-    shown = found[:PAGE]
+    before = request.GET.get("before", "")
+    rows = Sweep.objects.visible_to(request.user).select_related("owner", "workspace")
+    shown, following = slice_before(rows, before, PAGE)
     states = _states(shown)
     context = {
         "rows": [(sweep, states.get(sweep.pk, [])) for sweep in shown],
-        "previous_url": reverse("sweeps") if before else "",
-        "next_url": f"{reverse('sweeps')}?before={shown[-1].pk}" if len(found) > PAGE else "",
+        "previous_url": reverse("sweeps") if number(before) else "",
+        "next_url": f"{reverse('sweeps')}?before={following}" if following else "",
     }
     return page(request, "jobs/sweeps.html", context)
-
-
-def _number(text: str) -> int:
-    """A key; 0 for anything else."""
-    return int(text) if text.isascii() and text.isdecimal() and len(text) <= 18 else 0
 
 
 def _states(sweeps: Sequence[Sweep]) -> dict[int, list[tuple[str, int]]]:
@@ -70,10 +63,10 @@ def _states(sweeps: Sequence[Sweep]) -> dict[int, list[tuple[str, int]]]:
     by_sweep: dict[int, Counter[str]] = {}
     for (sweep, _of), state in last.items():
         by_sweep.setdefault(sweep, Counter())[state] += 1
-    return {sweep: _told(count) for sweep, count in by_sweep.items()}
+    return {sweep: _count_labels(count) for sweep, count in by_sweep.items()}
 
 
-def _told(count: Counter[str]) -> list[tuple[str, int]]:
+def _count_labels(count: Counter[str]) -> list[tuple[str, int]]:
     return [(messages.state_label(state), count[state]) for state in State if count[state]]
 
 
@@ -83,12 +76,12 @@ def _told(count: Counter[str]) -> list[tuple[str, int]]:
 @require_safe
 @signed_in
 def sweep(request: SignedIn, public_id: str) -> HttpResponseBase:
-    """The page; the values and what differs between two jobs are for those who may read it."""
+    """Show a sweep; its values and the comparison of two jobs are for those who may read it."""
     around = live(request)
     found = _find(request.user, public_id)
     may = rights(request.user, found)
-    runs = acting.latest(found)
-    waiting.tell([run.job for run in runs])
+    runs = commands.latest(found)
+    pending_reasons.load_reasons([run.job for run in runs])
     count = Counter(run.job.state for run in runs)
     ended = sum(count[state] for state in TERMINAL)
     context = {
@@ -97,13 +90,13 @@ def sweep(request: SignedIn, public_id: str) -> HttpResponseBase:
         "readable": Verb.READ in may,
         "controllable": Verb.CONTROL in may,
         "rows": [(run, [run.values.get(name, "") for name in found.names]) for run in runs],
-        "states": _told(count),
+        "states": _count_labels(count),
         "ended": ended,
         "total": len(runs),
         "percent": round(100 * ended / len(runs)) if runs else 0,
         "failed": count[State.FAILED],
         "going": len(runs) - ended,
-        "chosen": {_number(each) for each in request.GET.getlist("of")[:PAGE]},
+        "chosen": {number(each) for each in request.GET.getlist("of")[:PAGE]},
         "sweep_url": reverse("sweep", args=[public_id]),
         "live_names": " ".join(["jobs", *(bus.job_name(run.job.public_id) for run in runs)]),
         "array_number": arrays.number_of(found.public_id) if found.file else None,
@@ -111,26 +104,22 @@ def sweep(request: SignedIn, public_id: str) -> HttpResponseBase:
     }
     if Verb.READ in may and not request.htmx and "of" in request.GET:
         context["comparison"] = _comparison(request.user, found, runs, context["chosen"])
-    return page(request, "jobs/sweep.html", context, fragments=FRAGMENTS)
+    return page(request, "jobs/sweep.html", context, fragments={"sweep-jobs": "jobs/sweeps/jobs.html"})
 
 
 @require_safe
 @signed_in
 def file(request: SignedIn, public_id: str) -> HttpResponseBase:
-    """The one file of all its jobs, to keep, where it came as one."""
+    """Download the one file of all its jobs, where it was submitted as one."""
     found = _find(request.user, public_id, Verb.READ)
     if not found.file:
         raise Http404
-    response = HttpResponse(arrays.file_of(found), content_type="text/plain; charset=utf-8")
-    name = file_name(found.name, arrays.DIALECT)
-    response["Content-Disposition"] = f'attachment; filename="{name}"'
-    response["Cache-Control"] = "private, no-store"
-    return response
+    return text_response(arrays.file_of(found), job_file_name(found.name, arrays.DIALECT))
 
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """Two jobs of a sweep: the parameters whose values differ, and what differs between their files."""
+    """Two jobs of a sweep: their different values, and the difference of their files."""
 
     first: SweepRun
     second: SweepRun
@@ -138,20 +127,22 @@ class Comparison:
     difference: dict[str, Any]
 
 
-def _comparison(user: User, sweep: Sweep, runs: Sequence[SweepRun], chosen: set[int]) -> Comparison | None:
+def _comparison(
+    user: User, sweep: Sweep, runs: Sequence[SweepRun], chosen: set[int | None]
+) -> Comparison | None:
     """None unless two were chosen whose files the person may read."""
-    there = {run.job_id: run for run in runs if run.number in chosen and run.job.deleted_at is None}
-    jobs = those(user, Verb.READ, [run.job for run in there.values()])
+    runs_by_job = {run.job_id: run for run in runs if run.number in chosen and run.job.deleted_at is None}
+    jobs = those(user, Verb.READ, [run.job for run in runs_by_job.values()])
     if len(jobs) != COMPARED:
         return None
-    first, second = (there[job.pk] for job in jobs)
+    first, second = (runs_by_job[job.pk] for job in jobs)
     pairs = ((name, first.values.get(name, ""), second.values.get(name, "")) for name in sweep.names)
     text = JobFile.objects.get(job=second.job).text
     return Comparison(
         first,
         second,
         [(name, old, new) for name, old, new in pairs if old != new],
-        compared(first.job, Document(text, second.job.dialect)),
+        compare_with_job(first.job, Document(text, second.job.dialect)),
     )
 
 
@@ -160,10 +151,10 @@ def _find(user: User, public_id: str, verb: Verb = Verb.LIST) -> Sweep:
     rows = Sweep.objects.visible_to(user).select_related("owner", "workspace")
     found = rows.filter(public_id=public_id).first()
     if found is None:
-        audit.denied(public_id, actor=user, details={"verb": verb})
+        audit.log_refusal(public_id, actor=user, details={"verb": verb})
         raise Http404
     if verb is not Verb.LIST and not can(user, verb, found):
-        audit.denied(found.public_id, thing=found, actor=user, details={"verb": verb})
+        audit.log_refusal(found.public_id, thing=found, actor=user, details={"verb": verb})
         raise PermissionDenied(
             _("Only %(owner)s and the admins of %(workspace)s may do this with the sweep.")
             % {"owner": found.owner.get_username(), "workspace": found.workspace.name}
@@ -180,7 +171,7 @@ def stop(request: SignedIn, public_id: str) -> HttpResponseBase:
     """Ask for the end of all its jobs."""
     found = _find(request.user, public_id, Verb.CONTROL)
     try:
-        count = acting.stop(request.user, found)
+        count = commands.stop(request.user, found)
     except Overtaken:
         notes.error(
             request, _("A job was changing at that moment, and not all are being stopped. Try again.")
@@ -197,7 +188,7 @@ def again(request: SignedIn, public_id: str) -> HttpResponseBase:
     """Run its failed jobs again, all or none."""
     found = _find(request.user, public_id, Verb.CONTROL)
     try:
-        made = acting.again(request.user, found)
+        made = commands.again(request.user, found)
     except Refused as refused:
         for problem in problems_of("", refused.problems):
             notes.error(request, problem.message)
@@ -214,7 +205,7 @@ def change(request: SignedIn, public_id: str) -> HttpResponseBase:
     found = _find(request.user, public_id, Verb.CONTROL)
     form = AtOnceForm(request.POST)
     if form.is_valid():
-        acting.change(request.user, found, form.cleaned_data["at_once"])
+        commands.change(request.user, found, form.cleaned_data["at_once"])
         text = ngettext(
             "%(count)d job may be under way at a time.",
             "%(count)d jobs may be under way at a time.",
@@ -222,6 +213,6 @@ def change(request: SignedIn, public_id: str) -> HttpResponseBase:
         )
         notes.success(request, text % {"count": form.cleaned_data["at_once"]})
     else:
-        for told in form.errors.get("at_once", ()):
-            notes.error(request, str(told))
+        for message in form.errors.get("at_once", ()):
+            notes.error(request, str(message))
     return redirect("sweep", public_id)

@@ -1,4 +1,4 @@
-"""What a fresh console starts with: one workspace, the local cluster, and a quota without ceilings.
+"""Defaults of a fresh console: one workspace, the local cluster, and a quota without limits.
 
 The local cluster runs a job that names an image as plain processes while this machine has no container
 engine, and marks it so; an admin may take that back in the cluster's settings.

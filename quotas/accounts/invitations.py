@@ -45,8 +45,8 @@ def invite(
     return invitation, secret
 
 
-def waiting(workspace: Workspace | None = None) -> QuerySet[Invitation]:
-    """Those that can be accepted now.
+def open_invitations(workspace: Workspace | None = None) -> QuerySet[Invitation]:
+    """Return the invitations that can be accepted now.
 
     One falls with the rights of whoever made it: a person who was disabled, left or lost the role invites
     nobody any more (`find` looks).
@@ -60,7 +60,7 @@ def waiting(workspace: Workspace | None = None) -> QuerySet[Invitation]:
 def find(secret: str) -> Invitation | None:
     """The invitation of that secret, if it can be accepted now."""
     keys = (settings.SECRET_KEY, *settings.SECRET_KEY_FALLBACKS)
-    row = waiting().filter(digest__in=[_digest(secret, key) for key in keys]).first()
+    row = open_invitations().filter(digest__in=[_digest(secret, key) for key in keys]).first()
     if row is None or Role(row.role) not in roles_to_give(row.invited_by, row.workspace):
         return None
     return row
@@ -71,7 +71,7 @@ def accept(invitation: Invitation, user: User) -> bool:
     """Let `user` in, once; whether it was this time.  Somebody who has a higher role there keeps it."""
     if not user.is_active or user.kind != User.Kind.PERSON:
         return False
-    if not waiting().filter(pk=invitation.pk).update(accepted_at=Now(), accepted_by=user):
+    if not open_invitations().filter(pk=invitation.pk).update(accepted_at=Now(), accepted_by=user):
         return False
     audit.log(Action.UPDATE, invitation, changes={"accepted_by": ("", str(user))}, actor=user)
     role = Role(invitation.role)
@@ -87,7 +87,7 @@ def accept(invitation: Invitation, user: User) -> bool:
 
 def revoke(workspace: Workspace, pk: int) -> bool:
     """Whether there was one to revoke."""
-    row = waiting(workspace).filter(pk=pk).first()
+    row = open_invitations(workspace).filter(pk=pk).first()
     if row is None:
         return False
     row.revoked_at = timezone.now()

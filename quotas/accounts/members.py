@@ -1,4 +1,4 @@
-"""Who belongs to a workspace: roles given, changed and taken, with the rules of who may."""
+"""Members of a workspace: giving, changing and removing roles, and who is allowed to."""
 
 from __future__ import annotations
 

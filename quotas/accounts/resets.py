@@ -12,7 +12,7 @@ from quotas.models import Action, User
 
 
 def path_for(user: User) -> str:
-    """Where the person sets a password, once, within three days.  That the link was made is written down."""
+    """Return the path where the person sets a password, once, within three days; it is audited."""
     with transaction.atomic():
         audit.log(Action.PASSWORD, user, details={"link": True})
     uid, key = user_pk_to_url_str(user), default_token_generator.make_token(user)

@@ -1,4 +1,4 @@
-"""Who a sign-in belongs to, asked by what outlives a request; which sign-ins somebody has, and their end."""
+"""Sign-ins: whose they are (streams ask that too), which ones a person has, and ending them."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def reference(request: HttpRequest) -> str:
 
 
 def person_of(session: str) -> User | None:
-    """Whoever is signed in at this moment by the session with that reference.
+    """Return the user who is signed in now by the session with that reference.
 
     None after signing out, after the session's end, after a change of password elsewhere, and for an account
     that was disabled.

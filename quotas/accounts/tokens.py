@@ -26,7 +26,7 @@ SCOPES: Final = {
     "exec": _("enter"),
     "admin": _("administer"),
 }
-"""What a token may be allowed to do; its owner's rights bound it further (DESIGN section 11)."""
+"""What a token may be allowed to do; its owner's rights bound it further."""
 
 MARK: Final = "jc_"
 """How every token begins, so that one that leaked is recognised."""
@@ -61,7 +61,7 @@ def issue(user: User, *, name: str = "", scopes: Iterable[str], lifetime: timede
 def verify(token: str) -> AccessToken | None:
     """The row of a token that works now, with its user; None for any other text.  One query."""
     prefix = "_".join(token.split("_")[:2])
-    row = _working().filter(prefix=prefix).first()
+    row = _valid_tokens().filter(prefix=prefix).first()
     if row is None or not _fits(row, token):
         return None
     if row.last_used_at is None or row.last_used_at < timezone.now() - USED_EVERY:
@@ -83,12 +83,12 @@ def _fits(row: AccessToken, token: str) -> bool:
 
 
 def holder(pk: int) -> User | None:
-    """Whose token of that key it is, while it works; for what outlives the request that brought it."""
-    row = _working().filter(pk=pk).first()
+    """Return the owner of a valid token by its key, for what outlives the request that brought it."""
+    row = _valid_tokens().filter(pk=pk).first()
     return row.user if row is not None else None
 
 
-def _working() -> QuerySet[AccessToken]:
+def _valid_tokens() -> QuerySet[AccessToken]:
     rows = AccessToken.objects.select_related("user")
     return rows.filter(revoked_at=None, expires_at__gt=Now(), user__is_active=True)
 

@@ -1,5 +1,5 @@
 """Django admin of people, workspaces, clusters and quotas: each module registers its own."""
 
-from quotas.admin import clusters, house, ledger, limits, nodes, people, prices, trail
+from quotas.admin import announcements, audit_log, clusters, ledger, limits, nodes, people, prices
 
-__all__ = ["clusters", "house", "ledger", "limits", "nodes", "people", "prices", "trail"]
+__all__ = ["announcements", "audit_log", "clusters", "ledger", "limits", "nodes", "people", "prices"]

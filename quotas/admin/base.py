@@ -1,4 +1,4 @@
-"""What every page of the admin is made of: django-unfold's classes, and rows that only machines write.
+"""Base classes of the admin: django-unfold's, and one for rows that only the console writes.
 
 Each `admin.py` takes its base classes from here, so that there is one place where the look is chosen.
 """
@@ -24,15 +24,15 @@ __all__ = [
     "StackedInline",
     "TabularInline",
     "Uncounted",
-    "acting",
+    "signed_in_admin",
 ]
 
 TABLE_LIST: Final = "administration/table_list.html"
 """The template of a list whose rows also come from a CSV and go into one."""
 
 
-def acting(request: HttpRequest) -> User:
-    """Whoever is signed in to the admin."""
+def signed_in_admin(request: HttpRequest) -> User:
+    """Return the user who is signed in to the admin."""
     assert isinstance(request.user, User)
     return request.user
 

@@ -62,7 +62,7 @@ class WhyForm(AdminForm):
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What is about to be done: its action's name, what it is called, and what follows, in sentences."""
+    """A confirmation of a bulk action: its name, its label, and its consequences in sentences."""
 
     action: str
     title: str
@@ -71,7 +71,7 @@ class Question:
     danger: bool = False
 
 
-def asked(
+def confirm(
     model_admin: ModelAdmin[Any],
     request: HttpRequest,
     queryset: QuerySet[Any],

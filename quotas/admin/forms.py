@@ -1,4 +1,4 @@
-"""The forms in which an admin changes a cluster and a quota."""
+"""The form in which an admin changes a quota."""
 
 from __future__ import annotations
 
@@ -8,55 +8,11 @@ from typing import Any
 from django import forms
 from django.core.exceptions import ValidationError
 from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy, ngettext
+from django.utils.translation import gettext_lazy
 
-from quotas.clusters import confided, gputypes
+from quotas.clusters import gputypes
 from quotas.ledger import reports
-from quotas.models import Cluster, Quota, Reservation, unixnames
-
-
-class ClusterForm(forms.ModelForm[Cluster]):
-    """Settings whose secrets are kept encrypted and not shown (`quotas.clusters.confided`)."""
-
-    class Meta:
-        model = Cluster
-        fields = ("slug", "name", "region", "backend", "config", "admission", "enabled", "shows_addresses")
-
-    def __init__(self, *args: Any, **more: Any) -> None:
-        super().__init__(*args, **more)
-        self._kept = self.instance.config
-        if "config" in self.initial:
-            self.initial["config"] = confided.shown(self._kept)
-
-    def clean_config(self) -> Any:
-        """What stays a mask stays what it was."""
-        told = self.cleaned_data["config"]
-        if not isinstance(told, Mapping):
-            raise ValidationError(_("Settings are a JSON object."))
-        try:
-            return confided.keep(told, self._kept)
-        except confided.EnterAgain as again:
-            says = _(
-                "With these settings the console would connect to another place. Enter again: %(names)s."
-            )
-            raise ValidationError(says, params={"names": ", ".join(again.names)}) from None
-
-    def clean(self) -> dict[str, Any] | None:
-        """Jobs that were sent as one user are neither seen nor ended as another."""
-        told = super().clean()
-        after = self.cleaned_data.get("config", self._kept)
-        if self.instance.pk and unixnames.identity(after) != unixnames.identity(self._kept):
-            count = Reservation.objects.filter(cluster=self.instance.pk, active=True).count()
-            if count:
-                says = ngettext(
-                    "As whom jobs run can't be changed while %(count)s job of this console is there: take "
-                    "“takes jobs” away, and let it end or stop it first.",
-                    "As whom jobs run can't be changed while %(count)s jobs of this console are there: take "
-                    "“takes jobs” away, and let them end or stop them first.",
-                    count,
-                )
-                self.add_error("config", ValidationError(says, params={"count": count}))
-        return told
+from quotas.models import Quota
 
 
 class QuotaForm(forms.ModelForm[Quota]):
@@ -122,13 +78,13 @@ class QuotaForm(forms.ModelForm[Quota]):
         """Ask before draining."""
         cleaned = super().clean()
         if self.instance.pk and not self.cleaned_data.get("drain"):
-            for field, kind, used, limit in _lowered(self.instance, self.cleaned_data):
+            for field, kind, used, limit in _limits_below_use(self.instance, self.cleaned_data):
                 if field in self.fields and field not in self.errors:
                     self.add_error(field, ValidationError(_drains(kind, used, limit), code="drains"))
         return cleaned
 
 
-def _lowered(quota: Quota, now: Mapping[str, Any]) -> list[tuple[str, str, int, int]]:
+def _limits_below_use(quota: Quota, now: Mapping[str, Any]) -> list[tuple[str, str, int, int]]:
     """(field, GPU type, in use, new ceiling) where a ceiling of `now` is below what is in use."""
     held, jobs = reports.held_in(quota)
     pairs = [

@@ -1,4 +1,4 @@
-"""What waits, what is held, and what was held: to be seen, not to be changed."""
+"""Read-only admin pages of requests, reservations and usage."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from quotas.models import Request, Reservation, UsageDay, UsageHour
 
 @admin.register(Request)
 class RequestAdmin(MachineWritten):
-    """What waits, in the order of admission."""
+    """Waiting requests, in the order of admission."""
 
     list_display = ("holder", "state", "cluster", "quota", "owner", "priority", "idle", "held", "since")
     list_filter = ("state", "cluster")
@@ -22,7 +22,7 @@ class RequestAdmin(MachineWritten):
 
 @admin.register(Reservation)
 class ReservationAdmin(MachineWritten):
-    """What is held."""
+    """Active reservations."""
 
     list_display = (
         "request",
@@ -43,7 +43,7 @@ class ReservationAdmin(MachineWritten):
 
 @admin.register(UsageDay)
 class UsageDayAdmin(MachineWritten):
-    """What each person held and what it cost, day by day."""
+    """Usage and cost of each person by day."""
 
     list_display = ("day", "quota", "person", "gpu_type", "spec", "gpu_seconds", "cost_micro")
     list_select_related = ("quota", "person")
@@ -52,7 +52,7 @@ class UsageDayAdmin(MachineWritten):
 
 @admin.register(UsageHour)
 class UsageHourAdmin(MachineWritten):
-    """What was held, hour by hour."""
+    """Usage by hour."""
 
     list_display = ("quota", "hour", "resource", "seconds", "borrowed_seconds", "waiting")
     list_select_related = ("quota",)

@@ -84,5 +84,5 @@ class QuotaAdmin(ModelAdmin[Quota]):
 
     def save_model(self, request: HttpRequest, obj: Quota, form: Any, change: bool) -> None:
         """Under the cluster's lock: no admission decides by what is about to change."""
-        with ledger.locked(obj.cluster_id):
+        with ledger.lock_cluster(obj.cluster_id):
             super().save_model(request, obj, form, change)

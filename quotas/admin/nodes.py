@@ -17,12 +17,12 @@ from django.utils.translation import gettext_lazy as _
 
 from quotas.access import administers
 from quotas.admin import bulk
-from quotas.admin.base import TABLE_LIST, ModelAdmin, acting
+from quotas.admin.base import TABLE_LIST, ModelAdmin, signed_in_admin
 from quotas.admin.bulk import AdminForm, Question, WhyForm
-from quotas.audit import acts
+from quotas.audit import action_record
 from quotas.clusters import inventory
 from quotas.ledger import reports
-from quotas.models import Act, Node, NodeState
+from quotas.models import AdminAction, Node, NodeState
 
 
 class DrainForm(WhyForm):
@@ -43,7 +43,7 @@ class DrainForm(WhyForm):
 
 
 def nodes_question(state: NodeState, nodes: Sequence[Node]) -> Question:
-    """What follows from a decision about nodes."""
+    """Return the confirmation of a decision about nodes."""
     chosen = {node.pk for node in nodes}
     uses = reports.nodes_of({node.cluster for node in nodes})
     holders = {each.holder for use in uses if use.node.pk in chosen for each in use.holdings}
@@ -97,8 +97,8 @@ class NodeAdmin(ModelAdmin[Node]):
         return False
 
     def has_administer_permission(self, request: HttpRequest) -> bool:
-        """Who decides about many at once."""
-        return administers(acting(request))
+        """Return whether the user may change many nodes at once."""
+        return administers(signed_in_admin(request))
 
     @admin.action(description=_("Start nothing more there (cordon)"), permissions=["administer"])
     def cordon(self, request: HttpRequest, queryset: QuerySet[Node]) -> HttpResponse | None:
@@ -118,16 +118,16 @@ class NodeAdmin(ModelAdmin[Node]):
     def _decide(
         self, request: HttpRequest, queryset: QuerySet[Node], state: NodeState, form: type[AdminForm]
     ) -> HttpResponse | None:
-        rows, values, page = bulk.asked(
+        rows, values, page = bulk.confirm(
             self, request, queryset.select_related("cluster"), partial(nodes_question, state), form
         )
         if values is None:
             return page
-        actor = acts.actor_of(request, values.get("why", ""))
+        actor = action_record.actor_of(request, values.get("why", ""))
         nodes = Node.objects.filter(pk__in=[row.pk for row in rows])
         with transaction.atomic():
             names = ", ".join(row.name for row in rows)
-            acts.write_down(actor, Act.Kind.NODES, names, state=state.value)
+            action_record.write_down(actor, AdminAction.Kind.NODES, names, state=state.value)
             empty_by = values.get("empty_by")
             done = inventory.decide(nodes, state, by=actor.user, why=actor.why, empty_by=empty_by)
         bulk.tell(self, request, done, [])
@@ -136,7 +136,7 @@ class NodeAdmin(ModelAdmin[Node]):
     def save_model(self, request: HttpRequest, obj: Node, form: Any, change: bool) -> None:
         """Remember who decided, and when."""
         if {"state", "state_why", "empty_by"} & set(form.changed_data):
-            obj.state_by, obj.state_at = acting(request), timezone.now()
+            obj.state_by, obj.state_at = signed_in_admin(request), timezone.now()
             new = {key: getattr(obj, key) for key in ("state", "state_why", "empty_by")}
-            inventory.told(Node.objects.select_related("cluster").get(pk=obj.pk), new)
+            inventory.log_decision(Node.objects.select_related("cluster").get(pk=obj.pk), new)
         super().save_model(request, obj, form, change)

@@ -91,7 +91,7 @@ class UserAdmin(DjangoUserAdmin[User], ModelAdmin[User]):
             self.message_user(request, f"{user}: {link}")
 
     def has_reset_permission(self, request: HttpRequest) -> bool:
-        """Whoever sets a superuser's password is one."""
+        """Return whether the user may reset passwords; only a superuser resets a superuser's."""
         return bool(request.user.is_superuser)
 
 
@@ -123,7 +123,7 @@ class AccessTokenAdmin(MachineWritten):
 
 @admin.register(Membership)
 class MembershipAdmin(ModelAdmin[Membership]):
-    """Who belongs where, of all workspaces in one table."""
+    """Memberships of all workspaces in one table."""
 
     change_list_template = TABLE_LIST
     list_display = ("user", "workspace", "role", "created_at")
@@ -169,5 +169,5 @@ class WorkspaceAdmin(ModelAdmin[Workspace]):
             for cluster_id in sorted(
                 {each.instance.cluster_id for each in formset.forms if each.has_changed()}
             ):
-                locks.enter_context(ledger.locked(cluster_id))
+                locks.enter_context(ledger.lock_cluster(cluster_id))
             super().save_formset(request, form, formset, change)

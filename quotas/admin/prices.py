@@ -43,7 +43,7 @@ class SpecAdmin(PricedAdmin):
 
 @admin.register(SpotPrice)
 class SpotPriceAdmin(PricedAdmin):
-    """What preemptible resources cost, always or at some hours."""
+    """Prices of preemptible resources, at all times or at some hours."""
 
     list_display = ("cluster", "gpu_type", "from_hour", "until_hour", "market_micro", "price_micro")
     list_filter = ("cluster",)

@@ -4,17 +4,17 @@ Pure functions over a snapshot; `quotas.ledger` has the rows and the lock, `quot
 the one of the other.  The rules are told in docs/quotas.md.
 """
 
-from quotas.admission.decide import decide
+from quotas.admission.decisions import decide
 from quotas.admission.values import (
     Account,
     Bid,
     Decision,
-    Holding,
+    HeldResources,
     Limits,
     Machine,
     Outcome,
     Price,
-    Shape,
+    ResourceShape,
     Snapshot,
     TakeBack,
     Waiting,
@@ -27,12 +27,12 @@ __all__ = [
     "Account",
     "Bid",
     "Decision",
-    "Holding",
+    "HeldResources",
     "Limits",
     "Machine",
     "Outcome",
     "Price",
-    "Shape",
+    "ResourceShape",
     "Snapshot",
     "TakeBack",
     "Waiting",

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from quotas.admission.values import Bid, Params, Price, Shape
+from quotas.admission.values import Bid, Params, Price, ResourceShape
 from quotas.amounts import Amounts
 
 ANY = Bid()
 FREE = Price(0, 0)
 
 
-def outbid(shape: Shape | None, bids: Sequence[Bid], prices: Mapping[str, Price]) -> Params | None:
-    """What a replica costs and what was offered, for the first one whose price is above its bid.
+def outbid(shape: ResourceShape | None, bids: Sequence[Bid], prices: Mapping[str, Price]) -> Params | None:
+    """Return (price, bid) of the first replica whose price is above its bid, or None.
 
     A replica with GPUs costs its GPUs, one without its cores.  What has no price costs nothing.
     """

@@ -1,6 +1,6 @@
-"""What something would cost that has not begun, by the prices of this moment.
+"""Cost estimates of what has not begun, by current prices.
 
-The same prices by which the books charge it afterwards (`quotas.billing.books`): a spec's, or that of
+The same prices by which the books charge it afterwards (`quotas.billing.ledger_days`): a spec's, or that of
 preemptible resources.  In a quota that is paid for as a whole nothing is to pay; what the reports will count
 is told.
 """
@@ -30,7 +30,7 @@ class Billing(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class CostLine:
     """`count` equal replicas, and what one of them costs in an hour, in millionths.
 
     `micro` None is no price set.  `spec` is the size by which it is priced, "" for none; `most_micro` is the
@@ -46,11 +46,11 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """What all of it costs, in millionths; None where anything in it has no price."""
+    """Return the total cost in millionths; None where any part has no price."""
 
     billing: Billing
     preemptible: bool
-    lines: tuple[Line, ...]
+    lines: tuple[CostLine, ...]
 
     @property
     def hour_micro(self) -> int | None:
@@ -86,7 +86,7 @@ def _sum(pairs: Sequence[tuple[int, int | None]]) -> int | None:
 def estimate(
     quota: Quota, parts: Sequence[Part], bids: Sequence[Bid], spot: dict[str, Price] | None = None
 ) -> Estimate:
-    """What `parts` would cost in the quota now; `spot` are the prices of its cluster's preemptible resources.
+    """Return what `parts` would cost in the quota; `spot` has the prices of preemptible resources.
 
     One query, or none of preemptible resources.
     """
@@ -104,15 +104,15 @@ def estimate(
     for part in parts:
         charged = held.of_spec(now, quota.cluster_id, quota.workspace_id, part.each)
         micro = round(charged.micro) if charged.spec else None
-        lines.append(Line(part.count, part.each, charged.spec, micro))
+        lines.append(CostLine(part.count, part.each, charged.spec, micro))
     return Estimate(billing, False, tuple(lines))
 
 
-def _spot(part: Part, bid: Bid, prices: dict[str, Price]) -> Line:
+def _spot(part: Part, bid: Bid, prices: dict[str, Price]) -> CostLine:
     if not _has_price(part.each, prices):
-        return Line(part.count, part.each)
+        return CostLine(part.count, part.each)
     market, now = cost(part.each, prices)
-    return Line(part.count, part.each, "", now, most_of(bid, market))
+    return CostLine(part.count, part.each, "", now, most_of(bid, market))
 
 
 def _has_price(each: Amounts, prices: dict[str, Price]) -> bool:

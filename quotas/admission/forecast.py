@@ -37,12 +37,12 @@ class Forecast:
 
 
 def forecast(waits: Sequence[float], waited: float) -> Forecast:
-    """What earlier waits (seconds, the oldest first) say to somebody who has waited `waited` seconds."""
+    """Return a forecast from earlier waits (seconds, oldest first) after `waited` seconds of waiting."""
     known = len(waits)
     if known < 2 * LEAST_KNOWN:
         return Forecast(because="few", known=known)
     tried = range(LEAST_KNOWN, known)
-    held = sum(_within(waits[:at], waits[at]) for at in tried) / len(tried)
+    held = sum(_is_within(waits[:at], waits[at]) for at in tried) / len(tried)
     if held < HAS_TO_HOLD:
         return Forecast(because="unsteady", known=known, held=held)
     longer = [wait for wait in waits if wait >= waited]
@@ -58,7 +58,7 @@ def _range(waits: Sequence[float]) -> tuple[float, float]:
     return ordered[int(LOW * last)], ordered[-int(-HIGH * last // 1)]
 
 
-def _within(before: Sequence[float], wait: float) -> bool:
+def _is_within(before: Sequence[float], wait: float) -> bool:
     least, most = _range(before)
     return least <= wait <= most
 

@@ -50,7 +50,7 @@ class Shares:
         )
 
 
-class Line:
+class AdmissionOrder:
     """Requests in the order of admission, which follows the shares as they change on the way."""
 
     def __init__(

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from quotas.admission.rooms import UNLIMITED, Most, Placement, Pool, Room
-from quotas.admission.values import Shape
+from quotas.admission.free_capacity import UNLIMITED, Most, NodeCapacity, Placement, Pool
+from quotas.admission.values import ResourceShape
 from quotas.amounts import Amounts, Part
 
 OF_ONE: Final = 20_000
@@ -30,7 +30,7 @@ class Placer:
     def __init__(self) -> None:
         self._steps = OF_A_PASS
 
-    def place(self, pool: Pool, shape: Shape, most: Most = UNLIMITED) -> Placement | None:
+    def place(self, pool: Pool, shape: ResourceShape, most: Most = UNLIMITED) -> Placement | None:
         """Take room for all of `shape` in the pool, or nothing and return None.
 
         `most` is how many GPUs of each type may be drawn for it, those that it names among them.
@@ -41,13 +41,13 @@ class Placer:
         left = {kind: count - shape.amounts.gpus.get(kind, 0) for kind, count in most.items()}
         return self._place_untyped(pool, shape, left)
 
-    def _place_typed(self, pool: Pool, shape: Shape) -> Placement | None:
+    def _place_typed(self, pool: Pool, shape: ResourceShape) -> Placement | None:
         """Place a request whose types are named; first fit is exact for replicas that are all alike."""
         if len(shape.parts) == 1:
             return None
         return pool.first_fit(shape, shape.ordered[::-1]) or self._search(pool, shape, UNLIMITED)
 
-    def _place_untyped(self, pool: Pool, shape: Shape, left: Most) -> Placement | None:
+    def _place_untyped(self, pool: Pool, shape: ResourceShape, left: Most) -> Placement | None:
         kinds = _kinds(pool, left)
         for kind in kinds:  # one type for all of it, where that is possible
             others = {name: 0 for name in kinds if name != kind}
@@ -65,7 +65,7 @@ class Placer:
                 return found
         return self._search(pool, shape, left) if left or len(shape.parts) > 1 else None
 
-    def _search(self, pool: Pool, shape: Shape, left: Most) -> Placement | None:
+    def _search(self, pool: Pool, shape: ResourceShape, left: Most) -> Placement | None:
         if self._steps <= 0 or sum(part.count for part in shape.parts) > SEARCHED:
             return None
         if any(pool.fits(part, left) < part.count for part in shape.parts):
@@ -90,14 +90,14 @@ def _kinds(pool: Pool, left: Most) -> list[str]:
 class _Search:
     """All ways to place a shape, replica by replica; of nodes that are alike only the first is tried."""
 
-    def __init__(self, pool: Pool, shape: Shape, left: Most, steps: int) -> None:
+    def __init__(self, pool: Pool, shape: ResourceShape, left: Most, steps: int) -> None:
         self._pool = pool
         self._rooms = list(pool.rooms.values())
         self._replicas = [part for part in shape.ordered for _each in range(part.count)]
         self._left = dict(left)
         self._steps = steps
         self.done = 0
-        self._taken: list[tuple[Room, Amounts]] = []
+        self._taken: list[tuple[NodeCapacity, Amounts]] = []
 
     def find(self) -> Placement | None:
         """Take the first way that leads to a place for all of it; an unchanged pool and None without one."""
@@ -133,13 +133,13 @@ class _Search:
                 self._take(room, here, part, -1)
         return False
 
-    def _alike(self, room: Room) -> tuple[object, ...]:
+    def _alike(self, room: NodeCapacity) -> tuple[object, ...]:
         named = tuple(
             (room.name in part.only, room.name in part.never) for part in self._replicas if part.is_choosy
         )
         return (room.cpu_milli, room.memory_mib, tuple(sorted(room.gpus.items())), named)
 
-    def _candidates(self, room: Room, part: Part) -> Iterator[Amounts]:
+    def _candidates(self, room: NodeCapacity, part: Part) -> Iterator[Amounts]:
         """Yield what one replica may take on a node: its GPUs of any type are of one type, or else mixed."""
         named = {kind: count for kind, count in part.each.gpus.items() if kind}
         wanted = part.each.gpus.get("", 0)
@@ -153,7 +153,7 @@ class _Search:
                 gpus[kind] = gpus.get(kind, 0) + count
             yield Amounts(part.each.cpu_milli, part.each.memory_mib, gpus)
 
-    def _take(self, room: Room, here: Amounts, part: Part, sign: int) -> None:
+    def _take(self, room: NodeCapacity, here: Amounts, part: Part, sign: int) -> None:
         self.done += 1
         room.add(here, -sign)
         for kind in self._left:

@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Final
 
+from quotas.admission.free_capacity import UNLIMITED, Most, Placement, Pool
 from quotas.admission.placement import Placer
-from quotas.admission.rooms import UNLIMITED, Most, Placement, Pool
-from quotas.admission.values import Account, Holding, Shape
+from quotas.admission.values import Account, HeldResources, ResourceShape
 
 LEAST_S: Final = 300.0
 """What borrows runs so long before whoever has a right to it may have it back."""
 
 
-def reclaimable(holdings: Iterable[Holding], accounts: Mapping[int, Account]) -> list[Holding]:
-    """What may be taken back, now or once it has run its least time, in the order in which it is taken.
+def reclaimable(holdings: Iterable[HeldResources], accounts: Mapping[int, Account]) -> list[HeldResources]:
+    """Return the holdings that can be reclaimed, now or after their least running time, in order.
 
     Those that do not run yet go first, since they lose nothing; then the lowest priority, then the newest.
     """
@@ -28,14 +28,18 @@ def reclaimable(holdings: Iterable[Holding], accounts: Mapping[int, Account]) ->
 
 
 def choose(
-    shape: Shape, pool: Pool, candidates: Iterable[Holding], placer: Placer, most: Most = UNLIMITED
-) -> tuple[list[Holding], Placement] | None:
+    shape: ResourceShape,
+    pool: Pool,
+    candidates: Iterable[HeldResources],
+    placer: Placer,
+    most: Most = UNLIMITED,
+) -> tuple[list[HeldResources], Placement] | None:
     """The fewest of `candidates`, in their order, whose end makes room for `shape` in `pool`.
 
     The pool has what they give back afterwards, without the placement.  None, and an unchanged pool, when
     all of them together are not enough.
     """
-    chosen: list[Holding] = []
+    chosen: list[HeldResources] = []
     placement: Placement | None = None
     for holding in candidates:
         if not any(name in pool.rooms for name, _amounts in holding.placement):

@@ -6,10 +6,10 @@ from bisect import bisect_left
 from collections.abc import Sequence
 from typing import Final
 
-from quotas.admission.ceilings import Books, Level
+from quotas.admission.free_capacity import Pool
 from quotas.admission.placement import Placer
-from quotas.admission.rooms import Pool
-from quotas.admission.values import Holding, Shape, Waiting
+from quotas.admission.quota_usage import Level, QuotaUsage
+from quotas.admission.values import HeldResources, ResourceShape, Waiting
 
 DEPTH: Final = 20
 """Behind this many waiting ones nothing is filled in: the work of a pass stays bounded."""
@@ -17,7 +17,7 @@ DEPTH: Final = 20
 NEVER: Final = float("-inf")
 ANY_TIME: Final = float("inf")
 
-Ends = Sequence[tuple[float, Holding]]
+Ends = Sequence[tuple[float, HeldResources]]
 """When each holding is over at the latest, the first first; those of which nobody knows are not there."""
 
 
@@ -34,7 +34,7 @@ class Shadow:
         self._ends = ends
         self._placer = placer
         self._ahead = 0
-        self._shapes: dict[Shape, float] = {}
+        self._shapes: dict[ResourceShape, float] = {}
         self.moment = ANY_TIME
 
     def passes(self, declared_s: int | None) -> bool:
@@ -42,11 +42,11 @@ class Shadow:
         return declared_s is not None and self._ahead > 0 and self._now + declared_s <= self.moment
 
     def close(self) -> None:
-        """Somebody ahead may start at any moment."""
+        """Mark that a request ahead may start at any moment."""
         self._ahead += 1
         self.moment = NEVER
 
-    def cast(self, shape: Shape) -> None:
+    def cast(self, shape: ResourceShape) -> None:
         """One more waits ahead."""
         self._ahead += 1
         if self._ahead > DEPTH or self.moment <= self._now:
@@ -56,7 +56,7 @@ class Shadow:
             self._shapes[shape] = self._earliest(shape)
         self.moment = min(self.moment, self._shapes[shape])
 
-    def _earliest(self, shape: Shape) -> float:
+    def _earliest(self, shape: ResourceShape) -> float:
         """When `shape` fits by declared ends; minus infinity when it never does."""
 
         def fits(count: int) -> bool:
@@ -74,18 +74,18 @@ class Shadow:
 class Turns:
     """The same for ceilings: until when what is set aside of each one may be used by a later job."""
 
-    def __init__(self, books: Books, ends: Ends, now: float) -> None:
+    def __init__(self, books: QuotaUsage, ends: Ends, now: float) -> None:
         self._books = books
         self._now = now
-        self._ends: dict[Level, list[tuple[float, Holding]]] = {}
+        self._ends: dict[Level, list[tuple[float, HeldResources]]] = {}
         for end, holding in ends:
             if not holding.borrowed:
                 for level in books.levels_of(holding.quota_id, holding.owner_id):
                     self._ends.setdefault(level, []).append((end, holding))
         self._moments: dict[Level, float] = {}
         self._ahead: dict[Level, int] = {}
-        self._known: dict[tuple[Level, Shape], float] = {}
-        self._kept: dict[tuple[Shape, int, int], list[Level]] = {}
+        self._known: dict[tuple[Level, ResourceShape], float] = {}
+        self._kept: dict[tuple[ResourceShape, int, int], list[Level]] = {}
 
     def passes(self, request: Waiting) -> bool:
         """Whether the request is over before anybody ahead needs what is set aside of its ceilings."""

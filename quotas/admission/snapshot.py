@@ -14,17 +14,17 @@ from quotas.admission import (
     Account,
     Bid,
     Decision,
-    Holding,
+    HeldResources,
     Limits,
     Machine,
     Price,
-    Shape,
+    ResourceShape,
     Snapshot,
     Waiting,
     Why,
     Window,
 )
-from quotas.admission.ceilings import Books
+from quotas.admission.quota_usage import QuotaUsage
 from quotas.admission.reclaim import LEAST_S
 from quotas.amounts import Amounts, Part
 from quotas.billing.pricing import in_hours
@@ -48,7 +48,7 @@ def take(cluster: Cluster, now: datetime | None = None) -> Snapshot:
     """Everything that admission needs to know of the cluster; a fixed number of queries."""
     now = now or timezone.now()
     shapes = Shapes()
-    waiting, apart = _waiting(cluster, now, shapes)
+    waiting, apart = _load_waiting(cluster, now, shapes)
     nodes = list(Node.objects.filter(cluster=cluster).order_by("name"))
     return Snapshot(
         now=now.timestamp(),
@@ -63,7 +63,7 @@ def take(cluster: Cluster, now: datetime | None = None) -> Snapshot:
             )
             for node in nodes
         ],
-        holdings=_holdings(cluster, shapes),
+        holdings=_load_holdings(cluster, shapes),
         waiting=waiting,
         prices=prices_of(cluster, now),
         emptied=frozenset(
@@ -115,9 +115,9 @@ class Shapes:
     """Makes equal requests share one shape, so that what is found out of one holds for all of them."""
 
     def __init__(self) -> None:
-        self._made: dict[tuple[Any, ...], Shape] = {}
+        self._made: dict[tuple[Any, ...], ResourceShape] = {}
 
-    def of(self, parts: Iterable[Sequence[Any]]) -> Shape:
+    def of(self, parts: Iterable[Sequence[Any]]) -> ResourceShape:
         """The shape of a request's stored parts."""
         rows = list(parts)
         key = tuple(
@@ -132,12 +132,12 @@ class Shapes:
         )
         shape = self._made.get(key)
         if shape is None:
-            shape = Shape(tuple(Part.from_json(row) for row in rows))
+            shape = ResourceShape(tuple(Part.from_json(row) for row in rows))
             self._made[key] = shape
         return shape
 
 
-def _waiting(cluster: Cluster, now: datetime, shapes: Shapes) -> tuple[list[Waiting], list[Decision]]:
+def _load_waiting(cluster: Cluster, now: datetime, shapes: Shapes) -> tuple[list[Waiting], list[Decision]]:
     rows = Request.objects.filter(cluster=cluster, state=Request.State.WAITING).values_list(
         "holder",
         "quota_id",
@@ -177,7 +177,7 @@ def _waiting(cluster: Cluster, now: datetime, shapes: Shapes) -> tuple[list[Wait
 def apart_of(
     holder: str, quota_id: int, *, held: bool, not_before: datetime | None, now: float, others: bool = False
 ) -> Decision | None:
-    """What keeps a request from standing in line: a person, others, or a time that has not come."""
+    """Return why a request is not in the queue yet: held, dependencies, or an earliest start."""
     if held:
         return Decision(holder, why=Why.HELD, quota_id=quota_id)
     if others:
@@ -188,14 +188,14 @@ def apart_of(
     return None
 
 
-def _holdings(cluster: Cluster, shapes: Shapes) -> list[Holding]:
+def _load_holdings(cluster: Cluster, shapes: Shapes) -> list[HeldResources]:
     rows = Reservation.objects.filter(cluster=cluster, active=True).select_related("request").order_by("id")
-    return [_holding(row, shapes) for row in rows]
+    return [_to_holding(row, shapes) for row in rows]
 
 
-def _holding(row: Reservation, shapes: Shapes) -> Holding:
+def _to_holding(row: Reservation, shapes: Shapes) -> HeldResources:
     request, begun = row.request, row.started_at or row.created_at
-    return Holding(
+    return HeldResources(
         holder=request.holder,
         quota_id=row.quota_id,
         amounts=Amounts.from_json(row.amounts),
@@ -220,19 +220,19 @@ def accounts_of(cluster: Cluster, now: datetime) -> dict[int, Account]:
     return {quota.pk: account_of(quota, hours_left=quota.pk not in used_up) for quota in quotas}
 
 
-def books_of(cluster: Cluster) -> Books:
-    """What is held under each quota of the cluster, against its ceilings, at this moment."""
+def books_of(cluster: Cluster) -> QuotaUsage:
+    """Return the usage of each quota of the cluster beside its limits, now."""
     types: dict[str, int] = {}
     for gpus in Node.objects.filter(cluster=cluster).values_list("gpus", flat=True):
         for kind, count in gpus.items():
             types[kind] = types.get(kind, 0) + count
-    return Books(accounts_of(cluster, timezone.now()), _holdings(cluster, Shapes()), types)
+    return QuotaUsage(accounts_of(cluster, timezone.now()), _load_holdings(cluster, Shapes()), types)
 
 
-def books_behind(cluster: Cluster, holders: Collection[str]) -> Books:
+def books_behind(cluster: Cluster, holders: Collection[str]) -> QuotaUsage:
     """The same, beside what is set aside for those of `holders` that wait."""
     books = books_of(cluster)
-    waiting, _apart = _waiting(cluster, timezone.now(), Shapes())
+    waiting, _apart = _load_waiting(cluster, timezone.now(), Shapes())
     for request in waiting:
         if request.holder in holders:
             books.set_aside(request)
@@ -294,7 +294,7 @@ def hours_are_gone(quota: Quota) -> bool:
 
 
 def prices_of(cluster: Cluster, now: datetime) -> dict[str, Price]:
-    """What preemptible resources cost at this hour, by GPU type; "" is a core."""
+    """Return current prices of preemptible resources by GPU type; "" is a core."""
     hour = timezone.localtime(now).hour
     prices: dict[str, Price] = {}
     rows = list(SpotPrice.objects.filter(cluster=cluster))

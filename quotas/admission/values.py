@@ -1,4 +1,4 @@
-"""What admission looks at, and what it answers.  Times are seconds since the epoch."""
+"""Inputs and results of admission.  Times are seconds since the epoch."""
 
 from __future__ import annotations
 
@@ -110,8 +110,8 @@ class Price:
 
 
 @dataclass(frozen=True, eq=False)
-class Shape:
-    """What a request asks for.  Equal ones are made the same object by whoever makes many of them."""
+class ResourceShape:
+    """The resources that a request asks for; whoever makes many shares equal ones."""
 
     parts: tuple[Part, ...]
 
@@ -136,9 +136,9 @@ class Shape:
         return any(part.is_choosy for part in self.parts)
 
     @cached_property
-    def anywhere(self) -> Shape:
+    def anywhere(self) -> ResourceShape:
         """The same, if every node would do."""
-        return Shape(tuple(Part(part.count, part.each) for part in self.parts))
+        return ResourceShape(tuple(Part(part.count, part.each) for part in self.parts))
 
     def bound_to(self, node: str) -> int:
         """How many of the parts name the node as one of theirs."""
@@ -150,9 +150,9 @@ def _size(part: Part) -> tuple[int, int, int, int]:
     return (bound, part.each.gpu_count, part.each.memory_mib, part.each.cpu_milli)
 
 
-def shape_of(*parts: Part) -> Shape:
+def shape_of(*parts: Part) -> ResourceShape:
     """A shape of its own."""
-    return Shape(parts)
+    return ResourceShape(parts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,7 +161,7 @@ class Waiting:
 
     holder: str
     quota_id: int
-    shape: Shape
+    shape: ResourceShape
     priority: int = 1
     since: float = 0.0
     owner_id: int = 0
@@ -171,8 +171,8 @@ class Waiting:
 
 
 @dataclass(frozen=True, slots=True)
-class Holding:
-    """What an active reservation holds, and where.  `ends_at` is its declared end, None without one.
+class HeldResources:
+    """The amounts of an active reservation by node; `ends_at` is its declared end, None without one.
 
     Until `safe_until` nobody with a right to what it borrows may have it back.
     """
@@ -189,13 +189,13 @@ class Holding:
     coming: bool = False
     ends_at: float | None = None
     safe_until: float = 0.0
-    shape: Shape | None = None
+    shape: ResourceShape | None = None
     bids: tuple[Bid, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What becomes of a request: a placement (node, amounts), or why it waits.
+    """The decision about a request: a placement (node, amounts), or why it waits.
 
     `params` fill the sentence (`wanted`, `free`, `kind`, `ahead` …).
     """
@@ -242,7 +242,7 @@ class Snapshot:
     now: float
     accounts: Mapping[int, Account]
     machines: Sequence[Machine]
-    holdings: Sequence[Holding] = ()
+    holdings: Sequence[HeldResources] = ()
     waiting: Sequence[Waiting] = ()
     prices: Mapping[str, Price] = field(default_factory=dict)
     emptied: frozenset[str] = frozenset()

@@ -1,4 +1,4 @@
-"""What other ceilings would do, or one more request: admission itself is asked, and nothing is kept."""
+"""Previews of other limits or of one more request, by admission itself; nothing is stored."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from quotas.admission import (
     Waiting,
     Why,
     decide,
+    queue_snapshot,
     snapshot,
-    standings,
 )
-from quotas.admission.ceilings import Books, Used
+from quotas.admission.quota_usage import QuotaUsage, Used
 from quotas.amounts import Amounts
 from quotas.models import Cluster, Quota
 
@@ -39,8 +39,8 @@ class Drain:
 
 
 @dataclass(frozen=True, slots=True)
-class Preview:
-    """What would be different.  All but `drains` are holders, in the order of admission.
+class LimitPreview:
+    """The differences.  All but `drains` are holders, in the order of admission.
 
     `above` runs on under a ceiling that is lower than what is in use; `never` could start under no
     circumstances; `starts` would start at once, `waits` would no longer; `given_back` is asked to end.
@@ -59,8 +59,8 @@ class Preview:
         return not (self.drains or self.never or self.starts or self.waits or self.given_back)
 
 
-def preview(cluster: Cluster, changed: Mapping[int, Quota]) -> Preview:
-    """What would follow if the quotas of `changed` had their new ceilings now."""
+def preview(cluster: Cluster, changed: Mapping[int, Quota]) -> LimitPreview:
+    """Return the effect of giving the quotas of `changed` their new limits now."""
     now = snapshot.take(cluster)
     accounts = {
         key: replace(account, limits=snapshot.limits_of(changed[key])) if key in changed else account
@@ -74,7 +74,7 @@ def preview(cluster: Cluster, changed: Mapping[int, Quota]) -> Preview:
     starting = [each.holder for each in after.decisions if each.admitted]
     hopeless = set(_never(before))
     gone = {each.holder for each in before.taken_back}
-    return Preview(
+    return LimitPreview(
         drains=drains,
         above=tuple(
             each.holder
@@ -89,7 +89,7 @@ def preview(cluster: Cluster, changed: Mapping[int, Quota]) -> Preview:
 
 
 def used_of(cluster: Cluster) -> Mapping[int, Used]:
-    """What counts under each quota of the cluster now, by its key; those with nothing are absent."""
+    """Return current usage by quota key; quotas without usage are absent."""
     return snapshot.books_of(cluster).by_quota()
 
 
@@ -99,7 +99,7 @@ def _never(outcome: Outcome) -> Iterator[str]:
 
 def _drains(now: Snapshot, accounts: Mapping[int, Account], changed: Iterable[int]) -> Iterator[Drain]:
     """The new ceilings that are below what counts under them."""
-    used = Books(accounts, now.holdings).by_quota()
+    used = QuotaUsage(accounts, now.holdings).by_quota()
     for key in changed:
         if key not in used or key not in accounts:
             continue
@@ -130,12 +130,12 @@ def _lineage(accounts: Mapping[int, Account], quota_id: int) -> Iterator[int]:
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """What admission would say of one more request: its decision, why it would wait, who would give back for
+    """Admission's answer to one more request: its decision, why it would wait, who would give back for
     it, and what would be left that nobody holds or waits for.
     """
 
     decision: Decision
-    verdict: standings.Verdict | None = None
+    verdict: queue_snapshot.Verdict | None = None
     given_back: tuple[str, ...] = ()
     room: tuple[tuple[str, Amounts], ...] = ()
 
@@ -145,7 +145,7 @@ class Trial:
         return self.decision.admitted
 
 
-def would(
+def preview_request(
     now: Snapshot,
     request: Waiting,
     *,
@@ -153,14 +153,14 @@ def would(
     others: bool = False,
     not_before: datetime | None = None,
 ) -> Trial:
-    """What would become of `request`, whose holder is ASKING, if it were made now."""
+    """Return admission's answer to `request`, whose holder is ASKING, if it were made now."""
     aside = snapshot.apart_of(
         ASKING, request.quota_id, held=held, others=others, not_before=not_before, now=now.now
     )
     if aside is not None:
         return Trial(aside, _verdict(aside, None))
     outcome = decide(replace(now, waiting=[*now.waiting, request]))
-    line = standings.Positions()
+    line = queue_snapshot.Positions()
     for decision in outcome.decisions:
         position = line.next(decision.why, decision.quota_id)
         if decision.holder == ASKING:
@@ -170,10 +170,10 @@ def would(
     raise AssertionError("every request is decided")
 
 
-def _verdict(decision: Decision, position: int | None) -> standings.Verdict | None:
+def _verdict(decision: Decision, position: int | None) -> queue_snapshot.Verdict | None:
     if decision.why is None:
         return None
-    return standings.Verdict(
+    return queue_snapshot.Verdict(
         ASKING, decision.quota_id, decision.gpus, decision.why, decision.params, position
     )
 
@@ -192,7 +192,7 @@ class Share:
 
     @property
     def free(self) -> int | None:
-        """What would be left; None without a ceiling."""
+        """Return what would be left; None without a limit."""
         return None if self.limit is None else max(0, self.limit - self.used - self.wanted)
 
     @property
@@ -223,7 +223,7 @@ class Level:
 
 def levels(now: Snapshot, request: Waiting) -> tuple[Level, ...]:
     """The request's own quota, what one person may hold in it, and whatever above it has a ceiling."""
-    books = Books(now.accounts, now.holdings)
+    books = QuotaUsage(now.accounts, now.holdings)
     amounts = request.shape.amounts
     account = now.accounts[request.quota_id]
     used = books.by_quota()

@@ -63,7 +63,7 @@ def follow(
 
 
 def mask(text: str) -> str:
-    """What the trail has instead of a secret; nothing stays nothing."""
+    """Return the mask of a secret; an empty value stays empty."""
     return MASK if text and text != "None" else ""
 
 
@@ -86,8 +86,8 @@ def log(
     _write(origin.current(), action, thing, actor=actor, workspace=workspace, name=name, **columns)
 
 
-def followed(action: str, thing: models.Model, changes: Mapping[str, Any] | None) -> AuditEntry:
-    """What django-auditlog saw, less what is empty before and after, and other rows' references."""
+def log_row(action: str, thing: models.Model, changes: Mapping[str, Any] | None) -> AuditEntry:
+    """Write what django-auditlog saw, without changes from empty to empty and other rows' references."""
     own = {field.name for field in (*thing._meta.concrete_fields, *thing._meta.many_to_many)}  # noqa: SLF001
     told = {
         name: change
@@ -101,7 +101,7 @@ def _is_empty(value: Any) -> bool:
     return value in (None, "", "None", [], {})
 
 
-def denied(
+def log_refusal(
     what: str,
     *,
     action: Action = Action.USE,
@@ -131,7 +131,7 @@ def denied(
 
 
 def _block(address: str) -> str:
-    """Whoever has one IPv6 address has all of its /64."""
+    """Return the address, or the /64 of an IPv6 address, which one person has as a whole."""
     return ":".join(address.split(":")[:4]) if ":" in address else address
 
 

@@ -1,4 +1,4 @@
-"""Whence the work at hand comes: who asked for it, by which way, from which address.
+"""The origin of an action: the person, the channel and the address.
 
 It travels in a context variable, which threads and tasks that serve one request share and no others see.
 """
@@ -50,7 +50,7 @@ _current: ContextVar[Origin] = ContextVar("origin", default=SYSTEM)
 
 
 def current() -> Origin:
-    """Whence what is being done comes."""
+    """Return the origin of what is being done."""
     return _current.get()
 
 

@@ -1,4 +1,4 @@
-"""Which rows of this application the audit trail follows.
+"""The models of this application that the audit log follows.
 
 Not those that only machines write: requests, reservations, what was held.  Nodes are seen anew every few
 seconds; what an admin decides about them is told by `quotas.clusters.inventory.decide`.

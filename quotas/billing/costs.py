@@ -14,8 +14,8 @@ from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
 from quotas.access import Visitor, managed_by
-from quotas.billing import books
-from quotas.billing.books import FIGURES, Key, Sums
+from quotas.billing import ledger_days
+from quotas.billing.ledger_days import FIGURES, Key, Sums
 from quotas.models import Quota, UsageDay, UsageMark, User
 from quotas.sheets import lines
 
@@ -54,7 +54,7 @@ BEHIND: Final = timedelta(days=2)
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class ReportQuery:
     """From which day until which, both in it; divided by what; of whom.  What is empty does not matter."""
 
     since: date
@@ -90,7 +90,7 @@ class Row:
 class Report:
     """The lines, and all of them together; `as_of` is until when it tells everything."""
 
-    asked: Asked
+    asked: ReportQuery
     rows: Sequence[Row]
     total: Row
     as_of: datetime
@@ -112,15 +112,15 @@ def _day(moment: datetime) -> date:
     return timezone.localtime(moment, timezone.get_default_timezone()).date()
 
 
-def report(user: Visitor, asked: Asked, now: datetime | None = None, *, own: bool = False) -> Report:
-    """What was used and what it cost, or only of that what is one's `own`; a fixed number of queries."""
+def report(user: Visitor, asked: ReportQuery, now: datetime | None = None, *, own: bool = False) -> Report:
+    """Return usage and cost, or only the user's `own`; a fixed number of queries."""
     now = now or timezone.now()
     found: dict[tuple[str, ...], Sums] = defaultdict(Sums)
     _of_days(found, _rows(user, asked, own=own), asked.by)
     mark = UsageMark.objects.filter(pk=1).values_list("until", flat=True).first()
     begin = max(mark, now - BEHIND) if mark is not None else now - BEHIND
     if asked.until >= _day(begin):
-        _since_mark(found, user, asked, books.tally(begin, now), own=own)
+        _since_mark(found, user, asked, ledger_days.tally(begin, now), own=own)
     rows = [Row(names, sums) for names, sums in found.items()]
     rows.sort(key=lambda row: (-row.sums.gpu_seconds, -row.sums.core_milliseconds, row.names))
     times = [at for at, name in enumerate(asked.by) if name in {"month", "day"}]
@@ -131,7 +131,7 @@ def report(user: Visitor, asked: Asked, now: datetime | None = None, *, own: boo
     return Report(asked, rows, total, now)
 
 
-def by_day(user: Visitor, asked: Asked) -> Report:
+def by_day(user: Visitor, asked: ReportQuery) -> Report:
     """The same by day and by the first of what was asked that is no time, for a chart."""
     other = [name for name in asked.by if name not in {"day", "month"}][:1]
     return report(user, replace(asked, by=("day", *other)))
@@ -148,7 +148,7 @@ def _open_to(user: Visitor, *, own: bool) -> Q:
     return Q(person=user.pk) | Q(quota__workspace__in=managed_by(user).values_list("pk", flat=True))
 
 
-def _rows(user: Visitor, asked: Asked, *, own: bool) -> QuerySet[UsageDay]:
+def _rows(user: Visitor, asked: ReportQuery, *, own: bool) -> QuerySet[UsageDay]:
     rows = UsageDay.objects.filter(_open_to(user, own=own), day__gte=asked.since, day__lte=asked.until)
     if asked.workspace:
         rows = rows.filter(quota__workspace__slug=asked.workspace)
@@ -176,9 +176,14 @@ def _name(dimension: str, value: Any) -> str:
 
 
 def _since_mark(
-    found: dict[tuple[str, ...], Sums], user: Visitor, asked: Asked, sums: Mapping[Key, Sums], *, own: bool
+    found: dict[tuple[str, ...], Sums],
+    user: Visitor,
+    asked: ReportQuery,
+    sums: Mapping[Key, Sums],
+    *,
+    own: bool,
 ) -> None:
-    """What is not in the books yet: the hour that is not over, and whatever the worker has not added."""
+    """Add what the ledger lacks: the current hour, and hours that the worker has not added."""
     inside = {key: each for key, each in sums.items() if asked.since <= key.day <= asked.until}
     if not inside or not isinstance(user, User) or not user.is_active:
         return

@@ -1,4 +1,4 @@
-"""What held resources cost at a time of the past: by the spec they come closest to, or by the spot price."""
+"""Past prices of resources: by the closest spec, or by the spot price."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Prices:
 
     @classmethod
     def between(cls, begin: datetime, end: datetime) -> Self:
-        """Those of the time from `begin` to `end`; one query."""
+        """Return the prices from `begin` to `end`; one query."""
         held = PriceSpan.objects.filter(Q(ends=None) | Q(ends__gt=begin), begins__lt=end)
         return cls(list(held.order_by("id")))
 
@@ -76,7 +76,7 @@ class Prices:
         return Charged("", Fraction(sum(of_gpus)))
 
     def _spot_at(self, at: datetime, cluster_id: int) -> dict[str, int]:
-        """What holds then, by GPU type; "" is a core."""
+        """Return the prices at a time by GPU type; "" is a core."""
         found: dict[str, int] = {}
         for span in self._spot:
             held = span.cluster_id == cluster_id and _holds(span, at)

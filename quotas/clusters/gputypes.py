@@ -1,4 +1,4 @@
-"""GPU types under one name, whatever a job file or an engine calls them."""
+"""GPU types under one name, whatever name a job file or an engine has for them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from quotas.models import GpuType
 
 
 def names() -> dict[str, str]:
-    """Every name and alias, in small letters, and the type that is meant."""
+    """Return every name and alias, in small letters, and the type that is meant."""
     found: dict[str, str] = {}
     for name, aliases in GpuType.objects.values_list("name", "aliases"):
         for each in (*aliases, name):
@@ -18,12 +18,12 @@ def names() -> dict[str, str]:
 
 
 def canonical(kind: str, known: Mapping[str, str]) -> str:
-    """The type's own name; a name that nobody has listed is its own."""
+    """Return the type's own name; a name that is not listed is its own."""
     return known.get(kind.casefold(), kind)
 
 
-def renamed(amounts: Amounts, known: Mapping[str, str]) -> Amounts:
-    """The same amounts under the types' own names."""
+def canonicalize(amounts: Amounts, known: Mapping[str, str]) -> Amounts:
+    """Return the same amounts under the types' own names."""
     gpus: dict[str, int] = {}
     for kind, count in amounts.gpus.items():
         name = canonical(kind, known)

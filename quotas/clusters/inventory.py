@@ -1,4 +1,4 @@
-"""Nodes as the engine tells them, and what an admin decides about them."""
+"""Nodes as the engine reports them, and an admin's decisions about them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from quotas.models import Action, Cluster, Node, NodeState, Reservation, User
 
 NOTHING: Final = Amounts()
 
-TOLD: Final = (
+REPORTED: Final = (
     "cpu_milli",
     "memory_mib",
     "gpus",
@@ -30,9 +30,9 @@ TOLD: Final = (
     "why",
     "seen_at",
 )
-"""What an inventory tells of a node; all else is an admin's."""
+"""Fields of a node that an inventory sets; all others are an admin's."""
 
-AT_ONCE: Final = 200
+BATCH_SIZE: Final = 200
 """Rows in one statement."""
 
 
@@ -73,7 +73,7 @@ def record(
         for report in reports
     ]
     Node.objects.bulk_create(
-        nodes, AT_ONCE, update_conflicts=True, unique_fields=("cluster", "name"), update_fields=TOLD
+        nodes, BATCH_SIZE, update_conflicts=True, unique_fields=("cluster", "name"), update_fields=REPORTED
     )
     names = [report.name for report in reports]
     Node.objects.filter(cluster=cluster, name__in=names, state=NodeState.DOWN).update(
@@ -101,8 +101,8 @@ def _node(
         name=report.name,
         cpu_milli=report.amounts.cpu_milli,
         memory_mib=report.amounts.memory_mib,
-        gpus=dict(gputypes.renamed(report.amounts, known).gpus),
-        others=_others(gputypes.renamed(report.used, known), before, now),
+        gpus=dict(gputypes.canonicalize(report.amounts, known).gpus),
+        others=_foreign_use(gputypes.canonicalize(report.used, known), before, now),
         gpu_list=[dict(gpu) for gpu in report.gpu_list],
         partitions=list(report.partitions),
         programs=None if report.programs is None else list(report.programs),
@@ -113,7 +113,7 @@ def _node(
 
 
 def held_on(cluster: Cluster) -> dict[str, Amounts]:
-    """What is held on each node of the cluster."""
+    """Return the amounts that are held on each node of the cluster."""
     found: dict[str, Amounts] = {}
     rows = Reservation.objects.filter(cluster=cluster, active=True).values_list("placement", flat=True)
     for placement in rows:
@@ -122,8 +122,8 @@ def held_on(cluster: Cluster) -> dict[str, Amounts]:
     return found
 
 
-def _others(used: Amounts, before: Amounts, now: Amounts) -> dict[str, Any]:
-    """What is used and held by nobody here, as stored; of two looks at what is held the larger counts."""
+def _foreign_use(used: Amounts, before: Amounts, now: Amounts) -> dict[str, Any]:
+    """Return what is used and not held from here, as stored; of two counts of the held the larger counts."""
     kinds = {*used.gpus, *before.gpus, *now.gpus}
     return Amounts(
         max(0, used.cpu_milli - max(before.cpu_milli, now.cpu_milli)),
@@ -148,7 +148,7 @@ def decide(
     why: str = "",
     empty_by: datetime | None = None,
 ) -> int:
-    """An admin's word about nodes; answers how many there were.
+    """Record an admin's decision about nodes; return how many there were.
 
     Cordoned and draining nodes start nothing; what runs on a draining one is moved elsewhere at `empty_by`.
     """
@@ -156,20 +156,20 @@ def decide(
     with transaction.atomic():
         before = list(nodes.select_for_update(of=("self",)).select_related("cluster"))
         for node in before:
-            told(node, new, by=by)
+            log_decision(node, new, by=by)
         Node.objects.filter(pk__in=[node.pk for node in before]).update(**new, state_by=by, state_at=Now())
     return len(before)
 
 
-def told(node: Node, new: Mapping[str, Any], *, by: User | None = None) -> None:
-    """Tell the audit trail what is about to be decided about a node, where it is anything new."""
+def log_decision(node: Node, new: Mapping[str, Any], *, by: User | None = None) -> None:
+    """Write what is about to change of a node into the audit log, where anything does."""
     changes = {key: (getattr(node, key), value) for key, value in new.items() if getattr(node, key) != value}
     if changes:
         audit.log(Action.UPDATE, node, changes=changes, actor=by, name=f"{node.cluster.slug}/{node.name}")
 
 
 def raw_types(cluster_id: int) -> dict[str, str]:
-    """What the cluster's engine itself calls each type of GPU that it has."""
+    """Return the engine's own name of each type of GPU that the cluster has."""
     known = gputypes.names()
     rows: Iterable[Sequence[Mapping[str, Any]]] = Node.objects.filter(cluster_id=cluster_id).values_list(
         "gpu_list", flat=True

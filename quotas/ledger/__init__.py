@@ -28,26 +28,26 @@ __all__ = [
     "ask",
     "ask_again",
     "ask_back",
-    "asked_for",
     "close",
     "held_since",
     "hold",
-    "keep_back",
-    "let_go",
-    "locked",
+    "hold_for_dependencies",
+    "lock_cluster",
     "move",
     "parts_of",
-    "place",
     "prioritise",
     "put_back",
     "rebook",
     "rebook_types",
+    "record_placement",
+    "record_start",
     "release",
+    "release_dependent",
     "reserve",
     "reserve_all",
     "shrink",
-    "started",
-    "waiting_for_others",
+    "stored_parts",
+    "waiting_for_dependencies",
 ]
 
 RESERVED_AT_ONCE: Final = 500
@@ -65,7 +65,7 @@ class Terms:
 
 
 @contextmanager
-def locked(cluster_id: int) -> Iterator[Cluster]:
+def lock_cluster(cluster_id: int) -> Iterator[Cluster]:
     """A transaction in which nobody else admits or releases on this cluster.
 
     PostgreSQL locks the cluster's row, but not its key: whoever writes a row that names the cluster, and has
@@ -129,8 +129,8 @@ def parts_of(request: Request) -> list[Part]:
     return [Part.from_json(part) for part in request.parts]
 
 
-def asked_for(holders: Collection[str]) -> dict[str, list[object]]:
-    """What each of them asks for, as it is written."""
+def stored_parts(holders: Collection[str]) -> dict[str, list[object]]:
+    """Return the stored parts of each request, by holder."""
     return dict(Request.objects.filter(holder__in=holders).values_list("holder", "parts"))
 
 
@@ -145,7 +145,7 @@ def correct(holder: str, parts: Sequence[Part]) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Granted:
-    """What becomes a reservation: a waiting request, and what it gets where."""
+    """A reservation to make: a waiting request, and what it gets where."""
 
     request: Request
     placement: Sequence[tuple[str, Amounts]] = ()
@@ -224,11 +224,11 @@ def _reservation(granted: Granted, devices: Mapping[str, Sequence[int]]) -> Rese
         quota_id=request.quota_id,
         borrowed=granted.borrowed,
         devices=dict(devices),
-        **_held(amounts, placement),
+        **_reservation_columns(amounts, placement),
     )
 
 
-def _held(amounts: Amounts, placement: Sequence[tuple[str, Amounts]]) -> dict[str, Any]:
+def _reservation_columns(amounts: Amounts, placement: Sequence[tuple[str, Amounts]]) -> dict[str, Any]:
     return {
         "amounts": amounts.to_json(),
         "gpus": amounts.gpu_count,
@@ -236,14 +236,14 @@ def _held(amounts: Amounts, placement: Sequence[tuple[str, Amounts]]) -> dict[st
     }
 
 
-def started(holder: str, at: datetime | None = None) -> None:
+def record_start(holder: str, at: datetime | None = None) -> None:
     """Record that what was reserved is in use, since `at` by the engine's clock.  Repeating is harmless."""
     row = Reservation.objects.filter(request__holder=holder, active=True, started_at=None).first()
     if row is not None:
-        Reservation.objects.filter(pk=row.pk).update(started_at=_within(row, at))
+        Reservation.objects.filter(pk=row.pk).update(started_at=_clamp(row, at))
 
 
-def _within(row: Reservation, at: datetime | None) -> datetime:
+def _clamp(row: Reservation, at: datetime | None) -> datetime:
     """Return the moment that an engine's clock named, between the reservation's start and now."""
     now = timezone.now()
     return now if at is None else min(now, max(row.created_at, row.started_at or row.created_at, at))
@@ -262,7 +262,7 @@ def ask_back(holder: str) -> None:
     )
 
 
-def place(holder: str, placement: Sequence[tuple[str, Amounts]]) -> None:
+def record_placement(holder: str, placement: Sequence[tuple[str, Amounts]]) -> None:
     """The engine has put the holder there; nowhere while it waits.  What it holds stays the same."""
     told = [[node, here.to_json()] for node, here in placement]
     Reservation.objects.filter(request__holder=holder, active=True).exclude(placement=told).update(
@@ -272,7 +272,7 @@ def place(holder: str, placement: Sequence[tuple[str, Amounts]]) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """What a holder has on one node; `indexes` are its GPUs there, as far as they were chosen."""
+    """A holder's amounts on one node; `indexes` are its GPUs there, as far as they were chosen."""
 
     node: str
     amounts: Amounts
@@ -311,10 +311,10 @@ def rebook(holder: str, devices: Mapping[str, Sequence[int]]) -> None:
             found = dict(here.gpus)
         placement.append((node, Amounts(here.cpu_milli, here.memory_mib, found)))
     amounts = total(here for _node, here in placement)
-    Reservation.objects.filter(pk=row.pk).update(devices=told, **_held(amounts, placement))
+    Reservation.objects.filter(pk=row.pk).update(devices=told, **_reservation_columns(amounts, placement))
 
 
-def untyped(cluster_id: int) -> list[str]:
+def holders_without_types(cluster_id: int) -> list[str]:
     """Return who holds GPUs whose type is not known."""
     rows = Reservation.objects.filter(cluster=cluster_id, active=True, gpus__gt=0)
     pairs = rows.values_list("request__holder", "amounts")
@@ -329,7 +329,7 @@ def rebook_types(holder: str, gpus: Mapping[str, int]) -> None:
     placement = [(node, of_type(Amounts.from_json(here), gpus)) for node, here in row.placement]
     held = Amounts.from_json(row.amounts)
     amounts = Amounts(held.cpu_milli, held.memory_mib, dict(gpus))
-    Reservation.objects.filter(pk=row.pk).update(**_held(amounts, placement))
+    Reservation.objects.filter(pk=row.pk).update(**_reservation_columns(amounts, placement))
 
 
 def types_of(holder: str) -> Mapping[str, int]:
@@ -358,7 +358,7 @@ def shrink(holder: str, placement: Sequence[tuple[str, Amounts]]) -> None:
             if min(left.cpu_milli, left.memory_mib, *left.gpus.values()) < 0:
                 raise ValueError(node)
         amounts = total(here for _node, here in placement)
-        Reservation.objects.filter(pk=row.pk).update(**_held(amounts, placement))
+        Reservation.objects.filter(pk=row.pk).update(**_reservation_columns(amounts, placement))
 
 
 def hold(holder: str) -> bool:
@@ -374,20 +374,20 @@ def release(holder: str) -> bool:
     )
 
 
-def keep_back(holder: str) -> bool:
+def hold_for_dependencies(holder: str) -> bool:
     """Let a waiting request stand in line only once others have ended; whether it stood there."""
     waiting = Request.objects.filter(holder=holder, state=Request.State.WAITING, others=False)
     return bool(waiting.update(others=True))
 
 
-def let_go(holder: str) -> bool:
+def release_dependent(holder: str) -> bool:
     """The others that a waiting request waited for have ended: it stands in line; whether it had not."""
     waiting = Request.objects.filter(holder=holder, state=Request.State.WAITING, others=True)
     return bool(waiting.update(others=False))
 
 
-def waiting_for_others(cluster_id: int) -> list[str]:
-    """Who does not stand in line before others have ended."""
+def waiting_for_dependencies(cluster_id: int) -> list[str]:
+    """Return the holders that wait for dependencies before they enter the queue."""
     rows = Request.objects.filter(cluster=cluster_id, state=Request.State.WAITING, others=True)
     return list(rows.values_list("holder", flat=True))
 
@@ -418,14 +418,14 @@ def close(holder: str, at: datetime | None = None) -> None:
     Repeating is harmless.
     """
     for row in Reservation.objects.filter(request__holder=holder, active=True):
-        Reservation.objects.filter(pk=row.pk, active=True).update(active=False, released_at=_within(row, at))
+        Reservation.objects.filter(pk=row.pk, active=True).update(active=False, released_at=_clamp(row, at))
     Request.objects.filter(holder=holder).exclude(state=Request.State.CLOSED).update(
         state=Request.State.CLOSED
     )
 
 
 def declare_more(holder: str, seconds: int) -> None:
-    """What the holder has will be free so much later than it said."""
+    """Extend the holder's declared running time by `seconds`."""
     Request.objects.filter(holder=holder, declared_s__isnull=False).update(
         declared_s=F("declared_s") + seconds
     )

@@ -1,4 +1,4 @@
-"""Who holds what, for people to look at: pure queries, no decision is made from them."""
+"""Usage for pages: pure queries, no decision is made from them."""
 
 from __future__ import annotations
 
@@ -58,12 +58,12 @@ class Bar:
 
     @property
     def used(self) -> int:
-        """What runs."""
+        """Return what runs."""
         return self.held - self.reserved
 
     @property
     def free(self) -> int | None:
-        """What the ceiling leaves; None without one."""
+        """Return what the limit leaves; None without one."""
         return None if self.limit is None else max(0, self.limit - self.held)
 
     def percents(self) -> tuple[int, int, int]:
@@ -87,7 +87,7 @@ class Bar:
 
 @dataclass(frozen=True, slots=True)
 class PersonUse:
-    """What one person holds in a quota and below it; without a name, those in quotas that are not shown."""
+    """One person's usage of a quota and below it; without a name, of those in quotas not shown."""
 
     username: str
     gpus: int
@@ -95,8 +95,8 @@ class PersonUse:
 
 
 @dataclass(frozen=True, slots=True)
-class Holding:
-    """What one holder holds on one node; `until` is its declared end, None without one."""
+class NodeHolding:
+    """One holder's usage of a node; `until` is its declared end, None without one."""
 
     holder: str
     amounts: Amounts
@@ -108,11 +108,11 @@ class NodeUse:
     """A node and what is held on it."""
 
     node: Node
-    holdings: list[Holding] = field(default_factory=list)
+    holdings: list[NodeHolding] = field(default_factory=list)
 
     @property
     def others(self) -> Amounts:
-        """What is used there and was not started from here."""
+        """Return usage of the node that the console did not start."""
         return Amounts.from_json(self.node.others)
 
     @property
@@ -127,7 +127,7 @@ class NodeUse:
 
     @property
     def held(self) -> Amounts:
-        """What is held of it, from here and from elsewhere."""
+        """Return usage of the node, from here and from elsewhere."""
         result = self.others
         for holding in self.holdings:
             result = result + holding.amounts
@@ -194,7 +194,7 @@ def _count(use: QuotaUse, amounts: Amounts, *, borrowed: bool, running: bool) ->
 
 
 def people_in(quota_ids: Collection[int]) -> dict[int, list[PersonUse]]:
-    """Who holds what in each quota and below it, those with the most GPUs first; two queries.
+    """Return usage by person in each quota and below it, most GPUs first; two queries.
 
     Whoever holds something below in a quota that is none of `quota_ids` is not named.  What is borrowed is
     shown in its own quota alone.
@@ -247,7 +247,7 @@ def below(quotas: Iterable[Quota], root: Quota) -> list[int]:
 
 
 def held_in(quota: Quota) -> tuple[Amounts, int]:
-    """What is held in a quota and in everything below it, without what is borrowed; and by how many."""
+    """Return (amounts, holders) of a quota and those below it, without what is borrowed."""
     family = below(Quota.objects.filter(cluster_id=quota.cluster_id), quota)
     rows = Reservation.objects.filter(quota__in=family, active=True, borrowed=False)
     held = [Amounts.from_json(amounts) for amounts in rows.values_list("amounts", flat=True)]
@@ -274,5 +274,5 @@ def nodes_of(clusters: Iterable[Cluster]) -> list[NodeUse]:
         for name, amounts in placement:
             use = uses.get((cluster_id, name))
             if use is not None:
-                use.holdings.append(Holding(holder, Amounts.from_json(amounts), until))
+                use.holdings.append(NodeHolding(holder, Amounts.from_json(amounts), until))
     return list(uses.values())

@@ -1,4 +1,4 @@
-"""What was held over time: GPU-hours of a period, and a row for each whole hour."""
+"""Usage over time: GPU-hours of a period, and a row for each whole hour."""
 
 from __future__ import annotations
 
@@ -49,13 +49,13 @@ def gpu_seconds(quota_ids: Collection[int], start: datetime, now: datetime) -> d
         used[row["quota"]] += row["held"] - row["lent"]
     last = UsageHour.objects.aggregate(last=Max("hour"))["last"]
     rest = max(start, last + HOUR) if last is not None else start
-    for each in _overlapping(rest, now, quota_ids):
+    for each in _reservations_between(rest, now, quota_ids):
         if not each["borrowed"]:
             used[each["quota_id"]] += each["gpus"] * _overlap(each, rest, now)
     return dict(used)
 
 
-def _overlapping(
+def _reservations_between(
     begin: datetime, end: datetime, quota_ids: Collection[int] | None = None
 ) -> Iterable[Mapping[str, Any]]:
     rows = Reservation.objects.filter(created_at__lt=end).filter(Q(active=True) | Q(released_at__gt=begin))
@@ -94,7 +94,7 @@ def roll_up(now: datetime | None = None) -> int:
 @transaction.atomic
 def _roll_up(hour: datetime) -> None:
     held: dict[tuple[int, str], list[int]] = defaultdict(lambda: [0, 0])
-    for row in _overlapping(hour, hour + HOUR):
+    for row in _reservations_between(hour, hour + HOUR):
         seconds = _overlap(row, hour, hour + HOUR)
         kinds = {**row["amounts"].get("gpus", {}), CORES: row["amounts"].get("cpu_milli", 0) / 1000}
         for kind, count in kinds.items():

@@ -1,4 +1,4 @@
-"""What becomes of those who hold something and don't use it: each quota's policy, inherited down the tree."""
+"""Idle policies of quotas, inherited down the tree."""
 
 from __future__ import annotations
 

@@ -83,7 +83,7 @@ class CeilingsForm(forms.Form):
             field.widget.attrs["aria-label"] = f"{quota.name}: {field.label}"
 
     def clean_was(self) -> str:
-        """Nobody else changed it meanwhile."""
+        """Refuse the form where the limits changed after the page was made."""
         was: str = self.cleaned_data["was"]
         if was != _digest(self.quota):
             raise ValidationError(

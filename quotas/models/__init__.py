@@ -1,23 +1,23 @@
 """The rows of this application, one idea a module."""
 
+from quotas.models.announcements import AdminAction, Banner, Maintenance, ReadOnly
 from quotas.models.audit import Action, AuditEntry, Way
 from quotas.models.clusters import Admission, Cluster, GpuType, Node, NodeState
 from quotas.models.groups import GroupMapping, PersonGroup
-from quotas.models.house import Act, Banner, Maintenance, ReadOnly
 from quotas.models.invitations import Invitation, ServiceAccount
 from quotas.models.limits import Kind, Period, Quota, Source
 from quotas.models.prices import PriceSpan, Spec, SpotPrice
+from quotas.models.queue_snapshot import QueueSnapshot, UsageDay, UsageHour, UsageMark
 from quotas.models.requests import Request, Reservation
 from quotas.models.signins import Grant, SignIn
-from quotas.models.standings import Standing, UsageDay, UsageHour, UsageMark
 from quotas.models.tokens import AccessToken
 from quotas.models.users import User
 from quotas.models.workspaces import Membership, Role, Workspace
 
 __all__ = [
     "AccessToken",
-    "Act",
     "Action",
+    "AdminAction",
     "Admission",
     "AuditEntry",
     "Banner",
@@ -34,6 +34,7 @@ __all__ = [
     "Period",
     "PersonGroup",
     "PriceSpan",
+    "QueueSnapshot",
     "Quota",
     "ReadOnly",
     "Request",
@@ -44,7 +45,6 @@ __all__ = [
     "Source",
     "Spec",
     "SpotPrice",
-    "Standing",
     "UsageDay",
     "UsageHour",
     "UsageMark",

@@ -28,7 +28,7 @@ class Way(models.TextChoices):
 
 
 class Action(models.TextChoices):
-    """What was done, or tried."""
+    """An audited action, done or refused."""
 
     CREATE = "create", _("created")
     UPDATE = "update", _("changed")
@@ -60,7 +60,7 @@ class Action(models.TextChoices):
 
 
 class Entries(models.QuerySet["AuditEntry"]):
-    """Rows that are written once.  What is too old is removed by `quotas.audit.trail.tidy` alone."""
+    """Rows that are written once; only `quotas.audit.audit_log` deletes old ones."""
 
     def update(self, **kwargs: Any) -> NoReturn:
         raise TypeError("The audit trail is append-only.")
@@ -77,7 +77,7 @@ class Entries(models.QuerySet["AuditEntry"]):
         from quotas import audit  # noqa: PLC0415  # which needs the models
 
         changes = kwargs.get("changes")
-        return audit.followed(kwargs["action"], instance, changes) if changes or force_log else None
+        return audit.log_row(kwargs["action"], instance, changes) if changes or force_log else None
 
     def log_m2m_changes(
         self, changed_queryset: Any, instance: models.Model, operation: str, field_name: str, **kwargs: Any
@@ -87,7 +87,7 @@ class Entries(models.QuerySet["AuditEntry"]):
 
         names = [str(each) for each in changed_queryset]
         change = [[], names] if operation == "add" else [names, []]
-        return audit.followed(Action.UPDATE, instance, {field_name: change}) if names else None
+        return audit.log_row(Action.UPDATE, instance, {field_name: change}) if names else None
 
 
 class AuditEntry(models.Model):
@@ -179,7 +179,7 @@ class AuditEntry(models.Model):
 
     @property
     def did(self) -> str:
-        """What was done, in words; the database has its code, so that a new one is no migration."""
+        """Return the action in words; the database has its code, so that a new one is no migration."""
         return str(Action(self.action).label) if self.action in Action.values else self.action
 
     @property

@@ -6,11 +6,11 @@ from django.conf import settings
 from django.db import models
 from django.utils.translation import gettext_lazy as _
 
-from quotas.models.audited import Audited
+from quotas.models.audit_base import Audited
 
 
 class Admission(models.TextChoices):
-    """Who schedules (DESIGN section 6)."""
+    """The scheduler of a cluster: the console, or its own controller."""
 
     CONSOLE = "console", _("The console")
     ENGINE = "engine", _("The engine")
@@ -82,7 +82,7 @@ class GpuType(Audited):
 
 
 class NodeState(models.TextChoices):
-    """What an admin decided about a node, or what became of it."""
+    """A node's state: an admin's decision, or down."""
 
     SCHEDULABLE = "schedulable", _("Schedulable")
     CORDONED = "cordoned", _("Cordoned")

@@ -6,12 +6,12 @@ from django.conf import settings
 from django.db import models
 from django.utils.translation import gettext_lazy as _
 
-from quotas.models.audited import Audited
+from quotas.models.audit_base import Audited
 from quotas.models.workspaces import Role, Workspace
 
 
 class GroupMapping(Audited):
-    """Whoever is in `group` of `source` has `role` in `workspace`; or, flagged so, is a superuser."""
+    """A rule: members of `group` of `source` have `role` in `workspace`, or are superusers."""
 
     source = models.CharField(
         _("source"),

@@ -6,7 +6,7 @@ from django.conf import settings
 from django.db import models
 from django.utils.translation import gettext_lazy as _
 
-from quotas.models.audited import Audited
+from quotas.models.audit_base import Audited
 from quotas.models.workspaces import Role, Workspace
 
 
@@ -50,7 +50,7 @@ class Invitation(Audited):
 
 
 class ServiceAccount(Audited):
-    """What is known of a service account beside its row among the people: whose it is, and for what."""
+    """A service account's workspace, contact and purpose, beside its row among the users."""
 
     user = models.OneToOneField(
         settings.AUTH_USER_MODEL, models.CASCADE, related_name="service_account", verbose_name=_("person")

@@ -12,7 +12,7 @@ from django.utils.translation import gettext as _text
 from django.utils.translation import gettext_lazy as _
 
 from quotas.models import tree
-from quotas.models.audited import Audited
+from quotas.models.audit_base import Audited
 from quotas.models.clusters import Cluster
 from quotas.models.workspaces import Role, Workspace
 
@@ -22,7 +22,7 @@ PUBLIC_CPU_MILLI: Final = 8000
 
 
 class Source(models.TextChoices):
-    """Where the resources come from (DLC page, source)."""
+    """The source of resources (DLC page, source)."""
 
     QUOTA = "quota", _("Resource quota")
     PUBLIC = "public", _("Public resources")
@@ -30,7 +30,7 @@ class Source(models.TextChoices):
 
 
 class Kind(models.TextChoices):
-    """What kind of machines stand behind it (DLC page, resource type)."""
+    """The kind of machines (DLC page, resource type)."""
 
     GENERAL = "general", _("General computing")
     LINGJUN = "lingjun", _("Lingjun intelligent computing")

@@ -1,4 +1,4 @@
-"""What resources cost: ready-made sizes, preemptible resources, and both as they were at any time."""
+"""Prices: specs, preemptible resources, and the history of both."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from django.db import models, transaction
 from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
-from quotas.models.audited import Audited
+from quotas.models.audit_base import Audited
 from quotas.models.clusters import Cluster
 from quotas.models.workspaces import Workspace
 
@@ -149,7 +149,7 @@ class Spec(Priced):
 
 
 class SpotPrice(Priced):
-    """What preemptible resources cost on a cluster: at all times, or from one hour of the day to another.
+    """A price of preemptible resources on a cluster, at all times or between two hours of the day.
 
     A row with hours goes before one without; hours are of the console's own time zone, `until_hour` is not
     part of them, and they may pass midnight.  Without a `gpu_type` it is the price of one core, for replicas

@@ -1,4 +1,4 @@
-"""What waits for resources, and what holds them.
+"""Requests for resources, and reservations of them.
 
 `holder` is opaque here: this application never learns what a job is.
 """
@@ -15,7 +15,7 @@ from quotas.models.limits import Quota
 
 
 class Request(models.Model):
-    """Somebody waits for all of `parts` at once (a gang).
+    """A request for all of `parts` at once (a gang).
 
     `parts` is a list of [count, amounts]: equal replicas are kept together so that a request of 2,000
     replicas stays one short row.  Where not every node will do, {"only": names, "never": names} follows.

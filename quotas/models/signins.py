@@ -36,7 +36,7 @@ class SignIn(models.Model):
 
 
 class Grant(models.Model):
-    """What a provider gave so that it can be asked again about somebody who is not here: a refresh token."""
+    """A provider's refresh token, by which it is asked about a person who is not signed in."""
 
     user = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="grants")
     provider = models.CharField(max_length=64)

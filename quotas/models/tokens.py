@@ -6,7 +6,7 @@ from django.conf import settings
 from django.db import models
 from django.utils.translation import gettext_lazy as _
 
-from quotas.models.audited import Audited
+from quotas.models.audit_base import Audited
 
 
 class AccessToken(Audited):

@@ -31,10 +31,10 @@ def check(quota: Quota, tree: Iterable[Quota] | None = None) -> None:
     for holder in (quota, *_above(quota, family)):
         for field, kind, limit in _ceilings(holder):
             promised = sum(
-                _promised(child, field, kind, below) for child in below.get(holder.pk, []) if holder.pk
+                _guaranteed(child, field, kind, below) for child in below.get(holder.pk, []) if holder.pk
             )
             if promised > limit:
-                problems.setdefault(field, _told(quota, holder, kind, promised, limit))
+                problems.setdefault(field, _problem(quota, holder, kind, promised, limit))
     if problems:
         raise ValidationError(problems)
 
@@ -82,15 +82,15 @@ def _ceilings(quota: Quota) -> Iterable[tuple[str, str, int]]:
         yield "gpus_by_type", kind, limit
 
 
-def _promised(quota: Quota, field: str, kind: str, below: Mapping[int | None, list[Quota]]) -> int:
-    """What a quota promises its people of a resource: its ceiling, or what those below it promise."""
+def _guaranteed(quota: Quota, field: str, kind: str, below: Mapping[int | None, list[Quota]]) -> int:
+    """Return what a quota guarantees of a resource: its limit, or the sum of those below it."""
     own = quota.gpus_by_type.get(kind) if kind else getattr(quota, field)
     if own is not None:
         return int(own)
-    return sum(_promised(child, field, kind, below) for child in below.get(quota.pk, []) if quota.pk)
+    return sum(_guaranteed(child, field, kind, below) for child in below.get(quota.pk, []) if quota.pk)
 
 
-def _told(quota: Quota, holder: Quota, kind: str, promised: int, limit: int) -> str:
+def _problem(quota: Quota, holder: Quota, kind: str, promised: int, limit: int) -> str:
     values = {"name": holder.name, "promised": promised, "limit": limit, "type": kind}
     if holder is quota:
         text = _("The quotas below have %(promised)s together; this one can't hold less, %(limit)s.")

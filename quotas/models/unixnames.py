@@ -25,18 +25,15 @@ NEVER: Final = frozenset({"root", "nobody", "slurm", "slurmrestd", "munge", "dae
 
 
 SINGLE: Final = "single"
-"""What a cluster's `identity` is without a word: everything runs as the console's own user."""
+"""The setting `identity` of a cluster that says nothing: everything runs as the console's own user."""
 
 BY_TOKENS: Final = "jwt"
 """What it is where the console makes a token for each user."""
 
-CHOOSING: Final = "slurm"
-"""The backend whose clusters say as whom jobs run; others have ways of their own."""
 
-
-def needed(cluster: Cluster) -> bool:
+def needs_unix_name(cluster: Cluster) -> bool:
     """Whether whoever submits there needs a UNIX name."""
-    return cluster.backend == CHOOSING and identity(cluster.config) != SINGLE
+    return identity(cluster.config) != SINGLE
 
 
 def identity(settings: Mapping[str, Any]) -> str:

@@ -10,11 +10,11 @@ from django.db import models
 from django.utils.translation import gettext_lazy as _
 
 from quotas.models import single_person, unixnames
-from quotas.models.audited import Audited
+from quotas.models.audit_base import Audited
 
 
 class User(Audited, AbstractUser):
-    """Somebody who signs in, or a script that does not.
+    """A person who signs in, or a service account, which does not.
 
     Their primary key is their number at the engines and is never reused.  What a directory or a provider
     gave (`admin_by_groups`, `unix_name_from`) or took (`disabled_by`) it may take and give back; what

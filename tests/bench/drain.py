@@ -27,11 +27,11 @@ from django.conf import settings  # noqa: E402
 from django.core.management import call_command  # noqa: E402  # settings come first
 
 import console.celery  # noqa: E402, F401  # settings come first; kicks go by it
-from jobs import dialects, engines  # noqa: E402
+from jobs import clusters, dialects  # noqa: E402
 from jobs.backends.base import Backend, Handle, Submission  # noqa: E402
 from jobs.backends.slurm.backend import SlurmBackend  # noqa: E402
 from jobs.backends.slurm.config import SlurmConfig  # noqa: E402
-from jobs.backends.slurm.script.layout import Sent  # noqa: E402
+from jobs.backends.slurm.handles import SlurmJob  # noqa: E402
 from jobs.models import Attempt  # noqa: E402
 from jobs.scheduling import reconcile  # noqa: E402
 from jobs.submission import store  # noqa: E402
@@ -48,7 +48,7 @@ class AtOnce(SlurmBackend):
 
     def submit(self, submission: Submission) -> Handle:
         """Take it, and know nothing of it."""
-        return Sent(next(self.numbers), submission.key).handle
+        return SlurmJob(next(self.numbers), submission.key).handle
 
     def release(self, handles: Sequence[Handle]) -> None:
         """Nothing is held."""
@@ -57,7 +57,7 @@ class AtOnce(SlurmBackend):
 def backend_for(cluster: Cluster) -> Backend:
     """The cluster's backend, or nothing behind it."""
     if cluster.slug != ENGINE_AWAY:
-        return engines.backend_for(cluster)
+        return clusters.backend_for(cluster)
     return AtOnce(SlurmConfig.from_settings(Path(settings.CONSOLE_HOME), cluster.config))
 
 

@@ -23,7 +23,7 @@ from django.utils import timezone  # noqa: E402
 
 from jobs.lifecycle.transitions import key_of  # noqa: E402
 from jobs.models import Attempt, Job  # noqa: E402
-from jobs.scheduling import admitting  # noqa: E402
+from jobs.scheduling import admission as admitting  # noqa: E402
 from quotas import admission  # noqa: E402
 from quotas.admission import snapshot  # noqa: E402
 from quotas.models import Cluster, Node, Quota, Request, User, Workspace  # noqa: E402

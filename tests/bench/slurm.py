@@ -29,7 +29,7 @@ from console.home import CHECKOUT
 from jobs.backends.base import Handle, TaskRef
 from jobs.backends.slurm.backend import SlurmBackend
 from jobs.backends.slurm.client.programs import Programs
-from jobs.backends.slurm.client.rest.client import Answer, Client
+from jobs.backends.slurm.client.rest.client import RestAnswer, RestClient
 from jobs.backends.slurm.config import SlurmConfig
 from tests import slurm as slurms
 from tests.bench.figures import Figure
@@ -222,7 +222,7 @@ def _looks(bench: SlurmBench, handles: list[Handle]) -> list[Figure]:
     by_requests = SlurmBackend(SlurmConfig.from_settings(bench.folder, settings))
     said: list[int] = []
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Client, "_read", _weighed(Client._read, said))
+        patch.setattr(RestClient, "_read", _weighed(RestClient._read, said))
         request = median(_cpu(lambda: by_requests.observe(handles)) for _ in range(3))
     beside = "squeue of the same listing"
     return [
@@ -245,8 +245,8 @@ def _counted(
     return squeue
 
 
-def _weighed(original: Callable[..., Answer], said: list[int]) -> Callable[..., Answer]:
-    def read(self: Client, status: int, body: bytes) -> Answer:
+def _weighed(original: Callable[..., RestAnswer], said: list[int]) -> Callable[..., RestAnswer]:
+    def read(self: RestClient, status: int, body: bytes) -> RestAnswer:
         said.append(len(body))
         return original(self, status, body)
 

@@ -170,7 +170,10 @@ def test_several_people_on_a_slurm_cluster_with_one_identity_are_refused(setting
     settings.CONSOLE_TRUST_EVERYBODY = True
     assert found(databases=["default"]) == []
     settings.CONSOLE_TRUST_EVERYBODY = False
-    Cluster.objects.filter(pk=cluster.pk).update(config={"identity": "jwt"})
+    Cluster.objects.filter(pk=cluster.pk).update(config={"identity": "jwt"})  # without slurmrestd: no sense
+    assert found(databases=["default"]) == ["console.E017"]
+    by_tokens = {"identity": "jwt", "way": "rest", "url": "http://slurm:6820"}
+    Cluster.objects.filter(pk=cluster.pk).update(config=by_tokens)
     assert found(databases=["default"]) == []
     Cluster.objects.filter(pk=cluster.pk).update(config={"identity": "single"}, enabled=False)
     assert found(databases=["default"]) == []

@@ -21,10 +21,10 @@ import django
 from console.configuration import keys
 from jobs import dialects
 from jobs.dialects import sweep_words
-from jobs.dialects.checking import check, fixed
+from jobs.dialects.checks import apply_all_fixes, check
 from jobs.dialects.document import Document
 from jobs.dialects.pasted.commands import job_file
-from jobs.submission.comparison import line_difference
+from jobs.submission.differences import line_difference
 from tests.fuzz.hostile import grown, hostile
 from tests.fuzz.target import MOST_CPU_S, MOST_MEMORY, corpus
 from tests.jobs.dialects.sample_fields import samples
@@ -32,12 +32,11 @@ from tests.jobs.dialects.sample_fields import samples
 
 def acts(text: str) -> dict[str, Callable[[], object]]:
     """Return what pages, API and command line do with a text, by name; needs Django's settings."""
-    from console.site_yaml import reading as site  # noqa: PLC0415
-    from jobs.form import reading as form  # noqa: PLC0415
+    from console.site_yaml import parser as site  # noqa: PLC0415
+    from jobs.form import file_form as form  # noqa: PLC0415
     from jobs.form.envfile import MAX_CHARACTERS  # noqa: PLC0415
     from jobs.messages.findings import of_note  # noqa: PLC0415
-    from jobs.submission.conversion import conversion  # noqa: PLC0415
-    from jobs.submission.findings import problems_of  # noqa: PLC0415
+    from jobs.submission.checks.findings import conversion, problems_of  # noqa: PLC0415
     from jobs.submission.sweeps import arrays  # noqa: PLC0415
 
     def checked() -> object:
@@ -53,14 +52,14 @@ def acts(text: str) -> dict[str, Callable[[], object]]:
     known = check(Document(text))
     made: dict[str, Callable[[], object]] = {
         "check": checked,
-        "fix": lambda: fixed(known),
+        "fix": lambda: apply_all_fixes(known),
         "form": lambda: form.read(Document(text)),
         "array": lambda: arrays.of(Document(text)),
         "sweep": lambda: sweep_words.notes(known.parsed.spec) if known.parsed else None,
         "difference": lambda: line_difference(text.splitlines(), text[::-1].splitlines()),
-        "environment": lambda: form.apply(Document(job_file("true")), {form.PASTED: text}),
+        "environment": lambda: form.apply(Document(job_file("true")), {form.ENV_PASTE: text}),
         "short environment": lambda: form.apply(
-            Document(job_file("true")), {form.PASTED: text[:MAX_CHARACTERS]}
+            Document(job_file("true")), {form.ENV_PASTE: text[:MAX_CHARACTERS]}
         ),
         "site.yaml": read_site,
     }

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import pytest
 
-from jobs import engines, submission
-from jobs.assets import asking
+from jobs import submission
+from jobs.backends import registry
 from jobs.dialects.base import Parsed
 from jobs.dialects.document import Document
 from jobs.models import Attempt, Job
@@ -42,8 +42,7 @@ def place(db: None) -> Place:
 @pytest.fixture
 def engine(monkeypatch: pytest.MonkeyPatch) -> MemoryEngine:
     made = MemoryEngine()
-    monkeypatch.setitem(engines.FACTORIES, "memory", "tests.jobs.engine:current")
-    monkeypatch.setattr(asking, "BACKENDS", asking.BACKENDS | {"memory"})
+    monkeypatch.setitem(registry.PACKAGES, "memory", "tests.jobs.memory")
     monkeypatch.setattr(memory, "running", made)
     return made
 

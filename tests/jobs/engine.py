@@ -16,7 +16,7 @@ from jobs.backends.base import (
     LogSlice,
     LogState,
     NodeSeen,
-    NotSent,
+    NotSubmitted,
     Observation,
     QueuedJob,
     Refused,
@@ -64,7 +64,7 @@ class MemoryEngine:
         if self.refusal is not None:
             raise Refused(self.refusal)
         if self.full:
-            raise NotSent(Reason(ReasonCode.WAITING_CAPACITY))
+            raise NotSubmitted(Reason(ReasonCode.WAITING_CAPACITY))
         if self.lose_request:
             raise Unknown
         handle = Handle(f"h-{submission.key}")
@@ -167,6 +167,6 @@ class MemoryEngine:
 running = MemoryEngine()
 
 
-def current(_home: object, _config: object) -> MemoryEngine:
-    """The factory named in `jobs.engines`: the engine of the running test."""
+def current(_config: object) -> MemoryEngine:
+    """Return the engine of the running test, as the registry makes a backend."""
     return running

@@ -24,7 +24,7 @@ from jobs.dialects.openpai_v1 import OpenPaiV1
 from jobs.dialects.openpai_v2 import OpenPaiV2
 from jobs.dialects.pasted.dialect import Pasted
 from jobs.dialects.sbatch import Sbatch
-from jobs.dialects.yaml_text.values import Reader
+from jobs.dialects.yaml_text.values import YamlReader
 from jobs.models import Job
 from quotas.accounts import tokens
 from quotas.models import Role, User
@@ -77,7 +77,7 @@ class Count:
 def count(monkeypatch: pytest.MonkeyPatch) -> Count:
     """Counts what the real readers do."""
     found = Count()
-    load, begin, sniff = source._Reader.load, Reader.__init__, Pasted.sniff
+    load, begin, sniff = source._Reader.load, YamlReader.__init__, Pasted.sniff
 
     def loading(reader: Any, text: str, *, strict: bool = True) -> object:
         if not getattr(reader, "is_second", False):  # what is tolerated is taken out of the text first
@@ -94,7 +94,7 @@ def count(monkeypatch: pytest.MonkeyPatch) -> Count:
         return sniff(dialect, document)
 
     monkeypatch.setattr(source._Reader, "load", loading)
-    monkeypatch.setattr(Reader, "__init__", beginning)
+    monkeypatch.setattr(YamlReader, "__init__", beginning)
     monkeypatch.setattr(Pasted, "sniff", sniffing)
     for dialect in DIALECTS:
         parse = dialect.parse

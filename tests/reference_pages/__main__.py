@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from console.home import CHECKOUT
-from tests.reference_pages import backends, conversions, fields, form_fields, settings
+from tests.reference_pages import backends, cluster_settings, conversions, fields, form_fields, settings
 from tests.reference_pages.table import rows
 
 FOLDER: Final = CHECKOUT / "var" / "docs"
@@ -30,6 +30,7 @@ def build() -> Mapping[str, Page]:
         "settings.md": Page(settings.page(), frozenset({"variable", "meaning", "value", "default"})),
         "dialect-fields.md": Page(fields.page(), frozenset({"dialect", "spelling", "source"})),
         "conversions.md": Page(conversions.page(), frozenset({"JobSpec", "from \\ to"})),
+        "cluster-settings.md": Page(cluster_settings.page(), frozenset({"setting", "label", "meaning"})),
         "backend-fields.md": Page(backends.page(), frozenset({"field", "there"})),
         "form-fields.md": Page(form_fields.page(), frozenset({"page", "what it says", "field", "test"})),
     }

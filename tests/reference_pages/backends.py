@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from jobs.form.applied import BACKENDS, Applied, Fate, applied
-from jobs.messages.applied import WHY
+from jobs.backends import registry
+from jobs.backends.support import Fate, find_support
 from tests.reference_pages.paths import paths
 from tests.reference_pages.table import cell, code, table
 
@@ -33,16 +33,14 @@ _SHOWN = {
 
 def page() -> str:
     """The whole page."""
-    parts = (f"## {name}\n\n{table(('field', 'there', 'more', 'test'), _rows(name))}" for name in BACKENDS)
+    heads = ("field", "there", "more", "test")
+    parts = (f"## {name}\n\n{table(heads, _rows(name))}" for name in registry.names())
     return f"{INTRODUCTION}\n" + "\n".join(parts)
 
 
 def _rows(backend: str) -> Iterator[tuple[str, ...]]:
+    support = registry.find(backend).support
     for path, _default in paths():
-        found = applied(backend, path)
+        found = find_support(support, path)
         if found is not None:
-            yield code(path), _SHOWN[found.fate], cell(_why(found)), code(found.test) if found.test else ""
-
-
-def _why(found: Applied) -> str:
-    return WHY[found.why] if found.why else ""
+            yield code(path), _SHOWN[found.fate], cell(found.why), code(found.test) if found.test else ""

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 from jobs import dialects
-from jobs.dialects.field_map import Row
+from jobs.dialects.field_map import FieldRow
 from tests.reference_pages.paths import paths
 from tests.reference_pages.table import cell, code, table
 
@@ -42,7 +42,7 @@ def misplaced() -> tuple[str, ...]:
     )
 
 
-def is_about(row: Row, path: str) -> bool:
+def is_about(row: FieldRow, path: str) -> bool:
     """Whether a key fills `path`, or something around or inside of it."""
     said = _plain(row.path)
     by_purpose = said != row.path and path == "mounts[].purpose"
@@ -88,7 +88,7 @@ def _shown(default: object) -> str:
     return str(default).lower() if isinstance(default, bool) else str(default)
 
 
-def _spelled(row: Row) -> str:
+def _spelled(row: FieldRow) -> str:
     return ", ".join(code(each) for each in (row.spelling, *row.aliases))
 
 

@@ -51,7 +51,7 @@ def through(name: str, wanted: JobSpec) -> JobSpec:
 def _natively(name: str, wanted: JobSpec) -> JobSpec | None:
     """The same, as the dialect's own system reads it; None where that can't read it."""
     try:
-        return dialects.without_ours(dialects.get(name).render(wanted, {}).document).parsed.spec
+        return dialects.remove_ours(dialects.get(name).render(wanted, {}).document).parsed.spec
     except Refused:
         return None
 

@@ -1,4 +1,4 @@
-"""What the commands about quotas and accounts share: a cluster, `--diff`, and how they tell it."""
+"""Shared parts of the account commands: the cluster, `--diff`, and their output."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from django.utils.translation import gettext as _
 
 from console.management.commands.apply import DIFFERS, tell
 from console.site_yaml.accounts import Imported, NoAccounts, NotChosen
-from console.site_yaml.reading import Wrong
+from console.site_yaml.parser import Wrong
 from jobs.backends.base import Unreachable
 from quotas.models import Cluster
 

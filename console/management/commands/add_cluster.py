@@ -1,16 +1,15 @@
-"""`manage.py add_cluster NAME`: what Admin, Clusters, Add does, for whoever works at a prompt."""
+"""`manage.py add_cluster NAME`: add a cluster, as Admin, Clusters, Add does."""
 
 from __future__ import annotations
 
-import json
 import sys
 from typing import Any, Final
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.utils.translation import gettext as _
 
-from jobs.engines import FACTORIES, BadSettings, backend_for
-from quotas.admin.forms import ClusterForm
+from jobs.admin.clusters import ClusterForm
+from jobs.backends import registry
 from quotas.audit import origin
 from quotas.audit.origin import Origin
 from quotas.models import Admission, Way
@@ -19,7 +18,7 @@ STANDARD_INPUT: Final = "-"
 
 
 class Command(BaseCommand):
-    """A cluster that is there already is left as it is, and that is a failure."""
+    """Add a cluster; one that is there already is left as it is, and that is a failure."""
 
     help = "Adds a cluster. Who may use it is said by quotas: manage.py apply."
 
@@ -28,7 +27,7 @@ class Command(BaseCommand):
         parser.add_argument(
             "--title", default="", help="What it is called on pages; the short name otherwise."
         )
-        parser.add_argument("--backend", choices=sorted(FACTORIES), default="slurm")
+        parser.add_argument("--backend", choices=registry.names(), default="slurm")
         parser.add_argument("--region", default="", help="Where it stands, as people name it.")
         parser.add_argument("--admission", choices=Admission.values, default=Admission.ENGINE)
         parser.add_argument(
@@ -39,29 +38,25 @@ class Command(BaseCommand):
         )
 
     def handle(self, *args: Any, **options: Any) -> None:
-        """Add it."""
-        said = sys.stdin.read() if options["config"] == STANDARD_INPUT else options["config"]
+        """Add the cluster."""
+        config = sys.stdin.read() if options["config"] == STANDARD_INPUT else options["config"]
         form = ClusterForm(
             {
                 "slug": options["cluster"],
                 "name": options["title"] or options["cluster"],
                 "region": options["region"],
                 "backend": options["backend"],
-                "config": said,
+                "config": config,
                 "admission": options["admission"],
                 "enabled": True,
             }
         )
         if not form.is_valid():
-            faults: dict[str, list[dict[str, str]]] = json.loads(form.errors.as_json())
+            problems = form.errors.get_json_data().items()
             raise CommandError(
-                "\n".join(f"{name}: {each['message']}" for name, told in faults.items() for each in told)
+                "\n".join(f"{name}: {each['message']}" for name, found in problems for each in found)
             )
         cluster = form.save(commit=False)
-        try:
-            backend_for(cluster)
-        except BadSettings as error:
-            raise CommandError(str(error)) from error
         with origin.of(Origin(Way.COMMAND, name=f"add_cluster {cluster.slug}")):
             cluster.save()
         self.stdout.write(_("The cluster %(name)s was added.") % {"name": cluster.slug})

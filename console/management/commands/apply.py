@@ -10,8 +10,8 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
-from console.site_yaml.applying import Applied, apply
-from console.site_yaml.reading import Wrong, read
+from console.site_yaml.import_plan import Applied, apply
+from console.site_yaml.parser import Wrong, read
 from jobs.dialects.base import Refused
 from jobs.dialects.source import decode
 from jobs.messages.problems import problem_message
@@ -58,7 +58,7 @@ class Command(BaseCommand):
 
 
 def tell(out: OutputWrapper, applied: Applied, *, dry: bool, same: str = "") -> None:
-    """What changed, or would; `same` where that is nothing."""
+    """Print what changed, or would change; `same` where nothing does."""
     for change in applied.changes:
         out.write(str(change))
     for effect in applied.effects:

@@ -7,7 +7,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandParser
 
-from console.site_yaml.exporting import export
+from console.site_yaml.export import export
 from console.site_yaml.shape import json_schema
 
 

@@ -25,8 +25,8 @@ _IDLE: Final = 40
 """Whoever does nothing here is asked about this many times less often."""
 
 
-def due() -> QuerySet[Grant]:
-    """Those to ask about now: soon for whoever is here, or whose script is; now and then for the others."""
+def grants_due() -> QuerySet[Grant]:
+    """Return the grants to refresh now: often for active people, now and then for the others."""
     interval = timedelta(seconds=settings.CONSOLE_OIDC_SECONDS)
     here = SignIn.objects.filter(user=OuterRef("user"))
     script = AccessToken.objects.filter(user=OuterRef("user"), last_used_at__gt=Now() - timedelta(minutes=10))
@@ -37,7 +37,7 @@ def due() -> QuerySet[Grant]:
 
 def ask_all() -> None:
     """Ask about everybody who is due; one that fails does not stop the others."""
-    for grant in due():
+    for grant in grants_due():
         provider = providers.find(grant.provider)
         taken = Grant.objects.filter(pk=grant.pk, checked_at=grant.checked_at).update(
             checked_at=timezone.now()
@@ -57,14 +57,14 @@ def _ask(grant: Grant, provider: Provider) -> None:
     if said.get("refresh_token"):
         token = encryption.encrypt(str(said["refresh_token"]))
         Grant.objects.filter(pk=grant.pk).update(refresh_token=token)
-    signed = wire.verified(provider, str(said["id_token"])) if said.get("id_token") else {}
+    signed = wire.verify_token(provider, str(said["id_token"])) if said.get("id_token") else {}
     subject = _subject(grant)
     if signed and claims.uid_of(provider.issuer, str(signed["sub"])) != claims.uid_of(
         provider.issuer, subject
     ):
         raise wire.NotOurs("it is about somebody else")
     more = wire.userinfo(provider, str(said["access_token"]), subject)
-    told = provider.told({**signed, **more})
+    told = provider.read_claims({**signed, **more})
     if told.groups is not None:
         groups.learn(grant.user, provider.name, told.groups)
     if told.unix_name is not None:

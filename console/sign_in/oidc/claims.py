@@ -1,4 +1,4 @@
-"""What a provider says of somebody, reduced to what the console keeps."""
+"""A provider's claims, reduced to what the console stores."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _MOST_GROUPS: Final = 2000
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class Claims:
     """`groups` is None when the provider said nothing of groups, which is not the same as: in none;
     `unix_name` where the provider is not to say it.
     """
@@ -33,7 +33,7 @@ class Told:
         """By what an account is known again: the issuer and the subject."""
         return uid_of(self.issuer, self.subject)
 
-    def stored(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, Any]:
         """As JSON, beside the account."""
         return asdict(self)
 
@@ -46,9 +46,9 @@ def uid_of(issuer: str, subject: str) -> str:
 
 def read(
     claims: Mapping[str, Any], *, groups_claim: str, username_claim: str, unix_name_claim: str = ""
-) -> Told:
+) -> Claims:
     """From verified claims."""
-    return Told(
+    return Claims(
         issuer=_text(claims.get("iss")),
         subject=_text(claims.get("sub")),
         sid=_text(claims.get("sid"))[:255],

@@ -20,7 +20,7 @@ _OLDEST_SECONDS: Final = 600
 def end(provider: Provider, token: str) -> str:
     """End what the token says has ended; a sentence when it is not one that counts."""
     try:
-        claims = wire.verified(provider, token, required=("iat", "jti", "events"))
+        claims = wire.verify_token(provider, token, required=("iat", "jti", "events"))
     except (wire.NotOurs, wire.ProviderAway) as fault:
         return f"The logout token is not taken: {fault}."
     if problem := _problem(claims):

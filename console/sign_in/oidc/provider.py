@@ -15,7 +15,7 @@ from django.urls import reverse
 
 from console.sign_in import providers
 from console.sign_in.oidc import wire
-from console.sign_in.oidc.claims import Told
+from console.sign_in.oidc.claims import Claims
 from quotas import encryption
 
 
@@ -102,7 +102,7 @@ class OidcProvider(OAuth2Provider):
         return OidcAdapter(request, self.app.provider_id)
 
     def get_auth_params_from_request(self, request: HttpRequest, action: str) -> dict[str, Any]:
-        """What is asked is decided here, not by a link."""
+        """Return the parameters of the request, which a link can't change."""
         return dict(self.get_auth_params())
 
     def get_scope_from_request(self, request: HttpRequest) -> list[str]:
@@ -120,19 +120,19 @@ class OidcProvider(OAuth2Provider):
 
     # --- What was said ------------------------------------------------------------------------------------
 
-    def _told(self, data: dict[str, Any]) -> Told:
+    def _identity(self, data: dict[str, Any]) -> Claims:
         provider = providers.find(self.app.provider_id)
         assert provider is not None  # its app was just made from it
-        return provider.told(data)
+        return provider.read_claims(data)
 
     def extract_uid(self, data: dict[str, Any]) -> str:
-        return self._told(data).uid
+        return self._identity(data).uid
 
     def extract_extra_data(self, data: dict[str, Any]) -> dict[str, Any]:
-        return self._told(data).stored()
+        return self._identity(data).to_json()
 
     def extract_common_fields(self, data: dict[str, Any]) -> dict[str, Any]:
-        told = self._told(data)
+        told = self._identity(data)
         return {
             "email": told.email,
             "username": told.username,
@@ -141,7 +141,7 @@ class OidcProvider(OAuth2Provider):
         }
 
     def extract_email_addresses(self, data: dict[str, Any]) -> list[EmailAddress]:
-        told = self._told(data)
+        told = self._identity(data)
         if not told.email:
             return []
         return [EmailAddress(email=told.email, verified=told.email_verified, primary=True)]

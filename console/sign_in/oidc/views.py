@@ -42,7 +42,7 @@ def connect_key(request: HttpRequest, provider: str) -> str:
 @require_safe
 def login(request: HttpRequest, provider: str) -> HttpResponseBase:
     """Off to the provider, to sign in or, from the settings, to connect an account there with this one."""
-    _known(provider)
+    _provider_or_404(provider)
     if request.GET.get("process") == "connect":
         if not constant_time_compare(request.GET.get("key", ""), connect_key(request, provider)):
             raise Http404
@@ -68,7 +68,7 @@ _connect: Callable[[HttpRequest, str], HttpResponseBase] = reauthentication_requ
 @require_safe
 def callback(request: HttpRequest, provider: str) -> HttpResponseBase:
     """Back from the provider."""
-    _known(provider)
+    _provider_or_404(provider)
     try:
         response: HttpResponseBase = _Callback.adapter_view(OidcAdapter(request, provider))(request)
     except ImmediateHttpResponse as at_once:
@@ -83,7 +83,7 @@ def callback(request: HttpRequest, provider: str) -> HttpResponseBase:
 @require_POST
 def back_channel(request: HttpRequest, provider: str) -> HttpResponse:
     """The provider says that a sign-in, or somebody's every sign-in, has ended (OIDC Back-Channel Logout)."""
-    configured = _known(provider)
+    configured = _provider_or_404(provider)
     problem = logout.end(configured, request.POST.get("logout_token", ""))
     if problem:
         return HttpResponse(
@@ -92,7 +92,7 @@ def back_channel(request: HttpRequest, provider: str) -> HttpResponse:
     return HttpResponse(status=200, headers={"Cache-Control": "no-store"})
 
 
-def _known(name: str) -> providers.Provider:
+def _provider_or_404(name: str) -> providers.Provider:
     found = providers.find(name)
     if found is None:
         raise Http404

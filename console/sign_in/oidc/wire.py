@@ -38,7 +38,7 @@ class GrantRefused(Exception):
 
 
 def discover(provider: Provider) -> Mapping[str, Any]:
-    """What the provider publishes about itself.  It has to call itself what the settings call it."""
+    """Return the provider's metadata.  Its issuer has to be the one of the settings."""
     key = f"oidc:discovery:{provider.issuer}"
     found = cache.get(key)
     if found is None:
@@ -49,7 +49,7 @@ def discover(provider: Provider) -> Mapping[str, Any]:
     return found  # type: ignore[no-any-return]  # what was put there
 
 
-def verified(
+def verify_token(
     provider: Provider, token: str, *, required: Collection[str] = ("exp", "iat", "sub")
 ) -> dict[str, Any]:
     """The claims of a token that the provider signed for this console.  Raises NotOurs, ProviderAway."""
@@ -76,7 +76,7 @@ def verified(
 
 def verified_sign_in(provider: Provider, token: str, nonce: str) -> dict[str, Any]:
     """The claims of an ID token that answers the question with that nonce."""
-    claims = verified(provider, token)
+    claims = verify_token(provider, token)
     if not nonce or not hmac.compare_digest(str(claims.get("nonce", "")).encode(), nonce.encode()):
         raise NotOurs("it answers another sign-in")
     return claims
@@ -110,7 +110,7 @@ def _keys(provider: Provider, *, fresh: bool) -> list[jwt.PyJWK]:
 
 
 def userinfo(provider: Provider, access_token: str, subject: str) -> dict[str, Any]:
-    """What the provider says of whoever has the token; nothing where it has no such endpoint."""
+    """Return the claims of the userinfo endpoint; empty where the provider has none."""
     address = discover(provider).get("userinfo_endpoint")
     if not address:
         return {}

@@ -1,1 +1,1 @@
-"""Jobs' folders as the web server shows them; `jobs.access.shells.folders` goes there."""
+"""Jobs' folders as the web server shows them; `jobs.access.terminal_gateway.folder_server` goes there."""

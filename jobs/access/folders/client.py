@@ -20,13 +20,13 @@ from typing import Any, Final
 import structlog
 from django.conf import settings
 
-from jobs.access import entries
+from jobs.access import sessions
 from jobs.live import bodies
-from jobs.live.threads import leave_request_thread
-from jobs.models import Task
+from jobs.live.thread_pool import leave_request_thread
+from jobs.models import Replica
 from jobs.node import frames
 from jobs.node import sftp_packets as packets
-from jobs.node.sftp_packets import LONGEST_DATA, Reader, byte, long, number, text
+from jobs.node.sftp_packets import LONGEST_DATA, PacketReader, byte, long, number, text
 from quotas.models import AccessToken, User
 
 log = structlog.get_logger(__name__)
@@ -43,8 +43,8 @@ _AHEAD: Final = 8
 _ENDLESS: Final = 1 << 62
 
 
-class Shut(Exception):
-    """There is nothing to be seen; `code` is one of `jobs.messages.folders`, `name` what it is about."""
+class FolderRefused(Exception):
+    """The folders can't be shown; `code` is one of `jobs.messages.folders`, `name` the entry concerned."""
 
     def __init__(self, code: str, name: str = "") -> None:
         super().__init__(code, name)
@@ -53,7 +53,7 @@ class Shut(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Asker:
-    """Who asks, and what proves it for as long as the answer takes."""
+    """A person, and their credential for as long as the answer takes."""
 
     user: User
     session: str = ""
@@ -72,29 +72,29 @@ class OpenFile:
 
 
 @contextmanager
-def connect(asker: Asker, task: Task) -> Iterator[FolderClient]:
-    """A connection for as long as it is asked; what streams keeps it.  Raises Shut."""
+def connect(asker: Asker, task: Replica) -> Iterator[FolderClient]:
+    """Connect to the folders of a replica for the duration of a block or a stream.  Raises Shut."""
     token = asker.token.pk if asker.token else 0
     visitor = {"user": asker.user.pk, "session": asker.session, "token": token, "task": task.pk}
     with _one_of_few(), socket.socket(socket.AF_UNIX) as connection:
         connection.settimeout(PATIENCE_SECONDS)
         with _broken_as_shut("silent"):
-            connection.connect(str(settings.CONSOLE_HOME / entries.FOLDERS_SOCKET))
+            connection.connect(str(settings.CONSOLE_HOME / sessions.FOLDERS_SOCKET))
         with _broken_as_shut():
-            connection.sendall(frames.framed(json.dumps(visitor).encode()))
+            connection.sendall(frames.encode_frame(json.dumps(visitor).encode()))
         yield FolderClient(connection)
 
 
 @cache
 def _turns() -> BoundedSemaphore:
-    """Half of the threads for requests: folders that do not answer keep nobody from the other pages."""
+    """Return the semaphore for half of the request threads: the other half stays free for other pages."""
     return BoundedSemaphore(max(1, settings.CONSOLE_THREADS // 2))
 
 
 @contextmanager
 def _one_of_few() -> Iterator[None]:
     if not _turns().acquire(timeout=TURN_SECONDS):
-        raise Shut("busy")
+        raise FolderRefused("busy")
     try:
         yield
     finally:
@@ -108,7 +108,7 @@ class FolderClient:
         """`live`: whether anything may be changed; `roots`: the `name` and the `label` of each."""
         self._connection = connection
         with _broken_as_shut():
-            reader = Reader(self._ask(packets.INIT))
+            reader = PacketReader(self._ask(packets.INIT))
             reader.text()  # packets.FOLDERS
             about = json.loads(reader.text())
             self.live: bool = about["live"]
@@ -126,7 +126,7 @@ class FolderClient:
         """A file; or of a folder a page of `rows`, how many there are (`total`), whether that is `cut`."""
         try:
             return self.open_file(path)
-        except Shut as shut:
+        except FolderRefused as shut:
             if shut.code != "is_folder":
                 raise
         page = text(sort.encode()), byte(down), long(offset), number(limit)
@@ -138,7 +138,7 @@ class FolderClient:
         """A piece of a file, of at most `LONGEST_DATA`; nothing for a `count` below zero."""
         data = self._ask(packets.READ, file.handle, long(first), number(max(0, count)))[4:]
         if len(data) < count:
-            raise Shut("changed")
+            raise FolderRefused("changed")
         return data
 
     def download(self, file: OpenFile, first: int, count: int) -> AsyncIterator[bytes]:
@@ -146,17 +146,20 @@ class FolderClient:
         return _receive(self._leave(), file.handle, first, count)
 
     def archive(
-        self, path: Sequence[str], names: Sequence[str], said: Mapping[str, str]
+        self, path: Sequence[str], names: Sequence[str], texts: Mapping[str, str]
     ) -> AsyncIterator[bytes]:
-        """Those entries of a folder, or all, as a zip file; `said` has the words for what is left out."""
-        words = text(json.dumps(dict(said)).encode())
+        """Return entries of a folder, or all, as a zip file; `texts` has the words for omitted ones."""
+        words = text(json.dumps(dict(texts)).encode())
         handle = self._ask(packets.ARCHIVE, _path(path), words, packets.texts([*map(_name, names)]))
         return _receive(self._leave(), handle, 0, _ENDLESS)
 
     def upload(
         self, path: Sequence[str], *, replace: bool
     ) -> Callable[[AsyncIterable[bytes], int], Awaitable[int]]:
-        """What takes a file's bytes, and how many they may be, and tells how many they were."""
+        """Open a file for writing.
+
+        The result takes its bytes and the most that they may be, and returns how many they were.
+        """
         flags = packets.TRUNCATED if replace else packets.EXCLUSIVE
         handle = self._open(path, packets.FOR_WRITING | packets.CREATED | flags)
         return partial(_send, self._leave(), handle)
@@ -166,11 +169,11 @@ class FolderClient:
         self._ask(packets.MKDIR, _path(path), number(0))
 
     def rename(self, path: Sequence[str], to: Sequence[str]) -> None:
-        """Where nothing is called so yet."""
+        """Rename an entry; the new name must be free."""
         self._ask(packets.RENAME, _path(path), _path(to))
 
     def remove(self, path: Sequence[str], names: Sequence[str]) -> None:
-        """Those entries of a folder; at the first that can't be removed those before it are gone."""
+        """Remove entries of a folder; after an error those before it are gone."""
         self._ask(packets.REMOVE, _path(path), packets.texts([*map(_name, names)]))
 
     def _open(self, path: Sequence[str], flags: int) -> bytes:
@@ -179,7 +182,7 @@ class FolderClient:
     def _ask(self, kind: int | bytes, *parts: bytes) -> bytes:
         with _broken_as_shut():
             self._connection.sendall(_request(kind, *parts))
-            return _content(frames.take(self._connection.recv))
+            return _content(frames.read_frame(self._connection.recv))
 
     def _leave(self) -> socket.socket:
         """The connection, for a stream; it is not closed with this client any more."""
@@ -196,9 +199,9 @@ async def _receive(connection: socket.socket, handle: bytes, first: int, count: 
                 wanted.append(min(LONGEST_DATA, end - first))
                 writer.write(_request(packets.READ, handle, long(first), number(wanted[-1])))
                 first += wanted[-1]
-            data = _content(await frames.receive(reader))[4:]
+            data = _content(await frames.read_frame_async(reader))[4:]
             if len(data) != wanted.popleft() and count != _ENDLESS:
-                raise Shut("changed")
+                raise FolderRefused("changed")
             if not data:
                 return
             yield data
@@ -215,14 +218,14 @@ async def _send(connection: socket.socket, handle: bytes, body: AsyncIterable[by
             if size > most:
                 writer.write_eof()
                 await reader.read()  # until the other side has removed what there is of it
-                raise Shut("too_large")
+                raise FolderRefused("too_large")
             await writer.drain()
             while unanswered > _AHEAD:
-                _content(await frames.receive(reader))
+                _content(await frames.read_frame_async(reader))
                 unanswered -= 1
         writer.write(_request(packets.CLOSE, handle))
         for _ in range(unanswered + 1):
-            _content(await frames.receive(reader))
+            _content(await frames.read_frame_async(reader))
     return size
 
 
@@ -243,43 +246,46 @@ def _request(kind: int | bytes, *parts: bytes) -> bytes:
     """A packet.  Answers come in order, so that all have one number, which is the version in the first."""
     verb = byte(kind) if isinstance(kind, int) else byte(packets.EXTENDED)
     name = b"" if isinstance(kind, int) else text(kind)
-    return frames.framed(b"".join((verb, number(packets.PROTOCOL), name, *parts)))
+    return frames.encode_frame(b"".join((verb, number(packets.PROTOCOL), name, *parts)))
 
 
 def _content(packet: bytes) -> bytes:
-    """What an answer has after its number; nothing at a file's end.  Raises Shut for a refusal."""
-    reader = Reader(packet)
+    """Return the content of an answer after its number; nothing at a file's end.
+
+    Raises Shut for a refusal.
+    """
+    reader = PacketReader(packet)
     kind, _number = reader.byte(), reader.number()
     if kind != packets.STATUS:
         return reader.rest()
     if reader.number() not in {packets.OK, packets.END}:
         code, _, name = reader.text().decode("utf-8", "surrogateescape").partition(": ")
-        raise Shut(code, name)
+        raise FolderRefused(code, name)
     return b""
 
 
 def _path(names: Sequence[str]) -> bytes:
     if "/" in names[0]:
-        raise Shut("no_root", names[0])
+        raise FolderRefused("no_root", names[0])
     return text(b"/".join(map(_name, names)))
 
 
 def _name(name: str) -> bytes:
     """A name's bytes.  Whether it is one is the server's to say, except for what would be several there."""
     if "/" in name:
-        raise Shut("name", name)
+        raise FolderRefused("name", name)
     return name.encode("utf-8", "surrogateescape")
 
 
 @contextmanager
 def _broken_as_shut(code: str = "broke_off") -> Iterator[None]:
-    """What comes from beside a replica may be anything."""
+    """Turn errors of the connection, which may carry anything, into Shut."""
     try:
         yield
     except TimeoutError as error:
-        raise Shut("slow") from error
-    except bodies.Gone:
+        raise FolderRefused("slow") from error
+    except bodies.SenderGone:
         raise
-    except (frames.Broken, OSError, ValueError, LookupError, TypeError) as error:
+    except (frames.BrokenFrame, OSError, ValueError, LookupError, TypeError) as error:
         log.warning("folders_unreachable", problem=repr(error))
-        raise Shut(code) from error
+        raise FolderRefused(code) from error

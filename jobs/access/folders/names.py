@@ -16,19 +16,19 @@ _SPELLED: Final = {"\n": r"\n", "\r": r"\r", "\t": r"\t"}
 _PLAIN: Final = re.compile(r"[^A-Za-z0-9._-]")
 
 
-def quoted(name: str) -> str:
+def quote_name(name: str) -> str:
     """A name for an address or a form."""
     return quote(name, safe="", errors="surrogateescape")
 
 
-def unquoted(text: str) -> str:
+def unquote_name(text: str) -> str:
     """The name that `quoted` made this of."""
     return unquote(text, errors="surrogateescape")
 
 
 def way(names: Sequence[str]) -> str:
     """Names on the way, for the parameter `path` of an address."""
-    return "/".join(map(quoted, names))
+    return "/".join(map(quote_name, names))
 
 
 def query(text: str) -> dict[str, list[str]]:
@@ -47,10 +47,10 @@ def parts(path: str) -> list[str]:
 
 def legible(name: str) -> str:
     """A name for people: characters that nobody sees, or that turn others around, are spelled out."""
-    return "".join(_spelled(char) for char in name)
+    return "".join(_spell_out(char) for char in name)
 
 
-def _spelled(char: str) -> str:
+def _spell_out(char: str) -> str:
     code = ord(char)
     if 0xDC80 <= code <= 0xDCFF:
         return rf"\x{code - 0xDC00:02x}"

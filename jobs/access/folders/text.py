@@ -24,19 +24,19 @@ _CONTROL: Final = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\
 
 
 @dataclass(frozen=True, slots=True)
-class Text:
-    """What is shown; of what is no text (`encoding` empty) its first bytes.  The next piece is at `after`."""
+class TextPiece:
+    """Text to show; of a binary file (`encoding` empty) a dump.  The next piece begins at `after`."""
 
     text: str
     encoding: str
     after: int
 
 
-def piece(data: bytes, first: int, size: int, encoding: str = "") -> Text:
+def piece(data: bytes, first: int, size: int, encoding: str = "") -> TextPiece:
     """`data` from the place `first` of a file of `size` bytes; a line that is cut belongs to the next one."""
     known = encoding if encoding in ENCODINGS else _encoding_of(data)
     if not known:
-        return Text(_dumped(data[:_DUMPED], first), "", size)
+        return TextPiece(_dump(data[:_DUMPED], first), "", size)
     data = data[:PIECE]
     if first + len(data) < size and not known.startswith("utf-16"):
         line = data.rfind(b"\n") + 1
@@ -46,7 +46,7 @@ def piece(data: bytes, first: int, size: int, encoding: str = "") -> Text:
     text = decoder.decode(data, last)
     text = text.removeprefix(_MARK) if first == 0 else text
     rest = 0 if last else len(decoder.getstate()[0])
-    return Text(harmless(text), known, first + len(data) - rest)
+    return TextPiece(harmless(text), known, first + len(data) - rest)
 
 
 def _encoding_of(data: bytes) -> str:
@@ -67,17 +67,17 @@ def _encoding_of(data: bytes) -> str:
 def harmless(text: str) -> str:
     """Without colours and orders for a terminal; every other control character as a picture of itself."""
     text = _SEQUENCE.sub("", text.replace("\r\n", "\n")).replace("\r", "\n")
-    return _CONTROL.sub(_pictured, text)
+    return _CONTROL.sub(_replace_control, text)
 
 
-def _pictured(found: re.Match[str]) -> str:
+def _replace_control(found: re.Match[str]) -> str:
     code = ord(found[0])
     if code < 0x20:
         return chr(0x2400 + code)
     return "␡" if code == 0x7F else f"\\u{code:04x}"
 
 
-def _dumped(data: bytes, first: int) -> str:
+def _dump(data: bytes, first: int) -> str:
     rows = []
     for at in range(0, len(data), _ROW):
         row = data[at : at + _ROW]

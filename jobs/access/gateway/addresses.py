@@ -34,7 +34,7 @@ def hosts(scope: Scope) -> list[str]:
 
 
 def is_apps_host(host: str) -> bool:
-    """Whether `host` lies under the apps' domain, and so is nothing of the console's."""
+    """Tell whether `host` lies under the apps' domain, and so is nothing of the console's."""
     name, domain = split_domain_port(host)[0], settings.CONSOLE_APPS_DOMAIN
     return bool(name == domain or name.endswith(f".{domain}"))
 
@@ -46,7 +46,7 @@ def slug_of(host: str) -> str | None:
 
 
 def is_known(host: str) -> bool:
-    """Whether a Host header names the console or an endpoint."""
+    """Tell whether a Host header names the console or an endpoint."""
     name, _port = split_domain_port(host)
     return bool(name) and (is_apps_host(host.lower()) or validate_host(name, settings.ALLOWED_HOSTS))
 
@@ -75,12 +75,12 @@ def console_origin(scheme: str, host: str, wanted: str | None = None) -> str:
     return f"{scheme}://{named[0] if named else 'localhost'}{port and f':{port}'}"
 
 
-def opening(slug: str, **query: str) -> str:
+def opening_path(slug: str, **query: str) -> str:
     """The console's address (path and query) that opens the endpoint."""
     return reverse("endpoint_open", args=[slug]) + _query(query)
 
 
-def own(name: str, **query: str) -> str:
+def own_path(name: str, **query: str) -> str:
     """The address (path and query) of one of the gateway's own pages."""
     return OWN + name + _query(query)
 

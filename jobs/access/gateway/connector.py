@@ -17,8 +17,9 @@ from aiohttp.abc import AbstractResolver, ResolveResult
 from aiohttp.resolver import ThreadedResolver
 from django.conf import settings
 
-from jobs.access import entries
-from jobs.access.gateway.visits import Standing
+from jobs.access import sessions
+from jobs.access.gateway.client_sessions import LazySession
+from jobs.access.gateway.visits import EndpointAccess
 
 if TYPE_CHECKING:
     from aiohttp.client_proto import ResponseHandler
@@ -32,33 +33,33 @@ class NotListening(aiohttp.ClientConnectionError):
 
 
 class Unchecked(aiohttp.ClientConnectionError):
-    """Nobody can say who listens."""
+    """Nothing can tell which process listens."""
 
 
-going: Final[ContextVar[Standing]] = ContextVar("going")
-"""Where the request of this task goes."""
+destination: Final[ContextVar[EndpointAccess]] = ContextVar("destination")
+"""The endpoint to which the request of this task goes."""
 
 
 class Listeners:
-    """Asks `jobs.access.shells`, which knows the backends."""
+    """Asks `jobs.access.terminal_gateway`, which knows the backends."""
 
     def __init__(self) -> None:
-        self._client: aiohttp.ClientSession | None = None
+        self._session = LazySession(
+            lambda: aiohttp.ClientSession(
+                connector=aiohttp.UnixConnector(str(settings.CONSOLE_HOME / sessions.SOCKET), limit=0),
+                timeout=aiohttp.ClientTimeout(total=ASK_SECONDS),
+            )
+        )
+        self.close = self._session.close
 
-    async def close(self) -> None:
-        """Give up the connections to it."""
-        client, self._client = self._client, None
-        if client is not None:
-            await client.close()
-
-    async def ask(self, standing: Standing) -> str:
+    async def ask(self, access: EndpointAccess) -> str:
         """Return a word for what listens there, which another would change, if it is the replica's own.
 
         Raises NotListening or Unchecked.
         """
-        path = f"{standing.task}/{quote(standing.host, safe='')}/{standing.port}"
+        path = f"{access.task}/{quote(access.host, safe='')}/{access.port}"
         try:
-            async with self._connections.get(f"http://shells/listeners/{path}") as answer:
+            async with self._session.get().get(f"http://shells/listeners/{path}") as answer:
                 if answer.status == 404:
                     raise NotListening
                 if answer.status != 200:
@@ -69,18 +70,9 @@ class Listeners:
         except (aiohttp.ClientError, OSError) as error:
             raise Unchecked(type(error).__name__) from error
 
-    @property
-    def _connections(self) -> aiohttp.ClientSession:
-        if self._client is None:
-            self._client = aiohttp.ClientSession(
-                connector=aiohttp.UnixConnector(str(settings.CONSOLE_HOME / entries.SOCKET), limit=0),
-                timeout=aiohttp.ClientTimeout(total=ASK_SECONDS),
-            )
-        return self._client
-
 
 class JobConnector(aiohttp.TCPConnector):
-    """Connects to where `going` leads, whatever the URL's host is called; `name_of` calls it."""
+    """Connects to where `destination` leads, whatever the URL's host is called; `name_of` calls it."""
 
     def __init__(self, listeners: Listeners, keep_seconds: float) -> None:
         super().__init__(limit=0, keepalive_timeout=keep_seconds, resolver=_Resolver(), use_dns_cache=False)
@@ -92,11 +84,11 @@ class JobConnector(aiohttp.TCPConnector):
         traces: list[Trace],
         timeout: aiohttp.ClientTimeout,  # noqa: ASYNC109 the parameter is aiohttp's
     ) -> ResponseHandler:
-        standing = going.get()
-        before = await self._listeners.ask(standing)
+        access = destination.get()
+        before = await self._listeners.ask(access)
         made = await super()._create_connection(req, traces, timeout)
         try:
-            if await self._listeners.ask(standing) != before:
+            if await self._listeners.ask(access) != before:
                 raise NotListening
         except BaseException:
             made.close()
@@ -104,13 +96,13 @@ class JobConnector(aiohttp.TCPConnector):
         return made
 
 
-def name_of(standing: Standing) -> str:
+def name_of(access: EndpointAccess) -> str:
     """Return the name by which connections to a replica are kept apart from all others."""
-    return f"replica-{standing.task}.invalid"
+    return f"replica-{access.task}.invalid"
 
 
 class _Resolver(AbstractResolver):
-    """Finds the host of `going`."""
+    """Finds the host of `destination`."""
 
     def __init__(self) -> None:
         self._hosts = ThreadedResolver()
@@ -118,7 +110,7 @@ class _Resolver(AbstractResolver):
     async def resolve(
         self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET
     ) -> list[ResolveResult]:
-        return await self._hosts.resolve(going.get().host, port, family)
+        return await self._hosts.resolve(destination.get().host, port, family)
 
     async def close(self) -> None:
         await self._hosts.close()

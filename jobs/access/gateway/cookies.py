@@ -38,7 +38,7 @@ def new_secret() -> str:
 
 
 def digest(secret: str) -> str:
-    """What is stored of a secret: 64 hexadecimal digits."""
+    """Return the stored form of a secret: 64 hexadecimal digits."""
     return sha256(secret.encode()).hexdigest()
 
 
@@ -48,7 +48,7 @@ def _name(name: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Cookies:
-    """What a browser sent: the values under our names, and a Cookie header with all others."""
+    """Cookies of a browser: the values under our names, and a Cookie header with all others."""
 
     visits: tuple[str, ...]
     browsers: tuple[str, ...]
@@ -56,7 +56,7 @@ class Cookies:
 
     @classmethod
     def of(cls, headers: Headers) -> Self:
-        """Take the Cookie headers apart."""
+        """Parse the Cookie headers."""
         pairs = [pair.strip() for name, value in headers if name == b"cookie" for pair in value.split(b";")]
         return cls(
             visits=_values(pairs, _name(VISIT)),
@@ -72,7 +72,7 @@ def _values(pairs: list[bytes], name: str) -> tuple[str, ...]:
 
 
 def is_ours(pair: bytes) -> bool:
-    """Whether `name=value` is, or could pass for, one of our cookies.
+    """Tell whether `name=value` is, or could pass for, one of our cookies.
 
     A cookie without a name is sent back as its value alone, which may well read like one of ours.
     """
@@ -83,15 +83,15 @@ def is_ours(pair: bytes) -> bool:
 
 def set_visit(secret: str) -> tuple[bytes, bytes]:
     """The header that lets this browser pass until its sign-in ends."""
-    return _set(VISIT, secret)
+    return _cookie_header(VISIT, secret)
 
 
 def set_browser(secret: str) -> tuple[bytes, bytes]:
     """The header that ties the next ticket to this browser."""
-    return _set(BROWSER, secret, BROWSER_SECONDS)
+    return _cookie_header(BROWSER, secret, BROWSER_SECONDS)
 
 
-def _set(name: str, value: str, seconds: int | None = None) -> tuple[bytes, bytes]:
+def _cookie_header(name: str, value: str, seconds: int | None = None) -> tuple[bytes, bytes]:
     parts = [f"{_name(name)}={value}", "Path=/", "HttpOnly", "SameSite=Lax"]
     if seconds is not None:
         parts.append(f"Max-Age={seconds}")

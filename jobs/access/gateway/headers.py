@@ -1,4 +1,4 @@
-"""Which headers cross the line between browsers and jobs, and what becomes of them on the way.
+"""Headers that pass between browsers and jobs, and their changes on the way.
 
 A job is told one story and a browser another, each consistent: the job listens as `localhost:<port>` and
 never hears of the console's cookies or tokens; the browser stays at the endpoint's own host.
@@ -13,9 +13,9 @@ from urllib.parse import urlsplit
 from django.conf import settings
 
 from jobs.access.gateway.asgi import Headers
-from jobs.access.gateway.asked import Asked
 from jobs.access.gateway.cookies import is_ours
-from jobs.access.gateway.visits import Standing
+from jobs.access.gateway.requests import EndpointRequest
+from jobs.access.gateway.visits import EndpointAccess
 
 HOP_BY_HOP: Final = frozenset(
     {
@@ -43,41 +43,41 @@ that go by the site the console's; the server dates every answer itself."""
 LOOPBACK: Final = frozenset({"127.0.0.1", "::1", "localhost", "0.0.0.0"})  # noqa: S104  # compared with
 
 
-def upstream_host(standing: Standing) -> str:
-    """What the job is told that it is called.
+def upstream_host(access: EndpointAccess) -> str:
+    """Return the Host header for the job.
 
     Jupyter, and others that fear DNS rebinding, answer to `localhost` when they listen on loopback.
     """
-    name = "localhost" if standing.host in LOOPBACK else standing.host
-    return f"[{name}]:{standing.port}" if ":" in name else f"{name}:{standing.port}"
+    name = "localhost" if access.host in LOOPBACK else access.host
+    return f"[{name}]:{access.port}" if ":" in name else f"{name}:{access.port}"
 
 
-def to_job(asked: Asked, standing: Standing) -> list[tuple[str, str]]:
+def to_job(request: EndpointRequest, access: EndpointAccess) -> list[tuple[str, str]]:
     """The headers of the request as the job gets it.
 
     Origin is compared by the gateway, which has the right name to compare with, and goes no further.  A job
     that wants to know its public name finds it in X-Forwarded-Host.
     """
-    named = _nominated(asked.headers)
-    host = upstream_host(standing)
+    named = _connection_headers(request.headers)
+    host = upstream_host(access)
     passed: Headers = [
         (name, value)
-        for name, value in asked.headers
+        for name, value in request.headers
         if name not in HOP_BY_HOP
         and name not in OURS_TO_SAY
         and name not in named
         and not name.startswith((b"x-forwarded-", HANDSHAKE))
         and not (name == b"authorization" and value.lower().startswith(CONSOLE_TOKEN))
     ]
-    if asked.cookies.others:
-        passed.append((b"cookie", asked.cookies.others))
-    told = [(_text(name), _referer(asked, host, name, value)) for name, value in passed]
+    if request.cookies.others:
+        passed.append((b"cookie", request.cookies.others))
+    renamed = [(_text(name), _referer(request, host, name, value)) for name, value in passed]
     return [
         ("host", host),
-        *told,
-        ("x-forwarded-for", asked.client),
-        ("x-forwarded-host", asked.host),
-        ("x-forwarded-proto", asked.scheme),
+        *renamed,
+        ("x-forwarded-for", request.client),
+        ("x-forwarded-host", request.host),
+        ("x-forwarded-proto", request.scheme),
     ]
 
 
@@ -85,25 +85,25 @@ def _text(raw: bytes) -> str:
     return raw.decode("utf-8", "surrogateescape")
 
 
-def _referer(asked: Asked, host: str, name: bytes, value: bytes) -> str:
+def _referer(request: EndpointRequest, host: str, name: bytes, value: bytes) -> str:
     text = _text(value)
-    if name == b"referer" and text.startswith(f"{asked.origin}/"):
-        return f"http://{host}{text.removeprefix(asked.origin)}"
+    if name == b"referer" and text.startswith(f"{request.origin}/"):
+        return f"http://{host}{text.removeprefix(request.origin)}"
     return text
 
 
-def _nominated(headers: Headers) -> set[bytes]:
+def _connection_headers(headers: Headers) -> set[bytes]:
     """The headers that Connection names as its own."""
     listed = [value for name, value in headers if name == b"connection"]
     return {token.strip().lower() for value in listed for token in value.split(b",")}
 
 
 def to_browser(
-    raw: Sequence[tuple[bytes, bytes]], asked: Asked, standing: Standing, status: int = 200
+    raw: Sequence[tuple[bytes, bytes]], request: EndpointRequest, access: EndpointAccess, status: int = 200
 ) -> Headers:
     """The headers of the job's answer as the browser gets it."""
     headers = [(name.lower(), value) for name, value in raw]
-    named = _nominated(headers)
+    named = _connection_headers(headers)
     chunked = any(name == b"transfer-encoding" for name, _value in headers)
     dropped = HOP_BY_HOP | NOT_FOR_BROWSERS | named
     if chunked or status in {204, 304}:
@@ -116,7 +116,7 @@ def to_browser(
         if name == b"set-cookie":
             kept = _host_only(value)
         elif name == b"location":
-            kept = _location(value, asked, standing)
+            kept = _location(value, request, access)
         if kept or not value:
             passed.append((name, kept))
     return passed + _protection({name for name, _value in passed})
@@ -130,20 +130,20 @@ def _host_only(cookie: bytes) -> bytes:
     return b";".join([pair, *(a for a in attributes if a.partition(b"=")[0].strip().lower() != b"domain")])
 
 
-def _location(value: bytes, asked: Asked, standing: Standing) -> bytes:
+def _location(value: bytes, request: EndpointRequest, access: EndpointAccess) -> bytes:
     """A redirect to where the job thinks it is, made one to where it is reached."""
     try:
         there = urlsplit(value.decode("latin-1"))
-        same = there.port == standing.port and there.hostname in LOOPBACK | {standing.host}
+        same = there.port == access.port and there.hostname in LOOPBACK | {access.host}
     except ValueError:
         return value
     if there.scheme not in {"http", "https"} or not same:
         return value
-    return f"{asked.origin}{there._replace(scheme='', netloc='').geturl() or '/'}".encode("latin-1")
+    return f"{request.origin}{there._replace(scheme='', netloc='').geturl() or '/'}".encode("latin-1")
 
 
 def _protection(present: set[bytes]) -> Headers:
-    """What every endpoint is protected by, in addition to what its application says itself.
+    """Return headers that protect every endpoint, in addition to those of its application.
 
     A second Content-Security-Policy only narrows the first.  No other origin may frame an endpoint or load
     parts of it, and addresses, which may carry a token, are told to no other origin.

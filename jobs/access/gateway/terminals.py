@@ -1,4 +1,4 @@
-"""The way from a page to its terminal: who asks, from which page, and may they; then byte by byte.
+"""WebSockets of the console's pages to their terminals.
 
 The console's own pages use no other WebSocket.  Browsers send cookies with any page's, so that the Origin has
 to be the console's own, to the letter; the terminal's key is in none but the pages of those who may enter.
@@ -18,15 +18,15 @@ from django.db import DatabaseError
 from django.http import parse_cookie
 from django.http.request import split_domain_port, validate_host
 
-from jobs.access import entries
+from jobs.access import sessions
 from jobs.access.gateway import addresses
 from jobs.access.gateway.asgi import Receive, Reply, Scope, Send, answer
-from jobs.access.gateway.places import Full, Places
-from jobs.access.gateway.right import LONGEST_TRUST_SECONDS
-from jobs.access.gateway.watch import until_first
+from jobs.access.gateway.client_sessions import LazySession
+from jobs.access.gateway.rechecks import RecheckedRight
 from jobs.access.gateway.websocket import GOING_AWAY, POLICY, Bridge, JobSocket
-from jobs.live.threads import aside
-from jobs.models import Entry
+from jobs.live.limits import EVERYBODY, ConnectionLimit, LimitReached
+from jobs.live.thread_pool import run_in_thread
+from jobs.models import AccessSession
 from quotas.accounts.session_store import reference_of
 from quotas.accounts.sessions import person_of
 
@@ -36,43 +36,43 @@ PATH: Final = re.compile(r"/terminals/([0-9a-f]{32})/socket")
 MOST_MESSAGE: Final = 1 << 20
 
 
-class May(StrEnum):
-    """What somebody may do with a terminal."""
+class TerminalRight(StrEnum):
+    """Rights to a terminal."""
 
     TYPE = "1"
     LOOK = "0"
     NOTHING = ""
 
 
-def may(key: str, session_key: str) -> tuple[May, int]:
-    """What whoever is signed in by that session may do with the terminal, and who that is (0: nobody)."""
+def find_right(key: str, session_key: str) -> tuple[TerminalRight, int]:
+    """Return the right of the session's person to the terminal, and their primary key (0: nobody)."""
     person = person_of(session_key)
     if person is None:
-        return May.NOTHING, 0
-    rows = entries.open_entries().filter(key=key, kind=Entry.Kind.TERMINAL)
+        return TerminalRight.NOTHING, 0
+    rows = sessions.open_entries().filter(key=key, kind=AccessSession.Kind.TERMINAL)
     entry = rows.select_related("task__attempt__job").first()
-    if entry is None or not entries.may_enter(person, entry.task):
-        return May.NOTHING, person.pk
-    return (May.TYPE if entry.user_id == person.pk else May.LOOK), person.pk
+    if entry is None or not sessions.may_enter(person, entry.task):
+        return TerminalRight.NOTHING, person.pk
+    return (TerminalRight.TYPE if entry.user_id == person.pk else TerminalRight.LOOK), person.pk
 
 
 class Terminals:
     """The sockets of this process."""
 
     def __init__(self) -> None:
-        self._client: aiohttp.ClientSession | None = None
-        self._places = Places()
+        self._session = LazySession(
+            lambda: aiohttp.ClientSession(
+                connector=aiohttp.UnixConnector(str(settings.CONSOLE_HOME / sessions.SOCKET), limit=0),
+                ws_response_class=JobSocket,
+            )
+        )
+        self._open = ConnectionLimit()
+        self.close = self._session.close
 
     @staticmethod
     def serves(scope: Scope) -> bool:
-        """Whether it is a terminal's socket."""
+        """Tell whether it is a terminal's socket."""
         return scope["type"] == "websocket" and PATH.fullmatch(scope["path"]) is not None
-
-    async def close(self) -> None:
-        """Give up the connections; the shells stay."""
-        client, self._client = self._client, None
-        if client is not None:
-            await client.close()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         await receive()  # websocket.connect
@@ -83,66 +83,46 @@ class Terminals:
             await answer(scope, send, Reply(403))
             return
         try:
-            granted, person = await aside(may, found[1], session)
-            if granted is May.NOTHING:
+            right = RecheckedRight(
+                await run_in_thread(find_right, found[1], session),
+                lambda: run_in_thread(find_right, found[1], session),
+            )
+            granted, person = right.now
+            if granted is TerminalRight.NOTHING:
                 await answer(scope, send, Reply(403))
                 return
-            with self._places.one(), self._places.of(person):
-                await self._carry(found[1], session, granted, scope, receive, send)
-        except (Full, DatabaseError, aiohttp.ClientError, OSError) as problem:
+            with (
+                self._open.hold(EVERYBODY, settings.CONSOLE_GATEWAY_CONNECTIONS),
+                self._open.hold(person, settings.CONSOLE_GATEWAY_CONNECTIONS_PER_PERSON),
+            ):
+                await self._carry(found[1], right, scope, receive, send)
+        except (LimitReached, DatabaseError, aiohttp.ClientError, OSError) as problem:
             log.warning("terminal_unreachable", problem=repr(problem))
             await answer(scope, send, Reply(503))
 
     async def _carry(
-        self, key: str, session: str, granted: May, scope: Scope, receive: Receive, send: Send
+        self,
+        key: str,
+        right: RecheckedRight[tuple[TerminalRight, int]],
+        scope: Scope,
+        receive: Receive,
+        send: Send,
     ) -> None:
-        asked = {
+        parameters = {
             name: values[0] for name, values in parse_qs(scope["query_string"].decode("latin-1")).items()
         }
-        query = {name: asked[name] for name in ("columns", "rows", "from") if name in asked}
-        address = f"http://shells/{key}?{urlencode({**query, 'typing': granted})}"
-        shell = await self._connections.ws_connect(address, max_msg_size=MOST_MESSAGE)
+        query = {name: parameters[name] for name in ("columns", "rows", "from") if name in parameters}
+        address = f"http://shells/{key}?{urlencode({**query, 'typing': right.now[0]})}"
+        shell = await self._session.get().ws_connect(address, max_msg_size=MOST_MESSAGE)
         assert isinstance(shell, JobSocket)
         await send({"type": "websocket.accept"})
         bridge = Bridge(shell, receive, send)
-        right = _Right(key, session, granted)
         try:
-            done = await until_first([bridge.from_browser(), bridge.from_job()], right.holds, _every())
+            done = await right.until_first([bridge.from_browser(), bridge.from_job()])
             if done is None or done.exception() is not None:
                 await bridge.close_browser(POLICY if done is None else GOING_AWAY)
         finally:
             await shell.close(code=GOING_AWAY)
-
-    @property
-    def _connections(self) -> aiohttp.ClientSession:
-        if self._client is None:
-            self._client = aiohttp.ClientSession(
-                connector=aiohttp.UnixConnector(str(settings.CONSOLE_HOME / entries.SOCKET), limit=0),
-                ws_response_class=JobSocket,
-            )
-        return self._client
-
-
-class _Right:
-    """That whoever looks or types still may; without a database for a minute at the most."""
-
-    def __init__(self, key: str, session: str, granted: May) -> None:
-        self._key, self._session, self._granted = key, session, granted
-        self._doubts = 0.0
-
-    async def holds(self) -> bool:
-        """Look again."""
-        try:
-            now, _person = await aside(may, self._key, self._session)
-        except DatabaseError:
-            self._doubts += _every()
-            return self._doubts < LONGEST_TRUST_SECONDS
-        self._doubts = 0.0
-        return now is self._granted
-
-
-def _every() -> float:
-    return min(float(settings.CONSOLE_GATEWAY_RECHECK_SECONDS), LONGEST_TRUST_SECONDS / 2)
 
 
 def _header(scope: Scope, wanted: bytes) -> str:

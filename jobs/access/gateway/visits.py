@@ -1,4 +1,4 @@
-"""Who may pass: tickets, visits, and what the database says about them now.  Everything here blocks.
+"""Access to endpoints: tickets, visits, and the rights behind them.  Everything here blocks.
 
 The console gives a ticket to somebody who is signed in and may enter; the endpoint's host takes it, once,
 within `TICKET_SECONDS`, from the browser that began, and gives a cookie for it.  What the cookie is worth is
@@ -20,7 +20,7 @@ from django.db.models.functions import Now
 from django.utils import timezone
 
 from jobs.access.gateway.cookies import digest, new_secret
-from jobs.models import Endpoint, EndpointVisit, Task
+from jobs.models import Endpoint, EndpointVisit, Replica
 from jobs.states import TASK_TERMINAL, TERMINAL, State, TaskState
 from quotas import audit, encryption
 from quotas.access import Verb, can
@@ -38,8 +38,8 @@ TOKEN_NAME: Final = "token"  # noqa: S105 a name
 """Jupyter's, under which the link's token goes where the job names no other."""
 
 
-class Door(StrEnum):
-    """How an endpoint stands to whoever asks."""
+class EndpointState(StrEnum):
+    """The state of an endpoint for a visitor."""
 
     OPEN = "open"
     STARTING = "starting"
@@ -50,14 +50,14 @@ class Door(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
-    """The door, and, once it is known who asks, whose language to answer in and where the way leads.
+class EndpointAccess:
+    """The state, and, once the visitor is known, their language and the address behind the endpoint.
 
     `host` and `port` of the replica `task` (a primary key) are what the backend told, and nothing else is
     ever connected to.
     """
 
-    door: Door
+    state: EndpointState
     person: int = 0
     language: str = field(default="", compare=False)
     task: int = 0
@@ -90,7 +90,7 @@ def give_ticket(user: User, session_key: str, endpoint: Endpoint, browser: str) 
 
 
 def enter(slug: str, ticket: str, browsers: Collection[str], client: str = "") -> Entered | None:
-    """Take the ticket; None when it is used, too old, another endpoint's or another browser's.
+    """Redeem a ticket; None when it was used, is too old, or is another endpoint's or browser's.
 
     `browsers` are the secrets that the browser holds, `client` is where it is.
     """
@@ -111,7 +111,7 @@ def enter(slug: str, ticket: str, browsers: Collection[str], client: str = "") -
     first = EndpointVisit.objects.filter(pk=visit.pk, entered_at=None).update(
         secret=digest(secret), entered_at=Now()
     )
-    if not first or standing(slug, [secret]).door in {Door.STRANGER, Door.FORBIDDEN}:
+    if not first or find_access(slug, [secret]).state in {EndpointState.STRANGER, EndpointState.FORBIDDEN}:
         return None
     attempt = visit.endpoint.task.attempt
     came = Origin(Way.ENDPOINT, address=client, user=visit.user)
@@ -121,11 +121,11 @@ def enter(slug: str, ticket: str, browsers: Collection[str], client: str = "") -
     return Entered(secret, _token(attempt.endpoint_token), visit.endpoint.token_name or TOKEN_NAME)
 
 
-def refused(slug: str, client: str, person: int = 0) -> None:
-    """Tell the audit trail that somebody may not pass, or came with a ticket that is worth nothing."""
+def record_refusal(slug: str, client: str, person: int = 0) -> None:
+    """Record in the audit trail that a visitor was refused, or brought an invalid ticket."""
     user = User.objects.filter(pk=person).first() if person else None
     came = Origin(Way.ENDPOINT, name="", address=client, user=user)
-    audit.denied(slug, action=Action.ENTER, came=came)
+    audit.log_refusal(slug, action=Action.ENTER, came=came)
 
 
 def _token(encrypted: str) -> str:
@@ -136,8 +136,8 @@ def _token(encrypted: str) -> str:
         return ""
 
 
-def standing(slug: str, secrets: Collection[str]) -> Standing:
-    """How the endpoint stands to a browser that holds the cookies `secrets`."""
+def find_access(slug: str, secrets: Collection[str]) -> EndpointAccess:
+    """Return how a browser with the cookies `secrets` may use the endpoint."""
     visits = (
         EndpointVisit.objects.filter(
             endpoint__slug=slug,
@@ -150,33 +150,35 @@ def standing(slug: str, secrets: Collection[str]) -> Standing:
     for visit in visits:
         user = person_of(visit.session_key)
         if user is not None and user.pk == visit.user_id:
-            _used(visit)
-            return _standing(user, visit.endpoint)
+            _mark_used(visit)
+            return _access_of(user, visit.endpoint)
     exists = Endpoint.objects.filter(slug=slug, task__attempt__job__deleted_at=None).exists()
-    return Standing(Door.STRANGER if exists else Door.NOWHERE)
+    return EndpointAccess(EndpointState.STRANGER if exists else EndpointState.NOWHERE)
 
 
-def _used(visit: EndpointVisit) -> None:
-    """Somebody uses the endpoint; written down once in a while."""
+def _mark_used(visit: EndpointVisit) -> None:
+    """Record the use of an endpoint, once in a while."""
     if visit.seen_at is None or visit.seen_at < timezone.now() - timedelta(seconds=USED_SECONDS):
         EndpointVisit.objects.filter(pk=visit.pk).update(seen_at=Now())
 
 
-def _standing(user: User, endpoint: Endpoint) -> Standing:
+def _access_of(user: User, endpoint: Endpoint) -> EndpointAccess:
     job = endpoint.task.attempt.job
     if job.deleted_at is not None:
-        return Standing(Door.NOWHERE)
+        return EndpointAccess(EndpointState.NOWHERE)
     if not can(user, Verb.ENTER, job):
-        return Standing(Door.FORBIDDEN, user.pk, user.language)
-    door = _door(endpoint)
-    return Standing(door, user.pk, user.language, endpoint.task_id, endpoint.host, endpoint.port)
+        return EndpointAccess(EndpointState.FORBIDDEN, user.pk, user.language)
+    state = _state_of(endpoint)
+    return EndpointAccess(state, user.pk, user.language, endpoint.task_id, endpoint.host, endpoint.port)
 
 
-def _door(endpoint: Endpoint) -> Door:
+def _state_of(endpoint: Endpoint) -> EndpointState:
     """Only what is known to listen now is connected to: its port may be somebody else's tomorrow."""
-    task: Task = endpoint.task
+    task: Replica = endpoint.task
     job = task.attempt.job
     current = (task.attempt.number, task.run) == (job.attempt_number, job.run_number)
     if not current or State(job.state) in TERMINAL or TaskState(task.state) in TASK_TERMINAL:
-        return Door.ENDED
-    return Door.OPEN if endpoint.ready and task.state == TaskState.RUNNING else Door.STARTING
+        return EndpointState.ENDED
+    return (
+        EndpointState.OPEN if endpoint.ready and task.state == TaskState.RUNNING else EndpointState.STARTING
+    )

@@ -12,9 +12,9 @@ from django.conf import settings
 
 from jobs.access.gateway import headers
 from jobs.access.gateway.asgi import Receive, Send
-from jobs.access.gateway.asked import Asked
-from jobs.access.gateway.http import MIB, address
-from jobs.access.gateway.visits import Standing
+from jobs.access.gateway.http import MIB, upstream_url
+from jobs.access.gateway.requests import EndpointRequest
+from jobs.access.gateway.visits import EndpointAccess
 
 NORMAL: Final = 1000
 GOING_AWAY: Final = 1001
@@ -53,10 +53,10 @@ class Bridge:
         self._receive = receive
         self._send = send
 
-    async def accept(self, asked: Asked, standing: Standing) -> None:
+    async def accept(self, request: EndpointRequest, access: EndpointAccess) -> None:
         """Accept the browser's handshake as the job did: the same subprotocol, and its cookies, if any."""
-        told = headers.to_browser(self._job.answered, asked, standing, 101)
-        cookies = [(name, value) for name, value in told if name == b"set-cookie"]
+        answer_headers = headers.to_browser(self._job.answered, request, access, 101)
+        cookies = [(name, value) for name, value in answer_headers if name == b"set-cookie"]
         accepted = {"type": "websocket.accept", "subprotocol": self._job.protocol, "headers": cookies}
         await self._send(accepted)
 
@@ -95,7 +95,7 @@ def _sayable(code: int, broken: int) -> int:
 
 
 async def connect(
-    client: aiohttp.ClientSession, asked: Asked, standing: Standing, protocols: list[str]
+    client: aiohttp.ClientSession, request: EndpointRequest, access: EndpointAccess, protocols: list[str]
 ) -> JobSocket:
     """Open the WebSocket at the job.
 
@@ -104,8 +104,8 @@ async def connect(
     """
     async with asyncio.timeout(OPEN_SECONDS):
         socket = await client.ws_connect(
-            address("http", asked, standing),
-            headers=headers.to_job(asked, standing),
+            upstream_url("http", request, access),
+            headers=headers.to_job(request, access),
             protocols=protocols,
             max_msg_size=settings.CONSOLE_GATEWAY_MESSAGE_MIB * MIB,
             heartbeat=HEARTBEAT_SECONDS,

@@ -1,4 +1,4 @@
-"""The console's own API, `/api/console/v1/` (DESIGN section 11).
+"""The console's own API, `/api/console/v1/`.
 
-What it says is kept: fields are added, never renamed or taken away.
+It is stable: fields are added, never renamed or removed.
 """

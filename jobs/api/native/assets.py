@@ -19,10 +19,10 @@ from rest_framework.response import Response
 
 from jobs.api.native import problems, shapes
 from jobs.api.native.base import ABSENT, AFTER, LIMIT, REFUSED, NativeView
-from jobs.assets import asking, keeping, sight
+from jobs.assets import changes, check_requests, visibility
 from jobs.assets.forms import FORMS, VersionForm
 from jobs.messages.assets import asset_message
-from jobs.models import Asset, AssetKind, AssetTrial, Dataset, Guarded
+from jobs.models import Asset, AssetCheck, AssetKind, Dataset, Guarded
 from quotas.access import administers
 from quotas.models import Workspace
 
@@ -85,7 +85,7 @@ class TrialShape(shapes.ApiShape):
     """How a trial stands; `said` are the words of the tools."""
 
     id = serializers.CharField(source="public_id")
-    state = serializers.ChoiceField(AssetTrial.State.values)
+    state = serializers.ChoiceField(AssetCheck.State.values)
     code = serializers.CharField(allow_blank=True)
     message = serializers.CharField(allow_blank=True)
     said = serializers.CharField(allow_blank=True)
@@ -106,12 +106,12 @@ class AssetView(NativeView):
 
     def asset(self, kind: str, key: str) -> Asset:
         """The asset; raises Http404."""
-        found = sight.find(self.person, kind, key)
+        found = visibility.find(self.person, kind, key)
         if found is None:
             raise Http404
         return found
 
-    def said(self) -> dict[str, Any]:
+    def read_body(self) -> dict[str, Any]:
         """The body, which is an object."""
         if not isinstance(self.request.data, dict):
             raise ValidationError({"": ["This has to be an object."]})
@@ -122,12 +122,12 @@ class AssetView(NativeView):
         if slug is None:
             return ""
         found = Workspace.objects.filter(slug=str(slug)).first()
-        if found is None or not sight.may_keep_in(self.person, found):
+        if found is None or not visibility.may_keep_in(self.person, found):
             raise ValidationError({"workspace": ["There is no such workspace that you keep."]})
         return found.pk
 
-    def saved(self, form: ModelForm[Any]) -> Asset:
-        """What the form makes; raises ValidationError with what is wrong in it."""
+    def save(self, form: ModelForm[Any]) -> Asset:
+        """Save a form; raises ValidationError."""
         if not form.is_valid():
             raise ValidationError({name: list(map(str, each)) for name, each in form.errors.items()})
         asset: Asset = form.save()
@@ -144,13 +144,13 @@ class Assets(AssetView):
     )
     def get(self, request: Request, kind: str) -> Response:
         """Everything of a kind that the person may name in jobs, retired ones left out."""
-        rows = sight.visible_to(self.person, self.kind(kind)).filter(retired_at=None).order_by("-id")
+        rows = visibility.visible_to(self.person, self.kind(kind)).filter(retired_at=None).order_by("-id")
         if slug := request.query_params.get("workspace", ""):
             rows = rows.filter(workspace__slug=slug)
         if after := self.number("after", 0):
             rows = rows.filter(pk__lt=after)
         found, following = self.page(rows, PAGE)
-        return Response({"assets": [shown(each) for each in found], "next": following})
+        return Response({"assets": [render_asset(each) for each in found], "next": following})
 
     @extend_schema(
         operation_id="assets_add",
@@ -161,17 +161,17 @@ class Assets(AssetView):
     def post(self, request: Request, kind: str) -> Response:
         """Add one to a workspace that the person keeps; without a workspace, for everybody (admins)."""
         of = self.kind(kind)
-        values = self.said()
+        values = self.read_body()
         if values.get("workspace") is None and not administers(self.person):
             raise PermissionDenied
         values["workspace"] = self.workspace(values.get("workspace"))
         form = FORMS[of]
         usual = _first_values(form(self.person))
-        return Response(shown(self.saved(form(self.person, _as_form({**usual, **values})))), status=201)
+        return Response(render_asset(self.save(form(self.person, _as_form({**usual, **values})))), status=201)
 
 
 def _first_values(form: ModelForm[Any]) -> dict[str, Any]:
-    """What an empty form says."""
+    """Return the initial values of an empty form."""
     first = {name: field.initial for name, field in form.fields.items() if field.initial is not None}
     return {name: value() if callable(value) else value for name, value in first.items()}
 
@@ -187,7 +187,7 @@ class OneAsset(AssetView):
     @extend_schema(operation_id="asset", parameters=[_KIND], responses={200: AssetShape, **ABSENT})
     def get(self, request: Request, kind: str, key: str) -> Response:
         """What it is."""
-        return Response(shown(self.asset(kind, key)))
+        return Response(render_asset(self.asset(kind, key)))
 
     @extend_schema(
         operation_id="asset_change",
@@ -198,30 +198,30 @@ class OneAsset(AssetView):
     def patch(self, request: Request, kind: str, key: str) -> Response:
         """Change what is given; `uri` adds a version to a dataset, `retired` offers it no more, or again."""
         asset = self.asset(kind, key)
-        if not sight.may_keep(self.person, asset):
+        if not visibility.may_keep(self.person, asset):
             raise PermissionDenied
-        values = self.said()
+        values = self.read_body()
         uri, retired = values.pop("uri", None), values.pop("retired", None)
         if values:
-            asset = self._changed(asset, values)
+            asset = self._change(asset, values)
         if uri is not None and isinstance(asset, Dataset):
             self._add_version(asset, uri)
         if isinstance(retired, bool) and retired is not asset.is_retired:
-            (keeping.retire if retired else keeping.bring_back)(asset)
-        return Response(shown(asset))
+            (changes.retire if retired else changes.bring_back)(asset)
+        return Response(render_asset(asset))
 
-    def _changed(self, asset: Asset, values: dict[str, Any]) -> Asset:
+    def _change(self, asset: Asset, values: dict[str, Any]) -> Asset:
         form = FORMS[asset.KIND]
         before = model_to_dict(asset, fields=[*form(self.person, instance=asset).fields])
         if "workspace" in values:
             values["workspace"] = self.workspace(values["workspace"])
-        return self.saved(form(self.person, _as_form({**before, **values}), instance=asset))
+        return self.save(form(self.person, _as_form({**before, **values}), instance=asset))
 
     def _add_version(self, dataset: Dataset, uri: Any) -> None:
         form = VersionForm(dataset, {"uri": uri})
         if not form.is_valid():
             raise ValidationError({"uri": list(map(str, form.errors["uri"]))})
-        keeping.add_version(dataset, form.cleaned_data["uri"], by=self.person)
+        changes.add_version(dataset, form.cleaned_data["uri"], by=self.person)
 
 
 class Trial(AssetView):
@@ -235,11 +235,11 @@ class Trial(AssetView):
     def get(self, request: Request, kind: str, key: str) -> Response:
         """The caller's last trial of it."""
         asset = self.asset(kind, key)
-        rows = AssetTrial.objects.filter(kind=asset.KIND, key=asset.key, asker=self.person)
+        rows = AssetCheck.objects.filter(kind=asset.KIND, key=asset.key, asker=self.person)
         last = rows.order_by("-id").first()
         if last is None:
             raise Http404
-        return Response(trial_shown(last))
+        return Response(render_trial(last))
 
     @extend_schema(
         operation_id="asset_try",
@@ -252,15 +252,15 @@ class Trial(AssetView):
         asset = self.asset(kind, key)
         version = TrialAskShape.parse(request.data or {}).get("version")
         try:
-            trial = asking.ask(self.person, asset, version)
-        except asking.Shut as shut:
+            trial = check_requests.request_check(self.person, asset, version)
+        except check_requests.CheckRefused as shut:
             body = problems.details(409, asset_message(shut.code), code=shut.code)
             return Response(body, status=409, content_type=problems.CONTENT_TYPE)
         trial.refresh_from_db()
-        return Response(trial_shown(trial), status=202)
+        return Response(render_trial(trial), status=202)
 
 
-def shown(asset: Asset) -> dict[str, Any]:
+def render_asset(asset: Asset) -> dict[str, Any]:
     """An asset as the API tells it."""
     common = {"name", "description", "workspace"}
     names = [name for name in FORMS[asset.KIND].Meta.fields if name not in common]  # type: ignore[attr-defined]
@@ -272,12 +272,12 @@ def shown(asset: Asset) -> dict[str, Any]:
         asset,
         workspace=asset.workspace.slug if asset.workspace else None,
         kept=isinstance(asset, Guarded) and bool(asset.ciphertext),
-        used=keeping.users_of(asset),
+        used=changes.count_jobs(asset),
         fields=fields,
         versions=[VersionShape.render(row) for row in versions],
     )
 
 
-def trial_shown(row: AssetTrial) -> dict[str, Any]:
+def render_trial(row: AssetCheck) -> dict[str, Any]:
     """A trial as the API tells it."""
     return TrialShape.render(row, message=asset_message(row.code) if row.code else "")

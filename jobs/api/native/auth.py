@@ -1,4 +1,4 @@
-"""Who asks, and what their token allows."""
+"""Authentication of API callers, and their scopes."""
 
 from __future__ import annotations
 
@@ -38,6 +38,13 @@ def bearer(request: HttpRequest | Request) -> str:
     return token.strip() if scheme.lower() == "bearer" else ""
 
 
+def _verify(token: str) -> AccessToken:
+    row = tokens.verify(token)
+    if row is None:
+        raise AuthenticationFailed(_("This token does not work: it is wrong, revoked or has expired."))
+    return row
+
+
 class TokenAuthentication(BaseAuthentication):
     """`Authorization: Bearer <token>`; comes before the session, and a wrong token is not forgiven."""
 
@@ -45,9 +52,7 @@ class TokenAuthentication(BaseAuthentication):
         token = bearer(request)
         if not token:
             return None
-        row = tokens.verify(token)
-        if row is None:
-            raise AuthenticationFailed(_("This token does not work: it is wrong, revoked or has expired."))
+        row = _verify(token)
         return row.user, row
 
     def authenticate_header(self, request: Request) -> str:
@@ -78,7 +83,7 @@ class Scope(BasePermission):
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Who reads a stream, with which scopes (None: all), and how to find out later whether they still may."""
+    """The reader of a stream, their scopes (None: all), and how to find them again while they may read."""
 
     user: User
     scopes: frozenset[str] | None
@@ -92,9 +97,7 @@ def caller(request: HttpRequest) -> Caller:
     """
     token = bearer(request)
     if token:
-        row = tokens.verify(token)
-        if row is None:
-            raise AuthenticationFailed(_("This token does not work: it is wrong, revoked or has expired."))
+        row = _verify(token)
         if "read" not in row.scopes:
             raise MissingScope("read")
         return Caller(row.user, frozenset(row.scopes), partial(_still, token))

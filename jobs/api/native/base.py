@@ -1,4 +1,4 @@
-"""What every view of the native API begins with: who asks, what their token allows, and pages by key."""
+"""The base of all views of the native API: authentication, scopes, bodies and pages by key."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ ABSENT: Final = dict.fromkeys((401, 403, 404), shapes.ProblemDetails)
 
 
 class BoundedJSON(JSONParser):
-    """JSON of at most 1 MiB, which is refused before it is read (DESIGN section 3)."""
+    """JSON of at most 1 MiB, which is refused before it is read."""
 
     def parse(
         self, stream: Any, media_type: str | None = None, parser_context: Mapping[str, Any] | None = None
@@ -78,7 +78,7 @@ class BodyLeftAlone(BaseParser):
 def _json_of(stream: Any, most: int) -> Any:
     body = stream.read(most + 1)
     if len(body) > most:
-        raise problems.TooLarge(most)
+        raise problems.BodyTooLarge(most)
     try:
         value = json.loads(body.decode("utf-8-sig"))
     except (ValueError, RecursionError) as error:
@@ -130,7 +130,7 @@ class NativeView(APIView):
 
     @property
     def person(self) -> User:
-        """Who asks; Scope lets nobody else pass."""
+        """The caller; Scope refuses everybody else."""
         return cast("User", self.request.user)
 
     def allows(self, scope: str) -> bool:

@@ -1,4 +1,4 @@
-"""What lies in a job's folders, over the native API: look, read, pack, upload, change.
+"""Folders of a job over the native API: list, read, zip, upload, change.
 
 Reading needs the scope `read` and the right to enter the job, as files may hold anything that the job was
 given; writing needs `exec`, like everything that reaches into a running job.
@@ -16,10 +16,10 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from jobs.access.folders import names, serving
-from jobs.access.folders.client import Asker, OpenFile, Shut, connect
-from jobs.access.folders.places import Place, find
-from jobs.access.folders.serving import Wanted
+from jobs.access.folders import file_responses, names
+from jobs.access.folders.client import Asker, FolderRefused, OpenFile, connect
+from jobs.access.folders.file_responses import FileRequest
+from jobs.access.folders.locations import FolderLocation, find
 from jobs.api.native import problems, shapes
 from jobs.api.native.base import ABSENT, LIMIT, REFUSED, NativeView
 from quotas.access import Verb
@@ -90,7 +90,7 @@ class RenameShape(shapes.ApiShape):
 class FolderView(NativeView):
     """Every view of this module."""
 
-    def place(self, public_id: str) -> Place:
+    def location(self, public_id: str) -> FolderLocation:
         """The place that the address names.  Raises what `job` does, or Shut."""
         return find(self.job(public_id, Verb.ENTER), self.bytes_query)
 
@@ -101,7 +101,7 @@ class FolderView(NativeView):
 
     @property
     def asker(self) -> Asker:
-        """Who asks."""
+        """The caller with their credential."""
         token = self.request.auth
         if isinstance(token, AccessToken):
             return Asker(self.person, token=token)
@@ -109,7 +109,7 @@ class FolderView(NativeView):
 
 
 class Files(FolderView):
-    """What lies at a place in a replica's folders."""
+    """A location in a replica's folders."""
 
     scopes = {"DELETE": "exec"}
 
@@ -126,7 +126,7 @@ class Files(FolderView):
     )
     def get(self, request: Request, public_id: str) -> Response:
         """Folders first by name, unless `sort` says otherwise."""
-        place = self.place(public_id)
+        place = self.location(public_id)
         limit = max(1, self.number("limit", PAGE, MOST))
         first = self.number("from", 0)
         sort = request.query_params.get("sort", "name")
@@ -135,7 +135,7 @@ class Files(FolderView):
             found = client.look(place.path, sort, first, limit, down=down)
         about = {"roots": client.roots, "writable": client.live}
         if isinstance(found, OpenFile):
-            file = {"kind": "file", "size": found.size, "modified": serving.when(found.time)}
+            file = {"kind": "file", "size": found.size, "modified": file_responses.when(found.time)}
             return Response({**about, **file, "total": None, "entries": [], "next": None})
         rows, total = found["rows"], found["total"]
         after = first + len(rows)
@@ -147,7 +147,7 @@ class Files(FolderView):
 
     def _address_from(self, first: int) -> str:
         kept = [
-            f"{names.quoted(name)}={names.quoted(value)}"
+            f"{names.quote_name(name)}={names.quote_name(value)}"
             for name, values in self.bytes_query.items()
             if name != "from"
             for value in values
@@ -162,20 +162,20 @@ class Files(FolderView):
     )
     def delete(self, request: Request, public_id: str) -> Response:
         """Delete a file, a link, or a folder with all that is in it."""
-        place = self.place(public_id)
+        place = self.location(public_id)
         if not place.names:
-            raise Shut("name")
-        serving.remove(self.asker, place.folder, [place.name])
+            raise FolderRefused("name")
+        file_responses.remove(self.asker, place.folder, [place.name])
         return Response(status=204)
 
 
 def _entry(row: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "name": names.legible(row["name"]),
-        "key": names.quoted(row["name"]),
+        "key": names.quote_name(row["name"]),
         "kind": row["kind"],
         "size": row["size"],
-        "modified": serving.when(row["time"]),
+        "modified": file_responses.when(row["time"]),
         "target": names.legible(row["target"]),
     }
 
@@ -200,7 +200,7 @@ class Content(FolderView):
     )
     def get(self, request: Request, public_id: str) -> HttpResponseBase:
         """The file, or the range of it that is asked for."""
-        return serving.content(self.asker, self.place(public_id), Wanted.by(request))
+        return file_responses.content(self.asker, self.location(public_id), FileRequest.by(request))
 
     @extend_schema(
         operation_id="jobs_files_upload",
@@ -212,7 +212,9 @@ class Content(FolderView):
         """The body becomes the file at `path`, whole or not at all; 409 when there is one already."""
         length = request.headers.get("Content-Length", "")
         replace = request.query_params.get("replace", "").lower() in {"1", "true"}
-        return serving.received(self.asker, self.place(public_id), length, replace=replace, say=_say)
+        return file_responses.receive_file(
+            self.asker, self.location(public_id), length, replace=replace, say=_say
+        )
 
 
 def _say(status: int, said: Mapping[str, Any]) -> HttpResponse:
@@ -236,7 +238,7 @@ class Zip(FolderView):
     def get(self, request: Request, public_id: str) -> HttpResponseBase:
         """Written as it is read, in a settled order; links and special files are left out, and listed."""
         chosen = self.bytes_query.get("name", [])
-        return serving.packed(self.asker, self.place(public_id), chosen)
+        return file_responses.zip_folder(self.asker, self.location(public_id), chosen)
 
 
 class NewFolder(FolderView):
@@ -252,9 +254,9 @@ class NewFolder(FolderView):
     )
     def post(self, request: Request, public_id: str) -> Response:
         """Make a folder in the one at `path`."""
-        place = self.place(public_id)
-        asked = NewFolderShape.parse(request.data)
-        serving.make_folder(self.asker, place.inner(asked["name"]))
+        place = self.location(public_id)
+        data = NewFolderShape.parse(request.data)
+        file_responses.make_folder(self.asker, place.inner(data["name"]))
         return Response(status=204)
 
 
@@ -271,6 +273,6 @@ class Rename(FolderView):
     )
     def post(self, request: Request, public_id: str) -> Response:
         """Give what lies at `path` another name, where nothing is called so yet."""
-        place = self.place(public_id)
-        serving.rename(self.asker, place, RenameShape.parse(request.data)["to"])
+        place = self.location(public_id)
+        file_responses.rename(self.asker, place, RenameShape.parse(request.data)["to"])
         return Response(status=204)

@@ -18,12 +18,11 @@ from jobs.api.native.base import ABSENT, AFTER, LIMIT, REFUSED, NativeView
 from jobs.api.native.parts import first_tasks
 from jobs.dialects.base import Note, Refused
 from jobs.dialects.document import Document
-from jobs.lifecycle import waiting
+from jobs.lifecycle import pending_reasons
 from jobs.models import Job, JobFile
 from jobs.states import State
-from jobs.submission import afters
-from jobs.submission.findings import notes_of
-from jobs.submission.notes import stored_notes
+from jobs.submission import dependencies
+from jobs.submission.checks.findings import notes_of, stored_notes
 from quotas.access import Verb, rights
 
 PAGE: Final = 50
@@ -63,7 +62,7 @@ class Jobs(NativeView):
         if after := self.number("after", 0):
             rows = rows.filter(pk__lt=after)
         page, following = self.page(rows, PAGE)
-        waiting.tell(page)
+        pending_reasons.load_reasons(page)
         return Response({"jobs": [shapes.JobShape.render(row) for row in page], "next": following})
 
     def _filter_jobs(self) -> QuerySet[Job]:
@@ -93,21 +92,21 @@ class Jobs(NativeView):
     )
     def post(self, request: Request) -> Response:
         """Submit a job file."""
-        asked = shapes.SubmissionShape.parse(request.data)
-        origin = self.job(asked["like"], Verb.READ) if asked["like"] else None
-        document = Document(asked["file"], asked["dialect"])
+        data = shapes.SubmissionShape.parse(request.data)
+        origin = self.job(data["like"], Verb.READ) if data["like"] else None
+        document = Document(data["file"], data["dialect"])
         try:
             done = submission.submit(
                 self.person,
                 document,
-                place=submission.Place(*(asked[name] or "" for name in ("workspace", "cluster", "quota"))),
+                place=submission.JobTarget(*(data[name] or "" for name in ("workspace", "cluster", "quota"))),
                 idempotency_key=key_of(self),
-                keep_original=asked["keep_original"],
+                keep_original=data["keep_original"],
                 origin=origin,
-                template=asked["template"] or "",
+                template=data["template"] or "",
             )
         except Refused as refused:
-            return problems.refused(asked["file"], refused.problems)
+            return problems.refuse_file(data["file"], refused.problems)
         if done.replayed:
             return Response(whole(self, done.job), headers={"Idempotent-Replayed": "true"})
         body = shapes.WholeJobShape.render(
@@ -145,7 +144,7 @@ class OneJob(NativeView):
         return Response(status=204)
 
 
-class File(NativeView):
+class JobFileView(NativeView):
     """The file a job came from."""
 
     @extend_schema(operation_id="jobs_file", responses={200: shapes.JobFileShape, **ABSENT})
@@ -157,7 +156,7 @@ class File(NativeView):
         return Response({"dialect": job.dialect, "text": file.text, "roles": roles})
 
 
-class Again(NativeView):
+class RetryJob(NativeView):
     """The same once more."""
 
     scopes = {"POST": "submit"}
@@ -182,7 +181,7 @@ class Again(NativeView):
                 self.person, origin, idempotency_key=key_of(self), second_copy=second_copy
             )
         except Refused as refused:
-            return problems.refused(JobFile.objects.get(job=origin).text, refused.problems)
+            return problems.refuse_file(JobFile.objects.get(job=origin).text, refused.problems)
         headers = {"Location": address(self, done.job)}
         return Response(whole(self, done.job), status=200 if done.replayed else 201, headers=headers)
 
@@ -242,13 +241,13 @@ class Stop(NativeView):
 
 
 def address(view: NativeView, job: Job) -> str:
-    """Where the job is to be found."""
+    """Return the job's address."""
     return view.request.build_absolute_uri(reverse("api_job", kwargs={"public_id": job.public_id}))
 
 
 def whole(view: NativeView, job: Job) -> dict[str, Any]:
     """WholeJobShape: the job, with its notes and first replicas for those who may read it."""
-    waiting.tell([job])
+    pending_reasons.load_reasons([job])
     may = rights(view.person, job)
     mine = job.owner_id == view.person.pk
     if Verb.READ not in may or not (mine or job.is_public or view.allows("admin")):
@@ -261,10 +260,10 @@ def whole(view: NativeView, job: Job) -> dict[str, Any]:
 
 
 def after(view: NativeView, job: Job) -> list[dict[str, Any]]:
-    """What the job starts after, as far as the person may know of it."""
+    """Render the jobs that this one starts after, as far as the person may see them."""
     return [
         shapes.AfterShape.render(link, id=link.job and link.job.public_id, name=link.job and link.job.name)
-        for link in afters.before(view.person, job)
+        for link in dependencies.list_dependencies(view.person, job)
     ]
 
 

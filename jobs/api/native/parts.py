@@ -1,4 +1,4 @@
-"""What belongs to one job, over the native API: replicas, endpoints, events, logs."""
+"""Parts of one job over the native API: replicas, endpoints, events, logs."""
 
 from __future__ import annotations
 
@@ -12,10 +12,11 @@ from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_sche
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from jobs.access import sessions
 from jobs.api.native import shapes
 from jobs.api.native.base import ABSENT, AFTER, LIMIT, REFUSED, NativeView
-from jobs.live import raw
-from jobs.models import Event, Job, Task
+from jobs.live import log_responses
+from jobs.models import Event, Job, Replica
 from quotas.access import Verb, can
 
 EVENTS: Final = 100
@@ -28,10 +29,9 @@ WHICH_LOG = (
 )
 
 
-def tasks_of(job: Job) -> QuerySet[Task]:
+def tasks_of(job: Job) -> QuerySet[Replica]:
     """The replicas of the job's current run, in their order."""
-    rows = Task.objects.filter(attempt__job=job, attempt__number=job.attempt_number, run=job.run_number)
-    return rows.order_by("ordinal").prefetch_related("endpoints")
+    return sessions.current_tasks(job).order_by("ordinal").prefetch_related("endpoints")
 
 
 def first_tasks(view: NativeView, job: Job, *, enter: bool) -> tuple[list[dict[str, Any]], str | None]:
@@ -42,19 +42,19 @@ def first_tasks(view: NativeView, job: Job, *, enter: bool) -> tuple[list[dict[s
     if len(rows) > len(page):
         path = reverse("api_job_tasks", kwargs={"public_id": job.public_id})
         more = view.request.build_absolute_uri(f"{path}?after={page[-1].ordinal}")
-    return listed(view, job, page, enter=enter), more
+    return render_tasks(view, job, page, enter=enter), more
 
 
-def listed(view: NativeView, job: Job, rows: list[Task], *, enter: bool) -> list[dict[str, Any]]:
+def render_tasks(view: NativeView, job: Job, rows: list[Replica], *, enter: bool) -> list[dict[str, Any]]:
     """TaskShapes; with links to the endpoints for a person who may `enter`, and the scope for it."""
     opened = enter and view.allows("exec")
     return [
-        shapes.task(row, job.attempt_number, lambda slug: opening(view, slug) if opened else None)
+        shapes.task(row, job.attempt_number, lambda slug: opening_url(view, slug) if opened else None)
         for row in rows
     ]
 
 
-def opening(view: NativeView, slug: str) -> str:
+def opening_url(view: NativeView, slug: str) -> str:
     """The link that opens an endpoint in the browser of somebody who is signed in."""
     return view.request.build_absolute_uri(reverse("endpoint_open", kwargs={"slug": slug}))
 
@@ -72,12 +72,12 @@ class Tasks(NativeView):
         if "after" in request.query_params:
             rows = rows.filter(ordinal__gt=self.number("after", 0))
         page, following = self.page(rows, shapes.MOST_TASKS, "ordinal")
-        tasks = listed(self, job, page, enter=can(self.person, Verb.ENTER, job))
+        tasks = render_tasks(self, job, page, enter=can(self.person, Verb.ENTER, job))
         return Response({"tasks": tasks, "next": following})
 
 
 class Endpoints(NativeView):
-    """What a job's replicas serve."""
+    """Endpoints of a job's replicas."""
 
     scopes = {"GET": "exec"}
 
@@ -90,13 +90,13 @@ class Endpoints(NativeView):
         job = self.job(public_id, Verb.ENTER)
         served = []
         for row in tasks_of(job).filter(endpoints__isnull=False).distinct():
-            shown = shapes.task(row, job.attempt_number, lambda slug: opening(self, slug))
+            shown = shapes.task(row, job.attempt_number, lambda slug: opening_url(self, slug))
             served += [{"role": row.role, "index": row.index, **each} for each in shown["endpoints"]]
         return Response(served)
 
 
 class Events(NativeView):
-    """What happened to a job."""
+    """Events of a job."""
 
     @extend_schema(
         operation_id="jobs_events", parameters=[AFTER, LIMIT], responses={200: shapes.EventPage, **ABSENT}
@@ -140,4 +140,4 @@ class Logs(NativeView):
     )
     def get(self, request: Request, public_id: str) -> HttpResponseBase:
         """A slice by offset; repeated from `X-Next-Offset` on until `X-State` is not open."""
-        return raw.respond(self.job(public_id, Verb.READ), request.query_params.dict())
+        return log_responses.respond(self.job(public_id, Verb.READ), request.query_params.dict())

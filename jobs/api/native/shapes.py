@@ -10,9 +10,9 @@ from typing import Any, Final
 from rest_framework import serializers
 
 from jobs import dialects, messages, submission
-from jobs.lifecycle import waiting
+from jobs.lifecycle import pending_reasons
 from jobs.messages.endpoints import endpoint_message
-from jobs.models import Dependency, Endpoint, Event, Job, Task
+from jobs.models import Dependency, Endpoint, Event, Job, Replica
 from jobs.states import TASK_TERMINAL, PortSource, State, TaskState
 
 MOST_TASKS: Final = 100
@@ -408,7 +408,7 @@ class JobShape(ApiShape):
     @classmethod
     def render(cls, row: Job, /, **given: Any) -> dict[str, Any]:
         """Return a row that came with its owner, workspace, cluster and quota, and why it is as it is."""
-        why = waiting.reason_of(row)
+        why = pending_reasons.reason_of(row)
         given["reason"] = {"code": row.reason_code, "message": messages.reason_message(why.code, why.params)}
         given["idle_since"] = row.idle_since if row.is_idle else None
         return super().render(row, **given)
@@ -464,7 +464,7 @@ class EventPage(ApiShape):
     next = serializers.CharField(allow_null=True)
 
 
-def task(row: Task, attempt: int, opening: Callable[[str], str | None]) -> dict[str, Any]:
+def task(row: Replica, attempt: int, opening: Callable[[str], str | None]) -> dict[str, Any]:
     """Return a row that came with its endpoints; `opening` makes a link of an endpoint's slug."""
     ended = TaskState(row.state) in TASK_TERMINAL
     endpoints = [
@@ -479,6 +479,6 @@ def task(row: Task, attempt: int, opening: Callable[[str], str | None]) -> dict[
     return TaskShape.render(row, attempt=attempt, endpoints=endpoints)
 
 
-def _lack(endpoint: Endpoint, row: Task) -> dict[str, str] | None:
+def _lack(endpoint: Endpoint, row: Replica) -> dict[str, str] | None:
     code = endpoint.lacks(row)
     return {"code": code, "message": endpoint_message(code, endpoint.why_params)} if code else None

@@ -20,11 +20,11 @@ from jobs.api.native import problems, shapes
 from jobs.api.native.auth import Caller, MissingScope, caller
 from jobs.api.native.base import ABSENT, REFUSED, NativeView
 from jobs.api.native.parts import WHICH_LOG
-from jobs.live import bus, sight, sse
-from jobs.live.connection import Source, Visit, open_stream
+from jobs.live import bus, sse
+from jobs.live.connection import EventSource, StreamViewer, open_stream, workspace_of_job
 from jobs.live.inbox import Inbox
-from jobs.live.reader import LogReader, asked
-from jobs.live.threads import aside
+from jobs.live.log_reader import LogReader, parse_log_request
+from jobs.live.thread_pool import run_in_thread
 from jobs.models import Job
 from jobs.submission.access import find_job
 from quotas.access import Verb
@@ -44,7 +44,7 @@ class StateSource:
         """The state, when it is another than was told last."""
         if self._inbox.look() is None and self._told:
             return b""
-        now = await aside(self._state)
+        now = await run_in_thread(self._state)
         if now == self._told:
             return b""
         self._told = now
@@ -55,7 +55,7 @@ class StateSource:
         row = rows.get(pk=self._job.pk)
         self.over = row.is_ended
         with translation.override(self._language):
-            return sse.encoded("state", JSONRenderer().render(shapes.JobShape.render(row)))
+            return sse.encode_event("state", JSONRenderer().render(shapes.JobShape.render(row)))
 
     async def close(self) -> None:
         """Holds nothing."""
@@ -65,12 +65,12 @@ class StateSource:
 async def stream(request: HttpRequest, public_id: str) -> HttpResponseBase:
     """`state`, and with `log=ROLE/INDEX` what is written to that log; ends once the job and the log have."""
     try:
-        log = asked(request.GET.dict(), request.headers.get("Last-Event-ID", ""))
+        log = parse_log_request(request.GET.dict(), request.headers.get("Last-Event-ID", ""))
         visit, job = await sync_to_async(_visit)(request, public_id, Verb.READ if log else Verb.LIST)
         language = translation.get_language()
         followed: list[StateSource | LogReader] = []
 
-        def sources(inbox: Inbox, wake: asyncio.Event) -> Sequence[Source]:
+        def sources(inbox: Inbox, wake: asyncio.Event) -> Sequence[EventSource]:
             followed.append(StateSource(job, inbox, language))
             if log:
                 followed.append(LogReader(job, *log, wake))
@@ -82,20 +82,20 @@ async def stream(request: HttpRequest, public_id: str) -> HttpResponseBase:
         return problems.answer(error)
 
 
-def _visit(request: HttpRequest, public_id: str, verb: Verb) -> tuple[Visit, Job]:
+def _visit(request: HttpRequest, public_id: str, verb: Verb) -> tuple[StreamViewer, Job]:
     who = caller(request)
     job = find_job(who.user, public_id, verb)
     mine = job.owner_id == who.user.pk or job.is_public
     if verb is Verb.READ and not mine and who.scopes is not None and "admin" not in who.scopes:
         raise MissingScope("admin")
-    return Visit(who.user.pk, frozenset({job.workspace_id}), partial(_look, who, job.pk, verb)), job
+    return StreamViewer(who.user.pk, frozenset({job.workspace_id}), partial(_look, who, job.pk, verb)), job
 
 
 def _look(who: Caller, job_pk: int, verb: Verb) -> frozenset[int] | None:
-    return sight.one_job(who.still(), job_pk, verb)
+    return workspace_of_job(who.still(), job_pk, verb)
 
 
-class Described(NativeView):
+class StreamSchema(NativeView):
     """The stream as the schema shows it: Django REST framework itself knows no asynchronous views."""
 
     @extend_schema(
@@ -122,4 +122,4 @@ class Described(NativeView):
 
 
 # Where the schema looks for what it should say of a view.
-stream.cls, stream.initkwargs = Described, {}  # type: ignore[attr-defined]
+stream.cls, stream.initkwargs = StreamSchema, {}  # type: ignore[attr-defined]

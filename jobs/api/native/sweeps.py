@@ -17,10 +17,10 @@ from jobs.api.native.base import ABSENT, REFUSED, NativeView
 from jobs.api.native.jobs import IDEMPOTENCY_KEY, key_of
 from jobs.dialects.base import Refused
 from jobs.dialects.document import Document
-from jobs.lifecycle import waiting
+from jobs.lifecycle import pending_reasons
 from jobs.models import Sweep
-from jobs.submission.sweeps import acting, arrays
-from jobs.submission.sweeps.expanding import MOST
+from jobs.submission.sweeps import arrays, commands
+from jobs.submission.sweeps.expansion import MOST
 from quotas.access import Verb, can
 
 
@@ -103,20 +103,20 @@ class Sweeps(NativeView):
     )
     def post(self, request: Request) -> Response:
         """Accept all jobs of a sweep, or none."""
-        said = SweepRequestShape.parse(request.data)
-        asked = acting.Asked(
-            Document(said["file"], said["dialect"]),
-            submission.Place(*(said[name] or "" for name in ("workspace", "cluster", "quota"))),
-            said["grid"],
-            said["combinations"],
-            said["at_once"],
-            said["template"] or "",
+        data = SweepRequestShape.parse(request.data)
+        sweep_request = commands.SweepRequest(
+            Document(data["file"], data["dialect"]),
+            submission.JobTarget(*(data[name] or "" for name in ("workspace", "cluster", "quota"))),
+            data["grid"],
+            data["combinations"],
+            data["at_once"],
+            data["template"] or "",
         )
         try:
-            sweep, before = acting.submit(self.person, asked, key_of(self))
+            sweep, before = commands.submit(self.person, sweep_request, key_of(self))
         except Refused as refused:
-            return problems.refused(asked.document.text, refused.problems)
-        return Response(_told(self, sweep), status=200 if before else 201)
+            return problems.refuse_file(sweep_request.document.text, refused.problems)
+        return Response(_render(self, sweep), status=200 if before else 201)
 
 
 class OneSweep(NativeView):
@@ -127,26 +127,26 @@ class OneSweep(NativeView):
     @extend_schema(operation_id="sweeps_read", responses={200: SweepShape, **ABSENT})
     def get(self, request: Request, public_id: str) -> Response:
         """The sweep with its jobs; of several rounds the last."""
-        return Response(_told(self, _found(self, public_id, Verb.LIST)))
+        return Response(_render(self, _find(self, public_id, Verb.LIST)))
 
     @extend_schema(
         operation_id="sweeps_change", request=AtOnceShape, responses={200: SweepShape, **REFUSED, **ABSENT}
     )
     def patch(self, request: Request, public_id: str) -> Response:
         """Let another number of its jobs be under way at a time."""
-        sweep = _found(self, public_id, Verb.CONTROL)
-        acting.change(self.person, sweep, AtOnceShape.parse(request.data)["at_once"])
+        sweep = _find(self, public_id, Verb.CONTROL)
+        commands.change(self.person, sweep, AtOnceShape.parse(request.data)["at_once"])
         sweep.refresh_from_db()
-        return Response(_told(self, sweep))
+        return Response(_render(self, sweep))
 
 
-class File(NativeView):
+class SweepFileView(NativeView):
     """The file of a sweep that came as one: a job array."""
 
     @extend_schema(operation_id="sweeps_file", responses={200: SweepFileShape, **ABSENT})
     def get(self, request: Request, public_id: str) -> Response:
         """The script with its --array, and as many at once as are allowed now."""
-        sweep = _found(self, public_id, Verb.READ)
+        sweep = _find(self, public_id, Verb.READ)
         if not sweep.file:
             raise Http404
         return Response({"dialect": arrays.DIALECT, "text": arrays.file_of(sweep)})
@@ -160,12 +160,12 @@ class Stop(NativeView):
     @extend_schema(operation_id="sweeps_stop", request=None, responses={202: SweepShape, **ABSENT})
     def post(self, request: Request, public_id: str) -> Response:
         """Ask for the end of all its jobs."""
-        sweep = _found(self, public_id, Verb.CONTROL)
-        acting.stop(self.person, sweep)
-        return Response(_told(self, sweep), status=202)
+        sweep = _find(self, public_id, Verb.CONTROL)
+        commands.stop(self.person, sweep)
+        return Response(_render(self, sweep), status=202)
 
 
-class Again(NativeView):
+class RetrySweep(NativeView):
     """The failed ones once more."""
 
     scopes = {"POST": "submit"}
@@ -175,15 +175,15 @@ class Again(NativeView):
     )
     def post(self, request: Request, public_id: str) -> Response:
         """Run its failed jobs again, all or none."""
-        sweep = _found(self, public_id, Verb.CONTROL)
+        sweep = _find(self, public_id, Verb.CONTROL)
         try:
-            acting.again(self.person, sweep)
+            commands.again(self.person, sweep)
         except Refused as refused:
-            return problems.refused("", refused.problems)
-        return Response(_told(self, sweep))
+            return problems.refuse_file("", refused.problems)
+        return Response(_render(self, sweep))
 
 
-def _found(view: NativeView, public_id: str, verb: Verb) -> Sweep:
+def _find(view: NativeView, public_id: str, verb: Verb) -> Sweep:
     """The sweep, for `verb`; a right that comes from managing a workspace needs the scope `admin` too."""
     rows = Sweep.objects.visible_to(view.person).select_related("owner", "workspace")
     sweep = rows.filter(public_id=public_id).first()
@@ -196,9 +196,9 @@ def _found(view: NativeView, public_id: str, verb: Verb) -> Sweep:
     return sweep
 
 
-def _told(view: NativeView, sweep: Sweep) -> dict[str, Any]:
-    runs = acting.latest(sweep)
-    waiting.tell([run.job for run in runs])
+def _render(view: NativeView, sweep: Sweep) -> dict[str, Any]:
+    runs = commands.latest(sweep)
+    pending_reasons.load_reasons([run.job for run in runs])
     reads = can(view.person, Verb.READ, sweep) and (sweep.owner_id == view.person.pk or view.allows("admin"))
     states: dict[str, int] = {}
     for run in runs:

@@ -16,9 +16,8 @@ from jobs.api.native import shapes
 from jobs.api.native.base import ABSENT, NativeView
 from jobs.jobtemplates import SHIPPED
 from jobs.messages.jobtemplates import question, template_words
-from jobs.submission.access import find_template
-from jobs.submission.answers import answered, filled
-from jobs.submission.templates import Chosen, list_offered
+from jobs.submission.forms import fill_form, fill_template
+from jobs.submission.templates import Chosen, find_template, list_offered
 
 
 class ParameterShape(shapes.ApiShape):
@@ -67,16 +66,16 @@ class FilledShape(shapes.ApiShape):
 
 
 class Templates(NativeView):
-    """What can be started from."""
+    """The templates that can be started from."""
 
     @extend_schema(operation_id="templates_list", responses={200: TemplatesShape, 401: shapes.ProblemDetails})
     def get(self, request: Request) -> Response:
         """One's own, those of one's workspaces, and those that came with the console."""
         found = [*list_offered(self.person), *(Chosen(each) for each in SHIPPED.values())]
-        return Response({"templates": [_told(each) for each in found]})
+        return Response({"templates": [_render(each) for each in found]})
 
 
-class File(NativeView):
+class TemplateFileView(NativeView):
     """The job file that answers make.  Nothing is stored: `read` is enough."""
 
     @extend_schema(
@@ -87,24 +86,24 @@ class File(NativeView):
     def post(self, request: Request, template: str) -> Response:
         """What to submit, with `template` beside it: then the template's locks hold, and the job names it."""
         find_template(self.person, template)  # whoever does not see it learns nothing of what was wrong
-        asked = AnswersShape.parse(request.data)
-        chosen = find_template(self.person, template, str(asked["version"] or ""))
+        data = AnswersShape.parse(request.data)
+        chosen = find_template(self.person, template, str(data["version"] or ""))
         if chosen.row is not None and chosen.row.template.retired_at is not None:
             raise PermissionDenied(_("This template is retired: nothing is started from it any more."))
         known = {each.name for each in chosen.template.parameters}
-        if unknown := sorted(set(asked["answers"]) - known):
+        if unknown := sorted(set(data["answers"]) - known):
             text = _("The template asks for nothing called %(name)s. It asks for: %(names)s.")
             names = ", ".join(each.name for each in chosen.template.parameters)
             raise ValidationError({unknown[0][:80]: [text % {"name": unknown[0][:80], "names": names}]})
-        form = answered(self.person, chosen.template, asked["answers"])
+        form = fill_form(self.person, chosen.template, data["answers"])
         if not form.is_valid():
             wrong = {name: [str(each) for each in errors] for name, errors in form.errors.items()}
             raise ValidationError(wrong)
-        document = filled(self.person, chosen.template, form.cleaned_data)
+        document = fill_template(self.person, chosen.template, form.cleaned_data)
         return Response({"template": chosen.ref, "dialect": chosen.template.dialect, "text": document.text})
 
 
-def _told(chosen: Chosen) -> dict[str, Any]:
+def _render(chosen: Chosen) -> dict[str, Any]:
     template, row = chosen.template, chosen.row.template if chosen.row else None
     parameters = [
         ParameterShape.render(each, label=each.label or question(each.name), default=str(each.default))

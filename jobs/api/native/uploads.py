@@ -20,12 +20,12 @@ from rest_framework.response import Response
 
 from jobs.api.native import problems, shapes
 from jobs.api.native.base import ABSENT, REFUSED, BodyLeftAlone, LargeJSON, NativeView
-from jobs.assets.uploads import arriving, holding
-from jobs.assets.uploads.arriving import Arrival, Pack, Range
+from jobs.assets.uploads import arrivals, uploaded_trees
+from jobs.assets.uploads.arrivals import Arrival, Pack, Range
 from jobs.assets.uploads.store import MIB, NotTaken
 from jobs.live import bodies
 from jobs.live.bodies import Awaiting
-from jobs.live.threads import aside
+from jobs.live.thread_pool import run_in_thread
 from jobs.trees import DIGEST, Tree, address
 
 _RANGE: Final = re.compile(r"bytes (\d{1,18})-(\d{1,18})/(\d{1,18})")
@@ -98,7 +98,7 @@ class WholeTreeShape(KeptTreeShape):
 
 
 class Missing(NativeView):
-    """What has to be sent before a tree can be made."""
+    """The content that has to be sent before a tree can be made."""
 
     scopes = {"POST": "submit"}
     parser_classes = (LargeJSON,)
@@ -108,16 +108,16 @@ class Missing(NativeView):
     )
     def post(self, request: Request) -> Response:
         """Of the contents, those that the caller has not sent yet; none when the tree is known."""
-        tree, blobs = _asked(request.data)
-        if tree and holding.knows(self.person, tree):
+        tree, blobs = _read_contents(request.data)
+        if tree and uploaded_trees.knows(self.person, tree):
             return Response({"tree": address(tree), "missing": []})
-        there = arriving.on_the_way(self.person)
-        lacking = holding.missing(self.person, blobs)
+        there = arrivals.list_partial(self.person)
+        lacking = uploaded_trees.find_missing(self.person, blobs)
         rows = [{"sha256": one, "size": blobs[one], "received": there.get(one, 0)} for one in lacking]
         return Response({"tree": None, "missing": rows})
 
 
-def _asked(data: Any) -> tuple[str, dict[str, int]]:
+def _read_contents(data: Any) -> tuple[str, dict[str, int]]:
     """A tree's id and contents.  By hand: a serializer takes seconds for as many as there may be."""
     tree, blobs = (data.get("tree") or "", data.get("blobs")) if isinstance(data, dict) else ("", None)
     if not isinstance(blobs, dict) or not isinstance(tree, str) or (tree and not DIGEST.fullmatch(tree)):
@@ -139,7 +139,7 @@ class OneBlob(NativeView):
         _check(sha256)
         if size := _whole(self, sha256):
             return Response(size)
-        received = arriving.received(self.person, sha256)
+        received = arrivals.received_bytes(self.person, sha256)
         return Response({"sha256": sha256, "received": received, "complete": False})
 
     @extend_schema(
@@ -160,15 +160,15 @@ class OneBlob(NativeView):
         _check(sha256)
         part = _part(request)
         if _whole(self, sha256):
-            return _say(200, {"sha256": sha256, "received": part.size, "complete": True})
+            return JsonResponse({"sha256": sha256, "received": part.size, "complete": True})
         arrival = Arrival(self.person, sha256, part)
 
-        def done() -> HttpResponse:
+        def finish() -> HttpResponse:
             whole = arrival.finish()
             body = {"sha256": sha256, "received": arrival.received, "complete": whole}
-            return _say(201 if whole else 202, body)
+            return JsonResponse(body, status=201 if whole else 202)
 
-        return _taking(arrival, done)
+        return _take_body(arrival, finish)
 
 
 def _check(sha256: str) -> None:
@@ -177,18 +177,18 @@ def _check(sha256: str) -> None:
 
 
 def _whole(view: NativeView, sha256: str) -> dict[str, Any] | None:
-    size = holding.size_of(view.person, sha256)
+    size = uploaded_trees.size_of(view.person, sha256)
     return None if size is None else {"sha256": sha256, "received": size, "complete": True}
 
 
 def _part(request: Request) -> Range:
     length = request.headers.get("Content-Length", "")
-    said = request.headers.get("Content-Range", "")
-    if not said:
+    content_range = request.headers.get("Content-Range", "")
+    if not content_range:
         if not length.isdecimal():
             raise NotTaken("length")
         return Range(0, int(length))
-    found = _RANGE.fullmatch(said.strip())
+    found = _RANGE.fullmatch(content_range.strip())
     if found is None or not int(found[1]) <= int(found[2]) < int(found[3]):
         raise NotTaken("range")
     return Range(int(found[1]), int(found[3]))
@@ -211,10 +211,10 @@ class Packs(NativeView):
         if not length.isdecimal():
             raise NotTaken("length")
         pack = Pack(self.person, int(length))
-        return _taking(pack, lambda: _say(201, {"files": pack.finish()}))
+        return _take_body(pack, lambda: JsonResponse({"files": pack.finish()}, status=201))
 
 
-def _taking(arrival: Arrival | Pack, done: Callable[[], HttpResponse]) -> Awaiting:
+def _take_body(arrival: Arrival | Pack, finish: Callable[[], HttpResponse]) -> Awaiting:
     """Let the body in, some of it at a time, in threads that may wait for the disk."""
     language = translation.get_language()
 
@@ -222,13 +222,13 @@ def _taking(arrival: Arrival | Pack, done: Callable[[], HttpResponse]) -> Awaiti
         with translation.override(language):
             try:
                 await _let_in(body, arrival)
-                return await aside(done)
+                return await run_in_thread(finish)
             except NotTaken as error:
                 return problems.answer(error)
-            except bodies.Gone:
-                return _say(499, {})
+            except bodies.SenderGone:
+                return JsonResponse({}, status=499)
             finally:
-                await aside(arrival.close)
+                await run_in_thread(arrival.close)
 
     return Awaiting(take)
 
@@ -241,15 +241,11 @@ async def _let_in(body: Any, arrival: Arrival | Pack) -> None:
             held.append(piece)
             size += len(piece)
             if size >= MIB:
-                await aside(arrival.write, b"".join(held))
+                await run_in_thread(arrival.write, b"".join(held))
                 held, size = [], 0
     finally:  # also of what broke off: whoever comes back goes on from there
         if held:
-            await aside(arrival.write, b"".join(held))
-
-
-def _say(status: int, said: dict[str, Any]) -> HttpResponse:
-    return JsonResponse(said, status=status)
+            await run_in_thread(arrival.write, b"".join(held))
 
 
 class Trees(NativeView):
@@ -263,7 +259,7 @@ class Trees(NativeView):
     )
     def post(self, request: Request) -> Response:
         """The tree's address; 409 with what is `missing` while something is."""
-        row = holding.make(self.person, Tree.load(request.data))
+        row = uploaded_trees.make(self.person, Tree.load(request.data))
         return Response(KeptTreeShape.render(row, uri=address(row.sha256)), status=201)
 
 
@@ -273,8 +269,8 @@ class OneTree(NativeView):
     @extend_schema(operation_id="uploads_tree", responses={200: WholeTreeShape, **ABSENT})
     def get(self, request: Request, sha256: str) -> Response:
         """What is in it, for whoever sent it or may read a job that has it."""
-        row = holding.usable(self.person, sha256)
+        row = uploaded_trees.usable(self.person, sha256)
         if row is None:
             raise Http404
-        entries = [entry.to_json() for entry in holding.load(row).entries]
+        entries = [entry.to_json() for entry in uploaded_trees.load(row).entries]
         return Response(WholeTreeShape.render(row, uri=address(row.sha256), entries=entries))

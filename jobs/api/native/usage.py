@@ -14,7 +14,7 @@ from rest_framework.response import Response
 from jobs.api.native import shapes
 from jobs.api.native.base import REFUSED, NativeView
 from quotas.billing import costs
-from quotas.billing.costs import DIMENSIONS, Asked
+from quotas.billing.costs import DIMENSIONS, ReportQuery
 from quotas.models import Source
 
 
@@ -74,14 +74,14 @@ class Usage(NativeView):
 
         With a token, what is not the caller's own needs the scope `admin` too.
         """
-        asked = self._asked(request)
-        report = costs.report(self.person, asked, own=not self.allows("admin"))
-        rows = [{**dict(zip(asked.by, row.names, strict=True)), **row.figures} for row in report.rows]
+        query = self._read_query(request)
+        report = costs.report(self.person, query, own=not self.allows("admin"))
+        rows = [{**dict(zip(query.by, row.names, strict=True)), **row.figures} for row in report.rows]
         as_of = report.as_of.isoformat()  # with its offset, where a date in JSON has Z
         return Response(UsageShape.render(report, as_of=as_of, rows=rows, total=report.total.figures))
 
     @staticmethod
-    def _asked(request: Request) -> Asked:
+    def _read_query(request: Request) -> ReportQuery:
         given = {name: value for name, value in request.query_params.items() if name != "by" and value}
         data = UsageQuery.parse({**given, "by": request.query_params.getlist("by")})
         today = costs.today()
@@ -90,4 +90,4 @@ class Usage(NativeView):
         if since > until:
             raise ValidationError({"until": ["The last day comes before the first."]})
         by = tuple(dict.fromkeys(data.get("by") or ["person"]))
-        return Asked(since, until, by, data["workspace"], data["person"], data["source"])
+        return ReportQuery(since, until, by, data["workspace"], data["person"], data["source"])

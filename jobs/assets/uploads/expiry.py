@@ -8,7 +8,7 @@ from typing import Final
 from django.db import transaction
 from django.utils import timezone
 
-from jobs.assets.uploads import arriving, holding, store, supply
+from jobs.assets.uploads import arrivals, store, supply, uploaded_trees
 from jobs.models import Blob, Draft, HeldBlob, HeldTree, StoredObject, TreeUse, UploadedTree
 from jobs.trees import address
 
@@ -19,12 +19,12 @@ UNCLAIMED: Final = timedelta(hours=1)
 """How long an object may be there before anything refers to it: whoever stores it is not done yet."""
 
 
-def tidy() -> None:
-    """One look at everything whose time has come."""
-    arriving.forget_old()
-    supply.forget_old()
+def remove_expired() -> None:
+    """Remove everything that has expired."""
+    arrivals.remove_old()
+    supply.remove_old()
     for row in UploadedTree.objects.filter(kept_until__lt=timezone.now()).order_by("kept_until")[:MOST]:
-        if not _is_used(row) or not holding.keep_on(row):
+        if not _is_used(row) or not uploaded_trees.keep_on(row):
             _remove_tree(row)
     HeldBlob.objects.filter(
         pk__in=HeldBlob.objects.filter(kept_until__lt=timezone.now()).values("pk")[: MOST * 20]

@@ -1,4 +1,4 @@
-"""Content in the storage of uploads, and whose it is."""
+"""Content in the storage of uploads, and its owners."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ T = TypeVar("T")
 
 
 class NotTaken(Exception):
-    """What was sent can't be taken; `code` says why, `received` how much of it is there, `most` the limit."""
+    """An upload is refused; `code` is the reason, `received` the bytes that are there, `most` the limit."""
 
     def __init__(self, code: str, *, received: int = 0, most: int = 0) -> None:
         super().__init__(code)
@@ -37,15 +37,15 @@ class NotTaken(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
-    """Some content that arrived: where in the object it lies."""
+class ContentPiece:
+    """Content that arrived, and its offset in the object."""
 
     sha256: str
     size: int
     offset: int = 0
 
 
-class Whole(File[bytes]):
+class MovableFile(File[bytes]):
     """A file of this machine that becomes the object itself: a storage on the same disk just renames it."""
 
     def __init__(self, path: Path) -> None:
@@ -53,22 +53,22 @@ class Whole(File[bytes]):
         self._path = path
 
     def temporary_file_path(self) -> str:
-        """Where it lies; Django's own storage looks for this."""
+        """Return its path; Django's own storage looks for this."""
         return str(self._path)
 
 
 def storage() -> Storage:
-    """Where the bytes are."""
+    """Return the storage of uploads."""
     return storages["uploads"]
 
 
 def until() -> datetime:
-    """How long what is used now is kept."""
+    """Return the time until which content that is used now is kept."""
     return timezone.now() + timedelta(days=settings.CONSOLE_CODE_DAYS)
 
 
 def enough() -> datetime:
-    """What is kept so long anyway need not be told again."""
+    """Return the time up to which a row that is kept need not be renewed."""
     return timezone.now() + timedelta(days=settings.CONSOLE_CODE_DAYS / 2)
 
 
@@ -79,23 +79,23 @@ def batches(things: Iterable[T], size: int = BATCH) -> Iterator[list[T]]:
         yield batch
 
 
-def put(path: Path, kind: str) -> StoredObject:
+def store_file(path: Path, kind: str) -> StoredObject:
     """The file at `path` as a new object, under a name that says nothing and was never used before."""
     token = secrets.token_hex(20)
     stored = StoredObject.objects.create(name=f"{kind}/{token[:2]}/{token}")
-    with Whole(path) as file:
+    with MovableFile(path) as file:
         storage().save(stored.name, file)
     return stored
 
 
-def keep(person: User, path: Path, kind: str, pieces: Sequence[Piece]) -> None:
-    """Take over the file at `path`, in which `pieces` lie, for the person; it is gone from there.
+def keep(person: User, path: Path, kind: str, pieces: Sequence[ContentPiece]) -> None:
+    """Move the file at `path`, in which `pieces` lie, into the storage for the person.
 
     Raises NotTaken.
     """
-    known = set(_known(piece.sha256 for piece in pieces))
+    known = set(_find_known(piece.sha256 for piece in pieces))
     new = {piece.sha256: piece for piece in pieces if piece.sha256 not in known}
-    stored = put(path, kind) if new else None
+    stored = store_file(path, kind) if new else None
     later = until()
     with transaction.atomic():
         if stored is not None:
@@ -110,7 +110,7 @@ def keep(person: User, path: Path, kind: str, pieces: Sequence[Piece]) -> None:
 
 
 def _hold(person: User, digests: Sequence[str], later: datetime) -> None:
-    """Have the person hold what is there; raises NotTaken when some of it was removed this very moment."""
+    """Record that the person has the content; raises NotTaken when some was removed meanwhile."""
     rows = Blob.objects.select_for_update().filter(sha256__in=digests).order_by("pk")
     keys = list(rows.values_list("pk", flat=True))
     if len(keys) < len(digests):
@@ -124,7 +124,7 @@ def _hold(person: User, digests: Sequence[str], later: datetime) -> None:
     )
 
 
-def _known(digests: Iterable[str]) -> Iterator[str]:
+def _find_known(digests: Iterable[str]) -> Iterator[str]:
     for batch in batches(digests):
         yield from Blob.objects.filter(sha256__in=batch).values_list("sha256", flat=True)
 

@@ -1,4 +1,4 @@
-"""Where the content of a job's trees lies on this machine, for the backend that lays it into the job.
+"""The content of a job's trees on this machine, for the backend that puts it into the job.
 
 Content in an object store is brought here first, object by object: who is killed in between goes on later.
 Nobody here looks at a tree's names for anything but handing them on.
@@ -15,18 +15,18 @@ from pathlib import Path
 
 from django.conf import settings
 
-from jobs.assets.uploads import holding, store
+from jobs.assets.uploads import store, uploaded_trees
 from jobs.models import Blob, Job
 from jobs.spec import JobSpec
-from jobs.trees import Supplied, places
+from jobs.trees import Supplied, find_trees
 from quotas.models import User
 
 
-def supplied(job: Job) -> dict[str, Supplied]:
+def supply_trees(job: Job) -> dict[str, Supplied]:
     """The job's trees by their ids."""
     found = {}
-    for row in holding.of_job(job):
-        tree = holding.load(row)
+    for row in uploaded_trees.of_job(job):
+        tree = uploaded_trees.load(row)
         where: dict[str, tuple[str, int]] = {}
         here: dict[str, str] = {}
         for batch in store.batches(tree.contents()):
@@ -39,13 +39,13 @@ def supplied(job: Job) -> dict[str, Supplied]:
     return found
 
 
-def promised(person: User, spec: JobSpec) -> dict[str, Supplied]:
-    """What would be supplied of a job that the person has not submitted yet: how much."""
-    rows = [holding.usable(person, tree) for _where, tree in places(spec)]
+def describe_trees(person: User, spec: JobSpec) -> dict[str, Supplied]:
+    """Describe the trees of a job that the person has not submitted yet, by their sizes."""
+    rows = [uploaded_trees.usable(person, tree) for _where, tree in find_trees(spec)]
     return {row.sha256: Supplied(row.size) for row in rows if row is not None}
 
 
-def forget_old() -> None:
+def remove_old() -> None:
     """Remove copies that no job has needed for long; the next one brings them again."""
     before = time.time() - settings.CONSOLE_CODE_DAYS * 86_400
     for path in _cache().rglob("*"):
@@ -59,7 +59,7 @@ def _cache() -> Path:
 
 
 def _path(name: str) -> str:
-    """Where an object lies on this machine, or a copy of it."""
+    """Return the path of an object on this machine, or of a copy."""
     try:
         return store.storage().path(name)
     except NotImplementedError:
@@ -72,12 +72,12 @@ def _copy(name: str) -> Path:
         path.touch()
         return path
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    handle, beside = tempfile.mkstemp(dir=path.parent, prefix=".")
+    handle, draft = tempfile.mkstemp(dir=path.parent, prefix=".")
     try:
         with os.fdopen(handle, "wb") as file, store.storage().open(name) as source:
             shutil.copyfileobj(source, file, store.MIB)
-        Path(beside).replace(path)
+        Path(draft).replace(path)
     except BaseException:
-        Path(beside).unlink(missing_ok=True)
+        Path(draft).unlink(missing_ok=True)
         raise
     return path

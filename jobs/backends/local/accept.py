@@ -1,4 +1,4 @@
-"""Accepting an attempt: a plan that gives every replica its share, or the reason why there is none."""
+"""Admission of an attempt: a plan that gives every replica its share, or the reason for none."""
 
 from __future__ import annotations
 
@@ -7,25 +7,24 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from jobs.asked import Ask, asked
 from jobs.backends import fixed_ports
-from jobs.backends.base import Gpu, NotSent, Refused, Submission
-from jobs.backends.local import confided, gpus, machine
+from jobs.backends.base import Gpu, NotSubmitted, Submission
+from jobs.backends.local import gpus, job_secrets, machine
+from jobs.backends.local.allocations import AllocatedTotal, Allocation
 from jobs.backends.local.config import LocalConfig
-from jobs.backends.local.holdings import Held, Holding
 from jobs.backends.local.machine import Total
-from jobs.backends.local.ports import NoneFree, Picker
-from jobs.backends.staging import authfile, coding, software
-from jobs.backends.staging.places import Ground, Layer
+from jobs.backends.local.port_allocator import NoPortFree, PortAllocator
+from jobs.backends.staging import authfile, code_sources, software
+from jobs.backends.staging.mounts import MountContext, MountPlanner, refusal
 from jobs.node import disk, processes
-from jobs.node.sandbox import isolation, stage
-from jobs.node.sandbox.folders import Asker
+from jobs.node.sandbox import bind_mounts, isolation
+from jobs.node.sandbox.folders import Requester
 from jobs.node.sandbox.isolation import Isolation
-from jobs.node.staging import carrying
-from jobs.node.staging.provisions import Data, Packages
-from jobs.node.supervisor.plan import Counts, House, Plan, Role, Slot, Warned
+from jobs.node.staging import data_transfer
+from jobs.node.staging.mount_specs import DataSpec, PackageSpec
+from jobs.node.supervisor.plan import Counts, EndWarning, MachineSettings, Plan, Role, Slot
 from jobs.node.wrapper.environment import IMPLICIT_PORTS
-from jobs.spec import Framework, JobSpec, Port, TaskRole
+from jobs.spec import Framework, JobSpec, Port, ResourceRequest, TaskRole, resource_requests
 from jobs.states import Params, Reason, ReasonCode
 
 _PROCESS_SHARE: Final = 8
@@ -33,49 +32,54 @@ _PROCESS_SHARE: Final = 8
 
 
 @dataclass(frozen=True, slots=True)
-class Means:
-    """What this machine brings to the job: its isolation, and its container engine ('' for none)."""
+class JobRuntime:
+    """Isolation and container engine (() for none) that this machine gives to a job."""
 
     isolation: Isolation
     engine: tuple[str, ...]
 
     def contains(self, role: TaskRole) -> bool:
-        """Whether the role's replicas run in containers."""
+        """Tell whether the role's replicas run in containers."""
         return bool(role.image and self.engine)
 
 
-def refuse_impossible(submission: Submission, config: LocalConfig, means: Means) -> Layer:
-    """Raise Refused for what this machine will never run, however long one waits; else what is laid in."""
+def refuse_impossible(submission: Submission, config: LocalConfig, runtime: JobRuntime) -> MountPlanner:
+    """Raise Refused for what this machine will never run, however long one waits; return its mounts."""
     spec = submission.spec
-    for name in confided.named(submission, config):
+    for name in job_secrets.list_names(submission, config):
         if name not in submission.secrets:
-            raise Refused(Reason(ReasonCode.REFUSED, {"why": "no_secret", "name": name}))
-    if (field := _not_done_here(spec, config)) is not None:
-        raise Refused(Reason(ReasonCode.REFUSED, {"why": "field", "field": field}))
+            raise refusal("no_secret", name=name)
+    chosen = [role.nodes for role in spec.roles]
+    if any((nodes.only and config.node not in nodes.only) or config.node in nodes.never for nodes in chosen):
+        raise refusal("field", field="nodes")
     if spec.framework is Framework.SLURM and spec.replicas > 1:
-        raise Refused(Reason(ReasonCode.REFUSED, {"why": "only_slurm", "nodes": spec.replicas}))
+        raise refusal("only_slurm", nodes=spec.replicas)
     images = [role.image for role in spec.roles if role.image]
-    if images and not means.engine and not config.allow_plain:
-        raise Refused(Reason(ReasonCode.REFUSED, {"why": "no_image_engine", "image": images[0]}))
-    if spec.software.modules and not all(map(means.contains, spec.roles)) and not software.has_modules():
-        loaded = ", ".join(spec.software.modules)
-        raise Refused(Reason(ReasonCode.REFUSED, {"why": "no_modules", "modules": loaded}))
+    if images and not runtime.engine and not config.allow_plain:
+        raise refusal("no_image_engine", image=images[0])
+    if spec.software.modules and not all(map(runtime.contains, spec.roles)) and not software.has_modules():
+        raise refusal("no_modules", modules=", ".join(spec.software.modules))
     total = config.total()
     for resource, most in (("cpu_milli", total.cpu_milli), ("memory_mib", total.memory_mib)):
-        wanted = sum(getattr(ask, resource) * ask.replicas for ask in asked(spec))
+        wanted = sum(getattr(ask, resource) * ask.replicas for ask in resource_requests(spec))
         if wanted > most:
-            params: Params = {"why": "exceeds_cluster", "resource": resource, "wanted": wanted, "total": most}
-            raise Refused(Reason(ReasonCode.REFUSED, params))
-    return _lay_in(submission, config, means)
+            raise refusal("exceeds_cluster", resource=resource, wanted=wanted, total=most)
+    return _lay_in(submission, config, runtime)
 
 
-def plan(submission: Submission, config: LocalConfig, means: Means, laid: Layer, held: Held) -> Plan:
+def plan(
+    submission: Submission,
+    config: LocalConfig,
+    runtime: JobRuntime,
+    layer: MountPlanner,
+    held: AllocatedTotal,
+) -> Plan:
     """The attempt's plan, out of what nobody holds; raises NotSent when there is not enough now."""
     spec, total = submission.spec, config.total()
     _check_room(spec, total, held)
     free_gpus = _free_gpus(submission, config, total, held)
-    picker, fixed = Picker(config.ports, held.ports), fixed_ports.assign(spec.roles)
-    asks = asked(spec)
+    allocator, fixed = PortAllocator(config.ports, held.ports), fixed_ports.assign(spec.roles)
+    asks = resource_requests(spec)
     cards: dict[str, list[tuple[int, ...]]] = {}
     for ask in sorted(asks, key=lambda ask: not ask.gpu_type):  # "any" takes nothing that another one names
         cards[ask.role] = [_cards(ask, total, free_gpus) for _ in range(ask.replicas)]
@@ -83,25 +87,31 @@ def plan(submission: Submission, config: LocalConfig, means: Means, laid: Layer,
     for number, (role, ask) in enumerate(zip(spec.roles, asks, strict=True)):
         begins = (fixed.get((number, index), {}) for index in range(ask.replicas))
         pairs = zip(cards[role.name], begins, strict=True)
-        slots = (Slot(mine, _ports(role, begin, picker)) for mine, begin in pairs)
-        loading = software.loading(role, spec.software)
-        roles.append(role_of(loading, ask, tuple(slots), laid.shm_mib))
-    return make_plan(submission, config, means, laid, roles)
+        slots = (Slot(mine, _ports(role, begin, allocator)) for mine, begin in pairs)
+        loading = software.with_modules(role, spec.software)
+        roles.append(role_of(loading, ask, tuple(slots), layer.shm_mib))
+    return make_plan(submission, config, runtime, layer, roles)
 
 
 def check_disk(config: LocalConfig) -> None:
     """Raise NotSent while the disk has less room than its floor."""
     free = disk.free_mib(config.root) if config.disk_floor_mib else 0
     if free < config.disk_floor_mib:
-        raise NotSent(Reason(ReasonCode.DISK_LOW, {"free_mib": free, "floor_mib": config.disk_floor_mib}))
+        raise NotSubmitted(
+            Reason(ReasonCode.DISK_LOW, {"free_mib": free, "floor_mib": config.disk_floor_mib})
+        )
 
 
 def make_plan(
-    submission: Submission, config: LocalConfig, means: Means, laid: Layer, roles: Sequence[Role]
+    submission: Submission,
+    config: LocalConfig,
+    runtime: JobRuntime,
+    layer: MountPlanner,
+    roles: Sequence[Role],
 ) -> Plan:
     """The attempt's plan, once every role has its slots."""
     spec = submission.spec
-    uid = config.uid_of(submission.person.number, means.isolation)
+    uid = config.uid_of(submission.person.number, runtime.isolation)
     return Plan(
         key=submission.key,
         job=submission.job_id,
@@ -115,49 +125,51 @@ def make_plan(
         created_at=time.time(),
         boot=processes.boot_id(),
         env=spec.env,
-        locations=laid.locations,
+        locations=layer.locations,
         time_limit_s=spec.time_limit_s,
-        warned=Warned(spec.end_signal.signal, spec.end_signal.seconds_before) if spec.end_signal else None,
+        warned=EndWarning(spec.end_signal.signal, spec.end_signal.seconds_before)
+        if spec.end_signal
+        else None,
         grace_s=spec.grace_s,
         keep_failed_s=spec.keep_failed_s,
-        house=_make_house(config, means),
+        house=_machine_settings(config, runtime),
         roles=tuple(roles),
-        bounds=tuple(laid.bounds),
-        codes=tuple(laid.codes),
+        bounds=tuple(layer.bounds),
+        codes=tuple(layer.codes),
         packages=_packages(spec, config),
-        datas=_datas(submission, laid),
-        tools=carrying.tools() if laid.datas or any(code.shut for code in laid.codes) else None,
-        cache=_cache(submission, config, laid),
+        datas=_datas(submission, layer),
+        tools=data_transfer.tools() if layer.datas or any(code.shut for code in layer.codes) else None,
+        cache=_cache(submission, config, layer),
     )
 
 
-def _lay_in(submission: Submission, config: LocalConfig, means: Means) -> Layer:
+def _lay_in(submission: Submission, config: LocalConfig, runtime: JobRuntime) -> MountPlanner:
     spec, person = submission.spec, submission.person
-    contained = [means.contains(role) for role in spec.roles]
-    uid = config.uid_of(person.number, means.isolation)
-    ground = Ground(
-        asker=Asker(submission.workspace, person.name),
+    contained = [runtime.contains(role) for role in spec.roles]
+    uid = config.uid_of(person.number, runtime.isolation)
+    ground = MountContext(
+        asker=Requester(submission.workspace, person.name),
         owner=(uid, uid),
         job=spec.name,
-        isolation=means.isolation,
+        isolation=runtime.isolation,
         contained=any(contained),
         plain=not all(contained),
-        staged=stage.works_for(means.engine),
+        staged=bind_mounts.works_for(runtime.engine),
     )
-    layer = Layer(config.places(), ground, submission.uploads)
+    layer = MountPlanner(config.places(), ground, submission.uploads)
     for mount in spec.mounts:
         layer.lay(mount)
     if spec.registry_auth and spec.registry_auth.file_uri and ground.contained:
         layer.login = authfile.login(spec.registry_auth.file_uri, layer)
     if spec.code is not None:
-        coding.lay_in(coding.told(spec.code, config.code()), config.code(), layer)
+        code_sources.add_code(code_sources.resolve_source(spec.code, config.code()), config.code(), layer)
     return layer
 
 
-def holding_of(made: Plan) -> Holding:
-    """What the plan holds of the machine."""
+def allocation_of(made: Plan) -> Allocation:
+    """Return the share of the machine that a plan takes."""
     slots = [slot for role in made.roles for slot in role.slots]
-    return Holding(
+    return Allocation(
         sum(role.cpu_milli * role.replicas for role in made.roles),
         sum(role.memory_mib * role.replicas for role in made.roles),
         tuple(gpu for slot in slots for gpu in slot.gpus),
@@ -165,29 +177,18 @@ def holding_of(made: Plan) -> Holding:
     )
 
 
-def _not_done_here(spec: JobSpec, config: LocalConfig) -> str | None:
-    """The first thing the job asks for that would be missing when it runs; None when there is none."""
-    wanted = {
-        "nodes": any(
-            (role.nodes.only and config.node not in role.nodes.only) or config.node in role.nodes.never
-            for role in spec.roles
-        ),
-    }
-    return next((field for field, asked in wanted.items() if asked), None)
-
-
-def _check_room(spec: JobSpec, total: Total, held: Held) -> None:
+def _check_room(spec: JobSpec, total: Total, held: AllocatedTotal) -> None:
     """All of it at once, or nothing (gang)."""
     for resource, free in (
         ("cpu_milli", total.cpu_milli - held.cpu_milli),
         ("memory_mib", total.memory_mib - held.memory_mib),
     ):
-        wanted = sum(getattr(ask, resource) * ask.replicas for ask in asked(spec))
+        wanted = sum(getattr(ask, resource) * ask.replicas for ask in resource_requests(spec))
         if wanted > free:
             raise _no_room(resource, wanted, free)
 
 
-def _free_gpus(submission: Submission, config: LocalConfig, total: Total, held: Held) -> list[Gpu]:
+def _free_gpus(submission: Submission, config: LocalConfig, total: Total, held: AllocatedTotal) -> list[Gpu]:
     """The GPUs to choose from: those that were reserved, or for one that is not free another of its type.
 
     Without a reservation all that nobody holds.
@@ -208,13 +209,13 @@ def _free_gpus(submission: Submission, config: LocalConfig, total: Total, held: 
     return sorted(chosen, key=lambda gpu: gpu.index)
 
 
-def _cards(ask: Ask, total: Total, free: list[Gpu]) -> tuple[int, ...]:
+def _cards(ask: ResourceRequest, total: Total, free: list[Gpu]) -> tuple[int, ...]:
     """GPUs for one replica, taken from `free`."""
     wanted, kind = ask.gpus, ask.gpu_type
     if not wanted:
         return ()
     if not any(gpus.matches(gpu.type, kind) for gpu in total.gpus):
-        raise NotSent(Reason(ReasonCode.NO_SUCH_GPU, {"gpu_type": kind}))
+        raise NotSubmitted(Reason(ReasonCode.NO_SUCH_GPU, {"gpu_type": kind}))
     mine = [gpu for gpu in free if gpus.matches(gpu.type, kind)][:wanted]
     if len(mine) < wanted:
         raise _no_room("gpu", wanted, len(mine))
@@ -223,28 +224,28 @@ def _cards(ask: Ask, total: Total, free: list[Gpu]) -> tuple[int, ...]:
     return tuple(gpu.index for gpu in mine)
 
 
-def _ports(role: TaskRole, fixed: Mapping[str, int], picker: Picker) -> dict[str, tuple[int, ...]]:
+def _ports(role: TaskRole, fixed: Mapping[str, int], allocator: PortAllocator) -> dict[str, tuple[int, ...]]:
     """Ports for one replica; `fixed` are where those begin that are not free to choose."""
     asked = {port.label for port in role.ports}
     implicit = [Port(label=label) for label in IMPLICIT_PORTS if label not in asked]
     try:
-        return {port.label: _pick(port, fixed, picker) for port in (*role.ports, *implicit)}
-    except NoneFree as error:
+        return {port.label: _pick(port, fixed, allocator) for port in (*role.ports, *implicit)}
+    except NoPortFree as error:
         params = {"resource": "port", "port": error.port or None}
-        raise NotSent(Reason(ReasonCode.WAITING_CAPACITY, params)) from error
+        raise NotSubmitted(Reason(ReasonCode.WAITING_CAPACITY, params)) from error
 
 
-def _pick(port: Port, fixed: Mapping[str, int], picker: Picker) -> tuple[int, ...]:
+def _pick(port: Port, fixed: Mapping[str, int], allocator: PortAllocator) -> tuple[int, ...]:
     begin = fixed.get(port.label)
-    return picker.any(port.count) if begin is None else picker.exactly(begin, port.count)
+    return allocator.any(port.count) if begin is None else allocator.exactly(begin, port.count)
 
 
-def _no_room(resource: str, wanted: int, free: int) -> NotSent:
+def _no_room(resource: str, wanted: int, free: int) -> NotSubmitted:
     params: Params = {"resource": resource, "wanted": wanted, "free": max(0, free)}
-    return NotSent(Reason(ReasonCode.WAITING_CAPACITY, params))
+    return NotSubmitted(Reason(ReasonCode.WAITING_CAPACITY, params))
 
 
-def role_of(role: TaskRole, ask: Ask, slots: Sequence[Slot], shm_mib: int) -> Role:
+def role_of(role: TaskRole, ask: ResourceRequest, slots: Sequence[Slot], shm_mib: int) -> Role:
     """A role of the plan, with the amounts that were asked for."""
     return Role(
         name=role.name,
@@ -261,37 +262,37 @@ def role_of(role: TaskRole, ask: Ask, slots: Sequence[Slot], shm_mib: int) -> Ro
     )
 
 
-def _packages(spec: JobSpec, config: LocalConfig) -> Packages | None:
+def _packages(spec: JobSpec, config: LocalConfig) -> PackageSpec | None:
     asked = spec.requirements
     if not (asked.packages or asked.directory):
         return None
-    return Packages(asked.packages, asked.directory, config.prepare_s, config.cache_mib << 20)
+    return PackageSpec(asked.packages, asked.directory, config.prepare_s, config.cache_mib << 20)
 
 
-def _datas(submission: Submission, laid: Layer) -> tuple[Data, ...]:
-    """What is fetched; a trial has it looked at, and no more."""
+def _datas(submission: Submission, layer: MountPlanner) -> tuple[DataSpec, ...]:
+    """Return the data to fetch; a dry run only lists it."""
     if not submission.trial:
-        return tuple(laid.datas)
-    return tuple(replace(data, look=True, back=False) for data in laid.datas)
+        return tuple(layer.datas)
+    return tuple(replace(data, look=True, back=False) for data in layer.datas)
 
 
-def _cache(submission: Submission, config: LocalConfig, laid: Layer) -> str:
+def _cache(submission: Submission, config: LocalConfig, layer: MountPlanner) -> str:
     asked = submission.spec.requirements
-    wanted = laid.datas or asked.packages or asked.directory
+    wanted = layer.datas or asked.packages or asked.directory
     return config.cache_of(submission.person.number) if wanted else ""
 
 
-def _make_house(config: LocalConfig, means: Means) -> House:
-    return House(
+def _machine_settings(config: LocalConfig, runtime: JobRuntime) -> MachineSettings:
+    return MachineSettings(
         node=config.node,
         host_ip=config.host_ip,
-        isolation=means.isolation,
-        hide=isolation.hidden(means.isolation, config.hide),
+        isolation=runtime.isolation,
+        hide=isolation.hidden_paths(runtime.isolation, config.hide),
         show=tuple(str(path) for path in config.show),
         path=config.path,
         limits=config.limits,
         pids=min(config.pids, machine.most_processes() // _PROCESS_SHARE),
-        engine=means.engine,
+        engine=runtime.engine,
         gpu_devices=config.gpus is None,
         bell=str(config.bell or ""),
         log_mib=config.log_mib,

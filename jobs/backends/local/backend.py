@@ -1,4 +1,4 @@
-"""Jobs as processes of this machine (DESIGN section 4, "local")."""
+"""The local backend: jobs as processes of this machine."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ import contextlib
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from jobs.backends.base import (
     PROGRAMS,
-    Backend,
+    DryRunCheck,
     Gone,
     Handle,
     Inventory,
@@ -19,48 +19,39 @@ from jobs.backends.base import (
     LogState,
     NodeSeen,
     Observation,
-    Sent,
+    RenderedJob,
     Submission,
     TaskRef,
-    Tried,
     Unknown,
     Unreachable,
 )
 from jobs.backends.local import (
     accept,
-    confided,
-    detection,
-    dryrun,
-    forget,
+    allocations,
+    dry_run,
     gpus,
-    holdings,
+    job_secrets,
     launch,
-    meters,
+    machine,
     observe,
-    programs,
-    reach,
-    readlog,
-    sending,
+    port_ownership,
+    preview,
     session,
+    usage,
 )
 from jobs.backends.local.config import LocalConfig
 from jobs.backends.measures import Use
-from jobs.backends.sessions import Barrier, NoEntry, Session, Wanted
-from jobs.backends.staging.places import Layer
+from jobs.backends.sessions import Barrier, NoEntry, Session, SessionRequest
+from jobs.backends.staging.mounts import MountPlanner
 from jobs.faults import fault
 from jobs.node import files, processes
 from jobs.node.files import Folder
 from jobs.node.sandbox import engine
 from jobs.node.sandbox.isolation import Isolation
-from jobs.node.staging import unpacking
+from jobs.node.staging import upload_unpacker
 from jobs.node.supervisor import layout
-from jobs.node.supervisor.layout import Layout, NotOurs
+from jobs.node.supervisor.layout import Layout, UnknownAttemptKey
 from jobs.node.supervisor.plan import UnknownFormat
-
-
-def from_settings(home: Path, settings: Mapping[str, Any]) -> Backend:
-    """The backend of a console whose home is `home`, with a cluster's settings."""
-    return LocalBackend(LocalConfig.from_settings(home, settings))
 
 
 class LocalBackend:
@@ -74,8 +65,8 @@ class LocalBackend:
         self._layout = Layout(config.root)
 
     def isolation(self) -> Isolation:
-        """What stands between the jobs and everything else here."""
-        return self._config.isolation or detection.detect(self._config.python)
+        """Return the isolation between jobs and everything else on this machine."""
+        return self._config.isolation or machine.detect_isolation(self._config.python)
 
     def _engine(self) -> engine.Detection:
         return engine.detect(self._config.engine, self._config.engine_options)
@@ -86,61 +77,65 @@ class LocalBackend:
 
     def submit(self, submission: Submission) -> Handle:
         """Plan the attempt under the lock, unless it is planned already, and start its supervisor."""
-        means = self._means(submission)
+        runtime = self._means(submission)
         attempt = self._layout.attempt(submission.key)
         if not (attempt / layout.PLAN).exists():
-            laid = accept.refuse_impossible(submission, self._config, means)
-            self._accept_once(submission, attempt, means, laid)
+            layer = accept.refuse_impossible(submission, self._config, runtime)
+            self._accept_once(submission, attempt, runtime, layer)
         with contextlib.suppress(OSError):  # accepted is accepted: whoever looks next tries again
             launch.launch(attempt, self._config.python)
         fault("local.launched")
         return Handle(submission.key)
 
-    def render(self, submission: Submission) -> Sent:
+    def render(self, submission: Submission) -> RenderedJob:
         """The plan as it would be made, with what is chosen at the start left open."""
         attempt = self._layout.attempt(submission.key)
-        return sending.rendered(submission, self._config, self._means(submission), attempt)
+        return preview.render(submission, self._config, self._means(submission), attempt)
 
-    def dry_run(self, submission: Submission) -> Sequence[Tried]:
-        """By everything that accepts, and nothing that holds or starts."""
-        return list(dryrun.tried(submission, self._config, self._means(submission), self._layout))
+    def dry_run(self, submission: Submission) -> Sequence[DryRunCheck]:
+        """Run every check of a submission, and hold or start nothing."""
+        return list(dry_run.run_checks(submission, self._config, self._means(submission), self._layout))
 
-    def _means(self, submission: Submission) -> accept.Means:
+    def _means(self, submission: Submission) -> accept.JobRuntime:
         contained = any(role.image for role in submission.spec.roles)
-        return accept.Means(self.isolation(), self._engine().command if contained else ())
+        return accept.JobRuntime(self.isolation(), self._engine().command if contained else ())
 
-    def _accept_once(self, submission: Submission, attempt: Path, means: accept.Means, laid: Layer) -> None:
+    def _accept_once(
+        self, submission: Submission, attempt: Path, runtime: accept.JobRuntime, layer: MountPlanner
+    ) -> None:
         fault("local.before_lock")
         try:
-            with holdings.locked(self._layout):
+            with allocations.locked(self._layout):
                 fault("local.locked")
-                self._accept(submission, attempt, means, laid)
-        except holdings.Busy as error:
+                self._accept(submission, attempt, runtime, layer)
+        except allocations.Busy as error:
             raise Unknown("another submitter does not finish") from error
         except OSError as error:
             raise Unknown(str(error)) from error
 
-    def _accept(self, submission: Submission, attempt: Path, means: accept.Means, laid: Layer) -> None:
+    def _accept(
+        self, submission: Submission, attempt: Path, runtime: accept.JobRuntime, layer: MountPlanner
+    ) -> None:
         key = submission.key
-        if (attempt / layout.PLAN).exists() or forget.is_forgotten(self._layout, key):
+        if (attempt / layout.PLAN).exists() or allocations.is_forgotten(self._layout, key):
             return
         accept.check_disk(self._config)
-        holdings.tidy(self._layout)
-        held = holdings.held(self._layout, besides=key)
-        made = accept.plan(submission, self._config, means, laid, held)
+        allocations.tidy(self._layout)
+        held = allocations.held(self._layout, besides=key)
+        made = accept.plan(submission, self._config, runtime, layer, held)
         attempt.mkdir(mode=0o700, parents=True, exist_ok=True)
         with Folder.open(attempt) as folder:
-            folder.write(layout.SECRETS, confided.secrets_of(submission, self._config, laid))
+            folder.write(layout.SECRETS, job_secrets.secrets_of(submission, self._config, layer))
             if used := {code.tree for code in made.codes if code.tree}:
-                unpacking.write_notes(attempt, {tree: submission.uploads[tree] for tree in used})
-            holdings.hold(self._layout, key, accept.holding_of(made))
+                upload_unpacker.write_notes(attempt, {tree: submission.uploads[tree] for tree in used})
+            allocations.hold(self._layout, key, accept.allocation_of(made))
             fault("local.claimed")
             folder.write(layout.LIMITS, made.limits())
             folder.publish(layout.PLAN, made.dump())
         fault("local.accepted")
 
     def observe(self, handles: Sequence[Handle]) -> Mapping[Handle, Observation | Gone]:
-        """What the supervisors wrote.
+        """Return what the supervisors wrote last.
 
         Raises Unreachable when that can't be read, or when a supervisor is missing and can't be started.
         """
@@ -153,17 +148,17 @@ class LocalBackend:
         """Look at an attempt, and see that it has a supervisor as long as it lives."""
         try:
             attempt = self._layout.attempt(key)
-        except NotOurs:
+        except UnknownAttemptKey:
             return None
-        sight = observe.look(attempt)
-        if sight is None:
+        view = observe.look(attempt)
+        if view is None:
             return None
-        if not sight.over:
-            launch.ensure(attempt, self._config.python, sight.supervisor)
-        return sight.observation
+        if not view.over:
+            launch.ensure(attempt, self._config.python, view.supervisor)
+        return view.observation
 
     def stop(self, handle: Handle, *, grace_s: int, signal: str) -> None:
-        """Write the wish down and wake the supervisor; the earlier of two deadlines stays."""
+        """Record the request and wake the supervisor; the earlier of two deadlines stays."""
         attempt = self._layout.attempt(handle)
         if not (attempt / layout.PLAN).exists() or (attempt / layout.END).exists():
             return
@@ -197,11 +192,11 @@ class LocalBackend:
         """From the file in which the job's own output lies; there is only the first run."""
         if task.run != 1:
             return LogSlice(b"", cursor, LogState.GONE)
-        return readlog.read(self._layout.attempt(handle), task.role, task.index, cursor, limit)
+        return observe.read_log(self._layout.attempt(handle), task.role, task.index, cursor, limit)
 
     def inventory(self) -> Inventory:
         """This machine, less what live attempts hold."""
-        total, held = self._config.total(), holdings.held(self._layout)
+        total, held = self._config.total(), allocations.held(self._layout)
         node = NodeSeen(
             name=self._config.node,
             cpu_milli=total.cpu_milli,
@@ -210,7 +205,7 @@ class LocalBackend:
             free_cpu_milli=max(0, total.cpu_milli - held.cpu_milli),
             free_memory_mib=max(0, total.memory_mib - held.memory_mib),
             free_gpus=tuple(gpu.index for gpu in total.gpus if gpu.index not in held.gpus),
-            programs=programs.found(PROGRAMS, self._config.path, self.isolation(), self._config.hide),
+            programs=machine.find_programs(PROGRAMS, self._config.path, self.isolation(), self._config.hide),
         )
         return Inventory((node,), facilities=self._config.facilities(self._engine().states))
 
@@ -219,23 +214,23 @@ class LocalBackend:
         attempt = self._layout.attempt(handle)
         if (attempt / layout.PLAN).exists() and not (attempt / layout.END).exists():
             raise Unreachable(f"{handle} has not ended")
-        forget.remember(self._layout, handle)
-        forget.remove_containers(attempt)
-        forget.remove(attempt)
+        allocations.record_removal(self._layout, handle)
+        allocations.remove_containers(attempt)
+        allocations.remove_attempt(attempt)
 
-    async def exec(self, handle: Handle, task: TaskRef, wanted: Wanted) -> Session:
-        """By way of a helper, that goes where the replica is."""
+    async def exec(self, handle: Handle, task: TaskRef, wanted: SessionRequest) -> Session:
+        """Start a helper, which enters the replica."""
         return await session.begin(self._find_attempt(handle, task), self._config.python, task, wanted)
 
     async def reach(self, handle: Handle, task: TaskRef, host: str, port: int) -> tuple[str, int]:
         """On a network that all share a port is the replica's if one of its processes listens there."""
         attempt = self._find_attempt(handle, task)
-        return await asyncio.to_thread(reach.address, attempt, task, host, port)
+        return await asyncio.to_thread(port_ownership.address, attempt, task, host, port)
 
     async def listener(self, handle: Handle, task: TaskRef, host: str, port: int) -> str:
         """The numbers of the sockets, as long as processes of the replica hold them."""
         attempt = self._find_attempt(handle, task)
-        return await asyncio.to_thread(reach.listener, attempt, task, host, port)
+        return await asyncio.to_thread(port_ownership.listener, attempt, task, host, port)
 
     def _find_attempt(self, handle: Handle, task: TaskRef) -> Path:
         if task.run != 1:  # there is only the first
@@ -246,11 +241,14 @@ class LocalBackend:
         """By the replicas' processes and the driver of the GPUs."""
         paths = {self._layout.attempt(handle): handle for handle in handles}
         try:
-            with gpus.reading() as reader:
-                return {paths[path]: uses for path, uses in meters.uses(list(paths), reader)}
+            with gpus.open_reader() as reader:
+                return {paths[path]: uses for path, uses in usage.uses(list(paths), reader)}
         except (OSError, UnknownFormat) as error:
             raise Unreachable(repr(error)) from error
 
     def bell(self) -> Path | None:
         """Touched by supervisors, and by nobody else."""
         return self._config.bell
+
+
+BACKEND: Final = LocalBackend

@@ -20,11 +20,26 @@ _RECENT_US: Final = 60_000_000
 """How far back a GPU's own record of who used it is looked at."""
 
 
-class Reader:
+class GpuReader:
     """Reads how busy GPUs are, while NVML is open; without a driver it knows nothing."""
 
     def __init__(self, nvml: Any) -> None:
         self._nvml = nvml
+
+    def devices(self) -> tuple[Gpu, ...]:
+        """Return every GPU of this machine."""
+        nvml = self._nvml
+        if nvml is None:
+            return ()
+        handles = [nvml.nvmlDeviceGetHandleByIndex(index) for index in range(nvml.nvmlDeviceGetCount())]
+        return tuple(
+            Gpu(
+                index,
+                short(nvml.nvmlDeviceGetName(handle)),
+                nvml.nvmlDeviceGetMemoryInfo(handle).total // _MIB,
+            )
+            for index, handle in enumerate(handles)
+        )
 
     def busy(self, index: int, pids: Collection[int]) -> int | None:
         """Percent of the GPU's time that the processes `pids` took of late; None when that can't be told.
@@ -56,44 +71,28 @@ class Reader:
 
 
 @contextmanager
-def reading() -> Iterator[Reader]:
+def open_reader() -> Iterator[GpuReader]:
     """NVML, open; a reader that knows nothing where there is no driver."""
     import pynvml  # noqa: PLC0415 a large module that only a look at the hardware needs
 
     try:
         pynvml.nvmlInit()
     except pynvml.NVMLError:
-        yield Reader(None)
+        yield GpuReader(None)
         return
     try:
-        yield Reader(pynvml)
+        yield GpuReader(pynvml)
     finally:
         pynvml.nvmlShutdown()
 
 
-def found() -> tuple[Gpu, ...]:
-    """Every GPU of this machine; none where there is no driver."""
-    import pynvml  # noqa: PLC0415 a large module that only a look at the hardware needs
-
-    try:
-        pynvml.nvmlInit()
-    except pynvml.NVMLError:
-        return ()
-    try:
-        handles = [pynvml.nvmlDeviceGetHandleByIndex(index) for index in range(pynvml.nvmlDeviceGetCount())]
-        return tuple(
-            Gpu(
-                index,
-                short(pynvml.nvmlDeviceGetName(handle)),
-                pynvml.nvmlDeviceGetMemoryInfo(handle).total // _MIB,
-            )
-            for index, handle in enumerate(handles)
-        )
-    finally:
-        pynvml.nvmlShutdown()
+def find_gpus() -> tuple[Gpu, ...]:
+    """Return every GPU of this machine; none where there is no driver."""
+    with open_reader() as reader:
+        return reader.devices()
 
 
-def imagined(counts: Mapping[str, int]) -> tuple[Gpu, ...]:
+def from_counts(counts: Mapping[str, int]) -> tuple[Gpu, ...]:
     """The GPUs that settings say there are: `{"TITANX": 2}`."""
     types = [kind for kind, count in counts.items() for _ in range(count)]
     return tuple(Gpu(index, kind) for index, kind in enumerate(types))
@@ -105,5 +104,5 @@ def short(name: str) -> str:
 
 
 def matches(kind: str, wanted: str) -> bool:
-    """Whether a GPU of type `kind` will do: P100 is wanted, P100-PCIE-16GB will.  '' wants any."""
+    """Tell whether a GPU of type `kind` will do: P100 is wanted, P100-PCIE-16GB will.  '' wants any."""
     return wanted.casefold() in kind.casefold()

@@ -23,13 +23,13 @@ _AGAIN_S: Final = 1.0
 TIMEOUT_S: Final = 10
 
 _ROOM: Final = " " * 4096
-"""A word in the nursery's command line over which supervisors write their own."""
+"""A word in the fork server's command line over which supervisors write their own."""
 
 _KEPT: Final = ("PATH", "HOME", "XDG_RUNTIME_DIR", "CONTAINERS_CONF", "DOCKER_HOST", "CONSOLE_FAULTS")
 """What a container engine needs to find itself, and tests to find us."""
 
 
-def kept() -> dict[str, str]:
+def child_environment() -> dict[str, str]:
     """The environment of what is started here: nothing of the console goes with it but `_KEPT`."""
     return {"LANG": "C.UTF-8", **{name: os.environ[name] for name in _KEPT if name in os.environ}}
 
@@ -43,13 +43,13 @@ def launch(attempt: Path, python: str) -> None:
     (attempt / layout.LAUNCHED).touch(mode=0o600)
     with (attempt / layout.DIARY).open("ab") as diary, _one_at_a_time:
         try:
-            _nursery(python, diary).start(attempt, diary)
+            _fork_server(python, diary).start(attempt, diary)
         except ConnectionError:  # somebody killed it: the next one is as good
-            _nursery(python, diary).start(attempt, diary)
+            _fork_server(python, diary).start(attempt, diary)
 
 
-class _Nursery:
-    """This end of `nursery`, in the process `made_for`."""
+class _ForkServer:
+    """This end of `fork server`, in the process `made_for`."""
 
     def __init__(self, made_for: tuple[object, ...], python: str, diary: IO[bytes]) -> None:
         self.made_for = made_for
@@ -58,9 +58,9 @@ class _Nursery:
         with theirs:
             try:
                 subprocess.run(
-                    [python, "-I", "-S", str(RUNNER), "nurse", str(theirs.fileno()), _ROOM],
+                    [python, "-I", "-S", str(RUNNER), "fork-server", str(theirs.fileno()), _ROOM],
                     cwd="/",
-                    env=kept(),
+                    env=child_environment(),
                     stdin=subprocess.DEVNULL,
                     stdout=diary,
                     stderr=diary,
@@ -79,7 +79,7 @@ class _Nursery:
         try:
             socket.send_fds(self._talk, [os.fsencode(attempt)], [diary.fileno()])
             if not self._talk.recv(1):
-                raise ConnectionResetError("the nursery is gone")
+                raise ConnectionResetError("the fork server is gone")
         except OSError:
             self.close()
             raise
@@ -91,25 +91,25 @@ class _Nursery:
 
 
 _one_at_a_time: Final = threading.Lock()
-_kept_nursery: _Nursery | None = None
+_current_server: _ForkServer | None = None
 
 
 def dismiss() -> None:
-    """Let the nursery of this process go, if it has one; the next launch begins another."""
+    """Let the fork server of this process go, if it has one; the next launch begins another."""
     with _one_at_a_time:
-        if _kept_nursery is not None:
-            _kept_nursery.close()
+        if _current_server is not None:
+            _current_server.close()
 
 
-def _nursery(python: str, diary: IO[bytes]) -> _Nursery:
-    """The nursery of this process; another one once it is lost, or what goes with supervisors has changed."""
-    global _kept_nursery  # noqa: PLW0603 one a process is the point
-    made_for = (os.getpid(), python, kept())
-    if _kept_nursery is None or _kept_nursery.lost or _kept_nursery.made_for != made_for:
-        if _kept_nursery is not None:
-            _kept_nursery.close()
-        _kept_nursery = _Nursery(made_for, python, diary)
-    return _kept_nursery
+def _fork_server(python: str, diary: IO[bytes]) -> _ForkServer:
+    """Return this process' fork server; another once it is lost or their environment changed."""
+    global _current_server  # noqa: PLW0603 one a process is the point
+    made_for = (os.getpid(), python, child_environment())
+    if _current_server is None or _current_server.lost or _current_server.made_for != made_for:
+        if _current_server is not None:
+            _current_server.close()
+        _current_server = _ForkServer(made_for, python, diary)
+    return _current_server
 
 
 def ensure(attempt: Path, python: str, supervisor: Identity | None) -> None:

@@ -1,14 +1,16 @@
-"""From what a supervisor wrote to what the console is told."""
+"""Observations and logs of attempts, from what supervisors and wrappers wrote."""
 
 from __future__ import annotations
 
+import os
+import stat
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final
 
-from jobs.backends.base import EndpointSeen, Observation, ReplicaSeen
+from jobs.backends.base import EndpointSeen, LogSlice, LogState, Observation, ReplicaSeen
 from jobs.node import files
 from jobs.node.processes import Identity
 from jobs.node.supervisor import layout
@@ -20,7 +22,7 @@ _REMEMBERED: Final = 16_384
 
 
 @dataclass(frozen=True, slots=True)
-class Sight:
+class AttemptView:
     """An attempt as it was last written down, and by whom."""
 
     observation: Observation
@@ -28,24 +30,24 @@ class Sight:
 
     @property
     def over(self) -> bool:
-        """Whether nothing will change any more."""
+        """Tell whether nothing will change any more."""
         return self.observation.state in TERMINAL
 
 
-def look(attempt: Path) -> Sight | None:
-    """What is written about an attempt; None when there is no such attempt.
+def look(attempt: Path) -> AttemptView | None:
+    """Return the last written state of an attempt; None when there is no such attempt.
 
     An attempt that did not change since the last look costs one stat.
     """
     try:
         stat = (attempt / layout.STATUS).stat()
     except (FileNotFoundError, NotADirectoryError):
-        return _planned(attempt)
-    return _read(str(attempt), stat.st_ino, stat.st_mtime_ns) or _planned(attempt)
+        return _view_of_plan(attempt)
+    return _read(str(attempt), stat.st_ino, stat.st_mtime_ns) or _view_of_plan(attempt)
 
 
 @lru_cache(maxsize=_REMEMBERED)
-def _read(attempt: str, inode: int, mtime_ns: int) -> Sight | None:
+def _read(attempt: str, inode: int, mtime_ns: int) -> AttemptView | None:
     path = Path(attempt)
     value = files.read(path / layout.STATUS)
     if value is None:
@@ -62,15 +64,14 @@ def _read(attempt: str, inode: int, mtime_ns: int) -> Sight | None:
         started_at=value["started_at"],
         ended_at=value["ended_at"],
     )
-    return Sight(observation, Identity.load(value["supervisor"]))
+    return AttemptView(observation, Identity.load(value["supervisor"]))
 
 
-def _planned(attempt: Path) -> Sight | None:
+def _view_of_plan(attempt: Path) -> AttemptView | None:
     """An attempt that no supervisor has written about yet."""
-    value = files.read(attempt / layout.PLAN)
-    if value is None:
+    plan = Plan.read(attempt)
+    if plan is None:
         return None
-    plan = Plan.load(value)
     where = {"node": plan.house.node, "host": plan.house.host_ip, "logs": attempt / "logs"}
     replicas = tuple(
         _replica({**describe(place), "state": TaskState.WAITING}, where) for place in plan.replicas()
@@ -78,7 +79,7 @@ def _planned(attempt: Path) -> Sight | None:
     starting = Reason(ReasonCode.STARTING)
     observation = Observation(State.PENDING, starting, Phase.CREATING, replicas, version="planned")
     found = files.read(attempt / layout.SUPERVISOR)
-    return Sight(observation, Identity.load(found) if found else None)
+    return AttemptView(observation, Identity.load(found) if found else None)
 
 
 def _replica(value: Mapping[str, Any], where: Mapping[str, Any]) -> ReplicaSeen:
@@ -103,7 +104,7 @@ def _replica(value: Mapping[str, Any], where: Mapping[str, Any]) -> ReplicaSeen:
 
 
 def _endpoints(value: Mapping[str, Any], host: str) -> Iterator[EndpointSeen]:
-    """What is served; before anything was looked at, or once it has ended, what was asked for."""
+    """Yield served ports; before the first check, or after the end, the ports that were requested."""
     for each in value.get("served", ()):
         why = Unready(each["why"]) if each["why"] else None
         source = PortSource(each["source"])
@@ -116,3 +117,33 @@ def _endpoints(value: Mapping[str, Any], host: str) -> Iterator[EndpointSeen]:
         for label, ports in value["ports"].items():
             for port in ports:
                 yield EndpointSeen(label, host, port, ready=port in answering)
+
+
+def read_log(attempt: Path, role: str, index: int, cursor: str, limit: int) -> LogSlice:
+    """At most `limit` bytes from `cursor`, which is the number of bytes before it."""
+    offset = int(cursor or "0")
+    plan = Plan.read(attempt)
+    place = plan.replica(role, index) if plan else None
+    if place is None:
+        return LogSlice(b"", cursor, LogState.GONE)
+    over = (attempt / "replicas" / place.name / layout.EXIT).exists()
+    data, size = _bytes(attempt / "logs" / f"{place.name}.output", offset, limit)
+    if offset > size:
+        return LogSlice(b"", str(size), LogState.TRUNCATED)
+    end = offset + len(data)
+    return LogSlice(data, str(end), LogState.COMPLETE if over and end >= size else LogState.OPEN)
+
+
+def _bytes(path: Path, offset: int, limit: int) -> tuple[bytes, int]:
+    """The bytes, and the file's size before they were read.  Only a plain file of our own is read."""
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+    except OSError:
+        return b"", 0
+    try:
+        found = os.fstat(fd)
+        if not stat.S_ISREG(found.st_mode) or found.st_uid != os.geteuid() or found.st_nlink != 1:
+            return b"", 0
+        return os.pread(fd, limit, offset), found.st_size
+    finally:
+        os.close(fd)

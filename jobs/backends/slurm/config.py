@@ -1,4 +1,4 @@
-"""What an admin may say about a Slurm cluster."""
+"""Settings of a Slurm cluster; what each of them means stands in `labels`."""
 
 from __future__ import annotations
 
@@ -6,15 +6,26 @@ import os
 import pwd
 import re
 import shutil
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import Annotated, Any, ClassVar, Final, Literal, Self
 
+from pydantic import AfterValidator, BeforeValidator, Field, model_validator
+from pydantic.dataclasses import dataclass
+
+from jobs.backends.settings import (
+    FROZEN,
+    InvalidSettings,
+    SettingProblem,
+    Settings,
+    Switch,
+    check_ports,
+    invalid,
+)
 from jobs.backends.slurm.client.login import Login
 from jobs.facilities import Facilities
 
-_PLACE: Final = re.compile(r"/[A-Za-z0-9._/+@-]+")
+_PATH_NAME: Final = re.compile(r"/[A-Za-z0-9._/+@-]+")
 _WORD: Final = re.compile(r"[A-Za-z0-9._,+-]+")
 _URL: Final = re.compile(r"https?://[A-Za-z0-9.:\[\]_-]+(/[A-Za-z0-9._/-]*)?|unix:/[A-Za-z0-9._/+@-]+")
 _CONSOLE: Final = re.compile(
@@ -22,18 +33,16 @@ _CONSOLE: Final = re.compile(
 )
 _OPTION: Final = re.compile(r"[a-z][a-z-]*")
 
-WAYS: Final = ("commands", "rest")
 SINGLE: Final = "single"
 """Everything runs as the console's own user."""
 SUDO: Final = "sudo"
 """Each job runs as its owner's own user, by a helper that sudo runs."""
 JWT: Final = "jwt"
 """The same, by slurmrestd, with a token that is made for that user."""
-IDENTITIES: Final = (SINGLE, SUDO, JWT)
 SRUN: Final = "srun"
 """People get into jobs by steps that the console, or its helper, begins."""
 DOOR: Final = "door"
-"""They get in by steps that the jobs' own scripts begin: see `jobs.backends.slurm.sessions.door`."""
+"""They get in by steps that the jobs' own scripts begin: see `jobs.node.sessions.listener`."""
 
 PATH: Final = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 """Where programs are looked for."""
@@ -45,114 +54,156 @@ OURS: Final = frozenset(
 )
 """Options of sbatch that the console itself decides."""
 
-IMAGES: Final = ("", "pyxis", "apptainer", "oci")
-MOUNTS: Final = ("bind", "links")
+
+def _check_folder(value: str) -> str:
+    """Refuse what is no absolute path of plain characters: scripts hold it, and Slurm expands `%` in it."""
+    if not _PATH_NAME.fullmatch(value) or os.path.normpath(value) != value:
+        raise invalid("no_path", value=value)
+    return value
 
 
-@dataclass(frozen=True, slots=True)
-class SlurmConfig:
+def _check_word(value: str) -> str:
+    if not _WORD.fullmatch(value):
+        raise invalid("no_name", value=value)
+    return value
+
+
+def _check_option(value: str) -> str:
+    if not _OPTION.fullmatch(value) or value in OURS:
+        raise invalid("no_option", value=value)
+    return value
+
+
+def _check_priority(value: str) -> str:
+    if value not in set("123456789"):
+        raise invalid("no_priority", value=value)
+    return value
+
+
+def _check_line(value: str) -> str:
+    if "\n" in value:
+        raise invalid("no_line")
+    return value
+
+
+def _check_login(login: Login | None) -> Login | None:
+    try:
+        if login is not None:
+            login.keys()
+    except ValueError:
+        raise invalid("no_keys") from None
+    return login
+
+
+def _own_user() -> str:
+    return pwd.getpwuid(os.geteuid()).pw_name
+
+
+def _optional(check: Callable[[str], str]) -> AfterValidator:
+    return AfterValidator(lambda value: value and check(value))
+
+
+Folder = Annotated[str, AfterValidator(_check_folder)]
+OptionalFolder = Annotated[str, _optional(_check_folder)]
+Word = Annotated[str, AfterValidator(_check_word)]
+OptionalWord = Annotated[str, _optional(_check_word)]
+Option = Annotated[str, AfterValidator(_check_option)]
+Priority = Annotated[str, AfterValidator(_check_priority)]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, config=FROZEN)
+class SlurmConfig(Settings):
     """How jobs go to one cluster.
 
     `root` is the folder that the console and every node see under this name; the console makes it where it is
-    its `own`, which nobody named.  `configuration` is the cluster's slurm.conf, where it is not in its usual
-    place, and `programs` the folder of sbatch and its like, where that is not on the PATH.
-
-    `partitions` names the partition of each quota, `partition` that of all others; `accounts` and `account`
-    are the same for workspaces, `qos` names the quality of service of each priority (1…9).  `options` are
-    further options of sbatch for every job (`{"constraint": "ib", "exclusive": ""}`).
-
-    `images` is how jobs get theirs: by `pyxis`, `apptainer` or as an `oci` bundle by Slurm itself; '' for not
-    at all.  `mounts` says whether places may be laid anywhere (`bind`, in a user namespace) or only linked in
-    the job's own folder (`links`).  `allowed` are further options of sbatch that a job file may give.
-
-    `way` is how Slurm is asked: by its `commands`, or by `rest`, which is slurmrestd at `url` (`http://…`,
-    `https://…` or `unix:/…`) as `user`, with a token that `token_command` prints, as whoever runs the console
-    says.
-    `login` is the node on which commands run, where that is not this machine.  `write_back` lets quotas be
-    written into Slurm's accounts.
-
-    `identity` is as whom jobs run: `single`, all as the console's own user, or each as its owner's, by the
-    `helper` that an admin has installed (`sudo`) or by tokens (`jwt`).  `slurm_user` is whom Slurm itself
-    runs as, where scontrol is not there to say so.
-
-    `nodes_folder` is where jobs' folders lie on the nodes where these share none with the console: each node
-    has one of its own of that name, and couriers carry between it and the console at `console_url`.
-
-    `logs` are the folders below which the logs of jobs that others run are shown.
-
-    `allow_plain` runs a job that names an image without it; it is marked so.  `ports` is the range from which
-    jobs' ports are taken.  No program of Slurm's is waited for longer than `timeout_s`.  `python` is the
-    Python on the nodes that lets people in.
+    its `own`, which nobody named.  `token_command` prints a token for slurmrestd.
     """
+
+    CONSOLE: ClassVar[Mapping[str, str]] = {
+        "folder": "CONSOLE_SLURM_FOLDER",
+        "token_command": "CONSOLE_SLURM_TOKEN_COMMAND",
+        "usual_console_url": "CONSOLE_URL",
+    }
 
     root: Path
     own: bool = False
-    configuration: str = ""
-    programs: str = ""
-    partitions: Mapping[str, str] = field(default_factory=dict)
-    partition: str = ""
-    accounts: Mapping[str, str] = field(default_factory=dict)
-    account: str = ""
-    qos: Mapping[str, str] = field(default_factory=dict)
-    options: Mapping[str, str] = field(default_factory=dict)
-    images: str = ""
-    mounts: str = "bind"
-    allowed: tuple[str, ...] = ()
-    allow_plain: bool = False
-    logs: tuple[str, ...] = ()
-    ports: tuple[int, int] = (20000, 29999)
-    timeout_s: int = 5
-    python: str = "python3"
-    way: str = "commands"
-    url: str = ""
-    user: str = ""
+    configuration: OptionalFolder = ""
+    programs: OptionalFolder = ""
+    partitions: dict[str, Word] = Field(default_factory=dict)
+    partition: OptionalWord = ""
+    accounts: dict[str, Word] = Field(default_factory=dict)
+    account: OptionalWord = ""
+    qos: dict[Priority, Word] = Field(default_factory=dict)
+    options: dict[Option, Annotated[str, AfterValidator(_check_line)]] = Field(default_factory=dict)
+    images: Literal["", "pyxis", "apptainer", "oci"] = ""
+    mounts: Literal["bind", "links"] = "bind"
+    allowed: tuple[Option, ...] = ()
+    allow_plain: Switch = False
+    logs: tuple[Folder, ...] = ()
+    ports: Annotated[tuple[int, int], check_ports(1024)] = (20000, 29999)
+    timeout_s: Annotated[int, Field(strict=True, ge=1, le=60)] = 5
+    python: Annotated[
+        str, AfterValidator(lambda value: value if value == "python3" else _check_folder(value))
+    ] = "python3"
+    way: Literal["commands", "rest"] = "commands"
+    url: Annotated[str, AfterValidator(lambda value: value.rstrip("/"))] = ""
+    user: Annotated[Word, BeforeValidator(lambda value: value or _own_user())] = Field(
+        default_factory=_own_user
+    )
     token_command: tuple[str, ...] = ()
-    login: Login | None = None
-    write_back: bool = False
-    identity: str = SINGLE
-    helper: str = HELPER
-    slurm_user: str = ""
-    nodes_folder: str = ""
-    console_url: str = ""
+    login: Annotated[
+        Login | None, BeforeValidator(lambda value: value or None), AfterValidator(_check_login)
+    ] = None
+    write_back: Switch = False
+    identity: Literal["single", "sudo", "jwt"] = "single"
+    helper: OptionalFolder = HELPER
+    slurm_user: OptionalWord = ""
+    nodes_folder: OptionalFolder = ""
+    console_url: Annotated[str, AfterValidator(lambda value: value.rstrip("/"))] = ""
 
     @classmethod
-    def from_settings(cls, home: Path, settings: Mapping[str, Any]) -> SlurmConfig:
-        """From the console's home and a cluster's settings, which name the fields above; `folder` is `root`.
-
-        TypeError for a name that is none of them, ValueError for a value that makes no sense.
-        """
+    def from_settings(cls, home: Path, settings: Mapping[str, Any]) -> Self:
+        """Return the configuration for a cluster's settings; `folder` is `root`, by default in `home`."""
         values = dict(settings)
-        named = values.pop("folder", "")
-        folder = _place("folder", named or str(home / "jobs"))
-        for name in ("configuration", "programs", "helper", "nodes_folder"):
-            if values.get(name):
-                _place(name, values[name])
-        if values.get("python", "python3") != "python3":
-            _place("python", values["python"])
-        for name in ("partitions", "accounts", "qos"):
-            values[name] = {str(key): _word(name, value) for key, value in values.get(name, {}).items()}
-        for name in ("partition", "account", "slurm_user"):
-            if values.get(name):
-                _word(name, values[name])
-        if wrong := set(values["qos"]) - set("123456789"):
-            raise ValueError(f"qos: {min(wrong)} is no priority from 1 to 9")
-        values["options"] = _options(values.get("options", {}))
-        values["allowed"] = _names(values.get("allowed", []))
-        values["logs"] = _places("logs", values.get("logs", []))
-        _check_choices(values)
-        values["ports"] = _range(values.get("ports", (20000, 29999)))
-        timeout_s = values.get("timeout_s", 5)
-        if not isinstance(timeout_s, int) or not 1 <= timeout_s <= 60:
-            raise ValueError("timeout_s is a number of seconds from 1 to 60")
-        values |= _way(values)
-        values["login"] = Login.from_settings(values.get("login"))
-        _check_identity(values)
-        _check_nodes_folder(values)
-        return cls(root=Path(folder), own=not named, **values)
+        usual_url = values.pop("usual_console_url", "")
+        folder = values.pop("folder", "")
+        try:
+            root = _check_folder(folder or str(home / "jobs"))
+        except InvalidSettings as error:
+            raise InvalidSettings(SettingProblem("folder", "no_path", error.problems[0].params)) from None
+        values["console_url"] = values.get("console_url") or usual_url
+        return cls(**{**values, "root": Path(root), "own": not folder})
+
+    @model_validator(mode="after")
+    def _check_together(self) -> Self:
+        """Refuse settings that do not go with each other."""
+        problems = [SettingProblem(name, code) for name, code, is_wrong in self._rules() if is_wrong]
+        if problems:
+            raise InvalidSettings(*problems)
+        return self
+
+    def _rules(self) -> tuple[tuple[str, str, bool], ...]:
+        """Return the name of a setting, the code of a problem, and whether it has that."""
+        by_rest = self.way == "rest"
+        return (
+            ("url", "no_url", by_rest and not _URL.fullmatch(self.url)),
+            ("identity", "jwt_by_rest", self.identity == JWT and (not by_rest or self.login is not None)),
+            (
+                "console_url",
+                "no_console",
+                bool(self.console_url) and not _CONSOLE.fullmatch(self.console_url),
+            ),
+            ("nodes_folder", "apart_as_owners", self.apart and self.identity != SINGLE),
+            ("nodes_folder", "apart_without_url", self.apart and not self.console_url),
+        )
 
     def facilities(self) -> Facilities:
-        """What jobs find there, as far as the settings tell."""
+        """Return what jobs find there, as far as the settings tell."""
         return Facilities(images=bool(self.images), plain=self.allow_plain, slurm=True)
+
+    def exposures(self) -> frozenset[str]:
+        """Return that everything runs as one user, where it does."""
+        return frozenset() if self.tells_apart else frozenset({"account"})
 
     @property
     def tells_apart(self) -> bool:
@@ -178,91 +229,4 @@ class SlurmConfig:
         return SRUN if has_programs and self.login is None else DOOR
 
 
-def _way(values: Mapping[str, Any]) -> dict[str, Any]:
-    """How Slurm is asked."""
-    way, url = values.get("way", "commands"), values.get("url", "")
-    if way not in WAYS:
-        raise ValueError(f"way is one of {', '.join(WAYS)}")
-    if way == "rest" and not (isinstance(url, str) and _URL.fullmatch(url)):
-        raise ValueError("url is where slurmrestd listens: http://…, https://… or unix:/…")
-    command = values.get("token_command", ())
-    user = values.get("user") or pwd.getpwuid(os.geteuid()).pw_name
-    return {"way": way, "url": url.rstrip("/"), "user": _word("user", user), "token_command": tuple(command)}
-
-
-def _place(name: str, value: object) -> str:
-    """An absolute path of plain characters: it is written into scripts, and Slurm expands `%` in it."""
-    if not isinstance(value, str) or not _PLACE.fullmatch(value) or os.path.normpath(value) != value:
-        raise ValueError(f"{name}: {value!r} is no absolute path of letters, digits and ._+@-")
-    return value
-
-
-def _places(name: str, value: object) -> tuple[str, ...]:
-    if not isinstance(value, list | tuple):
-        raise TypeError(f"{name} is a list of folders")
-    return tuple(_place(name, each) for each in value)
-
-
-def _word(name: str, value: object) -> str:
-    if not isinstance(value, str) or not _WORD.fullmatch(value):
-        raise ValueError(f"{name}: {value!r} is no name that Slurm could have")
-    return value
-
-
-def _options(value: object) -> dict[str, str]:
-    if not isinstance(value, Mapping):
-        raise TypeError("options is an object of options of sbatch")
-    for name, said in value.items():
-        if not isinstance(name, str) or not _OPTION.fullmatch(name) or name in OURS:
-            raise ValueError(f"options: {name!r} is no option of sbatch that can be given here")
-        if not isinstance(said, str) or "\n" in said:
-            raise ValueError(f"options: the value of {name} is no line of text")
-    return dict(value)
-
-
-def _check_choices(values: Mapping[str, Any]) -> None:
-    for name, choices in (("images", IMAGES), ("mounts", MOUNTS), ("identity", IDENTITIES)):
-        if name in values and values[name] not in choices:
-            raise ValueError(f"{name} is one of {', '.join(filter(None, choices))}")
-    for name in ("allow_plain", "write_back"):
-        if not isinstance(values.get(name, False), bool):
-            raise TypeError(f"{name} is true or false")
-
-
-def _check_identity(values: Mapping[str, Any]) -> None:
-    if values.get("identity") == JWT and (values["way"] != "rest" or values["login"]):
-        raise ValueError("identity jwt goes by slurmrestd: with way rest, and without login")
-
-
-def _check_nodes_folder(values: dict[str, Any]) -> None:
-    """The console's address is the cluster's own, where it says one."""
-    usual = values.pop("usual_console_url", "")
-    url = values.setdefault("console_url", usual) or usual
-    if not isinstance(url, str) or (url and not _CONSOLE.fullmatch(url)):
-        raise ValueError("console_url is where nodes reach the console: https://… or http://…")
-    values["console_url"] = url.rstrip("/")
-    if not values.get("nodes_folder"):
-        return
-    if values.get("identity", SINGLE) != SINGLE:
-        raise ValueError(
-            "nodes_folder goes with identity single: jobs run as their owners only where a folder is shared"
-        )
-    if not url:
-        raise ValueError("nodes_folder needs the console's address: console_url, or CONSOLE_URL")
-
-
-def _names(value: object) -> tuple[str, ...]:
-    if not isinstance(value, list | tuple):
-        raise TypeError("allowed is a list of options of sbatch")
-    for name in value:
-        if not isinstance(name, str) or not _OPTION.fullmatch(name) or name in OURS:
-            raise ValueError(f"allowed: {name!r} is no option of sbatch that a job may give")
-    return tuple(value)
-
-
-def _range(value: object) -> tuple[int, int]:
-    if isinstance(value, list | tuple) and len(value) == 2:
-        first, last = value
-        if isinstance(first, int) and isinstance(last, int) and 1024 <= first < last <= 65535:
-            return first, last
-    raise ValueError("ports is a pair of numbers from 1024 to 65535, the smaller first")
+CONFIG: Final = SlurmConfig

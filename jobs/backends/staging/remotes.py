@@ -33,13 +33,13 @@ class Remote:
 
     @property
     def can_be_written(self) -> bool:
-        """Whether there is a way back."""
+        """Tell whether there is a way back."""
         return self.uri.startswith("s3://")
 
 
 @dataclass(frozen=True, slots=True)
-class Rules:
-    """What the settings say about data: the addresses it may come `from_`, hosts `inside` this network that
+class DataRules:
+    """Settings for data: the addresses it may come `from_`, hosts `inside` this network that
     may be spoken to, at most `most_bytes` at a time and `cache_bytes` kept for each person.
     """
 
@@ -49,7 +49,7 @@ class Rules:
     cache_bytes: int = 20 << 30
 
     def cover(self, uri: str) -> bool:
-        """Whether data may be fetched from the address."""
+        """Tell whether data may be fetched from the address."""
         return covers_data(self.from_, uri)
 
 

@@ -25,17 +25,17 @@ FAILED: Final = 127
 
 
 def has_modules(root: Path = Path("/")) -> bool:
-    """Whether a machine has something that loads modules."""
+    """Tell whether a machine has something that loads modules."""
     return any((root / init.lstrip("/")).is_file() for init in INITS)
 
 
-def loading(role: TaskRole, asked: Software) -> TaskRole:
+def with_modules(role: TaskRole, asked: Software) -> TaskRole:
     """The role with a command that loads what is asked for first."""
-    command = before(role.command, asked)
+    command = with_prologue(role.command, asked)
     return role if command == role.command else role.model_copy(update={"command": command})
 
 
-def before(command: str, software: Software) -> str:
+def with_prologue(command: str, software: Software) -> str:
     """The command with everything that is loaded before it, on one line above it."""
     steps = [*_modules(software), *_conda(software.conda), *_venv(software.venv)]
     return "; ".join(steps) + "\n" + command if steps else command

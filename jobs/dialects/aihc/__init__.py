@@ -3,44 +3,56 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
+from functools import partial
 from typing import Final
 
-from jobs.dialects.aihc import keys, reading, writing
-from jobs.dialects.base import Guess, Refused
+from jobs.dialects import text_renderer
+from jobs.dialects.aihc import keys, parser
+from jobs.dialects.aihc.renderer import build_body
+from jobs.dialects.base import Guess, Refused, Rendered
 from jobs.dialects.common import JsonDialect
 from jobs.dialects.document import Document
 from jobs.dialects.field_map import rows
+from jobs.dialects.objects import find_keys
+from jobs.dialects.text_renderer import Form
+from jobs.spec import JobSpec
 
 FIELDS: Final = (
     *rows(keys.JOB),
     *(row for name, rule in keys.AMOUNTS for row in rows((rule,), f"/jobSpec/resources[{name}]")),
 )
-"""What AIHC can say, key by key."""
+"""Every key of a body, one row each."""
 
 _NAMED: Final = re.compile(r'"(jobSpec|command|jobType|jobFramework|replicas)"\s*:')
+_IDENTITIES: Final = {"envs": "name", "resources": "name", "labels": "key"}
 _TELLING: Final = frozenset({"jobType", "jobFramework", "queue", "queueId", "queueID", "command"})
 
 
 class Aihc(JsonDialect):
     """The dialect."""
 
-    name: str = writing.NAME
+    name: str = "aihc"
     title = "AIHC CreateJob"
     schema_keys = keys.JOB
-    parse = staticmethod(reading.parse)
-    render = staticmethod(writing.render)
+    parse = staticmethod(parser.parse)
 
     def sniff(self, document: Document) -> Guess | None:
-        """By its keys; a text that can't be read is still recognised by how they are written."""
+        """Recognise a body by its keys, in a text that can't be read too."""
         try:
             value = self.read(document).value
         except Refused as refused:
-            unreadable = refused.problems[0].code in {"too_large", "too_many_values", "too_deep"}
-            found = set() if unreadable else set(_NAMED.findall(document.text))
+            found = find_keys(document, refused, _NAMED)
             return Guess(50, "keys_seen") if "jobSpec" in found and len(found) > 1 else None
         if not isinstance(value, dict) or not isinstance(value.get(keys.JOB_SPEC.key), dict):
             return None
         return Guess(100, "job_spec") if value.keys() & _TELLING else Guess(80, "job_spec_alone")
+
+    def render(self, spec: JobSpec, extras: Mapping[str, object], base: Document | None = None) -> Rendered:
+        """See `base.Dialect`."""
+        patch = partial(text_renderer.patch_json, identities=_IDENTITIES)
+        form = Form(self.name, parser.parse, build_body, text_renderer.write_json, patch)
+        return text_renderer.render(form, spec, extras, base)
 
 
 DIALECT: Final = Aihc()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
+from jobs.dialects.extras import by
 from jobs.dialects.fields import (
     CONSOLE,
     MOST_CPUS,
@@ -23,7 +24,6 @@ from jobs.dialects.fields import (
     Text,
     Texts,
 )
-from jobs.dialects.leftovers import by
 from jobs.spec import Framework, Resources
 
 PAGE: Final = "AIHC page"
@@ -37,7 +37,7 @@ DEFAULTS: Final = Resources()
 MOST: Final = 1000
 
 
-def _kept(key: str, help_text: str, source: str = PAGE) -> Text:
+def _kept_text(key: str, help_text: str, source: str = PAGE) -> Text:
     """A string that only AIHC understands."""
     return Text(key=key, source=source, help=help_text, blank=True)
 
@@ -150,9 +150,6 @@ GPUS: Final = Amount(
     default=0,
     most=Limit(MOST_GPUS, CONSOLE),
     help="Accelerator cards of each replica.",
-)
-GPU_TYPE: Final = Text(
-    key="name", source=PAGE, path="roles[].resources.gpu_type", help="baidu.com/ and the type of the cards."
 )
 QUANTITY: Final = Amount(
     key="quantity",
@@ -346,17 +343,17 @@ JOB: Final[tuple[AnyKey, ...]] = (
         source=PAGE,
         help="Alerts; kept for AIHC.",
         keys=(
-            _kept("alertIds", "Ids of alerts."),
-            _kept("instanceId", "The monitoring instance."),
-            _kept("alertName", "Name of the alert."),
+            _kept_text("alertIds", "Ids of alerts."),
+            _kept_text("instanceId", "The monitoring instance."),
+            _kept_text("alertName", "Name of the alert."),
             Texts(key="alertItems", source=PAGE, help="What to tell: jobRunning, jobFT, jobFailed …"),
-            _kept("for", "How long it has to last."),
-            _kept("description", "What to say."),
-            _kept("notifyRuleId", "Whom to tell."),
-            _kept("severity", "How grave it is."),
+            _kept_text("for", "How long it has to last."),
+            _kept_text("description", "What to say."),
+            _kept_text("notifyRuleId", "Whom to tell."),
+            _kept_text("severity", "How grave it is."),
         ),
     ),
-    _kept("retentionPeriod", "How long the ended job is kept: 1m, 1h, 1d.", SDK),
+    _kept_text("retentionPeriod", "How long the ended job is kept: 1m, 1h, 1d.", SDK),
     Group(
         key="faultToleranceConfig",
         source=V1,
@@ -374,7 +371,7 @@ JOB: Final[tuple[AnyKey, ...]] = (
             ),
         ),
     ),
-    _kept("resourcePoolId", "The resource pool; part of the address, not of the body."),
+    _kept_text("resourcePoolId", "The resource pool; part of the address, not of the body."),
 )
 """The keys of the whole body."""
 
@@ -384,7 +381,15 @@ AMOUNTS: Final = (
     ("memory", MEMORY),
     ("sharedMemory", SHARED_MEMORY),
     ("baidu.com/…", GPUS),
-    ("baidu.com/…", GPU_TYPE),
+    (
+        "baidu.com/…",
+        Text(
+            key="name",
+            source=PAGE,
+            path="roles[].resources.gpu_type",
+            help="baidu.com/ and the type of the cards.",
+        ),
+    ),
 )
 """What the elements of `resources` say, by their names."""
 
@@ -393,7 +398,7 @@ _KINDS: Final = {word.lower(): meaning for word, meaning in TYPE.meanings.items(
 
 
 def source_name(source: Mapping[str, object]) -> object:
-    """What tells a data source apart: where it is mounted, or else what its type is known by."""
+    """Return what tells a data source apart: where it is mounted, or else what its type is known by."""
     kind = _KINDS.get(str(source.get(TYPE.key) or TYPE.default).lower(), "")
     place = SOURCE_PATH if kind in {"file", "bos"} else SOURCE_NAME
     return source.get(MOUNT_PATH.key) or (source.get(place.key) if kind else "")

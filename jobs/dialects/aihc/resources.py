@@ -10,8 +10,9 @@ from typing import Final
 
 from jobs.dialects.aihc import keys
 from jobs.dialects.fields import Amount
-from jobs.dialects.rendering import JsonObject
+from jobs.dialects.objects import as_object
 from jobs.dialects.request import Request
+from jobs.dialects.text_renderer import JsonObject
 from jobs.spec import Resources
 
 RDMA_SHARED_MIB: Final = 10 * 1024
@@ -26,8 +27,8 @@ _AMOUNTS: Final = {"cpu": keys.CPU, "memory": keys.MEMORY, "sharedmemory": keys.
 
 
 @dataclass(slots=True)
-class Amounts:
-    """What one JobSpec's `resources` say; None for what they don't speak of."""
+class NamedAmounts:
+    """The amounts of one JobSpec's `resources`; None for those that it does not name."""
 
     cpu_milli: int | None = None
     memory_mib: int | None = None
@@ -37,17 +38,16 @@ class Amounts:
     rdma: bool = False
 
     @property
-    def empty(self) -> bool:
-        """Whether nothing was said."""
+    def is_empty(self) -> bool:
+        """Whether none is named."""
         return (self.cpu_milli, self.memory_mib, self.shm_mib, self.gpus) == (None, None, None, None)
 
     def build(self) -> Resources:
-        """The amounts, with AIHC's shared memory for RDMA and our defaults for the rest."""
-        memory = self.memory_mib or keys.DEFAULTS.memory_mib
+        """Return the amounts, with AIHC's shared memory for RDMA and our defaults for the rest."""
         shared = implied_shared(self.rdma, self.memory_mib) if self.shm_mib is None else self.shm_mib
         return Resources(
             cpu_milli=self.cpu_milli or keys.DEFAULTS.cpu_milli,
-            memory_mib=memory,
+            memory_mib=self.memory_mib or keys.DEFAULTS.memory_mib,
             shm_mib=shared,
             gpus=self.gpus or 0,
             gpu_type=self.gpu_type,
@@ -56,18 +56,18 @@ class Amounts:
 
 
 def implied_shared(rdma: bool, memory_mib: int | None) -> int:
-    """The shared memory of a replica for which none is asked: 10 GB with RDMA, within its memory."""
+    """Return the shared memory of a replica that requests none: 10 GB with RDMA, at most its memory."""
     if rdma and memory_mib:
         return min(RDMA_SHARED_MIB, memory_mib)
     return keys.DEFAULTS.shm_mib
 
 
-def read(role: Request) -> Amounts:
-    """The amounts; names that say nothing here are kept for AIHC."""
-    found = Amounts(rdma=role.flag(keys.ENABLE_RDMA))
+def read(role: Request) -> NamedAmounts:
+    """Return the amounts; names that mean nothing here are kept for AIHC."""
+    found = NamedAmounts(rdma=role.flag(keys.ENABLE_RDMA))
     for item in role.requests(keys.RESOURCES):
-        _take(item, item.text(keys.RESOURCE_NAME), found)
-    if found.empty:
+        _add(item, item.text(keys.RESOURCE_NAME), found)
+    if found.is_empty:
         role.findings.note("no_amounts", role.pointer, source=keys.PAGE)
     elif found.rdma and found.shm_mib is None and found.memory_mib:
         shared = implied_shared(found.rdma, found.memory_mib)
@@ -75,8 +75,8 @@ def read(role: Request) -> Amounts:
     return found
 
 
-def _take(item: Request, name: str, found: Amounts) -> None:
-    """Take one resource in; of two with one name the first counts."""
+def _add(item: Request, name: str, found: NamedAmounts) -> None:
+    """Add one resource to `found`; of two with one name the first counts."""
     rule = _AMOUNTS.get(name.lower())
     gpu = _GPU.fullmatch(name)
     if rule is not None:
@@ -101,16 +101,16 @@ def _amount(item: Request, rule: Amount) -> int | None:
 
 
 def is_said(element: object) -> bool:
-    """Whether a JobSpec holds the resource, though it might not be written under its name.
+    """Tell whether a JobSpec holds the resource, though it might not be written under its name.
 
-    RDMA's device is said by enableRDMA, and the shared memory that it brings by silence.
+    RDMA's device is expressed by enableRDMA, and the shared memory that it brings by leaving it out.
     """
-    name = str(element.get(keys.RESOURCE_NAME.key, "")) if isinstance(element, dict) else ""
+    name = str(as_object(element).get(keys.RESOURCE_NAME.key, ""))
     return name == RDMA_DEVICE or name.lower() in _AMOUNTS
 
 
-def document(has: Resources) -> list[JsonObject]:
-    """The amounts as AIHC names them; memory in GB."""
+def write(has: Resources) -> list[JsonObject]:
+    """Return the amounts as AIHC names them; memory in GB."""
     return [
         {keys.RESOURCE_NAME.key: name, keys.QUANTITY.key: quantity} for name, quantity in _quantities(has)
     ]
@@ -118,16 +118,11 @@ def document(has: Resources) -> list[JsonObject]:
 
 def _quantities(has: Resources) -> Iterator[tuple[str, float]]:
     if has.gpus or has.gpu_type:
-        yield gpu_name(has.gpu_type), has.gpus
+        yield f"{_VENDOR}{has.gpu_type}" if has.gpu_type else ANY_GPU, has.gpus
     yield "cpu", _number(has.cpu_milli, 1000)
     yield "memory", _number(has.memory_mib, 1024)
     if has.shm_mib != implied_shared(has.rdma, has.memory_mib):
         yield "sharedMemory", _number(has.shm_mib, 1024)
-
-
-def gpu_name(gpu_type: str) -> str:
-    """The resource name of a GPU type."""
-    return f"{_VENDOR}{gpu_type}" if gpu_type else ANY_GPU
 
 
 def _number(amount: int, of: int) -> float:

@@ -3,37 +3,46 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import Final
 
-from jobs.dialects.base import Guess, Refused
+from jobs.dialects import text_renderer
+from jobs.dialects.base import Guess, Refused, Rendered
 from jobs.dialects.common import JsonDialect
-from jobs.dialects.dlc import keys, reading, writing
+from jobs.dialects.dlc import keys, parser
+from jobs.dialects.dlc.job_types import with_known_types
+from jobs.dialects.dlc.renderer import render_spec
 from jobs.dialects.document import Document
+from jobs.dialects.extras import restore_extras
 from jobs.dialects.field_map import rows
+from jobs.dialects.key_spellings import restore_spellings
+from jobs.dialects.objects import find_keys
+from jobs.dialects.ours import export_data
+from jobs.dialects.source import read
+from jobs.dialects.text_renderer import Form, JsonObject
+from jobs.spec import JobSpec
 
 _NAMED: Final = re.compile(r'"(DisplayName|JobType|JobSpecs|UserCommand)"\s*:')
 
 
 FIELDS: Final = rows(keys.JOB)
-"""What DLC can say, key by key."""
+"""Every key of a request, one row each."""
 
 
 class Dlc(JsonDialect):
     """The dialect."""
 
-    name: str = writing.NAME
+    name: str = "dlc"
     title = "PAI-DLC CreateJob"
     schema_keys = keys.JOB
-    parse = staticmethod(reading.parse)
-    render = staticmethod(writing.render)
+    parse = staticmethod(parser.parse)
 
     def sniff(self, document: Document) -> Guess | None:
-        """By its keys; a text that can't be read is still recognised by how they are written."""
+        """Recognise a request by its keys, in a text that can't be read too."""
         try:
             value = self.read(document).value
         except Refused as refused:
-            unreadable = refused.problems[0].code in {"too_large", "too_many_values", "too_deep"}
-            found = set() if unreadable else set(_NAMED.findall(document.text))
+            found = find_keys(document, refused, _NAMED)
             return Guess(50, "keys_seen") if {"JobType", "JobSpecs"} <= found else None
         if not isinstance(value, dict):
             return None
@@ -41,6 +50,27 @@ class Dlc(JsonDialect):
             known = keys.JOB_TYPE.key in value or keys.DISPLAY_NAME.key in value
             return Guess(100, "job_type_and_specs") if known else Guess(80, "specs_listed")
         return Guess(60, "job_type") if value.keys() >= {"DisplayName", "JobType"} else None
+
+    def render(self, spec: JobSpec, extras: Mapping[str, object], base: Document | None = None) -> Rendered:
+        """See `base.Dialect`."""
+        form = Form(self.name, parser.parse, _build_request, text_renderer.write_json, _patch)
+        return text_renderer.render(form, spec, extras, base)
+
+
+def _build_request(spec: JobSpec, extras: Mapping[str, object]) -> JsonObject:
+    """Return the request and our own object, with `extras` put back and keys spelled as they were."""
+    job = render_spec(spec, extras)
+    ours = export_data.render_object(parser.parse_native(job), spec, extras)
+    if ours:
+        job[keys.JOB_CONSOLE.key] = ours
+    restore_extras(job, extras, keys.NAMES)
+    return restore_spellings(job, extras)
+
+
+def _patch(base: Document, before: JsonObject, after: JsonObject) -> str | None:
+    """Return the text of `base`, which says `before`, made to say `after`."""
+    there = with_known_types(read(base).value)
+    return text_renderer.patch_json(base, before, after, {"JobSpecs": "Type"}, there)
 
 
 DIALECT: Final = Dlc()

@@ -1,4 +1,4 @@
-"""When a DLC job has succeeded, as completion policies, and back.
+"""Completion policies of a DLC job's roles, and what a request says for them.
 
 SuccessPolicy (TFJob) as the page of the command line says it: ChiefWorker, the job has succeeded as soon
 as its chief has; AllWorkers, the default, when all have.  Parameter servers never end by themselves, so
@@ -20,8 +20,8 @@ ALL_END: Final = CompletionPolicy()
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
-    """What a role says about the job's success."""
+class Participant:
+    """A role, and its say in the job's success."""
 
     type: str
     replicas: int
@@ -34,11 +34,11 @@ class Success:
     """Everything that a request says about the job's success."""
 
     policy: str
-    parts: tuple[Part, ...]
+    parts: tuple[Participant, ...]
 
 
-def applied(job_type: JobType, success: Success) -> tuple[CompletionPolicy, ...]:
-    """The completion policy of each role."""
+def decide_completion(job_type: JobType, success: Success) -> tuple[CompletionPolicy, ...]:
+    """Return the completion policy of each role."""
     chosen = _decider(job_type, success)
     return tuple(
         CompletionPolicy(min_succeeded=chosen[1] if chosen and part is chosen[0] else None)
@@ -46,16 +46,23 @@ def applied(job_type: JobType, success: Success) -> tuple[CompletionPolicy, ...]
     )
 
 
-def said(job_type: JobType, parts: Sequence[Part], wanted: Sequence[CompletionPolicy]) -> Success:
-    """What to write so that it is read as `wanted`, or as near to it as DLC comes."""
+def choose_success(
+    job_type: JobType, parts: Sequence[Participant], wanted: Sequence[CompletionPolicy]
+) -> Success:
+    """Return what is to be written to be read as `wanted`, or as near to it as DLC comes."""
     plain = Success("", tuple(parts))
     return next(
-        (each for each in _choices(job_type, plain) if list(applied(job_type, each)) == list(wanted)), plain
+        (
+            each
+            for each in _choices(job_type, plain)
+            if list(decide_completion(job_type, each)) == list(wanted)
+        ),
+        plain,
     )
 
 
 def _choices(job_type: JobType, plain: Success) -> Iterator[Success]:
-    """Every way of saying it, the plainest first."""
+    """Yield every way of saying it, the plainest first."""
     yield plain
     if _has_policy(job_type):
         yield replace(plain, policy=CHIEF_WORKER)
@@ -65,8 +72,8 @@ def _choices(job_type: JobType, plain: Success) -> Iterator[Success]:
     yield replace(plain, parts=tuple(replace(part, considered=True) for part in plain.parts))
 
 
-def _decider(job_type: JobType, success: Success) -> tuple[Part, int] | None:
-    """The role that decides, and how many of it have to succeed; None when all roles have to end."""
+def _decider(job_type: JobType, success: Success) -> tuple[Participant, int] | None:
+    """Return the role that decides, and its needed successes; None when all roles have to end."""
     parts = success.parts
     considered = [part for part in parts if part.considered]
     if len(parts) > 1:
@@ -85,7 +92,7 @@ def _has_policy(job_type: JobType) -> bool:
     return bool(job_type.servers)
 
 
-def _by_policy(job_type: JobType, success: Success) -> tuple[Part, int] | None:
+def _by_policy(job_type: JobType, success: Success) -> tuple[Participant, int] | None:
     by_type = {part.type: part for part in success.parts}
     chief, worker = by_type.get("Chief"), by_type.get("Worker")
     if success.policy == CHIEF_WORKER and (chief or worker):

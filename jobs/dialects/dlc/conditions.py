@@ -1,62 +1,68 @@
-"""What DLC's pages ask of a job that its JobSpec alone tells: each condition once, for whoever tells it."""
+"""Conditions and limits of DLC for a job, each worked out once for the form and the dialect.
+
+They bind a job at DLC alone: elsewhere `note_limits` only tells of them.
+"""
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from jobs.dialects.dlc import limits
-from jobs.dialects.dlc.job_types import of
-from jobs.dialects.dlc.settings_keys import ADVANCED_RULES
+from jobs.dialects.dlc import keys, limits
+from jobs.dialects.dlc import settings_keys as names
+from jobs.dialects.dlc.job_types import find_job_type
+from jobs.dialects.fields import Limit
+from jobs.dialects.findings import Findings
 from jobs.spec import Framework, JobSpec
 
+DLC: Final = "DLC"
 PORT_LIST: Final = "customPortList"
 PORT_NUMBER: Final = "customPortNumPerWorker"
 
 _PORT_RANGE: Final = re.compile(r"(?P<first>\d{1,5})(?:-(?P<last>\d{1,5}))?", re.ASCII)
-_FRAMEWORK_OF: Final = {rule.key: rule.job_type for rule in ADVANCED_RULES}
 
 
-def variables(spec: JobSpec) -> int:
-    """How many environment variables the job sets."""
+def count_variables(spec: JobSpec) -> int:
+    """Return the number of environment variables that the job sets."""
     return len(spec.env) + len(spec.secret_env)
 
 
-def gpus_and_cores(spec: JobSpec) -> tuple[int, int]:
-    """What the whole job asks for, as the limits of public resources count it."""
+def count_gpus_and_cores(spec: JobSpec) -> tuple[int, int]:
+    """Return the GPUs and CPU cores of the whole job, as the limits of public resources count them."""
     gpus = sum(role.replicas * role.resources.gpus for role in spec.roles)
     return gpus, sum(role.replicas * role.resources.cpu_milli for role in spec.roles) // 1000
 
 
-def lacks_for_sanity_check(spec: JobSpec, *, quota: bool) -> list[str]:
-    """What keeps a job from a sanity check: it is for PyTorch with GPUs on a quota."""
+def find_unmet_sanity_conditions(spec: JobSpec, *, quota: bool) -> list[str]:
+    """Return the unmet conditions of a sanity check: PyTorch, GPUs, and a Lingjun quota."""
     conditions = (
         ("PyTorchJob", spec.framework is Framework.PYTORCH),
         ("ResourceId", quota),
         ("GPU", any(role.resources.gpus for role in spec.roles)),
     )
-    return [what for what, there in conditions if not there]
+    return [condition for condition, is_met in conditions if not is_met]
 
 
-def needs_job_type(key: str) -> str:
-    """The job type to which an advanced setting belongs; "" for one of all."""
-    return _FRAMEWORK_OF.get(key, "")
+def find_needed_job_type(key: str) -> str:
+    """Return the job type to which an advanced setting belongs; "" for one of all."""
+    return names.JOB_TYPE_OF_SETTING.get(key, "")
 
 
-def means_something(key: str, framework: Framework | None) -> bool:
-    """Whether an advanced setting is one of this framework."""
-    needed = needs_job_type(key)
-    return not needed or (framework is not None and of(framework).name == needed)
+def is_for_framework(key: str, framework: Framework | None) -> bool:
+    """Tell whether an advanced setting is one of this framework."""
+    needed = find_needed_job_type(key)
+    return not needed or (framework is not None and find_job_type(framework).name == needed)
 
 
-def both_ways_of_ports(options: Mapping[str, str]) -> bool:
-    """Whether ports are asked for by list and by number, which exclude each other."""
+def has_both_port_settings(options: Mapping[str, str]) -> bool:
+    """Tell whether ports are requested by list and by number, which exclude each other."""
     return PORT_LIST in options and PORT_NUMBER in options
 
 
-def port_faults(options: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-    """Ports that DLC's page does not allow, as (code, option)."""
+def find_port_faults(options: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    """Yield ports that DLC's page does not allow, as (code, option)."""
     listed = options.get(PORT_LIST)
     if listed is not None:
         ranges = [_PORT_RANGE.fullmatch(part.strip()) for part in listed.split(";") if part.strip()]
@@ -73,3 +79,45 @@ def port_faults(options: Mapping[str, str]) -> Iterator[tuple[str, str]]:
         digits = number.isascii() and number.isdigit() and len(number) < 9
         if not digits or int(number) > limits.MOST_CUSTOM_PORTS.value:
             yield "not_a_port_number", PORT_NUMBER
+
+
+def note_limits(spec: JobSpec, value: Mapping[str, object], findings: Findings) -> None:
+    """Note every limit and condition of DLC's that the job, with the request `value`, does not keep."""
+    _note_over(findings, keys.ENVS.key, count_variables(spec), limits.MOST_VARIABLES)
+    size = len(json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode())
+    _note_over(findings, "", size, limits.MOST_BYTES)
+    if not spec.quota:
+        amounts = zip(
+            ("GPU", "CPU"), count_gpus_and_cores(spec), (limits.PUBLIC_GPUS, limits.PUBLIC_CPUS), strict=True
+        )
+        for kind, amount, most in amounts:
+            if amount > most.value:
+                at = f"/{keys.JOB_SPECS.key}"
+                findings.note("over_public_limit", at, key=kind, value=amount, most=most.value, target=DLC)
+    if spec.time_limit_s is None and keys.MAX_RUNNING.key not in value:
+        minutes = limits.DEFAULT_RUNNING_MINUTES.value
+        findings.note("no_limit_here", "", key=keys.MAX_RUNNING.key, minutes=minutes, target=DLC)
+    lacking = ", ".join(find_unmet_sanity_conditions(spec, quota=bool(spec.quota)))
+    if spec.sanity_check.enabled and lacking:
+        key = names.SANITY_CHECK.key
+        findings.note(
+            "condition_unmet",
+            f"/{names.SETTINGS.key}/{key}",
+            key=key,
+            lacking=lacking,
+            target=DLC,
+            source=limits.PAGE,
+        )
+
+
+def _note_over(findings: Findings, key: str, value: int, most: Limit) -> None:
+    if value > most.value:
+        findings.note(
+            "over_vendor_limit",
+            f"/{key}" if key else "",
+            key=key,
+            value=value,
+            most=most.value,
+            target=DLC,
+            source=most.source,
+        )

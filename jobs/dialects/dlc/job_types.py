@@ -1,11 +1,14 @@
-"""DLC's job types: the framework of each, its roles, and which of them decides the job."""
+"""DLC's job types: the framework of each, its roles, and those that a JobSpec is written as."""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Final
 
-from jobs.spec import Framework
+from jobs.spec import Framework, JobSpec
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +28,7 @@ class JobType:
     more_workers: bool = False
 
     def role(self, name: str) -> str | None:
-        """The `Type` that `name` means, in this job type's own spelling; None when it knows none."""
+        """Return the `Type` that `name` means, in this job type's own spelling; None when it knows none."""
         for role in self.roles:
             if role.lower() == name.lower():
                 return role
@@ -69,16 +72,21 @@ OTHER_NAMES: Final = {
     "ps_server": "PS",
     "launcher": "Master",
 }
-"""What roles of other systems are called, and the `Type` that they most resemble."""
+"""Names of roles in other systems, and the `Type` that they most resemble."""
+
+_GUESSED: Final = ("PyTorchJob", "TFJob", "RayJob")
+"""The types tried, in this order, for a job without a framework."""
+
+_NOT_IN_TYPES: Final = re.compile(r"[^A-Za-z0-9\-]+")
 
 
-def of(framework: Framework) -> JobType:
-    """The job type that `framework` is written as."""
+def find_job_type(framework: Framework) -> JobType:
+    """Return the job type that `framework` is written as."""
     return next(job_type for job_type in JOB_TYPES if job_type.framework is framework)
 
 
 def with_known_types(value: object) -> object:
-    """The request with its role types as the job type spells them."""
+    """Return the request with its role types as the job type spells them."""
     if not isinstance(value, dict) or not isinstance(value.get("JobSpecs"), list):
         return value
     job_type = BY_NAME.get(str(value.get("JobType")))
@@ -88,3 +96,49 @@ def with_known_types(value: object) -> object:
         if isinstance(role, dict)
     ]
     return {**value, "JobSpecs": roles}
+
+
+def choose_job_type(spec: JobSpec, extras: Mapping[str, object]) -> JobType:
+    """Return the framework's job type; without a framework the kept one, or the first whose roles fit."""
+    if spec.framework is not None:
+        return find_job_type(spec.framework)
+    kept = extras.get("/JobType")
+    if isinstance(kept, str) and kept in BY_NAME:
+        return BY_NAME[kept]
+    names = [_known_as(role.name) for role in spec.roles]
+    for name in _GUESSED:
+        if all(BY_NAME[name].role(role) for role in names):
+            return BY_NAME[name]
+    return BY_NAME["PyTorchJob" if len(names) <= len(BY_NAME["PyTorchJob"].roles) else "TFJob"]
+
+
+def choose_role_types(
+    spec: JobSpec, chosen: JobType, named: Mapping[str, str] = MappingProxyType({})
+) -> tuple[str, ...]:
+    """Return a `Type` for each role: as it was `named`, or its own name, else the nearest that is free."""
+    wanted = {role.name: chosen.role(named.get(role.name, role.name)) for role in spec.roles}
+    taken = {name for name in wanted.values() if name}
+    types: list[str] = []
+    for role in spec.roles:
+        own = wanted[role.name]
+        if own is None or own in types:
+            own = _free(role.name, chosen, taken | set(types))
+        types.append(own)
+    return tuple(types)
+
+
+def _free(name: str, chosen: JobType, taken: set[str]) -> str:
+    near = _known_as(name)
+    for candidate in (near, *chosen.roles):
+        known = chosen.role(candidate) if chosen.roles else None
+        if known and known not in taken:
+            return known
+    plain = _NOT_IN_TYPES.sub("-", name).strip("-") or "role"
+    candidate, number = f"Worker-{plain}" if chosen.more_workers else plain, 2
+    while candidate in taken:
+        candidate, number = f"{candidate}-{number}", number + 1
+    return candidate
+
+
+def _known_as(name: str) -> str:
+    return OTHER_NAMES.get(name.lower(), name)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Final
 
-from jobs.dialects.dlc import limits, pods
+from jobs.dialects.dlc import limits, role_keys
 from jobs.dialects.dlc.job_types import JOB_TYPES
 from jobs.dialects.dlc.limits import PAGE, SDK_17, SDK_NEW
 from jobs.dialects.dlc.role_keys import ROLE
 from jobs.dialects.dlc.settings_keys import MOST_MINUTES, SETTINGS
+from jobs.dialects.extras import by
 from jobs.dialects.fields import (
     CONSOLE,
     Bag,
@@ -21,7 +22,6 @@ from jobs.dialects.fields import (
     Text,
     Texts,
 )
-from jobs.dialects.leftovers import by
 from jobs.dialects.ours import keys as ours
 from jobs.spec import Visibility
 
@@ -132,11 +132,11 @@ DATA_SOURCES: Final = Records(
         DATA_PATH,
         DATA_OPTIONS,
         DATA_ACCESS,
-        pods.kept_text("DataSourceVersion", "Version of the dataset."),
-        pods.kept_flag("EnableCache", "Keep what was read near the nodes."),
-        pods.kept_text("AccessPointId", "Access point of the file system."),
-        pods.kept_text("RoleArn", "RAM role that mounts."),
-        pods.kept_text("RoleChain", "Chain of RAM roles that mounts, as JSON in a string."),
+        role_keys.kept_text("DataSourceVersion", "Version of the dataset."),
+        role_keys.kept_flag("EnableCache", "Keep what was read near the nodes."),
+        role_keys.kept_text("AccessPointId", "Access point of the file system."),
+        role_keys.kept_text("RoleArn", "RAM role that mounts."),
+        role_keys.kept_text("RoleChain", "Chain of RAM roles that mounts, as JSON in a string."),
     ),
     identity="DataSourceId",
     most=1000,
@@ -146,55 +146,72 @@ DATA_SOURCES: Final = Records(
 CODE_SOURCE_ID: Final = Text(
     key="CodeSourceId", source=PAGE, path="code.id", blank=True, help="A code source that DLC knows."
 )
-CODE_BRANCH: Final = Text(
-    key="Branch", source=PAGE, path="code.branch", blank=True, help="Its branch; the source's when left out."
-)
-CODE_COMMIT: Final = Text(
-    key="Commit", source=PAGE, path="code.commit", blank=True, help="Its commit; the newest when left out."
-)
-CODE_PATH: Final = Text(
-    key="MountPath", source=PAGE, path="code.path", blank=True, help="Where the code is found in the job."
+CODE_FIELDS: Final = (
+    CODE_SOURCE_ID,
+    Text(
+        key="Branch",
+        source=PAGE,
+        path="code.branch",
+        blank=True,
+        help="Its branch; the source's when left out.",
+    ),
+    Text(
+        key="Commit",
+        source=PAGE,
+        path="code.commit",
+        blank=True,
+        help="Its commit; the newest when left out.",
+    ),
+    Text(
+        key="MountPath", source=PAGE, path="code.path", blank=True, help="Where the code is found in the job."
+    ),
 )
 CODE_SOURCE: Final = Group(
     key="CodeSource",
     source=PAGE,
     path="*",
     keys=(
-        CODE_SOURCE_ID,
-        CODE_BRANCH,
-        CODE_COMMIT,
-        CODE_PATH,
-        pods.kept_flag("IsSharedMountPath", "All nodes share one copy."),
+        *CODE_FIELDS,
+        role_keys.kept_flag("IsSharedMountPath", "All nodes share one copy."),
     ),
     help="Code to fetch before the command.",
 )
 
-VPC_ID: Final = Text(key="VpcId", source=PAGE, path="network.vpc", blank=True, help="The virtual network.")
-SWITCH_ID: Final = Text(
-    key="SwitchId", source=PAGE, path="network.switch", blank=True, help="Its switch; any when left out."
-)
-SECURITY_GROUP_ID: Final = Text(
-    key="SecurityGroupId", source=PAGE, path="network.security_group", blank=True, help="The security group."
-)
-EXTENDED_CIDRS: Final = Texts(
-    key="ExtendedCIDRs",
-    source=PAGE,
-    path="network.cidrs",
-    aliases=("ExtendedCidrs",),
-    help="Further address ranges.",
-)
-DEFAULT_ROUTE: Final = Text(
-    key="DefaultRoute",
-    source=PAGE,
-    path="network.gateway",
-    blank=True,
-    help="The way to the internet: eth0 for the public gateway, eth1 for one of your own.",
-)
 USER_VPC: Final = Group(
     key="UserVpc",
     source=PAGE,
     path="*",
-    keys=(VPC_ID, SWITCH_ID, SECURITY_GROUP_ID, EXTENDED_CIDRS, DEFAULT_ROUTE),
+    keys=(
+        Text(key="VpcId", source=PAGE, path="network.vpc", blank=True, help="The virtual network."),
+        Text(
+            key="SwitchId",
+            source=PAGE,
+            path="network.switch",
+            blank=True,
+            help="Its switch; any when left out.",
+        ),
+        Text(
+            key="SecurityGroupId",
+            source=PAGE,
+            path="network.security_group",
+            blank=True,
+            help="The security group.",
+        ),
+        Texts(
+            key="ExtendedCIDRs",
+            source=PAGE,
+            path="network.cidrs",
+            aliases=("ExtendedCidrs",),
+            help="Further address ranges.",
+        ),
+        Text(
+            key="DefaultRoute",
+            source=PAGE,
+            path="network.gateway",
+            blank=True,
+            help="The way to the internet: eth0 for the public gateway, eth1 for one of your own.",
+        ),
+    ),
     help="The virtual network of the job.",
 )
 
@@ -212,7 +229,7 @@ CUSTOM_ENVS: Final = Records(
     source=SDK_NEW,
     path="env",
     partial=True,
-    keys=(CUSTOM_ENV_KEY, CUSTOM_ENV_VALUE, pods.kept_text("Visible", "Who may see it.")),
+    keys=(CUSTOM_ENV_KEY, CUSTOM_ENV_VALUE, role_keys.kept_text("Visible", "Who may see it.")),
     identity="Key",
     most=1000,
     help="Environment variables of the job, in the newer form.",
@@ -275,17 +292,17 @@ CREDENTIAL_ROLES: Final = Records(
     keys=(
         ROLE_ARN,
         CREDENTIAL_ROLE_TYPE,
-        pods.kept_text("AssumeRoleFor", "For whom the role is assumed.", SDK_17),
-        pods.kept_text("Policy", "Policy that narrows the rights of the role.", SDK_17),
+        role_keys.kept_text("AssumeRoleFor", "For whom the role is assumed.", SDK_17),
+        role_keys.kept_text("Policy", "Policy that narrows the rights of the role.", SDK_17),
         Group(
             key="AssumeUserInfo",
             source=SDK_17,
             help="Who assumes the role.",
             keys=(
-                pods.kept_text("Id", "User id.", SDK_17),
-                pods.kept_text("Type", "customer, sub or AssumedRoleUser.", SDK_17),
-                pods.kept_text("AccessKeyId", "Access key.", SDK_17),
-                pods.kept_text("SecurityToken", "Security token.", SDK_17),
+                role_keys.kept_text("Id", "User id.", SDK_17),
+                role_keys.kept_text("Type", "customer, sub or AssumedRoleUser.", SDK_17),
+                role_keys.kept_text("AccessKeyId", "Access key.", SDK_17),
+                role_keys.kept_text("SecurityToken", "Security token.", SDK_17),
             ),
         ),
     ),
@@ -334,39 +351,6 @@ CREDENTIAL_CONFIG: Final = Group(
 DEFAULT_ROLE: Final = "AliyunPAIDLCDefaultRole"
 """The role that the console calls PAI's default (DLC page)."""
 
-ELASTIC_SPEC: Final = Group(
-    key="ElasticSpec",
-    source=PAGE,
-    help="Not supported, says the DLC page; kept.",
-    keys=(
-        *(
-            pods.kept_text(key, "Not supported.", PAGE)
-            for key in ("AIMasterDockerImage", "AIMasterType", "ElasticStrategy")
-        ),
-        *(
-            pods.kept_flag(key, "Not supported.", PAGE)
-            for key in (
-                "EnableAIMaster",
-                "EnableEDP",
-                "EnableElasticTraining",
-                "EnablePsJobElasticPS",
-                "EnablePsJobElasticWorker",
-                "EnablePsResourceEstimate",
-            )
-        ),
-        *(
-            pods.kept_count(key, "Not supported.", PAGE)
-            for key in (
-                "MinParallelism",
-                "MaxParallelism",
-                "EDPMinParallelism",
-                "EDPMaxParallelism",
-                "PSMinParallelism",
-                "PSMaxParallelism",
-            )
-        ),
-    ),
-)
 
 JOB_CONSOLE: Final = ours.group(ours.NAME)
 
@@ -388,15 +372,47 @@ JOB: Final = (
     RESOURCE_ID,
     PRIORITY,
     SETTINGS,
-    pods.kept_text("Options", "What all mounts are told: fs.oss.download.thread.concurrency=4,…", PAGE),
+    role_keys.kept_text("Options", "What all mounts are told: fs.oss.download.thread.concurrency=4,…", PAGE),
     SUCCESS_POLICY,
     ACCESSIBILITY,
     CREDENTIAL_CONFIG,
-    ELASTIC_SPEC,
-    pods.kept_text("DebuggerConfigContent", "Not supported, says the DLC page; kept.", PAGE),
-    pods.kept_text("SchedulingStrategy", "How the job is scheduled."),
-    pods.kept_text("TemplateId", "The template that the job was made from."),
-    pods.kept_count("TemplateVersion", "Its version."),
+    Group(
+        key="ElasticSpec",
+        source=PAGE,
+        help="Not supported, says the DLC page; kept.",
+        keys=(
+            *(
+                role_keys.kept_text(key, "Not supported.", PAGE)
+                for key in ("AIMasterDockerImage", "AIMasterType", "ElasticStrategy")
+            ),
+            *(
+                role_keys.kept_flag(key, "Not supported.", PAGE)
+                for key in (
+                    "EnableAIMaster",
+                    "EnableEDP",
+                    "EnableElasticTraining",
+                    "EnablePsJobElasticPS",
+                    "EnablePsJobElasticWorker",
+                    "EnablePsResourceEstimate",
+                )
+            ),
+            *(
+                role_keys.kept_count(key, "Not supported.", PAGE)
+                for key in (
+                    "MinParallelism",
+                    "MaxParallelism",
+                    "EDPMinParallelism",
+                    "EDPMaxParallelism",
+                    "PSMinParallelism",
+                    "PSMaxParallelism",
+                )
+            ),
+        ),
+    ),
+    role_keys.kept_text("DebuggerConfigContent", "Not supported, says the DLC page; kept.", PAGE),
+    role_keys.kept_text("SchedulingStrategy", "How the job is scheduled."),
+    role_keys.kept_text("TemplateId", "The template that the job was made from."),
+    role_keys.kept_count("TemplateVersion", "Its version."),
     JOB_CONSOLE,
 )
 """The keys of the whole request, in the order in which they are written."""

@@ -1,4 +1,4 @@
-"""What DLC allows, and whose word that is; these bind a job bound for DLC, not one bound elsewhere."""
+"""Limits of DLC with their sources; they bind a job at DLC, and none that runs elsewhere."""
 
 from __future__ import annotations
 

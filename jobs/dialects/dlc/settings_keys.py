@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
 
-from jobs.dialects.dlc import pods
+from jobs.dialects.dlc import role_keys
 from jobs.dialects.dlc.limits import PAGE, SDK_17, SDK_NEW
 from jobs.dialects.fields import (
     CONSOLE,
@@ -71,31 +70,21 @@ ADVANCED: Final = Bag(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class AdvancedRule:
-    """The framework for which an advanced setting means something ("" for all)."""
-
-    key: str
-    job_type: str
-
-
-ADVANCED_RULES: Final = (
-    *(
-        AdvancedRule(key, "PyTorchJob")
-        for key in ("createSvcForAllWorkers", "customPortList", "customPortNumPerWorker")
-    ),
-    *(
-        AdvancedRule(key, "RayJob")
-        for key in (
+JOB_TYPE_OF_SETTING: Final = {
+    **dict.fromkeys(("createSvcForAllWorkers", "customPortList", "customPortNumPerWorker"), "PyTorchJob"),
+    **dict.fromkeys(
+        (
             "RayRuntimeEnv",
             "RayRedisAddress",
             "RayRedisUsername",
             "RayRedisPassword",
             "RaySubmitterBackoffLimit",
             "RayObjectStoreMemoryBytes",
-        )
+        ),
+        "RayJob",
     ),
-)
+}
+"""The job type for which an advanced setting means something; the others mean something for all."""
 
 OVERSOLD_TYPE: Final = Choice(
     key="OversoldType",
@@ -175,30 +164,30 @@ SETTINGS: Final = Group(
     source=PAGE,
     path="*",
     keys=(
-        pods.kept_text("BusinessUserId", "The user in the caller's own system.", PAGE),
-        pods.kept_text("Caller", "The system that made the job.", PAGE),
-        pods.kept_text("PipelineId", "The pipeline that made the job.", PAGE),
-        pods.kept_text("Driver", "Version of the GPU driver.", PAGE),
+        role_keys.kept_text("BusinessUserId", "The user in the caller's own system.", PAGE),
+        role_keys.kept_text("Caller", "The system that made the job.", PAGE),
+        role_keys.kept_text("PipelineId", "The pipeline that made the job.", PAGE),
+        role_keys.kept_text("Driver", "Version of the GPU driver.", PAGE),
         OVERSOLD_TYPE,
-        pods.kept_flag("EnableTideResource", "Use tidal resources.", PAGE),
+        role_keys.kept_flag("EnableTideResource", "Use tidal resources.", PAGE),
         AIMASTER,
         AIMASTER_ARGS,
         ENABLE_RDMA,
-        pods.kept_flag("EnableOssAppend", "Allow appending to objects in OSS.", PAGE),
+        role_keys.kept_flag("EnableOssAppend", "Allow appending to objects in OSS.", PAGE),
         SANITY_CHECK,
         SANITY_CHECK_ARGS,
         RESERVED_MINUTES,
         RESERVED_POLICY,
         TAGS,
         ADVANCED,
-        pods.kept_flag("DisableEcsStockCheck", "Don't look whether machines are in stock.", SDK_17),
-        pods.kept_flag("AllocateAllRDMADevices", "Give each node all its RDMA devices."),
-        pods.kept_flag("AllowUnschedulableNodes", "Also use nodes marked unschedulable."),
+        role_keys.kept_flag("DisableEcsStockCheck", "Don't look whether machines are in stock.", SDK_17),
+        role_keys.kept_flag("AllocateAllRDMADevices", "Give each node all its RDMA devices."),
+        role_keys.kept_flag("AllowUnschedulableNodes", "Also use nodes marked unschedulable."),
         CPU_AFFINITY,
-        pods.kept_flag("EnableDSWDev", "Develop in DSW."),
-        pods.kept_count("ElasticSpotJobMaxRestartTimes", "How often an elastic spot job starts again."),
+        role_keys.kept_flag("EnableDSWDev", "Develop in DSW."),
+        role_keys.kept_count("ElasticSpotJobMaxRestartTimes", "How often an elastic spot job starts again."),
         GRACE,
-        pods.kept_text("Shell", "The shell that runs the command."),
+        role_keys.kept_text("Shell", "The shell that runs the command."),
         Group(
             key="DataJuicerConfig",
             source=SDK_NEW,
@@ -216,15 +205,15 @@ SETTINGS: Final = Group(
                     meanings={"standalone": "", "distributed": ""},
                     help="On one node or on several.",
                 ),
-                pods.kept_flag("EnableResourceEstimation", "Let DLC work out the resources."),
+                role_keys.kept_flag("EnableResourceEstimation", "Let DLC work out the resources."),
                 Group(
                     key="ResourceLimit",
                     source=SDK_NEW,
                     help="The most that may be used.",
                     keys=(
-                        pods.kept_text("CPU", "The number of CPU cores."),
-                        pods.kept_text("GPU", "The number of GPUs."),
-                        pods.kept_text("Memory", "Amount of memory."),
+                        role_keys.kept_text("CPU", "The number of CPU cores."),
+                        role_keys.kept_text("GPU", "The number of GPUs."),
+                        role_keys.kept_text("Memory", "Amount of memory."),
                     ),
                 ),
             ),
@@ -234,15 +223,15 @@ SETTINGS: Final = Group(
             source=SDK_NEW,
             help="The model that the job is about.",
             keys=(
-                pods.kept_text("ModelName", "Its name."),
+                role_keys.kept_text("ModelName", "Its name."),
                 Group(
                     key="ModelTemplate",
                     source=SDK_NEW,
                     help="The template it comes from.",
                     keys=(
-                        pods.kept_text("Collections", "Collections."),
-                        pods.kept_text("ModelName", "Name of the model."),
-                        pods.kept_text("Provider", "Who provides it."),
+                        role_keys.kept_text("Collections", "Collections."),
+                        role_keys.kept_text("ModelName", "Name of the model."),
+                        role_keys.kept_text("Provider", "Who provides it."),
                     ),
                 ),
             ),

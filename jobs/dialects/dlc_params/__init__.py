@@ -6,20 +6,23 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from jobs.dialects import placeholders
-from jobs.dialects.base import MAX_BYTES, Fix, Guess, Refused
+from jobs.dialects import placeholders, text_renderer
+from jobs.dialects.base import MAX_BYTES, Fix, Guess, Refused, Rendered
 from jobs.dialects.common import CommonDialect
 from jobs.dialects.dlc.limits import PAGE
-from jobs.dialects.dlc_params import job_type, keys, reading, writing
-from jobs.dialects.dlc_params.lines import BLANKS, Lines, read
+from jobs.dialects.dlc_params import job_type, keys, parser, renderer
+from jobs.dialects.dlc_params.lines import Lines, read
+from jobs.dialects.dlc_params.shapes import BLANKS
 from jobs.dialects.document import Document
-from jobs.dialects.field_map import Row, rows
+from jobs.dialects.field_map import FieldRow, rows
+from jobs.dialects.text_renderer import Form
+from jobs.spec import JobSpec
 
 FIELDS: Final = (
-    Row("framework", "# dlc submit", limits=(", ".join(job_type.NAMES),), source=PAGE),
+    FieldRow("framework", "# dlc submit", limits=(", ".join(job_type.NAMES),), source=PAGE),
     *rows(keys.RULES),
 )
-"""What a parameter file can say, key by key; its job type stands on the command line, or in a comment."""
+"""Every key of a file, one row each; its job type stands on the command line, or in a comment."""
 
 _SEEN: Final = re.compile(r"^[ \t]*([a-z_]+)=", re.MULTILINE)
 _COUNTS: Final = frozenset(count for _kind, count in keys.ROLES.values())
@@ -28,18 +31,17 @@ _COUNTS: Final = frozenset(count for _kind, count in keys.ROLES.values())
 class DlcParams(CommonDialect):
     """The dialect."""
 
-    name: str = writing.NAME
+    name: str = "dlc-params"
     title = "PAI-DLC command line, parameter file"
     schema_keys = keys.RULES
-    parse = staticmethod(reading.parse)
-    render = staticmethod(writing.render)
+    parse = staticmethod(parser.parse)
 
     def read(self, document: Document) -> Lines:
         """See `CommonDialect`."""
         return read(document, keys.KNOWN)
 
     def sniff(self, document: Document) -> Guess | None:
-        """By its keys, and by not being anything else that has `=` in its lines."""
+        """Recognise a file by its keys, and by not being anything else that has `=` in its lines."""
         start = document.text.lstrip("\ufeff\r\n" + BLANKS)[:2]
         if start[:1] in ("{", "[") or start == "#!":
             return None
@@ -53,9 +55,14 @@ class DlcParams(CommonDialect):
             return Guess(100, "command_and_roles")
         return Guess(60, "known_keys") if len(known) >= 3 and len(known) * 2 > len(found) else None
 
+    def render(self, spec: JobSpec, extras: Mapping[str, object], base: Document | None = None) -> Rendered:
+        """See `base.Dialect`."""
+        form = Form(self.name, parser.parse, renderer.build_document, renderer.write, renderer.patch)
+        return text_renderer.render(form, spec, extras, base)
+
     def apply_fixes(self, document: Document, fixes: Iterable[Fix]) -> str:
         """See `base.Dialect`."""
-        return writing.apply_fixes(document, fixes)
+        return renderer.apply_fixes(document, fixes)
 
     def with_secrets(self, document: Document, values: Mapping[str, str]) -> str:
         """See `base.Dialect`."""

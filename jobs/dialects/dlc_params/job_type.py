@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Final
 
 from jobs.dialects.dlc.job_types import JOB_TYPES
 
 NAMES: Final = {job_type.name.lower(): job_type.name for job_type in JOB_TYPES}
-"""What `dlc submit` calls a job type → what a request calls it."""
+"""The name of a job type for `dlc submit` → its name in a request."""
 
 COMMENT: Final = re.compile(r"\bdlc\s+submit\s+(?P<name>[A-Za-z]+)")
 
@@ -31,27 +30,22 @@ _DEFAULT: Final = "PyTorchJob"
 _NOT_THERE: Final = frozenset({"", "0", "false"})
 
 
-@dataclass(frozen=True, slots=True)
-class Guess:
-    """A job type, and the code of why: `comment`, `keys`, `words` or `default`."""
+def guess_job_type(values: Mapping[str, str], comments: Iterable[str]) -> tuple[str, str]:
+    """Return the job type of a file with these keys and comments, and the code of why.
 
-    name: str
-    why: str
-
-
-def guess(values: Mapping[str, str], comments: Iterable[str]) -> Guess:
-    """What job type a file with these keys and comments is for."""
+    The codes are `comment`, `keys`, `words` and `default`.
+    """
     for comment in comments:
         match = COMMENT.search(comment)
         if match and match["name"].lower() in NAMES:
-            return Guess(NAMES[match["name"].lower()], "comment")
+            return NAMES[match["name"].lower()], "comment"
     for name, keys in _BY_KEY:
         if any(values.get(key, "").lower() not in _NOT_THERE for key in keys):
-            return Guess(name, "keys")
+            return name, "keys"
     hints = " ".join(
         value for key, value in values.items() if key == "name" or key.endswith("_image")
     ).lower()
     for name, word in _BY_WORD:
         if word.search(hints):
-            return Guess(name, "words")
-    return Guess(_DEFAULT, "default")
+            return name, "words"
+    return _DEFAULT, "default"

@@ -3,33 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from enum import Enum, auto
-from typing import Final
+from typing import Any, Final
 
 from jobs.dialects.dlc import keys as dlc
-from jobs.dialects.dlc import role_keys, settings_keys
 from jobs.dialects.dlc.limits import PAGE
-from jobs.dialects.fields import AnyKey, Text, Texts
-
-
-class Shape(Enum):
-    """How a value is written."""
-
-    TEXT = auto()
-    NUMBER = auto()
-    FLAG = auto()
-    LIST = auto()
-    """Words with commas between."""
-    PAIRS = auto()
-    """`k=v,k=v`."""
-    IDS = auto()
-    """Ids of datasets, with commas between."""
-    MOUNTS = auto()
-    """`uri::path`, with commas between."""
-    COMMAND = auto()
-    """A shell command on one line."""
-    AIMASTER = auto()
-    """Arguments; having them switches the AIMaster on."""
+from jobs.dialects.dlc_params import shapes
+from jobs.dialects.dlc_params.shapes import ValueShape
+from jobs.dialects.fields import AnyKey, Bag, Integer, Text, Texts, table
+from jobs.dialects.spans import split
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +19,7 @@ class Param:
 
     rule: AnyKey
     to: str = ""
-    shape: Shape = Shape.TEXT
+    shape: ValueShape = shapes.TEXT
 
     @property
     def key(self) -> str:
@@ -46,21 +27,36 @@ class Param:
         return self.rule.key
 
 
-def _text(key: str, help_text: str) -> Param:
-    """A key that means something to the command line only."""
+_SHAPES: Final = {Integer: shapes.NUMBER, Bag: shapes.PAIRS, Texts: shapes.LIST}
+"""The shape of a value by its rule; of the others it is the text."""
+
+
+def _param(key: str, to: str, shape: ValueShape | None = None, **changes: Any) -> Param:
+    """Return the row of a key for the one at the pointer `to` of a request; its rule has `changes`."""
+    keys: tuple[AnyKey, ...] = dlc.JOB
+    rule: AnyKey = dlc.DISPLAY_NAME
+    for token in split(to):
+        rule = table(keys).by_name.get(token, rule)  # the type of a role is no key
+        keys = getattr(rule, "keys", keys)
+    shape = shape or _SHAPES.get(type(rule), shapes.TEXT)
+    return Param(replace(rule, key=key, aliases=(), **changes), to, shape)
+
+
+def _own_text(key: str, help_text: str) -> Param:
+    """Return the row of a key that means something to the command line only."""
     return Param(Text(key=key, source=PAGE, help=help_text, blank=True))
 
 
 COMMON: Final = (
-    Param(replace(dlc.DISPLAY_NAME, key="name"), "/DisplayName"),
-    Param(replace(dlc.USER_COMMAND, key="command", required=True), "/UserCommand", Shape.COMMAND),
-    Param(replace(dlc.WORKSPACE_ID, key="workspace_id"), "/WorkspaceId"),
-    Param(replace(dlc.RESOURCE_ID, key="resource_id"), "/ResourceId"),
-    Param(replace(dlc.PRIORITY, key="priority"), "/Priority", Shape.NUMBER),
+    _param("name", "/DisplayName"),
+    _param("command", "/UserCommand", shapes.COMMAND, required=True),
+    _param("workspace_id", "/WorkspaceId"),
+    _param("resource_id", "/ResourceId"),
+    _param("priority", "/Priority"),
     Param(
         Texts(key="data_sources", source=PAGE, path="mounts[].id", help="Ids of datasets, commas between."),
         "/DataSources",
-        Shape.IDS,
+        shapes.IDS,
     ),
     Param(
         Texts(
@@ -70,52 +66,36 @@ COMMON: Final = (
             help="Places to mount directly, oss://bucket.endpoint/path/::/mnt/data, commas between.",
         ),
         "/DataSources",
-        Shape.MOUNTS,
+        shapes.MOUNTS,
     ),
-    Param(replace(dlc.CODE_SOURCE_ID, key="code_source"), "/CodeSource/CodeSourceId"),
-    Param(replace(dlc.CODE_BRANCH, key="code_branch"), "/CodeSource/Branch"),
-    Param(replace(dlc.CODE_COMMIT, key="code_commit"), "/CodeSource/Commit"),
-    Param(replace(dlc.LIBRARIES, key="thirdparty_libs"), "/ThirdpartyLibs", Shape.LIST),
-    Param(replace(dlc.LIBRARY_DIR, key="thirdparty_lib_dir"), "/ThirdpartyLibDir"),
-    Param(replace(dlc.VPC_ID, key="vpc_id"), "/UserVpc/VpcId"),
-    Param(replace(dlc.SWITCH_ID, key="switch_id"), "/UserVpc/SwitchId"),
-    Param(replace(dlc.SECURITY_GROUP_ID, key="security_group_id"), "/UserVpc/SecurityGroupId"),
-    Param(
-        replace(dlc.EXTENDED_CIDRS, key="extended_cidrs", aliases=()), "/UserVpc/ExtendedCIDRs", Shape.LIST
-    ),
-    Param(replace(dlc.DEFAULT_ROUTE, key="default_route"), "/UserVpc/DefaultRoute"),
-    Param(
-        replace(
-            dlc.MAX_RUNNING,
-            key="job_max_running_time_minutes",
-            default=0,
-            help="The longest the job may run, in minutes; 0, the default, for no limit.",
-        ),
+    _param("code_source", "/CodeSource/CodeSourceId"),
+    _param("code_branch", "/CodeSource/Branch"),
+    _param("code_commit", "/CodeSource/Commit"),
+    _param("thirdparty_libs", "/ThirdpartyLibs"),
+    _param("thirdparty_lib_dir", "/ThirdpartyLibDir"),
+    _param("vpc_id", "/UserVpc/VpcId"),
+    _param("switch_id", "/UserVpc/SwitchId"),
+    _param("security_group_id", "/UserVpc/SecurityGroupId"),
+    _param("extended_cidrs", "/UserVpc/ExtendedCIDRs"),
+    _param("default_route", "/UserVpc/DefaultRoute"),
+    _param(
+        "job_max_running_time_minutes",
         "/JobMaxRunningTimeMinutes",
-        Shape.NUMBER,
+        default=0,
+        help="The longest the job may run, in minutes; 0, the default, for no limit.",
     ),
-    Param(replace(dlc.SUCCESS_POLICY, key="success_policy"), "/SuccessPolicy"),
-    Param(replace(dlc.ENVS, key="envs"), "/Envs", Shape.PAIRS),
-    Param(replace(settings_keys.TAGS, key="tags"), "/Settings/Tags", Shape.PAIRS),
-    Param(replace(settings_keys.OVERSOLD_TYPE, key="oversold_type"), "/Settings/OversoldType"),
-    Param(
-        replace(settings_keys.RESERVED_MINUTES, key="job_reserved_minutes"),
-        "/Settings/JobReservedMinutes",
-        Shape.NUMBER,
-    ),
-    Param(replace(settings_keys.RESERVED_POLICY, key="job_reserved_policy"), "/Settings/JobReservedPolicy"),
-    Param(
-        replace(settings_keys.ADVANCED, key="advanced_settings"), "/Settings/AdvancedSettings", Shape.PAIRS
-    ),
-    Param(
-        replace(settings_keys.AIMASTER_ARGS, key="aimaster_args", path="fault_tolerance"),
-        "/Settings/ErrorMonitoringArgs",
-        Shape.AIMASTER,
-    ),
-    _text("driver", "Version of the GPU driver."),
-    _text("interactive", "Follow the job's output: true or false."),
-    _text("exit_code_on_stopped", "What the command line ends with when the job was stopped."),
-    _text("running_timeout", "How long the command line waits for the job."),
+    _param("success_policy", "/SuccessPolicy"),
+    _param("envs", "/Envs"),
+    _param("tags", "/Settings/Tags"),
+    _param("oversold_type", "/Settings/OversoldType"),
+    _param("job_reserved_minutes", "/Settings/JobReservedMinutes"),
+    _param("job_reserved_policy", "/Settings/JobReservedPolicy"),
+    _param("advanced_settings", "/Settings/AdvancedSettings"),
+    _param("aimaster_args", "/Settings/ErrorMonitoringArgs", shapes.AIMASTER, path="fault_tolerance"),
+    _own_text("driver", "Version of the GPU driver."),
+    _own_text("interactive", "Follow the job's output: true or false."),
+    _own_text("exit_code_on_stopped", "What the command line ends with when the job was stopped."),
+    _own_text("running_timeout", "How long the command line waits for the job."),
 )
 """The keys of all job types."""
 
@@ -131,26 +111,23 @@ ROLES: Final = {
 """Prefix of a role's keys → its type, and the key of its number."""
 
 
+_ROLE_KEYS: Final = (
+    ("image", "Image"),
+    ("spec", "EcsSpec"),
+    ("cpu", "ResourceConfig/CPU"),
+    ("gpu", "ResourceConfig/GPU"),
+    ("gpu_type", "ResourceConfig/GPUType"),
+    ("memory", "ResourceConfig/Memory"),
+    ("shared_memory", "ResourceConfig/SharedMemory"),
+)
+"""End of a role's key → the key of a request's role."""
+
+
 def _of_role(prefix: str, kind: str, count: str) -> tuple[Param, ...]:
-    base = f"/JobSpecs/{kind}"
-    size = f"{base}/ResourceConfig"
-    counted = Param(
-        replace(role_keys.POD_COUNT, key=count, expected="", help=f"How many {kind} nodes."),
-        f"{base}/PodCount",
-        Shape.FLAG if kind == "Chief" else Shape.NUMBER,
-    )
-    amounts = (
-        ("cpu", role_keys.CPU),
-        ("gpu", role_keys.GPU),
-        ("gpu_type", role_keys.GPU_TYPE),
-        ("memory", role_keys.MEMORY),
-        ("shared_memory", role_keys.SHARED_MEMORY),
-    )
+    base, shape = f"/JobSpecs/{kind}", shapes.FLAG if kind == "Chief" else shapes.NUMBER
     return (
-        counted,
-        Param(replace(role_keys.IMAGE, key=f"{prefix}_image"), f"{base}/Image"),
-        Param(replace(role_keys.ECS_SPEC, key=f"{prefix}_spec"), f"{base}/EcsSpec"),
-        *(Param(replace(rule, key=f"{prefix}_{name}"), f"{size}/{rule.key}") for name, rule in amounts),
+        _param(count, f"{base}/PodCount", shape, expected="", help=f"How many {kind} nodes."),
+        *(_param(f"{prefix}_{name}", f"{base}/{key}") for name, key in _ROLE_KEYS),
     )
 
 

@@ -1,4 +1,4 @@
-"""`key=value` lines with comments: where each value stands, and what was tolerated.
+"""`key=value` lines with comments: the place of each value, and what was tolerated.
 
 A value is everything after the first `=`, without blanks around it; commands may hold further ones.
 """
@@ -6,7 +6,7 @@ A value is everything after the first `=`, without blanks around it; commands ma
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import islice
@@ -14,16 +14,16 @@ from typing import Final
 
 from jobs.dialects.base import Note, Position, Problem, Refused
 from jobs.dialects.dlc.limits import PAGE
+from jobs.dialects.dlc_params.shapes import BLANKS
 from jobs.dialects.document import Document
-from jobs.dialects.examine import INVISIBLE
 from jobs.dialects.fields import CONSOLE
+from jobs.dialects.json_cleanup import Tidied, blank_line_numbers
 from jobs.dialects.reading_cache import read_once
 from jobs.dialects.record import short
 from jobs.dialects.source import Source, check_size
 from jobs.dialects.spans import split
-from jobs.dialects.tidy import Tidied, blank_line_numbers
+from jobs.dialects.syntax import INVISIBLE
 
-BLANKS: Final = " \t\u00a0\u3000\ufeff"
 MOST_LINES: Final = 2_000
 JOINED_FROM: Final = 3
 """A single line with this many known keys is a listing that lost its line breaks."""
@@ -32,8 +32,12 @@ _LINE: Final = re.compile(r"[^\r\n]+")
 _KEY: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_.\-]*")
 
 
+Splice = tuple[int, int, str]
+"""Beginning, end, and the text that replaces what stands there."""
+
+
 @dataclass(frozen=True, slots=True)
-class Entry:
+class ParameterLine:
     """One `key=value`: offsets of the key, and of the value's beginning and end."""
 
     key: str
@@ -48,16 +52,26 @@ class Lines:
     """A text that was read.  `comments` are (offset, text); `joined` that all stands on one line."""
 
     text: str
-    entries: Mapping[str, Entry]
+    entries: Mapping[str, ParameterLine]
     comments: tuple[tuple[int, str], ...]
     joined: bool = False
     notes: tuple[Note, ...] = field(default=())
 
     def position(self, pointer: str) -> Position:
-        """Line and column of the value of `/key`; the beginning when there is none."""
+        """Return line and column of the value of `/key`; the beginning when there is none."""
         tokens = split(pointer)
         entry = self.entries.get(tokens[0]) if tokens else None
         return self._source.at(entry.value_start if entry else 0)
+
+    @property
+    def values(self) -> dict[str, str]:
+        """The values by their keys."""
+        return {key: entry.value for key, entry in self.entries.items()}
+
+    def set_values(self, values: Mapping[str, str]) -> list[Splice]:
+        """Return the splices that give keys that are there other `values`."""
+        there = ((self.entries[key], value) for key, value in values.items() if key in self.entries)
+        return [(entry.value_start, entry.value_end, value) for entry, value in there]
 
     @cached_property
     def _source(self) -> Source:
@@ -66,12 +80,12 @@ class Lines:
 
 @read_once
 def read(document: Document, known: frozenset[str]) -> Lines:
-    """The entries of `document`; raises Refused with everything that is no entry and no comment."""
+    """Return the entries of `document`; raises Refused with everything that is no entry and no comment."""
     text = document.text
     check_size(text)
     blank = blank_line_numbers(text)
     problems: list[tuple[int, str, str, dict[str, str | int]]] = []
-    entries: dict[str, Entry] = {}
+    entries: dict[str, ParameterLine] = {}
     comments: list[tuple[int, str]] = []
     pieces, joined = _pieces(blank, known)
     for start, piece in pieces:
@@ -88,14 +102,14 @@ def read(document: Document, known: frozenset[str]) -> Lines:
             problems.append((offset, *fault))
         elif entry:
             entries[entry.key] = entry
-    lines = Lines(text, entries, tuple(comments), joined, tuple(_tolerated(text, blank, joined)))
+    lines = Lines(text, entries, tuple(comments), joined, tuple(_note_tolerated(text, blank, joined)))
     if problems:
         raise Refused(tuple(_problem(lines, *problem) for problem in problems[:100]))
     return lines
 
 
 def _pieces(text: str, known: frozenset[str]) -> tuple[list[tuple[int, str]], bool]:
-    """Each line with its offset; the entries of a listing that lost its line breaks."""
+    """Return each line with its offset; the entries of a listing that lost its line breaks."""
     every = ((match.start(), match[0]) for match in _LINE.finditer(text) if match[0].strip(BLANKS))
     lines = list(islice(every, MOST_LINES + 1))
     if len(lines) > MOST_LINES:
@@ -115,19 +129,19 @@ def _pieces(text: str, known: frozenset[str]) -> tuple[list[tuple[int, str]], bo
     return sorted([*(each for each in lines if each != said[0]), *joined]), True
 
 
-def _entry(content: str, offset: int) -> Entry | None:
+def _entry(content: str, offset: int) -> ParameterLine | None:
     name, equals, rest = content.partition("=")
     key, value = name.rstrip(BLANKS), rest.strip(BLANKS)
     if not equals or not _KEY.fullmatch(key):
         return None
     first = offset + len(name) + 1 + len(rest) - len(rest.lstrip(BLANKS))
-    return Entry(key, value, offset, first, first + len(value))
+    return ParameterLine(key, value, offset, first, first + len(value))
 
 
 def _fault(
-    entry: Entry | None, content: str, entries: Mapping[str, Entry]
+    entry: ParameterLine | None, content: str, entries: Mapping[str, ParameterLine]
 ) -> tuple[str, str, dict[str, str | int]] | None:
-    """Why a line can't be accepted: a code, a pointer, and parameters."""
+    """Return why a line can't be accepted: a code, a pointer, and parameters."""
     if INVISIBLE.search(content.partition("=")[0]):
         return "invisible_key", "", {"key": INVISIBLE.sub("", short(content.partition("=")[0]))}
     if "\0" in content:
@@ -144,10 +158,19 @@ def _problem(lines: Lines, offset: int, code: str, pointer: str, params: dict[st
     return Problem(code, pointer, line, column, params, source=PAGE)
 
 
-def _tolerated(text: str, blank: str, joined: bool) -> Iterator[Note]:
+def _note_tolerated(text: str, blank: str, joined: bool) -> Iterator[Note]:
     if text.startswith("\ufeff"):
         yield Note("tolerated_bom", params={"count": 1})
     if blank != text:
         yield Note("tolerated_line_numbers", params={"count": 1})
     if joined:
         yield Note("joined_lines")
+
+
+def splice(text: str, splices: Iterable[Splice]) -> str:
+    """Return `text` with its `splices` made."""
+    parts, done = [], 0
+    for start, stop, new in sorted(splices):
+        parts += [text[done:start], new]
+        done = stop
+    return "".join(parts) + text[done:]

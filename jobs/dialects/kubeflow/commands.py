@@ -19,51 +19,43 @@ _REFERENCE: Final = re.compile(r"\$\$|\$\((?P<name>[A-Za-z_][A-Za-z0-9_.\-]*)\)"
 _DOLLARS: Final = re.compile(r"\$(?=\$)|\$(?=\((?P<name>[A-Za-z_][A-Za-z0-9_.\-]*)\))")
 
 
-def shell(command: Sequence[str], args: Sequence[str], known: Collection[str]) -> str:
-    """The command line that does what `command` and `args` do; `known` are the container's variables."""
+def join(command: Sequence[str], args: Sequence[str], known: Collection[str]) -> str:
+    """Return the command line that does what `command` and `args` do; `known` are variables there."""
     words = [*command, *args]
-    script = _script(words)
-    if script is not None:
-        return _expanded(script, known)
-    return " ".join(_word(word, known) for word in words)
+    if len(words) == 3 and words[0] in _SHELLS and words[1] == "-c":
+        return _expand(words[2], known)
+    return " ".join(_quote(word, known) for word in words)
 
 
-def words(command: str, known: Collection[str]) -> list[str]:
-    """A container's command that runs a role's."""
+def split(command: str, known: Collection[str]) -> list[str]:
+    """Return a container's command that runs the command line of a role."""
 
-    def escaped(match: re.Match[str]) -> str:
+    def escape(match: re.Match[str]) -> str:
         name = match["name"]
         return "$$" if name is None or _is_known(name, known) else "$"
 
-    return [*SHELL, _DOLLARS.sub(escaped, command)]
-
-
-def _script(words: Sequence[str]) -> str | None:
-    """What a shell is told to run, when that is all that the words say."""
-    if len(words) == 3 and words[0] in _SHELLS and words[1] == "-c":
-        return words[2]
-    return None
+    return [*SHELL, _DOLLARS.sub(escape, command)]
 
 
 def _is_known(name: str, known: Collection[str]) -> bool:
-    """Whether the cluster replaces `$(name)`; the operators set variables of their own, in capitals."""
+    """Tell whether the cluster replaces `$(name)`; the operators set variables of their own, in capitals."""
     return name in known or name.isupper()
 
 
-def _expanded(script: str, known: Collection[str]) -> str:
-    """A script with the shell's variables where the cluster would have put values."""
+def _expand(script: str, known: Collection[str]) -> str:
+    """Return a script with the shell's variables where the cluster would have put values."""
 
-    def replaced(match: re.Match[str]) -> str:
+    def replace(match: re.Match[str]) -> str:
         name = match["name"]
         if name is None:
             return "$"
         return f"${{{name}}}" if _is_known(name, known) else match[0]
 
-    return _REFERENCE.sub(replaced, script)
+    return _REFERENCE.sub(replace, script)
 
 
-def _word(word: str, known: Collection[str]) -> str:
-    """One word in quotes, variables outside of them."""
+def _quote(word: str, known: Collection[str]) -> str:
+    """Return one word in quotes, variables outside of them."""
     parts: list[str] = []
     done = 0
     for match in _REFERENCE.finditer(word):

@@ -1,11 +1,13 @@
-"""Every key of a Kubeflow manifest, down to the pods: what it fills, or that it is kept for the cluster."""
+"""Every key of a Kubeflow manifest, down to the pods: the field it fills, or that the cluster's is kept."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Final
 
+from jobs.dialects.extras import by
 from jobs.dialects.fields import (
     CONSOLE,
     MOST_CPUS,
@@ -26,8 +28,7 @@ from jobs.dialects.fields import (
     Text,
     Texts,
 )
-from jobs.dialects.kubeflow.kinds import KINDS, MPI_OPERATOR, OPERATOR, V1, V2BETA1, Kind
-from jobs.dialects.leftovers import by
+from jobs.dialects.kubeflow.kinds import KINDS, MPI_OPERATOR, OPERATOR, V1, V2BETA1, JobKind
 from jobs.spec import Resources
 
 KUBERNETES: Final = "Kubernetes API"
@@ -35,7 +36,7 @@ DEFAULTS: Final = Resources()
 MOST: Final = 1000
 MOST_SECONDS: Final = Limit(2**31, CONSOLE)
 OBJECTS: Final = "object"
-"""What JSON Schema calls the elements of lists that are kept as they are."""
+"""The name in JSON Schema of the elements of lists that are kept as they are."""
 
 DESCRIPTION_KEY: Final = "kubernetes.io/description"
 GPU: Final = "nvidia.com/gpu"
@@ -43,6 +44,9 @@ GPU_PRODUCT: Final = "nvidia.com/gpu.product"
 """The label by which NVIDIA's feature discovery tells the type of a node's GPUs."""
 
 RDMA: Final = "rdma/hca"
+NAME_CHARACTERS: Final = r"a-z0-9\-"
+_LONGEST_NAME: Final = 63
+_LABEL: Final = re.compile(r"[a-z](?:[a-z0-9\-]*[a-z0-9])?")
 
 
 def _text(key: str, about: str, source: str = KUBERNETES) -> Text:
@@ -110,11 +114,19 @@ DISK: Final = _amount(
     "Local disk of each pod, such as 100Gi.",
 )
 GPUS: Final = _amount(GPU, f"{_SIZE}.gpus", Quantity.COUNT, 0, MOST_GPUS, "", "GPUs of each pod.")
-HCAS: Final = _amount(RDMA, f"{_SIZE}.rdma", Quantity.COUNT, 0, MOST_GPUS, "", "RDMA devices of each pod.")
-AMOUNTS: Final = (CPU, MEMORY, DISK, GPUS, HCAS)
 
 LIMITS: Final = Bag(
-    key="limits", source=KUBERNETES, path=_SIZE, known=AMOUNTS, help="The most that the container may use."
+    key="limits",
+    source=KUBERNETES,
+    path=_SIZE,
+    known=(
+        CPU,
+        MEMORY,
+        DISK,
+        GPUS,
+        _amount(RDMA, f"{_SIZE}.rdma", Quantity.COUNT, 0, MOST_GPUS, "", "RDMA devices of each pod."),
+    ),
+    help="The most that the container may use.",
 )
 REQUESTS: Final = Bag(
     key="requests",
@@ -179,9 +191,6 @@ MOUNT_NAME: Final = Text(
 READ_ONLY: Final = Flag(
     key="readOnly", source=KUBERNETES, path="mounts[].read_only", help="Whether the volume can only be read."
 )
-SUB_PATH: Final = Text(
-    key="subPath", source=KUBERNETES, path="mounts[].uri", blank=True, help="Folder in the volume."
-)
 VOLUME_MOUNTS: Final = Records(
     key="volumeMounts",
     source=KUBERNETES,
@@ -191,7 +200,7 @@ VOLUME_MOUNTS: Final = Records(
         MOUNT_PATH,
         MOUNT_NAME,
         READ_ONLY,
-        SUB_PATH,
+        Text(key="subPath", source=KUBERNETES, path="mounts[].uri", blank=True, help="Folder in the volume."),
         _text("subPathExpr", "Folder in the volume, with variables."),
         _text("mountPropagation", "Whether mounts are shared with the node."),
     ),
@@ -253,17 +262,6 @@ CONTAINERS: Final = Records(
 VOLUME_NAME: Final = Text(
     key="name", source=KUBERNETES, path="mounts", required=True, help="Name of the volume."
 )
-EMPTY_DIR: Final = Bag(
-    key="emptyDir",
-    source=KUBERNETES,
-    path="roles[].resources.shm_mib",
-    help="An empty folder of the pod's own; with medium: Memory at /dev/shm it is the shared memory.",
-)
-HOST_PATH: Final = Bag(key="hostPath", source=KUBERNETES, path="mounts[].uri", help="A folder of the node.")
-CLAIM: Final = Bag(
-    key="persistentVolumeClaim", source=KUBERNETES, path="mounts[].uri", help="A claim, pvc://name."
-)
-NFS: Final = Bag(key="nfs", source=KUBERNETES, path="mounts[].uri", help="A share, nfs://server/path.")
 VOLUMES: Final = Records(
     key="volumes",
     source=KUBERNETES,
@@ -271,10 +269,15 @@ VOLUMES: Final = Records(
     partial=True,
     keys=(
         VOLUME_NAME,
-        EMPTY_DIR,
-        HOST_PATH,
-        CLAIM,
-        NFS,
+        Bag(
+            key="emptyDir",
+            source=KUBERNETES,
+            path="roles[].resources.shm_mib",
+            help="An empty folder of the pod's own; with medium: Memory at /dev/shm it is the shared memory.",
+        ),
+        Bag(key="hostPath", source=KUBERNETES, path="mounts[].uri", help="A folder of the node."),
+        Bag(key="persistentVolumeClaim", source=KUBERNETES, path="mounts[].uri", help="A claim, pvc://name."),
+        Bag(key="nfs", source=KUBERNETES, path="mounts[].uri", help="A share, nfs://server/path."),
         _map("configMap", "A map of the cluster."),
         _map("secret", "A secret of the cluster."),
         _map("csi", "A volume of a driver."),
@@ -389,11 +392,14 @@ NAME: Final = Text(
     help="Name of the job: letters a-z, digits and hyphens.",
 )
 LABELS: Final = Bag(key="labels", source=KUBERNETES, path="tags", help="Labels of the job.")
+DESCRIPTION: Final = Text(
+    key=DESCRIPTION_KEY, source=KUBERNETES, path="description", help="What the job is for."
+)
 ANNOTATIONS: Final = Bag(
     key="annotations",
     source=KUBERNETES,
     path="description",
-    known=(Text(key=DESCRIPTION_KEY, source=KUBERNETES, path="description", help="What the job is for."),),
+    known=(DESCRIPTION,),
     help="Annotations of the job.",
 )
 METADATA: Final = Group(
@@ -503,7 +509,7 @@ KIND: Final = Choice(
 )
 
 
-def job(kind: Kind, spelled: Mapping[str, str]) -> tuple[AnyKey, ...]:
+def job(kind: JobKind, spelled: Mapping[str, str]) -> tuple[AnyKey, ...]:
     """The keys of a manifest of a kind; `spelled` are its roles, with the keys under which they stand."""
     groups = tuple(
         Group(
@@ -527,7 +533,7 @@ def every() -> tuple[AnyKey, ...]:
     return _whole(tuple(specs))
 
 
-def told() -> tuple[AnyKey, ...]:
+def for_tables() -> tuple[AnyKey, ...]:
     """The same for a table: what is equal in all roles stands under one of them."""
     full, name = KINDS[0], "Worker"
     groups = []
@@ -564,15 +570,6 @@ def _whole(specs: tuple[AnyKey, ...], void: tuple[AnyKey, ...] = ()) -> tuple[An
     return (API_VERSION, KIND, METADATA, spec, _map("status", "What the cluster says of it."))
 
 
-NAMES: Final = {
-    CONTAINERS.key: by("name"),
-    ENV.key: by("name"),
-    PORTS.key: by("containerPort"),
-    VOLUME_MOUNTS.key: by("mountPath"),
-    VOLUMES.key: by("name"),
-}
-"""What tells the elements of lists apart."""
-
 IDENTITIES: Final = {
     CONTAINERS.key: "name",
     ENV.key: "name",
@@ -580,3 +577,18 @@ IDENTITIES: Final = {
     VOLUME_MOUNTS.key: "mountPath",
     VOLUMES.key: "name",
 }
+"""The member that tells the elements of a list apart."""
+
+NAMES: Final = {key: by(member) for key, member in IDENTITIES.items()}
+
+
+def fits_name(name: str) -> bool:
+    """Tell whether the cluster takes the name (DNS label of RFC 1035, as the operator's webhook has it)."""
+    return len(name) <= _LONGEST_NAME and bool(_LABEL.fullmatch(name))
+
+
+def propose_name(name: str) -> str:
+    """Return the nearest name that the cluster takes."""
+    plain = re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")
+    started = plain if plain[:1].isalpha() else f"job-{plain}"
+    return started[:_LONGEST_NAME].strip("-") or "job"

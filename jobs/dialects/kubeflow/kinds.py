@@ -23,7 +23,7 @@ ON_FAILURE: Final = "OnFailure"
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class JobKind:
     """One kind.
 
     `specs` is the key of its roles, `container` the name of a pod's main container, `single` the roles of
@@ -47,7 +47,7 @@ class Kind:
 
 
 KINDS: Final = (
-    Kind(
+    JobKind(
         "PyTorchJob",
         Framework.PYTORCH,
         "pytorchReplicaSpecs",
@@ -57,7 +57,7 @@ KINDS: Final = (
         ("Master",),
         restart=ON_FAILURE,
     ),
-    Kind(
+    JobKind(
         "TFJob",
         Framework.TENSORFLOW,
         "tfReplicaSpecs",
@@ -66,7 +66,7 @@ KINDS: Final = (
         frozenset({"Chief", "Master"}),
         ("Chief", "Master"),
     ),
-    Kind(
+    JobKind(
         "MPIJob",
         Framework.MPI,
         "mpiReplicaSpecs",
@@ -76,7 +76,7 @@ KINDS: Final = (
         ("Launcher",),
         needed="Launcher",
     ),
-    Kind(
+    JobKind(
         "XGBoostJob",
         Framework.XGBOOST,
         "xgbReplicaSpecs",
@@ -106,7 +106,7 @@ _OTHER_NAMES: Final = {
 }
 
 
-def kind_for(spec: JobSpec) -> Kind:
+def kind_for(spec: JobSpec) -> JobKind:
     """The kind that `spec` is written as: its framework's, else the one whose roles fit."""
     named = next((kind for kind in KINDS if kind.framework is spec.framework), None)
     if named is not None:
@@ -117,7 +117,7 @@ def kind_for(spec: JobSpec) -> Kind:
     return tensorflow if of_tensorflow or len(names) > len(pytorch.roles) else pytorch
 
 
-def types(kind: Kind, roles: Sequence[tuple[str, int]]) -> list[str]:
+def types(kind: JobKind, roles: Sequence[tuple[str, int]]) -> list[str]:
     """A role of the kind for each (name, replicas): its own name, a known one, or the first that is free.
 
     "" for those that are too many.
@@ -139,7 +139,7 @@ def types(kind: Kind, roles: Sequence[tuple[str, int]]) -> list[str]:
 
 
 def completions(
-    kind: Kind, counts: Mapping[str, int], policy: str, *, dynamic: bool
+    kind: JobKind, counts: Mapping[str, int], policy: str, *, dynamic: bool
 ) -> dict[str, CompletionPolicy]:
     """The completion policy of each role, by its replicas; `policy` is TFJob's successPolicy.
 
@@ -162,7 +162,7 @@ def completions(
     }
 
 
-def policy_for(kind: Kind, wanted: Mapping[str, CompletionPolicy], counts: Mapping[str, int]) -> str:
+def policy_for(kind: JobKind, wanted: Mapping[str, CompletionPolicy], counts: Mapping[str, int]) -> str:
     """The successPolicy by which the roles end as `wanted`, or as near to it as may be."""
     if kind.name != "TFJob":
         return ""
@@ -176,7 +176,7 @@ def policy_for(kind: Kind, wanted: Mapping[str, CompletionPolicy], counts: Mappi
     return ALL_WORKERS if all_end and not set(kind.deciders) & counts.keys() else ""
 
 
-def is_dynamic(kind: Kind, wanted: Mapping[str, CompletionPolicy]) -> bool:
+def is_dynamic(kind: JobKind, wanted: Mapping[str, CompletionPolicy]) -> bool:
     """Whether workers of a TFJob may fail."""
     worker = wanted.get("Worker")
     return kind.name == "TFJob" and worker is not None and worker.min_failed is None

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping
 from decimal import Decimal, InvalidOperation
 from typing import Final
 
@@ -13,9 +12,10 @@ from jobs.dialects.base import Fix
 from jobs.dialects.fields import Amount, Quantity
 from jobs.dialects.findings import Findings
 from jobs.dialects.kubeflow import keys
+from jobs.dialects.objects import without_empty
 from jobs.dialects.record import short
-from jobs.dialects.rendering import JsonObject
 from jobs.dialects.spans import escape
+from jobs.dialects.text_renderer import JsonObject
 from jobs.spec import Resources
 
 _QUANTITY: Final = re.compile(
@@ -30,16 +30,8 @@ _OTHER_GPU: Final = re.compile(r"[\w.\-]+/gpu", re.ASCII)
 _SIZES: Final = {rule.key: rule for rule in (keys.CPU, keys.MEMORY, keys.DISK)}
 
 
-@dataclass(slots=True)
-class Given:
-    """What a container asks for; `said` are the amounts that it names."""
-
-    resources: Resources
-    said: tuple[str, ...]
-
-
 def quantity(text: str) -> Decimal | None:
-    """A quantity as the Kubernetes API reads it; M and G are powers of 1024 here, as everywhere."""
+    """Return a quantity as the Kubernetes API reads it; M and G are powers of 1024 here, as everywhere."""
     match = _QUANTITY.fullmatch(text.strip())
     if not match:
         return None
@@ -55,29 +47,29 @@ def quantity(text: str) -> Decimal | None:
 
 
 def is_gpu(name: str) -> bool:
-    """Whether a resource is a GPU."""
+    """Tell whether a resource is a GPU."""
     return bool(_GPU.fullmatch(name) or _OTHER_GPU.fullmatch(name))
 
 
 def size(has: Resources) -> list[int]:
-    """The amounts by which it is told whether requests beside limits still fit them."""
+    """Return the amounts that tell whether requests beside limits still fit them."""
     return [has.cpu_milli, has.memory_mib, has.disk_mib, has.gpus, int(has.rdma)]
 
 
 def is_neutral(name: str) -> bool:
-    """Whether a resource fills a field of `Resources`."""
+    """Tell whether a resource fills a field of `Resources`."""
     return bool(_field(name))
 
 
 def read(
     limits: Mapping[str, object], requests: Mapping[str, object], pointer: str, findings: Findings
-) -> Given:
-    """What is asked for: limits count before requests."""
+) -> tuple[Resources, tuple[str, ...]]:
+    """Return what is requested, and the fields that are named; limits count before requests."""
     amounts_of: dict[str, int] = {}
     for where, values in (("requests", requests), ("limits", limits)):
         for name, value in values.items():
             at = f"{pointer}/{where}/{escape(name)}"
-            taken = _taken(name, value, at, findings)
+            taken = _read_amount(name, value, at, findings)
             if taken is None:
                 continue
             field = _field(name)
@@ -91,11 +83,11 @@ def read(
     rdma = bool(amounts_of.pop("rdma", 0))
     defaults = keys.DEFAULTS.model_dump()
     found = {field: value for field, value in amounts_of.items() if value or field in ("gpus", "disk_mib")}
-    return Given(Resources.model_validate({**defaults, **found, "rdma": rdma}), tuple(amounts_of))
+    return Resources(**{**defaults, **found, "rdma": rdma}), tuple(amounts_of)
 
 
 def _field(name: str) -> str:
-    """The field of `Resources` that a resource fills."""
+    """Return the field of `Resources` that a resource fills; "" for none."""
     rule = _SIZES.get(name)
     if rule is not None:
         return rule.path.rpartition(".")[2]
@@ -104,14 +96,14 @@ def _field(name: str) -> str:
     return "gpus" if is_gpu(name) else ""
 
 
-def _taken(name: str, value: object, at: str, findings: Findings) -> int | None:
-    """The amount in whole units of a `Resources`, rounded up; None for one that is wrong."""
+def _read_amount(name: str, value: object, at: str, findings: Findings) -> int | None:
+    """Return the amount in whole units of a `Resources`, rounded up; None for one that is wrong."""
     text = str(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else value
     exact = quantity(text) if isinstance(text, str) else None
     rule: Amount = _SIZES.get(name, keys.GPUS)
     if exact is None or exact < 0:
-        meant = amounts.in_prose(value, rule.quantity) if isinstance(value, str) else None
-        fix = None if meant is None else Fix(at, amounts.written(meant, rule.quantity))
+        meant = amounts.parse_prose(value, rule.quantity) if isinstance(value, str) else None
+        fix = None if meant is None else Fix(at, amounts.to_text(meant, rule.quantity))
         findings.problem("not_an_amount", at, keys.KUBERNETES, fix, key=name, value=short(str(value)))
         return None
     if rule.quantity is Quantity.CPU:
@@ -130,20 +122,18 @@ def _taken(name: str, value: object, at: str, findings: Findings) -> int | None:
     return taken
 
 
-def document(has: Resources, silent: tuple[str, ...], gpu: str, rdma: str) -> JsonObject:
-    """The limits that say `has`; `silent` are amounts that were not named."""
-    unsaid = [name for name in silent if getattr(has, name) == getattr(keys.DEFAULTS, name)]
-    says = {
-        keys.CPU.key: "" if "cpu_milli" in unsaid else _cores(has.cpu_milli),
-        keys.MEMORY.key: "" if "memory_mib" in unsaid else amounts.memory(has.memory_mib),
-        keys.DISK.key: amounts.memory(has.disk_mib) if has.disk_mib else "",
-    }
-    found: JsonObject = {name: text for name, text in says.items() if text}
-    if has.gpus:
-        found[gpu or keys.GPU] = has.gpus
-    if has.rdma:
-        found[rdma or keys.RDMA] = 1
-    return found
+def write(has: Resources, silent: Collection[object], gpu: str, rdma: str) -> JsonObject:
+    """Return the limits that say `has`; `silent` are fields that were not named."""
+    unsaid = [name for name in map(str, silent) if getattr(has, name) == getattr(keys.DEFAULTS, name)]
+    return without_empty(
+        {
+            keys.CPU.key: "" if "cpu_milli" in unsaid else _cores(has.cpu_milli),
+            keys.MEMORY.key: "" if "memory_mib" in unsaid else amounts.memory(has.memory_mib),
+            keys.DISK.key: amounts.memory(has.disk_mib) if has.disk_mib else "",
+            gpu or keys.GPU: has.gpus,
+            rdma or keys.RDMA: int(has.rdma),
+        }
+    )
 
 
 def _cores(milli: int) -> str:

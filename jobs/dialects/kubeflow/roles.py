@@ -1,62 +1,89 @@
-"""The replica specs of a manifest → the roles of a job."""
+"""Replica specs of a manifest ↔ roles of a job, with the nodes that they run on."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from typing import Any, Final
 
 from jobs.dialects.commands import remark_on
-from jobs.dialects.findings import Findings
-from jobs.dialects.kubeflow import commands, keys, nodes, resources, volumes
-from jobs.dialects.kubeflow.kinds import OPERATOR, WORKER_COMMANDS, Kind
-from jobs.dialects.kubeflow.objects import Object
-from jobs.dialects.kubeflow.resources import Given
-from jobs.dialects.kubeflow.volumes import Places
+from jobs.dialects.fields import AnyKey, Group, Records, Text, Texts
+from jobs.dialects.kubeflow import commands, keys, volumes
+from jobs.dialects.kubeflow import resources as amounts
+from jobs.dialects.kubeflow.keys import OBJECTS
+from jobs.dialects.kubeflow.kinds import OPERATOR, WORKER_COMMANDS, JobKind
+from jobs.dialects.kubeflow.volumes import MountedVolumes
+from jobs.dialects.objects import as_object, read_image, without_empty
 from jobs.dialects.record import kind_of
-from jobs.dialects.request import is_nothing
+from jobs.dialects.request import Request, is_nothing
+from jobs.dialects.text_renderer import JsonObject
 from jobs.dialects.variables import Variables, as_text, collect
 from jobs.spec import NodeChoice, Port, Resources
 
 
+class ManifestObject(Request):
+    """One object at `pointer`; its members are read by the same rules."""
+
+    def group(self, rule: Group) -> ManifestObject:
+        """See `Request`."""
+        value = self.value.get(rule.key, {})
+        if not isinstance(value, dict):
+            self._wrong_type(rule, value, "object", None)
+            value = {}
+        return ManifestObject(value, self.at(rule.key), self.findings, rule.keys).inspect()
+
+    def requests(self, rule: Records) -> Iterator[ManifestObject]:
+        """See `Request`."""
+        for record in self.records(rule):
+            yield ManifestObject(record.value, record.pointer, self.findings, rule.keys).inspect()
+
+    def inspect(self) -> ManifestObject:
+        """See `Request`."""
+        super().inspect()
+        return self
+
+    def _inspect(self, rule: AnyKey) -> None:
+        value = self.value.get(rule.key)
+        if isinstance(rule, Texts) and rule.items == OBJECTS:
+            if not isinstance(value, list):
+                self._wrong_type(rule, value, "list", None)
+        elif not (isinstance(rule, Text) and isinstance(value, int)):  # nprocPerNode: 8 is read as text
+            super()._inspect(rule)
+
+
+# --- roles -----------------------------------------------------------------------------------------------
+
+
 @dataclass(frozen=True, slots=True)
-class Role:
-    """One replica spec; `spelled` is how it says what could be said otherwise."""
+class KubeflowRole:
+    """One replica spec; `forms` tell how it says what could be said otherwise."""
 
     name: str
     replicas: int
     restart: str
     command: str
     image: str
-    given: Given
-    gpu_type: str
-    places: Places
+    resources: Resources
+    volumes: MountedVolumes
     variables: Variables
     ports: tuple[Port, ...]
     nodes: NodeChoice
     grace_s: int | None
-    spelled: dict[str, object] = field(default_factory=dict)
-
-    @property
-    def resources(self) -> Resources:
-        """What each replica is given."""
-        found = {"gpu_type": self.gpu_type}
-        shared = {} if self.places.shm_mib is None else {"shm_mib": self.places.shm_mib}
-        return self.given.resources.model_copy(update={**found, **shared})
+    forms: Mapping[str, object]
 
 
-def spelled(kind: Kind, value: object) -> dict[str, str]:
-    """The roles that there are, each with the key under which it stands."""
+def spell(kind: JobKind, value: object) -> dict[str, str]:
+    """Return the roles that there are, each with the key under which it stands."""
     found: dict[str, str] = {}
-    members: Mapping[str, object] = value if isinstance(value, dict) else {}
-    for key in members:
+    for key, member in as_object(value).items():
         role = kind.role(key)
-        if role and not is_nothing(members[key]) and (role not in found or key == role):
+        if role and not is_nothing(member) and (role not in found or key == role):
             found[role] = key
     return found
 
 
-def read(specs: Object, kind: Kind, api: str, there: Mapping[str, str]) -> Iterator[Role]:
-    """All roles; what is no role of the kind is a problem."""
+def read(specs: ManifestObject, kind: JobKind, api: str, there: Mapping[str, str]) -> Iterator[KubeflowRole]:
+    """Read all roles; what is no role of the kind is a problem."""
     for key, value in specs.raw.items():
         if kind.role(key) is None and not is_nothing(value):
             known = ", ".join(kind.roles)
@@ -70,57 +97,57 @@ def read(specs: Object, kind: Kind, api: str, there: Mapping[str, str]) -> Itera
         value = specs.raw[key]
         at = specs.at(key)
         if isinstance(value, dict):
-            yield from _role(Object(value, at, specs.findings, keys.ROLE).inspect(), kind, api, name)
+            yield from _read_role(
+                ManifestObject(value, at, specs.findings, keys.ROLE).inspect(), kind, api, name
+            )
         else:
             specs.findings.problem("wrong_type", at, OPERATOR, key=key, expected="object", got=kind_of(value))
 
 
-def _role(role: Object, kind: Kind, api: str, name: str) -> Iterator[Role]:
-    findings = role.findings
-    replicas = role.integer(keys.REPLICAS)
+def _read_role(role: ManifestObject, kind: JobKind, api: str, name: str) -> Iterator[KubeflowRole]:
+    findings, replicas = role.findings, role.integer(keys.REPLICAS)
     if name in kind.single and replicas > 1:
-        where = role.at(keys.REPLICAS.key)
-        findings.problem("too_great", where, OPERATOR, key=keys.REPLICAS.key, value=replicas, most=1)
+        where, key = role.at(keys.REPLICAS.key), keys.REPLICAS.key
+        findings.problem("too_great", where, OPERATOR, key=key, value=replicas, most=1)
     restart = role.choice(keys.RESTART_POLICY)
     pod = role.group(keys.TEMPLATE).group(keys.POD)
     containers = list(pod.requests(keys.CONTAINERS))
-    main = _main(containers, kind)
+    main = _find_main(containers, kind)
     if main is None:
         if not pod.has(keys.CONTAINERS) and not pod.raw:
             findings.problem("required", pod.pointer, keys.KUBERNETES, key=keys.CONTAINERS.key)
         return
-    reader = _Container(main, pod)
-    own = api if kind.name == "MPIJob" and name == "Worker" else ""
-    command = reader.command(own)
+    reader = MainContainer(main, pod)
+    command = reader.read_command(api if kind.name == "MPIJob" and name == "Worker" else "")
     label = pod.bag(keys.NODE_SELECTOR).get(keys.GPU_PRODUCT)
-    given = reader.given()
-    places = reader.places()
+    has, named = reader.read_resources()
+    mounted = reader.read_volumes()
+    shared = {} if mounted.shm_mib is None else {"shm_mib": mounted.shm_mib}
+    gpu_type = label if isinstance(label, str) else ""
     called = main.text(keys.CONTAINER_NAME)
-    spelling: dict[str, object] = {
-        **({"container": called} if called != kind.container else {}),
-        **reader.words(command),
-        **reader.resource_names(given),
-        **({"restart": restart} if restart else {}),
+    forms = {
+        "container": called if called != kind.container else "",
+        **reader.find_resource_names(has, named),
+        "restart": restart,
     }
-    yield Role(
+    yield KubeflowRole(
         name=name,
         replicas=replicas,
         restart=restart,
         command=command,
-        image=reader.image(),
-        given=given,
-        gpu_type=label if isinstance(label, str) else "",
-        places=places,
+        image=read_image(main, keys.IMAGE, main.pointer),
+        resources=has.model_copy(update={"gpu_type": gpu_type, **shared}),
+        volumes=mounted,
         variables=reader.variables,
-        ports=reader.ports(),
-        nodes=_nodes(pod),
+        ports=reader.read_ports(),
+        nodes=_read_nodes(pod),
         grace_s=pod.integer(keys.GRACE) if pod.has(keys.GRACE) else None,
-        spelled=spelling,
+        forms={**reader.find_words(command), **without_empty(forms)},
     )
 
 
-def _main(containers: Sequence[Object], kind: Kind) -> Object | None:
-    """The container that trains: the one of the kind's name, else the first; the others are told."""
+def _find_main(containers: Sequence[ManifestObject], kind: JobKind) -> ManifestObject | None:
+    """Return the container of the kind's name, else the first; the others are noted."""
     if not containers:
         return None
     named = [each for each in containers if each.value.get("name") == kind.container]
@@ -135,28 +162,29 @@ def _main(containers: Sequence[Object], kind: Kind) -> Object | None:
     return main
 
 
-def _nodes(pod: Object) -> NodeChoice:
+def _read_nodes(pod: ManifestObject) -> NodeChoice:
     labels = {
         name: as_text(value)
         for name, value in pod.bag(keys.NODE_SELECTOR).items()
         if name != keys.GPU_PRODUCT or not isinstance(value, str)
     }
-    only, never = nodes.names(pod.bag(keys.AFFINITY)) or ((), ())
+    only, never = read_nodes(pod.bag(keys.AFFINITY)) or ((), ())
     return NodeChoice(only=only, never=never, labels=labels)
 
 
-class _Container:
-    """The main container of a pod, read."""
+class MainContainer:
+    """The main container of a pod, and its parts."""
 
-    def __init__(self, main: Object, pod: Object) -> None:
-        self._main = main
-        self._pod = pod
-        self._findings: Findings = main.findings
-        self._size = main.group(keys.RESOURCES)
-        self.variables = self._variables()
+    def __init__(self, main: ManifestObject, pod: ManifestObject) -> None:
+        self._main, self._pod, self._findings = main, pod, main.findings
+        size = main.group(keys.RESOURCES)
+        self._limits, self._requests = size.bag(keys.LIMITS), size.bag(keys.REQUESTS)
+        self._size_at = size.pointer
+        self.variables = self._read_variables()
+        self._known = {*self.variables.plain, *self.variables.secret}
 
-    def _variables(self) -> Variables:
-        """The variables with values; those that only the cluster can fill are told."""
+    def _read_variables(self) -> Variables:
+        """Return the variables with values; those that only the cluster can fill are noted."""
         pairs = []
         for item in self._main.requests(keys.ENV):
             name = item.text(keys.ENV_NAME)
@@ -166,58 +194,48 @@ class _Container:
                 pairs.append((item.pointer, name, item.value.get(keys.ENV_VALUE.key, "")))
         return collect(pairs, self._findings)
 
-    def command(self, api: str) -> str:
-        """The command line; workers of an MPIJob have one by default."""
+    def read_command(self, api: str) -> str:
+        """Return the command line; workers of an MPIJob of version `api` have one by default."""
         words, args = self._main.texts(keys.COMMAND), self._main.texts(keys.ARGS)
         if not words and api and not args:
-            return commands.shell(WORKER_COMMANDS.get(api, ()), (), ())
+            return commands.join(WORKER_COMMANDS.get(api, ()), (), ())
+        where, key = self._main.at(keys.COMMAND.key), keys.COMMAND.key
         if not words:
-            self._findings.problem("image_decides", self._main.pointer, keys.KUBERNETES, key=keys.COMMAND.key)
+            self._findings.problem("image_decides", self._main.pointer, keys.KUBERNETES, key=key)
             return "true"
-        found = commands.shell(words, args, {*self.variables.plain, *self.variables.secret})
-        remark_on(found, self._main.at(keys.COMMAND.key), self._findings)
+        found = commands.join(words, args, self._known)
+        remark_on(found, where, self._findings)
         if not found:
-            where = self._main.at(keys.COMMAND.key)
-            self._findings.problem("empty", where, keys.KUBERNETES, key=keys.COMMAND.key)
+            self._findings.problem("empty", where, keys.KUBERNETES, key=key)
         return found or "true"
 
-    def words(self, command: str) -> dict[str, object]:
-        """The command as it was spelled, where it would be spelled otherwise."""
-        known = {*self.variables.plain, *self.variables.secret}
+    def find_words(self, command: str) -> dict[str, object]:
+        """Return command and arguments as they stand, where they would be written otherwise."""
         both = ((rule.key, self._main.value.get(rule.key)) for rule in (keys.COMMAND, keys.ARGS))
         said = {key: list(words) for key, words in both if isinstance(words, list)}
-        return {} if said == {keys.COMMAND.key: commands.words(command, known)} else {"words": said}
+        return {} if said == {keys.COMMAND.key: commands.split(command, self._known)} else {"words": said}
 
-    def image(self) -> str:
-        """The image, by its absence told."""
-        name = self._main.text(keys.IMAGE)
-        if not name:
-            self._findings.note("no_image", self._main.pointer, key=keys.IMAGE.key)
-        return name
-
-    def given(self) -> Given:
-        """What it asks for."""
-        limits, requests = self._size.bag(keys.LIMITS), self._size.bag(keys.REQUESTS)
-        found = resources.read(limits, requests, self._size.pointer, self._findings)
-        if not {"cpu_milli", "memory_mib"} & set(found.said):
+    def read_resources(self) -> tuple[Resources, tuple[str, ...]]:
+        """Return what it requests, and the fields that it names."""
+        found, named = amounts.read(self._limits, self._requests, self._size_at, self._findings)
+        if not {"cpu_milli", "memory_mib"} & set(named):
             self._findings.note("no_amounts", self._main.pointer, source=keys.KUBERNETES)
-        return found
+        return found, named
 
-    def resource_names(self, given: Given) -> dict[str, object]:
-        """Which amounts are not named, and what GPUs and RDMA devices are called."""
-        silent = [name for name in ("cpu_milli", "memory_mib") if name not in given.said]
-        names = [*self._size.bag(keys.LIMITS), *self._size.bag(keys.REQUESTS)]
-        gpu = next((name for name in names if resources.is_gpu(name)), keys.GPU)
+    def find_resource_names(self, has: Resources, named: Sequence[str]) -> dict[str, object]:
+        """Return the amounts that are not named, and the names of GPUs and RDMA devices if not the usual."""
+        names = [*self._limits, *self._requests]
+        gpu = next((name for name in names if amounts.is_gpu(name)), keys.GPU)
         rdma = next((name for name in names if name.startswith("rdma/")), keys.RDMA)
         return {
-            **({"silent": silent} if silent else {}),
-            **({"sized": resources.size(given.resources)} if self._size.bag(keys.REQUESTS) else {}),
-            **({"gpu": gpu} if gpu != keys.GPU else {}),
-            **({"rdma": rdma} if rdma != keys.RDMA else {}),
+            "silent": [name for name in ("cpu_milli", "memory_mib") if name not in named],
+            "sized": amounts.size(has) if self._requests else [],
+            "gpu": gpu if gpu != keys.GPU else "",
+            "rdma": rdma if rdma != keys.RDMA else "",
         }
 
-    def places(self) -> Places:
-        """What it mounts."""
+    def read_volumes(self) -> MountedVolumes:
+        """Return what it mounts."""
         every = [item.value for item in self._pod.requests(keys.VOLUMES) if item.text(keys.VOLUME_NAME)]
         mounts = []
         for item in self._main.requests(keys.VOLUME_MOUNTS):
@@ -226,8 +244,8 @@ class _Container:
                 mounts.append(item.value)
         return volumes.read(every, mounts, self._pod.pointer, self._findings)
 
-    def ports(self) -> tuple[Port, ...]:
-        """Its ports; one without a name is called by its number."""
+    def read_ports(self) -> tuple[Port, ...]:
+        """Return its ports; one without a name is called by its number."""
         found: dict[str, Port] = {}
         for item in self._main.requests(keys.PORTS):
             number = item.integer(keys.PORT)
@@ -235,3 +253,43 @@ class _Container:
             if number and label not in found:
                 found[label] = Port(label=label, begin_at=number)
         return tuple(found.values())
+
+
+# --- nodes -----------------------------------------------------------------------------------------------
+
+
+HOSTNAME: Final = "kubernetes.io/hostname"
+_NODES: Final = "nodeAffinity"
+_REQUIRED: Final = "requiredDuringSchedulingIgnoredDuringExecution"
+
+
+def read_nodes(affinity: Mapping[str, Any]) -> tuple[tuple[str, ...], tuple[str, ...]] | None:
+    """Return the nodes to run on and those to keep away from; None for any other affinity to nodes.
+
+    Affinities to pods beside it are kept, and don't matter here.
+    """
+    found: dict[str, tuple[str, ...]] = {}
+    try:
+        expressions = affinity[_NODES][_REQUIRED]["nodeSelectorTerms"][0]["matchExpressions"]
+        for each in expressions:
+            found[each["operator"]] = tuple(each["values"])
+    except (TypeError, KeyError, IndexError):
+        return None
+    only, never = found.get("In", ()), found.get("NotIn", ())
+    strings = all(isinstance(name, str) for name in (*only, *never))
+    if not strings:
+        return None
+    same = write_affinity(NodeChoice(only=only, never=never)).get(_NODES) == affinity[_NODES]
+    return (only, never) if same else None
+
+
+def write_affinity(nodes: NodeChoice) -> JsonObject:
+    """Return the affinity that says the names; empty when there are none."""
+    expressions: list[Mapping[str, object]] = [
+        {"key": HOSTNAME, "operator": operator, "values": list(values)}
+        for operator, values in (("In", nodes.only), ("NotIn", nodes.never))
+        if values
+    ]
+    if not expressions:
+        return {}
+    return {_NODES: {_REQUIRED: {"nodeSelectorTerms": [{"matchExpressions": expressions}]}}}

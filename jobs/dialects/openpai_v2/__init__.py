@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
+from functools import partial
 from typing import Final
 
-from jobs.dialects import spans
-from jobs.dialects.base import MAX_BYTES, Guess, Position, Refused
+from jobs.dialects import spans, text_renderer
+from jobs.dialects.base import MAX_BYTES, Guess, Position, Refused, Rendered
 from jobs.dialects.common import YamlDialect
 from jobs.dialects.document import Document
 from jobs.dialects.field_map import rows
-from jobs.dialects.openpai_v2 import keys, reading, writing
+from jobs.dialects.objects import find_keys
+from jobs.dialects.openpai_v2 import keys, parser, renderer
 from jobs.dialects.source import Source
 from jobs.dialects.spans import Node
+from jobs.dialects.text_renderer import Form
 from jobs.dialects.yaml_text.rules import JS_YAML
+from jobs.spec import JobSpec
 
 FIELDS: Final = rows(keys.JOB)
-"""What OpenPAI v2 can say, key by key."""
+"""Every key of a job file, one row each."""
 
 _NAMED: Final = re.compile(
     r"""(?:^|[{,])[{\s]*["']?(protocolVersion|taskRoles|prerequisites|deployments)["']?\s*:""", re.MULTILINE
@@ -29,22 +34,20 @@ _MAY_BE: Final = re.compile("taskRoles|protocolVersion")
 class OpenPaiV2(YamlDialect):
     """The dialect."""
 
-    name: str = writing.NAME
+    name: str = "openpai-v2"
     title = "OpenPAI job, protocol v2"
     schema_keys = keys.JOB
     rules = JS_YAML
-    parse = staticmethod(reading.parse)
-    render = staticmethod(writing.render)
+    parse = staticmethod(parser.parse)
 
     def sniff(self, document: Document) -> Guess | None:
-        """By its keys; a text that can't be read is still recognised by how they are written."""
+        """Recognise a job file by its keys, in a text that can't be read too."""
         if len(document.text) > MAX_BYTES or not _MAY_BE.search(document.text):
             return None
         try:
             value = self.read(document).value
         except Refused as refused:
-            unreadable = refused.problems[0].code in {"too_large", "too_many_values", "too_deep"}
-            seen = set() if unreadable else set(_NAMED.findall(document.text))
+            seen = find_keys(document, refused, _NAMED)
             return Guess(50, "keys_seen") if "protocolVersion" in seen and len(seen) > 1 else None
         if not isinstance(value, dict):
             return None
@@ -54,6 +57,12 @@ class OpenPaiV2(YamlDialect):
         if keys.PROTOCOL_VERSION.key in value:
             return Guess(60, "protocol_version")
         return Guess(60, "roles_named") if has_roles else None
+
+    def render(self, spec: JobSpec, extras: Mapping[str, object], base: Document | None = None) -> Rendered:
+        """See `base.Dialect`; the text is YAML unless it was JSON."""
+        write = partial(renderer.write, as_json=bool(extras.get(parser.JSON)))
+        form = Form(self.name, parser.parse, renderer.build_document, write, renderer.patch)
+        return text_renderer.render(form, spec, extras, base)
 
     def locate(self, document: Document, pointer: str) -> Position | None:
         """See `base.Dialect`; a role may also be told by its number, as in a JobSpec."""
@@ -65,7 +74,7 @@ class OpenPaiV2(YamlDialect):
 
 
 def _by_name(source: Source, pointer: str) -> str:
-    """`pointer` with names for the numbers of members of objects."""
+    """Return `pointer` with names for the numbers of members of objects."""
     node: Node | None = source.tree
     tokens = []
     for token in spans.split(pointer):

@@ -442,9 +442,6 @@ PLUGINS: Final = Records(
     ),
     help="Runtime plugins; TensorBoard and storages are understood, the others are kept for OpenPAI.",
 )
-GANG: Final = Flag(
-    key="gangAllocation", source=OPENPAI, default=True, help="Whether all tasks have to start together."
-)
 OURS: Final = "jobConsole"
 """What v2 has no key for is kept under this one of `extras`."""
 
@@ -496,13 +493,6 @@ OUR_ROLES: Final = Named(
 OUR_OLD_KEYS: Final = (OUR_RETRY, OUR_KEEP, OUR_AUTH_FILE, OUR_ROLES)
 """Protocol v1's own names, which are still read, and kept up to date where they are."""
 
-OUR_KEYS: Final = Group(
-    key=OURS,
-    source=CONSOLE,
-    path="*",
-    keys=(*OUR_OLD_KEYS, *ours.KEYS),
-    help="What v2 has no key for and the console knows, in the console's own names.",
-)
 EXTRAS: Final = Group(
     key="extras",
     source=OPENPAI,
@@ -511,12 +501,23 @@ EXTRAS: Final = Group(
         HIVED,
         STORAGES,
         PLUGINS,
-        GANG,
+        Flag(
+            key="gangAllocation",
+            source=OPENPAI,
+            default=True,
+            help="Whether all tasks have to start together.",
+        ),
         _text("submitFrom", "The page or tool that the job came from."),
         Bag(
             key="jobStatusChangeNotification", source=OPENPAI, help="Changes of state that are told by mail."
         ),
-        OUR_KEYS,
+        Group(
+            key=OURS,
+            source=CONSOLE,
+            path="*",
+            keys=(*OUR_OLD_KEYS, *ours.KEYS),
+            help="What v2 has no key for and the console knows, in the console's own names.",
+        ),
     ),
     help="Whatever else belongs to the job; what is not understood is kept, and not used.",
 )

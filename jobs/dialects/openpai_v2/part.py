@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import difflib
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
+from itertools import islice
+from typing import Final
 
 from jobs.dialects.base import Fix
-from jobs.dialects.fields import AnyKey, Counts, Group, Named, Records
+from jobs.dialects.fields import AnyKey, Counts, Group, Named, Records, table
 from jobs.dialects.findings import Findings
-from jobs.dialects.openpai_v2.names import free
+from jobs.dialects.objects import free_name
 from jobs.dialects.record import Record, as_number, kind_of, short
 from jobs.dialects.request import Request
 from jobs.dialects.spans import escape
-from jobs.dialects.tables import table
+
+_LOOKED_AT: Final = 50
+_LONGEST: Final = 60
 
 
-class Part(Request):
+class FilePart(Request):
     """One object at `pointer`, with `keys`."""
 
     def __init__(
@@ -26,39 +31,39 @@ class Part(Request):
         self.table = table(keys)
         self.spelled = {}
 
-    def part(self, rule: Group) -> Part:
-        """The object under the rule's key; one without members where there is none."""
+    def part(self, rule: Group) -> FilePart:
+        """Return the object under the rule's key; one without members where there is none."""
         value = self.value.get(rule.key)
         if value is None and rule.key not in self.value:
             self._absent(rule, None)
         elif not isinstance(value, dict):
             self._wrong_type(rule, value, "object", None)
         held = value if isinstance(value, dict) else {}
-        return Part(held, self.at(rule.key), self.findings, rule.keys)
+        return FilePart(held, self.at(rule.key), self.findings, rule.keys)
 
-    def parts(self, rule: Records) -> Iterator[Part]:
-        """The objects of a list; nothing where there is none."""
+    def parts(self, rule: Records) -> Iterator[FilePart]:
+        """Yield the objects of a list; nothing where there is none."""
         for record in self.records(rule):
-            yield Part(record.value, record.pointer, self.findings, rule.keys)
+            yield FilePart(record.value, record.pointer, self.findings, rule.keys)
 
-    def named(self, rule: Named) -> Iterator[tuple[str, Part]]:
-        """The objects under names of the person's own."""
+    def read_named(self, rule: Named) -> Iterator[tuple[str, FilePart]]:
+        """Yield the objects under names of the person's own."""
         for name, value in self._members(rule):
             pointer = f"{self.at(rule.key)}/{escape(name)}"
             if isinstance(value, dict):
-                yield name, Part(value, pointer, self.findings, rule.keys)
+                yield name, FilePart(value, pointer, self.findings, rule.keys)
             else:
-                wrong = Part({name: value}, self.at(rule.key), self.findings, ())
+                wrong = FilePart({name: value}, self.at(rule.key), self.findings, ())
                 wrong.part(Group(key=name, source=rule.source, help=""))
 
     def counts(self, rule: Counts) -> dict[str, int]:
-        """The whole numbers under names of the person's own."""
+        """Return the whole numbers under names of the person's own."""
         held = dict(self._members(rule))
-        numbers = Part(held, self.at(rule.key), self.findings, ())
+        numbers = FilePart(held, self.at(rule.key), self.findings, ())
         return {name: numbers.integer(replace(rule.count, key=name)) for name in held}
 
     def strings(self, key: str, source: str, least: int = 0) -> tuple[tuple[str, str], ...]:
-        """The strings of a list, each with its pointer."""
+        """Return the strings of a list, each with its pointer."""
         value = self.value.get(key, [])
         where = self.at(key)
         if isinstance(value, str):
@@ -75,18 +80,18 @@ class Part(Request):
         return tuple((f"{where}/{index}", item) for index, item in enumerate(value) if isinstance(item, str))
 
     def wrong_kind(self, where: str, key: str, source: str, expected: str, value: object) -> None:
-        """What stands at `where` is of another type."""
+        """Tell that the value at `where` is of another type."""
         fix = Fix(where, str(value)) if expected == "text" and as_number(value) is not None else None
         self.findings.problem(
             "wrong_type", where, source, fix, key=key, expected=expected, got=kind_of(value)
         )
 
     def note_unknown(self) -> dict[str, object]:
-        """The members that nobody knows, each noted."""
+        """Return the unknown members, each noted."""
         return self.unknown(self.table.by_name)
 
     def _members(self, rule: Named) -> Iterator[tuple[str, object]]:
-        """The members of the object under the rule's key, and what is wrong with their names."""
+        """Yield the members of the object under the rule's key, and what is wrong with their names."""
         value = self.value.get(rule.key)
         where = self.at(rule.key)
         if value is None and rule.key not in self.value:
@@ -103,8 +108,15 @@ class Part(Request):
         for name, inner in value.items():
             if not rule.fits(name):
                 pointer = f"{where}/{escape(name)}"
-                fix = Fix(pointer, key=free(rule.propose(name), value))
+                fix = Fix(pointer, key=free_name(rule.propose(name), value))
                 self.findings.problem(
                     "bad_member", pointer, rule.source, fix, value=short(name), allowed=rule.allowed
                 )
             yield name, inner
+
+
+def find_nearest(name: str, known: Collection[str]) -> str | None:
+    """Return the one of the first `known` names that `name` most resembles."""
+    some = [str(each)[:_LONGEST] for each in islice(known, _LOOKED_AT)]
+    close = difflib.get_close_matches(name[:_LONGEST], some, 1)
+    return next((each for each in islice(known, _LOOKED_AT) if close and each[:_LONGEST] == close[0]), None)

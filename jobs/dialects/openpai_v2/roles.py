@@ -1,4 +1,4 @@
-"""`taskRoles` → the roles of a JobSpec."""
+"""`taskRoles` ↔ the roles of a JobSpec."""
 
 from __future__ import annotations
 
@@ -7,13 +7,15 @@ from dataclasses import dataclass, field
 
 from jobs.dialects.base import Fix
 from jobs.dialects.commands import remark_on
-from jobs.dialects.fields import CONSOLE, MOST_REPLICAS, Integer
+from jobs.dialects.fields import Integer
+from jobs.dialects.objects import as_object, check_replicas, without_empty, write_changes
 from jobs.dialects.openpai_v2 import commands, extras, keys, prerequisites
 from jobs.dialects.openpai_v2.commands import Script
-from jobs.dialects.openpai_v2.part import Part
+from jobs.dialects.openpai_v2.part import FilePart
 from jobs.dialects.openpai_v2.prerequisites import Item, Prerequisites
 from jobs.dialects.openpai_v2.templates import Context
 from jobs.dialects.record import is_misspelt, nearest_key
+from jobs.dialects.text_renderer import JsonObject
 from jobs.spec import CompletionPolicy, Port, Resources, TaskRole
 
 OLD_COUNTS = {"minFailedTaskCount": keys.MIN_FAILED.key, "minSucceededTaskCount": keys.MIN_SUCCEEDED.key}
@@ -21,7 +23,7 @@ OLD_COUNTS = {"minFailedTaskCount": keys.MIN_FAILED.key, "minSucceededTaskCount"
 
 
 @dataclass(slots=True)
-class Role:
+class V2Role:
     """One member of `taskRoles`."""
 
     name: str
@@ -33,8 +35,8 @@ class Role:
     script: Script
     items: dict[str, Item] = field(default_factory=dict)
 
-    def build(self, env: Mapping[str, str], said: extras.Extras) -> TaskRole:
-        """The JobSpec's role; called only when nothing was wrong with the file."""
+    def build(self, env: Mapping[str, str], said: extras.KnownExtras) -> TaskRole:
+        """Return the JobSpec's role; called only when nothing was wrong with the file."""
         begin = said.begin_at.get(self.name, {})
         more: dict[str, object] = {"gpu_type": said.gpu_types.get(self.name, "")}
         if not self.resources.disk_mib:
@@ -55,34 +57,33 @@ class Role:
 
 
 def read(
-    root: Part, known: Prerequisites, deployment: Mapping[str, Part], common: Context
-) -> tuple[Role, ...]:
-    """All roles; `deployment` is what the chosen deployment adds, by role."""
+    root: FilePart, known: Prerequisites, deployment: Mapping[str, FilePart], common: Context
+) -> tuple[V2Role, ...]:
+    """Read all roles; `deployment` is what the chosen deployment adds, by role."""
     roles = []
-    for name, part in root.named(keys.TASK_ROLES):
+    for name, part in root.read_named(keys.TASK_ROLES):
         part.note_unknown()
-        roles.append(_role(name, part, known, deployment.get(name), common))
-    total = sum(role.replicas for role in roles)
-    if total > MOST_REPLICAS:
-        where = root.at(keys.TASK_ROLES.key)
-        root.findings.problem("too_many_replicas", where, CONSOLE, count=total, most=MOST_REPLICAS)
+        roles.append(_read_role(name, part, known, deployment.get(name), common))
+    check_replicas((role.replicas for role in roles), root.at(keys.TASK_ROLES.key), root.findings)
     return tuple(roles)
 
 
-def _role(name: str, part: Part, known: Prerequisites, added: Part | None, common: Context) -> Role:
-    items = {kind: item for kind in prerequisites.FIELDS if (item := known.wanted(kind, part))}
+def _read_role(
+    name: str, part: FilePart, known: Prerequisites, added: FilePart | None, common: Context
+) -> V2Role:
+    items = {kind: item for kind in prerequisites.FIELDS if (item := known.find(kind, part))}
     image = items.get(prerequisites.IMAGE)
     if image is None:
         part.findings.note("no_image", part.at(keys.DOCKER_IMAGE.key), key=keys.DOCKER_IMAGE.key)
     part.integer(keys.TASK_RETRY_COUNT)
-    resources, ports = _resources(part)
+    resources, ports = _read_resources(part)
     context = {**common, **{f"${kind}": item.value for kind, item in items.items()}}
     script = commands.read(_commands(part, added), context, part.findings)
     remark_on(script.command, part.at(keys.COMMANDS.key), part.findings, name)
-    return Role(
+    return V2Role(
         name=name,
         replicas=part.integer(keys.INSTANCES),
-        completion=_completion(part),
+        completion=_read_completion(part),
         image=image.uris[0] if image else "",
         resources=resources,
         ports=ports,
@@ -91,8 +92,8 @@ def _role(name: str, part: Part, known: Prerequisites, added: Part | None, commo
     )
 
 
-def _commands(part: Part, added: Part | None) -> list[tuple[str, str]]:
-    """The role's commands between those of its deployment, each with its pointer."""
+def _commands(part: FilePart, added: FilePart | None) -> list[tuple[str, str]]:
+    """Return the role's commands between those of its deployment, each with its pointer."""
     key = keys.COMMANDS.key
     own: tuple[tuple[str, str], ...] = ()
     if key not in part.value:
@@ -106,8 +107,8 @@ def _commands(part: Part, added: Part | None) -> list[tuple[str, str]]:
     return [*before, *own, *after]
 
 
-def _completion(part: Part) -> CompletionPolicy:
-    """The counts; below 1 they never decide, as null does."""
+def _read_completion(part: FilePart) -> CompletionPolicy:
+    """Return the counts; below 1 they never decide, as null does."""
     if keys.COMPLETION.key not in part.value:
         return CompletionPolicy()
     policy = part.part(keys.COMPLETION)
@@ -122,13 +123,13 @@ def _completion(part: Part) -> CompletionPolicy:
     )
 
 
-def _count(policy: Part, rule: Integer) -> int | None:
+def _count(policy: FilePart, rule: Integer) -> int | None:
     number = policy.optional_integer(rule)
     return number if number is not None and number > 0 else None
 
 
-def _resources(part: Part) -> tuple[Resources, dict[str, int]]:
-    """What each task is given, and its ports."""
+def _read_resources(part: FilePart) -> tuple[Resources, dict[str, int]]:
+    """Return the resources of each task, and its ports."""
     given = part.part(keys.RESOURCES)
     if not isinstance(part.value.get(keys.RESOURCES.key), dict):
         return Resources(), {}
@@ -151,5 +152,41 @@ def _resources(part: Part) -> tuple[Resources, dict[str, int]]:
 
 
 def is_scm_shm(role: Mapping[str, object]) -> bool:
-    """Whether the role says its shared memory where SCM does."""
+    """Tell whether the role says its shared memory where SCM does."""
     return keys.SCM_SHM_MB.key in role
+
+
+# --- writing ---------------------------------------------------------------------------------------------
+
+
+def write(role: JsonObject, there: TaskRole | None, wanted: TaskRole) -> JsonObject:
+    """Return `role`, which says `there`, made to say `wanted`."""
+    has, had = wanted.resources, there.resources if there else None
+    if there is None:
+        head: JsonObject = {keys.INSTANCES.key: 1, keys.COMPLETION.key: {}}
+        role = {**head, **role}
+    write_changes(role, (keys.INSTANCES,), there, wanted)
+    policy = dict(as_object(role.get(keys.COMPLETION.key)))
+    before = there.completion if there else None
+    write_changes(policy, (keys.MIN_FAILED, keys.MIN_SUCCEEDED), before, wanted.completion)
+    options = dict(as_object(role.get(keys.CONTAINER.key)))
+    write_changes(role if is_scm_shm(role) else options, (keys.SHM_MB,), had, has)
+    if had is not None or has.rdma:
+        write_changes(options, (keys.INFINIBAND,), had, has)
+    for key, members in ((keys.COMPLETION.key, policy), (keys.CONTAINER.key, options)):
+        if members != as_object(role.get(key)):
+            role[key] = members
+    given = dict(as_object(role.get(keys.RESOURCES.key)))
+    write_changes(given, (keys.CPU, keys.MEMORY_MB, keys.GPU), had, has)
+    if keys.STORAGE_GB.key in given and had is not None:
+        write_changes(given, (keys.STORAGE_GB,), had, has)
+    if there is None or _counts(wanted.ports) != _counts(there.ports):
+        given.pop(keys.PORTS.key, None)
+        counts = {label: port.count for label, port in extras.label_ports(wanted).items()}
+        given |= without_empty({keys.PORTS.key: counts})
+    role[keys.RESOURCES.key] = given
+    return role
+
+
+def _counts(ports: tuple[Port, ...]) -> list[tuple[str, int]]:
+    return [(port.label, port.count) for port in ports]

@@ -1,4 +1,4 @@
-"""`<% $parameters.x %>` and its kin in a command: what they stand for.
+"""Templates such as `<% $parameters.x %>` in commands, and their values.
 
 OpenPAI puts values in as text.  A secret's value must not become part of a command, which everybody may
 read, so that a shell variable stands in its place, quoted as the place needs it.
@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from jobs.dialects import placeholders
-from jobs.dialects.expansion import Room
-from jobs.dialects.openpai_v2 import names
+from jobs.dialects.expansion_limit import ExpansionAllowance
+from jobs.dialects.openpai_v2.part import find_nearest
 from jobs.dialects.patterns import compile_pattern
 from jobs.dialects.variables import as_text
 
@@ -27,7 +27,7 @@ _SHELL: Final = re.compile(r"\\.|['\"]", re.DOTALL)
 _NOT_IN_NAMES: Final = re.compile(r"\W", re.ASCII)
 
 Context = Mapping[str, object]
-"""What the roots stand for."""
+"""The values of the roots."""
 
 
 @dataclass(slots=True)
@@ -46,8 +46,8 @@ class Resolved:
     is_too_long: bool = False
 
 
-def resolve(text: str, context: Context, room: Room) -> Resolved:
-    """`text` with every template that stands for something resolved, while there is room; others stay."""
+def resolve(text: str, context: Context, room: ExpansionAllowance) -> Resolved:
+    """Return `text` with the templates resolved that stand for something, while there is room."""
     if "<%" not in text:
         return Resolved(text)
     if room.is_exceeded:
@@ -59,7 +59,7 @@ def resolve(text: str, context: Context, room: Room) -> Resolved:
         before = text[last : match.start()]
         quote = _quote_after(before, quote)
         parts.append(before)
-        said = _said(match["path"], context, done)
+        said = _resolve_path(match["path"], context, done)
         if said is not None and not room.take(len(said)):
             return Resolved(text, is_too_long=True)
         secret = placeholders.reference(said) if said is not None else None
@@ -74,28 +74,23 @@ def resolve(text: str, context: Context, room: Room) -> Resolved:
     return done
 
 
-def whole(text: str) -> str | None:
-    """The path of the one template that `text` consists of; None when it is anything else."""
+def whole_path(text: str) -> str | None:
+    """Return the path of the one template that `text` consists of; None when it is anything else."""
     match = TEMPLATE.fullmatch(text.strip())
     return match["path"] if match else None
 
 
-def value_of(path: str, context: Context) -> str | None:
-    """What a path stands for, as text; None for nothing."""
-    return _as_text(_lookup(_tokens(path), context))
-
-
-def nearest(path: str, context: Context) -> str | None:
-    """The path nearest to `path` that stands for something."""
+def nearest_path(path: str, context: Context) -> str | None:
+    """Return the path nearest to `path` that stands for something."""
     root, *rest = _tokens(path)
     held = context.get(root)
     if not isinstance(held, Mapping) or len(rest) != 1:
         return None
-    close = names.nearest(rest[0], held)
+    close = find_nearest(rest[0], held)
     return f"{root}.{close}" if close else None
 
 
-def replaced(text: str, path: str, other: str) -> str:
+def replace_path(text: str, path: str, other: str) -> str:
     """Return `text` with the templates of exactly `path` asking for the `other` one."""
     return TEMPLATE.sub(
         lambda match: match[0].replace(path, other) if match["path"] == path else match[0], text
@@ -103,16 +98,16 @@ def replaced(text: str, path: str, other: str) -> str:
 
 
 def variable_for(secret: str) -> str:
-    """The shell variable that carries a secret into a command."""
+    """Return the shell variable that carries a secret into a command."""
     return f"SECRET_{_NOT_IN_NAMES.sub('_', secret)}"
 
 
-def _said(path: str, context: Context, done: Resolved) -> str | None:
-    """What a path stands for, as text; what stands for nothing is remembered."""
+def _resolve_path(path: str, context: Context, done: Resolved) -> str | None:
+    """Return the value of a path as text; a path without one is remembered."""
     tokens = _tokens(path)
     if tokens[0] not in ROOTS:
         return None
-    said = value_of(path, context)
+    said = _as_text(_lookup(tokens, context))
     if said is not None:
         return said
     if tokens[0] == SECRETS and len(tokens) == 2 and _is_name(tokens[1]):
@@ -155,7 +150,7 @@ _QUOTED: Final = {"": '"${{{}}}"', '"': "${{{}}}", "'": "'\"${{{}}}\"'"}
 
 
 def _quote_after(text: str, quote: str) -> str:
-    """The quote that is open behind `text`, when `quote` was open before it."""
+    """Return the quote that is open behind `text`, when `quote` was open before it."""
     for match in _SHELL.finditer(text):
         mark = match[0]
         if mark[0] == "\\" and quote != "'":

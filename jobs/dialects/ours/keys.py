@@ -25,8 +25,112 @@ from jobs.dialects.fields import (
     Text,
     Texts,
 )
-from jobs.dialects.ours.helps import HELPS
 from jobs.spec import JobSpec
+
+HELPS: Final[Mapping[str, str]] = {
+    "name": "Name of the job.",
+    "description": "What the job is for.",
+    "tags": "Labels of the person's own.",
+    "framework": "The training framework; null for plain processes.",
+    "roles": "The roles, each under the name that it has in the rest of the file.",
+    "roles[].name": "Name of the role, where the rest of the file can't say it.",
+    "roles[].replicas": "How many equal processes the role has.",
+    "roles[].command": "The command of each replica.",
+    "roles[].image": "Image of each replica.",
+    "roles[].resources": "What each replica is given.",
+    "roles[].resources.cpu_milli": "CPU of each replica, in thousandths of a core.",
+    "roles[].resources.memory_mib": "Memory of each replica, in MiB.",
+    "roles[].resources.shm_mib": "Shared memory of each replica, in MiB.",
+    "roles[].resources.disk_mib": "Disk of each replica, in MiB.",
+    "roles[].resources.gpus": "GPUs of each replica.",
+    "roles[].resources.gpu_type": "Type of the GPUs; any type when empty.",
+    "roles[].resources.instance_type": "A ready-made size of the target.",
+    "roles[].resources.rdma": "Whether each replica gets the devices for RDMA.",
+    "roles[].ports": "The ports of each replica, as a whole.",
+    "roles[].ports[].label": "What the port is called.",
+    "roles[].ports[].begin_at": "The first port number; 0 lets the backend choose.",
+    "roles[].ports[].count": "How many ports there are under the label.",
+    "roles[].completion": "When this role decides the whole job.",
+    "roles[].completion.min_failed": "So many failed replicas fail the job; null for never.",
+    "roles[].completion.min_succeeded": "So many succeeded replicas complete the job; null for all.",
+    "roles[].env": "Environment variables of this role alone.",
+    "roles[].bid": "A bid for preemptible resources.",
+    "roles[].bid.discount_percent": "The highest price, in per cent of the market price.",
+    "roles[].bid.price_micro": "The highest price an hour, in millionths.",
+    "roles[].nodes": "Which nodes the role runs on.",
+    "roles[].nodes.only": "The only nodes to run on, by name.",
+    "roles[].nodes.never": "Nodes never to run on, by name.",
+    "roles[].nodes.labels": "What the nodes must be: label and value.",
+    "env": "Environment variables of the job; null takes one away.",
+    "registry_auth": "Login for the registry of the images.",
+    "registry_auth.registry": "The registry.",
+    "registry_auth.username": "The user at the registry.",
+    "registry_auth.password": "A secret by its placeholder, $SECRET:name.",
+    "registry_auth.file_uri": "A file with the login that the engine can read.",
+    "mounts": "Corrections to the mounts, element by element; {} leaves one as it is.",
+    "mounts[].purpose": "Whether the place is for data, output or code.",
+    "mounts[].id": "A dataset by its id.",
+    "mounts[].uri": "The place.",
+    "mounts[].path": "Where it is mounted.",
+    "mounts[].read_only": "Whether it can only be read.",
+    "mounts[].options": "Options of the mount.",
+    "code": "Code to fetch before the command.",
+    "code.id": "A registered code source by its id.",
+    "code.uri": "The repository.",
+    "code.branch": "The branch.",
+    "code.commit": "The commit.",
+    "code.path": "Where the code is put.",
+    "requirements": "Python packages to install before the command.",
+    "requirements.packages": "The packages, as pip takes them.",
+    "requirements.directory": "The folder whose requirements.txt is installed.",
+    "software": "What every replica loads before its command.",
+    "software.modules": "Environment modules to load, in this order.",
+    "software.conda": "The folder of a conda environment to activate.",
+    "software.venv": "The folder of a Python virtual environment to activate.",
+    "workspace": "The workspace of the job.",
+    "quota": "The resource quota; public resources when empty.",
+    "priority": "1 (last) to 9 (first).",
+    "retry": "Automatic new attempts.",
+    "retry.limit": "How many new attempts there may be; null for no end.",
+    "retry.on_success": "Whether a job that ended well is started again too.",
+    "retry.fancy": "Whether failures of the platform are retried without being counted.",
+    "time_limit_s": "The longest running time in seconds; null for no limit.",
+    "end_signal": "A warning before the end.",
+    "end_signal.signal": "The signal that is sent.",
+    "end_signal.seconds_before": "How many seconds before the end.",
+    "grace_s": "Seconds between being asked to end and being ended.",
+    "keep_failed_s": "How many seconds a failed replica's folder and container are kept.",
+    "hold": "Whether the job is held until it is released.",
+    "not_before": "The earliest start, as an RFC 3339 time.",
+    "after": "Jobs that must have come to an end first, all of them.",
+    "after[].job": "The job's id, or the name of one of your own as user~name.",
+    "after[].when": "What has to have become of it.",
+    "after_never": "Whether the job is stopped, or held, once that can't come true any more.",
+    "idle": "Whether the job runs on what other quotas leave idle.",
+    "cpu_affinity": "Whether the replicas are bound to cores.",
+    "reserve_after": "How long an ended job keeps its resources.",
+    "reserve_after.seconds": "For how many seconds.",
+    "reserve_after.when": "After which ends.",
+    "fault_tolerance": "Automatic fault tolerance.",
+    "fault_tolerance.enabled": "Whether it is on.",
+    "fault_tolerance.arguments": "Its arguments.",
+    "sanity_check": "A check of the nodes before the start.",
+    "sanity_check.enabled": "Whether it is on.",
+    "sanity_check.arguments": "Its arguments.",
+    "tensorboard": "A TensorBoard beside the job.",
+    "tensorboard.enabled": "Whether it is on.",
+    "tensorboard.log_path": "The folder that it shows.",
+    "network": "The virtual network of the job.",
+    "network.vpc": "The VPC.",
+    "network.switch": "The vswitch.",
+    "network.security_group": "The security group.",
+    "network.cidrs": "Extended CIDR blocks.",
+    "network.gateway": "The way to the internet.",
+    "instance_role": "The RAM role: empty, default, or its ARN.",
+    "visibility": "Who may see the job.",
+    "framework_options": "Advanced settings of the framework.",
+}
+
 
 NAME: Final = "JobConsole"
 ROLES: Final = "roles"
@@ -70,8 +174,8 @@ def _keys(model: Schema, prefix: str) -> tuple[AnyKey, ...]:
 
 
 def _key(name: str, said: Schema, path: str, *, required: bool) -> AnyKey:
-    """The rule for one field of a JobSpec."""
-    schema, default = _resolved(said), said.get("default")
+    """Return the rule for one field of a JobSpec."""
+    schema, default = _resolve(said), said.get("default")
     if any(each == {"type": "null"} for each in said.get("anyOf", ())):
         NULLABLE.add(path)
     about: dict[str, Any] = {"key": name, "source": CONSOLE, "path": path, "help": HELPS[path]}
@@ -87,7 +191,7 @@ def _key(name: str, said: Schema, path: str, *, required: bool) -> AnyKey:
             return Group(**about, keys=_keys(schema, f"{path}."))
         case "object" if "properties" not in schema:
             return Bag(**about)
-    words = schema.get("enum") or _words(schema)
+    words = schema.get("enum") or _list_words(schema)
     if words:
         return Choice(**about, meanings={word: word for word in words}, default=default or "")
     return Text(
@@ -100,16 +204,16 @@ def _key(name: str, said: Schema, path: str, *, required: bool) -> AnyKey:
 
 
 def _is_element(path: str) -> bool:
-    """Whether the field belongs to an element of a list that is said as a whole."""
+    """Return whether the field belongs to an element of a list that is said as a whole."""
     around = path.rpartition(".")[0]
     return around.endswith("[]") and around not in (f"{ROLES}[]", f"{MOUNTS}[]")
 
 
-def _resolved(said: Schema) -> Schema:
-    """The schema that is meant: behind a reference, and of a value or null the value's."""
+def _resolve(said: Schema) -> Schema:
+    """Return the schema that is meant: behind a reference, and of a value or null the value's."""
     for each in said.get("anyOf", ()):
         if each != {"type": "null"}:
-            return _resolved(each)
+            return _resolve(each)
     if "$ref" in said:
         found: Schema = _SCHEMA["$defs"][said["$ref"].rpartition("/")[2]]
         return found
@@ -130,7 +234,7 @@ def _integer(about: dict[str, Any], schema: Schema, default: int | None) -> Inte
 
 
 def _list(about: dict[str, Any], schema: Schema) -> AnyKey:
-    element = _resolved(schema["items"])
+    element = _resolve(schema["items"])
     if element.get("type") == "string":
         return Texts(**about)
     keys = _keys(element, f"{about['path']}[].")
@@ -139,7 +243,7 @@ def _list(about: dict[str, Any], schema: Schema) -> AnyKey:
     return Records(**about, keys=keys, identity=keys[0].key, most=_MOST_ELEMENTS)
 
 
-def _words(schema: Schema) -> list[str]:
+def _list_words(schema: Schema) -> list[str]:
     match = _WORDS.fullmatch(schema.get("pattern", ""))
     return match["words"].split("|") if match else []
 
@@ -149,6 +253,6 @@ KEYS: Final = _keys(_SCHEMA, "")
 
 
 def group(name: str, *besides: AnyKey) -> Group:
-    """The object under `name`, with what a dialect has in it `besides`."""
+    """Return the object under `name`, with what a dialect has in it `besides`."""
     about = "What this system has no word for and the console knows, in the console's own names."
     return Group(key=name, source=CONSOLE, path="*", keys=(*besides, *KEYS), help=about)

@@ -8,6 +8,8 @@ import re
 import warnings
 from typing import Final
 
+from jobs.dialects.shell_words import here_document_mark
+
 LONGEST: Final = 16 * 1024
 _MOST_LINES: Final = 200
 
@@ -25,11 +27,10 @@ _PROGRAMS: Final = frozenset({
 # fmt: on
 _PROSE: Final = re.compile(r"[.!?。？！]\s*$")
 _IMPORTS: Final = re.compile(r"^(?:import|from)[ \t]+[A-Za-z_]", re.MULTILINE)
-_MARK: Final = "END_OF_SCRIPT"
 
 
 def start_command(text: str) -> str | None:
-    """The command that `text` is; None where it is none, or anything that may be something else."""
+    """Return the command that `text` is; None where it is none, or anything that may be something else."""
     plain = text.strip("\ufeff \t\r\n").replace("\r\n", "\n")
     if not plain or len(plain) > LONGEST or plain.count("\n") >= _MOST_LINES or plain[0] in "{[<":
         return None
@@ -41,7 +42,7 @@ def start_command(text: str) -> str | None:
 
 
 def job_file(command: str) -> str:
-    """The job file of one replica that runs the command."""
+    """Return the job file of one replica that runs the command."""
     role = {"Type": "Worker", "PodCount": 1, "ResourceConfig": {"CPU": "1", "Memory": "2Gi"}}
     file = {
         "DisplayName": "new-job",
@@ -54,7 +55,7 @@ def job_file(command: str) -> str:
 
 
 def _is_command(line: str) -> bool:
-    """Whether a line begins with a program that people train with, or a path to one."""
+    """Return whether a line begins with a program that people train with, or a path to one."""
     found = _WORD.match(line)
     if found is None:
         return False
@@ -68,7 +69,7 @@ def _is_command(line: str) -> bool:
 
 
 def _is_python(text: str) -> bool:
-    """Whether it is a Python script: it imports something, and a parser takes it."""
+    """Return whether it is a Python script: it imports something, and a parser takes it."""
     if not _IMPORTS.search(text):
         return False
     try:
@@ -80,8 +81,6 @@ def _is_python(text: str) -> bool:
 
 
 def _as_script(text: str) -> str:
-    """A shell's command that hands the script to Python."""
-    number, mark = 1, _MARK
-    while mark in text.split("\n"):
-        number, mark = number + 1, f"{_MARK}_{number + 1}"
+    """Return a shell's command that hands the script to Python."""
+    mark = here_document_mark(text)
     return f"python3 - <<'{mark}'\n{text}\n{mark}"

@@ -8,8 +8,8 @@ from typing import Final
 
 from jobs.dialects.base import Dialect, Fix, Guess, Parsed, Position, Problem, Refused, Rendered
 from jobs.dialects.document import Document
+from jobs.dialects.pasted.extraction import extract
 from jobs.dialects.pasted.layers import Opened
-from jobs.dialects.pasted.opening import opened
 from jobs.spec import JobSpec
 
 PLAIN: Final = 70
@@ -32,30 +32,30 @@ class Pasted:
         guess = self._dialect.sniff(document)
         if guess and guess.confidence >= PLAIN:
             return guess
-        found = opened(document)
+        found = extract(document)
         return guess if found is None else self._dialect.sniff(found.document)
 
     def parse(self, document: Document) -> Parsed:
         """See `base.Dialect`; the first note says what was recognised, its fix is the job file itself."""
-        found = opened(document)
+        found = extract(document)
         if found is None:
             return self._dialect.parse(document)
         try:
             parsed = self._dialect.parse(found.document)
         except Refused as refused:
-            raise Refused(tuple(_placed(each, found) for each in refused.problems)) from None
+            raise Refused(tuple(_place_problem(each, found) for each in refused.problems)) from None
         first, *others = found.notes()
         recognised = replace(first, fix=Fix("", found.text))
         return replace(parsed, notes=(recognised, *others, *parsed.notes))
 
     def render(self, spec: JobSpec, extras: Mapping[str, object], base: Document | None = None) -> Rendered:
         """See `base.Dialect`."""
-        found = None if base is None else opened(base)
+        found = None if base is None else extract(base)
         return self._dialect.render(spec, extras, base if found is None else found.document)
 
     def locate(self, document: Document, pointer: str) -> Position | None:
         """See `base.Dialect`."""
-        found = opened(document)
+        found = extract(document)
         if found is None:
             return self._dialect.locate(document, pointer)
         place = self._dialect.locate(found.document, pointer)
@@ -65,7 +65,7 @@ class Pasted:
         """See `base.Dialect`; a fix of the whole text puts another in its place, before the others."""
         wanted = list(fixes)
         whole = [fix.value for fix in wanted if not fix.pointer and isinstance(fix.value, str)]
-        found = opened(document)
+        found = extract(document)
         plain = Document(whole[-1]) if whole else document if found is None else found.document
         return self._dialect.apply_fixes(plain, [fix for fix in wanted if fix.pointer])
 
@@ -78,8 +78,7 @@ class Pasted:
         return self._dialect.schema()
 
 
-def _placed(problem: Problem, found: Opened) -> Problem:
+def _place_problem(problem: Problem, found: Opened) -> Problem:
     if problem.line is None or problem.column is None:
         return problem
-    line, column = found.at((problem.line, problem.column))
-    return replace(problem, line=line, column=column)
+    return problem.at(found.at((problem.line, problem.column)))

@@ -40,7 +40,7 @@ class Remark:
 
 @dataclass(frozen=True, slots=True)
 class Layer:
-    """What was found in a text: `text` is the inner one, `kind` what it was wrapped in.
+    """A text found in another: `text` is the inner one, `kind` tells how it was wrapped.
 
     `segments` are in the order of the inner text.
     """
@@ -51,7 +51,7 @@ class Layer:
     remarks: tuple[Remark, ...] = ()
 
     def outer(self, offset: int) -> int:
-        """Where the inner text's `offset` stands in the outer one."""
+        """Return the outer text's offset of the inner text's `offset`."""
         at = max(bisect_right(self.segments, offset, key=lambda each: each.inner) - 1, 0)
         segment = self.segments[at]
         return segment.outer + (max(offset - segment.inner, 0) if segment.verbatim else 0)
@@ -67,26 +67,26 @@ class Opened:
 
     @property
     def text(self) -> str:
-        """The text of the job file."""
+        """Return the text of the job file."""
         return self.document.text
 
     def at(self, place: Position) -> Position:
-        """Where a place of the job file stands in the pasted text."""
-        return self._out(_offset(self.text, place), len(self.layers))
+        """Return the position in the pasted text of a position in the job file."""
+        return self._outer_position(_offset(self.text, place), len(self.layers))
 
     def notes(self) -> tuple[Note, ...]:
-        """What was recognised, layer by layer, and what was remarked on the way."""
+        """Return a note on each layer that was recognised, and the remarks made on the way."""
         found = []
         for depth, layer in enumerate(self.layers, 1):
-            line, column = self._out(0, depth)
+            line, column = self._outer_position(0, depth)
             found.append(Note(f"read_from_{layer.kind}", line=line, column=column))
             for remark in layer.remarks:
                 line, column = self._position(depth - 1, remark.outer)
                 found.append(Note(remark.code, params=remark.params, line=line, column=column))
         return tuple(found)
 
-    def _out(self, offset: int, depth: int) -> Position:
-        """The position of an offset of the text inside of `depth` layers."""
+    def _outer_position(self, offset: int, depth: int) -> Position:
+        """Return the position of an offset of the text inside of `depth` layers."""
         return self._position(depth - 1, self.layers[depth - 1].outer(offset))
 
     def _position(self, depth: int, offset: int) -> Position:
@@ -96,7 +96,7 @@ class Opened:
 
 
 def _offset(text: str, place: Position) -> int:
-    """The offset of a line and column."""
+    """Return the offset of a line and column."""
     line, column = place
     start = 0
     for _number in range(line - 1):
@@ -107,13 +107,29 @@ def _offset(text: str, place: Position) -> int:
     return min(start + column - 1, len(text))
 
 
-def cut(kind: str, text: str, start: int, end: int) -> Layer:
-    """The part of `text` between two offsets."""
+def closing_end(brackets: re.Pattern[str], text: str, start: int) -> int:
+    """Return where the first bracket behind `start` is closed; the end of the text where it is not.
+
+    `brackets` finds them, and skips what is quoted.
+    """
+    depth = 0
+    for found in brackets.finditer(text, start):
+        if found[0] in "([{":
+            depth += 1
+        elif found[0] in ")]}":
+            depth -= 1
+            if depth <= 0:
+                return found.end()
+    return len(text)
+
+
+def cut_out(kind: str, text: str, start: int, end: int) -> Layer:
+    """Return the part of `text` between two offsets."""
     return Layer(kind, text[start:end], (Segment(0, start),))
 
 
-def dedented(kind: str, text: str, start: int, end: int) -> Layer:
-    """The lines between two offsets, without the blanks that all of them begin with."""
+def dedent(kind: str, text: str, start: int, end: int) -> Layer:
+    """Return the lines between two offsets, without the blanks that all of them begin with."""
     lines = text[start:end].splitlines(keepends=True)
     indents = [len(line) - len(line.lstrip(" ")) for line in lines if line.strip()]
     least = min(indents, default=0)
@@ -127,7 +143,7 @@ def dedented(kind: str, text: str, start: int, end: int) -> Layer:
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class ValueAt:
     """A value that is to be written, and the offset at which it was said."""
 
     value: Value
@@ -135,11 +151,11 @@ class Piece:
     key_at: int | None = None
 
 
-Value: TypeAlias = str | int | float | bool | Mapping[str, Piece] | Sequence[Piece] | None
+Value: TypeAlias = str | int | float | bool | Mapping[str, ValueAt] | Sequence[ValueAt] | None
 
 
-def written(kind: str, piece: Piece, remarks: Sequence[Remark] = ()) -> Layer:
-    """The value as JSON, each part with its place."""
+def write_layer(kind: str, piece: ValueAt, remarks: Sequence[Remark] = ()) -> Layer:
+    """Return the value as JSON, each part with its place."""
     writer = _Writer()
     writer.add(piece, "\n")
     return Layer(kind, "".join(writer.parts) + "\n", tuple(writer.segments), tuple(remarks))
@@ -151,30 +167,30 @@ class _Writer:
         self.segments: list[Segment] = []
         self._length = 0
 
-    def add(self, piece: Piece, gap: str) -> None:
+    def add(self, piece: ValueAt, gap: str) -> None:
         value = piece.value
         self.segments.append(Segment(self._length, piece.at, verbatim=False))
         if isinstance(value, Mapping) and value:
-            self._put("{")
+            self._append("{")
             for number, (key, inner) in enumerate(value.items()):
-                self._put("," * bool(number) + gap + "  ")
+                self._append("," * bool(number) + gap + "  ")
                 at = inner.at if inner.key_at is None else inner.key_at
                 self.segments.append(Segment(self._length, at, verbatim=False))
-                self._put(json.dumps(key, ensure_ascii=False) + ": ")
+                self._append(json.dumps(key, ensure_ascii=False) + ": ")
                 self.add(inner, gap + "  ")
-            self._put(gap + "}")
+            self._append(gap + "}")
         elif isinstance(value, Sequence) and not isinstance(value, str) and value:
-            self._put("[")
+            self._append("[")
             for number, inner in enumerate(value):
-                self._put("," * bool(number) + gap + "  ")
+                self._append("," * bool(number) + gap + "  ")
                 self.add(inner, gap + "  ")
-            self._put(gap + "]")
+            self._append(gap + "]")
         else:
             empty: object = {} if isinstance(value, Mapping) else []
             is_scalar = value is None or isinstance(value, (str, int, float))
             plain = value if is_scalar else empty
-            self._put(json.dumps(plain, ensure_ascii=False))
+            self._append(json.dumps(plain, ensure_ascii=False))
 
-    def _put(self, text: str) -> None:
+    def _append(self, text: str) -> None:
         self.parts.append(text)
         self._length += len(text)

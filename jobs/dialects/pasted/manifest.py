@@ -7,12 +7,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from jobs.dialects import documents
-from jobs.dialects.base import Problem, Refused
+from jobs.dialects.base import Refused, refusal
 from jobs.dialects.document import Document
 from jobs.dialects.fields import CONSOLE
 from jobs.dialects.kubeflow.kinds import NEVER, ON_FAILURE, V1
-from jobs.dialects.kubeflow.reading import is_job as is_kubeflow
-from jobs.dialects.pasted.layers import Layer, Piece, Remark, written
+from jobs.dialects.kubeflow.parser import is_job as is_kubeflow
+from jobs.dialects.pasted.layers import Layer, Remark, ValueAt, write_layer
 from jobs.dialects.source import Source
 from jobs.dialects.spans import Node, escape, find, split
 from jobs.dialects.yaml_text.rules import KUBERNETES
@@ -28,7 +28,7 @@ _MAIN: Final = "pytorch"
 
 
 def of_job(document: Document) -> Layer | None:
-    """The one Job of a manifest."""
+    """Return the one Job of a manifest."""
     if not SEEN.search(document.text):
         return None
     try:
@@ -43,7 +43,7 @@ def of_job(document: Document) -> Layer | None:
 def _pick(found: Sequence[object]) -> int:
     ours = [index for index, value in enumerate(found) if _is_job(value)]
     if len(ours) != 1 or any(map(is_kubeflow, found)):
-        raise Refused((Problem("yaml_documents", "", 1, 1, {"count": len(found)}, source=CONSOLE),))
+        raise refusal("yaml_documents", CONSOLE, count=len(found))
     return ours[0]
 
 
@@ -59,22 +59,22 @@ class _Manifest:
         self._remarks: list[Remark] = []
 
     def layer(self) -> Layer:
-        """The PyTorchJob that runs the same pods."""
+        """Return the PyTorchJob that runs the same pods."""
         spec = self._value.get("spec")
         said: Mapping[str, object] = spec if isinstance(spec, dict) else {}
         at = self._at("/spec")
         members = {
-            "apiVersion": Piece(V1, self._at("/apiVersion")),
-            "kind": Piece("PyTorchJob", self._at("/kind")),
+            "apiVersion": ValueAt(V1, self._at("/apiVersion")),
+            "kind": ValueAt("PyTorchJob", self._at("/kind")),
         }
         if "metadata" in self._value:
             members["metadata"] = self._piece("/metadata", self._value["metadata"])
         policy = {key: self._piece(f"/spec/{key}", said[key]) for key in _RUN if key in said}
-        policy.setdefault("backoffLimit", Piece(BACKOFF, at))
-        members["spec"] = Piece(
+        policy.setdefault("backoffLimit", ValueAt(BACKOFF, at))
+        members["spec"] = ValueAt(
             {
-                "runPolicy": Piece(policy, at),
-                "pytorchReplicaSpecs": Piece({"Worker": Piece(dict(self._role(said, policy)), at)}, at),
+                "runPolicy": ValueAt(policy, at),
+                "pytorchReplicaSpecs": ValueAt({"Worker": ValueAt(dict(self._role(said, policy)), at)}, at),
             },
             at,
         )
@@ -84,10 +84,12 @@ class _Manifest:
         for key in self._value:
             if key not in _TOP:
                 self._left_out(f"/{key}", key)
-        return written("kubernetes_job", Piece(members, self._at("")), self._remarks)
+        return write_layer("kubernetes_job", ValueAt(members, self._at("")), self._remarks)
 
-    def _role(self, said: Mapping[str, object], policy: Mapping[str, Piece]) -> Iterator[tuple[str, Piece]]:
-        """The one role: as many pods as run at a time."""
+    def _role(
+        self, said: Mapping[str, object], policy: Mapping[str, ValueAt]
+    ) -> Iterator[tuple[str, ValueAt]]:
+        """Yield the one role: as many pods as run at a time."""
         count = said.get("parallelism", 1)
         completions = said.get("completions")
         if completions is not None and completions != count:
@@ -95,38 +97,38 @@ class _Manifest:
                 Remark("completions_ignored", self._at("/spec/completions"), {"count": str(completions)})
             )
         where = "/spec/parallelism" if "parallelism" in said else "/spec"
-        yield "replicas", Piece(_plain(count), self._at(where))
+        yield "replicas", ValueAt(_plain(count), self._at(where))
         again = policy["backoffLimit"].value != 0
-        yield "restartPolicy", Piece(ON_FAILURE if again else NEVER, self._at("/spec"))
+        yield "restartPolicy", ValueAt(ON_FAILURE if again else NEVER, self._at("/spec"))
         if "template" in said:
             yield "template", self._template(said["template"])
 
-    def _template(self, value: object) -> Piece:
-        """The pods; the first container is the main one, whatever it is called."""
+    def _template(self, value: object) -> ValueAt:
+        """Return the pods; the first container is the main one, whatever it is called."""
         piece = self._piece("/spec/template", value)
         pod = piece.value.get("spec") if isinstance(piece.value, dict) else None
         containers = pod.value.get("containers") if pod and isinstance(pod.value, dict) else None
         items = containers.value if containers and isinstance(containers.value, list) else None
         if items and isinstance(items[0].value, dict):
-            named: Piece = items[0].value.get("name") or items[0]
-            items[0].value["name"] = Piece(_MAIN, named.at, named.key_at)
+            named: ValueAt = items[0].value.get("name") or items[0]
+            items[0].value["name"] = ValueAt(_MAIN, named.at, named.key_at)
         if pod and isinstance(pod.value, dict):
             pod.value.pop("restartPolicy", None)
         return piece
 
-    def _piece(self, pointer: str, value: object) -> Piece:
-        """A value as it stands, each part with its place."""
+    def _piece(self, pointer: str, value: object) -> ValueAt:
+        """Return a value as it stands, each part with its place."""
         node, found = find(self._top, split(pointer))
         key_at = node.key_start if found else None
         if isinstance(value, dict):
             members = {
                 str(key): self._piece(f"{pointer}/{escape(str(key))}", each) for key, each in value.items()
             }
-            return Piece(members, node.start, key_at)
+            return ValueAt(members, node.start, key_at)
         if isinstance(value, list):
             items = [self._piece(f"{pointer}/{index}", each) for index, each in enumerate(value)]
-            return Piece(items, node.start, key_at)
-        return Piece(_plain(value), node.start, key_at)
+            return ValueAt(items, node.start, key_at)
+        return ValueAt(_plain(value), node.start, key_at)
 
     def _at(self, pointer: str) -> int:
         return find(self._top, split(pointer))[0].start

@@ -17,7 +17,7 @@ from typing import Final
 from jobs.dialects.base import MAX_BYTES
 from jobs.dialects.dlc import keys
 from jobs.dialects.field_map import rows
-from jobs.dialects.pasted.layers import Layer, Piece, Remark, written
+from jobs.dialects.pasted.layers import Layer, Remark, ValueAt, closing_end, write_layer
 from jobs.dialects.patterns import compile_pattern
 from jobs.dialects.record import short
 
@@ -52,18 +52,18 @@ _NAMES: Final = {
 """The keys of a request by their letters alone."""
 
 
-class _NotSaidError(Exception):
+class _NotLiteralError(Exception):
     """The value is not in the source."""
 
 
 def of_dict(text: str) -> Layer | None:
-    """A dict that stands alone, or is given to a name."""
+    """Return a dict that stands alone, or is given to a name."""
     begun = _ASSIGNED.match(text)
     start = begun.end() if begun else len(text) - len(text.lstrip("\ufeff \t\r\n"))
     source = text[start:].rstrip()
     if len(source) > LONGEST:
         return None
-    tree = _parsed(f"({source}\n)")
+    tree = _parse(f"({source}\n)")
     body = tree.body[0] if tree and len(tree.body) == 1 else None
     if not isinstance(body, ast.Expr) or not isinstance(body.value, ast.Dict):
         return None
@@ -71,14 +71,14 @@ def of_dict(text: str) -> Layer | None:
 
 
 def of_call(text: str) -> Layer | None:
-    """The SDK's request in a program, or in a part of one."""
+    """Return the SDK's request in a program, or in a part of one."""
     if len(text) > LONGEST:
         return None
-    tree = _parsed(text)
+    tree = _parse(text)
     call = next((node for node in ast.walk(tree) if _is_request(node)), None) if tree else None
     if tree is None or call is None:
         return _of_part(text)
-    return _Reader(_Lines(text, 0), _given(tree, call)).read(call, "python")
+    return _Reader(_Lines(text, 0), _list_assignments(tree, call)).read(call, "python")
 
 
 def _of_part(text: str) -> Layer | None:
@@ -86,10 +86,10 @@ def _of_part(text: str) -> Layer | None:
     found = CALL.search(text)
     if found is None:
         return None
-    start, end = found.start(), _closing(text, found.end() - 1)
+    start, end = found.start(), closing_end(_BRACKETS, text, found.end() - 1)
     more = _OF_MAP.match(text, end)
-    end = _closing(text, more.end() - 1) if more else end
-    tree = _parsed(f"({text[start:end]}\n)")
+    end = closing_end(_BRACKETS, text, more.end() - 1) if more else end
+    tree = _parse(f"({text[start:end]}\n)")
     call = next((node for node in ast.walk(tree) if _is_request(node)), None) if tree else None
     if call is None:
         return None
@@ -97,14 +97,14 @@ def _of_part(text: str) -> Layer | None:
     return _Reader(_Lines(f"({text[start:end]}\n)", start - 1), names).read(call, "python")
 
 
-def _models(text: str, before: int) -> Iterator[tuple[str, _Named]]:
+def _models(text: str, before: int) -> Iterator[tuple[str, _Assignment]]:
     """Names that are given a model or a text in front of the request."""
     for found in islice(_MODEL.finditer(text, 0, before), MOST_MODELS):
         end = _value_end(text, found.end())
-        tree = _parsed(f"({text[found.end() : end]}\n)")
+        tree = _parse(f"({text[found.end() : end]}\n)")
         body = tree.body[0] if tree and len(tree.body) == 1 else None
         if isinstance(body, ast.Expr):
-            yield found[1], _Named(body.value, _Lines(f"({text[found.end() : end]}\n)", found.end() - 1))
+            yield found[1], _Assignment(body.value, _Lines(f"({text[found.end() : end]}\n)", found.end() - 1))
 
 
 def _value_end(text: str, start: int) -> int:
@@ -112,24 +112,11 @@ def _value_end(text: str, start: int) -> int:
     if quoted:
         return quoted.end()
     bracket = _OPENS.search(text, start)
-    return _closing(text, bracket.start()) if bracket else len(text)
+    return closing_end(_BRACKETS, text, bracket.start()) if bracket else len(text)
 
 
-def _closing(text: str, start: int) -> int:
-    """Where the bracket at `start` is closed; the end of the text where it is not."""
-    depth = 0
-    for found in _BRACKETS.finditer(text, start):
-        if found[0] in "([{":
-            depth += 1
-        elif found[0] in ")]}":
-            depth -= 1
-            if depth == 0:
-                return found.end()
-    return len(text)
-
-
-def _parsed(source: str) -> ast.Module | None:
-    """The source's tree; None where it is none, or too deep for a parser."""
+def _parse(source: str) -> ast.Module | None:
+    """Return the source's tree; None where it is none, or too deep for a parser."""
     if sum(map(source.count, "([{,")) > MOST_VALUES:
         return None
     try:
@@ -140,7 +127,7 @@ def _parsed(source: str) -> ast.Module | None:
 
 
 def _is_request(node: ast.AST) -> bool:
-    """Whether it is `CreateJobRequest(…)` with something in it, or `CreateJobRequest().from_map({…})`."""
+    """Return whether it is `CreateJobRequest(…)` with arguments, or `CreateJobRequest().from_map({…})`."""
     if not isinstance(node, ast.Call):
         return False
     called = node.func
@@ -168,7 +155,7 @@ class _Lines:
     starts: list[int] = field(default_factory=list)
 
     def at(self, node: ast.expr | ast.keyword) -> int:
-        """The offset of a node; the parser counts bytes of UTF-8."""
+        """Return the offset of a node; the parser counts bytes of UTF-8."""
         if not self.starts:
             self.starts.extend([0, *(found.end() for found in re.finditer(r"\r\n|\r|\n", self.source))])
         start = self.starts[node.lineno - 1]
@@ -177,19 +164,19 @@ class _Lines:
 
 
 @dataclass(frozen=True, slots=True)
-class _Named:
-    """What a name was given, and the source in which that stands."""
+class _Assignment:
+    """The value given to a name, and the source in which that stands."""
 
     value: ast.expr
     lines: _Lines | None = None
 
 
-def _given(tree: ast.Module, call: ast.AST | None) -> dict[str, _Named]:
-    """What names were given in front of the call, each the last of it."""
+def _list_assignments(tree: ast.Module, call: ast.AST | None) -> dict[str, _Assignment]:
+    """Return the values given to names in front of the call, each the last of it."""
     last = getattr(call, "lineno", 0)
     assigned = (node for node in ast.walk(tree) if isinstance(node, ast.Assign) and node.lineno <= last)
     return {
-        target.id: _Named(node.value)
+        target.id: _Assignment(node.value)
         for node in sorted(assigned, key=lambda each: each.lineno)
         for target in node.targets
         if isinstance(target, ast.Name)
@@ -199,7 +186,7 @@ def _given(tree: ast.Module, call: ast.AST | None) -> dict[str, _Named]:
 class _Reader:
     """Makes values of expressions, within bounds."""
 
-    def __init__(self, lines: _Lines, names: Mapping[str, _Named] | None = None) -> None:
+    def __init__(self, lines: _Lines, names: Mapping[str, _Assignment] | None = None) -> None:
         self._lines = lines
         self._names = names or {}
         self._left = MOST_VALUES
@@ -207,99 +194,99 @@ class _Reader:
         self._remarks: list[Remark] = []
 
     def read(self, node: ast.AST, kind: str) -> Layer | None:
-        """The job file that an expression is."""
+        """Return the job file that an expression is."""
         assert isinstance(node, ast.expr)
         try:
-            piece = self._piece(node, MOST_DEPTH)
-        except (_NotSaidError, RecursionError):
+            piece = self._read(node, MOST_DEPTH)
+        except (_NotLiteralError, RecursionError):
             return None
-        return written(kind, piece, self._remarks)
+        return write_layer(kind, piece, self._remarks)
 
-    def _piece(self, node: ast.expr, depth: int) -> Piece:
+    def _read(self, node: ast.expr, depth: int) -> ValueAt:
         self._left -= 1
         if depth == 0 or self._left < 0:
-            raise _NotSaidError
+            raise _NotLiteralError
         at = self._lines.at(node)
         if isinstance(node, ast.Call):
-            return self._model(node, at, depth)
+            return self._read_model(node, at, depth)
         if isinstance(node, ast.Dict):
-            return Piece(dict(self._members(node, depth)), at)
+            return ValueAt(dict(self._read_members(node, depth)), at)
         if isinstance(node, (ast.List, ast.Tuple)):
-            items = (self._optional(item, depth, "") for item in node.elts)
-            return Piece([item for item in items if item is not None], at)
+            items = (self._try_piece(item, depth, "") for item in node.elts)
+            return ValueAt([item for item in items if item is not None], at)
         if isinstance(node, ast.Name) and node.id in self._names:
-            return self._named(node.id, depth)
-        value = self._literal(node)
+            return self._read_name(node.id, depth)
+        value = self._read_literal(node)
         self._room -= len(value) if isinstance(value, str) else 0
         if self._room < 0:
-            raise _NotSaidError
-        return Piece(value, at)
+            raise _NotLiteralError
+        return ValueAt(value, at)
 
-    def _named(self, name: str, depth: int) -> Piece:
+    def _read_name(self, name: str, depth: int) -> ValueAt:
         named = self._names[name]
         before = self._lines
         self._lines = named.lines or before
         try:
-            return self._piece(named.value, depth - 1)
+            return self._read(named.value, depth - 1)
         finally:
             self._lines = before
 
-    def _literal(self, node: ast.expr) -> str | int | float | bool | None:
+    def _read_literal(self, node: ast.expr) -> str | int | float | bool | None:
         if isinstance(node, ast.JoinedStr):
             return "".join(self._part(part) for part in node.values)
         if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
-            value = self._literal(node.operand)
+            value = self._read_literal(node.operand)
             if isinstance(value, (int, float)):
                 return -value
         if isinstance(node, ast.Name) and node.id in _LITERALS:
             return _LITERALS[node.id]
         if isinstance(node, ast.Constant) and isinstance(node.value, (str, int, float, bool, type(None))):
             return node.value
-        raise _NotSaidError
+        raise _NotLiteralError
 
     def _part(self, part: ast.expr) -> str:
-        """A part of an f-string: its text, or the literal that a name was given."""
+        """Return a part of an f-string: its text, or the literal that a name was given."""
         if isinstance(part, ast.FormattedValue) and part.format_spec is None and part.conversion == -1:
             named = self._names.get(part.value.id) if isinstance(part.value, ast.Name) else None
-            return str(self._literal(named.value)) if named else f"<{ast.unparse(part.value)}>"
-        return str(self._literal(part))
+            return str(self._read_literal(named.value)) if named else f"<{ast.unparse(part.value)}>"
+        return str(self._read_literal(part))
 
-    def _members(self, node: ast.Dict, depth: int) -> Iterator[tuple[str, Piece]]:
+    def _read_members(self, node: ast.Dict, depth: int) -> Iterator[tuple[str, ValueAt]]:
         for key, value in zip(node.keys, node.values, strict=True):
-            name = self._literal(key) if key is not None else None
+            name = self._read_literal(key) if key is not None else None
             if key is None or not isinstance(name, str):
-                raise _NotSaidError
-            piece = self._optional(value, depth, name)
+                raise _NotLiteralError
+            piece = self._try_piece(value, depth, name)
             if piece is not None:
-                yield name, Piece(piece.value, piece.at, self._lines.at(key))
+                yield name, ValueAt(piece.value, piece.at, self._lines.at(key))
 
-    def _model(self, node: ast.Call, at: int, depth: int) -> Piece:
-        """A model with keyword arguments, or made of a dict; `dict(…)` is one too."""
+    def _read_model(self, node: ast.Call, at: int, depth: int) -> ValueAt:
+        """Return a model with keyword arguments, or made of a dict; `dict(…)` is one too."""
         called = node.func
         if isinstance(called, ast.Attribute) and called.attr == _FROM_MAP and len(node.args) == 1:
-            return self._piece(node.args[0], depth - 1)
+            return self._read(node.args[0], depth - 1)
         name = _name(called)
         if node.args or not (name[:1].isupper() or name == "dict"):
-            raise _NotSaidError
+            raise _NotLiteralError
         members = {}
         for keyword in node.keywords:
             if keyword.arg is None:
-                raise _NotSaidError
+                raise _NotLiteralError
             key = keyword.arg if name == "dict" else _wire_name(keyword.arg)
-            piece = self._optional(keyword.value, depth, key)
+            piece = self._try_piece(keyword.value, depth, key)
             if piece is not None:
-                members[key] = Piece(piece.value, piece.at, self._lines.at(keyword))
-        return Piece(members, at)
+                members[key] = ValueAt(piece.value, piece.at, self._lines.at(keyword))
+        return ValueAt(members, at)
 
-    def _optional(self, node: ast.expr, depth: int, key: str) -> Piece | None:
-        """A value; None, and told, where it is not in the source."""
+    def _try_piece(self, node: ast.expr, depth: int, key: str) -> ValueAt | None:
+        """Return a value; None, and told, where it is not in the source."""
         try:
-            piece = self._piece(node, depth - 1)
+            piece = self._read(node, depth - 1)
             is_emptied = (
                 piece.value == {} and bool(self._remarks) and ast.unparse(node) not in ("{}", "dict()")
             )
             return None if is_emptied else piece
-        except _NotSaidError:
+        except _NotLiteralError:
             if min(self._left, self._room) < 0 or depth <= 1:
                 raise
             params = {"key": key, "value": short(ast.unparse(node))}
@@ -308,6 +295,6 @@ class _Reader:
 
 
 def _wire_name(argument: str) -> str:
-    """The key of the request that an argument of the SDK's models stands for."""
+    """Return the key of the request that an argument of the SDK's models stands for."""
     plain = argument.replace("_", "").lower()
     return _NAMES.get(plain) or "".join(part[:1].upper() + part[1:] for part in argument.split("_"))

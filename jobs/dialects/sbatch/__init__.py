@@ -25,9 +25,8 @@ from jobs.dialects.base import MAX_BYTES, Fix, Guess, Refused
 from jobs.dialects.common import CommonDialect
 from jobs.dialects.document import Document
 from jobs.dialects.field_map import rows
-from jobs.dialects.sbatch import options, reading, secrets, writing
-from jobs.dialects.sbatch.header import read
-from jobs.dialects.sbatch.lines import Script, commands_at
+from jobs.dialects.sbatch import options, parser, renderer, secrets
+from jobs.dialects.sbatch.header import Script, commands_at, read
 
 FIELDS: Final = rows((*options.PARTS, *options.RULES))
 """What a script can say, part by part and option by option."""
@@ -39,18 +38,18 @@ _SHEBANG: Final = re.compile(r"\ufeff?[ \t]*+(?:\d{1,6}[ \t]+)?#!")
 class Sbatch(CommonDialect):
     """The dialect."""
 
-    name: str = writing.NAME
+    name: str = renderer.NAME
     title = "Slurm sbatch script, options"
     schema_keys = options.RULES
-    parse = staticmethod(reading.parse)
-    render = staticmethod(writing.render)
+    parse = staticmethod(parser.parse)
+    render = staticmethod(renderer.render)
 
     def read(self, document: Document) -> Script:
         """See `CommonDialect`."""
         return read(document)
 
     def sniff(self, document: Document) -> Guess | None:
-        """By its `#SBATCH` lines; any other script could be one too."""
+        """Guess by its `#SBATCH` lines; any other script could be one too."""
         if len(document.text) > MAX_BYTES:
             return None
         if _DIRECTIVE.search(document.text, 0, max(commands_at(document.text), 1)):
@@ -61,7 +60,7 @@ class Sbatch(CommonDialect):
 
     def apply_fixes(self, document: Document, fixes: Iterable[Fix]) -> str:
         """See `base.Dialect`."""
-        return writing.apply_fixes(document, fixes)
+        return renderer.apply_fixes(document, fixes)
 
     def with_secrets(self, document: Document, values: Mapping[str, str]) -> str:
         """See `base.Dialect`; each value is quoted for the place where it stands."""
@@ -70,7 +69,7 @@ class Sbatch(CommonDialect):
         except Refused:
             return document.text
         told = secrets.read(script)
-        return secrets.text_with(script, told, secrets.filled(told, values))
+        return secrets.rewrite(script, told, secrets.fill_in(told, values))
 
 
 DIALECT: Final = Sbatch()

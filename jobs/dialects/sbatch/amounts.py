@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
@@ -19,7 +18,7 @@ _GPU: Final = "gpu"
 
 @dataclass(frozen=True, slots=True)
 class Devices:
-    """So many GPUs, and of what type ("" for any)."""
+    """A number of GPUs of one type ("" for any)."""
 
     count: int = 0
     type: str = ""
@@ -31,13 +30,13 @@ class Devices:
 
 
 def count(text: str) -> int | None:
-    """A count; `2k` is 2048, as in --nodes."""
+    """Return a count; `2k` is 2048, as in --nodes."""
     match = _COUNT.fullmatch(text)
     return int(match[1]) * _POWERS[match[2].lower()] if match else None
 
 
 def nodes(text: str) -> tuple[int, int] | None:
-    """The least and the most of `4`, `2-4`, or `1,2,4`, which is a choice of sizes."""
+    """Return the least and the most of `4`, `2-4`, or `1,2,4`, which is a choice of sizes."""
     if "," in text or ":" in text:
         parts = [count(part) for part in re.split(r"[,:\-]", text)]
         known = [part for part in parts if part is not None]
@@ -59,8 +58,8 @@ def memory(text: str) -> int | None:
     return {"k": -(-number // 1024), "m": number, "g": number * 1024, "t": number * 1024**2}[unit]
 
 
-def written_memory(mib: int) -> str:
-    """MiB as Slurm reads them: `16G`, or `1536M`."""
+def memory_to_text(mib: int) -> str:
+    """Return MiB as Slurm reads them: `16G`, or `1536M`."""
     return f"{mib // 1024}G" if mib and mib % 1024 == 0 else f"{mib}M"
 
 
@@ -70,15 +69,15 @@ def devices(text: str) -> Devices | None:
 
 
 def is_type(text: str) -> bool:
-    """Whether a GPU's type can be written so that it is read again."""
+    """Return whether a GPU's type can be written so that it is read again."""
     return not text or devices(f"{text}:1") == Devices(1, text)
 
 
 def gres(text: str) -> tuple[Devices, tuple[str, ...]] | None:
-    """The GPUs in a value of --gres, and its other parts as they are."""
+    """Return the GPUs in a value of --gres, and its other parts as they are."""
     ours: list[str] = []
     others: list[str] = []
-    for part in _parts(text):
+    for part in map(str.strip, re.split(r",(?![^(]*\))", text)):  # commas in brackets belong to a part
         name, _, rest = part.removeprefix("gres/").removeprefix("gres:").partition(":")
         if name == _GPU:
             ours.append(_SOCKETS.sub("", rest) or "1")
@@ -88,19 +87,14 @@ def gres(text: str) -> tuple[Devices, tuple[str, ...]] | None:
     return (found, tuple(others)) if found else None
 
 
-def written_gres(wanted: Devices, others: tuple[str, ...]) -> str:
-    """A value of --gres."""
+def gres_to_text(wanted: Devices, others: tuple[str, ...]) -> str:
+    """Return a value of --gres."""
     ours = [f"{_GPU}:{wanted.written}"] if wanted.count else []
     return ",".join((*ours, *others))
 
 
-def _parts(text: str) -> Iterator[str]:
-    """What stands between commas; those in brackets belong to a part."""
-    yield from (part.strip() for part in re.split(r",(?![^(]*\))", text))
-
-
 def _sum(parts: list[str]) -> Devices | None:
-    """The GPUs of all parts; of several types none is named."""
+    """Return the GPUs of all parts; of several types none is named."""
     found: list[Devices] = []
     for part in parts:
         match = _DEVICES.fullmatch(part)

@@ -13,7 +13,7 @@ from jobs.dialects.base import MOST_JOBS, Array, Fix
 from jobs.dialects.fields import CONSOLE
 from jobs.dialects.findings import Findings
 from jobs.dialects.record import short
-from jobs.dialects.sbatch.lines import pointer_of
+from jobs.dialects.sbatch.header import pointer_of
 from jobs.dialects.sbatch.options import SBATCH
 
 NAME: Final = "array"
@@ -42,7 +42,7 @@ class _Wrong(Exception):
 
 
 def read(said: Sequence[Mapping[str, str]], findings: Findings) -> Array | None:
-    """The array that the options of all components say; what is wrong with it goes to the findings."""
+    """Return the array that the options of all components say; what is wrong with it goes to the findings."""
     found = [(component, options[NAME]) for component, options in enumerate(said) if options.get(NAME)]
     if not found:
         return None
@@ -74,7 +74,7 @@ def read(said: Sequence[Mapping[str, str]], findings: Findings) -> Array | None:
 
 
 def _indexes(value: str) -> tuple[set[int], int | None]:
-    """Which, and how many at a time; the first limit counts, wherever it stands."""
+    """Return the indexes, and the number at a time; the first limit counts, at any position."""
     if len(value) > _LONGEST:
         raise _Wrong("option_value")
     found: set[int] = set()
@@ -101,11 +101,12 @@ def _indexes(value: str) -> tuple[set[int], int | None]:
 
 
 def _range(part: str) -> range:
-    """The indexes of `3`, `0-9` or `0-15:4`."""
+    """Return the indexes of `3`, `0-9` or `0-15:4`."""
     match = _PART.fullmatch(part)
     if not match:
         raise _Wrong("array_part", part)
-    first, last, step = (int(match[name] or default) for name, default in _defaults(match))
+    defaults = {"first": "0", "last": match["first"], "step": "1"}.items()
+    first, last, step = (int(match[name] or default) for name, default in defaults)
     if max(first, last) > MOST_INDEX:
         raise _Wrong("array_index", part)
     if last < first:
@@ -118,18 +119,14 @@ def _range(part: str) -> range:
     return found
 
 
-def _defaults(match: re.Match[str]) -> Sequence[tuple[str, str]]:
-    return ("first", "0"), ("last", match["first"]), ("step", "1")
-
-
 def _step(value: str) -> int:
-    """What Slurm calls the step of an array: the first that is written."""
+    """Return Slurm's step of an array: the first that is written."""
     match = re.search(r":[ \t]*\+?(\d{1,15})", value, re.ASCII)
     return int(match[1]) if match else 1
 
 
-def written(array: Array, at_once: int) -> str:
-    """The option's value, with as many at a time."""
+def to_text(array: Array, at_once: int) -> str:
+    """Return the option's value, with as many at a time."""
     first, last, step = array.indexes[0], array.indexes[-1], array.step
     if len(array.indexes) == 1:
         said = str(first)
@@ -140,7 +137,7 @@ def written(array: Array, at_once: int) -> str:
     return said if at_once >= len(array.indexes) else f"{said}%{at_once}"
 
 
-def filled(pattern: str, number: int, index: int) -> str:
+def fill_pattern(pattern: str, number: int, index: int) -> str:
     """The name of a file with `%A` and `%a` filled in; with a backslash in it, Slurm fills in nothing."""
     values = {"A": number, "a": index}
 

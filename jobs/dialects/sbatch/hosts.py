@@ -13,26 +13,26 @@ _PART: Final = re.compile(r"(?P<plain>[^\[\],\s/]+)|(?P<ranges>\[[0-9,\-]+\])", 
 _RANGE: Final = re.compile(r"(?P<first>\d{1,9})(?:-(?P<last>\d{1,9}))?", re.ASCII)
 
 
-def names(text: str) -> tuple[str, ...] | None:
-    """The names, in their order; None for a file, or for what is no list or a very long one."""
+def expand(text: str) -> tuple[str, ...] | None:
+    """Return the names, in their order; None for a file, or for what is no list or a very long one."""
     found: list[str] = []
-    for entry in _entries(text):
-        expanded = _expanded(entry)
+    for entry in _split_entries(text):
+        expanded = _expand(entry)
         if expanded is None or len(found) + len(expanded) > MOST:
             return None
         found += expanded
     return tuple(dict.fromkeys(found))
 
 
-def written(nodes: Iterable[str]) -> str:
+def to_text(nodes: Iterable[str]) -> str:
     """Names with commas between; "" where they would not be read as the same names."""
     listed = tuple(nodes)
     text = ",".join(listed)
-    return text if names(text) == listed else ""
+    return text if expand(text) == listed else ""
 
 
-def _entries(text: str) -> Iterator[str]:
-    """The parts between commas that stand outside of brackets."""
+def _split_entries(text: str) -> Iterator[str]:
+    """Yield the parts between commas that stand outside of brackets."""
     depth, start = 0, 0
     for position, mark in enumerate(text):
         depth += (mark == "[") - (mark == "]")
@@ -42,14 +42,14 @@ def _entries(text: str) -> Iterator[str]:
     yield text[start:]
 
 
-def _expanded(entry: str) -> list[str] | None:
-    """What one part stands for."""
+def _expand(entry: str) -> list[str] | None:
+    """Return the names that one part stands for."""
     made, position = [""], 0
     while position < len(entry):
         match = _PART.match(entry, position)
         if not match:
             return None
-        endings = [match["plain"]] if match["plain"] else _numbers(match["ranges"][1:-1])
+        endings = [match["plain"]] if match["plain"] else _expand_numbers(match["ranges"][1:-1])
         if endings is None or len(made) * len(endings) > MOST:
             return None
         made = [before + ending for before in made for ending in endings]
@@ -57,7 +57,7 @@ def _expanded(entry: str) -> list[str] | None:
     return made if entry else None
 
 
-def _numbers(text: str) -> list[str] | None:
+def _expand_numbers(text: str) -> list[str] | None:
     """`1-3,07` as numbers of the same width."""
     found: list[str] = []
     for part in text.split(","):

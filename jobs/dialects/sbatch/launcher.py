@@ -47,9 +47,9 @@ class Started:
     env: dict[str, str] = field(default_factory=dict)
 
 
-def written(roles: Sequence[Started]) -> str:
-    """The script."""
-    lines = [f"lead {leader([role.name for role in roles])}", *map(_line, roles), EPILOGUE]
+def write(roles: Sequence[Started]) -> str:
+    """Return the script."""
+    lines = [f"lead {leader([role.name for role in roles])}", *map(_write_role, roles), EPILOGUE]
     return PREAMBLE + "\n".join(lines)
 
 
@@ -65,17 +65,17 @@ def read(script: str) -> tuple[Started, ...] | None:
         return None
     if words[:1] != ["lead"] or words[-1:] != [EPILOGUE] or len(words) < 8:
         return None
-    roles = tuple(_roles(words[2:-1]))
-    return roles if roles and written(roles) == script.rstrip("\n") else None
+    roles = tuple(_read_roles(words[2:-1]))
+    return roles if roles and write(roles) == script.rstrip("\n") else None
 
 
 def leader(names: Iterable[str]) -> int:
-    """The place of the role with rank 0: the master, the chief, or else the first (DLC page)."""
+    """Return the place of the role with rank 0: the master, the chief, or else the first (DLC page)."""
     lower = [name.lower() for name in names]
     return next((lower.index(name) for name in LEADERS if name in lower), 0)
 
 
-def _line(role: Started) -> str:
+def _write_role(role: Started) -> str:
     """One role, every word of a person's quoted."""
     env = "".join(f"{name}={shlex.quote(value)} " for name, value in role.env.items())
     failing, ending = FAILS if role.fails else NEVER, ENDS if role.ends else NEVER
@@ -83,8 +83,8 @@ def _line(role: Started) -> str:
     return f"{env}role {' '.join(map(shlex.quote, words))}"
 
 
-def _roles(words: Sequence[str]) -> Iterator[Started]:
-    """The roles as the shell would see them; nothing more where they can't be read on."""
+def _read_roles(words: Sequence[str]) -> Iterator[Started]:
+    """Yield the roles as the shell would see them; nothing more where they can't be read on."""
     position = 0
     while position < len(words):
         env: dict[str, str] = {}

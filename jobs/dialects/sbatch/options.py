@@ -1,4 +1,4 @@
-"""Every option of an `#SBATCH` line: how it is written, and what it fills in a JobSpec.
+"""The options of `#SBATCH` lines: how each is written, and which field of a JobSpec it fills.
 
 Names, letters and kinds of argument are those of sbatch(1) and of Slurm's own table of options; those
 that begin with `container` beyond Slurm's own are Pyxis', the plugin that runs images.
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum, auto
+from functools import partial
 from typing import Final
 
 from jobs.dialects.fields import CONSOLE, AnyKey, Choice, Flag, Records, Text
@@ -17,7 +18,7 @@ PYXIS: Final = "Pyxis"
 
 
 class Takes(Enum):
-    """Whether an option has a value."""
+    """Return whether an option has a value."""
 
     NOTHING = auto()
     VALUE = auto()
@@ -35,26 +36,22 @@ class Option:
 
     @property
     def name(self) -> str:
-        """Its long name."""
+        """Return its long name."""
         return self.rule.key
 
 
-def _value(name: str, about: str, path: str = "", letter: str = "") -> Option:
-    rule = Text(key=name, source=SBATCH, help=about, path=path, blank=True)
-    return Option(rule, letter, Takes.VALUE)
+def _value(
+    name: str, about: str, path: str = "", letter: str = "", takes: Takes = Takes.VALUE, source: str = SBATCH
+) -> Option:
+    return Option(Text(key=name, source=source, help=about, path=path, blank=True), letter, takes)
 
 
-def _maybe(name: str, about: str, path: str = "", letter: str = "") -> Option:
-    rule = Text(key=name, source=SBATCH, help=about, path=path, blank=True)
-    return Option(rule, letter, Takes.MAYBE)
+def _flag(name: str, about: str, path: str = "", letter: str = "", source: str = SBATCH) -> Option:
+    return Option(Flag(key=name, source=source, help=about, path=path), letter, Takes.NOTHING)
 
 
-def _flag(name: str, about: str, path: str = "", letter: str = "") -> Option:
-    return Option(Flag(key=name, source=SBATCH, help=about, path=path), letter, Takes.NOTHING)
-
-
-def _image(name: str, about: str, path: str = "") -> Option:
-    return Option(Text(key=name, source=PYXIS, help=about, path=path, blank=True), "", Takes.VALUE)
+_maybe: Final = partial(_value, takes=Takes.MAYBE)
+_image: Final = partial(_value, source=PYXIS)
 
 
 def _word(name: str, about: str, *words: str) -> Option:
@@ -187,21 +184,9 @@ KEPT: Final = (
     _image("container-save", "Where to save the container."),
     _image("container-workdir", "Working directory in the container."),
     _image("container-env", "Variables of the image that stay."),
-    Option(
-        Flag(key="container-mount-home", source=PYXIS, help="Mount the home directory."),
-        "",
-        Takes.NOTHING,
-    ),
-    Option(
-        Flag(key="container-writable", source=PYXIS, help="Let the container be written to."),
-        "",
-        Takes.NOTHING,
-    ),
-    Option(
-        Flag(key="container-remap-root", source=PYXIS, help="Be root in the container."),
-        "",
-        Takes.NOTHING,
-    ),
+    _flag("container-mount-home", "Mount the home directory.", source=PYXIS),
+    _flag("container-writable", "Let the container be written to.", source=PYXIS),
+    _flag("container-remap-root", "Be root in the container.", source=PYXIS),
 )
 """The options that stay in the script, and mean nothing in a JobSpec."""
 

@@ -1,4 +1,4 @@
-"""What stands behind the options of a script ↔ the variables and the command of a job.
+"""The text behind the options of a script ↔ the variables and the command of a job.
 
 A script for a plain shell is its own command.  One for another program (Python, a login shell) becomes a
 command that hands it to that program.  Variables stand in a block of their own in front of the command;
@@ -15,7 +15,7 @@ from typing import Final
 
 from jobs.dialects import shell_words
 from jobs.dialects.patterns import compile_pattern
-from jobs.dialects.sbatch.lines import begins_with_options
+from jobs.dialects.sbatch.header import begins_with_options
 
 BASH: Final = "/bin/bash"
 PLAIN: Final = frozenset(
@@ -40,7 +40,7 @@ _WRAPPED: Final = re.compile(
 
 
 @dataclass(frozen=True, slots=True)
-class Body:
+class ScriptBody:
     """The interpreter of a script, the variables that it sets first, and its commands."""
 
     interpreter: str
@@ -48,18 +48,18 @@ class Body:
     env: Mapping[str, str] = field(default_factory=dict)
 
 
-def read(interpreter: str, text: str) -> Body:
-    """What a script with this interpreter and this text behind its options says."""
+def read(interpreter: str, text: str) -> ScriptBody:
+    """Read a script with this interpreter and this text behind its options."""
     text = text.replace("\r\n", "\n").removeprefix("\n")
     if interpreter not in PLAIN:
-        return Body(BASH, wrapped(interpreter, text.removesuffix("\n")) if text.strip() else "")
+        return ScriptBody(BASH, wrap(interpreter, text.removesuffix("\n")) if text.strip() else "")
     env, rest = _block(text)
-    return Body(interpreter, rest.removeprefix(f"{GUARD}\n").removesuffix("\n"), env)
+    return ScriptBody(interpreter, rest.removeprefix(f"{GUARD}\n").removesuffix("\n"), env)
 
 
-def written(body: Body) -> tuple[str, str]:
-    """The interpreter, and the text that goes behind the options; `read` takes it apart again."""
-    foreign = None if body.env else unwrapped(body.command)
+def write(body: ScriptBody) -> tuple[str, str]:
+    """Return the interpreter, and the text that goes behind the options; `read` takes it apart again."""
+    foreign = None if body.env else unwrap(body.command)
     if foreign and not begins_with_options(foreign[1]) and foreign[1].strip():
         return foreign[0], f"\n{foreign[1]}\n"
     block = "".join(f"export {name}={shlex.quote(value)}\n" for name, value in body.env.items())
@@ -69,17 +69,14 @@ def written(body: Body) -> tuple[str, str]:
     return body.interpreter, f"\n{start}{guard}{body.command}\n"
 
 
-def wrapped(interpreter: str, script: str) -> str:
+def wrap(interpreter: str, script: str) -> str:
     """A shell's command that runs `script` as the kernel would: the program, one argument, the file."""
-    number, mark = 1, "END_OF_SCRIPT"
-    lines = set(script.split("\n"))
-    while mark in lines:
-        number, mark = number + 1, f"END_OF_SCRIPT_{number + 1}"
+    mark = shell_words.here_document_mark(script)
     program = " ".join(map(shlex.quote, interpreter.split(" ", 1)))
     return f'script=$(mktemp) && cat > "$script" <<\'{mark}\'\n{script}\n{mark}\nexec {program} "$script"'
 
 
-def unwrapped(command: str) -> tuple[str, str] | None:
+def unwrap(command: str) -> tuple[str, str] | None:
     """Interpreter and script of a command that `wrapped` made."""
     match = _WRAPPED.fullmatch(command)
     if not match:
@@ -88,12 +85,12 @@ def unwrapped(command: str) -> tuple[str, str] | None:
         interpreter = " ".join(shell_words.split(match["program"]))
     except ValueError:
         return None
-    right = interpreter.strip() not in PLAIN and wrapped(interpreter, match["script"]) == command
+    right = interpreter.strip() not in PLAIN and wrap(interpreter, match["script"]) == command
     return (interpreter, match["script"]) if right else None
 
 
 def _block(text: str) -> tuple[dict[str, str], str]:
-    """The variables of the block at the beginning, and what follows; none where there is no block."""
+    """Return the variables of the block at the beginning, and what follows; none where there is no block."""
     start = len(BLOCK) + 1
     if not text.startswith(f"{BLOCK}\n"):
         return {}, text

@@ -1,4 +1,4 @@
-"""How large a component is: Slurm's nodes, tasks, CPUs, memory and GPUs ↔ replicas and what each is given.
+"""The size of a component: Slurm's nodes, tasks, CPUs, memory and GPUs ↔ replicas and resources of each.
 
 A replica is a node's share of the job, since Slurm runs a script once, on the first node, and what the
 script starts is its own affair: `--nodes=2 --ntasks-per-node=8 --cpus-per-task=4` are two replicas of 32
@@ -59,26 +59,26 @@ class Size:
 
 
 def read(options: Mapping[str, str], *, by_task: bool) -> Size:
-    """The size that `options` say; what can't be read counts as not said."""
-    return _by_task(options) if by_task else _by_node(options)
+    """Return the size that `options` say; what can't be read counts as not said."""
+    return _read_by_task(options) if by_task else _read_by_node(options)
 
 
 def write(size: Size, said: Mapping[str, str], *, by_task: bool) -> dict[str, str]:
-    """The options for `size`: those `said` where they say it, else with as few changes as will do."""
+    """Return the options for `size`: those `said` where they say it, else with as few changes as will do."""
     own = {name: value for name, value in said.items() if name in OPTIONS}
     if read({**said}, by_task=by_task) == size:
         return own
     without = {name: value for name, value in said.items() if name not in OPTIONS}
     if not by_task:
-        changed = _changed(size, said)
+        changed = _change_options(size, said)
         if read({**without, **changed}, by_task=False) == size:
             return changed
-    others = _other_gres(said)
-    return {**anew(size, by_task=by_task), **({"gres": ",".join(others)} if others else {})}
+    others = _list_other_gres(said)
+    return {**write_anew(size, by_task=by_task), **({"gres": ",".join(others)} if others else {})}
 
 
 def number(options: Mapping[str, str], name: str) -> int:
-    """A count, 0 when it is not said or can't be read."""
+    """Return a count, 0 when it is not said or can't be read."""
     found = amounts.count(options.get(name, ""))
     return min(found, MOST.get(name, MOST_CPUS)) if found else 0
 
@@ -90,7 +90,7 @@ def nodes(options: Mapping[str, str]) -> int:
         return min(said[0], MOST_REPLICAS)
     per_node = number(options, "ntasks-per-node")
     tasks = number(options, "ntasks")
-    named = hosts.names(options["nodelist"]) if options.get("nodelist") else None
+    named = hosts.expand(options["nodelist"]) if options.get("nodelist") else None
     return min(max(math.ceil(tasks / per_node) if per_node else 0, len(named or ())), MOST_REPLICAS)
 
 
@@ -108,48 +108,48 @@ def _tasks_per_node(options: Mapping[str, str], on: int) -> int:
     return 1
 
 
-def _by_node(options: Mapping[str, str]) -> Size:
+def _read_by_node(options: Mapping[str, str]) -> Size:
     on = max(nodes(options), 1)
     tasks = _tasks_per_node(options, on)
-    devices = _devices(options, on, tasks)
+    devices = _read_devices(options, on, tasks)
     if per_gpu := number(options, "ntasks-per-gpu"):
         tasks = max(tasks, per_gpu * devices.count)
     per_task = number(options, "cpus-per-task")
     per_gpu = 0 if per_task else number(options, "cpus-per-gpu") * devices.count
     cpus = min(max(tasks * max(per_task, 1), per_gpu, number(options, "mincpus")), MOST_CPUS)
-    return _size(options, on, cpus, devices)
+    return _make_size(options, on, cpus, devices)
 
 
-def _by_task(options: Mapping[str, str]) -> Size:
+def _read_by_task(options: Mapping[str, str]) -> Size:
     """Scripts of ours: so many tasks, and what each is given."""
     devices = amounts.devices(options.get("gpus-per-task", "")) or Devices()
-    return _size(options, number(options, "ntasks") or 1, number(options, "cpus-per-task") or 1, devices)
+    return _make_size(options, number(options, "ntasks") or 1, number(options, "cpus-per-task") or 1, devices)
 
 
-def _size(options: Mapping[str, str], replicas: int, cpus: int, devices: Devices) -> Size:
+def _make_size(options: Mapping[str, str], replicas: int, cpus: int, devices: Devices) -> Size:
     gpus = min(devices.count, MOST_GPUS)
     each = (
-        _mib(options, "mem"),
-        _mib(options, "mem-per-cpu") * cpus,
-        _mib(options, "mem-per-gpu") * gpus,
+        _read_memory(options, "mem"),
+        _read_memory(options, "mem-per-cpu") * cpus,
+        _read_memory(options, "mem-per-gpu") * gpus,
     )
     memory = next((mib for mib in each if mib), DEFAULT.memory_mib)
     return Size(
         replicas=replicas,
         cpu_milli=cpus * 1000,
         memory_mib=min(memory, MOST_MEMORY_MIB),
-        disk_mib=_mib(options, "tmp"),
+        disk_mib=_read_memory(options, "tmp"),
         gpus=gpus,
         gpu_type=devices.type if gpus else "",
     )
 
 
-def _mib(options: Mapping[str, str], name: str) -> int:
+def _read_memory(options: Mapping[str, str], name: str) -> int:
     return min(amounts.memory(options.get(name, "")) or 0, MOST_MEMORY_MIB)
 
 
-def _devices(options: Mapping[str, str], on: int, tasks: int) -> Devices:
-    """The GPUs of one node, from whichever option tells."""
+def _read_devices(options: Mapping[str, str], on: int, tasks: int) -> Devices:
+    """Return the GPUs of one node, from whichever option tells."""
     each = amounts.devices(options.get("gpus-per-node", ""))
     if each:
         return each
@@ -163,38 +163,38 @@ def _devices(options: Mapping[str, str], on: int, tasks: int) -> Devices:
     return replace(total, count=math.ceil(total.count / on)) if total else Devices()
 
 
-def _other_gres(said: Mapping[str, str]) -> tuple[str, ...]:
-    """What --gres asks for beside GPUs."""
+def _list_other_gres(said: Mapping[str, str]) -> tuple[str, ...]:
+    """Return the generic resources of --gres beside GPUs."""
     found = amounts.gres(said.get("gres", ""))
     return found[1] if found else ()
 
 
-def anew(size: Size, *, by_task: bool) -> dict[str, str]:
-    """The plainest options for a size."""
+def write_anew(size: Size, *, by_task: bool) -> dict[str, str]:
+    """Return the plainest options for a size."""
     cpus = math.ceil(size.cpu_milli / 1000)
     gpus = Devices(size.gpus, size.gpu_type)
-    disk = {"tmp": amounts.written_memory(size.disk_mib)} if size.disk_mib else {}
+    disk = {"tmp": amounts.memory_to_text(size.disk_mib)} if size.disk_mib else {}
     if by_task:
         each = math.ceil(size.memory_mib / cpus)
         return {
             "ntasks": str(size.replicas),
             "cpus-per-task": str(cpus),
-            "mem-per-cpu": amounts.written_memory(each),
+            "mem-per-cpu": amounts.memory_to_text(each),
             **({"gpus-per-task": gpus.written} if size.gpus else {}),
             **disk,
         }
     return {
         "nodes": str(size.replicas),
         "cpus-per-task": str(cpus),
-        "mem": amounts.written_memory(size.memory_mib),
+        "mem": amounts.memory_to_text(size.memory_mib),
         **({"gpus-per-node": gpus.written} if size.gpus else {}),
         **disk,
     }
 
 
-def _changed(size: Size, said: Mapping[str, str]) -> dict[str, str]:
-    """The options said, with only those changed that say something else."""
-    before = _by_node(said)
+def _change_options(size: Size, said: Mapping[str, str]) -> dict[str, str]:
+    """Return the options said, with only those changed that say something else."""
+    before = _read_by_node(said)
     own = {name: value for name, value in said.items() if name in OPTIONS}
     tasks = _tasks_per_node(said, max(nodes(said), 1))
     if size.replicas != before.replicas:
@@ -208,20 +208,20 @@ def _changed(size: Size, said: Mapping[str, str]) -> dict[str, str]:
     if size.cpu_milli != before.cpu_milli:
         own.pop("cpus-per-gpu", None)
         own["cpus-per-task"] = str(max(1, size.cpu_milli // 1000 // tasks))
-    if _by_node({**said, **own}).memory_mib != size.memory_mib:
+    if _read_by_node({**said, **own}).memory_mib != size.memory_mib:
         for name in ("mem-per-cpu", "mem-per-gpu"):
             own.pop(name, None)
-        own["mem"] = amounts.written_memory(size.memory_mib)
+        own["mem"] = amounts.memory_to_text(size.memory_mib)
     if size.disk_mib != before.disk_mib:
-        own["tmp"] = amounts.written_memory(size.disk_mib)
+        own["tmp"] = amounts.memory_to_text(size.disk_mib)
     return own
 
 
 def _change_gpus(own: dict[str, str], wanted: Devices, tasks: int) -> None:
     """Other GPUs in the option that told them so far."""
     if "gres" in own and "gpus-per-node" not in own:
-        others = _other_gres(own)
-        own["gres"] = amounts.written_gres(wanted, others)
+        others = _list_other_gres(own)
+        own["gres"] = amounts.gres_to_text(wanted, others)
     elif "gpus-per-task" in own and wanted.count % tasks == 0 and wanted.count:
         own["gpus-per-task"] = replace(wanted, count=wanted.count // tasks).written
     elif "gpus" not in own:

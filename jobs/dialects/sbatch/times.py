@@ -54,7 +54,7 @@ def length(total: int) -> str:
 
 
 def moment(text: str) -> str | None:
-    """A moment as an RFC 3339 time; None for one that only Slurm's own clock and time zone tell.
+    """Return a moment as an RFC 3339 time; None for one that only Slurm's own clock and time zone tell.
 
     Slurm reads `uts` and a number as seconds since 1970 (its parse_time).
     """
@@ -68,7 +68,7 @@ def moment(text: str) -> str | None:
 
 
 def epoch(text: str) -> str | None:
-    """An RFC 3339 time as Slurm reads it in any time zone; None when it is no such time."""
+    """Return an RFC 3339 time as Slurm reads it in any time zone; None when it is no such time."""
     try:
         when = datetime.fromisoformat(text)
     except ValueError:

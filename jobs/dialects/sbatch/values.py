@@ -29,14 +29,14 @@ _SCHEME: Final = re.compile(r"[a-z]+://")
 
 @dataclass(frozen=True, slots=True)
 class Export:
-    """What --export says: ALL, NONE or NIL, names to take from the submitter, variables with their values."""
+    """A value of --export: ALL, NONE or NIL, names of the submitter's variables, variables with values."""
 
     names: tuple[str, ...] = ()
     variables: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def written(self) -> str:
-        """The option's value."""
+        """Return the option's value."""
         return ",".join((*self.names, *map(_pair, self.variables.items())))
 
 
@@ -48,22 +48,20 @@ def signal(text: str) -> EndSignal | None:
     name = match["signal"].upper().removeprefix("SIG")
     name = _NUMBERS.get(name, name)
     before = int(match["before"] or _DEFAULT_BEFORE)
-    return EndSignal(signal=name, seconds_before=before) if _fits(name, before) else None
+    return (
+        EndSignal(signal=name, seconds_before=before) if name in _SIGNALS and before <= _MOST_BEFORE else None
+    )
 
 
 def is_signal(text: str) -> bool:
-    """Whether Slurm could read a signal there, be it one that a JobSpec has no word for."""
+    """Return whether Slurm could read a signal there, be it one that a JobSpec has no word for."""
     match = _SIGNAL.fullmatch(text)
     return bool(match and int(match["before"] or 0) <= _MOST_BEFORE)
 
 
-def written_signal(end: EndSignal, *, to_shell: bool) -> str:
-    """The option's value; `to_shell` where the commands run in the batch shell itself."""
+def signal_to_text(end: EndSignal, *, to_shell: bool) -> str:
+    """Return the option's value; `to_shell` where the commands run in the batch shell itself."""
     return f"{'B:' if to_shell else ''}{end.signal}@{min(end.seconds_before, _MOST_BEFORE)}"
-
-
-def _fits(name: str, before: int) -> bool:
-    return name in _SIGNALS and before <= _MOST_BEFORE
 
 
 def dependency(text: str) -> tuple[After, ...] | None:
@@ -78,8 +76,8 @@ def dependency(text: str) -> tuple[After, ...] | None:
     return tuple(found)
 
 
-def written_dependency(after: Sequence[After]) -> str:
-    """The option's value, with those jobs that it can name."""
+def dependency_to_text(after: Sequence[After]) -> str:
+    """Return the option's value, with those jobs that it can name."""
     kinds = {when: kind for kind, when in _DEPENDENCIES.items()}
     return ",".join(f"{kinds[each.when]}:{each.job}" for each in after if _JOB.fullmatch(each.job))
 
@@ -93,13 +91,13 @@ def features(text: str) -> dict[str, str] | None:
     return dict.fromkeys(found, _HAS) if all(map(_FEATURE.fullmatch, found)) else None
 
 
-def written_features(labels: Mapping[str, str]) -> str:
-    """Those labels that a feature can say."""
+def features_to_text(labels: Mapping[str, str]) -> str:
+    """Write the labels that a feature can say."""
     return "&".join(name for name, value in labels.items() if value == _HAS and _FEATURE.fullmatch(name))
 
 
 def export(text: str) -> Export | None:
-    """What --export says; None when it holds something else."""
+    """Read a value of --export; None when it holds something else."""
     names: list[str] = []
     variables: dict[str, str] = {}
     for part in _parts(text):
@@ -114,7 +112,7 @@ def export(text: str) -> Export | None:
 
 
 def _parts(text: str) -> Iterable[str]:
-    """What stands between commas outside of quotes; the quotes go."""
+    """Yield the parts between commas outside of quotes, without the quotes."""
     part: list[str] = []
     quote = ""
     for mark in text:
@@ -138,12 +136,12 @@ def _pair(variable: tuple[str, str]) -> str:
 
 
 def image(text: str) -> str:
-    """An image as everybody else writes it: Pyxis has `#` behind the registry."""
+    """Return an image as everybody else writes it: Pyxis has `#` behind the registry."""
     return text.removeprefix("docker://").replace("#", "/", 1)
 
 
-def written_image(name: str) -> str:
-    """An image as Pyxis reads it: a file, or `registry#name`."""
+def image_to_text(name: str) -> str:
+    """Return an image as Pyxis reads it: a file, or `registry#name`."""
     match = _REGISTRY.fullmatch(name)
     if not match or name.startswith(("/", "./")) or _SCHEME.match(name):
         return name
@@ -165,8 +163,8 @@ def mounts(text: str) -> tuple[Mount, ...] | None:
     return tuple(found)
 
 
-def written_mounts(places: Sequence[Mount]) -> str:
-    """Those places that are folders of the nodes; one without a path is mounted where it is."""
+def mounts_to_text(places: Sequence[Mount]) -> str:
+    """Write the mounts that are folders of the nodes; one without a path is mounted where it is."""
     return ",".join(
         f"{place.uri}:{place.path or place.uri}{':ro' if place.read_only else ''}"
         for place in places

@@ -1,4 +1,4 @@
-"""What a plain word of YAML means: the two parsers that job files are written for differ in it.
+"""The meaning of plain words in YAML: the two parsers that job files are written for differ in it.
 
 OpenPAI reads with js-yaml 3.13, Kubernetes with go-yaml 2 (by way of sigs.k8s.io/yaml).  Times stay text
 in both of our readings: no job file means a date by one.
@@ -12,8 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
-from jobs.dialects.examine import MAX_INTEGER
-from jobs.dialects.syntax import Cause
+from jobs.dialects.syntax import MAX_INTEGER, Cause
 
 Scalar: TypeAlias = str | int | float | bool | None
 
@@ -34,8 +33,8 @@ _LONGEST: Final = 40
 
 
 @dataclass(frozen=True, slots=True)
-class Rules:
-    """How one parser reads plain words.
+class YamlRules:
+    """The reading of plain words by one parser.
 
     `integer` and `decimal` match what it takes for numbers, underscores included.
     """
@@ -46,7 +45,7 @@ class Rules:
     decimal: re.Pattern[str]
 
 
-JS_YAML: Final = Rules(
+JS_YAML: Final = YamlRules(
     name="js-yaml 3.13",
     booleans=_TRUE,
     integer=re.compile(
@@ -60,7 +59,7 @@ JS_YAML: Final = Rules(
         re.ASCII,
     ),
 )
-KUBERNETES: Final = Rules(
+KUBERNETES: Final = YamlRules(
     name="go-yaml 2",
     booleans=_TRUE
     | {word: True for yes in ("y", "yes", "on") for word in (yes, yes.capitalize(), yes.upper())}
@@ -70,8 +69,8 @@ KUBERNETES: Final = Rules(
 )
 
 
-def resolve(word: str, rules: Rules) -> Scalar | Cause:
-    """What a plain word means; a Cause (without its place) where no job file can mean it."""
+def resolve(word: str, rules: YamlRules) -> Scalar | Cause:
+    """Return the meaning of a plain word; a Cause (without its offset) where no job file can mean it."""
     if word and word[0] not in _MAY_MEAN:
         return word
     if len(word) < _SMALL and word.isdecimal() and word.isascii() and word[0] != "0":
@@ -89,8 +88,8 @@ def resolve(word: str, rules: Rules) -> Scalar | Cause:
     return word
 
 
-def key_text(word: str, rules: Rules) -> str:
-    """A plain key as both parsers hand it on: words and whole numbers by what they mean."""
+def key_text(word: str, rules: YamlRules) -> str:
+    """Return a plain key as both parsers hand it on: words and whole numbers by what they mean."""
     value = resolve(word, rules)
     if value is None or isinstance(value, bool):
         return {None: "null", True: "true", False: "false"}[value]
@@ -98,7 +97,7 @@ def key_text(word: str, rules: Rules) -> str:
 
 
 def means_text(word: str) -> bool:
-    """Whether every parser takes the plain `word` for text, also those of YAML 1.1 and 1.2."""
+    """Return whether every parser takes the plain `word` for text, also those of YAML 1.1 and 1.2."""
     if word in ("=", MERGE) or _LIKE_A_NUMBER.fullmatch(word):
         return False
     return isinstance(resolve(word, KUBERNETES), str)
@@ -116,18 +115,17 @@ def _integer(word: str) -> int | Cause:
         for part in digits.split(":"):
             number = number * 60 + int(part)
     else:
-        number = int(digits[2:] or "0", _BASES[digits[:2]]) if digits[:2] in _BASES else _zeroed(digits)
+        number = (
+            int(digits[2:] or "0", _BASES[digits[:2]])
+            if digits[:2] in _BASES
+            else int(digits, 8 if len(digits) > 1 and digits[0] == "0" else 10)
+        )
     if number > MAX_INTEGER:
         return Cause("number_too_big", 0, {"digits": len(digits)})
     return -number if word.startswith("-") else number
 
 
 _BASES: Final = {"0b": 2, "0x": 16, "0o": 8}
-
-
-def _zeroed(digits: str) -> int:
-    """Digits that are octal after a zero."""
-    return int(digits, 8 if len(digits) > 1 and digits[0] == "0" else 10)
 
 
 def _decimal(word: str) -> float | Cause:

@@ -6,21 +6,71 @@ Of a stream with several documents one is read, if somebody picks it; else the s
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import Final, TypeAlias
 
 import yaml
+from yaml import MarkedYAMLError
 
 from jobs.dialects.base import Note, Problem, Refused
 from jobs.dialects.fields import CONSOLE
+from jobs.dialects.json_cleanup import Tidied
 from jobs.dialects.source import Source, check_size
-from jobs.dialects.syntax import Cause
-from jobs.dialects.tidy import Tidied
-from jobs.dialects.yaml_text import faults
-from jobs.dialects.yaml_text.rules import Rules
-from jobs.dialects.yaml_text.tree import YamlNode, trees
-from jobs.dialects.yaml_text.values import Reader, StopReading
+from jobs.dialects.syntax import Cause, name_of
+from jobs.dialects.yaml_text.rules import YamlRules
+from jobs.dialects.yaml_text.values import StopReading, YamlNode, YamlReader, trees
+
+SOURCE: Final = "YAML 1.2"
+
+_FORBIDDEN: Final = re.compile(
+    r"[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]"
+)
+_DIRECTIVE: Final = re.compile(r"^%(?!YAML )", re.MULTILINE)
+_ODD_BLANK: Final = re.compile(r"[ ]*([\t\u00a0\u3000])")
+_CAUSES: Final = (
+    ("mapping values are not allowed", "yaml_colon"),
+    ("block sequence entries are not allowed", "yaml_dash"),
+    ("could not find expected ':'", "yaml_no_colon"),
+    ("did not find expected key", "yaml_indentation"),
+    ("did not find expected '-' indicator", "yaml_indentation"),
+    ("did not find expected ',' or", "yaml_unclosed"),
+    ("escape", "yaml_escape"),
+    ("hexdecimal", "yaml_escape"),
+    ("tag", "yaml_tag"),
+)
+_QUOTED: Final = "while scanning a quoted scalar"
+
+
+def forbidden(text: str) -> Cause | None:
+    """Return a character or directive that may not stand in `text`, if there is one."""
+    if found := _FORBIDDEN.search(text):
+        return Cause("control_character", found.start(), {"character": name_of(found[0])})
+    if found := _DIRECTIVE.search(text):
+        return Cause("yaml_directive", found.start())
+    return None
+
+
+def diagnose(text: str, error: MarkedYAMLError) -> Cause:
+    """Return the cause for which the YAML parser stopped in `text` with `error`."""
+    problem, context = error.problem or "", error.context or ""
+    offset = error.problem_mark.index if error.problem_mark else len(text)
+    opened = error.context_mark.index if error.context_mark else offset
+    line = {"opened_line": text.count("\n", 0, opened) + 1}
+    if context == _QUOTED and "escape" not in problem and "hexdecimal" not in problem:
+        return Cause("yaml_unclosed_quote", opened)
+    start = text.rfind("\n", 0, offset) + 1
+    if odd := _ODD_BLANK.match(text, start, offset + 1):
+        params = {} if odd[1] == "\t" else {"character": name_of(odd[1])}
+        return Cause("yaml_tab", odd.start(1), params)
+    code = next((code for words, code in _CAUSES if words in problem), "yaml_syntax")
+    if code != "yaml_syntax":
+        return Cause(code, offset, line if code == "yaml_unclosed" else {})
+    if "cannot start any token" in problem and offset < len(text):
+        return Cause("yaml_character", offset, {"character": name_of(text[offset])})
+    return Cause(code, offset)
+
 
 Pick: TypeAlias = Callable[[Sequence[object]], int]
 """Which of several documents is meant, by its place among them; raises Refused when that is not clear."""
@@ -32,42 +82,42 @@ _OURS: Final = frozenset({"too_deep", "too_many_values", "yaml_documents", "expa
 class YamlSource(Source):
     """A YAML text that was read by `rules`; `number` is the place of its document in the stream."""
 
-    def __init__(self, text: str, tidied: Tidied, value: object, rules: Rules, number: int) -> None:
+    def __init__(self, text: str, tidied: Tidied, value: object, rules: YamlRules, number: int) -> None:
         super().__init__(text, tidied, value)
         self.rules = rules
-        self._number = number
+        self._pick_document = number
 
     @cached_property
     def tree(self) -> YamlNode:
-        """The offsets of every value."""
-        return trees(self.tidied.strict, self.rules)[self._number]
+        """Return the offsets of every value."""
+        return trees(self.tidied.strict, self.rules)[self._pick_document]
 
 
-def read(text: str, rules: Rules, pick: Pick | None = None) -> YamlSource:
+def read(text: str, rules: YamlRules, pick: Pick | None = None) -> YamlSource:
     """Read `text`; raises Refused when it is not YAML, or when it is hostile."""
     check_size(text)
-    tidied = _tidied(text)
+    tidied = _blank_bom(text)
     place = Source(text, tidied, None)
-    if cause := faults.forbidden(tidied.strict):
+    if cause := forbidden(tidied.strict):
         raise Refused((_problem(place, "", cause),))
-    reader = Reader(tidied.strict, rules)
+    reader = YamlReader(tidied.strict, rules)
     try:
         reader.read()
     except yaml.MarkedYAMLError as error:
-        raise Refused((_problem(place, "", faults.diagnose(tidied.strict, error)),)) from None
+        raise Refused((_problem(place, "", diagnose(tidied.strict, error)),)) from None
     except StopReading as stop:
         found = [(stop.pointer, stop.cause)] if stop.cause else reader.faults
         raise Refused(tuple(_problem(place, *fault) for fault in found)) from None
     if reader.faults:
         raise Refused(tuple(_problem(place, *fault) for fault in reader.faults))
-    number = _number(reader, place, pick)
+    number = _pick_document(reader, place, pick)
     source = YamlSource(text, tidied, reader.documents[number], rules, number)
     source.documents = sum(value is not None for value in reader.documents)
     return source
 
 
-def _number(reader: Reader, place: Source, pick: Pick | None) -> int:
-    """The document that is meant, of those that are not empty."""
+def _pick_document(reader: YamlReader, place: Source, pick: Pick | None) -> int:
+    """Return the document that is meant, of those that are not empty."""
     said = [number for number, value in enumerate(reader.documents) if value is not None]
     if not said:
         raise Refused((_problem(place, "", Cause("empty_text", 0)),))
@@ -79,8 +129,8 @@ def _number(reader: Reader, place: Source, pick: Pick | None) -> int:
     return said[pick([reader.documents[number] for number in said])]
 
 
-def _tidied(text: str) -> Tidied:
-    """The text with a line break for a byte order mark."""
+def _blank_bom(text: str) -> Tidied:
+    """Return the text with a line break for a byte order mark."""
     if not text.startswith(_BOM):
         return Tidied(text, text)
     strict = "\n" + text[1:]
@@ -89,5 +139,5 @@ def _tidied(text: str) -> Tidied:
 
 def _problem(place: Source, pointer: str, cause: Cause) -> Problem:
     line, column = place.at(cause.offset)
-    source = CONSOLE if cause.code in _OURS else faults.SOURCE
+    source = CONSOLE if cause.code in _OURS else SOURCE
     return Problem(cause.code, pointer, line, column, cause.params, source=source)

@@ -1,4 +1,4 @@
-"""What a field of the form is, and a list of rows."""
+"""Fields of the form, and lists of rows."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from typing import Any, Final
 
 from django.utils.functional import Promise
 
-from jobs.form.measures import Choice, Measure, Text
-from jobs.form.within import Within
+from jobs.form.measures import Choice, Measure, PlainText
+from jobs.form.subfields import Subfield
 
 Words = str | Promise
 
-WORDS: Final = Text()
+WORDS: Final = PlainText()
 
 
-class Kind(StrEnum):
-    """What the field looks like."""
+class FieldKind(StrEnum):
+    """The kind of a field's input."""
 
     TEXT = "text"
     LONG = "long"
@@ -33,12 +33,12 @@ class Kind(StrEnum):
 class Field:
     """One field.  `key` is its form name with `*` for numbers: `roles-*-command`.
 
-    `options` are the choices, with what each is called.  `within`: it is one part of the value at `path`.
+    `options` are the choices, with what each is called.  `subfield`: it is one part of the value at `path`.
     """
 
     key: str
     path: str
-    kind: Kind
+    kind: FieldKind
     label: Words
     measure: Measure = WORDS
     help: Words = ""
@@ -46,7 +46,7 @@ class Field:
     source: str = ""
     options: tuple[tuple[str, Words], ...] = ()
     placeholder: Words = ""
-    within: Within | None = None
+    subfield: Subfield | None = None
 
     @property
     def slug(self) -> str:
@@ -71,8 +71,8 @@ class Rows:
         return self.key.rpartition("*-")[2].replace("-", "_")
 
 
-SEED_ZH, SEED_JA, SEED_SCM = "seed 000", "seed 003", "seed 002"
-BOTH: Final = f"{SEED_ZH}, {SEED_JA}"
+PAGE_ZH, PAGE_JA, SCM_MANUAL = "PAI-DLC page (zh)", "PAI-DLC page (ja)", "SCM manual"
+BOTH: Final = f"{PAGE_ZH}, {PAGE_JA}"
 
 
 def choice_of(known: type[StrEnum], none: bool = True) -> Choice:
@@ -80,10 +80,10 @@ def choice_of(known: type[StrEnum], none: bool = True) -> Choice:
     return Choice({**({"": None} if none else {}), **{each.value: each for each in known}})
 
 
-def cell(key: str, kind: Kind, label: Words, measure: Measure = WORDS, **more: Any) -> Field:
+def cell(key: str, kind: FieldKind, label: Words, measure: Measure = WORDS, **more: Any) -> Field:
     """One cell of a row: it has no path of its own."""
     return Field(key, "", kind, label, measure, **more)
 
 
-WAS: Final = cell("was", Kind.HIDDEN, "")
-"""Which element of the file's list the row was, so that it keeps what the form does not show."""
+WAS: Final = cell("was", FieldKind.HIDDEN, "")
+"""The index of the row in the file's list, so that the row keeps what the form does not show."""

@@ -1,4 +1,4 @@
-"""Basic information: what the job is called, and who sees it."""
+"""Basic information: the job's name and visibility."""
 
 from __future__ import annotations
 
@@ -6,33 +6,33 @@ from typing import Final
 
 from django.utils.translation import gettext_lazy as _
 
-from jobs.form.fields.base import BOTH, SEED_SCM, Field, Kind, Rows, cell, choice_of
-from jobs.form.measures import Text
+from jobs.form.fields.base import BOTH, SCM_MANUAL, Field, FieldKind, Rows, cell, choice_of
+from jobs.form.measures import PlainText
 from jobs.spec import Visibility
 
 BASIC: Final = (
     Field(
         "name",
         "/name",
-        Kind.TEXT,
+        FieldKind.TEXT,
         _("Job name"),
-        Text(required=True, longest=256),
+        PlainText(required=True, longest=256),
         help=_("Best from letters, digits, “-”, “_” and “.”: every system takes those."),
-        source=f"{BOTH}, {SEED_SCM}: basic information",
+        source=f"{BOTH}, {SCM_MANUAL}: basic information",
     ),
     Field(
         "description",
         "/description",
-        Kind.LONG,
+        FieldKind.LONG,
         _("Description"),
-        Text(strip=False),
+        PlainText(strip=False),
         help=_("What this run is about, for whoever finds it later."),
         source="CreateJob: Description",
     ),
     Field(
         "workspace",
         "/workspace",
-        Kind.TEXT,
+        FieldKind.TEXT,
         _("Workspace, as the file names it"),
         help=_("The workspace's id where the file goes. Where the job runs here is chosen above."),
         source=f"{BOTH}: target workspace",
@@ -40,7 +40,7 @@ BASIC: Final = (
     Field(
         "visibility",
         "/visibility",
-        Kind.CHOICE,
+        FieldKind.CHOICE,
         _("Visibility"),
         choice_of(Visibility, none=False),
         help=_("Others in the workspace always see name, state and resources; the rest if you let them."),
@@ -56,6 +56,6 @@ TAGS: Final = Rows(
     "tags",
     "/tags",
     _("Tags"),
-    (cell("name", Kind.TEXT, _("Name")), cell("value", Kind.TEXT, _("Value"))),
+    (cell("name", FieldKind.TEXT, _("Name")), cell("value", FieldKind.TEXT, _("Value"))),
     source=f"{BOTH}: tags",
 )

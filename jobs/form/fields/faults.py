@@ -1,4 +1,4 @@
-"""What watches over the job: fault tolerance, the sanity check, TensorBoard."""
+"""Fault tolerance, the sanity check, TensorBoard and the job's role in the cloud."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from typing import Final
 
 from django.utils.translation import gettext_lazy as _
 
-from jobs.form import arguments
-from jobs.form.fields.base import BOTH, Field, Kind, Words
-from jobs.form.measures import Choice, Flag, Measure, Text
-from jobs.form.within import Argument
+from jobs.form import subfields
+from jobs.form.fields.base import BOTH, Field, FieldKind, Words
+from jobs.form.measures import Choice, Flag, Measure, PlainText
+from jobs.form.subfields import TextArgument
 
 _ARGUMENTS: Final = {
     "job-execution-mode": _("How the job runs"),
@@ -36,25 +36,25 @@ _WORDS: Final = {
 }
 
 
-def _argument(prefix: str, path: str, each: arguments.Argument) -> Field:
+def _argument(prefix: str, path: str, each: subfields.KnownArgument) -> Field:
     """An argument as a field of its own."""
     options: tuple[tuple[str, Words], ...] = (
         ("", _("As the target has it")),
         *((value, _WORDS[value]) for value in each.options),
     )
-    measure: Measure = Text(fits=r"[0-9]{1,9}", wrong="no_number") if each.number else Text()
+    measure: Measure = PlainText(fits=r"[0-9]{1,9}", wrong="no_number") if each.number else PlainText()
     if each.options:
         measure = Choice({"": "", **{value: value for value in each.options}})
     return Field(
         f"{prefix}-{each.name}",
         path,
-        Kind.CHOICE if each.options else Kind.NUMBER if each.number else Kind.TEXT,
+        FieldKind.CHOICE if each.options else FieldKind.NUMBER if each.number else FieldKind.TEXT,
         _ARGUMENTS[each.name],
         measure,
         source="AIMaster" if prefix == "fault" else "SanityCheck",
         options=options if each.options else (),
         placeholder=each.usual,
-        within=Argument(each.name),
+        subfield=TextArgument(each.name),
     )
 
 
@@ -62,7 +62,7 @@ FAULTS: Final = (
     Field(
         "fault-tolerance",
         "/fault_tolerance/enabled",
-        Kind.FLAG,
+        FieldKind.FLAG,
         _("Automatic fault tolerance"),
         Flag(),
         help=_(
@@ -71,11 +71,11 @@ FAULTS: Final = (
         ),
         source=f"{BOTH}: automatic fault tolerance",
     ),
-    *(_argument("fault", "/fault_tolerance/arguments", each) for each in arguments.AIMASTER),
+    *(_argument("fault", "/fault_tolerance/arguments", each) for each in subfields.AIMASTER),
     Field(
         "fault-arguments",
         "/fault_tolerance/arguments",
-        Kind.TEXT,
+        FieldKind.TEXT,
         _("All arguments of fault tolerance"),
         help=_("The same and any others as they stand in the file."),
         source=f"{BOTH}: automatic fault tolerance",
@@ -84,7 +84,7 @@ FAULTS: Final = (
     Field(
         "sanity-check",
         "/sanity_check/enabled",
-        Kind.FLAG,
+        FieldKind.FLAG,
         _("Sanity check"),
         Flag(),
         help=_(
@@ -93,18 +93,18 @@ FAULTS: Final = (
         ),
         source=f"{BOTH}: sanity check",
     ),
-    *(_argument("sanity", "/sanity_check/arguments", each) for each in arguments.SANITY_CHECK),
+    *(_argument("sanity", "/sanity_check/arguments", each) for each in subfields.SANITY_CHECK),
     Field(
         "sanity-arguments",
         "/sanity_check/arguments",
-        Kind.TEXT,
+        FieldKind.TEXT,
         _("All arguments of the sanity check"),
         source=f"{BOTH}: sanity check",
     ),
     Field(
         "tensorboard",
         "/tensorboard/enabled",
-        Kind.FLAG,
+        FieldKind.FLAG,
         "TensorBoard",
         Flag(),
         help=_("A TensorBoard runs beside the job."),
@@ -113,9 +113,25 @@ FAULTS: Final = (
     Field(
         "tensorboard-path",
         "/tensorboard/log_path",
-        Kind.TEXT,
+        FieldKind.TEXT,
         _("Folder of the TensorBoard"),
         source="JobSpec",
         placeholder="/root/logs",
+    ),
+)
+
+
+ROLES: Final = (
+    Field(
+        "instance-role",
+        "/instance_role",
+        FieldKind.TEXT,
+        _("Instance RAM role"),
+        help=_(
+            "Empty: no role. “default”: PAI's own, which reaches MaxCompute as you do and the workspace's "
+            "default OSS bucket. Or the ARN of a custom role."
+        ),
+        source=f"{BOTH}: instance RAM role",
+        placeholder="acs:ram::123456:role/training",
     ),
 )

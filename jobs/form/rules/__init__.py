@@ -1,8 +1,8 @@
-"""The rules of PAI-DLC's two pages: which fields mean something, what they take, what to know about them.
+"""The rules of PAI-DLC's two pages: relevant fields, allowed values and hints.
 
-Pure functions from a job and the ground that it would run on.  The form shows what they say beside its
-fields, and the same ones speak when a job is submitted.  They never change a job and never refuse one: a
-rule of the pages binds PAI-DLC, and what this console demands of its own is refused where it is demanded.
+Pure functions of a job and its target.  The form shows their statements beside its fields, and a submitted
+job gets them as notes.  They never change a job and never refuse one: a rule of the pages binds PAI-DLC, and
+this console refuses what it can't run elsewhere.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from typing import Final
 
 from jobs.dialects.base import Note
-from jobs.form.ground import Ground
 from jobs.form.rules import advanced, environment, faults, resources
-from jobs.form.rules.base import Effect, Page, Rule, Ruling, Said, Section
+from jobs.form.rules.base import Effect, Page, Rule, Ruling, Section, Statement
+from jobs.form.target import JobTarget
 from jobs.spec import JobSpec
 
 __all__ = [
@@ -22,12 +22,12 @@ __all__ = [
     "RULES",
     "Effect",
     "FieldState",
-    "Ground",
+    "JobTarget",
     "Page",
     "Rule",
     "Ruling",
-    "Said",
     "Section",
+    "Statement",
     "fields",
     "notes",
     "rulings",
@@ -37,7 +37,7 @@ RULES: Final = (*environment.RULES, *resources.RULES, *advanced.RULES, *faults.R
 BY_CODE: Final = {rule.code: rule for rule in RULES}
 
 OF_PAGES: Final = frozenset({"dlc", "dlc-params"})
-"""The dialects of jobs that are bound for PAI-DLC, as far as their text says."""
+"""The dialects of jobs that go to PAI-DLC."""
 
 TOLD_BY_DIALECT: Final = frozenset(
     {
@@ -51,21 +51,21 @@ TOLD_BY_DIALECT: Final = frozenset(
         "roles_of_framework",
     }
 )
-"""What a text of theirs tells by itself, so that its own notes have it, with its line."""
+"""Rules that the dialect itself checks, so that its own notes have them, with their lines."""
 
 
-def rulings(spec: JobSpec, ground: Ground) -> tuple[Ruling, ...]:
-    """Everything that the rules say of a job, in their order."""
-    return tuple(Ruling(rule, said) for rule in RULES for said in rule.judge(spec, ground))
+def rulings(spec: JobSpec, target: JobTarget) -> tuple[Ruling, ...]:
+    """Return all statements of the rules about a job, in the order of the rules."""
+    return tuple(Ruling(rule, statement) for rule in RULES for statement in rule.judge(spec, target))
 
 
 @dataclass(frozen=True, slots=True)
 class FieldState:
-    """What the rules leave of a field.
+    """The state of a field under the rules.
 
-    It is never hidden or off while it says something that it should not: it has to be seen to be taken out.
-    `why` says why it is hidden or off, `told` everything else, what is broken first.  `options` None are
-    any.
+    A field whose value violates a rule is never hidden or off: the value has to be seen to be removed.
+    `why` is the ruling that hides or disables it, `rulings` are all others, violations first.  `options` None
+    are any.
     """
 
     hidden: bool = False
@@ -75,51 +75,48 @@ class FieldState:
     most: int | None = None
     step: int = 1
     options: tuple[str, ...] | None = None
-    told: tuple[Ruling, ...] = ()
-
-
-FREE: Final = FieldState()
+    rulings: tuple[Ruling, ...] = ()
 
 
 def fields(found: Iterable[Ruling]) -> Mapping[str, FieldState]:
-    """The state of each field that some rule speaks of."""
+    """Return the state of each field that a rule is about."""
     by_field: dict[str, list[Ruling]] = {}
     for ruling in found:
-        by_field.setdefault(ruling.said.field, []).append(ruling)
-    return {field: _state(those) for field, those in by_field.items()}
+        by_field.setdefault(ruling.statement.field, []).append(ruling)
+    return {field: _state(group) for field, group in by_field.items()}
 
 
-def _state(those: list[Ruling]) -> FieldState:
-    broken = [each for each in those if each.said.broken]
-    closing = [each for each in those if each.said.effect in {Effect.HIDE, Effect.OFF}]
-    closed = closing if not any(each.said.broken for each in closing) else []
-    bounds = [each.said for each in those if each.said.effect is Effect.BOUND]
-    offers = [each.said.options for each in those if each.said.effect is Effect.OFFER]
-    told = [each for each in those if each.said.effect is Effect.TELL and not each.said.broken]
+def _state(group: list[Ruling]) -> FieldState:
+    broken = [each for each in group if each.statement.broken]
+    closing = [each for each in group if each.statement.effect in {Effect.HIDE, Effect.OFF}]
+    closed = closing if not any(each.statement.broken for each in closing) else []
+    bounds = [each.statement for each in group if each.statement.effect is Effect.BOUND]
+    offers = [each.statement.options for each in group if each.statement.effect is Effect.OFFER]
+    hints = [each for each in group if each.statement.effect is Effect.TELL and not each.statement.broken]
     return FieldState(
-        hidden=any(each.said.effect is Effect.HIDE for each in closed),
+        hidden=any(each.statement.effect is Effect.HIDE for each in closed),
         off=bool(closed),
         why=closed[0] if closed else None,
         least=max((each.least for each in bounds if each.least is not None), default=None),
         most=min((each.most for each in bounds if each.most is not None), default=None),
         step=max((each.step for each in bounds), default=1),
         options=_common(offers) if offers else None,
-        told=(*broken, *told),
+        rulings=(*broken, *hints),
     )
 
 
 def _common(offers: list[tuple[str, ...]]) -> tuple[str, ...]:
-    """What every rule offers, in the order of the first."""
+    """Return the options that every rule offers, in the order of the first."""
     return tuple(each for each in offers[0] if all(each in other for other in offers))
 
 
-def notes(spec: JobSpec, ground: Ground, dialect: str) -> tuple[Note, ...]:
-    """What is worth a word when a job is submitted: what it says against the rules that concern it."""
+def notes(spec: JobSpec, target: JobTarget, dialect: str) -> tuple[Note, ...]:
+    """Return a note for each rule that a submitted job violates and that applies to its dialect."""
     of_pages = dialect in OF_PAGES
     return tuple(
-        Note(ruling.code, "", {**ruling.said.params, "field": ruling.said.field})
-        for ruling in rulings(spec, ground)
-        if ruling.said.broken
+        Note(ruling.code, "", {**ruling.statement.params, "field": ruling.statement.field})
+        for ruling in rulings(spec, target)
+        if ruling.statement.broken
         and (ruling.rule.ours or of_pages)
         and not (of_pages and ruling.code in TOLD_BY_DIALECT)
     )

@@ -1,4 +1,4 @@
-"""Rules of the framework's advanced settings: of which framework each is, and what it may be."""
+"""Rules of the framework's advanced settings: their frameworks and values."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import Final
 
 from jobs.dialects.dlc import conditions, limits
 from jobs.dialects.dlc.settings_keys import ADVANCED
-from jobs.form.ground import Ground
-from jobs.form.rules.base import Page, Rule, Said, Section, bound, hide, off, offer, tell
+from jobs.form.rules.base import Page, Rule, Section, Statement, bound, disable, hide, offer, tell, when
+from jobs.form.target import JobTarget
 from jobs.spec import JobSpec
 
 AT: Final = "framework_options"
@@ -19,7 +19,7 @@ RAY_ENV: Final = "RayRuntimeEnv"
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """One advanced setting: what it is for, its values where there are few, or that it is a number."""
+    """One advanced setting: its help, and its values where there are few, or that it is a number."""
 
     key: str
     values: tuple[str, ...] = ()
@@ -48,24 +48,26 @@ SETTINGS: Final = tuple(
 """All that the pages list, in their order."""
 
 
-def _of_framework(spec: JobSpec, _ground: Ground) -> Iterator[Said]:
+def _of_framework(spec: JobSpec, _ground: JobTarget) -> Iterator[Statement]:
     for setting in SETTINGS:
-        if not conditions.means_something(setting.key, spec.framework):
-            needs = conditions.needs_job_type(setting.key)
+        if not conditions.is_for_framework(setting.key, spec.framework):
+            needs = conditions.find_needed_job_type(setting.key)
             broken = setting.key in spec.framework_options
             yield hide(f"{AT}.{setting.key}", broken=broken, key=setting.key, needs=needs)
 
 
-def _values(spec: JobSpec, _ground: Ground) -> Iterator[Said]:
+def _values(spec: JobSpec, _ground: JobTarget) -> Iterator[Statement]:
     for setting in SETTINGS:
         if setting.values:
             value = spec.framework_options.get(setting.key)
             broken = value is not None and value not in setting.values
             listed = ", ".join(setting.values)
-            yield offer(f"{AT}.{setting.key}", setting.values, broken=broken, key=setting.key, values=listed)
+            yield offer(
+                f"{AT}.{setting.key}", options=setting.values, broken=broken, key=setting.key, values=listed
+            )
 
 
-def _numbers(spec: JobSpec, _ground: Ground) -> Iterator[Said]:
+def _numbers(spec: JobSpec, _ground: JobTarget) -> Iterator[Statement]:
     for setting in SETTINGS:
         if setting.number:
             value = spec.framework_options.get(setting.key)
@@ -73,49 +75,39 @@ def _numbers(spec: JobSpec, _ground: Ground) -> Iterator[Said]:
             yield bound(f"{AT}.{setting.key}", least=1, broken=broken, key=setting.key)
 
 
-def _ports_one_way(spec: JobSpec, _ground: Ground) -> Iterator[Said]:
-    both = conditions.both_ways_of_ports(spec.framework_options)
+def _ports_one_way(spec: JobSpec, _ground: JobTarget) -> Iterator[Statement]:
+    both = conditions.has_both_port_settings(spec.framework_options)
     for key, other in (
         (conditions.PORT_LIST, conditions.PORT_NUMBER),
         (conditions.PORT_NUMBER, conditions.PORT_LIST),
     ):
         if other in spec.framework_options:
-            yield off(f"{AT}.{key}", broken=both, key=key, other=other)
+            yield disable(f"{AT}.{key}", broken=both, key=key, other=other)
 
 
 def _faults(spec: JobSpec) -> dict[str, str]:
-    return dict(conditions.port_faults(spec.framework_options))
+    return dict(conditions.find_port_faults(spec.framework_options))
 
 
-def _port_list(spec: JobSpec, _ground: Ground) -> Iterator[Said]:
-    if "not_a_port_list" in _faults(spec):
-        yield tell(f"{AT}.{conditions.PORT_LIST}", broken=True)
-
-
-def _master_port(spec: JobSpec, _ground: Ground) -> Iterator[Said]:
-    if conditions.means_something(conditions.PORT_LIST, spec.framework):
+def _master_port(spec: JobSpec, _ground: JobTarget) -> Iterator[Statement]:
+    if conditions.is_for_framework(conditions.PORT_LIST, spec.framework):
         broken = "master_port_listed" in _faults(spec)
         yield tell(f"{AT}.{conditions.PORT_LIST}", broken=broken, port=limits.MASTER_PORT)
 
 
-def _port_number(spec: JobSpec, _ground: Ground) -> Iterator[Said]:
+def _port_number(spec: JobSpec, _ground: JobTarget) -> Iterator[Statement]:
     most = limits.MOST_CUSTOM_PORTS.value
     broken = "not_a_port_number" in _faults(spec)
     yield bound(f"{AT}.{conditions.PORT_NUMBER}", least=0, most=most, broken=broken, limit=most)
 
 
-def _no_number_on_lingjun(spec: JobSpec, ground: Ground) -> Iterator[Said]:
-    if ground.lingjun:
+def _no_number_on_lingjun(spec: JobSpec, target: JobTarget) -> Iterator[Statement]:
+    if target.lingjun:
         broken = conditions.PORT_NUMBER in spec.framework_options
-        yield off(f"{AT}.{conditions.PORT_NUMBER}", broken=broken)
+        yield disable(f"{AT}.{conditions.PORT_NUMBER}", broken=broken)
 
 
-def _services(spec: JobSpec, _ground: Ground) -> Iterator[Said]:
-    if conditions.means_something("createSvcForAllWorkers", spec.framework):
-        yield tell(f"{AT}.createSvcForAllWorkers")
-
-
-def _ray_env(spec: JobSpec, _ground: Ground) -> Iterator[Said]:
+def _ray_env(spec: JobSpec, _ground: JobTarget) -> Iterator[Statement]:
     if RAY_ENV in spec.framework_options:
         overridden = bool(spec.env or spec.secret_env or spec.requirements.packages)
         yield tell(f"{AT}.{RAY_ENV}", broken=overridden)
@@ -129,10 +121,24 @@ RULES: Final = (
     Rule("option_values", _HERE, _values),
     Rule("option_numbers", _HERE, _numbers, _JA),
     Rule("ports_one_way", _HERE, _ports_one_way),
-    Rule("ports_listed", _HERE, _port_list),
+    Rule(
+        "ports_listed",
+        _HERE,
+        when(
+            lambda spec, _ground: "not_a_port_list" in _faults(spec),
+            tell(f"{AT}.{conditions.PORT_LIST}", broken=True),
+        ),
+    ),
     Rule("ports_not_masters", _HERE, _master_port),
     Rule("ports_number", _HERE, _port_number),
     Rule("no_ports_number_on_lingjun", _HERE, _no_number_on_lingjun),
-    Rule("workers_reach_each_other", _HERE, _services),
+    Rule(
+        "workers_reach_each_other",
+        _HERE,
+        when(
+            lambda spec, _ground: conditions.is_for_framework("createSvcForAllWorkers", spec.framework),
+            tell(f"{AT}.createSvcForAllWorkers"),
+        ),
+    ),
     Rule("ray_env_goes_before", _HERE, _ray_env, _JA),
 )

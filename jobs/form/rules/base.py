@@ -1,14 +1,15 @@
-"""What a rule is, and what it says about a field."""
+"""Rules of the form, and their statements about fields."""
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import partial
 from typing import Final
 
-from jobs.form.ground import Ground
+from jobs.form.target import JobTarget
 from jobs.spec import JobSpec
 
 Params = Mapping[str, str | int]
@@ -36,7 +37,7 @@ class Section(StrEnum):
 
 
 class Effect(StrEnum):
-    """What a rule does to a field.
+    """The effect of a rule on a field.
 
     HIDE: it means nothing here.  OFF: it can't be used here.  BOUND and OFFER: which values it takes.
     TELL: something to know.
@@ -50,11 +51,11 @@ class Effect(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
-    """One thing that a rule says about `field`, a path of JobSpec with `[]` for every element of a list.
+class Statement:
+    """One statement of a rule about `field`, a path of JobSpec with `[]` for every element of a list.
 
-    `broken`: the job says what the rule does not allow.  `at` are then the indexes of the elements that do;
-    nothing is taken out of the job because of it.
+    `broken`: the job violates the rule.  `at` are then the indexes of the elements that do; nothing is taken
+    out of the job because of it.
     """
 
     field: str
@@ -68,12 +69,13 @@ class Said:
     params: Params = dataclasses.field(default_factory=dict)
 
 
-Judge = Callable[[JobSpec, Ground], Iterator[Said]]
+Condition = Callable[[JobSpec, JobTarget], object]
+Judge = Callable[[JobSpec, JobTarget], Iterable[Statement]]
 
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """A rule, and on which pages, in which section it stands.
+    """A rule, and the pages and the section that have it.
 
     A rule of the pages binds only a job that goes to PAI-DLC; `ours` are those that this console has too.
     """
@@ -87,53 +89,39 @@ class Rule:
 
 @dataclass(frozen=True, slots=True)
 class Ruling:
-    """What a rule says about one field of one job."""
+    """A statement of a rule about one job."""
 
     rule: Rule
-    said: Said
+    statement: Statement
 
     @property
     def code(self) -> str:
-        """The rule's."""
+        """The rule's code."""
         return self.rule.code
 
 
-def hide(field: str, *, broken: bool = False, at: tuple[int, ...] = (), **params: str | int) -> Said:
-    """The field means nothing here."""
-    return Said(field, Effect.HIDE, broken, at, params=params)
-
-
-def off(field: str, *, broken: bool = False, at: tuple[int, ...] = (), **params: str | int) -> Said:
-    """The field can't be used here."""
-    return Said(field, Effect.OFF, broken, at, params=params)
-
-
-def bound(
+def _state(
+    effect: Effect,
     field: str,
     *,
+    broken: bool = False,
+    at: tuple[int, ...] = (),
     least: int | None = None,
     most: int | None = None,
     step: int = 1,
-    broken: bool = False,
-    at: tuple[int, ...] = (),
+    options: tuple[str, ...] = (),
     **params: str | int,
-) -> Said:
-    """The field takes numbers from `least` to `most`."""
-    return Said(field, Effect.BOUND, broken, at, least, most, step, params=params)
+) -> Statement:
+    return Statement(field, effect, broken, at, least, most, step, options, params)
 
 
-def offer(
-    field: str,
-    options: tuple[str, ...],
-    *,
-    broken: bool = False,
-    at: tuple[int, ...] = (),
-    **params: str | int,
-) -> Said:
-    """The field takes one of `options`."""
-    return Said(field, Effect.OFFER, broken, at, options=options, params=params)
+hide = partial(_state, Effect.HIDE)
+disable = partial(_state, Effect.OFF)
+bound = partial(_state, Effect.BOUND)
+offer = partial(_state, Effect.OFFER)
+tell = partial(_state, Effect.TELL)
 
 
-def tell(field: str, *, broken: bool = False, at: tuple[int, ...] = (), **params: str | int) -> Said:
-    """Something to know about the field."""
-    return Said(field, Effect.TELL, broken, at, params=params)
+def when(condition: Condition, *statements: Statement) -> Judge:
+    """Return a judge that makes the statements about the jobs and targets that meet the condition."""
+    return lambda spec, target: statements if condition(spec, target) else ()

@@ -1,4 +1,4 @@
-"""The templates that come with the console."""
+"""Built-in templates."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`manage.py demo`: a console with something in it, for looking around and for measuring.  Nothing runs."""
+"""`manage.py demo`: a console with example jobs, for trying it out and for benchmarks.  Nothing runs."""
 
 from __future__ import annotations
 
@@ -8,9 +8,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.utils import timezone
 
-from jobs.management.commands._demo_files import files
-from jobs.management.commands._demo_jobs import make_jobs
-from jobs.management.commands._demo_places import make_places
+from jobs.management.commands._demo_data import files, make_jobs, make_places
 from jobs.models import Job
 
 

@@ -1,4 +1,4 @@
-"""Django's `makemessages`, which also finds what the dialects' keys are for.
+"""Django's `makemessages`, which also collects the descriptions of the dialects' keys.
 
 Those texts are data of packages that know no Django (`help` in the tables of keys); people read them in
 the published schemas, where `jobs.api.schemas` translates them.  While strings are collected they stand
@@ -19,7 +19,7 @@ HINTS: Final = Path("jobs") / "hints_of_dialects.py"
 
 
 def hints() -> tuple[str, ...]:
-    """Every title and description of every dialect's schema, once."""
+    """Return every title and description of every dialect's schema, once."""
     found = (text for name in dialects.NAMES for text in _texts(dialects.get(name).schema()))
     return tuple(dict.fromkeys(found))
 

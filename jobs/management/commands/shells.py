@@ -1,4 +1,4 @@
-"""`manage.py shells`: the process by which people get into running jobs, by SSH and in terminals."""
+"""`manage.py shells`: the gateway process for SSH and terminals into running jobs."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 import uvloop
 from django.core.management.base import BaseCommand
 
-from jobs.access.shells.process import run
+from jobs.access.terminal_gateway.server import run
 
 
 class Command(BaseCommand):

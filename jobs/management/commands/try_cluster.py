@@ -1,4 +1,4 @@
-"""`manage.py try_cluster NAME`: whether everything is there that jobs on a cluster need."""
+"""`manage.py try_cluster NAME`: check that a cluster has everything that jobs need."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from jobs.backends.base import Checking, Person, Refused, Unreachable
-from jobs.engines import NoSuchBackend, backend_for
+from jobs.clusters import NoSuchBackend, backend_for
 from jobs.messages import reason_message
 from quotas.models import Cluster, User
 
 
 class Command(BaseCommand):
-    """Ends in failure, and says what is missing, where something is."""
+    """Fail and print what is missing, if anything is."""
 
     help = "Try whether everything is there that jobs on a cluster need, on its free nodes too."
 

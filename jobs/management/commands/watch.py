@@ -1,4 +1,4 @@
-"""`manage.py watch`: turns what engines hint at into kicks, so that changes are seen at once.
+"""`manage.py watch`: wake workers on hints of backends, so that changes are seen at once.
 
 Hints only: what this process misses, the sweep sees a little later.
 """
@@ -15,21 +15,21 @@ import structlog
 from django.core.management.base import BaseCommand
 from django.db import Error, close_old_connections
 
-from jobs import engines
+from jobs import clusters
 from jobs.backends.base import Watching
-from jobs.live import queue, vitals
+from jobs.live import heartbeats, triggers
 from quotas.models import Cluster
 
 log = structlog.get_logger(__name__)
 
 LOOK_S: Final = 0.05
-"""How often the bells are looked at."""
+"""Time between two checks of the clusters' trigger files."""
 
 REST_S: Final = 0.1
-"""After a ring nobody listens for so long: a bell that never stops is heard ten times a second."""
+"""Pause after a trigger: a file that changes all the time wakes ten times a second."""
 
 CLUSTERS_S: Final = 10.0
-"""How often the clusters themselves are looked up."""
+"""Time between two queries of the clusters."""
 
 
 class Command(BaseCommand):
@@ -38,7 +38,7 @@ class Command(BaseCommand):
     help = "Watch the clusters' bells and ring for those that changed."
 
     def handle(self, *args: Any, **options: Any) -> None:
-        """Look, ring, wait."""
+        """Check, wake, wait."""
         ended = threading.Event()
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda *_caught: ended.set())
@@ -46,22 +46,22 @@ class Command(BaseCommand):
 
 
 def watch(ended: threading.Event) -> None:
-    """Until `ended`: kick `observe` for every cluster whose bell has moved."""
+    """Wake `observe` for every cluster whose trigger file has changed, until `ended`."""
     bells = Bells()
     due = 0.0
     while not ended.is_set():
         if time.monotonic() >= due:
             bells.look_up()
-            vitals.alive("watch")
+            heartbeats.beat("watch")
             due = time.monotonic() + CLUSTERS_S
         rung = bells.rung()
         for cluster_id in rung:
-            queue.kick("observe", cluster_id)
+            triggers.trigger("observe", cluster_id)
         ended.wait(REST_S if rung else LOOK_S)
 
 
 class Bells:
-    """The bell of each enabled cluster that has one, and when it was last heard."""
+    """The trigger file of each enabled cluster that has one, and its last modification time."""
 
     def __init__(self) -> None:
         self._paths: dict[int, Path] = {}
@@ -69,7 +69,7 @@ class Bells:
         self._complaints: dict[int, str] = {}
 
     def look_up(self) -> None:
-        """Find out which clusters there are; while the database is away nothing changes."""
+        """Load the clusters; nothing changes while the database is away."""
         close_old_connections()
         try:
             clusters = list(Cluster.objects.filter(enabled=True))
@@ -80,9 +80,9 @@ class Bells:
         self._paths = {pk: bell for pk, bell in found.items() if bell is not None}
 
     def _bell_of(self, cluster: Cluster) -> Path | None:
-        """The cluster's bell; a cluster whose settings are wrong stops nobody else's, and is told of once."""
+        """Return the cluster's trigger file; wrong settings are logged once and stop no other cluster."""
         try:
-            backend = engines.backend_for(cluster)
+            backend = clusters.backend_for(cluster)
             return backend.bell() if isinstance(backend, Watching) else None
         except Exception as error:  # noqa: BLE001  # whatever an admin wrote there
             if self._complaints.get(cluster.pk) != repr(error):
@@ -91,10 +91,10 @@ class Bells:
             return None
 
     def rung(self) -> list[int]:
-        """The clusters whose bell has moved since it was last heard; one stat each."""
-        return [cluster_id for cluster_id, bell in self._paths.items() if self._moved(cluster_id, bell)]
+        """Return the clusters whose trigger file has changed since the last call; one stat each."""
+        return [cluster_id for cluster_id, bell in self._paths.items() if self._has_changed(cluster_id, bell)]
 
-    def _moved(self, cluster_id: int, bell: Path) -> bool:
+    def _has_changed(self, cluster_id: int, bell: Path) -> bool:
         try:
             now = bell.stat().st_mtime_ns
         except OSError:

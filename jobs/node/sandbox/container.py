@@ -1,135 +1,125 @@
-"""A replica in a container of the machine's engine."""
+"""The runtime of a replica in a container of the machine's engine."""
 
 from __future__ import annotations
 
 import os
 import resource
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
-from typing import Final
 
 from jobs.faults import fault
-from jobs.node import command, kernel, trees
-from jobs.node.sandbox import engine, housing, laying, lodge, stage, view
-from jobs.node.sandbox.housing import limits, own_folders
+from jobs.node import kernel, process_trees
+from jobs.node.command import Command, find_program
+from jobs.node.sandbox import bind_mounts, engine, root_file_system, sandbox_exec
 from jobs.node.sandbox.isolation import Isolation
-from jobs.node.staging import carrying, copying, fetching, git, pip
-from jobs.node.staging.provisions import Bound, Code, Data, Kind
+from jobs.node.sandbox.root_file_system import BindMount
+from jobs.node.sandbox.runtime import Runtime, limits, make_own_folders, root_of
+from jobs.node.staging import code_copy, data_transfer, git_fetch, mount_paths, pip
+from jobs.node.staging.mount_specs import IN_WORK, MountKind
 from jobs.node.supervisor import layout
-from jobs.node.trees import Tree
 from jobs.node.wrapper import cgroups
-from jobs.node.wrapper.errand import Errand, group_name, setup_name
-from jobs.node.wrapper.keeper import Keeper
+from jobs.node.wrapper.launch_arguments import LaunchArguments, group_name, setup_name
 from jobs.node.wrapper.log_writer import LogWriter
 from jobs.node.wrapper.outcome import Cause, Exit
-from jobs.node.wrapper.steps import Step, Steps
+from jobs.node.wrapper.process_reaper import ProcessReaper
+from jobs.node.wrapper.steps import StagingSite, StagingStep, StepRunner
 
-_PROCESSES: Final = 32_768
 
-
-class Container:
+class ContainerRuntime(Runtime):
     """A container of the machine's engine."""
 
-    image_used: bool | None = True
+    image_used = True
 
-    def __init__(self, errand: Errand, log: LogWriter) -> None:
-        self._errand, self._log = errand, log
-        self._engine = engine.Engine(errand.plan.house.engine)
-        self._name = self._current = group_name(errand.plan, errand.place)
-        self._env_file = errand.file("replicas") / layout.ENV
+    def __init__(self, launch: LaunchArguments, log: LogWriter) -> None:
+        self._engine = engine.Engine(launch.plan.house.engine)
         self._groups = cgroups.from_the_top() if self._engine.podman else ""
-        self.group = limits(errand) if self._groups else None
-        self.tree: Tree = trees.Contained(lambda: self._engine.first_process(self._current))
-        self._stage = errand.file("stage")
-        self.commit = ""
-        self._staged: dict[int, Bound] = {}
-        if stage.works_for(errand.plan.house.engine):
-            self._staged = {i: one for i, one in enumerate(errand.plan.bounds) if one.on_this_machine}
+        super().__init__(launch, log, limits(launch) if self._groups else None)
+        self._name = self._current = group_name(launch.plan, launch.place)
+        self.tree = process_trees.Contained(lambda: self._engine.first_process(self._current))
+        self.site = self._make_site()
+        self._opened_for_engine = launch.file("stage")
+        bounds = enumerate(launch.plan.bounds) if bind_mounts.works_for(launch.plan.house.engine) else ()
+        self._opened = {index: bound for index, bound in bounds if bound.on_this_machine}
         kernel.become_subreaper()
 
-    def prepare(self, keeper: Keeper) -> Exit | None:
-        """The replica's own folders and what is in them, and the image."""
-        own_folders(self._errand)
-        laying.close(laying.opened(self._errand))
-        steps = Steps(self._errand, self._log, keeper, self.group)
-        trouble = copying.copy_all(self._errand, steps) or self._fetch(steps)
-        trouble = trouble or carrying.bring(self._errand, self._site(), steps)
+    def prepare(self, reaper: ProcessReaper) -> Exit | None:
+        """Make the replica's folders, fill them, pull the image, and install packages."""
+        make_own_folders(self._launch)
+        root_file_system.close(bind_mounts.open_all(self._launch))
+        steps = self._steps(reaper)
+        trouble = code_copy.copy_all(self._launch, steps) or self._stage_in(steps)
         return trouble or self._pull(steps) or self._install(steps)
 
-    def take_back(self, keeper: Keeper) -> Exit | None:
-        """On this machine, in a view like a plain process's: the container is gone."""
-        steps = Steps(self._errand, self._log, keeper, self.group)
-        return carrying.take_back(self._errand, self._site(), steps)
+    def _make_site(self) -> StagingSite:
+        """Return the site: this machine, in a root file system like a plain process's."""
+        launch, bounds = self._launch, self._launch.plan.bounds
+        mode, tmp = Isolation(launch.plan.house.isolation), str(launch.file("tmp"))
 
-    def _site(self) -> carrying.Site:
-        """Where data is brought from: this machine, into the folders that the container will have."""
-        errand, mode = self._errand, Isolation(self._errand.plan.house.isolation)
-        tmp = str(errand.file("tmp"))
-
-        def seen(data: Data) -> str:
-            return str(laying.own_folder(errand, data.bound))
+        def folder(bound: int) -> str:
+            return str(bind_mounts.own_folder(launch, bound))
 
         if mode is Isolation.NONE:
-            return carrying.Site(tmp, tmp, False, seen, seen, self._enter_group)
+            return StagingSite(launch, False, tmp, tmp, folder, folder, self._enter_group)
 
-        def take() -> None:
-            folders = [
-                view.Laid(
-                    errand.plan.bounds[data.bound].path,
-                    os.open(seen(data), os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW),
-                )
-                for data in errand.plan.datas
-                if errand.plan.bounds[data.bound].kind is not Kind.INNER
-            ]
-            laid = (*folders, *carrying.laid(errand), *carrying.laid_cache(errand))
-            view.take(housing.view_of(errand, mode, laid))
+        def enter() -> None:
+            filled = {code.bound for code in launch.plan.codes if code.bound != IN_WORK}
+            filled |= {data.bound for data in launch.plan.datas}
+            folders = (
+                BindMount(bounds[bound].path, bind_mounts.open_folder(folder(bound)))
+                for bound in sorted(filled)
+                if bounds[bound].kind is not MountKind.INNER
+            )
+            mounts = (*folders, *git_fetch.mounts(launch), *data_transfer.mounts(launch))
+            root_file_system.enter(root_of(launch, mounts))
 
-        def wrap(program: command.Command) -> command.Command:
-            return replace(program, argv=(), owner=None, instead=lambda: lodge.run(mode, take, program))
+        def wrap(program: Command) -> Command:
+            return replace(
+                program, argv=(), owner=None, instead=lambda: sandbox_exec.run(mode, enter, program)
+            )
 
-        def folder(data: Data) -> str:
-            return errand.plan.bounds[data.bound].path
+        return StagingSite(
+            *(
+                launch,
+                True,
+                mount_paths.TMP,
+                tmp,
+                lambda bound: bounds[bound].path,
+                folder,
+                self._enter_group,
+                wrap,
+            )
+        )
 
-        return carrying.Site(view.TMP, tmp, True, folder, seen, self._enter_group, wrap)
-
-    def _pull(self, steps: Steps) -> Exit | None:
-        """Fetch the image unless it is here; what the engine says meanwhile is in the replica's log."""
-        image = self._errand.place.role.image
+    def _pull(self, steps: StepRunner) -> Exit | None:
+        """Pull the image unless it is here; the engine's output goes to the replica's log."""
+        image = self._launch.place.role.image
         if self._engine.has_image(image):
             return None
-        argv = _resolved(self._engine.pull(image, self._login()))
-        return steps.run(Step(Cause.IMAGE, command.Command(argv, dict(os.environ), "/"), image))
+        argv = self._engine.pull(image, self._login())
+        argv[0] = find_program(argv[0], os.environ)
+        return steps.run(StagingStep(Cause.IMAGE, Command(argv, dict(os.environ), "/"), image))
 
-    def _fetch(self, steps: Steps) -> Exit | None:
-        """Everything that git fetches: on this machine, which has one, in a view like a plain process's."""
-        errand = self._errand
-        mode = Isolation(errand.plan.house.isolation)
-        for index, code in enumerate(errand.plan.codes):
-            if code.git:
-                trouble = _fetch_one(errand, index, mode, steps, self._enter_group)
-                fault("wrapper.fetched")
-                if trouble is not None:
-                    return trouble
-                self.commit = self.commit or git.commit_in(str(laying.own_folder(errand, code.bound)))
-        return None
+    def _login(self) -> Path | None:
+        login = self._launch.registry
+        if not login:
+            return None
+        path = self._launch.file("replicas") / layout.LOGIN
+        engine.write_login(path, login["registry"], login["username"], login["password"])
+        return path
 
-    def _enter_group(self) -> None:
-        if self.group:
-            self.group.enter()
-
-    def _install(self, steps: Steps) -> Exit | None:
-        """The Python packages that the job asks for, in a container like its own."""
-        packages = self._errand.plan.packages
+    def _install(self, steps: StepRunner) -> Exit | None:
+        """Install the job's Python packages, in a container like its own."""
+        packages = self._launch.plan.packages
         if packages is None:
             return None
-        self._current = setup_name(self._errand.plan, self._errand.place)
-        cache = carrying.environments(self._errand, viewed=True)
-        arguments = tuple(pip.arguments(packages, view.WORK, cache))
-        folders = {carrying.CACHE: carrying.cache(self._errand)} if cache else {}
+        self._current = setup_name(self._launch.plan, self._launch.place)
+        cache = data_transfer.environments(self._launch, viewed=True)
+        arguments = tuple(pip.arguments(packages, mount_paths.WORK, cache))
+        folders = {data_transfer.CACHE: data_transfer.cache(self._launch)} if cache else {}
         program = self._run(self._current, arguments, pip.configuration(), folders)
-        trouble = steps.run(Step.of_packages(packages, program, self.enter))
+        trouble = steps.run(StagingStep.of_packages(packages, program, self.enter))
         self._engine.remove(self._current)
         self._current = self._name
         fault("wrapper.installed")
@@ -138,124 +128,70 @@ class Container:
     def _run(
         self,
         name: str,
-        arguments: tuple[str, ...],
-        more: Mapping[str, str],
-        besides: Mapping[str, str] = MappingProxyType({}),
-    ) -> command.Command:
-        """A container of the job; with `arguments` for a shell, not its command, and folders `besides`."""
-        errand, role = self._errand, self._errand.place.role
-        room = errand.room()
-        folders = {view.WORK: str(errand.file("work")), **self._mounts(), **besides}
+        arguments: tuple[str, ...] = (),
+        more_env: Mapping[str, str] = MappingProxyType({}),
+        more_folders: Mapping[str, str] = MappingProxyType({}),
+    ) -> Command:
+        """Return what runs a container of the job; with `arguments` for a shell, not its command."""
+        launch, role = self._launch, self._launch.place.role
+        room = launch.room()
+        folders = {mount_paths.WORK: str(launch.file("work")), **self._mounts(), **more_folders}
         if room.peers:
-            folders[f"{room.peers}:ro"] = str(errand.path / layout.PEERS)
-        env = {**more, **errand.environment(room)}
-        inherited = engine.write_env(self._env_file, env)
-        box = engine.Box(
+            folders[f"{room.peers}:ro"] = str(launch.path / layout.PEERS)
+        env = {**more_env, **launch.environment(room)}
+        env_file = launch.file("replicas") / layout.ENV
+        inherited = engine.write_env(env_file, env)
+        box = engine.ContainerSpec(
             name=name,
             image=role.image,
             command=role.command,
             folders=folders,
-            work=view.WORK,
-            owner=errand.owner if os.geteuid() == 0 else None,
+            work=mount_paths.WORK,
+            owner=launch.owner if os.geteuid() == 0 else None,
             groups=f"{self._groups}/{self._name}" if self._groups else "",
             cpu_milli=role.cpu_milli,
             memory_mib=role.memory_mib,
             shm_mib=role.shm_mib,
-            pids=errand.plan.house.pids,
+            pids=launch.plan.house.pids,
             open_files=resource.getrlimit(resource.RLIMIT_NOFILE)[1],
-            processes=_PROCESSES,
-            gpus=errand.place.slot.gpus if errand.plan.house.gpu_devices else (),
+            gpus=launch.place.slot.gpus if launch.plan.house.gpu_devices else (),
             memory={
                 one.path: one.size_mib or role.memory_mib
-                for one in errand.plan.bounds
-                if one.kind is Kind.MEMORY
+                for one in launch.plan.bounds
+                if one.kind is MountKind.MEMORY
             },
             arguments=arguments,
         )
-        argv = _resolved(self._engine.run(box, self._env_file, inherited))
-        own = {**os.environ, **{name: env[name] for name in inherited}}
-        return command.Command(argv, own, "/")
+        argv = self._engine.run(box, env_file, inherited)
+        argv[0] = find_program(argv[0], os.environ)
+        return Command(argv, {**os.environ, **{name: env[name] for name in inherited}}, "/")
 
-    def command(self) -> command.Command:
-        """The engine's command, which stays as long as the container does."""
-        return self._run(self._name, (), {})
+    def command(self) -> Command:
+        """Return the engine's command, which stays as long as the container does."""
+        return self._run(self._name)
 
     def enter(self) -> None:
-        """The engine sees to the limits; what it is to mount is put where it finds it."""
-        if self._staged:
-            stage.take(self._stage, self._staged, self._errand.owner)
+        """Put opened mounts where the engine finds them; it enforces the limits itself."""
+        if self._opened:
+            bind_mounts.enter_engine_namespace(self._opened_for_engine, self._opened, self._launch.owner)
 
     def _mounts(self) -> dict[str, str]:
-        """Folders of this machine and of the attempt, by the places where the container has them."""
-        pairs = list(enumerate(self._errand.plan.bounds))
-        found = {index: bound.source for index, bound in pairs if bound.on_this_machine}
-        found |= {
-            index: str(laying.own_folder(self._errand, index))
-            for index, bound in pairs
-            if bound.kind is Kind.EMPTY
-        }
-        found |= stage.places(self._stage, self._staged)
-        bounds = self._errand.plan.bounds
-        return {
-            f"{bounds[index].path}{':ro' if bounds[index].read_only else ''}": path
-            for index, path in found.items()
-        }
+        """Return folders of this machine and of the attempt, by their paths in the container."""
+        opened = bind_mounts.paths_for_engine(self._opened_for_engine, self._opened)
+        mounts = {}
+        for index, bound in enumerate(self._launch.plan.bounds):
+            path = opened.get(index) or bound.source
+            if bound.kind is MountKind.EMPTY:
+                path = str(bind_mounts.own_folder(self._launch, index))
+            if path:
+                mounts[f"{bound.path}{':ro' if bound.read_only else ''}"] = path
+        return mounts
 
     def out_of_memory(self) -> bool:
-        """By the engine's word, where the limits are its own."""
+        """Ask the engine, where it enforces the limits."""
         return self.group is None and self._engine.ran_out_of_memory(self._name)
 
     def clean(self, *, failed: bool) -> None:
         """Remove the container, unless a failed one is to be kept."""
-        if not (failed and self._errand.plan.keep_failed_s):
+        if not (failed and self._launch.plan.keep_failed_s):
             self._engine.remove(self._name)
-
-    def _login(self) -> Path | None:
-        login = self._errand.registry
-        if not login:
-            return None
-        path = self._errand.file("replicas") / layout.LOGIN
-        engine.write_login(path, login["registry"], login["username"], login["password"])
-        return path
-
-
-def _fetch_one(
-    errand: Errand, index: int, mode: Isolation, steps: Steps, enter: Callable[[], None]
-) -> Exit | None:
-    code = errand.plan.codes[index]
-    bound = errand.plan.bounds[code.bound]
-    tmp, path = str(errand.file("tmp")), errand.plan.house.path
-
-    def seen(code: Code) -> str:
-        return str(laying.own_folder(errand, code.bound))
-
-    if mode is Isolation.NONE:
-        site = fetching.Site(
-            *(tmp, str(errand.path), path, seen, seen, enter),
-            guard=lambda code: carrying.guard(errand, code, viewed=False),
-        )
-        return fetching.fetch(errand, index, code.uri or code.folder, site, steps)
-
-    def take() -> None:
-        folder = os.open(seen(code), os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW)
-        tools = carrying.laid(errand, with_site=False)
-        laid = (view.Laid(bound.path, folder), *fetching.sources(errand), *tools)
-        view.take(housing.view_of(errand, mode, laid))
-
-    def wrap(program: command.Command) -> command.Command:
-        return replace(program, argv=(), owner=None, instead=lambda: lodge.run(mode, take, program))
-
-    site = fetching.Site(
-        *(view.TMP, view.HOUSE, path, lambda _: bound.path, seen, enter, wrap),
-        guard=lambda code: carrying.guard(errand, code, viewed=True),
-    )
-    return fetching.fetch(errand, index, code.uri or fetching.source_place(index), site, steps)
-
-
-def _resolved(argv: list[str]) -> list[str]:
-    """The program by its path: exec does not look for it."""
-    for folder in os.get_exec_path():
-        path = Path(folder, argv[0])
-        if path.is_file() and os.access(path, os.X_OK):
-            return [str(path), *argv[1:]]
-    return argv

@@ -24,6 +24,7 @@ AGAIN_S: Final = 300
 """Where no engine was found, it is looked again after so long: a daemon may be started later."""
 
 _TIMEOUT_S: Final = 60
+_PROCESSES: Final = 32_768
 _HUB: Final = "docker.io"
 _CGROUP2: Final = Path("/sys/fs/cgroup/cgroup.controllers")
 
@@ -36,7 +37,7 @@ _EITHER_SHELL: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Detection:
-    """What looking for an engine found: `command` is its command line prefix, empty when none answers.
+    """Result of looking for an engine: `command` is its command line prefix, empty when none answers.
 
     `states` has every engine that was looked at: `used`, `absent` (not installed) or `silent` (a command
     that can't reach its daemon, or fails otherwise).
@@ -89,7 +90,7 @@ def _answers(command: Sequence[str]) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Box:
+class ContainerSpec:
     """One container: `folders` maps places in it to the host's, `groups` is the control group it is put
     below (then that one has the limits); `owner` (uid, gid) None is a rootless engine's own user.
     `memory` maps places to the MiB of a file system in memory.  With `arguments`, a shell script and what
@@ -108,7 +109,6 @@ class Box:
     shm_mib: int
     pids: int
     open_files: int
-    processes: int
     gpus: tuple[int, ...]
     memory: Mapping[str, int] = field(default_factory=dict)
     arguments: tuple[str, ...] = ()
@@ -122,11 +122,11 @@ class Engine:
 
     @property
     def podman(self) -> bool:
-        """Whether it is podman; else docker."""
+        """Tell whether it is podman; else docker."""
         return self.prefix[0] == "podman"
 
     def has_image(self, image: str) -> bool:
-        """Whether the image is here already."""
+        """Tell whether the image is here already."""
         return _call([*self.prefix, "image", "inspect", image]).returncode == 0
 
     def pull(self, image: str, login: Path | None) -> list[str]:
@@ -143,7 +143,7 @@ class Engine:
             return [*self.prefix, "pull", "--authfile", str(login), image]
         return [self.prefix[0], "--config", str(login.parent), *self.prefix[1:], "pull", image]
 
-    def run(self, box: Box, env_file: Path, inherited: Sequence[str]) -> list[str]:
+    def run(self, box: ContainerSpec, env_file: Path, inherited: Sequence[str]) -> list[str]:
         """The command that makes the container and stays until it ends.
 
         Variables come from `env_file`, and from the command's own environment those in `inherited`.
@@ -179,7 +179,7 @@ class Engine:
         return int(text) if answer.returncode == 0 and text.isdigit() and text != "0" else None
 
     def variables(self, name: str) -> dict[str, str]:
-        """What the container's first process found in its environment, the image's own words included."""
+        """Return the environment of the container's first process, the image's variables included."""
         answer = _call([*self.prefix, "container", "inspect", "--format", "{{json .Config.Env}}", name])
         if answer.returncode != 0:
             return {}
@@ -187,12 +187,12 @@ class Engine:
         return {key: value for key, _, value in pairs}
 
     def ran_out_of_memory(self, name: str) -> bool:
-        """Whether the engine says so of an ended container."""
+        """Tell whether the engine says so of an ended container."""
         answer = _call([*self.prefix, "container", "inspect", "--format", "{{.State.OOMKilled}}", name])
         return answer.stdout.strip() == b"true"
 
     def exists(self, name: str) -> bool:
-        """Whether there is a container of that name, running or not."""
+        """Tell whether there is a container of that name, running or not."""
         return _call([*self.prefix, "container", "inspect", name]).returncode == 0
 
     def remove(self, *names: str) -> None:
@@ -201,11 +201,11 @@ class Engine:
         _call([*self.prefix, "rm", "--force", *at_once, *names])
 
     def _searches(self) -> bool:
-        """Whether podman's own configuration says where an image without a registry is looked for."""
+        """Tell whether podman's own configuration says where an image without a registry is looked for."""
         answer = _call([*self.prefix, "info", "--format", "{{json .Registries}}"])
         return answer.returncode == 0 and bool((json.loads(answer.stdout) or {}).get("search"))
 
-    def _own_options(self, box: Box) -> list[str]:
+    def _own_options(self, box: ContainerSpec) -> list[str]:
         owner = [f"--user={box.owner[0]}:{box.owner[1]}"] if box.owner else ["--userns=keep-id"]
         if not self.podman:
             return [*owner, "--init", "--log-driver=none"]
@@ -213,10 +213,10 @@ class Engine:
             *owner,
             "--pull=never",
             "--log-driver=passthrough",
-            f"--ulimit=nproc={box.processes}:{box.processes}",
+            f"--ulimit=nproc={_PROCESSES}:{_PROCESSES}",
         ]
 
-    def _limits(self, box: Box) -> list[str]:
+    def _limits(self, box: ContainerSpec) -> list[str]:
         if box.groups:
             return [f"--cgroup-parent={box.groups}"]
         return [
@@ -236,7 +236,7 @@ class Engine:
 
 
 def _names_registry(image: str) -> bool:
-    """Whether the first part of an image's name is a host, as both engines tell it."""
+    """Tell whether the first part of an image's name is a host, as both engines tell it."""
     first, slash, _ = image.partition("/")
     return bool(slash) and (first == "localhost" or "." in first or ":" in first)
 

@@ -1,4 +1,4 @@
-"""Which folders of this machine jobs may use: those that an admin names, and no others.
+"""Folders of this machine that jobs may use: those that an admin names, and no others.
 
 The most specific named folder decides, so that a folder inside another may be kept for fewer workspaces,
 and nobody gets it by asking for the one around it.
@@ -32,15 +32,15 @@ _SETTINGS: Final = frozenset({"workspaces", "write"})
 
 
 @dataclass(frozen=True, slots=True)
-class Asker:
-    """Who asks: the workspace's slug, and the person's login name."""
+class Requester:
+    """The requester: the workspace's slug, and the person's login name."""
 
     workspace: str
     user: str
 
 
 @dataclass(frozen=True, slots=True)
-class Named:
+class SharedFolderRule:
     """A folder that an admin names, for the workspaces with these slugs, `*` for all."""
 
     parts: tuple[str, ...]
@@ -58,15 +58,15 @@ class Named:
         return cls(parts, frozenset(slugs), said.get("write", False) is True)
 
     def covers(self, parts: Sequence[str]) -> bool:
-        """Whether the place is this folder, or lies in it, whoever asks."""
+        """Tell whether the place is this folder, or lies in it, whoever asks."""
         return len(parts) >= len(self.parts) and all(map(_same, self.parts, parts))
 
     def lies_in(self, parts: Sequence[str]) -> bool:
-        """Whether this folder lies in that place."""
+        """Tell whether this folder lies in that place."""
         return len(parts) < len(self.parts) and all(map(_same, self.parts, parts))
 
-    def admits(self, asker: Asker, parts: Sequence[str]) -> bool:
-        """Whether those who ask may use a place that it covers, or (of the place, as much as there is)
+    def admits(self, asker: Requester, parts: Sequence[str]) -> bool:
+        """Tell whether those who ask may use a place that it covers, or (of the place, as much as there is)
         that it lies in.
         """
         known = asker.workspace in self.workspaces or EVERYBODY in self.workspaces
@@ -77,7 +77,7 @@ class Named:
 
 
 @dataclass(frozen=True, slots=True)
-class Grant:
+class FolderGrant:
     """A folder that may be used: its path without links, whether it may be written to, and whether it is
     itself one that the admin names, in no other that anybody may write to.
     """
@@ -90,15 +90,15 @@ class Grant:
 class Folders:
     """The folders of one cluster's settings; `hidden` are places that no job may ever see."""
 
-    def __init__(self, named: Iterable[Named] = (), hidden: Iterable[str] = ()) -> None:
+    def __init__(self, named: Iterable[SharedFolderRule] = (), hidden: Iterable[str] = ()) -> None:
         self._said = tuple(named)
         self._links, self._named = _without_links(self._said)
         self._hidden = [parts_of(os.path.realpath(path)) for path in hidden]
         self._never = [*map(parts_of, NEVER), *self._hidden]
 
-    def grant(self, path: str, asker: Asker) -> Grant | None:
-        """What those who ask may do with the folder; None for nothing."""
-        parts = self._followed(parts_of(path))
+    def grant(self, path: str, asker: Requester) -> FolderGrant | None:
+        """Return the requester's rights in the folder; None for none."""
+        parts = self._resolve(parts_of(path))
         if not parts or self._is_never(parts):
             return None
         deciding = max(
@@ -110,7 +110,7 @@ class Folders:
         if deciding is None or not all(named.admits(asker, parts) for named in (deciding, *inner)):
             return None
         around = [named for named in self._named if named.covers(parts) and len(named.parts) < len(parts)]
-        return Grant(
+        return FolderGrant(
             path="/" + "/".join(parts),
             write=all(named.write for named in (deciding, *inner)),
             steady=len(deciding.parts) == len(parts) and not any(named.write for named in around),
@@ -122,7 +122,7 @@ class Folders:
         found = ((f"/{'/'.join(one.parts)}", tuple(sorted(one.workspaces))) for one in both)
         return tuple(SharedFolder(*each) for each in dict.fromkeys(found))
 
-    def _followed(self, parts: tuple[str, ...]) -> tuple[str, ...]:
+    def _resolve(self, parts: tuple[str, ...]) -> tuple[str, ...]:
         """The place by the path to which the links lead that an admin has in the names."""
         for before, after in self._links:
             if parts[: len(before)] == before:
@@ -130,7 +130,7 @@ class Folders:
         return parts
 
     def _is_never(self, parts: tuple[str, ...]) -> bool:
-        """Whether the place lies in what no job may have, or has it in itself."""
+        """Tell whether the place lies in what no job may have, or has it in itself."""
         return any(
             parts[: len(other)] == other or other[: len(parts)] == parts for other in self._never if other
         )
@@ -147,9 +147,9 @@ def _same(mine: str, theirs: str) -> bool:
 
 
 def _without_links(
-    named: Iterable[Named],
-) -> tuple[list[tuple[tuple[str, ...], tuple[str, ...]]], list[Named]]:
-    """Where links in the names lead, the longest first, and the folders by the paths without."""
+    named: Iterable[SharedFolderRule],
+) -> tuple[list[tuple[tuple[str, ...], tuple[str, ...]]], list[SharedFolderRule]]:
+    """Return the targets of links in the names, the longest first, and the folders by resolved paths."""
     links: dict[tuple[str, ...], tuple[str, ...]] = {}
     folders = []
     for one in named:
@@ -157,5 +157,5 @@ def _without_links(
         real = parts_of(os.path.realpath("/" + "/".join(fixed)))
         if real:  # a link to the root names nothing
             links[fixed] = real
-            folders.append(Named(real + one.parts[len(fixed) :], one.workspaces, one.write))
+            folders.append(SharedFolderRule(real + one.parts[len(fixed) :], one.workspaces, one.write))
     return sorted(links.items(), key=lambda pair: -len(pair[0])), folders

@@ -1,4 +1,4 @@
-"""How well jobs are kept from the console, and people's jobs from each other's."""
+"""Isolation of jobs from the console, and of people's jobs from each other's."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SECRET_PLACES: Final = (
     "/run/containerd",
     "/run/podman",
 )
-"""Through these, jobs that run under the console's own user could act as it outside their view."""
+"""Through these, jobs that run under the console's own user could act as it outside their root."""
 
 
 _INOTIFY_SHARE: Final = 4
@@ -26,11 +26,11 @@ _INOTIFY_SHARE: Final = 4
 
 
 class Isolation(StrEnum):
-    """What stands between a job and everything else; best first.
+    """Isolation between a job and everything else; best first.
 
-    PERSONS: every person's jobs have a user id of their own, and a view of the file system without the
+    PERSONS: every person's jobs have a user id of their own, and a root file system without the
     console's home, with their own /tmp, /dev/shm, processes and IPC.
-    NAMESPACES: all jobs have the console's user id, but the same view, and it is read-only but for
+    NAMESPACES: all jobs have the console's user id, but the same root, and it is read-only but for
     their own folders; neither the console's home nor its user's own home is in it.
     NONE: jobs are processes of the console's user like any other.  Only one person may use the console.
     """
@@ -65,8 +65,8 @@ def _share_inotify() -> None:
         own.write_text(str(max(1, most // _INOTIFY_SHARE)), encoding="utf-8")
 
 
-def hidden(mode: Isolation, console: Path) -> tuple[str, ...]:
-    """The places that a job can't see in this mode; in a read-only view the console's user's home is one."""
+def hidden_paths(mode: Isolation, console: Path) -> tuple[str, ...]:
+    """Return paths hidden in this mode; in a read-only root the console's user's home is one."""
     if mode is Isolation.NAMESPACES:
         return (str(console), str(Path.home()), *SECRET_PLACES)
     return (str(console),)

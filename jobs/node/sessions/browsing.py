@@ -14,92 +14,92 @@ from pathlib import Path
 from typing import Final
 
 from jobs.node.files import Folder
-from jobs.node.sandbox import laying
+from jobs.node.sandbox import bind_mounts
+from jobs.node.sandbox.folder_access import open_bound, rights_of
 from jobs.node.sandbox.folders import parts_of
-from jobs.node.sandbox.inside import Shut
 from jobs.node.sandbox.isolation import Isolation
-from jobs.node.sandbox.opening import open_bound, rights_of
-from jobs.node.sftp.paths import Root, Site
-from jobs.node.staging import targets
-from jobs.node.staging.provisions import Bound, Kind
+from jobs.node.sandbox.running_replica import ReplicaUnavailable
+from jobs.node.sftp.paths import BrowsableFolders, BrowsableRoot
+from jobs.node.staging import mount_paths
+from jobs.node.staging.mount_specs import MountKind, MountSpec
 from jobs.node.supervisor import layout
 from jobs.node.supervisor.plan import Plan
-from jobs.node.wrapper.errand import Errand
+from jobs.node.wrapper.launch_arguments import LaunchArguments
 
 WORK: Final = "work"
 _OPENED: Final = os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW
-_OUTPUTS: Final = frozenset({Kind.OUTPUT, Kind.STORE})
+_OUTPUTS: Final = frozenset({MountKind.OUTPUT, MountKind.STORE})
 
 
-def live(errand: Errand) -> Site:
+def live(errand: LaunchArguments) -> BrowsableFolders:
     """The working folder and every place that the job may write to, as the running replica sees them."""
     work = errand.room().work
-    roots = [Root(WORK, targets.WORK, base=work)]
+    roots = [BrowsableRoot(WORK, mount_paths.WORK, base=work)]
     for index, bound in _writable(errand.plan):
-        if bound.kind is Kind.INNER:
-            below = parts_of(bound.path.removeprefix(targets.WORK))
-            roots.append(Root(_name(index), bound.path, base=work, parts=below))
+        if bound.kind is MountKind.INNER:
+            below = parts_of(bound.path.removeprefix(mount_paths.WORK))
+            roots.append(BrowsableRoot(_name(index), bound.path, base=work, parts=below))
         else:
-            roots.append(Root(_name(index), bound.path, base="/", parts=parts_of(bound.path)))
-    return Site(tuple(roots), live=True)
+            roots.append(BrowsableRoot(_name(index), bound.path, base="/", parts=parts_of(bound.path)))
+    return BrowsableFolders(tuple(roots), live=True)
 
 
-def left(path: Path, role: str, index: int) -> tuple[Site, tuple[int, int] | None]:
+def left(path: Path, role: str, index: int) -> tuple[BrowsableFolders, tuple[int, int] | None]:
     """What is left of an ended replica of the attempt at `path`, and whose it is.
 
     Raises Shut: `not_running` while it has not begun, `gone` when nothing is left.
     """
     errand = _ended(path, role, index)
     try:
-        roots = [Root(WORK, targets.WORK, os.open(errand.file("work"), _OPENED))]
+        roots = [BrowsableRoot(WORK, mount_paths.WORK, os.open(errand.file("work"), _OPENED))]
     except OSError as error:
-        raise Shut("gone") from error
+        raise ReplicaUnavailable("gone") from error
     for number, bound in _writable(errand.plan):
         with contextlib.suppress(OSError):  # it never came into being
-            roots.append(Root(_name(number), bound.path, _open(errand, bound, number)))
+            roots.append(BrowsableRoot(_name(number), bound.path, _open(errand, bound, number)))
     owns = errand.contained or Isolation(errand.plan.house.isolation) is not Isolation.NONE
-    return Site(tuple(roots)), errand.owner if owns else None
+    return BrowsableFolders(tuple(roots)), errand.owner if owns else None
 
 
-def _ended(path: Path, role: str, index: int) -> Errand:
+def _ended(path: Path, role: str, index: int) -> LaunchArguments:
     try:
         folder = Folder.open(path)
     except FileNotFoundError as error:
-        raise Shut("gone") from error
+        raise ReplicaUnavailable("gone") from error
     with folder:
         found = folder.read(layout.PLAN)
         if found is None:
-            raise Shut("not_running")
+            raise ReplicaUnavailable("not_running")
         plan = Plan.load(found)
         place = next((one for one in plan.replicas() if (one.role.name, one.index) == (role, index)), None)
         over = place is not None and (
             folder.exists(layout.END) or folder.exists(f"replicas/{place.name}/{layout.EXIT}")
         )
         if place is None or not over:
-            raise Shut("not_running")
-        return Errand(plan, place, path, folder, {}, {}, -1)
+            raise ReplicaUnavailable("not_running")
+        return LaunchArguments(plan, place, path, folder, {}, {}, -1)
 
 
-def _writable(plan: Plan) -> Iterator[tuple[int, Bound]]:
+def _writable(plan: Plan) -> Iterator[tuple[int, MountSpec]]:
     return ((number, bound) for number, bound in enumerate(plan.bounds) if not bound.read_only)
 
 
-def _open(errand: Errand, bound: Bound, number: int) -> int:
+def _open(errand: LaunchArguments, bound: MountSpec, number: int) -> int:
     """OSError for what is not left, or was only lent to the job."""
     if bound.on_this_machine:
         if bound.kind not in _OUTPUTS:
             raise FileNotFoundError(bound.path)
-        return open_bound(replace(bound, kind=Kind.FOLDER), errand.owner)
-    if bound.kind is Kind.INNER:
+        return open_bound(replace(bound, kind=MountKind.FOLDER), errand.owner)
+    if bound.kind is MountKind.INNER:
         work = os.open(errand.file("work"), _OPENED)  # which lies where the job's user never gets by its path
         with rights_of(errand.owner):
             return _below(work, bound)
-    return os.open(laying.own_folder(errand, number), _OPENED)
+    return os.open(bind_mounts.own_folder(errand, number), _OPENED)
 
 
-def _below(fd: int, bound: Bound) -> int:
+def _below(fd: int, bound: MountSpec) -> int:
     """From the working folder, which the job could do with as it liked, through no link."""
-    for name in parts_of(bound.path.removeprefix(targets.WORK)):
+    for name in parts_of(bound.path.removeprefix(mount_paths.WORK)):
         try:
             inner = os.open(name, _OPENED, dir_fd=fd)
         finally:

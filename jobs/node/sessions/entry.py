@@ -22,12 +22,12 @@ from pathlib import Path
 from typing import Any, Final, NoReturn
 
 from jobs.node import kernel, processes
-from jobs.node.command import Command, of_session
+from jobs.node.command import Command, session_command
 from jobs.node.files import Folder
-from jobs.node.sandbox import inside
-from jobs.node.sandbox.inside import Shut
+from jobs.node.sandbox import running_replica
+from jobs.node.sandbox.running_replica import ReplicaUnavailable
 from jobs.node.sessions import browsing, leader
-from jobs.node.sftp.paths import Site
+from jobs.node.sftp.paths import BrowsableFolders
 from jobs.node.sftp.server import serve
 from jobs.node.staging import pip
 from jobs.node.supervisor import layout
@@ -58,7 +58,7 @@ def main(path: Path, talk: int) -> NoReturn:
         entry.join()
         if os.fork() == 0:
             _lead(channel, entry, request)
-    except Shut as error:
+    except ReplicaUnavailable as error:
         leader.tell(channel, {"barrier": error.barrier, "detail": error.detail})
     except (OSError, ValueError) as error:
         leader.tell(channel, {"barrier": "failed", "detail": str(error)})
@@ -77,7 +77,7 @@ def _way(path: Path, request: Mapping[str, Any]) -> Entry:
 
     try:
         return find(path, role, index)
-    except (Shut, FileNotFoundError):
+    except (ReplicaUnavailable, FileNotFoundError):
         return left(path, role, index)
 
 
@@ -88,7 +88,7 @@ def _lead(channel: socket.socket, entry: Entry, request: Mapping[str, Any]) -> N
         entry.check()
         leader.lead(channel, entry.command(request), entry.doors, entry.wrapper, request["terminal"])
         entry.sign_out()
-    except Shut as error:
+    except ReplicaUnavailable as error:
         leader.tell(channel, {"barrier": error.barrier, "detail": error.detail})
     except BaseException as error:  # noqa: BLE001 whatever it is, nobody else would tell
         leader.tell(channel, {"barrier": "failed", "detail": f"{type(error).__name__}: {error}"})
@@ -124,7 +124,7 @@ class Entry:
     owner: tuple[int, int] | None
     list_: Path | None
     state: Folder | None
-    site: Site
+    site: BrowsableFolders
 
     def sign_in(self) -> None:
         """The caller leads a session."""
@@ -143,8 +143,8 @@ class Entry:
         if self.state is None:
             return
         with self.state as state:
-            if any(state.exists(name) for name in inside.ENDED):
-                raise Shut("not_running")
+            if any(state.exists(name) for name in running_replica.ENDED):
+                raise ReplicaUnavailable("not_running")
 
     def sign_out(self) -> None:
         """It is over."""
@@ -163,7 +163,7 @@ class Entry:
     def command(self, request: Mapping[str, Any]) -> Command:
         """What was asked for; called in the replica's own file system."""
         served = {"files": serve, FOLDERS: self._serve_folders}
-        return of_session(request, self.env, self.folder, self.owner, served, self.site.fds)
+        return session_command(request, self.env, self.folder, self.owner, served, self.site.fds)
 
     def _serve_folders(self) -> None:
         from jobs.node.sftp.folder_server import serve as serve_folders  # noqa: PLC0415 only they need it
@@ -173,7 +173,7 @@ class Entry:
 
 def find(path: Path, role: str, index: int) -> Entry:
     """The way into a replica.  Raises Shut, or OSError."""
-    replica = inside.find(path, role, index)
+    replica = running_replica.find_running(path, role, index)
     errand = replica.errand
     wrapper = replica.wrapper.hold()
     pid = replica.first
@@ -181,18 +181,18 @@ def find(path: Path, role: str, index: int) -> Entry:
         pid = _approachable(replica.wrapper.pid, pid)
     target = processes.hold(pid)
     if wrapper is None or target is None:
-        raise Shut("not_running")
+        raise ReplicaUnavailable("not_running")
     try:
-        doors = () if replica.limits == "watchdog" else tuple(cgroups.doors(replica.first))
+        doors = () if replica.limits == "watchdog" else tuple(cgroups.open_process_lists(replica.first))
     except OSError as error:
-        raise Shut("limits", str(error)) from error
+        raise ReplicaUnavailable("limits", str(error)) from error
     room = errand.room()
     env = errand.environment(room)
     if errand.contained:
         box, name = replica.container()
         env = pip.on_path({**box.variables(name), **env})
     owner = (errand.plan.uid, errand.plan.gid) if replica.alone else None
-    flags = _foreign(pid) if replica.alone else 0
+    flags = leader.foreign_namespaces(pid, _SPACES) if replica.alone else 0
     list_ = None if replica.alone else errand.file("replicas") / layout.SESSIONS
     state = Folder.open(errand.file("replicas"))
     return Entry(wrapper, target, flags, doors, env, room.work, owner, list_, state, browsing.live(errand))
@@ -214,12 +214,3 @@ def _approachable(wrapper: int, child: int) -> int:
     except OSError:
         return child
     return wrapper
-
-
-def _foreign(pid: int) -> int:
-    """The namespaces of a process that are not mine."""
-    flags = 0
-    for name, flag in _SPACES.items():
-        if Path(f"/proc/{pid}/ns/{name}").stat().st_ino != Path(f"/proc/self/ns/{name}").stat().st_ino:
-            flags |= flag
-    return flags

@@ -17,9 +17,10 @@ import struct
 import termios
 import time
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any, Final
 
-from jobs.node import command, kernel, processes, trees
+from jobs.node import command, kernel, process_trees, processes
 from jobs.node.command import CannotStart, Command, Streams
 from jobs.node.wrapper.outcome import code_of
 
@@ -62,6 +63,15 @@ def lead(
     _Leader(channel, main, replica, ours[0] if terminal else None).run()
 
 
+def foreign_namespaces(pid: int, kinds: Mapping[str, int]) -> int:
+    """Return the flags of the namespaces in `kinds` that a process does not share with the caller."""
+    flags = 0
+    for name, flag in kinds.items():
+        if Path(f"/proc/{pid}/ns/{name}").stat().st_ino != Path(f"/proc/self/ns/{name}").stat().st_ino:
+            flags |= flag
+    return flags
+
+
 def _enter(doors: Sequence[int], terminal: int | None) -> None:
     for door in doors:
         os.write(door, b"0")
@@ -88,7 +98,7 @@ def _terminal(terminal: Mapping[str, Any], owner: tuple[int, int] | None) -> tup
 class _Leader:
     def __init__(self, channel: socket.socket, main: int, replica: int, terminal: int | None) -> None:
         self._channel, self._main, self._terminal = channel, main, terminal
-        self._tree = trees.Descendants()
+        self._tree = process_trees.Descendants()
         self._ended = False
         self._heard = b""
         self._bell, ringer = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)

@@ -17,7 +17,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from jobs.node.sftp import paths
-from jobs.node.sftp.paths import Trouble, shown
+from jobs.node.sftp.paths import FolderError, decode_name
 from jobs.node.sftp.server import Opened
 from jobs.node.sftp_packets import LONGEST_DATA
 
@@ -43,7 +43,7 @@ class Archive(Opened):
     def __init__(self, folder: int, names: Sequence[bytes], said: Mapping[str, str]) -> None:
         """`said` has the words for what is left out.  Raises Trouble when none of `names` is there."""
         if names and not any(_is_there(folder, name) for name in names):
-            raise Trouble("absent", shown(names[0]))
+            raise FolderError("absent", decode_name(names[0]))
         self._said = said
         self._out = _Out()
         self._zip = zipfile.ZipFile(self._out, "w")
@@ -73,10 +73,10 @@ class Archive(Opened):
     def _folder(self, fd: int, path: str, chosen: Sequence[bytes], depth: int) -> Iterator[None]:
         taken: set[str] = set()
         for name in sorted(set(chosen) or map(os.fsencode, os.listdir(fd))):
-            at = path + _free(_harmless(shown(name)), taken)
+            at = path + _free(_harmless(decode_name(name)), taken)
             try:
                 yield from self._entry(fd, name, at, depth)
-            except Trouble as trouble:
+            except FolderError as trouble:
                 self._leave(at, trouble.code)
             except OSError as error:
                 self._leave(at, paths.trouble_of(error))
@@ -84,7 +84,7 @@ class Archive(Opened):
     def _entry(self, fd: int, name: bytes, at: str, depth: int) -> Iterator[None]:
         seen = os.stat(name, dir_fd=fd, follow_symlinks=False)
         if self._count >= MOST_PACKED or depth > paths.DEEPEST:
-            raise Trouble("too_many")
+            raise FolderError("too_many")
         self._count += 1
         if not stat.S_ISDIR(seen.st_mode):
             yield from self._file(fd, name, at)
@@ -92,7 +92,7 @@ class Archive(Opened):
         inner = paths.enter(fd, name)
         try:
             if paths.mount_of(inner) != self._mount:
-                raise Trouble("mounted")
+                raise FolderError("mounted")
             self._zip.writestr(_info(f"{at}/", seen), b"")
             yield from self._folder(inner, f"{at}/", (), depth + 1)
         finally:
@@ -130,7 +130,7 @@ class Archive(Opened):
 
 
 class _Out(io.RawIOBase):
-    """What was written of the zip file and not taken yet."""
+    """Bytes of the zip file that were written and not read yet."""
 
     def __init__(self) -> None:
         self.data = bytearray()

@@ -10,15 +10,15 @@ from typing import Final
 
 from jobs.node import kernel
 from jobs.node.sftp import paths
-from jobs.node.sftp.paths import Trouble, shown, told
-from jobs.node.sftp.server import File
+from jobs.node.sftp.paths import FolderError, decode_name, told
+from jobs.node.sftp.server import ServedFile
 
 _FILE_MODE: Final = 0o600
 _NEW: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _STEM: Final = 200
 
 
-class Upload(File):
+class Upload(ServedFile):
     """A file that is there, whole, once it is closed; until then its bytes lie under another name."""
 
     def __init__(self, folder: int, name: bytes, *, replace: bool) -> None:
@@ -26,35 +26,37 @@ class Upload(File):
         self._name, self._replace = name, replace
         self._mode = self._find_mode(folder)
         self._unfinished = b".%s.upload-%s" % (name[:_STEM], os.urandom(4).hex().encode())
-        with told(shown(name)):
+        with told(decode_name(name)):
             super().__init__(os.open(self._unfinished, _NEW, _FILE_MODE, dir_fd=folder))
         self._folder = os.dup(folder)
 
     def _find_mode(self, folder: int) -> int:
         """The mode that the file will have."""
-        with told(shown(self._name)):
+        with told(decode_name(self._name)):
             try:
                 seen = os.stat(self._name, dir_fd=folder, follow_symlinks=False)
             except FileNotFoundError:
                 return _FILE_MODE
         if not self._replace:
-            raise Trouble("exists", shown(self._name))
+            raise FolderError("exists", decode_name(self._name))
         if stat.S_ISLNK(seen.st_mode):
             return _FILE_MODE
         if not stat.S_ISREG(seen.st_mode):
-            raise Trouble("is_folder" if stat.S_ISDIR(seen.st_mode) else "special", shown(self._name))
+            raise FolderError(
+                "is_folder" if stat.S_ISDIR(seen.st_mode) else "special", decode_name(self._name)
+            )
         return stat.S_IMODE(seen.st_mode) & 0o777
 
     def write(self, offset: int, data: bytes) -> None:
         """See Opened."""
-        with told(shown(self._name)):
+        with told(decode_name(self._name)):
             super().write(offset, data)
 
     def close(self) -> None:
         """Have it take its place."""
         folder = self._folder
         try:
-            with told(shown(self._name)):
+            with told(decode_name(self._name)):
                 os.fchmod(self.fd, self._mode)
                 os.fsync(self.fd)
                 if self._replace:
@@ -91,11 +93,11 @@ def remove(around: int, name: bytes, mount: bytes, depth: int = 0) -> None:
         os.unlink(name, dir_fd=around)
         return
     if depth > paths.DEEPEST:
-        raise Trouble("too_many", shown(name))
+        raise FolderError("too_many", decode_name(name))
     fd = paths.enter(around, name)
     try:
         if paths.mount_of(fd) != mount:
-            raise Trouble("mounted", shown(name))
+            raise FolderError("mounted", decode_name(name))
         for inner in os.listdir(fd):
             remove(fd, os.fsencode(inner), mount, depth + 1)
     finally:

@@ -15,12 +15,12 @@ from contextlib import AbstractContextManager
 from typing import Final
 
 from jobs.node import sftp_packets as packets
-from jobs.node.sftp import changes, listing, paths
+from jobs.node.sftp import changes, folder_pages, paths
 from jobs.node.sftp import server as base
 from jobs.node.sftp.archive import Archive
-from jobs.node.sftp.paths import Site, Trouble, checked, shown, told
-from jobs.node.sftp.server import File, Server, extended
-from jobs.node.sftp_packets import Reader, status
+from jobs.node.sftp.paths import BrowsableFolders, FolderError, check_name, decode_name, told
+from jobs.node.sftp.server import ServedFile, Server, extended_reply
+from jobs.node.sftp_packets import PacketReader, status
 
 _FOLDER_MODE: Final = 0o777
 _HEAD: Final = 64
@@ -31,7 +31,7 @@ _FIRST_TO_GO: Final = b"1000"
 """Where the job has no memory left it is not the job that pays for being looked at."""
 
 
-def serve(site: Site) -> None:
+def serve(site: BrowsableFolders) -> None:
     """Until stdin ends.
 
     Neither a hangup nor a broken pipe is the end: whoever asked is gone then, which stdin says too, and what
@@ -49,7 +49,7 @@ def serve(site: Site) -> None:
 class FolderServer(Server):
     """Only the requests in these tables; all of them keep to the folders of `site`."""
 
-    def __init__(self, site: Site) -> None:
+    def __init__(self, site: BrowsableFolders) -> None:
         super().__init__()
         self._site = site
         roots = [{"name": root.name, "label": root.label} for root in site.roots]
@@ -70,67 +70,70 @@ class FolderServer(Server):
             packets.REMOVE: self._remove,
         }
 
-    def _do(self, verb: int | bytes, reader: Reader) -> bytes:
+    def _do(self, verb: int | bytes, reader: PacketReader) -> bytes:
         try:
             with told(""):
                 return super()._do(verb, reader)
-        except Trouble as trouble:
+        except FolderError as trouble:
             return status(packets.FAILURE, f"{trouble.code}: {trouble.name}")
 
-    def _open_file(self, reader: Reader) -> bytes:
+    def _open_file(self, reader: PacketReader) -> bytes:
         path, wanted = reader.text(), reader.number()
         if wanted & packets.FOR_WRITING:
-            with self._changed(path) as (around, name):
+            with self._open_parent(path) as (around, name):
                 return self._keep(changes.Upload(around, name, replace=not wanted & packets.EXCLUSIVE))
         with paths.entry(self._site, path) as (around, name):
-            return self._keep(File(paths.open_file(around, name)))
+            return self._keep(ServedFile(paths.open_file(around, name)))
 
-    def _describe(self, reader: Reader) -> bytes:
+    def _describe(self, reader: PacketReader) -> bytes:
         """The tag is another one as soon as the file is another one, or was written to."""
         fd = self._file(reader)
         seen = os.fstat(fd)
         tag = f"{seen.st_ino:x}-{seen.st_size:x}-{seen.st_mtime_ns:x}"
         head = os.pread(fd, _HEAD, 0).hex()
         about = {"size": seen.st_size, "time": seen.st_mtime, "tag": tag, "head": head}
-        return extended(json.dumps(about).encode())
+        return extended_reply(json.dumps(about).encode())
 
-    def _list_page(self, reader: Reader) -> bytes:
+    def _list_page(self, reader: PacketReader) -> bytes:
         with paths.folder(self._site, reader.text()) as fd:
             sort, down = reader.text().decode(), bool(reader.byte())
-            page = listing.page(fd, sort, reader.long(), reader.number(), down=down)
-        return extended(json.dumps(page).encode())
+            page = folder_pages.page(fd, sort, reader.long(), reader.number(), down=down)
+        return extended_reply(json.dumps(page).encode())
 
-    def _open_archive(self, reader: Reader) -> bytes:
+    def _open_archive(self, reader: PacketReader) -> bytes:
         with paths.folder(self._site, reader.text()) as fd:
             said = json.loads(reader.text())
-            return self._keep(Archive(fd, [*map(checked, reader.texts())], said))
+            return self._keep(Archive(fd, [*map(check_name, reader.texts())], said))
 
-    def _changed(self, path: bytes) -> AbstractContextManager[tuple[int, bytes]]:
+    def _open_parent(self, path: bytes) -> AbstractContextManager[tuple[int, bytes]]:
         """The folder and the name of what is to be changed."""
         self._check_live()
         return paths.entry(self._site, path)
 
     def _check_live(self) -> None:
         if not self._site.live:
-            raise Trouble("ended")
+            raise FolderError("ended")
 
-    def _make(self, reader: Reader) -> None:
-        with self._changed(reader.text()) as (around, name), told(shown(name)):
+    def _make(self, reader: PacketReader) -> None:
+        with self._open_parent(reader.text()) as (around, name), told(decode_name(name)):
             os.mkdir(name, _FOLDER_MODE, dir_fd=around)
 
-    def _rename(self, reader: Reader) -> None:
-        """Where nothing is called so yet."""
-        with self._changed(reader.text()) as (around, name), self._changed(reader.text()) as (into, to):
-            with told(shown(name)):
+    def _rename(self, reader: PacketReader) -> None:
+        """Rename, unless there is something of the new name."""
+        with (
+            self._open_parent(reader.text()) as (around, name),
+            self._open_parent(reader.text()) as (into, to),
+        ):
+            with told(decode_name(name)):
                 os.stat(name, dir_fd=around, follow_symlinks=False)
-            with told(shown(to)):
+            with told(decode_name(to)):
                 changes.rename_new(around, name, into, to)
 
-    def _remove(self, reader: Reader) -> None:
+    def _remove(self, reader: PacketReader) -> None:
         """Trouble at the first that can't be removed; those before it are gone then."""
         self._check_live()
         with paths.folder(self._site, reader.text()) as around:
             mount = paths.mount_of(around)
-            for name in [*map(checked, reader.texts())]:
-                with told(shown(name)):
+            for name in [*map(check_name, reader.texts())]:
+                with told(decode_name(name)):
                     changes.remove(around, name, mount)

@@ -22,7 +22,7 @@ LONGEST_NAME: Final = 255
 DEEPEST: Final = 200
 
 
-class Trouble(Exception):
+class FolderError(Exception):
     """It can't be done; `code` is one of `jobs.messages.folders`, `name` what it is about."""
 
     def __init__(self, code: str, name: str = "") -> None:
@@ -56,7 +56,7 @@ def trouble_of(error: OSError) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Root:
+class BrowsableRoot:
     """A folder that may be browsed: `name` in requests, `label` as the job knows it.
 
     Either opened beforehand (`fd`), or found in the job's view: `base` is the job's own folder or `/`, and
@@ -76,61 +76,61 @@ class Root:
                 return os.open(".", _FOLDER, dir_fd=self.fd)
             start = os.open(self.base, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
             return _down(start, [os.fsencode(part) for part in self.parts])
-        except (OSError, Trouble) as error:
-            raise Trouble("no_root", self.label) from error
+        except (OSError, FolderError) as error:
+            raise FolderError("no_root", self.label) from error
 
 
 @dataclass(frozen=True, slots=True)
-class Site:
-    """What may be browsed, and whether it may be changed: only while the replica lives."""
+class BrowsableFolders:
+    """Folders that may be browsed; they may be changed only while the replica lives."""
 
-    roots: Sequence[Root] = field(default=())
+    roots: Sequence[BrowsableRoot] = field(default=())
     live: bool = False
 
     @property
     def fds(self) -> tuple[int, ...]:
-        """What was opened beforehand."""
+        """Descriptors that were opened beforehand."""
         return tuple(root.fd for root in self.roots if root.fd >= 0)
 
-    def find(self, path: bytes) -> tuple[Root, list[bytes]]:
+    def find(self, path: bytes) -> tuple[BrowsableRoot, list[bytes]]:
         """The root that a path begins with, and the names below it.  Raises Trouble."""
         first, *names = path.split(b"/")
         found = next((root for root in self.roots if os.fsencode(root.name) == first), None)
         if found is None:
-            raise Trouble("no_root", shown(first))
-        return found, [checked(name) for name in names]
+            raise FolderError("no_root", decode_name(first))
+        return found, [check_name(name) for name in names]
 
 
-def shown(name: bytes) -> str:
+def decode_name(name: bytes) -> str:
     """A name as it travels: bytes that are no UTF-8 are kept."""
     return name.decode("utf-8", "surrogateescape")
 
 
-def checked(name: bytes) -> bytes:
+def check_name(name: bytes) -> bytes:
     """The name itself.  Raises Trouble for what is none: `..`, and everything with a slash."""
     if name in (b"", b".", b"..") or b"/" in name or b"\0" in name or len(name) > LONGEST_NAME:
-        raise Trouble("name", shown(name))
+        raise FolderError("name", decode_name(name))
     return name
 
 
-def folder(site: Site, path: bytes) -> AbstractContextManager[int]:
+def folder(site: BrowsableFolders, path: bytes) -> AbstractContextManager[int]:
     """The folder at a path, opened to be read.  Raises Trouble."""
     return _folder(*site.find(path))
 
 
 @contextlib.contextmanager
-def entry(site: Site, path: bytes) -> Iterator[tuple[int, bytes]]:
+def entry(site: BrowsableFolders, path: bytes) -> Iterator[tuple[int, bytes]]:
     """The folder, opened to be read, and the name in it that a path leads to.  Raises Trouble."""
     root, names = site.find(path)
     if not names:
-        raise Trouble("is_folder", root.label)
+        raise FolderError("is_folder", root.label)
     with _folder(root, names[:-1]) as around:
         yield around, names[-1]
 
 
 @contextlib.contextmanager
-def _folder(root: Root, names: Sequence[bytes]) -> Iterator[int]:
-    with told(shown(names[-1]) if names else root.label):
+def _folder(root: BrowsableRoot, names: Sequence[bytes]) -> Iterator[int]:
+    with told(decode_name(names[-1]) if names else root.label):
         fd = root.open()
         found = _down(fd, names) if names else fd
     try:
@@ -144,7 +144,7 @@ def _down(fd: int, parts: Sequence[bytes]) -> int:
     for part in parts:
         try:
             if stat.S_ISLNK(os.stat(part, dir_fd=fd, follow_symlinks=False).st_mode):
-                raise Trouble("link", shown(part))
+                raise FolderError("link", decode_name(part))
             inner = os.open(part, _STEP, dir_fd=fd)
         finally:
             os.close(fd)
@@ -166,10 +166,10 @@ def open_file(around: int, name: bytes) -> int:
     First only its place is taken, which does nothing to whatever lies there; what is then opened is what was
     looked at, whoever changes the name meanwhile.
     """
-    with told(shown(name)):
+    with told(decode_name(name)):
         place = os.open(name, PLACE, dir_fd=around)
         try:
-            allow(os.fstat(place), shown(name))
+            allow(os.fstat(place), decode_name(name))
             return os.open(f"/proc/self/fd/{place}", _FILE)
         finally:
             os.close(place)
@@ -178,25 +178,25 @@ def open_file(around: int, name: bytes) -> int:
 def allow(seen: os.stat_result, name: str) -> None:
     """Raises Trouble for what is no ordinary file, or a second name for somebody else's."""
     if stat.S_ISLNK(seen.st_mode):
-        raise Trouble("link", name)
+        raise FolderError("link", name)
     if stat.S_ISDIR(seen.st_mode):
-        raise Trouble("is_folder", name)
+        raise FolderError("is_folder", name)
     if not stat.S_ISREG(seen.st_mode):
-        raise Trouble("special", name)
+        raise FolderError("special", name)
     if seen.st_nlink > 1 and seen.st_uid != os.geteuid():
-        raise Trouble("linked", name)
+        raise FolderError("linked", name)
 
 
 def mount_of(fd: int) -> bytes:
-    """Which mount a descriptor is on; a folder of the same file system may be another one."""
+    """Return the mount of a descriptor; a folder of the same file system may be on another one."""
     with open(f"/proc/self/fdinfo/{fd}", "rb") as file:
         return next((line for line in file if line.startswith(b"mnt_id:")), b"")
 
 
 @contextlib.contextmanager
 def told(name: str) -> Iterator[None]:
-    """What the system says, as Trouble with that name."""
+    """Raise the system's errors as Trouble with that name."""
     try:
         yield
     except OSError as error:
-        raise Trouble(trouble_of(error), name) from error
+        raise FolderError(trouble_of(error), name) from error

@@ -18,7 +18,7 @@ from jobs.node.sftp_packets import (
     LONGEST_REQUEST,
     Attributes,
     Malformed,
-    Reader,
+    PacketReader,
     byte,
     number,
     status,
@@ -66,15 +66,17 @@ def serve(server: Server | None = None) -> None:
     """Until stdin ends, nobody reads stdout any more, or something comes that is no SFTP."""
     server, read = server or Server(), partial(os.read, 0)
     try:
-        with contextlib.suppress(frames.Broken, Malformed, BrokenPipeError):
+        with contextlib.suppress(frames.BrokenFrame, Malformed, BrokenPipeError):
             while True:
-                frames.give(1, frames.framed(server.answer(frames.take(read, LONGEST_REQUEST))))
+                frames.write_all(
+                    1, frames.encode_frame(server.answer(frames.read_frame(read, LONGEST_REQUEST)))
+                )
     finally:
         server.abandon()
 
 
 class Opened:
-    """What a handle stands for; what it can't do fails as with a handle that is none."""
+    """An open handle; an operation that it lacks fails as with an unknown handle."""
 
     def read(self, offset: int, count: int) -> bytes:
         """At most so many bytes; none at the end."""
@@ -93,7 +95,7 @@ class Opened:
 
 
 @dataclass(slots=True)
-class File(Opened):
+class ServedFile(Opened):
     """An open file."""
 
     fd: int
@@ -129,7 +131,7 @@ class Server:
         self._open: dict[bytes, Opened] = {}
         self._serial = 0
         self._extensions: Sequence[tuple[bytes, bytes]] = EXTENSIONS
-        self._answers: dict[int | bytes, Callable[[Reader], bytes]] = {
+        self._answers: dict[int | bytes, Callable[[PacketReader], bytes]] = {
             packets.OPEN: self._open_file,
             packets.READ: self._read,
             7: lambda r: _attrs(os.lstat(r.path())),
@@ -139,11 +141,11 @@ class Server:
             16: lambda r: _name(os.path.realpath(r.path())),
             17: lambda r: _attrs(os.stat(r.path())),
             19: lambda r: _name(os.readlink(r.path())),
-            b"statvfs@openssh.com": lambda r: extended(packets.file_system(os.statvfs(r.path()))),
+            b"statvfs@openssh.com": lambda r: extended_reply(packets.file_system(os.statvfs(r.path()))),
             b"limits@openssh.com": lambda _: _limits(),
             b"expand-path@openssh.com": lambda r: _name(os.path.realpath(os.path.expanduser(r.path()))),
         }
-        self._acts: dict[int | bytes, Callable[[Reader], None]] = {
+        self._acts: dict[int | bytes, Callable[[PacketReader], None]] = {
             packets.CLOSE: self._close,
             packets.WRITE: self._write,
             9: lambda r: _change(r.path(), r.attributes()),
@@ -161,7 +163,7 @@ class Server:
 
     def answer(self, packet: bytes) -> bytes:
         """The whole answer to one request.  Malformed when it is none."""
-        reader = Reader(packet)
+        reader = PacketReader(packet)
         kind = reader.byte()
         if kind == packets.INIT:
             extensions = b"".join(text(name) + text(value) for name, value in self._extensions)
@@ -175,7 +177,7 @@ class Server:
             answer = status(packets.BAD_MESSAGE, "Bad message")
         return answer[:1] + number(request) + answer[1:]
 
-    def _do(self, verb: int | bytes, reader: Reader) -> bytes:
+    def _do(self, verb: int | bytes, reader: PacketReader) -> bytes:
         if verb in self._answers:
             return self._answers[verb](reader)
         if verb in self._acts:
@@ -197,43 +199,43 @@ class Server:
         self._open[name] = opened
         return byte(packets.HANDLE) + text(name)
 
-    def _opened(self, reader: Reader) -> Opened:
+    def _find_opened(self, reader: PacketReader) -> Opened:
         return self._open.get(reader.text()) or Opened()
 
-    def _file(self, reader: Reader) -> int:
-        found = self._opened(reader)
-        if not isinstance(found, File):
+    def _file(self, reader: PacketReader) -> int:
+        found = self._find_opened(reader)
+        if not isinstance(found, ServedFile):
             raise _bad_handle()
         return found.fd
 
-    def _open_file(self, reader: Reader) -> bytes:
+    def _open_file(self, reader: PacketReader) -> bytes:
         path, wanted, attributes = reader.path(), reader.number(), reader.attributes()
         reading, writing = wanted & packets.FOR_READING, wanted & packets.FOR_WRITING
         flags = os.O_RDWR if reading and writing else os.O_WRONLY if writing else os.O_RDONLY
         flags |= sum(flag for bit, flag in _FLAGS if wanted & bit)
         mode = _FILE_MODE if attributes.mode is None else stat.S_IMODE(attributes.mode)
-        return self._keep(File(os.open(path, flags | os.O_NOCTTY, mode & 0o777)))
+        return self._keep(ServedFile(os.open(path, flags | os.O_NOCTTY, mode & 0o777)))
 
-    def _open_folder(self, reader: Reader) -> bytes:
+    def _open_folder(self, reader: PacketReader) -> bytes:
         path = reader.path()
         return self._keep(Listing(path, iter([b".", b"..", *os.listdir(path)])))
 
-    def _close(self, reader: Reader) -> None:
+    def _close(self, reader: PacketReader) -> None:
         found = self._open.pop(reader.text(), None)
         if found is None:
             raise _bad_handle()
         found.close()
 
-    def _read(self, reader: Reader) -> bytes:
-        opened, offset, count = self._opened(reader), reader.long(), reader.number()
+    def _read(self, reader: PacketReader) -> bytes:
+        opened, offset, count = self._find_opened(reader), reader.long(), reader.number()
         data = opened.read(offset, min(count, LONGEST_DATA))
         return byte(packets.DATA) + text(data) if data else status(packets.END)
 
-    def _write(self, reader: Reader) -> None:
-        self._opened(reader).write(reader.long(), reader.text())
+    def _write(self, reader: PacketReader) -> None:
+        self._find_opened(reader).write(reader.long(), reader.text())
 
-    def _list(self, reader: Reader) -> bytes:
-        found = self._opened(reader)
+    def _list(self, reader: PacketReader) -> bytes:
+        found = self._find_opened(reader)
         if not isinstance(found, Listing):
             raise _bad_handle()
         told = []
@@ -242,13 +244,13 @@ class Server:
                 seen = os.lstat(os.path.join(found.path, name))
             except OSError:
                 continue  # it was there a moment ago
-            told.append(text(name) + text(packets.listed(name, seen)) + packets.attributes(seen))
+            told.append(text(name) + text(packets.long_name(name, seen)) + packets.attributes(seen))
             if len(told) == _NAMES:
                 break
         return byte(packets.NAME) + number(len(told)) + b"".join(told) if told else status(packets.END)
 
 
-def extended(data: bytes) -> bytes:
+def extended_reply(data: bytes) -> bytes:
     """The answer to an extended request, without its number."""
     return byte(packets.EXTENDED_ANSWER) + data
 
@@ -267,10 +269,10 @@ def _name(path: bytes) -> bytes:
 
 def _limits() -> bytes:
     limits = (LONGEST_REQUEST, LONGEST_DATA, LONGEST_DATA, MOST_HANDLES)
-    return extended(b"".join(map(packets.long, limits)))
+    return extended_reply(b"".join(map(packets.long, limits)))
 
 
-def _make_folder(reader: Reader) -> None:
+def _make_folder(reader: PacketReader) -> None:
     path, attributes = reader.path(), reader.attributes()
     os.mkdir(path, _FOLDER_MODE if attributes.mode is None else stat.S_IMODE(attributes.mode))
 

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 from urllib.parse import urlsplit
 
-from jobs.node.staging.provisions import Code
+from jobs.node.staging.mount_specs import CodeSpec
 
 CONFIG: Final = "gitconfig"
 """Believed by the git at the other end of a pipe too, which takes nothing from the environment."""
@@ -38,7 +38,7 @@ _EVERYTHING: Final = ("+refs/heads/*:refs/remotes/origin/*", "+refs/tags/*:refs/
 
 
 def environment(uri: str, job_env: Mapping[str, str], config: str, login: str, key: str) -> dict[str, str]:
-    """What git finds: `config` is where CONFIG_TEXT lies, `login` is `user:password` or a
+    """Return git's environment: `config` is where CONFIG_TEXT lies, `login` is `user:password` or a
     token alone, `key` a key's file.
     """
     scheme = urlsplit(uri).scheme or "file"
@@ -92,7 +92,7 @@ def _ssh(key: str) -> Iterator[str]:
         yield f"-i{key}"
 
 
-def commands(code: Code, source: str, folder: str) -> Iterator[Sequence[Sequence[str]]]:
+def commands(code: CodeSpec, source: str, folder: str) -> Iterator[Sequence[Sequence[str]]]:
     """One list of commands after the other, until all of one have succeeded.
 
     A commit alone is asked for first, which is quick; not every server gives one, and a shortened name of

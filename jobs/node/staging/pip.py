@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from jobs.node.staging.provisions import Packages
+from jobs.node.staging.mount_specs import PackageSpec
 
 BIN: Final = "JOB_CONSOLE_BIN"
 """Tells a container, which has a PATH of its own, what comes before it."""
@@ -116,8 +116,8 @@ environments.
 """
 
 
-def arguments(packages: Packages, work: str, cache: str = "") -> list[str]:
-    """What a shell with `-c` is given; `work` is the replica's own folder, `cache` the person's or ''."""
+def arguments(packages: PackageSpec, work: str, cache: str = "") -> list[str]:
+    """Return a shell's arguments; `work` is the replica's own folder, `cache` the person's or ''."""
     file = f"{packages.directory.rstrip('/')}/requirements.txt" if packages.directory else ""
     listed = ["-r", file] if file else []
     names = ["--", *packages.names] if packages.names else []
@@ -130,8 +130,8 @@ def configuration() -> dict[str, str]:
     return {"PIP_BREAK_SYSTEM_PACKAGES": "1"}
 
 
-def about(packages: Packages) -> str:
-    """What is installed, as it is told."""
+def about(packages: PackageSpec) -> str:
+    """Return the packages as they are shown to people."""
     return " ".join((*packages.names, packages.directory)).strip()
 
 

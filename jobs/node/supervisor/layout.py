@@ -1,4 +1,4 @@
-"""Where an attempt's files lie.  The format has a number; a supervisor touches no other than its own.
+"""Files of an attempt.  The format has a number; a supervisor touches no other than its own.
 
 <root>/.lock                    held while resources are given out
 <root>/.live/<key>              what a live attempt holds of the machine
@@ -86,7 +86,7 @@ _UNSAFE: Final = re.compile(r"[^A-Za-z0-9._]")
 _NAME_BYTES: Final = 100
 
 
-class NotOurs(ValueError):
+class UnknownAttemptKey(ValueError):
     """A key or handle that this backend can't have given out."""
 
 
@@ -98,7 +98,7 @@ class Layout:
 
     @property
     def lock(self) -> Path:
-        """Held while resources are given out."""
+        """AllocatedTotal while resources are given out."""
         return self.root / ".lock"
 
     @property
@@ -110,11 +110,11 @@ class Layout:
         """The folder of an attempt; NotOurs when the key is malformed."""
         match = _KEY.fullmatch(key)
         if match is None:
-            raise NotOurs(key)
+            raise UnknownAttemptKey(key)
         return self.root / match["job"] / match["attempt"]
 
-    def forgotten(self, key: str, *, months_ago: int = 0) -> Path:
-        """Where it is written that a key was forgotten in this or an earlier month."""
+    def removal_record(self, key: str, *, months_ago: int = 0) -> Path:
+        """Return the file that records that a key's attempt was removed, in this or an earlier month."""
         now = time.gmtime()
         month = now.tm_year * 12 + now.tm_mon - 1 - months_ago
         return self.root / ".forgotten" / f"{month // 12}-{month % 12 + 1:02}" / key

@@ -1,4 +1,4 @@
-"""What to run and what of the machine it was given: the one file that makes an attempt exist.
+"""The plan of an attempt: its commands and its share of the machine.  It makes the attempt exist.
 
 Everything the supervisor and the wrappers need, in plain dataclasses, because they start in
 milliseconds and pydantic doesn't.
@@ -8,14 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
+from pathlib import Path
 from typing import Any, Final, Self
 
-from jobs.node.staging.provisions import Bound, Code, Data, Packages, Tools
+from jobs.node import files
+from jobs.node.staging.mount_specs import CodeSpec, DataMoverRuntime, DataSpec, MountSpec, PackageSpec
 from jobs.node.supervisor.layout import (
     FORMAT,
     FORMAT_WITH_DATA,
     FORMAT_WITH_PROVISIONS,
     FORMAT_WITH_TREES,
+    PLAN,
     folder_name,
 )
 
@@ -74,7 +77,7 @@ class Role:
 
     @classmethod
     def load(cls, value: Mapping[str, Any]) -> Self:
-        """From JSON."""
+        """Read it from JSON."""
         slots = (
             Slot(tuple(slot["gpus"]), {label: tuple(ports) for label, ports in slot["ports"].items()})
             for slot in value["slots"]
@@ -84,7 +87,7 @@ class Role:
 
 
 @dataclass(frozen=True, slots=True)
-class Warned:
+class EndWarning:
     """A signal sent some seconds before the time limit."""
 
     signal: str
@@ -92,8 +95,8 @@ class Warned:
 
 
 @dataclass(frozen=True, slots=True)
-class House:
-    """How this machine runs jobs; the same for all replicas.
+class MachineSettings:
+    """Settings of this machine for jobs; the same for all replicas.
 
     `isolation` is a value of `isolation.Isolation`; `hide` and `show` are folders that a job can't or
     can see; `limits` is `auto` or `watchdog`; `engine` is what a container engine's command line begins
@@ -122,7 +125,7 @@ class House:
 
     @classmethod
     def load(cls, value: Mapping[str, Any]) -> Self:
-        """From JSON."""
+        """Read it from JSON."""
         lists = {name: tuple(value.get(name, ())) for name in ("hide", "show", "engine", "port_range")}
         return cls(**{**value, **lists})
 
@@ -149,36 +152,42 @@ class Plan:
     env: Mapping[str, str]
     locations: Mapping[str, str]
     time_limit_s: int | None
-    warned: Warned | None
+    warned: EndWarning | None
     grace_s: int
     keep_failed_s: int
-    house: House
+    house: MachineSettings
     roles: tuple[Role, ...]
-    bounds: tuple[Bound, ...] = ()
-    codes: tuple[Code, ...] = ()
-    packages: Packages | None = None
-    datas: tuple[Data, ...] = ()
-    tools: Tools | None = None
+    bounds: tuple[MountSpec, ...] = ()
+    codes: tuple[CodeSpec, ...] = ()
+    packages: PackageSpec | None = None
+    datas: tuple[DataSpec, ...] = ()
+    tools: DataMoverRuntime | None = None
     cache: str = ""
 
     @classmethod
     def load(cls, value: Mapping[str, Any], limits: Mapping[str, Any] | None = None) -> Self:
-        """From JSON, with what `limits` gave; raises UnknownFormat."""
+        """Read it from JSON, with what `limits` gave; raises UnknownFormat."""
         rest = dict(value)
         if rest.pop("format", None) not in _FORMATS:
             raise UnknownFormat(value.get("format"))
-        rest["house"] = House.load({**rest["house"], **(limits or {})})
+        rest["house"] = MachineSettings.load({**rest["house"], **(limits or {})})
         rest["roles"] = tuple(Role.load(role) for role in rest["roles"])
-        rest["warned"] = rest["warned"] and Warned(**rest["warned"])
-        rest["bounds"] = tuple(Bound.load(bound) for bound in rest.get("bounds", ()))
-        rest["packages"] = Packages.load(rest["packages"]) if rest.get("packages") else None
-        rest["codes"] = tuple(Code(**code) for code in rest.get("codes", ()))
-        rest["datas"] = tuple(Data.load(data) for data in rest.get("datas", ()))
-        rest["tools"] = Tools(**rest["tools"]) if rest.get("tools") else None
+        rest["warned"] = rest["warned"] and EndWarning(**rest["warned"])
+        rest["bounds"] = tuple(MountSpec.load(bound) for bound in rest.get("bounds", ()))
+        rest["packages"] = PackageSpec.load(rest["packages"]) if rest.get("packages") else None
+        rest["codes"] = tuple(CodeSpec(**code) for code in rest.get("codes", ()))
+        rest["datas"] = tuple(DataSpec.load(data) for data in rest.get("datas", ()))
+        rest["tools"] = DataMoverRuntime(**rest["tools"]) if rest.get("tools") else None
         return cls(**rest)
 
+    @classmethod
+    def read(cls, attempt: Path) -> Self | None:
+        """Read the plan of the attempt at a path; None when there is none; raises UnknownFormat."""
+        value = files.read(attempt / PLAN)
+        return cls.load(value) if value else None
+
     def dump(self) -> dict[str, Any]:
-        """As JSON, in the oldest format that knows everything in it."""
+        """Return it as JSON, in the oldest format that knows everything in it."""
         value = asdict(self)
         more = {name: value.pop(name) for name in (*PROVISIONS, *CARRIED)}
         wanted = {name: said for name, said in more.items() if said}
@@ -192,23 +201,27 @@ class Plan:
         return {"format": number, **value, **wanted}
 
     def limits(self) -> dict[str, Any]:
-        """As JSON, what `dump` leaves out."""
+        """Return, as JSON, what `dump` leaves out."""
         return {name: getattr(self.house, name) for name in LIMITS}
 
-    def replicas(self) -> list[Place]:
+    def replicas(self) -> list[PlannedReplica]:
         """Every replica, roles in their order."""
         pairs = [
             (ordinal, index) for ordinal, role in enumerate(self.roles) for index in range(role.replicas)
         ]
         return [
-            Place(position, ordinal, index, role, folder_name(role.name, ordinal, index))
+            PlannedReplica(position, ordinal, index, role, folder_name(role.name, ordinal, index))
             for position, (ordinal, index) in enumerate(pairs)
             for role in (self.roles[ordinal],)
         ]
 
+    def replica(self, role: str, index: int) -> PlannedReplica | None:
+        """Return a replica by its role's name and its index there; None when there is no such one."""
+        return next((one for one in self.replicas() if (one.role.name, one.index) == (role, index)), None)
+
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class PlannedReplica:
     """One replica of a plan: its position among all, the role's ordinal, its index in the role, and its
     name in file names.
     """
@@ -221,5 +234,5 @@ class Place:
 
     @property
     def slot(self) -> Slot:
-        """What it was given."""
+        """Return its share of the machine."""
         return self.role.slots[self.index]

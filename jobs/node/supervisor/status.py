@@ -16,10 +16,10 @@ from typing import Any, Final
 from jobs.node.files import Folder
 from jobs.node.processes import Identity
 from jobs.node.supervisor import layout
-from jobs.node.supervisor.ending import Ending
-from jobs.node.supervisor.plan import Place, Plan
-from jobs.node.supervisor.watched import Watched
-from jobs.node.wrapper.errand import group_name
+from jobs.node.supervisor.decision import Ending
+from jobs.node.supervisor.plan import Plan, PlannedReplica
+from jobs.node.supervisor.replica_handle import ReplicaHandle
+from jobs.node.wrapper.launch_arguments import group_name
 from jobs.node.wrapper.outcome import Cause
 from jobs.states import Phase, Reason, ReasonCode, State, TaskState
 
@@ -35,7 +35,7 @@ class Status:
         self._changed = True
         self._not_before = 0.0
 
-    def changed(self) -> None:
+    def mark_changed(self) -> None:
         """Something is different now."""
         self._changed = True
 
@@ -43,22 +43,29 @@ class Status:
         """When the file is to be written, in seconds since the boot; None when it is up to date."""
         return self._not_before if self._changed else None
 
-    def write(self, watched: Sequence[Watched], ending: Ending | None) -> None:
+    def write(self, handles: Sequence[ReplicaHandle], ending: Ending | None) -> None:
         """Write it: the attempt goes on."""
-        started = any(one.started and layout.NEVER not in one.started for one in watched)
+        started = any(one.started and layout.NEVER not in one.started for one in handles)
         state = State.RUNNING if started else State.PENDING
         phase = Phase.STOPPING if ending else Phase.RUNNING if started else Phase.ENV_PREPARING
-        reason = Reason(ReasonCode.RUNNING) if started else _starting(watched)
-        self._put(watched, state, phase, ending.reason if ending else reason, None)
+        reason = Reason(ReasonCode.RUNNING) if started else _starting_reason(handles)
+        self._write(handles, state, phase, ending.reason if ending else reason, None)
 
-    def write_end(self, watched: Sequence[Watched], state: State, reason: Reason, ended_at: float) -> None:
-        """Write it for the last time."""
-        self._put(watched, state, Phase.ENDED, reason, ended_at)
-
-    def _put(
-        self, watched: Sequence[Watched], state: State, phase: Phase, reason: Reason, ended_at: float | None
+    def write_end(
+        self, handles: Sequence[ReplicaHandle], state: State, reason: Reason, ended_at: float
     ) -> None:
-        begun = [one.started["at"] for one in watched if one.started and "at" in one.started]
+        """Write it for the last time."""
+        self._write(handles, state, Phase.ENDED, reason, ended_at)
+
+    def _write(
+        self,
+        handles: Sequence[ReplicaHandle],
+        state: State,
+        phase: Phase,
+        reason: Reason,
+        ended_at: float | None,
+    ) -> None:
+        begun = [one.started["at"] for one in handles if one.started and "at" in one.started]
         value = {
             "format": layout.FORMAT,
             "supervisor": self._me.dump(),
@@ -70,7 +77,7 @@ class Status:
             "params": dict(reason.params),
             "started_at": min(begun, default=None),
             "ended_at": ended_at,
-            "replicas": [_replica(one) for one in watched],
+            "replicas": [_replica(one) for one in handles],
         }
         self._folder.write(layout.STATUS, value, durable=ended_at is not None)
         self._changed = False
@@ -79,17 +86,17 @@ class Status:
             ring(Path(self._plan.house.bell))
 
 
-def _starting(watched: Sequence[Watched]) -> Reason:
-    """What is being done for the first replica that waits for it."""
-    step = next((one.step for one in watched if one.exit is None and one.step), {})
+def _starting_reason(handles: Sequence[ReplicaHandle]) -> Reason:
+    """Return the step that the first waiting replica is at."""
+    step = next((one.step for one in handles if one.exit is None and one.step), {})
     return Reason(ReasonCode.STARTING, step)
 
 
-def _replica(one: Watched) -> dict[str, Any]:
+def _replica(one: ReplicaHandle) -> dict[str, Any]:
     value = describe(one.place)
     ended = one.ended()
     if ended is not None:
-        state, reason = ended.judged()
+        state, reason = ended.judge()
         value |= {
             "state": state,
             "code": reason.code,
@@ -108,8 +115,8 @@ def _replica(one: Watched) -> dict[str, Any]:
     return value
 
 
-def kept(one: Watched) -> dict[str, str | int]:
-    """What is kept of a failed replica because its job asks for it, for how long, and how to look at it.
+def kept(one: ReplicaHandle) -> dict[str, str | int]:
+    """Return what is kept of a failed replica because its job asks for it, and for how long.
 
     Its container only where its command had been started in one.
     """
@@ -127,8 +134,8 @@ def kept(one: Watched) -> dict[str, str | int]:
     return found
 
 
-def describe(place: Place) -> dict[str, Any]:
-    """What is known of a replica from the plan alone."""
+def describe(place: PlannedReplica) -> dict[str, Any]:
+    """Return what the plan says of a replica."""
     ports = {label: list(place.slot.ports[label]) for label in place.role.labels}
     gpus = list(place.slot.gpus)
     return {"role": place.role.name, "index": place.index, "name": place.name, "ports": ports, "gpus": gpus}

@@ -1,4 +1,4 @@
-"""Looks after one attempt until nothing of it is left.
+"""The supervisor of one attempt, until nothing of it is left.
 
 Everything it knows lies in files, and each file says one thing for good, so it may be killed at any
 instruction: the next one takes the lock, reads, adopts the wrappers that live, and goes on.
@@ -19,15 +19,12 @@ from jobs.node import kernel, processes
 from jobs.node.files import Folder
 from jobs.node.processes import Identity
 from jobs.node.supervisor import layout
-from jobs.node.supervisor.crew import Crew
-from jobs.node.supervisor.decision import Decision, decide
-from jobs.node.supervisor.ending import Ending, ending
-from jobs.node.supervisor.indexes import Indexes
-from jobs.node.supervisor.lookout import Lookout
+from jobs.node.supervisor.decision import Decision, Ending, decide, plan_ending
+from jobs.node.supervisor.launcher_pool import LauncherPool
+from jobs.node.supervisor.periodic_checks import PeriodicChecks, Timers
 from jobs.node.supervisor.plan import Plan
 from jobs.node.supervisor.status import Status
-from jobs.node.timers import Timers
-from jobs.node.wrapper import appendonly
+from jobs.node.wrapper import log_writer
 from jobs.states import Reason, ReasonCode, State
 
 ROUND_S: Final = 2.0
@@ -71,9 +68,10 @@ class Supervisor:
         self._status = Status(plan, folder, Identity.mine())
         self._timers = Timers()
         self._ending = self._read_ending()
-        self._crew = Crew(path, folder, plan, self._something_happened, ending=self._ending is not None)
-        indexes = Indexes(folder.sub("logs"))
-        self._lookout = Lookout(path, plan, self._crew.watched, indexes, self._timers)
+        self._pool = LauncherPool(
+            path, folder, plan, self._something_happened, ending=self._ending is not None
+        )
+        self._checks = PeriodicChecks(path, plan, folder, self._pool.handles, self._timers)
         self._undecided = True
         self._warned = False
 
@@ -84,20 +82,20 @@ class Supervisor:
         except OSError:
             if self._folder.exists(layout.PLAN):
                 raise
-            self._crew.disband()
+            self._pool.disband()
             self._release_logs()
 
     def _see_through(self) -> None:
         self._folder.write(layout.SUPERVISOR, Identity.mine().dump(), durable=False)
         fault("supervisor.begun")
         if not self._folder.exists(layout.END):
-            self._crew.recover()
+            self._pool.recover()
             self._judge()
             self._show()
-            self._crew.start()
-            while not self._crew.over():
+            self._pool.start()
+            while not self._pool.over():
                 self._do_what_is_due()
-                self._crew.wait(self._timers.pause())
+                self._pool.wait(self._timers.pause())
                 if not self._folder.exists(layout.PLAN):
                     raise FileNotFoundError(self._path)
                 self._judge()
@@ -106,31 +104,31 @@ class Supervisor:
     def _something_happened(self) -> None:
         """A replica has started or ended."""
         self._undecided = True
-        self._status.changed()
-        self._lookout.expect()
+        self._status.mark_changed()
+        self._checks.expect()
 
     # --- deciding ---------------------------------------------------------------------------------------
 
     def _judge(self) -> None:
         """Let the counts decide, then whoever asked for the end."""
-        if self._crew.over():
+        if self._pool.over():
             return
         if self._undecided and self._ending is None:
             self._undecided = False
             decision = self._decision()
             if decision is not None:
                 grace = self._plan.grace_s
-                self._end(ending(decision.state, decision.reason, now=time.monotonic(), grace_s=grace))
+                self._end(plan_ending(decision.state, decision.reason, now=time.monotonic(), grace_s=grace))
         self._obey_stop()
 
     def _decision(self) -> Decision | None:
-        return decide(self._plan.roles, [ended for one in self._crew.watched if (ended := one.ended())])
+        return decide(self._plan.roles, [ended for one in self._pool.handles if (ended := one.ended())])
 
     def _obey_stop(self) -> None:
         asked = self._folder.read(layout.STOP)
         if asked is None:
             return
-        stop = ending(
+        stop = plan_ending(
             State.STOPPED,
             Reason(ReasonCode.USER_STOP),
             now=asked["at"] if asked["boot"] == processes.boot_id() else time.monotonic(),
@@ -145,11 +143,11 @@ class Supervisor:
             return
         self._folder.write(layout.ENDING, decided.dump())
         self._ending = decided
-        self._crew.ending = True
-        self._status.changed()
+        self._pool.ending = True
+        self._status.mark_changed()
         fault("supervisor.decided")
-        self._crew.poke()
-        self._crew.give_up_waiting()
+        self._pool.poke()
+        self._pool.give_up_waiting()
         fault("supervisor.ordered")
 
     def _read_ending(self) -> Ending | None:
@@ -162,14 +160,14 @@ class Supervisor:
         now = time.monotonic()
         if self._timers.due("round", now):
             self._timers.at("round", now + ROUND_S)
-            self._crew.look_around()
+            self._pool.look_around()
         self._mind_the_limit(now)
         self._mind_the_deadline(now)
-        if self._lookout.look(now):
-            self._status.changed()
-        if self._ending is None and (reason := self._lookout.excess(now)) is not None:
+        if self._checks.look(now):
+            self._status.mark_changed()
+        if self._ending is None and (reason := self._checks.excess(now)) is not None:
             grace = min(self._plan.grace_s, LONGEST_GRACE_S)
-            self._end(ending(State.FAILED, reason, now=now, grace_s=grace))
+            self._end(plan_ending(State.FAILED, reason, now=now, grace_s=grace))
         due = self._status.due()
         if due is not None and due <= now:
             self._show()
@@ -178,12 +176,12 @@ class Supervisor:
     def _mind_the_limit(self, now: float) -> None:
         """The longest running time counts from the first command's start; a warning may come before."""
         limit, warned = self._limit(), self._plan.warned
-        if limit is None or self._ending is not None or (begun := self._begun()) is None:
+        if limit is None or self._ending is not None or (begun := self._first_start()) is None:
             return
         end_at = begun + limit
         if now >= end_at:
             reason = Reason(ReasonCode.TIME_LIMIT, {"limit_s": limit})
-            self._end(ending(State.STOPPED, reason, now=now, grace_s=self._plan.grace_s))
+            self._end(plan_ending(State.STOPPED, reason, now=now, grace_s=self._plan.grace_s))
             return
         self._timers.at("limit", end_at)
         if warned is None or self._warned:
@@ -195,34 +193,34 @@ class Supervisor:
         self._timers.at("warning", None)
         self._folder.publish(layout.WARNING, {"signal": warned.signal})
         fault("supervisor.warned")
-        self._crew.poke()
+        self._pool.poke()
 
     def _limit(self) -> int | None:
         """As the plan says it, or as somebody has moved it since."""
         moved = self._folder.read(layout.EXTENSION)
         return int(moved["limit_s"]) if moved else self._plan.time_limit_s
 
-    def _begun(self) -> float | None:
-        return min((at for one in self._crew.watched if (at := one.began_at()) is not None), default=None)
+    def _first_start(self) -> float | None:
+        return min((at for one in self._pool.handles if (at := one.began_at()) is not None), default=None)
 
     def _mind_the_deadline(self, now: float) -> None:
-        """A wrapper that can't end its replica in time is ended with it."""
+        """Kill wrappers that did not end their replicas in time."""
         if self._ending is None:
             return
         self._timers.at("limit", None)
         last = self._ending.kill_at + MERCY_S
         self._timers.at("mercy", last if now < last else now + ROUND_S)
         if now >= last:
-            self._crew.kill()
+            self._pool.kill()
 
     # --- telling ----------------------------------------------------------------------------------------
 
     def _release_logs(self) -> None:
-        for one in self._crew.watched:
-            appendonly.release(self._path / "logs" / f"{one.place.name}.output")
+        for one in self._pool.handles:
+            log_writer.unmark_append_only(self._path / "logs" / f"{one.place.name}.output")
 
     def _show(self) -> None:
-        self._status.write(self._crew.watched, self._ending)
+        self._status.write(self._pool.handles, self._ending)
 
     def _finish(self) -> None:
         """Nothing runs any more: say so, and give back what was held."""
@@ -231,19 +229,19 @@ class Supervisor:
         fault("supervisor.ended")
         end = self._folder.read(layout.END)
         assert end is not None
-        for one in self._crew.watched:
+        for one in self._pool.handles:
             one.look()
-        self._lookout.last_look()
+        self._checks.last_look()
         self._release_logs()
         self._folder.remove(layout.SECRETS)
         (layout.Layout(self._path.parent.parent).live / self._plan.key).unlink(missing_ok=True)
         fault("supervisor.given_back")
         reason = Reason(ReasonCode(end["code"]), end["params"])
-        self._status.write_end(self._crew.watched, State(end["state"]), reason, end["at"])
+        self._status.write_end(self._pool.handles, State(end["state"]), reason, end["at"])
 
     def _final(self) -> dict[str, Any]:
         """How the attempt ended, by the decision or else by the counts."""
-        for one in self._crew.watched:
+        for one in self._pool.handles:
             one.look()
         final = self._ending or self._decision()
         assert final is not None

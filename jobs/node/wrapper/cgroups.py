@@ -21,8 +21,8 @@ _CONTROLLERS: Final = ("memory", "cpu", "pids")
 
 
 @dataclass(frozen=True, slots=True)
-class Amounts:
-    """What a replica may use."""
+class GroupLimits:
+    """Amounts that a replica may use."""
 
     cpu_milli: int
     memory_mib: int
@@ -41,7 +41,7 @@ class Amounts:
 
 @dataclass(frozen=True, slots=True)
 class Hierarchies:
-    """Where groups can be made: one folder for v2, one for each controller for v1."""
+    """Folders in which groups can be made: one for v2, one for each controller for v1."""
 
     unified: Path | None
     by_controller: dict[str, Path]
@@ -52,13 +52,13 @@ class Hierarchies:
         return [parent / name for parent in parents]
 
 
-class Group:
+class ControlGroup:
     """One replica's groups, and the kernel's word when it ran out of memory.
 
     `enter` is called by a child before it runs the command, wherever it sees itself by then.
     """
 
-    def __init__(self, places: Hierarchies, name: str, amounts: Amounts) -> None:
+    def __init__(self, places: Hierarchies, name: str, amounts: GroupLimits) -> None:
         self.folders = places.folders(name)
         for folder in self.folders:
             folder.mkdir(exist_ok=True)
@@ -82,7 +82,7 @@ class Group:
         return self._alarm
 
     def out_of_memory(self) -> bool:
-        """Whether the kernel has ended something in here for want of memory, or is about to."""
+        """Tell whether the kernel has ended something in here for want of memory, or is about to."""
         if not self._v2:
             with contextlib.suppress(BlockingIOError):
                 os.eventfd_read(self._alarm)
@@ -99,30 +99,30 @@ class Group:
         for fd in {*self._doors, self._counts, self._alarm}:
             os.close(fd)
 
-    def _limit_v1(self, folders: dict[str, Path], amounts: Amounts) -> None:
+    def _limit_v1(self, folders: dict[str, Path], amounts: GroupLimits) -> None:
         memory, cpu, pids = folders["memory"], folders["cpu"], folders["pids"]
-        _set(memory / "memory.limit_in_bytes", amounts.memory)
+        _write_value(memory / "memory.limit_in_bytes", amounts.memory)
         with contextlib.suppress(OSError):  # a kernel that does not account for swap
-            _set(memory / "memory.memsw.limit_in_bytes", amounts.memory)
-        _set(cpu / "cpu.cfs_period_us", _PERIOD_US)
-        _set(cpu / "cpu.cfs_quota_us", amounts.quota_us)
-        _set(pids / "pids.max", amounts.pids)
+            _write_value(memory / "memory.memsw.limit_in_bytes", amounts.memory)
+        _write_value(cpu / "cpu.cfs_period_us", _PERIOD_US)
+        _write_value(cpu / "cpu.cfs_quota_us", amounts.quota_us)
+        _write_value(pids / "pids.max", amounts.pids)
         self._counts = os.open(memory / "memory.oom_control", os.O_RDONLY)
         self._alarm = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
         (memory / "cgroup.event_control").write_text(f"{self._alarm} {self._counts}", encoding="utf-8")
 
-    def _limit_v2(self, folder: Path, amounts: Amounts) -> None:
-        _set(folder / "memory.max", amounts.memory)
+    def _limit_v2(self, folder: Path, amounts: GroupLimits) -> None:
+        _write_value(folder / "memory.max", amounts.memory)
         with contextlib.suppress(OSError):  # a kernel that does not account for swap
-            _set(folder / "memory.swap.max", 0)
-        _set(folder / "memory.oom.group", 1)
+            _write_value(folder / "memory.swap.max", 0)
+        _write_value(folder / "memory.oom.group", 1)
         (folder / "cpu.max").write_text(f"{amounts.quota_us} {_PERIOD_US}", encoding="utf-8")
-        _set(folder / "pids.max", amounts.pids)
+        _write_value(folder / "pids.max", amounts.pids)
         self._counts = self._alarm = os.open(folder / "memory.events", os.O_RDONLY)
 
 
 def from_the_top() -> str:
-    """Where replicas' groups lie, as a path from the top of every hierarchy; '' when it is not one path."""
+    """Return the path of replicas' groups from the top of every hierarchy; '' when it is not one path."""
     places = usable()
     if places is None:
         return ""
@@ -141,7 +141,7 @@ def members(places: Hierarchies, name: str) -> set[int]:
     return found
 
 
-def doors(pid: int) -> list[int]:
+def open_process_lists(pid: int) -> list[int]:
     """Descriptors of the groups that a process is in: whoever writes `0` to each is in them too.
 
     OSError where there is one that this process may not put anybody into.
@@ -167,7 +167,7 @@ def remove(places: Hierarchies, name: str) -> None:
 
 @cache
 def usable() -> Hierarchies | None:
-    """Where this process can make groups with all limits; None where it can't."""
+    """Return where this process can make groups with all limits; None where it can't."""
     mounts = dict(_mounts())
     own = _groups_of("self")
     by_controller: dict[str, Path] = {}
@@ -208,7 +208,9 @@ def _groups_of(pid: str) -> dict[str, str]:
 
 def _place_v1(mount: Path, own: str) -> Path | None:
     """As near to the top as we may: there the console's own limits and end don't reach the jobs."""
-    return next(filter(None, (_made(parent / _PARENT) for parent in (mount, mount / own.lstrip("/")))), None)
+    return next(
+        filter(None, (_make_folder(parent / _PARENT) for parent in (mount, mount / own.lstrip("/")))), None
+    )
 
 
 def _place_v2(mount: Path, own: str) -> Path | None:
@@ -218,7 +220,7 @@ def _place_v2(mount: Path, own: str) -> Path | None:
         parent = mount.joinpath(*parts[:depth])
         if not set(_CONTROLLERS) <= _words(parent / "cgroup.subtree_control"):
             continue
-        place = _made(parent / _PARENT)
+        place = _make_folder(parent / _PARENT)
         if place is not None and _hand_down(place):
             return place
     return None
@@ -234,7 +236,7 @@ def _hand_down(place: Path) -> bool:
     return True
 
 
-def _made(place: Path) -> Path | None:
+def _make_folder(place: Path) -> Path | None:
     """`place`, if it is there and groups can be made in it."""
     try:
         place.mkdir(exist_ok=True)
@@ -253,5 +255,5 @@ def _words(path: Path) -> set[str]:
         return set()
 
 
-def _set(path: Path, value: int) -> None:
+def _write_value(path: Path, value: int) -> None:
     path.write_text(str(value), encoding="utf-8")

@@ -1,4 +1,4 @@
-"""What a job finds in its environment: pure functions of the plan.
+"""Environment variables of a job: pure functions of the plan.
 
 Three vendors' words for the same facts, so that commands written for them run as they are: OpenPAI
 v0.14 and v2 (`PAI_*`), DLC page (`MASTER_ADDR` … `JOB_NAME`), AIHC page (`AIHC_JOB_NAME`).
@@ -15,9 +15,9 @@ from dataclasses import dataclass
 from typing import Final
 
 from jobs.node.staging import pip
-from jobs.node.staging.targets import WORK
-from jobs.node.supervisor import announced
-from jobs.node.supervisor.plan import Place, Plan, Role, Slot
+from jobs.node.staging.mount_paths import WORK
+from jobs.node.supervisor import announced_ports
+from jobs.node.supervisor.plan import Plan, PlannedReplica, Role, Slot
 
 IMPLICIT_PORTS: Final = ("http", "ssh")
 """Every replica has these even if its role asks for none (OpenPAI v0.14)."""
@@ -36,7 +36,7 @@ PEERS_FILE: Final = "JOB_CONSOLE_PEERS_FILE"
 """Names the file that holds what did not fit: `NAME='value'` lines for a shell to source."""
 
 ENDPOINTS: Final = "JOB_CONSOLE_ENDPOINTS"
-"""Names the file in which the job announces ports (`jobs.node.supervisor.announced`)."""
+"""Names the file in which the job announces ports (`jobs.node.supervisor.announced_ports`)."""
 
 MOST_BYTES: Final = 512 * 1024
 LONGEST: Final = 96 * 1024
@@ -48,8 +48,8 @@ _LEADERS: Final = ("master", "chief")
 
 
 @dataclass(frozen=True, slots=True)
-class Room:
-    """Where a replica finds itself: its own folder, its temporary folder ('' in a container, which has
+class ReplicaPaths:
+    """Paths as a replica sees them: its own folder, its temporary folder ('' in a container, which has
     one), the peers file, and the folder of programs that a machine may lack ('' in a container).
     """
 
@@ -65,7 +65,7 @@ class Room:
 
 
 def build(
-    plan: Plan, place: Place, told: Mapping[str, str], room: Room, secrets: Mapping[str, str]
+    plan: Plan, place: PlannedReplica, told: Mapping[str, str], room: ReplicaPaths, secrets: Mapping[str, str]
 ) -> dict[str, str]:
     """The whole environment of one replica.  `told` is `peers(plan)`, or what of it fits."""
     env = {**_system(plan, place, room), **told, **own(plan, place, room)}
@@ -81,12 +81,12 @@ def build(
     return env
 
 
-def mark(plan: Plan, place: Place) -> str:
-    """What tells the processes of this replica from all others, where nothing better does."""
+def mark(plan: Plan, place: PlannedReplica) -> str:
+    """Return what marks the processes of this replica, where nothing better does."""
     return f"{plan.key}.{place.name}"
 
 
-def fitting(told: Mapping[str, str]) -> tuple[dict[str, str], dict[str, str]]:
+def split_by_size(told: Mapping[str, str]) -> tuple[dict[str, str], dict[str, str]]:
     """`told` as (what fits into an environment, what must go into the peers file)."""
     if sum(len(name) + len(value) + 2 for name, value in told.items()) <= MOST_BYTES:
         kept = {name: value for name, value in told.items() if len(value) <= LONGEST}
@@ -106,7 +106,7 @@ def as_shell(variables: Mapping[str, str]) -> str:
 
 
 def peers(plan: Plan) -> dict[str, str]:
-    """What is said of every role and replica, the same for all of them."""
+    """Return the variables about every role and replica, the same for all of them."""
     ip = plan.house.host_ip
     env: dict[str, str] = {}
     for role in plan.roles:
@@ -125,19 +125,19 @@ def peers(plan: Plan) -> dict[str, str]:
     return {**env, "PAI_TASK_ROLE_INSTANCES": ",".join(instances)}
 
 
-def own(plan: Plan, place: Place, room: Room) -> dict[str, str]:
-    """What is said of the job, and of this replica's role, place and ports."""
+def own(plan: Plan, place: PlannedReplica, room: ReplicaPaths) -> dict[str, str]:
+    """Return the variables about the job, and about this replica's role, index and ports."""
     return {
         **_job(plan, room),
         **_task(plan, place),
         **_container(plan, place, room),
-        **_distributed(plan, place),
+        **_distributed_training(plan, place),
         **_tensorflow(plan, place),
     }
 
 
-def _system(plan: Plan, place: Place, room: Room) -> dict[str, str]:
-    """What any process expects.  An image brings its own PATH, LANG and /tmp."""
+def _system(plan: Plan, place: PlannedReplica, room: ReplicaPaths) -> dict[str, str]:
+    """Return the variables that any process expects.  An image has its own PATH, LANG and /tmp."""
     env = {"HOME": room.work, "USER": plan.user, "LOGNAME": plan.user, "PYTHONUNBUFFERED": "1"}
     if room.peers:
         env[PEERS_FILE] = room.peers
@@ -153,7 +153,7 @@ def _system(plan: Plan, place: Place, room: Room) -> dict[str, str]:
     return {**env, **shell}
 
 
-def _job(plan: Plan, room: Room) -> dict[str, str]:
+def _job(plan: Plan, room: ReplicaPaths) -> dict[str, str]:
     roles = ",".join(role.name for role in plan.roles)
     role_count = str(len(plan.roles))
     task_count = str(sum(role.replicas for role in plan.roles))
@@ -184,7 +184,7 @@ def _job(plan: Plan, room: Room) -> dict[str, str]:
     }
 
 
-def _task(plan: Plan, place: Place) -> dict[str, str]:
+def _task(plan: Plan, place: PlannedReplica) -> dict[str, str]:
     role, index = place.role, str(place.index)
     count, cpus, gpus = str(role.replicas), _cpus(role), str(role.gpus)
     return {
@@ -208,7 +208,7 @@ def _task(plan: Plan, place: Place) -> dict[str, str]:
     }
 
 
-def _container(plan: Plan, place: Place, room: Room) -> dict[str, str]:
+def _container(plan: Plan, place: PlannedReplica, room: ReplicaPaths) -> dict[str, str]:
     ports, ip = place.slot.ports, plan.house.host_ip
     http, ssh = _first(ports, "http"), _first(ports, "ssh")
     asked = (port for label in place.role.labels for port in ports[label])
@@ -222,14 +222,14 @@ def _container(plan: Plan, place: Place, room: Room) -> dict[str, str]:
         "PAI_CONTAINER_HOST_PORT_LIST": "".join(f"{label}:{_list(p)};" for label, p in ports.items()),
         **{f"PAI_CONTAINER_HOST_{label}_PORT_LIST": _list(p) for label, p in ports.items()},
         "PAI_WORK_DIR": room.work,
-        ENDPOINTS: f"{room.work}/{announced.NAME}",
+        ENDPOINTS: f"{room.work}/{announced_ports.NAME}",
         "CUSTOM_PORTS": ";".join(str(port) for port in asked),
     }
 
 
-def _distributed(plan: Plan, place: Place) -> dict[str, str]:
+def _distributed_training(plan: Plan, place: PlannedReplica) -> dict[str, str]:
     """Rank 0 is the first replica of the master or chief, or else of the first role (DLC page)."""
-    ranked = sorted(enumerate(plan.roles), key=lambda pair: (_leading(pair[1]), pair[0]))
+    ranked = sorted(enumerate(plan.roles), key=lambda pair: (_leader_rank(pair[1]), pair[0]))
     before = 0
     for ordinal, role in ranked:
         if ordinal == place.ordinal:
@@ -244,7 +244,7 @@ def _distributed(plan: Plan, place: Place) -> dict[str, str]:
     }
 
 
-def _tensorflow(plan: Plan, place: Place) -> dict[str, str]:
+def _tensorflow(plan: Plan, place: PlannedReplica) -> dict[str, str]:
     """TF_CONFIG for a job that says it is TensorFlow's, or whose several replicas bear its role names.
 
     Others go without: TensorFlow 1 refuses to start when TF_CONFIG names roles that it does not know.
@@ -271,7 +271,7 @@ def _gpus(slot: Slot) -> dict[str, str]:
     }
 
 
-def _leading(role: Role) -> int:
+def _leader_rank(role: Role) -> int:
     name = role.name.lower()
     return _LEADERS.index(name) if name in _LEADERS else len(_LEADERS)
 

@@ -1,17 +1,18 @@
-"""Disk space and ports that a replica takes of those that all share, without asking."""
+"""Excessive use of the disk by replicas."""
 
 from __future__ import annotations
 
+import contextlib
 import os
 import stat
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
 from jobs.node import disk
 from jobs.node.supervisor.plan import Plan
-from jobs.node.supervisor.watched import Watched
+from jobs.node.supervisor.replica_handle import ReplicaHandle
 from jobs.states import Params, Reason, ReasonCode
 
 LOOK_S: Final = 2.0
@@ -32,8 +33,8 @@ _GROWTH_MIB: Final = 64
 class Excess:
     """Looks at the folders of an attempt's replicas."""
 
-    def __init__(self, path: Path, plan: Plan, watched: Sequence[Watched]) -> None:
-        self._path, self._watched = path, watched
+    def __init__(self, path: Path, plan: Plan, handles: Sequence[ReplicaHandle]) -> None:
+        self._path, self._handles = path, handles
         self._keep_free, self._most = plan.house.keep_free_mib, plan.house.work_mib
         self._before: dict[str, int] = {}
         self._count_at = 0.0
@@ -50,34 +51,30 @@ class Excess:
         return reason, now + LOOK_S
 
     def _look_at_growth(self, free: int) -> Reason | None:
-        for one in self._watched:
-            size = self._size(one) if one.running else None
-            if size is None:
-                continue
+        for one, size in self._sizes():
             if size > self._before.setdefault(one.place.name, size) + _GROWTH_MIB:
-                params: Params = {"role": one.place.role.name, "index": one.place.index, "free_mib": free}
-                return Reason(ReasonCode.FOLDER_TOO_LARGE, params)
+                return _too_large(one, {"free_mib": free})
         return None
 
     def _look_at_sizes(self, now: float) -> Reason | None:
-        sizes = [(one, self._size(one)) for one in self._watched if one.running]
-        took = time.monotonic() - now
-        self._count_at = now + max(_LEAST_PAUSE_S, _REST * took)
-        for one, size in sizes:
-            if size is not None and size > self._most:
-                where: Params = {"role": one.place.role.name, "index": one.place.index}
-                params: Params = {**where, "most_mib": self._most}
-                return Reason(ReasonCode.FOLDER_TOO_LARGE, params)
-        return None
+        sizes = list(self._sizes())
+        self._count_at = now + max(_LEAST_PAUSE_S, _REST * (time.monotonic() - now))
+        large = next((one for one, size in sizes if size > self._most), None)
+        return _too_large(large, {"most_mib": self._most}) if large else None
 
-    def _size(self, one: Watched) -> int | None:
-        """MiB in all folders of the replica's own; None when they could not be counted in time."""
-        until = time.monotonic() + _LONGEST_S
-        try:
+    def _sizes(self) -> Iterator[tuple[ReplicaHandle, int]]:
+        """Yield running replicas and the MiB in all folders of their own, if counted in time."""
+        for one in self._handles:
             folders = (self._path / kind / one.place.name for kind in ("work", "tmp", "empty"))
-            return sum(_bytes_below(folder, until) for folder in folders if folder.is_dir()) >> 20
-        except OSError:  # out of time, or it has gone
-            return None
+            until = time.monotonic() + _LONGEST_S
+            with contextlib.suppress(OSError):  # out of time, or it has gone
+                if one.running:
+                    yield one, sum(_bytes_below(each, until) for each in folders if each.is_dir()) >> 20
+
+
+def _too_large(one: ReplicaHandle, more: Params) -> Reason:
+    where: Params = {"role": one.place.role.name, "index": one.place.index}
+    return Reason(ReasonCode.FOLDER_TOO_LARGE, {**where, **more})
 
 
 def _bytes_below(folder: Path, until: float) -> int:

@@ -1,4 +1,4 @@
-"""How a replica ended: what its wrapper writes down, and what that means."""
+"""The end of a replica, as its wrapper records it, and the state that follows."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ NOT_FOUND: Final = 127
 
 
 class Cause(StrEnum):
-    """What brought the end about.
+    """Cause of a replica's end.
 
     COMMAND: the command ended, by itself or by a signal that we did not send.
     TOLD: it ended after we had told it to.  NOT_STARTED: the job was over before it began.
@@ -57,11 +57,11 @@ class Exit:
 
     @classmethod
     def load(cls, value: Mapping[str, Any]) -> Self:
-        """From JSON."""
+        """Read it from JSON."""
         return cls(**{**value, "cause": Cause(value["cause"])})
 
     def dump(self) -> dict[str, Any]:
-        """As JSON."""
+        """Return it as JSON."""
         return asdict(self)
 
 

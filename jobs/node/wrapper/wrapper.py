@@ -1,4 +1,4 @@
-"""One replica's wrapper: prepares its place, starts its command once, sees it through, writes how it ended.
+"""The wrapper of a replica: prepares it, starts its command once, waits for its end and records it.
 
 Where PID namespaces are possible it is the first process of one, so that the kernel ends all of the
 replica with it.  It may be killed at any instruction: before `started` is written another wrapper takes
@@ -20,23 +20,22 @@ from jobs.node import command, kernel
 from jobs.node.files import Folder
 from jobs.node.processes import Identity
 from jobs.node.sandbox import isolation
-from jobs.node.sandbox.housing import housing_of
 from jobs.node.sandbox.isolation import Isolation
-from jobs.node.sandbox.view import CannotLay
+from jobs.node.sandbox.root_file_system import MountFailed
+from jobs.node.sandbox.runtime import runtime_of
 from jobs.node.supervisor import layout
-from jobs.node.wrapper import turn
-from jobs.node.wrapper.appendonly import open_log
-from jobs.node.wrapper.errand import Errand
-from jobs.node.wrapper.keeper import Finished, Keeper
-from jobs.node.wrapper.log_writer import LogWriter
+from jobs.node.wrapper import preparation_lock
+from jobs.node.wrapper.launch_arguments import LaunchArguments
+from jobs.node.wrapper.log_writer import LogWriter, open_log
 from jobs.node.wrapper.outcome import NOT_FOUND, Cause, Exit, code_of, judge, now
+from jobs.node.wrapper.process_reaper import Finished, ProcessReaper
 from jobs.states import TaskState
 
 _FULL_S: Final = 1.0
 """The pause between two tries to write to a full disk."""
 
 
-def spawn(errand: Errand) -> int:
+def spawn(launch: LaunchArguments) -> int:
     """Start a wrapper; answers its pid as this process sees it.
 
     A process in between goes into the new namespaces and is gone at once, so the wrapper is nobody's
@@ -45,7 +44,7 @@ def spawn(errand: Errand) -> int:
     reader, writer = os.pipe()
     between = os.fork()
     if between == 0:
-        _in_between(errand, writer)
+        _in_between(launch, writer)
     os.close(writer)
     with os.fdopen(reader, "rb") as file:
         answer = file.readline()
@@ -63,55 +62,55 @@ def settle(replica: Folder, cause: Cause, *, detail: str = "") -> bool:
     return True
 
 
-def _in_between(errand: Errand, writer: int) -> NoReturn:
+def _in_between(launch: LaunchArguments, writer: int) -> NoReturn:
     try:
-        if errand.mode is not Isolation.NONE:
-            isolation.enter(errand.mode)
+        if launch.mode is not Isolation.NONE:
+            isolation.enter(launch.mode)
         pid = os.fork()
         if pid == 0:
             os.close(writer)
-            _run(errand)
+            _run(launch)
         os.write(writer, f"{pid}\n".encode())
     except BaseException as error:  # noqa: BLE001 nothing may return into the supervisor's own code
         os.write(writer, f"{error}\n".encode())
     os._exit(0)
 
 
-def _run(errand: Errand) -> NoReturn:
+def _run(launch: LaunchArguments) -> NoReturn:
     try:
         kernel.set_name("jc-wrapper")
         os.setsid()
-        _Wrapper(errand).run()
+        _Wrapper(launch).run()
     except BaseException as error:  # noqa: BLE001 likewise
         traceback.print_exc(file=sys.stderr)
-        _give_up(errand, error)
+        _give_up(launch, error)
     os._exit(0)
 
 
-def _give_up(errand: Errand, error: BaseException) -> NoReturn:
-    """What was not started never will be; what was is told by its missing exit file."""
+def _give_up(launch: LaunchArguments, error: BaseException) -> NoReturn:
+    """Settle a replica that was not started; a started one is noticed by its missing exit file."""
     try:
-        settle(errand.folder.sub("replicas").sub(errand.place.name), Cause.START, detail=str(error))
+        settle(launch.folder.sub("replicas").sub(launch.place.name), Cause.START, detail=str(error))
     finally:
         os._exit(1)
 
 
 class _Wrapper:
-    def __init__(self, errand: Errand) -> None:
-        self._errand = errand
+    def __init__(self, launch: LaunchArguments) -> None:
+        self._launch = launch
         self._me = Identity.mine()
-        self._replica = errand.folder.sub("replicas").sub(errand.place.name)
-        self._log = LogWriter(open_log(errand.log), errand.log_limits, errand.output)
-        self._housing = housing_of(errand, self._log)
-        self._keeper = Keeper(self._housing.tree, errand, self._log)
+        self._replica = launch.folder.sub("replicas").sub(launch.place.name)
+        self._log = LogWriter(open_log(launch.log), launch.log_limits, launch.output)
+        self._runtime = runtime_of(launch, self._log)
+        self._reaper = ProcessReaper(self._runtime.tree, launch, self._log)
         self._replica.write(layout.WRAPPER, self._me.dump(), durable=False)
 
     def run(self) -> None:
         fault("wrapper.begun")
-        with turn.taken(self._replica, self._me, self._is_settled) as mine:
+        with preparation_lock.acquire(self._replica, self._me, self._is_settled) as mine:
             trouble = self._prepare() if mine else None
             fault("wrapper.moved_in")
-            if trouble is None and self._keeper.ending() is not None:
+            if trouble is None and self._reaper.read_ending() is not None:
                 trouble = now(Cause.NOT_STARTED)
             started_at = time.time()
             if not self._claim(started_at, never=trouble is not None):
@@ -140,13 +139,13 @@ class _Wrapper:
                 return
 
     def _is_settled(self) -> bool:
-        """Whether there is nothing to prepare any more."""
-        return self._replica.exists(layout.STARTED) or self._keeper.ending() is not None
+        """Tell whether there is nothing to prepare any more."""
+        return self._replica.exists(layout.STARTED) or self._reaper.read_ending() is not None
 
     def _prepare(self) -> Exit | None:
         try:
-            return self._housing.prepare(self._keeper)
-        except CannotLay as error:
+            return self._runtime.prepare(self._reaper)
+        except MountFailed as error:
             return now(Cause.MOUNT, detail=str(error))
 
     def _claim(self, started_at: float, *, never: bool) -> bool:
@@ -155,7 +154,7 @@ class _Wrapper:
         """
         mark = {layout.NEVER: True} if never else self._mark(started_at)
         claimed = self._replica.publish(layout.STARTED, mark)
-        self._errand.announce()
+        self._launch.announce()
         return claimed
 
     def _mark(self, started_at: float) -> dict[str, object]:
@@ -163,34 +162,34 @@ class _Wrapper:
             **self._me.dump(),
             "at": started_at,
             "mono": time.monotonic(),
-            "limits": "cgroup" if self._housing.group else "engine" if self._errand.contained else "watchdog",
-            "image_used": self._housing.image_used,
-            "commit": self._housing.commit,
+            "limits": "cgroup" if self._runtime.group else "engine" if self._launch.contained else "watchdog",
+            "image_used": self._runtime.image_used,
+            "commit": self._runtime.commit,
         }
 
     def _live(self, started_at: float) -> Exit:
-        housing = self._housing
+        runtime = self._runtime
         try:
-            main = command.start(housing.command(), command.Streams.into(self._log.stream), housing.enter)
+            main = command.start(runtime.command(), command.Streams.into(self._log.stream), runtime.enter)
         except command.CannotStart as error:
             return now(Cause.START, started_at=started_at, code=NOT_FOUND, detail=str(error))
         fault("wrapper.running")
-        watched = housing.group is None and not self._errand.contained
-        limit = self._errand.place.role.memory_mib << 20 if watched else None
-        finished = self._keeper.see_through(main, housing.group, limit)
+        has_watchdog = runtime.group is None and not self._launch.contained
+        limit = self._launch.place.role.memory_mib << 20 if has_watchdog else None
+        finished = self._reaper.see_through(main, runtime.group, limit)
         fault("wrapper.ended")
         exit_ = self._take_back(self._exit(finished, started_at))
-        housing.clean(failed=judge(exit_, 0)[0] is TaskState.FAILED)
+        runtime.clean(failed=judge(exit_, 0)[0] is TaskState.FAILED)
         return exit_
 
     def _take_back(self, exit_: Exit) -> Exit:
-        """What it wrote goes where it belongs, once nobody can be in the replica any more; a command that
+        """Store what it wrote, once no process can be in the replica any more; a command that
         succeeded has failed when that did.
         """
-        if not any(data.back for data in self._errand.plan.datas):
+        if not any(data.back for data in self._launch.plan.datas):
             return exit_
         self._replica.write(layout.OVER, {"at": time.time()})
-        trouble = self._housing.take_back(self._keeper)
+        trouble = self._runtime.stage_out(self._reaper)
         well = exit_.cause is Cause.COMMAND and exit_.code == 0
         return replace(trouble, started_at=exit_.started_at) if trouble is not None and well else exit_
 
@@ -199,6 +198,6 @@ class _Wrapper:
         cause = Cause.COMMAND
         if finished.told:
             cause = Cause.TOLD
-        elif finished.out_of_memory or self._housing.out_of_memory():
+        elif finished.out_of_memory or self._runtime.out_of_memory():
             cause = Cause.MEMORY
         return now(cause, started_at=started_at, code=code, signal=number)

@@ -1,1 +1,1 @@
-"""Many jobs of one file with other values: what they are, how they are accepted, and what is done to all."""
+"""Parameter sweeps: many jobs of one file with different values, submitted and controlled as a group."""

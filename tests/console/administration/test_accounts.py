@@ -10,9 +10,9 @@ import pytest
 from django.test import Client
 
 from console.site_yaml import accounts
-from jobs.backends.accounts import Account, Books, Ceilings
+from jobs.backends.accounts import Account, AccountTree, Ceilings
 from jobs.backends.base import Unreachable
-from quotas.models import Act, AuditEntry, Cluster, Quota
+from quotas.models import AdminAction, AuditEntry, Cluster, Quota
 from tests.console.administration.conftest import OTHERS, client_of
 from tests.factories import make_cluster, make_quota, make_user, make_workspace
 
@@ -26,11 +26,11 @@ GIVE = "/admin/clusters/hpc/accounts/write/"
 class Keeper:
     """An engine that keeps accounts, or does not answer."""
 
-    books_: Books = field(default_factory=Books)
+    books_: AccountTree = field(default_factory=AccountTree)
     away: str = ""
     written: list[tuple[str, Ceilings, int | None]] = field(default_factory=list)
 
-    def books(self) -> Books:
+    def books(self) -> AccountTree:
         if self.away:
             raise Unreachable(self.away)
         return self.books_
@@ -42,7 +42,7 @@ class Keeper:
 @pytest.fixture
 def keeper(monkeypatch: pytest.MonkeyPatch) -> Keeper:
     vision = Account("vision", "", ("alice",), Ceilings(cpus=40, gpus=8), None, ("normal",), ("MaxWall=60",))
-    made = Keeper(Books((vision,)))
+    made = Keeper(AccountTree((vision,)))
     monkeypatch.setattr(accounts, "backend_for", lambda _cluster: made)
     return made
 
@@ -72,14 +72,14 @@ def test_what_would_change_is_shown_and_done_on_confirmation(admin: Client, clus
     done = admin.post(TAKE, {"shown": shown(page)}, follow=True)
     assert "Everything is as the accounts are." in text_of(done)
     assert Quota.objects.get(slug="vision").gpus == 8
-    assert Act.objects.get().kind == Act.Kind.QUOTAS
+    assert AdminAction.objects.get().kind == AdminAction.Kind.QUOTAS
     trail = AuditEntry.objects.filter(object_repr__contains="vision", action="create")
     assert set(trail.values_list("actor_name", "way")) == {("root", "admin")}
 
 
 def test_only_what_was_shown_is_done(admin: Client, cluster: Cluster, keeper: Keeper) -> None:
     before = shown(admin.get(TAKE))
-    keeper.books_ = Books((Account("speech", "", (), Ceilings(gpus=1), None, (), ()),))
+    keeper.books_ = AccountTree((Account("speech", "", (), Ceilings(gpus=1), None, (), ()),))
     answer = admin.post(TAKE, {"shown": before})
     assert answer.status_code == 409
     assert "something has changed since it was shown" in text_of(answer)
@@ -107,7 +107,7 @@ def test_what_keeps_it_from_being_done_is_said(
     keeper.away = "sacctmgr: no slurmdbd answers"
     assert "sacctmgr: no slurmdbd answers" in text_of(admin.get(url))
     assert admin.post(url, {"shown": "x"}).status_code == 409
-    keeper.away, keeper.books_ = "", Books()
+    keeper.away, keeper.books_ = "", AccountTree()
     assert "This cluster keeps no accounts." in text_of(admin.get(url))
     Cluster.objects.update(config={})
     assert "write_back has to be true there" in text_of(admin.get(GIVE))

@@ -27,15 +27,15 @@ GROW = {
     "jobs.Draft",
     "jobs.Endpoint",
     "jobs.EndpointVisit",
-    "jobs.Entry",
+    "jobs.AccessSession",
     "jobs.Event",
     "jobs.Job",
     "jobs.JobFile",
     "jobs.LogChunk",
     "jobs.LogStream",
     "jobs.Run",
-    "jobs.Task",
-    "quotas.Act",
+    "jobs.Replica",
+    "quotas.AdminAction",
     "quotas.Request",
     "quotas.Reservation",
     "quotas.UsageHour",
@@ -87,6 +87,6 @@ def test_what_is_searched_among_jobs_has_an_index(admin: Client, asked: dict[str
             assert all("USING" in step and "INDEX" in step for step in plan), (sql, plan)
 
 
-@pytest.mark.parametrize("model", ["jobs_job", "jobs_attempt", "quotas_reservation", "quotas_act"])
+@pytest.mark.parametrize("model", ["jobs_job", "jobs_attempt", "quotas_reservation", "quotas_adminaction"])
 def test_what_machines_write_is_not_added_by_hand(model: str, admin: Client) -> None:
     assert admin.get(reverse(f"admin:{model}_add")).status_code == 403

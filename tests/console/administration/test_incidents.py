@@ -9,7 +9,7 @@ from django.test import Client
 
 from jobs.models import Event, Job
 from jobs.states import State
-from quotas.models import Act, Banner, Cluster, Node, Quota, ReadOnly, User
+from quotas.models import AdminAction, Banner, Cluster, Node, Quota, ReadOnly, User
 from tests.console.administration.conftest import OTHERS, client_of
 from tests.factories import make_job, make_user
 
@@ -30,7 +30,7 @@ def test_nobody_else_sees_the_page_or_presses_a_button(who: str, quota: Quota) -
     assert client.get(PAGE).status_code in {302, 403}
     data = {"cluster": quota.cluster_id, "why": "x", "confirmed": "yes"}
     assert client.post(f"{PAGE}freeze", data).status_code in {302, 403}
-    assert not Act.objects.exists()
+    assert not AdminAction.objects.exists()
     assert Cluster.objects.get(pk=quota.cluster_id).frozen_at is None
 
 
@@ -55,7 +55,7 @@ def test_a_button_says_what_would_follow_before_anything_does(admin: Client, quo
     text = press(admin, "freeze", confirmed=False, cluster=quota.cluster_id, why="the switch burns")
     assert "Nothing more starts on North" in text
     assert "Run or are being started: 1. Wait: 1." in text
-    assert not Act.objects.exists()
+    assert not AdminAction.objects.exists()
     assert Cluster.objects.get(pk=quota.cluster_id).frozen_at is None
 
 
@@ -64,7 +64,7 @@ def test_a_cluster_is_frozen_and_let_go(admin: Client, quota: Quota, root: User)
     assert Cluster.objects.get(pk=quota.cluster_id).frozen_why == "smoke"
     assert "North goes on." in press(admin, "unfreeze", cluster=quota.cluster_id, why="no smoke")
     assert Cluster.objects.get(pk=quota.cluster_id).frozen_at is None
-    assert list(Act.objects.values_list("kind", "by", "address", "why")) == [
+    assert list(AdminAction.objects.values_list("kind", "by", "address", "why")) == [
         ("unfreeze", root.pk, "127.0.0.1", "no smoke"),
         ("freeze", root.pk, "127.0.0.1", "smoke"),
     ]
@@ -74,7 +74,7 @@ def test_without_a_reason_nothing_happens_and_the_field_says_so(admin: Client, q
     answer = admin.post(f"{PAGE}freeze", {"cluster": quota.cluster_id, "why": " ", "confirmed": "yes"})
     assert answer.status_code == 422
     assert "This field is required" in answer.content.decode()
-    assert not Act.objects.exists()
+    assert not AdminAction.objects.exists()
 
 
 def test_the_console_is_made_read_only_and_writable(admin: Client) -> None:
@@ -106,7 +106,7 @@ def test_owners_on_a_node_are_told(admin: Client, quota: Quota) -> None:
     assert "Nobody has a job on n1" in text
     press(admin, "tell_owners", node=node.pk, why="it reboots")
     assert not Banner.objects.exists()
-    assert Act.objects.get().params["owners"] == 0
+    assert AdminAction.objects.get().params["owners"] == 0
 
 
 def test_a_lost_job_is_settled_by_whoever_made_sure(admin: Client, quota: Quota) -> None:
@@ -119,7 +119,7 @@ def test_a_lost_job_is_settled_by_whoever_made_sure(admin: Client, quota: Quota)
     job.refresh_from_db()
     assert (job.state, job.reason_params["because"]) == (State.FAILED, "the node was wiped")
     assert press(admin, "settle", sure="on", **values)
-    assert Act.objects.count() == 1
+    assert AdminAction.objects.count() == 1
 
 
 def test_a_job_that_came_back_meanwhile_is_left_alone(admin: Client, quota: Quota) -> None:
@@ -128,7 +128,7 @@ def test_a_job_that_came_back_meanwhile_is_left_alone(admin: Client, quota: Quot
     press(admin, "settle", job=job.public_id, state="FAILED", why="x", sure="on")
     job.refresh_from_db()
     assert job.state == State.RUNNING
-    assert not Act.objects.exists()
+    assert not AdminAction.objects.exists()
 
 
 def test_there_are_no_other_buttons(admin: Client) -> None:

@@ -12,7 +12,7 @@ from jobs.states import State
 from quotas import ledger
 from quotas.amounts import Amounts, Part
 from quotas.limits.treeform import FIELDS, TreeForm
-from quotas.models import Act, Quota
+from quotas.models import AdminAction, Quota
 from tests.console.administration.conftest import OTHERS, client_of
 from tests.factories import attempt_of, make_cluster, make_job, make_quota, make_user
 
@@ -59,7 +59,7 @@ def running(quota: Quota, gpus: int) -> None:
         declared_s=None,
     )
     ledger.reserve(request, [("n1", each)])
-    ledger.started(request.holder)
+    ledger.record_start(request.holder)
 
 
 @pytest.mark.parametrize("who", OTHERS)
@@ -97,7 +97,7 @@ def test_a_change_is_shown_before_it_is_saved(admin: Client, quota: Quota) -> No
     admin.post(PAGE, {**sent, "save": "yes", "shown": token, "drain": "yes"})
     quota.refresh_from_db()
     assert quota.gpus == 2
-    assert Act.objects.get().params["told"] == ["default gpus: 8 → 2"]
+    assert AdminAction.objects.get().params["told"] == ["default gpus: 8 → 2"]
 
 
 def test_only_what_was_shown_is_saved(admin: Client, quota: Quota) -> None:
@@ -106,7 +106,7 @@ def test_only_what_was_shown_is_saved(admin: Client, quota: Quota) -> None:
     assert "What the change of 1 quota would do" in text_of(answer)
     quota.refresh_from_db()
     assert quota.gpus == 8
-    assert not Act.objects.exists()
+    assert not AdminAction.objects.exists()
 
 
 def test_every_unit_is_one_that_people_use(admin: Client, quota: Quota) -> None:

@@ -12,7 +12,7 @@ import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
 
-from console.site_yaml.exporting import export
+from console.site_yaml.export import export
 from console.site_yaml.tables import TABLES
 from quotas import ledger
 from quotas.amounts import Amounts, Part

@@ -10,7 +10,7 @@ import asyncssh
 import pytest
 from django.core.management import CommandError, call_command
 
-from quotas.clusters import confided
+from quotas.clusters import encrypted_settings
 from quotas.models import AuditEntry, Cluster
 from tests.factories import make_cluster
 
@@ -40,8 +40,8 @@ def test_secrets_come_by_standard_input_and_are_kept_encrypted(monkeypatch: pyte
     monkeypatch.setattr(sys, "stdin", io.StringIO(json.dumps(settings)))
     made = added("hpc", "--title", "Building 3", "--region", "north", "--config", "-")
     assert (made.name, made.region) == ("Building 3", "north")
-    assert made.config["login"]["private_key"].startswith(confided.MARK)
-    assert confided.opened(made.config) == settings
+    assert made.config["login"]["private_key"].startswith(encrypted_settings.MARK)
+    assert encrypted_settings.decrypt(made.config) == settings
 
 
 @pytest.mark.parametrize(
@@ -51,8 +51,8 @@ def test_secrets_come_by_standard_input_and_are_kept_encrypted(monkeypatch: pyte
         (("a b",), "slug: "),
         (("hpc", "--config", "{"), "config: "),
         (("hpc", "--config", "[1]"), "config: Settings are a JSON object"),
-        (("hpc", "--config", '{"ways": 1}'), "make no sense"),
-        (("hpc", "--config", '{"python": "python"}'), "python: 'python' is no absolute path"),
+        (("hpc", "--config", '{"ways": 1}'), "config: ways: There is no such setting. Did you mean way"),
+        (("hpc", "--config", '{"python": "python"}'), "config: python: “python” is no absolute path"),
     ],
 )
 def test_what_is_wrong_is_said_and_nothing_is_added(arguments: tuple[str, ...], told: str) -> None:

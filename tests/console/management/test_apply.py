@@ -12,12 +12,13 @@ from django.core.management import CommandError, call_command
 from django.test import Client
 
 from console.site_yaml import shape
-from console.site_yaml.exporting import export
+from console.site_yaml.export import export
 from console.site_yaml.shape import Site, json_schema
 from quotas import ledger
 from quotas.amounts import Amounts, Part
 from quotas.models import (
     AuditEntry,
+    Cluster,
     GpuType,
     Kind,
     Membership,
@@ -303,6 +304,19 @@ def test_a_cluster_whose_region_is_left_out_keeps_it(site: Any) -> None:
     site("version: 1\nclusters:\n  local: {nodes: {n1: {state: cordoned}}}\n")
     assert Node.objects.get().cluster.region == "cn-wulanchabu"
     assert "region: cn-wulanchabu" in export()
+
+
+def test_settings_of_a_cluster_are_checked_by_its_backend(site: Any) -> None:
+    config = {"code_from": ["https://*"], "token": "abc"}
+    Cluster.objects.filter(slug="local").update(config={"prepare_s": 60})
+    with pytest.raises(CommandError) as refused:
+        site(f"version: 1\nclusters:\n  local: {{settings: {json.dumps(config)}}}\n")
+    assert "/clusters/local/settings/token: There is no such setting." in str(refused.value)
+    text = "version: 1\nclusters:\n  local: {settings: {code_from: ['https://*']}}\n"
+    assert "~ /clusters/local/settings" in site(text)
+    assert Cluster.objects.get(slug="local").config == {"code_from": ["https://*"]}
+    assert site(text) == "Everything is as the file says.\n"
+    assert "code_from" not in export()
 
 
 def test_a_quotas_kind_is_its_own_and_not_that_of_what_is_above(site: Any) -> None:

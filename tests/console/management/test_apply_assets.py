@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from django.core.management import CommandError, call_command
 
-from console.site_yaml.exporting import export
+from console.site_yaml.export import export
 from jobs.models import AssetKind, AssetUse, Dataset, Image
 from tests.factories import make_job, make_workspace
 

@@ -9,7 +9,7 @@ from pytest_django import Settings
 
 from console.monitoring import health
 from jobs.access import sshhost
-from jobs.live import bus, vitals
+from jobs.live import bus, heartbeats
 from tests.factories import make_user
 from tests.serving import RedisServer
 
@@ -109,8 +109,8 @@ def test_health_is_red_where_a_part_gives_no_sign_and_where_something_is_away(
     settings.CONSOLE_METRICS_TOKEN = "t0ken"
     settings.CONSOLE_MAIL, settings.CONSOLE_LDAP = "smtp://mail.example", {"url": "ldaps://x", "people": "y"}
     for part in ("beat", "watch", "ssh"):
-        vitals.alive(part)
-    vitals.trouble("mail", "the mail server does not answer")
+        heartbeats.beat(part)
+    heartbeats.set_trouble("mail", "the mail server does not answer")
     (settings.CONSOLE_HOME / "run").mkdir(exist_ok=True)
     sshhost.note_trouble(settings.CONSOLE_HOME, "Address already in use")
     told = health.parts()
@@ -122,7 +122,7 @@ def test_health_is_red_where_a_part_gives_no_sign_and_where_something_is_away(
         "ssh": "the port can't be used: Address already in use",
     }
     sshhost.note_trouble(settings.CONSOLE_HOME, "")
-    vitals.well("mail")
+    heartbeats.clear_trouble("mail")
     bus.client().delete("vitals:alive:watch", "vitals:alive:ssh")
     settings.CONSOLE_DISK_FLOOR_MIB = 10**12
     told = health.parts()

@@ -4,7 +4,7 @@ import pytest
 from django.test import Client
 from prometheus_client.parser import text_string_to_metric_families
 
-from jobs.live.seats import Seat
+from jobs.live.limits import hold_stream
 from jobs.states import State
 from quotas.models import Request, User
 from tests.factories import make_cluster, make_job, make_quota, make_user
@@ -47,7 +47,7 @@ def test_live_attempts_are_those_that_are_observed(client: Client) -> None:
 
 def test_open_streams_are_those_of_this_process(client: Client) -> None:
     before = told(client, "console_open_streams")[()]
-    seat = Seat(1)
+    held = hold_stream(1)
     assert told(client, "console_open_streams") == {(): before + 1}
-    seat.leave()
+    held.close()
     assert told(client, "console_open_streams") == {(): before}

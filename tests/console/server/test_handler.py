@@ -17,7 +17,7 @@ from django.utils import translation
 from django.utils.decorators import sync_and_async_middleware
 
 from console.server.handler import Handler
-from jobs.live.bodies import Awaiting, Gone, takes_body
+from jobs.live.bodies import Awaiting, SenderGone, takes_body
 
 seen: list[tuple[str, str]] = []
 """What ran, and in which thread."""
@@ -238,7 +238,7 @@ async def test_whoever_leaves_in_the_middle_of_a_body_is_missed(handler: Handler
     asked = _asked(handler, "/upload", "POST")
     await asked.send_input({"type": "http.request", "body": b"hel", "more_body": True})
     await asked.send_input({"type": "http.disconnect"})
-    with pytest.raises(Gone):
+    with pytest.raises(SenderGone):
         await asked.wait(60)
     assert left.is_set()
 

@@ -13,17 +13,17 @@ from django.test import Client
 
 from quotas.accounts import tokens
 from quotas.amounts import Part
-from quotas.billing import books, costs
-from quotas.billing.costs import Asked
+from quotas.billing import costs, ledger_days
+from quotas.billing.costs import ReportQuery
 from quotas.models import Role, Spec, User
 from tests.factories import make_cluster, make_membership, make_quota, make_workspace
 from tests.jobs.web.conftest import People, browser, seen
-from tests.quotas.billing.test_books import gpus, hold, price
+from tests.quotas.billing.test_ledger_days import gpus, hold, price
 from tests.streams import taken
 
 MARCH = {"since": "2026-03-01", "until": "2026-03-31"}
 FIRST = datetime(2026, 3, 2, 9, tzinfo=UTC)
-ASKED = Asked(FIRST.date(), FIRST.date() + timedelta(days=29))
+ASKED = ReportQuery(FIRST.date(), FIRST.date() + timedelta(days=29))
 
 
 @pytest.fixture
@@ -39,7 +39,7 @@ def used(people: People) -> People:
     hold(people.quota, people.member, [Part(1, gpus(1))], at=day, until=day + half, holder="b", borrowed=True)
     elsewhere = make_quota(make_workspace("lab"), people.quota.cluster, "other")
     hold(elsewhere, people.stranger, [Part(1, gpus(1, "H100"))], at=FIRST, until=FIRST + hour, holder="c")
-    books.roll_up(FIRST + timedelta(days=5))
+    ledger_days.roll_up(FIRST + timedelta(days=5))
     return people
 
 
@@ -103,11 +103,11 @@ def test_what_is_not_in_the_books_yet_is_told_too_and_only_to_those_who_may(used
     begin = FIRST + timedelta(days=5)
     hold(used.quota, used.owner, [Part(1, gpus(1))], at=begin, holder="live")
     now = begin + timedelta(minutes=15)
-    asked = Asked(begin.date(), begin.date())
+    asked = ReportQuery(begin.date(), begin.date())
     for user, hours in ((used.owner, 0.25), (used.manager, 0.25), (used.admin, 0.25), (used.stranger, 0)):
         assert costs.report(user, asked, now).total.figures["gpu_hours"] == hours
     assert costs.report(used.manager, asked, now, own=True).rows == []
-    books.roll_up(begin + timedelta(hours=2))
+    ledger_days.roll_up(begin + timedelta(hours=2))
     assert costs.report(used.manager, asked, now + timedelta(hours=2)).total.figures["gpu_hours"] == 2.25
 
 

@@ -11,9 +11,9 @@ from django.test import Client
 from django.utils import timezone
 from django.utils.functional import Promise
 
-from jobs.models import Attempt, Event, Job, Occasion
+from jobs.models import Attempt, Event, Job, NotificationEvent
 from jobs.states import State
-from quotas.models import Act, AuditEntry, Maintenance, Node, NodeState, Quota, Request, User
+from quotas.models import AdminAction, AuditEntry, Maintenance, Node, NodeState, Quota, Request, User
 from tests.console.administration.conftest import OTHERS, client_of
 from tests.factories import make_job, make_user
 from tests.jobs.conftest import Place, queued
@@ -71,7 +71,7 @@ def test_nobody_else_acts_on_jobs_here(who: str, name: str, place: Place) -> Non
     client_of(who, place.quota).post(JOBS, data)
     job.refresh_from_db()
     assert (job.state, job.priority) == (State.QUEUED, 1)
-    assert not Act.objects.exists()
+    assert not AdminAction.objects.exists()
 
 
 def test_staff_who_may_only_look_at_jobs_may_not_act_on_them(place: Place) -> None:
@@ -93,7 +93,7 @@ def test_an_action_says_first_what_would_follow(admin: Client, place: Place) -> 
     assert "Those that wait end at once" in text
     assert runs.public_id in text
     assert states(runs, waits) == [State.RUNNING, State.QUEUED]
-    assert not Act.objects.exists()
+    assert not AdminAction.objects.exists()
 
 
 def test_jobs_are_stopped_with_the_reason_that_their_owners_read(
@@ -108,7 +108,7 @@ def test_jobs_are_stopped_with_the_reason_that_their_owners_read(
         attempt = Attempt.objects.get(job=job)
         assert (attempt.end_by, attempt.end_why) == (root, "power cut at noon")
         assert Event.objects.filter(job=job, kind=Event.Kind.END_WANTED, actor=root).exists()
-    assert Act.objects.get().params["act"] == "stop"
+    assert AdminAction.objects.get().params["act"] == "stop"
 
 
 def test_without_a_reason_nothing_is_stopped(admin: Client, place: Place) -> None:
@@ -185,7 +185,11 @@ def test_nodes_are_cordoned_drained_and_used_again(admin: Client, place: Place, 
     node.refresh_from_db()
     assert node.state == NodeState.SCHEDULABLE
     assert Node.objects.get().empty_by is None
-    assert [row.params["state"] for row in Act.objects.all()] == ["schedulable", "draining", "cordoned"]
+    assert [row.params["state"] for row in AdminAction.objects.all()] == [
+        "schedulable",
+        "draining",
+        "cordoned",
+    ]
 
 
 # --- maintenance ----------------------------------------------------------------------------------------
@@ -203,7 +207,7 @@ def save_window(admin: Client, place: Place, row: Maintenance | None = None, **c
 
 
 def announced() -> int:
-    return Occasion.objects.filter(kind="node.maintenance").count()
+    return NotificationEvent.objects.filter(kind="node.maintenance").count()
 
 
 def test_a_window_is_announced_when_it_is_made_and_when_it_moves_and_not_otherwise(

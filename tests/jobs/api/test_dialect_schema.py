@@ -18,10 +18,10 @@ from tests.jobs.web.conftest import browser
 @pytest.fixture(autouse=True)
 def _fresh() -> Iterator[None]:
     """Nothing remembered from before, and no language left behind."""
-    schemas._written.cache_clear()
+    schemas._render.cache_clear()
     with translation.override("en"):
         yield
-    schemas._written.cache_clear()
+    schemas._render.cache_clear()
 
 
 @pytest.mark.parametrize("name", dialects.NAMES)

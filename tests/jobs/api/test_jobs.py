@@ -9,7 +9,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from jobs.lifecycle import transitions
-from jobs.models import Endpoint, Event, Job, Task, Visibility
+from jobs.models import Endpoint, Event, Job, Replica, Visibility
 from jobs.spec import TaskRole
 from jobs.states import State, TaskState
 from tests.factories import attempt_of, make_endpoint, make_job, make_spec, task_of
@@ -138,7 +138,7 @@ def test_a_public_job_is_read_by_members_but_not_stopped(people: People, job: Jo
 
 
 def test_a_signal_is_told_beside_its_exit_code(people: People, job: Job) -> None:
-    Task.objects.filter(pk=task_of(job).pk).update(state=TaskState.FAILED, exit_code=137, signal=9)
+    Replica.objects.filter(pk=task_of(job).pk).update(state=TaskState.FAILED, exit_code=137, signal=9)
     [task] = body_of(api(people.owner).get(f"jobs/{job.public_id}/tasks"))["tasks"]
     assert (task["exit_code"], task["signal"]) == (137, 9)
 
@@ -161,7 +161,7 @@ def test_a_job_takes_the_same_queries_for_one_replica_and_for_many(people: Peopl
     def queries(replicas: int) -> int:
         spec = make_spec(roles=(TaskRole(name="worker", command="true", replicas=replicas),))
         job = make_job(State.RUNNING, owner=people.owner, quota=people.quota, spec=spec, dialect="openpai-v1")
-        for task in Task.objects.filter(attempt__job=job):
+        for task in Replica.objects.filter(attempt__job=job):
             make_endpoint(task)
         with CaptureQueriesContext(connection) as seen:
             body_of(caller.get(f"jobs/{job.public_id}"))
@@ -208,7 +208,7 @@ def test_what_is_not_ready_says_why(people: People, job: Job, endpoint: Endpoint
 
 
 def test_what_an_ended_replica_served_is_closed(people: People, job: Job, endpoint: Endpoint) -> None:
-    Task.objects.filter(pk=endpoint.task_id).update(state=TaskState.SUCCEEDED)
+    Replica.objects.filter(pk=endpoint.task_id).update(state=TaskState.SUCCEEDED)
     [task] = body_of(api(people.owner).get(f"jobs/{job.public_id}/tasks"))["tasks"]
     assert (task["endpoints"][0]["url"], task["endpoints"][0]["ready"]) == (None, False)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from jobs.assets import keeping
+from jobs.assets import changes
 from jobs.models import CodeSource, Dataset, Image
 from quotas.models import Workspace
 from tests.jobs.web.conftest import people
@@ -17,7 +17,7 @@ def make_dataset(workspace: Workspace | None = None, uri: str = "/data/sets", **
     row = Dataset.objects.create(
         workspace=workspace, **{"name": "imagenet", "source": "host", "mount_path": "/mnt/data", **columns}
     )
-    keeping.add_version(row, uri, by=None)
+    changes.add_version(row, uri, by=None)
     return row
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from jobs.models import AssetTrial, CodeSource, Dataset
+from jobs.models import AssetCheck, CodeSource, Dataset
 from quotas.accounts import tokens
 from quotas.models import User
 from tests.jobs.assets.conftest import make_code, make_dataset, make_image
@@ -95,7 +95,7 @@ def test_a_trial_is_asked_for_and_told(people: People) -> None:
     assert client.get(f"{V1}/code/{row.key}/test").status_code == 404
     asked = send(client, "post", f"code/{row.key}/test")
     assert (asked.status_code, asked.json()["state"]) == (202, "waiting")
-    AssetTrial.objects.update(state="works", code="worked", said="abc", ended_at="2026-01-01T00:00:00Z")
+    AssetCheck.objects.update(state="works", code="worked", said="abc", ended_at="2026-01-01T00:00:00Z")
     told = client.get(f"{V1}/code/{row.key}/test").json()
     assert (told["state"], told["message"], told["said"]) == ("works", "It could be read.", "abc")
     assert send(browser(people.stranger), "post", f"code/{row.key}/test").status_code == 404

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from jobs.assets import asking
+from jobs.assets import check_requests
 from jobs.messages.assets import asset_message
-from jobs.models import Asset, AssetTrial, RamRole
-from jobs.scheduling import trials
+from jobs.models import Asset, AssetCheck, RamRole
+from jobs.scheduling import asset_checks
 from jobs.scheduling.reconcile import due_clusters
 from quotas.models import Cluster
 from tests.factories import make_cluster, make_quota
@@ -32,14 +32,14 @@ def settings_of(people: People, **settings: Any) -> Cluster:
     return cluster
 
 
-def tried(people: People, asset: Asset, version: int | None = None) -> AssetTrial:
+def tried(people: People, asset: Asset, version: int | None = None) -> AssetCheck:
     """How a trial of the owner's ends."""
-    trial = asking.ask(people.owner, asset, version)
+    trial = check_requests.request_check(people.owner, asset, version)
     assert people.quota.cluster_id in due_clusters()["drain"]
-    trials.begin(trial.cluster_id)
+    asset_checks.begin(trial.cluster_id)
 
     def over() -> bool:
-        trials.look(trial.cluster_id)
+        asset_checks.look(trial.cluster_id)
         trial.refresh_from_db()
         return trial.is_over
 
@@ -93,23 +93,23 @@ def test_a_secret_that_the_person_has_not_saved_is_told(people: People) -> None:
 
 
 def test_one_trial_of_a_thing_at_a_time_and_a_few_in_all(people: People) -> None:
-    rows = [make_code(people.quota.workspace) for _ in range(asking.MOST_OPEN + 1)]
-    first = asking.ask(people.owner, rows[0])
-    assert asking.ask(people.owner, rows[0]) == first
+    rows = [make_code(people.quota.workspace) for _ in range(check_requests.MOST_OPEN + 1)]
+    first = check_requests.request_check(people.owner, rows[0])
+    assert check_requests.request_check(people.owner, rows[0]) == first
     for row in rows[1:-1]:
-        asking.ask(people.owner, row)
-    with pytest.raises(asking.Shut) as shut:
-        asking.ask(people.owner, rows[-1])
+        check_requests.request_check(people.owner, row)
+    with pytest.raises(check_requests.CheckRefused) as shut:
+        check_requests.request_check(people.owner, rows[-1])
     assert shut.value.code == "too_many_trials"
-    assert asking.ask(people.member, rows[-1]).asker == people.member
+    assert check_requests.request_check(people.member, rows[-1]).asker == people.member
 
 
 def test_where_nothing_can_be_tried(people: People) -> None:
     role = RamRole.objects.create(workspace=people.quota.workspace, name="r", arn="acs:ram::1:role/x")
-    with pytest.raises(asking.Shut) as shut:
-        asking.ask(people.owner, role)
+    with pytest.raises(check_requests.CheckRefused) as shut:
+        check_requests.request_check(people.owner, role)
     assert shut.value.code == "no_trial"
     elsewhere = make_quota(people.stranger.memberships.get().workspace, make_cluster(backend="slurm"))
-    with pytest.raises(asking.Shut) as shut:
-        asking.ask(people.stranger, make_code(elsewhere.workspace))
+    with pytest.raises(check_requests.CheckRefused) as shut:
+        check_requests.request_check(people.stranger, make_code(elsewhere.workspace))
     assert shut.value.code == "no_cluster"

@@ -6,10 +6,10 @@ import json
 
 import pytest
 
-from jobs.assets import keeping
+from jobs.assets import changes
 from jobs.dialects.document import Document
-from jobs.models import AssetKind, AssetTrial, AssetUse, Dataset, Image, Vpc
-from jobs.submission.findings import examine
+from jobs.models import AssetCheck, AssetKind, AssetUse, Dataset, Image, Vpc
+from jobs.submission.checks.findings import examine
 from quotas.models import Spec
 from tests.factories import make_job
 from tests.jobs.assets.conftest import make_code, make_dataset, make_image
@@ -51,7 +51,7 @@ def test_pages_follow_each_other_by_name(people: People) -> None:
 
 
 def test_retired_ones_are_shown_when_asked_for(people: People) -> None:
-    keeping.retire(make_code(people.quota.workspace))
+    changes.retire(make_code(people.quota.workspace))
     client = browser(people.owner)
     assert "trainer" not in seen(client.get("/assets/?kind=code"))
     assert "retired" in seen(client.get("/assets/?kind=code&retired=1"))
@@ -138,7 +138,7 @@ def test_a_test_is_asked_for_and_looked_at_until_it_is_over(people: People) -> N
     assert answer["Location"] == f"/assets/code/{row.key}#trials"
     page = seen(client.get(f"/assets/code/{row.key}"))
     assert 'hx-trigger="every 1s"' in page
-    AssetTrial.objects.update(
+    AssetCheck.objects.update(
         state="failed", code="failed", said="fatal: <b>no</b>", ended_at="2026-01-01T00:00:00Z"
     )
     part = client.get(f"/assets/code/{row.key}", headers=fragment("trials")).content.decode()
@@ -150,13 +150,13 @@ def test_a_test_is_asked_for_and_looked_at_until_it_is_over(people: People) -> N
 
 def test_checking_a_job_file_tells_what_it_could_not_be_made_of(people: People) -> None:
     row = make_dataset(people.quota.workspace)
-    keeping.retire(row)
+    changes.retire(row)
     job = {"DisplayName": "a", "JobType": "PyTorchJob", "UserCommand": "x", "WorkspaceId": "1"}
     worker = {"Type": "Worker", "Image": "i", "PodCount": 1, "ResourceConfig": {"CPU": "1", "Memory": "1Gi"}}
     text = json.dumps({**job, "JobSpecs": [worker], "DataSources": [{"DataSourceId": row.key}]})
     found = examine(people.owner, Document(text, "dlc"))
     assert [(each.code, each.line) for each in found.problems] == [("asset_retired", 1)]
-    keeping.bring_back(row)
+    changes.bring_back(row)
     assert examine(people.owner, Document(text, "dlc")).problems == ()
 
 

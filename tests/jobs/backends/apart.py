@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from jobs.backends.base import Handle, Person, Submission
-from jobs.backends.slurm.sessions import luggage
+from jobs.backends.remote import bundle
 from tests.jobs.backends.benches import log_of, role
 from tests.jobs.backends.slurm_bench import SlurmBench, by_rest
 from tests.slurm import Slurm
@@ -88,7 +88,7 @@ def does(user: User, *command: str) -> subprocess.CompletedProcess[str]:
 
 def by(console: User, does_: Callable[[], object]) -> None:
     """Do it in a process of that user's, as a console of its own would; what fails there fails here."""
-    luggage._archive()  # reads our own modules, which that user might not
+    bundle._build()  # reads our own modules, which that user might not
     reading, writing = os.pipe()
     if not (pid := os.fork()):
         try:

@@ -20,7 +20,7 @@ from typing import Any, Protocol
 from jobs.backends.base import Backend, Handle, Observation, Person, ReplicaSeen, Submission, TaskRef
 from jobs.backends.local.backend import LocalBackend
 from jobs.backends.local.config import LocalConfig
-from jobs.node.wrapper import appendonly
+from jobs.node.wrapper import log_writer
 from jobs.spec import JobSpec, Resources, TaskRole
 from jobs.states import TERMINAL
 from tests.waiting import wait_for
@@ -225,7 +225,7 @@ class LocalBench:
             wait_until_over(self.backend, handle)
         wait_for(lambda: not self.processes())
         for log in self.config.root.glob("*/*/logs/*.output"):
-            appendonly.release(log)
+            log_writer.unmark_append_only(log)
 
     def _is_ours(self, pid: int) -> bool:
         ours = str(self.config.root) in text_of(pid, "cmdline")

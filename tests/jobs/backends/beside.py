@@ -9,7 +9,7 @@ from typing import Any
 
 from jobs.access.folders.client import FolderClient
 from jobs.backends.base import Handle, TaskRef
-from jobs.backends.sessions import Ended, Enterable, Kind, Session, Wanted
+from jobs.backends.sessions import Ended, Enterable, Session, SessionKind, SessionRequest
 from jobs.spec import Resources
 from tests.jobs.backends.benches import Bench, log_of, role
 from tests.waiting import wait_for
@@ -32,7 +32,7 @@ def start(bench: Bench, command: str = "echo up; exec sleep 600", **more: Any) -
 
 
 @asynccontextmanager
-async def beside(bench: Bench, handle: Handle, wanted: Wanted) -> AsyncIterator[Session]:
+async def beside(bench: Bench, handle: Handle, wanted: SessionRequest) -> AsyncIterator[Session]:
     """A session, closed in the end."""
     session = await enterable(bench).exec(handle, TASK, wanted)
     try:
@@ -44,7 +44,7 @@ async def beside(bench: Bench, handle: Handle, wanted: Wanted) -> AsyncIterator[
 @asynccontextmanager
 async def folder_client(bench: Bench, handle: Handle) -> AsyncIterator[FolderClient]:
     """A client of what serves the replica's folders, for a thread until it streams."""
-    async with beside(bench, handle, Wanted(Kind.FOLDERS)) as session:
+    async with beside(bench, handle, SessionRequest(SessionKind.FOLDERS)) as session:
         ours, theirs = socket.socketpair()
         theirs.setblocking(False)
         reader, writer = await asyncio.open_unix_connection(sock=theirs)
@@ -103,7 +103,7 @@ async def until(session: Session, text: str) -> str:
 
 async def run(bench: Bench, handle: Handle, line: str, **more: Any) -> tuple[str, Ended]:
     """What a line says, and how it ended."""
-    async with beside(bench, handle, Wanted(Kind.LINE, line=line, **more)) as session:
+    async with beside(bench, handle, SessionRequest(SessionKind.LINE, line=line, **more)) as session:
         return await everything(session), await session.wait()
 
 

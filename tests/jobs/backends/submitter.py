@@ -11,7 +11,7 @@ from jobs.backends.base import Backend, Person, Submission
 from jobs.backends.local.backend import LocalBackend
 from jobs.backends.local.config import LocalConfig
 from jobs.backends.slurm.config import SlurmConfig
-from jobs.node.sandbox.folders import Named
+from jobs.node.sandbox.folders import SharedFolderRule
 from jobs.node.sandbox.isolation import Isolation
 from jobs.spec import JobSpec
 from tests.jobs.backends.slurm_bench import Releasing
@@ -32,7 +32,7 @@ def backend(told: dict[str, Any]) -> Backend:
     config = dict(told["config"])
     config["show"] = tuple(Path(path) for path in config["show"])
     config["folders"] = tuple(
-        Named.from_settings(path, {"workspaces": ["*"]}) for path in config.pop("folders")
+        SharedFolderRule.from_settings(path, {"workspaces": ["*"]}) for path in config.pop("folders")
     )
     config["isolation"] = Isolation(config["isolation"]) if config["isolation"] else None
     return LocalBackend(LocalConfig(root=Path(told["root"]), hide=Path(told["hide"]), **config))

@@ -4,16 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from jobs.backends.base import (
-    Gone,
-    Handle,
-    LogState,
-    NotSent,
-    Observation,
-    Refused,
-    TaskRef,
-    Unknown,
-)
+from jobs.backends.base import Gone, Handle, LogState, NotSubmitted, Observation, Refused, TaskRef, Unknown
 from jobs.states import TERMINAL, Phase, ReasonCode, State, TaskState
 from tests.jobs.backends.benches import Bench, log_of, replica, role, wait_until_over
 from tests.waiting import wait_for
@@ -143,7 +134,7 @@ def test_what_does_not_fit_now_is_not_sent_and_may_be_sent_later(bench: Bench) -
         wait_for(lambda: log_of(bench.backend, running))
         _waits_at_the_engine(bench, bench.backend.submit(submission), running)
         return
-    with pytest.raises(NotSent) as not_sent:
+    with pytest.raises(NotSubmitted) as not_sent:
         bench.backend.submit(submission)
     assert not_sent.value.reason.code is ReasonCode.WAITING_CAPACITY
     assert bench.backend.find([submission.key])[submission.key] == []

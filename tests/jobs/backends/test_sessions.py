@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from jobs.backends.base import TaskRef
-from jobs.backends.sessions import Barrier, Ended, Kind, NoEntry, Size, Terminal, Wanted
+from jobs.backends.sessions import Barrier, Ended, NoEntry, SessionKind, SessionRequest, Size, Terminal
 from jobs.node.sandbox.isolation import Isolation
 from jobs.states import State
 from tests.jobs.backends.benches import Bench, LocalBench, role, wait_until_over
@@ -42,7 +42,9 @@ def bench(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Bench]:
 
 async def test_output_and_errors_are_two_streams_and_input_has_an_end(bench: Bench) -> None:
     handle = start(bench)
-    async with beside(bench, handle, Wanted(Kind.PROGRAM, argv=("sh", "-c", "cat; echo bad >&2"))) as session:
+    async with beside(
+        bench, handle, SessionRequest(SessionKind.PROGRAM, argv=("sh", "-c", "cat; echo bad >&2"))
+    ) as session:
         await session.write("中文\n".encode())
         await session.write_eof()
         assert await everything(session) == "中文\n"
@@ -53,14 +55,16 @@ async def test_output_and_errors_are_two_streams_and_input_has_an_end(bench: Ben
 async def test_nothing_of_a_line_is_read_by_any_shell_but_the_jobs_own(bench: Bench, tmp_path: Path) -> None:
     handle = start(bench)
     argument = "$(touch pwned); `id` \"'\n"
-    async with beside(bench, handle, Wanted(Kind.PROGRAM, argv=("printf", "%s", argument))) as session:
+    async with beside(
+        bench, handle, SessionRequest(SessionKind.PROGRAM, argv=("printf", "%s", argument))
+    ) as session:
         assert await everything(session) == argument
 
 
 async def test_a_shell_has_a_terminal_with_a_size_that_changes(bench: Bench) -> None:
     handle = start(bench)
     terminal = Terminal("xterm", Size(columns=91, rows=33))
-    async with beside(bench, handle, Wanted(Kind.SHELL, terminal=terminal)) as session:
+    async with beside(bench, handle, SessionRequest(SessionKind.SHELL, terminal=terminal)) as session:
         await session.write(b"PS1=; tty; stty size; echo $TERM, done\n")
         said = await until(session, "xterm, done")
         assert "33 91" in said
@@ -74,14 +78,16 @@ async def test_a_shell_has_a_terminal_with_a_size_that_changes(bench: Bench) -> 
 
 async def test_a_signal_reaches_what_is_in_the_foreground(bench: Bench) -> None:
     handle = start(bench)
-    async with beside(bench, handle, Wanted(Kind.SHELL, terminal=Terminal())) as session:
+    async with beside(bench, handle, SessionRequest(SessionKind.SHELL, terminal=Terminal())) as session:
         loop = b"""sh -c 'trap "echo caught" INT; echo "re"ady; while :; do sleep 0.1; done'\n"""
         await session.write(loop)
         await until(session, "ready")
         session.signal("INT")
         session.signal("no such signal")
         await until(session, "caught")
-    async with beside(bench, handle, Wanted(Kind.LINE, line="echo up; exec sleep 600")) as session:
+    async with beside(
+        bench, handle, SessionRequest(SessionKind.LINE, line="echo up; exec sleep 600")
+    ) as session:
         await until(session, "up")
         session.signal("TERM")
         assert await session.wait() == Ended(signal="TERM")
@@ -90,7 +96,7 @@ async def test_a_signal_reaches_what_is_in_the_foreground(bench: Bench) -> None:
 async def test_closing_ends_all_that_was_started_and_leaves_the_job_alone(bench: Bench) -> None:
     handle = start(bench)
     before = len(bench.processes())
-    async with beside(bench, handle, Wanted(Kind.SHELL, terminal=Terminal())) as session:
+    async with beside(bench, handle, SessionRequest(SessionKind.SHELL, terminal=Terminal())) as session:
         await session.write(b"setsid sleep 601 & (trap '' HUP; sleep 602) & echo star''ted; sleep 603\n")
         await until(session, "started")
         wait_for(lambda: len(bench.processes("sleep")) >= 4, 60)
@@ -101,7 +107,7 @@ async def test_closing_ends_all_that_was_started_and_leaves_the_job_alone(bench:
 async def test_the_background_outlives_the_line_until_the_session_is_closed(bench: Bench) -> None:
     handle = start(bench)
     line = "sleep 601 >/dev/null 2>&1 </dev/null & echo gone"
-    async with beside(bench, handle, Wanted(Kind.LINE, line=line)) as session:
+    async with beside(bench, handle, SessionRequest(SessionKind.LINE, line=line)) as session:
         assert await everything(session) == "gone\n"
         assert await session.wait() == Ended(exit_code=0)
         wait_for(lambda: len(bench.processes("sleep")) == 2, 60)
@@ -111,7 +117,7 @@ async def test_the_background_outlives_the_line_until_the_session_is_closed(benc
 async def test_a_session_ends_with_its_job_and_does_not_keep_it(bench: Bench) -> None:
     handle = start(bench)
     async with beside(
-        bench, handle, Wanted(Kind.LINE, line="trap '' HUP TERM; echo up; sleep 600")
+        bench, handle, SessionRequest(SessionKind.LINE, line="trap '' HUP TERM; echo up; sleep 600")
     ) as session:
         await until(session, "up")
         bench.backend.stop(handle, grace_s=0, signal="KILL")
@@ -127,14 +133,16 @@ async def test_a_replica_that_is_not_running_is_not_entered(bench: Bench) -> Non
     handle = bench.backend.submit(bench.submission(role("true")))
     wait_until_over(bench.backend, handle)
     with pytest.raises(NoEntry) as refused:
-        await enterable(bench).exec(handle, TASK, Wanted(Kind.SHELL))
+        await enterable(bench).exec(handle, TASK, SessionRequest(SessionKind.SHELL))
     assert refused.value.barrier is Barrier.NOT_RUNNING
     handle = start(bench)
     for task in (TaskRef("worker", 1), TaskRef("other", 0), TaskRef("worker", 0, run=2)):
         with pytest.raises(NoEntry):
-            await enterable(bench).exec(handle, task, Wanted(Kind.SHELL))
+            await enterable(bench).exec(handle, task, SessionRequest(SessionKind.SHELL))
     with pytest.raises(NoEntry) as refused:
-        await enterable(bench).exec(handle, TASK, Wanted(Kind.PROGRAM, argv=("no-such-program",)))
+        await enterable(bench).exec(
+            handle, TASK, SessionRequest(SessionKind.PROGRAM, argv=("no-such-program",))
+        )
     assert refused.value.barrier is Barrier.NO_PROGRAM
 
 

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from jobs.node import sftp_packets as packets
 from jobs.node.sftp import server
 from jobs.node.sftp.folder_server import FolderServer
-from jobs.node.sftp.paths import Root, Site
+from jobs.node.sftp.paths import BrowsableFolders, BrowsableRoot
 from jobs.node.sftp.server import Server
-from jobs.node.sftp_packets import Attributes, Malformed, Reader, byte, long, number, text
+from jobs.node.sftp_packets import Attributes, Malformed, PacketReader, byte, long, number, text
 
 NOTHING = number(0)
 
@@ -30,8 +30,8 @@ class Client:
     def __init__(self, server: Server) -> None:
         self.server = server
 
-    def ask(self, kind: int, *parts: bytes) -> tuple[int, Reader]:
-        reader = Reader(self.server.answer(byte(kind) + number(77) + b"".join(parts)))
+    def ask(self, kind: int, *parts: bytes) -> tuple[int, PacketReader]:
+        reader = PacketReader(self.server.answer(byte(kind) + number(77) + b"".join(parts)))
         answered = reader.byte()
         assert reader.number() == 77
         return answered, reader
@@ -55,7 +55,7 @@ def client(here: Path) -> Client:
 @pytest.fixture
 def browser(here: Path) -> Client:
     """Of a live replica's folder `here`, as `work`."""
-    return Client(FolderServer(Site((Root("work", "/job", base=str(here)),), live=True)))
+    return Client(FolderServer(BrowsableFolders((BrowsableRoot("work", "/job", base=str(here)),), live=True)))
 
 
 def _open(client: Client, name: bytes, flags: int, attributes: bytes = NOTHING) -> bytes:
@@ -63,7 +63,7 @@ def _open(client: Client, name: bytes, flags: int, attributes: bytes = NOTHING) 
 
 
 def test_it_speaks_version_3_and_names_its_extensions() -> None:
-    reader = Reader(Server().answer(byte(1) + number(3)))
+    reader = PacketReader(Server().answer(byte(1) + number(3)))
     assert (reader.byte(), reader.number()) == (2, 3)
     named = [reader.text(), reader.text()]
     assert named == [b"posix-rename@openssh.com", b"1"]
@@ -153,13 +153,13 @@ def test_nonsense_is_answered_or_called_malformed(data: bytes) -> None:
 
 @given(st.integers(0, 2**32 - 1), st.integers(0, 2**64 - 1), st.binary())
 def test_what_is_put_together_comes_apart(small: int, large: int, words: bytes) -> None:
-    reader = Reader(number(small) + long(large) + text(words))
+    reader = PacketReader(number(small) + long(large) + text(words))
     assert (reader.number(), reader.long(), reader.text()) == (small, large, words)
 
 
 def test_a_listing_line_reads_like_that_of_ls(here: Path) -> None:
     (here / "file").write_bytes(b"123")
-    line = packets.listed(b"file", (here / "file").stat()).decode()
+    line = packets.long_name(b"file", (here / "file").stat()).decode()
     assert line.startswith("-rw")
     assert line.split()[4] == "3"
     assert line.endswith(" file")

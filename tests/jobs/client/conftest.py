@@ -10,9 +10,9 @@ import pytest
 from django.conf import LazySettings
 from django.db import connections
 
-from jobs.live import bus, queue
+from jobs.live import bus, triggers
 from jobs.models import Job
-from jobs.scheduling import reconcile, tidy
+from jobs.scheduling import cleanup, reconcile
 from quotas.models import Cluster, Role, User
 from tests.factories import make_cluster, make_quota, make_user, make_workspace
 from tests.serving import RedisServer, web_server
@@ -47,7 +47,7 @@ def person(cluster: Cluster) -> User:
 @pytest.fixture
 def worker(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Everything that workers do for the cluster, one step after the other."""
-    monkeypatch.setattr(queue, "_send", lambda *_arguments: None)
+    monkeypatch.setattr(triggers, "_send", lambda *_arguments: None)
     over = threading.Event()
 
     def work() -> None:
@@ -57,7 +57,7 @@ def worker(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
                 reconcile.drain(cluster.pk)
                 reconcile.observe(cluster.pk)
                 for attempt in reconcile.sealable():
-                    tidy.seal(attempt)
+                    cleanup.seal(attempt)
         finally:
             connections.close_all()
 

@@ -24,8 +24,8 @@ from pathlib import Path
 import pytest
 
 from console.home import CHECKOUT
-from jobs import logs
-from jobs.assets.uploads import arriving
+from jobs.assets.uploads import arrivals
+from jobs.logs import log_store
 from jobs.models import HeldBlob, Job, JobFile, LogStream, Sweep, TemplateUse, TreeUse
 from jobs.submission.sweeps import arrays
 from quotas.accounts import tokens
@@ -166,7 +166,7 @@ def test_an_array_is_submitted_as_the_sweep_that_it_is(call: Terminal) -> None:
     ]
     assert all(f"{job.name} ({job.public_id}) · {job.state}" in err for job in jobs)
     streams = [LogStream.objects.get(attempt__job=job, role="main", index=0) for job in jobs]
-    written = [logs.read(stream, 0, 1 << 20).data.decode() for stream in streams]
+    written = [log_store.read(stream, 0, 1 << 20).data.decode() for stream in streams]
     number = arrays.number_of(sweep.public_id)
     assert [log.splitlines()[0] for log in written] == [
         f"task {index} of 6 of {number}" for index in range(6)
@@ -286,11 +286,11 @@ def test_an_upload_that_was_killed_goes_on_where_it_was(call: Terminal, person: 
     (call.folder / "weights.bin").write_bytes(data)
     digest = hashlib.sha256(data).hexdigest()
     process = call.start("run", "--", "sha256sum", "weights.bin")
-    wait_for(lambda: arriving.received(person, digest), SECONDS, interval=0.002)
+    wait_for(lambda: arrivals.received_bytes(person, digest), SECONDS, interval=0.002)
     process.kill()
     process.communicate()
     assert not HeldBlob.objects.filter(blob__sha256=digest).exists()
-    there = arriving.received(person, digest)
+    there = arrivals.received_bytes(person, digest)
     assert there > 0
     status, out, err = call("run", "--", "sha256sum", "weights.bin")
     assert (status, out.split()) == (0, [digest, "weights.bin"]), err

@@ -6,7 +6,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 from jobs.dialects.aihc import keys
-from jobs.dialects.aihc.completion import applied
+from jobs.dialects.aihc.parser import decide_completion
 from jobs.dialects.aihc.resources import implied_shared
 from jobs.spec import (
     Check,
@@ -56,7 +56,7 @@ def aihc_specs(draw: st.DrawFn) -> JobSpec:
             for name, value in draw(st.dictionaries(env_names, plain, max_size=2)).items()
         }
         roles[-1] = roles[-1].model_copy(update={"env": own})
-    policies = applied({role.name: role.replicas for role in roles})
+    policies = decide_completion({role.name: role.replicas for role in roles})
     return JobSpec(
         name=draw(names("-._")),
         tags=draw(st.dictionaries(option_names, plain, max_size=2)),

@@ -6,7 +6,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 from jobs.dialects.dlc import keys
-from jobs.dialects.dlc.completion import CHIEF_WORKER, Part, Success, applied
+from jobs.dialects.dlc.completion import CHIEF_WORKER, Participant, Success, decide_completion
 from jobs.dialects.dlc.job_types import BY_NAME, JOB_TYPES, JobType
 from jobs.dialects.dlc.roles import known_amounts
 from jobs.spec import (
@@ -134,9 +134,9 @@ def dlc_specs(draw: st.DrawFn) -> JobSpec:
     rdma, command = draw(st.booleans()), draw(commands)
     auth = draw(st.none() | _registries())
     roles = [draw(_role(name, command, rdma)) for name in types]
-    parts = [Part(role.name, role.replicas) for role in roles]
+    parts = [Participant(role.name, role.replicas) for role in roles]
     policy = draw(st.sampled_from(["", CHIEF_WORKER])) if job_type.servers else ""
-    completions = applied(job_type, Success(policy, tuple(parts)))
+    completions = decide_completion(job_type, Success(policy, tuple(parts)))
     env = draw(st.dictionaries(env_names, plain, max_size=3))
     secret = draw(st.dictionaries(env_names, secrets, max_size=1))
     return JobSpec(

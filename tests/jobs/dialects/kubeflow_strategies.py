@@ -6,8 +6,8 @@ from typing import Any
 from hypothesis import strategies as st
 
 from jobs.dialects.kubeflow import keys
-from jobs.dialects.kubeflow.kinds import ALL_WORKERS, KINDS, V1, V2BETA1, Kind, completions
-from jobs.dialects.yaml_text.writing import write
+from jobs.dialects.kubeflow.kinds import ALL_WORKERS, KINDS, V1, V2BETA1, JobKind, completions
+from jobs.dialects.yaml_text.emitter import write
 from jobs.spec import JobSpec, Mount, NodeChoice, Port, Resources, RetryPolicy, SecretRef, TaskRole
 from tests.jobs.dialects.from_keys import request, words
 from tests.jobs.dialects.strategies import env_names, names, untidy
@@ -27,7 +27,7 @@ uris = (
 )
 
 
-def _groups(kind: Kind) -> st.SearchStrategy[list[str]]:
+def _groups(kind: JobKind) -> st.SearchStrategy[list[str]]:
     """Roles of a kind, with the one that it needs."""
     several = st.lists(st.sampled_from(kind.roles), min_size=1, max_size=3, unique=True)
     return several.map(lambda found: [*dict.fromkeys([*([kind.needed] if kind.needed else []), *found])])
@@ -77,7 +77,7 @@ def kubeflow_specs(draw: st.DrawFn) -> JobSpec:
 
 
 @st.composite
-def _role(draw: st.DrawFn, name: str, kind: Kind) -> TaskRole:
+def _role(draw: st.DrawFn, name: str, kind: JobKind) -> TaskRole:
     gpus = draw(st.integers(0, 8))
     ports = draw(st.lists(st.tuples(labels | st.just(""), st.integers(1, 65535)), max_size=2))
     return TaskRole(
@@ -130,7 +130,7 @@ AMOUNTS = {
 
 
 @st.composite
-def _pods(draw: st.DrawFn, kind: Kind) -> dict[str, Any]:
+def _pods(draw: st.DrawFn, kind: JobKind) -> dict[str, Any]:
     """The spec of pods, with side containers and volumes that are used or not."""
     pod = draw(POD)
     found = draw(st.lists(st.sampled_from(volumes), max_size=3))

@@ -4,11 +4,12 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from jobs.dialects.dlc.completion import CHIEF_WORKER, Part, Success, applied
+from jobs.dialects.dlc.completion import CHIEF_WORKER, Participant, Success, decide_completion
 from jobs.dialects.dlc.job_types import JOB_TYPES, JobType
 from jobs.dialects.dlc.roles import known_amounts
-from jobs.dialects.dlc_params.keys import COMMON, PARAMS, ROLES, Shape
-from jobs.dialects.dlc_params.lines import BLANKS
+from jobs.dialects.dlc_params import shapes
+from jobs.dialects.dlc_params.keys import COMMON, PARAMS, ROLES
+from jobs.dialects.dlc_params.shapes import BLANKS
 from jobs.spec import (
     Check,
     CodeSource,
@@ -47,9 +48,9 @@ def params_specs(draw: st.DrawFn) -> JobSpec:
     command = draw(commands)
     kinds = draw(st.lists(st.sampled_from(_kinds(job_type)), min_size=1, max_size=3, unique=True))
     roles = [draw(_role(kind, command)) for kind in kinds]
-    parts = tuple(Part(role.name, role.replicas) for role in roles)
+    parts = tuple(Participant(role.name, role.replicas) for role in roles)
     policy = draw(st.sampled_from(["", CHIEF_WORKER])) if job_type.servers else ""
-    completions = applied(job_type, Success(policy, parts))
+    completions = decide_completion(job_type, Success(policy, parts))
     secret = draw(st.dictionaries(env_names, secrets, max_size=1))
     env = draw(st.dictionaries(env_names, pair_values, max_size=3))
     known = [Mount(id=name) for name in draw(st.lists(words, max_size=2))]
@@ -140,9 +141,9 @@ def _value(param: Any) -> st.SearchStrategy[str]:
         return OWN[param.key]
     if param.key.endswith(("_cpu", "_gpu", "_memory")):
         return amounts(param.rule).map(str)
-    if param.shape is Shape.NUMBER:
+    if param.shape is shapes.NUMBER:
         return st.integers(0, 9).map(str)
-    if param.shape is Shape.FLAG:
+    if param.shape is shapes.FLAG:
         return st.sampled_from(["true", "false"])
     return line
 

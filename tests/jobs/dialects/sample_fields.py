@@ -8,7 +8,7 @@ import yaml
 
 from jobs.dialects import pairs
 from jobs.dialects.document import Document
-from jobs.dialects.field_map import Row
+from jobs.dialects.field_map import FieldRow
 from jobs.dialects.sbatch.header import read as read_script
 from jobs.dialects.sbatch.secrets import read
 
@@ -26,7 +26,7 @@ def samples(name: str) -> dict[str, str]:
     return {path.name: path.read_text() for path in sorted((SAMPLES / name).glob("*"))}
 
 
-def spellings(row: Row) -> set[str]:
+def spellings(row: FieldRow) -> set[str]:
     """Every way in which the row's key is written, as a pointer without indexes."""
     plain = _PLACE.sub("", row.spelling)
     around = plain.rpartition("/")[0]
@@ -56,7 +56,7 @@ def _of_script(text: str) -> Iterator[str]:
 
 def _inner(key: str, value: str) -> Iterator[str]:
     yield f"/{key}"
-    yield from (f"/{key}/{name}" for name in pairs.read(value))
+    yield from (f"/{key}/{name}" for name in pairs.parse(value))
 
 
 def _keys(value: object, pointer: str) -> Iterator[str]:

@@ -2,9 +2,10 @@
 
 from hypothesis import strategies as st
 
+from jobs.dialects.sbatch.header import SPACES
+from jobs.dialects.sbatch.header import quote as written
 from jobs.dialects.sbatch.options import OPTIONS, Takes
 from jobs.dialects.sbatch.script import BASH, GUARD
-from jobs.dialects.sbatch.words import SPACES, written
 from jobs.spec import (
     CompletionPolicy,
     EndSignal,

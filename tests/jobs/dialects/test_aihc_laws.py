@@ -9,7 +9,7 @@ from jobs import dialects
 from jobs.dialects.aihc import keys
 from jobs.dialects.base import Refused
 from jobs.dialects.document import Document
-from jobs.dialects.rendering import OF_THE_TARGET
+from jobs.dialects.text_renderer import OF_THE_TARGET
 from jobs.spec import JobSpec
 from tests.jobs.dialects.aihc_strategies import aihc_specs, aihc_texts
 from tests.jobs.dialects.strategies import json_keys, values

@@ -10,7 +10,7 @@ import pytest
 from jobs import dialects, messages
 from jobs.dialects import source
 from jobs.dialects.base import Refused
-from jobs.dialects.checking import check, fixed
+from jobs.dialects.checks import apply_all_fixes, check
 from jobs.dialects.document import Document
 from jobs.dialects.formats import FORMATS
 from jobs.messages.findings import loss_json
@@ -100,10 +100,10 @@ def test_a_loss_says_what_the_target_lacks() -> None:
 
 def test_fixes_are_made_until_none_is_left() -> None:
     text = '{"jobName": "a b", "image": "i", "taskRoles": [{"name": "m n", "command": "c"}]}'
-    done = fixed(check(Document(text)))
+    done = apply_all_fixes(check(Document(text)))
     assert (done.problems, done.document.dialect) == ((), "openpai-v1")
     assert json.loads(done.document.text)["jobName"] == "a_b"
-    assert fixed(check(Document("{"))).document.text == "{"
+    assert apply_all_fixes(check(Document("{"))).document.text == "{"
 
 
 @pytest.mark.parametrize("to", dialects.NAMES)

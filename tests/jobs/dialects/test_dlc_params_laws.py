@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from jobs import dialects
 from jobs.dialects.base import Refused
 from jobs.dialects.document import Document
-from jobs.dialects.rendering import OF_THE_TARGET
+from jobs.dialects.text_renderer import OF_THE_TARGET
 from jobs.spec import JobSpec
 from tests.jobs.dialects.params_strategies import params_specs, params_texts
 
@@ -68,3 +68,11 @@ def test_any_text_is_read_or_refused_with_places(text: str) -> None:
             assert problem.line is not None
             assert problem.column is not None
             assert problem.source
+
+
+def test_a_password_in_the_image_of_a_role_is_taken_out() -> None:
+    text = "name=a\ncommand=x\nworkers=1\nworker_image=https://user:hunter2@registry/img\n"
+    parsed = PARAMS.parse(Document(text))
+    assert [*parsed.secrets.values()] == ["hunter2"]
+    assert "hunter2" not in parsed.text
+    assert PARAMS.with_secrets(Document(parsed.text), parsed.secrets) == text

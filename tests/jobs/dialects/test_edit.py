@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from jobs.dialects.base import Fix, Refused
 from jobs.dialects.document import Document
-from jobs.dialects.edit import Drop, Put, apply_fixes, edit
+from jobs.dialects.edit import RemoveValue, SetValue, apply_fixes, edit
 from jobs.dialects.source import read
 from jobs.dialects.spans import escape, split, walk
 from tests.jobs.dialects.strategies import json_keys, untidy, values
@@ -28,51 +28,57 @@ TEXT = """{
 
 
 def test_a_value_is_replaced_where_it_stands() -> None:
-    assert edit(Document(TEXT), [Put("/tasks/0/cpu", 8)]) == TEXT.replace('"cpu": 1', '"cpu": 8')
+    assert edit(Document(TEXT), [SetValue("/tasks/0/cpu", 8)]) == TEXT.replace('"cpu": 1', '"cpu": 8')
 
 
 def test_a_missing_key_is_added_in_the_style_of_its_neighbours() -> None:
-    assert edit(Document(TEXT), [Put("/tasks/1/gpu", 1)]) == TEXT.replace(
+    assert edit(Document(TEXT), [SetValue("/tasks/1/gpu", 1)]) == TEXT.replace(
         '{"cpu": 2}', '{"cpu": 2, "gpu": 1}'
     )
-    assert edit(Document(TEXT), [Put("/new", "ü")]) == TEXT.replace(
+    assert edit(Document(TEXT), [SetValue("/new", "ü")]) == TEXT.replace(
         '"last": true,', '"last": true,\n  "new": "ü",'
     )
-    assert edit(Document(TEXT), [Put("/env/A", "1")]) == TEXT.replace(
+    assert edit(Document(TEXT), [SetValue("/env/A", "1")]) == TEXT.replace(
         '"env": {}', '"env": {\n    "A": "1"\n  }'
     )
 
 
 def test_a_key_goes_with_its_line_and_its_comma_and_comments_stay() -> None:
-    assert edit(Document(TEXT), [Drop("/env")]) == TEXT.replace('  "env": {},\n', "")
-    assert edit(Document(TEXT), [Drop("/tasks/0/command")]) == TEXT.replace(
+    assert edit(Document(TEXT), [RemoveValue("/env")]) == TEXT.replace('  "env": {},\n', "")
+    assert edit(Document(TEXT), [RemoveValue("/tasks/0/command")]) == TEXT.replace(
         '{"cpu": 1, "command": "x"}', '{"cpu": 1}'
     )
-    assert "// whose job" in edit(Document(TEXT), [Drop("/name")])
-    assert "// a comment" in edit(Document(TEXT), [Drop("/name")])
+    assert "// whose job" in edit(Document(TEXT), [RemoveValue("/name")])
+    assert "// a comment" in edit(Document(TEXT), [RemoveValue("/name")])
 
 
 def test_elements_are_added_and_removed() -> None:
-    both = edit(Document(TEXT), [Drop("/tasks/1"), Put("/tasks/-", {"cpu": 3})])
+    both = edit(Document(TEXT), [RemoveValue("/tasks/1"), SetValue("/tasks/-", {"cpu": 3})])
     assert _value(both)["tasks"] == [{"cpu": 1, "command": "x"}, {"cpu": 3}]
     assert "/* the second */" in both
-    none = edit(Document(TEXT), [Drop("/tasks/0"), Drop("/tasks/1")])
+    none = edit(Document(TEXT), [RemoveValue("/tasks/0"), RemoveValue("/tasks/1")])
     assert _value(none)["tasks"] == []
 
 
 def test_what_lies_inside_of_something_dropped_is_not_changed_as_well() -> None:
-    changed = edit(Document(TEXT), [Put("/tasks/0/cpu", 9), Drop("/tasks")])
+    changed = edit(Document(TEXT), [SetValue("/tasks/0/cpu", 9), RemoveValue("/tasks")])
     assert read(Document(changed)).value == {"name": "a", "env": {}, "last": True}
 
 
 def test_places_that_do_not_exist_are_left_out() -> None:
-    assert edit(Document(TEXT), [Put("/no/such", 1), Drop("/gone"), Put("/tasks/7", 1), Put("", 1)]) == TEXT
+    assert (
+        edit(
+            Document(TEXT),
+            [SetValue("/no/such", 1), RemoveValue("/gone"), SetValue("/tasks/7", 1), SetValue("", 1)],
+        )
+        == TEXT
+    )
 
 
 def test_an_added_line_takes_the_numbers_of_a_listing_away() -> None:
     listing = '1{\n2 "a": 1\n3}'
     assert edit(Document(listing), []) == listing
-    assert edit(Document(listing), [Put("/b", 2)]) == '{\n "a": 1,\n "b": 2\n}'
+    assert edit(Document(listing), [SetValue("/b", 2)]) == '{\n "a": 1,\n "b": 2\n}'
 
 
 def test_fixes_replace_and_remove_and_the_last_of_two_counts() -> None:
@@ -95,15 +101,15 @@ def test_any_edits_of_any_text_say_the_same_as_of_its_value(
     pointers = [pointer for pointer, _node in walk(read(Document(text)).tree) if pointer]
     chosen = data.draw(st.lists(st.sampled_from(pointers), max_size=3, unique=True))
     changes = [
-        data.draw(st.builds(Drop, st.just(pointer)) | st.builds(Put, st.just(pointer), values))
+        data.draw(st.builds(RemoveValue, st.just(pointer)) | st.builds(SetValue, st.just(pointer), values))
         for pointer in chosen
     ]
     added = data.draw(st.dictionaries(json_keys.filter(lambda key: key not in value), values, max_size=2))
-    changes += [Put(f"/{escape(key)}", new) for key, new in added.items()]
+    changes += [SetValue(f"/{escape(key)}", new) for key, new in added.items()]
     assert read(Document(edit(Document(text), changes))).value == _changed(value, changes)
 
 
-def _changed(value: Any, changes: list[Put | Drop]) -> Any:
+def _changed(value: Any, changes: list[SetValue | RemoveValue]) -> Any:
     """The same edits on the value: all places as they were before, outer ones before inner ones."""
     gone = object()
     value = json.loads(json.dumps(value))
@@ -113,7 +119,7 @@ def _changed(value: Any, changes: list[Put | Drop]) -> Any:
         for token in tokens[:-1]:
             where = where[int(token)] if isinstance(where, list) else where[token]
         last: Any = int(tokens[-1]) if isinstance(where, list) else tokens[-1]
-        where[last] = gone if isinstance(change, Drop) else change.value
+        where[last] = gone if isinstance(change, RemoveValue) else change.value
     return _without(value, gone)
 
 

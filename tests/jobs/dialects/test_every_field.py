@@ -6,7 +6,7 @@ import pytest
 
 from jobs import dialects
 from jobs.dialects.document import Document
-from jobs.dialects.rendering import OF_THE_TARGET
+from jobs.dialects.text_renderer import OF_THE_TARGET
 from tests.jobs.dialects.sample_fields import samples, spellings, used
 
 

@@ -8,7 +8,7 @@ from jobs import dialects
 from jobs.dialects.base import Refused
 from jobs.dialects.document import Document
 from jobs.dialects.losses import losses
-from jobs.dialects.rendering import OF_THE_TARGET
+from jobs.dialects.text_renderer import OF_THE_TARGET
 from jobs.spec import CompletionPolicy, JobSpec, Resources, TaskRole
 from tests.jobs.dialects.aihc_strategies import aihc_specs
 from tests.jobs.dialects.dlc_strategies import dlc_specs

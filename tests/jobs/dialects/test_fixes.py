@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from jobs import dialects
 from jobs.dialects import amounts, documents
 from jobs.dialects.base import Fix, Note, Problem, Refused
-from jobs.dialects.checking import check, fixed
+from jobs.dialects.checks import apply_all_fixes, check
 from jobs.dialects.dlc_params.keys import KNOWN
 from jobs.dialects.dlc_params.lines import read as read_lines
 from jobs.dialects.document import Document
@@ -148,7 +148,7 @@ def test_number_of_unknown_meaning_has_no_fix(key: str, said: object) -> None:
     if key == "retryCount":
         text = json.dumps({**json.loads(v1()), key: said})
     assert fix_at(text, "openpai-v1", key) is None
-    assert fixed(check(Document(text, "openpai-v1"))).document.text == text
+    assert apply_all_fixes(check(Document(text, "openpai-v1"))).document.text == text
 
 
 def test_value_that_says_nothing_is_removed_by_its_fix() -> None:
@@ -159,7 +159,7 @@ def test_value_beside_unreadable_one_is_not_compared_with_a_default() -> None:
     text = v1(memoryMB="plenty", shmMB=4096, taskNumber="some", minFailedTaskCount=3)
     told = {each.code: each.fix for each in findings(text, "openpai-v1")}
     assert told.keys() == {"wrong_type"}
-    assert fixed(check(Document(v1(memoryMB="8GB", shmMB=4096), "openpai-v1"))).document.text == v1(
+    assert apply_all_fixes(check(Document(v1(memoryMB="8GB", shmMB=4096), "openpai-v1"))).document.text == v1(
         memoryMB=8192, shmMB=4096
     )
 
@@ -234,7 +234,7 @@ def test_misspelt_key_is_renamed_by_its_fix_and_all_else_stays(
     assert fix
     assert fix.key == key
     assert dialects.get(name).apply_fixes(Document(text), [fix]) == text.replace(typo, key)
-    assert typo not in fixed(check(Document(text, name))).document.text
+    assert typo not in apply_all_fixes(check(Document(text, name))).document.text
 
 
 @pytest.mark.parametrize(
@@ -265,7 +265,7 @@ def test_comments_and_order_stay_when_a_key_is_renamed() -> None:
 def test_template_that_begins_like_another_is_not_renamed_with_it() -> None:
     commands = '["run <% $parameters.rat %> <% $parameters.rat_of_all %>"]'
     text = v2().replace("commands: [run]", f"commands: {commands}") + "parameters: {rate: 1, rat_of_all: 2}\n"
-    made = fixed(check(Document(text, "openpai-v2"))).document.text
+    made = apply_all_fixes(check(Document(text, "openpai-v2"))).document.text
     assert "run <% $parameters.rate %> <% $parameters.rat_of_all %>" in made
 
 

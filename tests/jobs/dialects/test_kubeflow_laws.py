@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from jobs import dialects
 from jobs.dialects.base import Refused
 from jobs.dialects.document import Document
-from jobs.dialects.rendering import OF_THE_TARGET
+from jobs.dialects.text_renderer import OF_THE_TARGET
 from jobs.spec import JobSpec
 from tests.jobs.dialects.kubeflow_strategies import kubeflow_specs, kubeflow_texts
 from tests.jobs.dialects.strategies import values

@@ -16,7 +16,7 @@ import sys
 from pathlib import Path
 from jobs.dialects import NAMES, Document, convert, parse
 from jobs.dialects.base import Refused
-from jobs.dialects.checking import check, fixed
+from jobs.dialects.checks import check, fixed
 
 text = Path(sys.argv[1]).read_text()
 document = Document(text)

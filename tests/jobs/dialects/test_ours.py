@@ -11,7 +11,7 @@ from jobs import dialects
 from jobs.dialects.base import Fix, Refused
 from jobs.dialects.document import Document
 from jobs.dialects.losses import losses
-from jobs.dialects.ours.helps import HELPS
+from jobs.dialects.ours.keys import HELPS
 from jobs.dialects.placeholders import looks_secret
 from jobs.spec import After, JobSpec, Software, When
 from tests.jobs.dialects.aihc_strategies import aihc_specs

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from jobs import dialects
-from jobs.dialects import checking
+from jobs.dialects import checks
 from jobs.dialects.base import Fix, Note, Problem, Refused
-from jobs.dialects.checking import Checked, check
+from jobs.dialects.checks import CheckResult, check
 from jobs.dialects.document import Document
-from jobs.dialects.pasted.opening import opened
+from jobs.dialects.pasted.extraction import extract
 from jobs.messages.notes import note_message
 from jobs.messages.problems import problem_message
 from jobs.spec import Framework, Mount
@@ -60,7 +60,7 @@ def sample(name: str) -> str:
     return (DATA / f"{name}.txt").read_text(encoding="utf-8")
 
 
-def accepted(text: str) -> Checked:
+def accepted(text: str) -> CheckResult:
     checked = check(Document(text))
     assert not checked.problems
     assert checked.parsed is not None
@@ -74,7 +74,7 @@ def at(text: str, told: Note | Problem) -> str:
     return text.splitlines()[told.line - 1][told.column - 1 :]
 
 
-def codes(checked: Checked) -> list[str]:
+def codes(checked: CheckResult) -> list[str]:
     return [note.code for note in checked.notes]
 
 
@@ -102,7 +102,7 @@ def test_the_vendors_own_samples_are_read_as_they_are_printed(
         first,
     )
     assert at(text, checked.notes[0]).startswith(where)
-    again = checking.fixed(checked)
+    again = checks.apply_all_fixes(checked)
     assert again.parsed
     assert not again.problems
     assert again.parsed.spec == checked.parsed.spec
@@ -134,7 +134,7 @@ def test_a_python_dict_is_read_and_its_problems_stand_at_its_lines() -> None:
     (problem,) = [each for each in check(Document(text)).problems if each.code == "too_small"]
     assert at(text, problem) == "0,},],"
     text = text.replace("'é'", "'e'").replace("0,},]", "1,},]")
-    fixed = checking.fixed(check(Document(text.replace("'PyTorchJob'", "'PyTorchJo'"))))
+    fixed = checks.apply_all_fixes(check(Document(text.replace("'PyTorchJob'", "'PyTorchJo'"))))
     assert not fixed.problems
     assert fixed.parsed
     assert fixed.parsed.spec.roles[0].command == "echo 'a' b"
@@ -210,7 +210,7 @@ def test_the_body_of_a_curl_command_is_read(command: str) -> None:
     text = command.replace("{body}", json.dumps(DLC, indent=1).replace("PyTorchJob", "PyTorchJo"))
     (problem,) = check(Document(text)).problems
     assert at(text, problem).startswith('"PyTorchJo"')
-    fixed = checking.fixed(check(Document(text)))
+    fixed = checks.apply_all_fixes(check(Document(text)))
     assert not fixed.problems
     assert "s3cret" not in fixed.document.text
 
@@ -307,7 +307,7 @@ def test_a_plain_command_is_offered_as_a_start_command(text: str, command: str) 
     assert problem.fix is not None
     assert problem.fix.pointer == ""
     assert "start command" in problem_message(problem)
-    fixed = checking.fixed(checked)
+    fixed = checks.apply_all_fixes(checked)
     assert fixed.parsed
     assert fixed.document.text == problem.fix.value
     (role,) = fixed.parsed.spec.roles
@@ -338,7 +338,7 @@ PLAIN = {
 
 @pytest.mark.parametrize("text", PLAIN.values(), ids=PLAIN.keys())
 def test_a_job_file_is_never_taken_for_something_around_one(text: str) -> None:
-    assert opened(Document(text)) is None
+    assert extract(Document(text)) is None
     assert not [note for note in check(Document(text)).notes if note.code.startswith("read_from")]
 
 

@@ -60,4 +60,4 @@ def test_a_value_filled_in_again_is_the_same(value: str) -> None:
 def test_references_are_found() -> None:
     assert placeholders.reference("$SECRET:a.b-c_1") == "a.b-c_1"
     assert placeholders.reference("x$SECRET:a") is None
-    assert placeholders.referenced("$SECRET:a u:$SECRET:b@c $SECRET:a") == ("a", "b")
+    assert placeholders.list_references("$SECRET:a u:$SECRET:b@c $SECRET:a") == ("a", "b")

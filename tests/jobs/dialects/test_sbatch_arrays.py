@@ -159,7 +159,7 @@ def test_a_changed_script_keeps_its_array_and_other_dialects_tell_that_they_lose
     ],
 )
 def test_names_of_files_have_the_index(pattern: str, name: str) -> None:
-    assert arrays.filled(pattern, 17, 3) == name
+    assert arrays.fill_pattern(pattern, 17, 3) == name
 
 
 def test_which_options_have_the_index_in_their_values() -> None:
@@ -170,6 +170,6 @@ def test_which_options_have_the_index_in_their_values() -> None:
 @given(st.sets(st.integers(0, 4_000_000), min_size=1, max_size=MOST_JOBS), st.integers(1, MOST_JOBS))
 def test_an_array_is_read_as_it_was_written(indexes: set[int], at_once: int) -> None:
     array = Array(tuple(sorted(indexes)))
-    again = read(arrays.written(array, at_once))
+    again = read(arrays.to_text(array, at_once))
     assert again.indexes == array.indexes
     assert again.most_at_once == min(at_once, len(indexes))

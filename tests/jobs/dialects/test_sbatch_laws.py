@@ -6,9 +6,9 @@ from hypothesis import strategies as st
 from jobs import dialects
 from jobs.dialects.base import Refused
 from jobs.dialects.document import Document
-from jobs.dialects.rendering import OF_THE_TARGET
-from jobs.dialects.sbatch.lines import parse_pointer
+from jobs.dialects.sbatch.header import parse_pointer
 from jobs.dialects.sbatch.options import NEUTRAL
+from jobs.dialects.text_renderer import OF_THE_TARGET
 from jobs.spec import JobSpec, SecretRef
 from tests.jobs.dialects.sbatch_strategies import sbatch_specs, sbatch_texts
 

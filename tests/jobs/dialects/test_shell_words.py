@@ -12,7 +12,7 @@ from jobs import dialects
 from jobs.dialects import shell_words
 from jobs.dialects.document import Document
 from tests.fuzz.target import MOST_CPU_S
-from tests.jobs.dialects.test_expansion import v2
+from tests.jobs.dialects.test_expansion_limit import v2
 
 LONG = 900_000
 

@@ -11,14 +11,14 @@ from hypothesis import strategies as st
 from jobs.dialects import documents
 from jobs.dialects.base import Fix, Refused
 from jobs.dialects.document import Document
-from jobs.dialects.edit import Drop, Put
+from jobs.dialects.edit import RemoveValue, SetValue
 from jobs.dialects.spans import escape, walk
-from jobs.dialects.yaml_text import faults
-from jobs.dialects.yaml_text.changes import changed
-from jobs.dialects.yaml_text.editing import edit as edit_by
+from jobs.dialects.yaml_text import source
+from jobs.dialects.yaml_text.editor import apply_changes
+from jobs.dialects.yaml_text.editor import edit as edit_by
+from jobs.dialects.yaml_text.emitter import write
 from jobs.dialects.yaml_text.rules import JS_YAML, KUBERNETES
 from jobs.dialects.yaml_text.source import read
-from jobs.dialects.yaml_text.writing import write
 from tests.jobs.dialects.strategies import json_keys, texts, values
 
 TEXT = """\
@@ -41,96 +41,101 @@ last: true
 """
 
 
-def edit(text: str, changes: list[Put | Drop]) -> str:
+def edit(text: str, changes: list[SetValue | RemoveValue]) -> str:
     return edit_by(read(text, JS_YAML), changes)
 
 
 @pytest.mark.parametrize(
     ("change", "old", "new"),
     [
-        (Put("/name", "b"), "name: a ", "name: b "),
-        (Put("/name", "x: y"), "name: a ", "name: 'x: y' "),
-        (Put("/name", "yes"), "name: a ", "name: 'yes' "),
-        (Put("/name", None), "name: a ", "name: null "),
-        (Put("/name", "x\ny"), "name: a   # a comment\n", "name: |-   # a comment\n  x\n  y\n"),
-        (Put("/name", ["x"]), "name: a   # a comment\n", "name:   # a comment\n  - x\n"),
-        (Put("/tasks/0/cpu", 8), "cpu: 1", "cpu: 8"),
-        (Put("/tasks/0/command", "y"), "'x'", "'y'"),
-        (Put("/tasks/0/command", "a\nb\n"), "command: 'x'\n", "command: |\n      a\n      b\n"),
-        (Put("/tasks/1/gpu", 1), "- cpu: 2\n", "- cpu: 2\n    gpu: 1\n"),
-        (Put("/tasks/1", "z"), "- cpu: 2\n", "- z\n"),
-        (Put("/new", "ü"), "last: true\n", "last: true\nnew: ü\n"),
+        (SetValue("/name", "b"), "name: a ", "name: b "),
+        (SetValue("/name", "x: y"), "name: a ", "name: 'x: y' "),
+        (SetValue("/name", "yes"), "name: a ", "name: 'yes' "),
+        (SetValue("/name", None), "name: a ", "name: null "),
+        (SetValue("/name", "x\ny"), "name: a   # a comment\n", "name: |-   # a comment\n  x\n  y\n"),
+        (SetValue("/name", ["x"]), "name: a   # a comment\n", "name:   # a comment\n  - x\n"),
+        (SetValue("/tasks/0/cpu", 8), "cpu: 1", "cpu: 8"),
+        (SetValue("/tasks/0/command", "y"), "'x'", "'y'"),
+        (SetValue("/tasks/0/command", "a\nb\n"), "command: 'x'\n", "command: |\n      a\n      b\n"),
+        (SetValue("/tasks/1/gpu", 1), "- cpu: 2\n", "- cpu: 2\n    gpu: 1\n"),
+        (SetValue("/tasks/1", "z"), "- cpu: 2\n", "- z\n"),
+        (SetValue("/new", "ü"), "last: true\n", "last: true\nnew: ü\n"),
         (
-            Put("/new", {"a": [], "b": [{"c": 1, "d": 2}]}),
+            SetValue("/new", {"a": [], "b": [{"c": 1, "d": 2}]}),
             "last: true\n",
             "last: true\nnew:\n  a: []\n  b:\n    - c: 1\n      d: 2\n",
         ),
-        (Put("/env/A", "1"), "env: {}\n", "env:\n  A: '1'\n"),
-        (Put("/none", "x"), "none:\n", "none: x\n"),
-        (Put("/none", {"a": 1}), "none:\n", "none:\n  a: 1\n"),
-        (Put("/flow/a", "x, y"), "a: 1", "a: 'x, y'"),
-        (Put("/flow/c", 3), '"y"]}', '"y"], c: 3}'),
-        (Put("/flow/b/-", {"k": "v"}), '"y"]', '"y", {k: v}]'),
-        (Put("/script", "one"), "script: |   # keep\n  one\n  two\n", "script: one\n"),
-        (Put("/tasks/-", {"cpu": 3}), "- cpu: 2\n", "- cpu: 2\n  - cpu: 3\n"),
-        (Put("/tasks", [{"cpu": 1, "command": "x"}, {"cpu": 9}]), "- cpu: 2\n", "- cpu: 9\n"),
+        (SetValue("/env/A", "1"), "env: {}\n", "env:\n  A: '1'\n"),
+        (SetValue("/none", "x"), "none:\n", "none: x\n"),
+        (SetValue("/none", {"a": 1}), "none:\n", "none:\n  a: 1\n"),
+        (SetValue("/flow/a", "x, y"), "a: 1", "a: 'x, y'"),
+        (SetValue("/flow/c", 3), '"y"]}', '"y"], c: 3}'),
+        (SetValue("/flow/b/-", {"k": "v"}), '"y"]', '"y", {k: v}]'),
+        (SetValue("/script", "one"), "script: |   # keep\n  one\n  two\n", "script: one\n"),
+        (SetValue("/tasks/-", {"cpu": 3}), "- cpu: 2\n", "- cpu: 2\n  - cpu: 3\n"),
+        (SetValue("/tasks", [{"cpu": 1, "command": "x"}, {"cpu": 9}]), "- cpu: 2\n", "- cpu: 9\n"),
         (
-            Put("/tasks", [{"cpu": 0}, {"cpu": 1, "command": "x"}, {"cpu": 2}]),
+            SetValue("/tasks", [{"cpu": 0}, {"cpu": 1, "command": "x"}, {"cpu": 2}]),
             "  - cpu: 1\n",
             "  - cpu: 0\n  - cpu: 1\n",
         ),
-        (Put("/flow", {"a": 1, "b": ["z", "x", "y"]}), "b: [x", "b: [z, x"),
-        (Put("/tasks", [{"cpu": 2}]), "tasks:\n  - cpu: 1\n    command: 'x'\n", "tasks:\n"),
-        (Drop("/name"), "name: a   # a comment\n", "# a comment\n"),
-        (Drop("/env"), "env: {}\n", ""),
-        (Drop("/tasks/0/cpu"), "cpu: 1\n    ", ""),
-        (Drop("/tasks/0/command"), "    command: 'x'\n", ""),
-        (Drop("/tasks/1"), "  - cpu: 2\n", ""),
-        (Drop("/flow/a"), "a: 1, ", ""),
-        (Drop("/flow/b"), ', b: [x, "y"]', ""),
-        (Drop("/last"), "last: true\n", ""),
-        (Drop("/none"), "none:\n", ""),
-        (Drop("/script"), "script: |   # keep\n  one\n  two\n", ""),
+        (SetValue("/flow", {"a": 1, "b": ["z", "x", "y"]}), "b: [x", "b: [z, x"),
+        (SetValue("/tasks", [{"cpu": 2}]), "tasks:\n  - cpu: 1\n    command: 'x'\n", "tasks:\n"),
+        (RemoveValue("/name"), "name: a   # a comment\n", "# a comment\n"),
+        (RemoveValue("/env"), "env: {}\n", ""),
+        (RemoveValue("/tasks/0/cpu"), "cpu: 1\n    ", ""),
+        (RemoveValue("/tasks/0/command"), "    command: 'x'\n", ""),
+        (RemoveValue("/tasks/1"), "  - cpu: 2\n", ""),
+        (RemoveValue("/flow/a"), "a: 1, ", ""),
+        (RemoveValue("/flow/b"), ', b: [x, "y"]', ""),
+        (RemoveValue("/last"), "last: true\n", ""),
+        (RemoveValue("/none"), "none:\n", ""),
+        (RemoveValue("/script"), "script: |   # keep\n  one\n  two\n", ""),
     ],
 )
 @pytest.mark.parametrize("line_break", ["\n", "\r\n"])
-def test_a_change_changes_its_place_only(change: Put | Drop, old: str, new: str, line_break: str) -> None:
+def test_a_change_changes_its_place_only(
+    change: SetValue | RemoveValue, old: str, new: str, line_break: str
+) -> None:
     assert TEXT.count(old) == 1
     before, after = (text.replace("\n", line_break) for text in (TEXT, TEXT.replace(old, new)))
     assert edit(before, [change]) == after
 
 
 def test_all_elements_may_go() -> None:
-    none = edit(TEXT, [Drop("/tasks/0"), Drop("/tasks/1")])
+    none = edit(TEXT, [RemoveValue("/tasks/0"), RemoveValue("/tasks/1")])
     assert "tasks: []\n" in none
     assert read(none, JS_YAML).value == {**_value(TEXT), "tasks": []}
 
 
 def test_a_last_line_without_a_break_gets_one() -> None:
-    assert edit("a: 1", [Put("/b", 2)]) == "a: 1\nb: 2"
+    assert edit("a: 1", [SetValue("/b", 2)]) == "a: 1\nb: 2"
 
 
 def test_lists_that_are_not_indented_stay_so() -> None:
-    assert edit("a:\n- x\nb: 1\n", [Put("/a/-", "z")]) == "a:\n- x\n- z\nb: 1\n"
+    assert edit("a:\n- x\nb: 1\n", [SetValue("/a/-", "z")]) == "a:\n- x\n- z\nb: 1\n"
 
 
 def test_what_an_alias_shows_is_changed_without_changing_what_it_stands_for() -> None:
     text = "a: &a {x: 1}\nb: *a\nc:\n  <<: *a\n"
-    assert _value(edit(text, [Put("/b/x", 2)])) == {"a": {"x": 1}, "b": {"x": 2}, "c": {"x": 1}}
-    assert edit(text, [Put("/c/x", 2)]) == text + "  x: 2\n"
-    assert _value(edit(text, [Drop("/c/x")])) == {"a": {"x": 1}, "b": {"x": 1}, "c": {}}
-    assert edit(text, [Put("/b", 1)]) == text.replace("*a\nc", "1\nc")
+    assert _value(edit(text, [SetValue("/b/x", 2)])) == {"a": {"x": 1}, "b": {"x": 2}, "c": {"x": 1}}
+    assert edit(text, [SetValue("/c/x", 2)]) == text + "  x: 2\n"
+    assert _value(edit(text, [RemoveValue("/c/x")])) == {"a": {"x": 1}, "b": {"x": 1}, "c": {}}
+    assert edit(text, [SetValue("/b", 1)]) == text.replace("*a\nc", "1\nc")
 
 
 def test_only_the_document_that_was_picked_is_changed() -> None:
     text = "a: 1\n---\nb: 2 # two\n---\nc: 3\n"
-    assert edit_by(read(text, JS_YAML, lambda _all: 1), [Put("/b", 5)], lambda _all: 1) == text.replace(
+    assert edit_by(read(text, JS_YAML, lambda _all: 1), [SetValue("/b", 5)], lambda _all: 1) == text.replace(
         "2 #", "5 #"
     )
 
 
 def test_places_that_do_not_exist_are_left_out() -> None:
-    assert edit(TEXT, [Put("/no/such", 1), Drop("/gone"), Put("/tasks/7", 1), Put("", 1)]) == TEXT
+    assert (
+        edit(TEXT, [SetValue("/no/such", 1), RemoveValue("/gone"), SetValue("/tasks/7", 1), SetValue("", 1)])
+        == TEXT
+    )
 
 
 def test_fixes_replace_and_remove_and_the_last_of_two_counts() -> None:
@@ -169,7 +174,7 @@ def yaml_texts(draw: st.DrawFn, held: Any) -> str:
         text = yaml.safe_dump(
             held, allow_unicode=draw(st.booleans()), default_flow_style=flow, sort_keys=False
         )
-    assume(faults.forbidden(text) is None and not any(mark in text for mark in "\x85\xa0\u2028\u2029\u3000"))
+    assume(source.forbidden(text) is None and not any(mark in text for mark in "\x85\xa0\u2028\u2029\u3000"))
     return text
 
 
@@ -183,12 +188,12 @@ def test_any_edits_of_any_text_say_the_same_as_of_its_value(
     pointers = [pointer for pointer, _node in walk(source.tree) if pointer]
     chosen = data.draw(st.lists(st.sampled_from(pointers), max_size=3, unique=True))
     changes = [
-        data.draw(st.builds(Drop, st.just(pointer)) | st.builds(Put, st.just(pointer), values))
+        data.draw(st.builds(RemoveValue, st.just(pointer)) | st.builds(SetValue, st.just(pointer), values))
         for pointer in chosen
     ]
     added = data.draw(st.dictionaries(json_keys.filter(lambda key: key not in value), values, max_size=2))
-    changes += [Put(f"/{escape(key)}", new) for key, new in added.items()]
-    assert read(edit(text, changes), JS_YAML).value == changed(value, changes)
+    changes += [SetValue(f"/{escape(key)}", new) for key, new in added.items()]
+    assert read(edit(text, changes), JS_YAML).value == apply_changes(value, changes)
 
 
 long_texts = st.lists(texts | st.sampled_from(["", " ", "  x", "# y", "- z", "a: b", "\t", "%x", "---"])).map(
@@ -208,7 +213,7 @@ def test_what_is_written_is_read_again_by_every_parser(value: dict[str, Any]) ->
 def test_a_text_is_written_alike_wherever_it_stands(text: str) -> None:
     held = {"a": text, "b": [text, [text]], "c": {"d": [{"e": text}]}}
     assert read(write(held), JS_YAML).value == held
-    assert read(edit("a: 1 # x\nb: []\n", [Put("/a", text), Put("/b", [text])]), JS_YAML).value == {
+    assert read(edit("a: 1 # x\nb: []\n", [SetValue("/a", text), SetValue("/b", [text])]), JS_YAML).value == {
         "a": text,
         "b": [text],
     }

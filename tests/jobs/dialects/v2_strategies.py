@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from jobs.dialects import documents
 from jobs.dialects.document import Document
 from jobs.dialects.openpai_v2 import keys
-from jobs.dialects.yaml_text import faults
+from jobs.dialects.yaml_text import source
 from jobs.dialects.yaml_text.rules import JS_YAML
 from jobs.spec import (
     CompletionPolicy,
@@ -220,7 +220,7 @@ def v2_texts(draw: st.DrawFn) -> str:
     text = yaml.safe_dump(
         held, allow_unicode=True, sort_keys=False, default_flow_style=None if style == "mixed" else False
     )
-    assume(faults.forbidden(text) is None and not any(mark in text for mark in "\x85\xa0\u2028\u2029\u3000"))
+    assume(source.forbidden(text) is None and not any(mark in text for mark in "\x85\xa0\u2028\u2029\u3000"))
     assume(documents.read(Document(text), JS_YAML).value == held)
     comment = draw(st.sampled_from(["", "# ours\n"]))
     return comment + text.replace("taskRoles:\n", "taskRoles: # the roles\n", 1)

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 
-from jobs.form.changes import Acts, changed
+from jobs.form.changes import RowActions, apply_changes
+from jobs.form.dialect_support import SAMPLES
 from jobs.form.fields import FIELDS, ROWS
-from jobs.form.saying import SAMPLES
-from jobs.form.values import fields_of, lists_of, named, values_of
+from jobs.form.values import fields_of, form_name, lists_of, values_of
 from jobs.spec import After, CodeSource, JobSpec, Mount, Port, SecretRef, TaskRole, When
 from tests.jobs.dialects.dlc_strategies import dlc_specs
 
@@ -86,7 +86,7 @@ NEW = {
 NEW |= {
     key: each.options[-1][0] if each.options else "3"
     for key, each in FIELDS.items()
-    if each.within is not None
+    if each.subfield is not None
 }
 
 WITH = {
@@ -105,13 +105,13 @@ def test_there_is_a_new_value_for_every_field() -> None:
 
 @given(dlc_specs())
 def test_showing_and_changing_nothing_is_the_same_job(spec: JobSpec) -> None:
-    assert changed(spec, values_of(spec)).spec == spec
+    assert apply_changes(spec, values_of(spec)).spec == spec
 
 
 @pytest.mark.parametrize("sample", SAMPLES)
 def test_what_is_shown_of_a_job_makes_it_again(sample: JobSpec) -> None:
     bare = JobSpec(name="bare", roles=(TaskRole(name="x", command="x"),))
-    made = changed(bare, values_of(sample), values_of(bare))
+    made = apply_changes(bare, values_of(sample), values_of(bare))
     assert made.problems == {}
     assert made.spec == sample
 
@@ -124,8 +124,8 @@ def same_value(key: str) -> set[str]:
 
 @pytest.mark.parametrize("key", sorted(NEW))
 def test_each_field_is_set_and_found_again(key: str) -> None:
-    name = named(key, 0)
-    made = changed(PLAIN, {name: NEW[key], **WITH.get(key, {})})
+    name = form_name(key, 0)
+    made = apply_changes(PLAIN, {name: NEW[key], **WITH.get(key, {})})
     assert made.problems == {}
     shown = values_of(made.spec)
     assert shown[name] == NEW[key]
@@ -137,9 +137,9 @@ def test_each_field_is_set_and_found_again(key: str) -> None:
 
 @pytest.mark.parametrize("key", sorted(set(NEW) - {"name", "roles-*-name", "roles-*-command"}))
 def test_each_field_can_be_taken_back(key: str) -> None:
-    name = named(key, 0)
-    full = changed(PLAIN, {name: NEW[key], **WITH.get(key, {})}).spec
-    back = changed(full, {name: values_of(PLAIN)[name]}).spec
+    name = form_name(key, 0)
+    full = apply_changes(PLAIN, {name: NEW[key], **WITH.get(key, {})}).spec
+    back = apply_changes(full, {name: values_of(PLAIN)[name]}).spec
     assert values_of(back)[name] == values_of(PLAIN)[name]
 
 
@@ -154,7 +154,7 @@ def test_all_that_is_wrong_is_told_at_once_and_the_rest_is_taken() -> None:
         "description": "taken",
         "time-limit": "1e400",
     }
-    made = changed(PLAIN, posted)
+    made = apply_changes(PLAIN, posted)
     assert {name: each.code for name, each in made.problems.items()} == {
         "name": "needed",
         "roles-0-cpu": "no_number",
@@ -168,17 +168,17 @@ def test_all_that_is_wrong_is_told_at_once_and_the_rest_is_taken() -> None:
 
 
 def test_a_branch_without_a_repository_waits_for_it() -> None:
-    made = changed(PLAIN, {"code-branch": "main", "description": "taken"})
+    made = apply_changes(PLAIN, {"code-branch": "main", "description": "taken"})
     assert {name: each.code for name, each in made.problems.items()} == {"code-branch": "code_needs_place"}
     assert made.spec.description == "taken"
-    whole = changed(made.spec, {"code-branch": "main", "code-uri": "https://git.example.com/a.git"})
+    whole = apply_changes(made.spec, {"code-branch": "main", "code-uri": "https://git.example.com/a.git"})
     assert whole.spec.code == CodeSource(uri="https://git.example.com/a.git", branch="main")
 
 
 def test_only_what_differs_from_what_the_form_said_is_a_change() -> None:
     shown = values_of(PLAIN)
     meanwhile = PLAIN.model_copy(update={"name": "renamed-in-the-file"})
-    made = changed(meanwhile, {**shown, "description": "typed"}, shown)
+    made = apply_changes(meanwhile, {**shown, "description": "typed"}, shown)
     assert made.spec == meanwhile.model_copy(update={"description": "typed"})
 
 
@@ -191,10 +191,10 @@ def test_variables_are_rows_with_values_or_secrets() -> None:
         "env-2-name": "",
         "env-2-value": "",
     }
-    made = changed(PLAIN, posted).spec
+    made = apply_changes(PLAIN, posted).spec
     assert made.env == {"A": " 1 "}
     assert made.secret_env == {"TOKEN": SecretRef(name="HF_TOKEN")}
-    gone = changed(made, values_of(made), acts=Acts(remove="env-0")).spec
+    gone = apply_changes(made, values_of(made), acts=RowActions(remove="env-0")).spec
     assert (gone.env, gone.secret_env) == ({}, made.secret_env)
 
 
@@ -206,7 +206,7 @@ def test_a_row_that_is_wrong_leaves_its_list_as_it_was() -> None:
         "env-2-name": "B",
         "env-3-name": "B",
     }
-    made = changed(PLAIN, posted)
+    made = apply_changes(PLAIN, posted)
     assert {name: each.code for name, each in made.problems.items()} == {
         "env-0-name": "no_variable",
         "env-1-name": "needed",
@@ -235,7 +235,7 @@ def test_datasets_and_mounts_are_one_list_in_which_each_keeps_its_place() -> Non
         "mounts-2-path": "/c",
         "mounts-2-purpose": "output",
     }
-    made = changed(MOUNTED, posted, values_of(MOUNTED), Acts(remove="mounts-0"))
+    made = apply_changes(MOUNTED, posted, values_of(MOUNTED), RowActions(remove="mounts-0"))
     assert made.problems == {}
     assert [(each.id or each.uri, each.path) for each in made.spec.mounts] == [
         ("d-1", "/data"),
@@ -248,62 +248,62 @@ def test_datasets_and_mounts_are_one_list_in_which_each_keeps_its_place() -> Non
 
 def test_a_new_row_that_nobody_filled_in_is_nothing() -> None:
     blank = {"mounts-0-uri": "", "mounts-0-purpose": "data", "datasets-0-id": "", "roles-0-ports-0-count": ""}
-    assert changed(PLAIN, blank).spec == PLAIN
-    assert changed(PLAIN, {**blank, "mounts-0-path": "/x"}).problems.keys() == {"mounts-0-uri"}
+    assert apply_changes(PLAIN, blank).spec == PLAIN
+    assert apply_changes(PLAIN, {**blank, "mounts-0-path": "/x"}).problems.keys() == {"mounts-0-uri"}
 
 
 def test_a_blank_row_says_nothing_of_a_list_that_the_file_changed_meanwhile() -> None:
     posted = {**values_of(PLAIN), "mounts-0-uri": "", "mounts-0-purpose": "data", "mounts-0-read-only": ""}
-    assert changed(MOUNTED, posted, values_of(PLAIN)).spec == MOUNTED
+    assert apply_changes(MOUNTED, posted, values_of(PLAIN)).spec == MOUNTED
 
 
 def test_ports_belong_to_their_role() -> None:
-    made = changed(PLAIN, {"roles-0-ports-0-label": "web", "roles-0-ports-0-begin": "8080"}).spec
+    made = apply_changes(PLAIN, {"roles-0-ports-0-label": "web", "roles-0-ports-0-begin": "8080"}).spec
     assert made.roles[0].ports == (Port(label="web", begin_at=8080),)
-    assert changed(made, values_of(made), acts=Acts(remove="roles-0-ports-0")).spec == PLAIN
+    assert apply_changes(made, values_of(made), acts=RowActions(remove="roles-0-ports-0")).spec == PLAIN
 
 
 def test_a_role_is_added_like_the_last_one_and_removed() -> None:
-    more = changed(PLAIN, {}, acts=Acts(add="roles")).spec
+    more = apply_changes(PLAIN, {}, acts=RowActions(add="roles")).spec
     assert [role.name for role in more.roles] == ["Worker", "Worker-2"]
-    assert changed(more, {}, acts=Acts(remove="roles-1")).spec == PLAIN
-    assert changed(PLAIN, {}, acts=Acts(remove="roles-0")).spec == PLAIN
+    assert apply_changes(more, {}, acts=RowActions(remove="roles-1")).spec == PLAIN
+    assert apply_changes(PLAIN, {}, acts=RowActions(remove="roles-0")).spec == PLAIN
 
 
 def test_two_roles_of_one_name_are_told_at_the_name() -> None:
-    more = changed(PLAIN, {}, acts=Acts(add="roles")).spec
-    made = changed(more, {"roles-1-name": "Worker", "roles-1-cpu": "3"})
+    more = apply_changes(PLAIN, {}, acts=RowActions(add="roles")).spec
+    made = apply_changes(more, {"roles-1-name": "Worker", "roles-1-cpu": "3"})
     assert {name: each.code for name, each in made.problems.items()} == {"roles-1-name": "repeats"}
     assert made.spec.roles[1].resources.cpu_milli == 3000
 
 
 def test_the_accelerated_edition_of_an_image_is_its_tag() -> None:
     image = "team-registry.cn-hangzhou.cr.aliyuncs.com/team/train:1.0"
-    made = changed(PLAIN, {"roles-0-image": image}).spec
-    turned = changed(made, {"roles-0-accelerated": "on"}).spec
+    made = apply_changes(PLAIN, {"roles-0-image": image}).spec
+    turned = apply_changes(made, {"roles-0-accelerated": "on"}).spec
     assert turned.roles[0].image == f"{image}_accelerated"
     assert values_of(turned)["roles-0-accelerated"] == "on"
-    assert changed(turned, {"roles-0-accelerated": ""}).spec == made
-    assert changed(PLAIN, {"roles-0-accelerated": "on"}).spec == PLAIN
+    assert apply_changes(turned, {"roles-0-accelerated": ""}).spec == made
+    assert apply_changes(PLAIN, {"roles-0-accelerated": "on"}).spec == PLAIN
 
 
 def test_every_name_of_the_form_is_there_once() -> None:
     names = [name for name, _field, _number in fields_of(PLAIN)]
-    names += [named(rows.key, number) for rows, number in lists_of(PLAIN)]
+    names += [form_name(rows.key, number) for rows, number in lists_of(PLAIN)]
     assert len(set(names)) == len(names) == len(FIELDS) + len(ROWS)
 
 
 def test_of_conda_and_a_venv_a_job_has_one() -> None:
-    made = changed(PLAIN, {"conda": "/opt/conda/envs/train"}).spec
-    both = changed(made, {"venv": "/home/me/venv"})
+    made = apply_changes(PLAIN, {"conda": "/opt/conda/envs/train"}).spec
+    both = apply_changes(made, {"venv": "/home/me/venv"})
     assert {name: each.code for name, each in both.problems.items()} == {"venv": "no_fit"}
     assert both.spec == made
 
 
 def test_jobs_to_wait_for_are_rows() -> None:
     posted = {"after-0-job": "abc", "after-0-when": "failed", "after-1-job": "", "after-1-when": "succeeded"}
-    made = changed(PLAIN, posted).spec
+    made = apply_changes(PLAIN, posted).spec
     assert made.after == (After(job="abc", when=When.FAILED),)
-    assert changed(made, {}, acts=Acts(remove="after-0")).spec == PLAIN
-    twice = changed(made, {"after-1-job": "abc", "after-1-when": "ended"})
+    assert apply_changes(made, {}, acts=RowActions(remove="after-0")).spec == PLAIN
+    twice = apply_changes(made, {"after-1-job": "abc", "after-1-when": "ended"})
     assert {name: each.code for name, each in twice.problems.items()} == {"after-1-job": "repeats"}

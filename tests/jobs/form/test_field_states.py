@@ -9,22 +9,22 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jobs.form import rules
-from jobs.form.ground import Ground
+from jobs.form.target import JobTarget
 from jobs.messages.rules import rule_message
 from jobs.spec import Bid, Framework, JobSpec, NodeChoice
 from tests.jobs.dialects.dlc_strategies import dlc_specs
 from tests.jobs.form.cases.base import LINGJUN, PUBLIC, QUOTA, SPOT, job, options, role
 
 
-def state(field: str, spec: JobSpec, ground: Ground) -> rules.FieldState:
-    return rules.fields(rules.rulings(spec, ground))[field]
+def state(field: str, spec: JobSpec, target: JobTarget) -> rules.FieldState:
+    return rules.fields(rules.rulings(spec, target))[field]
 
 
 def test_a_field_that_means_nothing_is_hidden_unless_it_says_something() -> None:
     assert state("roles[].bid", job(), QUOTA).hidden
     said_all_the_same = state("roles[].bid", job(role(bid=Bid(discount_percent=40))), QUOTA)
     assert not said_all_the_same.hidden
-    assert [each.code for each in said_all_the_same.told] == ["bid_for_spot"]
+    assert [each.code for each in said_all_the_same.rulings] == ["bid_for_spot"]
 
 
 def test_a_field_that_is_off_says_why() -> None:
@@ -42,8 +42,8 @@ def test_lingjun_offers_fewer_frameworks() -> None:
 
 
 def test_ports_by_number_are_off_on_lingjun_and_beside_a_list() -> None:
-    for spec, ground in ((options(), LINGJUN), (options(customPortList="1"), QUOTA)):
-        assert state("framework_options.customPortNumPerWorker", spec, ground).off
+    for spec, target in ((options(), LINGJUN), (options(customPortList="1"), QUOTA)):
+        assert state("framework_options.customPortNumPerWorker", spec, target).off
     assert not state("framework_options.customPortNumPerWorker", options(), QUOTA).off
 
 
@@ -53,12 +53,12 @@ def test_the_ceiling_is_the_quotas_own() -> None:
 
 
 @given(dlc_specs(), st.sampled_from([QUOTA, PUBLIC, SPOT, LINGJUN]))
-def test_what_a_job_says_is_never_hidden_nor_off_and_never_changed(spec: JobSpec, ground: Ground) -> None:
+def test_what_a_job_says_is_never_hidden_nor_off_and_never_changed(spec: JobSpec, target: JobTarget) -> None:
     before = spec.model_dump_json()
-    found = rules.rulings(spec, ground)
+    found = rules.rulings(spec, target)
     for ruling in found:
-        assert rule_message(ruling.code, ruling.said.params)
-        assert all(0 <= at < max(len(spec.roles), len(spec.mounts)) for at in ruling.said.at)
+        assert rule_message(ruling.code, ruling.statement.params)
+        assert all(0 <= at < max(len(spec.roles), len(spec.mounts)) for at in ruling.statement.at)
     for path, field_state in rules.fields(found).items():
         if (field_state.off or field_state.hidden) and path not in {"kind", "mounts[].read_only"}:
             assert not any(says(spec, path)), path

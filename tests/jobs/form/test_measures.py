@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from jobs.form.measures import Memory, Wrong
+from jobs.form.measures import InvalidValue, MemorySize
 
 
 @pytest.mark.parametrize(
@@ -20,18 +20,18 @@ from jobs.form.measures import Memory, Wrong
     ],
 )
 def test_memory_measure_reads_amounts_with_and_without_a_unit(typed: str, mib: int) -> None:
-    assert Memory(named=True).read(typed) == mib
-    assert Memory().read(typed) == mib
+    assert MemorySize(named=True).read(typed) == mib
+    assert MemorySize().read(typed) == mib
 
 
 @pytest.mark.parametrize(("mib", "shown"), [(64, "64 MiB"), (1536, "1536 MiB"), (2048, "2 GiB"), (None, "")])
 def test_memory_measure_with_its_unit_shows_what_it_reads(mib: int | None, shown: str) -> None:
-    measure = Memory(named=True, optional=True)
+    measure = MemorySize(named=True, optional=True)
     assert measure.show(mib) == shown
     assert measure.read(shown) == mib
 
 
 @pytest.mark.parametrize("typed", ["much", "2 apples", "-1"])
 def test_memory_measure_refuses_what_is_no_amount(typed: str) -> None:
-    with pytest.raises(Wrong):
-        Memory().read(typed)
+    with pytest.raises(InvalidValue):
+        MemorySize().read(typed)

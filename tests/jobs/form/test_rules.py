@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from jobs.form import rules
-from jobs.form.ground import Ground
 from jobs.form.rules import BY_CODE, RULES, Page, Section
 from jobs.form.rules.advanced import SETTINGS
+from jobs.form.target import JobTarget
 from jobs.messages.rules import NOTES, origin_label, rule_message
 from jobs.spec import JobSpec
 from tests.jobs.form.cases import advanced, environment, faults, resources
@@ -18,15 +18,15 @@ ALWAYS = {"variables_injected", "priority_range"}
 """These two say the same of every job."""
 
 
-def said(code: str, spec: JobSpec, ground: Ground) -> list[rules.Said]:
-    return list(BY_CODE[code].judge(spec, ground))
+def said(code: str, spec: JobSpec, target: JobTarget) -> list[rules.Statement]:
+    return list(BY_CODE[code].judge(spec, target))
 
 
 @pytest.mark.parametrize("case", CASES, ids=[case.code for case in CASES])
 def test_rule(case: Case) -> None:
     rule = BY_CODE[case.code]
     assert (rule.pages, rule.section) == (case.pages, case.section)
-    found = [each for each in said(case.code, case.spec, case.ground) if each.field == case.path]
+    found = [each for each in said(case.code, case.spec, case.target) if each.field == case.path]
     assert [(each.effect, each.broken) for each in found] == [(case.effect, case.broken)]
     less = [each for each in said(case.code, *case.less) if each.field == case.path]
     if case.code in ALWAYS:
@@ -39,7 +39,7 @@ def test_rule(case: Case) -> None:
 
 @pytest.mark.parametrize("case", CASES, ids=[case.code for case in CASES])
 def test_its_sentence_needs_no_more_than_the_rule_gives(case: Case) -> None:
-    for each in said(case.code, case.spec, case.ground):
+    for each in said(case.code, case.spec, case.target):
         text = rule_message(case.code, each.params)
         assert text.endswith(".")
         assert "%(" not in text

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from jobs.form import rules
-from jobs.form.ground import Ground
+from jobs.form.target import JobTarget
 from jobs.spec import Check, Framework, JobSpec
 from tests.jobs.form.cases.base import LINGJUN, QUOTA, job
 
 
-def codes(spec: JobSpec, ground: Ground, dialect: str) -> set[str]:
-    return {note.code for note in rules.notes(spec, ground, dialect)}
+def codes(spec: JobSpec, target: JobTarget, dialect: str) -> set[str]:
+    return {note.code for note in rules.notes(spec, target, dialect)}
 
 
 def test_the_pages_rules_are_told_of_jobs_that_are_bound_for_dlc_alone() -> None:

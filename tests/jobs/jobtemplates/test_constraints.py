@@ -9,7 +9,7 @@ import pytest
 
 from jobs import dialects
 from jobs.dialects.document import Document
-from jobs.jobtemplates.constraints import Constraint, as_json_path, broken, rules_of, steps_of, unknown
+from jobs.jobtemplates.constraints import Constraint, as_json_path, find_broken, rules_of, steps_of, unknown
 from jobs.jobtemplates.template import JobTemplate
 from tests.factories import TEMPLATE_FILE
 
@@ -26,7 +26,7 @@ def wrong(
 ) -> list[str]:
     theirs = dialects.get("dlc").parse(Document(of))
     mine = dialects.get(dialect).parse(Document(text))
-    return [each.pointer for each in broken(constraints, "dlc", theirs, mine, dialect)]
+    return [each.pointer for each in find_broken(constraints, "dlc", theirs, mine, dialect)]
 
 
 @pytest.mark.parametrize(

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 from jobs import dialects
 from jobs.backends.base import PROGRAMS
-from jobs.dialects.mend import mend_command
+from jobs.dialects.jupyter_commands import mend_command
 from jobs.jobtemplates import SHIPPED, JobTemplate, fill, load
-from jobs.jobtemplates.answers import wanted
+from jobs.jobtemplates.answers import build_spec
 from jobs.messages.jobtemplates import QUESTIONS, WORDS
 from jobs.scheduling.idle import OWN_LIMIT, own_limit
 
@@ -25,7 +25,7 @@ EVERY = pytest.mark.parametrize("template", SHIPPED.values(), ids=list(SHIPPED))
 @EVERY
 def test_a_shipped_one_is_a_job_file_without_a_problem(template: JobTemplate) -> None:
     spec = fill(template, {}).parsed.spec
-    assert spec == wanted(template, {})
+    assert spec == build_spec(template, {})
     assert (spec.name, spec.time_limit_s is not None) == (template.id, True)
     assert not template.command or {role.command for role in spec.roles} == {template.command}
 
@@ -64,11 +64,11 @@ def test_what_it_serves_listens_on_loopback_and_asks_for_a_token_where_it_can(te
 @EVERY
 def test_it_ends_when_nobody_uses_it_for_two_hours_unless_told_otherwise(template: JobTemplate) -> None:
     if not template.interactive:
-        assert own_limit(wanted(template, {})) is None
+        assert own_limit(build_spec(template, {})) is None
         return
-    assert own_limit(wanted(template, {})) == timedelta(hours=2)
-    assert own_limit(wanted(template, {"idle_hours": 5})) == timedelta(hours=5)
-    assert OWN_LIMIT not in wanted(template, {"idle_hours": ""}).env
+    assert own_limit(build_spec(template, {})) == timedelta(hours=2)
+    assert own_limit(build_spec(template, {"idle_hours": 5})) == timedelta(hours=5)
+    assert OWN_LIMIT not in build_spec(template, {"idle_hours": ""}).env
 
 
 HOSTILE = st.text(st.characters(exclude_categories=["Cs"]), max_size=40)
@@ -82,8 +82,8 @@ def test_an_answer_is_a_value_and_nothing_else(
         answers: dict[str, Any] = {"folder": folder, "name": name, "image": image, "gpus": gpus}
         answers["jobs"] = [{"uri": "job://a/main/0", "path": f"/job/outputs/{path}"}]
         answers |= {"train": path, "program": path}
-        spec = wanted(template, answers)
-        plain = wanted(template, {})
+        spec = build_spec(template, answers)
+        plain = build_spec(template, {})
         (asked,) = (each for each in template.parameters if each.name == "gpus")
         for place in {int(path.split(".")[1]) for path in asked.fills}:
             role = spec.roles[place]
@@ -104,7 +104,7 @@ def test_what_the_file_says_is_what_was_answered(gpus: int, hours: int, memory: 
             "memory": memory,
             "folder": "/data/it's \\",
         }
-        assert fill(template, answers).parsed.spec == wanted(template, answers)
+        assert fill(template, answers).parsed.spec == build_spec(template, answers)
 
 
 JOB_FILE = '{"jobName": "x", "image": "i", "taskRoles": [{"name": "a", "command": "true"}]}'

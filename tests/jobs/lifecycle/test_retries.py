@@ -39,7 +39,7 @@ ALWAYS = RetryPolicy(limit=None)
 def test_the_retry_table(
     policy: RetryPolicy, code: ReasonCode, counted: int, end: EndKind | None, expected: bool
 ) -> None:
-    assert retries.wanted(policy, code, counted, end) is expected
+    assert retries.should_retry(policy, code, counted, end) is expected
 
 
 def test_waits_double_up_to_five_minutes() -> None:

@@ -10,17 +10,17 @@ from django.utils import timezone
 
 from jobs import submission
 from jobs.dialects.base import Refused
-from jobs.lifecycle import waiting
+from jobs.lifecycle import pending_reasons
 from jobs.messages import problem_message, reason_message
 from jobs.models import Event, Job
 from jobs.scheduling import reconcile
 from jobs.spec import Resources, TaskRole
 from jobs.states import ReasonCode
-from jobs.submission import Place as Target
+from jobs.submission import JobTarget as Target
 from quotas.admission import snapshot
-from quotas.audit.acts import Actor, write_down
+from quotas.audit.action_record import Actor, write_down
 from quotas.clusters import inventory
-from quotas.models import Act, Maintenance, Membership, Node, NodeState, Quota, Role, User
+from quotas.models import AdminAction, Maintenance, Membership, Node, NodeState, Quota, Role, User
 from tests.jobs.conftest import Place, queued, spec
 from tests.jobs.engine import MemoryEngine
 
@@ -45,8 +45,8 @@ def sent(place: Place, gpus: int) -> Job:
 
 def sentence(job: Job) -> str:
     job = Job.objects.select_related("cluster").get(pk=job.pk)
-    waiting.tell([job])
-    reason = waiting.reason_of(job)
+    pending_reasons.load_reasons([job])
+    reason = pending_reasons.reason_of(job)
     return reason_message(reason.code, reason.params)
 
 
@@ -109,12 +109,12 @@ def test_viewer_who_submits_is_told_that_the_role_does_not_allow_it(place: Place
 @pytest.mark.parametrize(
     ("kind", "params", "told"),
     [
-        (Act.Kind.JOBS, {"act": "hold"}, "held jobs: x"),
-        (Act.Kind.JOBS, {"act": "stop"}, "stopped jobs: x"),
-        (Act.Kind.NODES, {"state": "draining"}, "drained nodes: x"),
-        (Act.Kind.FREEZE, {}, "froze admission: x"),
+        (AdminAction.Kind.JOBS, {"act": "hold"}, "held jobs: x"),
+        (AdminAction.Kind.JOBS, {"act": "stop"}, "stopped jobs: x"),
+        (AdminAction.Kind.NODES, {"state": "draining"}, "drained nodes: x"),
+        (AdminAction.Kind.FREEZE, {}, "froze admission: x"),
     ],
 )
-def test_what_was_done_names_the_act(kind: Act.Kind, params: dict[str, Any], told: str) -> None:
+def test_what_was_done_names_the_act(kind: AdminAction.Kind, params: dict[str, Any], told: str) -> None:
     write_down(Actor(User.objects.create_superuser("root")), kind, "x", **params)
-    assert str(Act.objects.get()) == told
+    assert str(AdminAction.objects.get()) == told

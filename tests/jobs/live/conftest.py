@@ -12,8 +12,8 @@ import pytest
 from django.conf import LazySettings
 from django.test import Client
 
-from jobs import logs
-from jobs.live import bus, queue
+from jobs.live import bus, triggers
+from jobs.logs import log_store
 from jobs.models import Job, LogStream
 from jobs.states import State
 from quotas.models import Role, User
@@ -24,7 +24,7 @@ from tests.serving import RedisServer, web_server
 @pytest.fixture(autouse=True)
 def no_workers(monkeypatch: pytest.MonkeyPatch) -> None:
     """There is a Redis and no worker here: one that can't be rung would be taken for a Redis that is away."""
-    monkeypatch.setattr(queue, "_send", lambda *_arguments: None)
+    monkeypatch.setattr(triggers, "_send", lambda *_arguments: None)
 
 
 @pytest.fixture(scope="session")
@@ -104,7 +104,7 @@ class WrittenLog:
     def __init__(self, job: Job, run: int = 1) -> None:
         self._stream = LogStream.objects.get(attempt=attempt_of(job), run=run, role="main", index=0)
         self._relative = Path(job.public_id) / str(job.attempt_number) / f"{run}.log"
-        self.path = logs.jobs_root() / self._relative
+        self.path = log_store.jobs_root() / self._relative
         self.path.parent.mkdir(parents=True, exist_ok=True)
         self.path.touch()
         LogStream.objects.filter(pk=self._stream.pk).update(live_path=str(self._relative))
@@ -122,10 +122,10 @@ class WrittenLog:
 
     def finish(self) -> None:
         """Its replica has ended."""
-        logs.finish(self.stream)
+        log_store.finish(self.stream)
 
 
 @pytest.fixture
 def written(job: Job) -> Iterator[WrittenLog]:
     yield WrittenLog(job)
-    shutil.rmtree(logs.jobs_root(), ignore_errors=True)
+    shutil.rmtree(log_store.jobs_root(), ignore_errors=True)

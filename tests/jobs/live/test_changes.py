@@ -10,7 +10,7 @@ from django.conf import LazySettings
 from django.contrib.sessions.models import Session
 
 from jobs.lifecycle import transitions
-from jobs.live import bus, connection, cursor, seats
+from jobs.live import bus, connection, cursor, limits
 from jobs.models import Job
 from quotas.models import Membership, User
 from tests.factories import make_job
@@ -180,4 +180,4 @@ def test_a_person_has_so_many_streams_and_no_more(
         assert int(refused.headers["Retry-After"]) > 0
         with listening(sign_in(people.member), "/live/") as another:
             another.next("changed")
-    wait_for(lambda: seats.taken() == 0)
+    wait_for(lambda: limits.streams.total() == 0)

@@ -31,7 +31,7 @@ async def woken(*fills: Callable[[Inbox], None]) -> Inbox:
 
 
 async def test_names_are_told_once_and_sorted() -> None:
-    box = await woken(lambda box: box.put(["b", "a"], NOW), lambda box: box.put(["a"], NOW))
+    box = await woken(lambda box: box.add(["b", "a"], NOW), lambda box: box.add(["a"], NOW))
     assert box.look() == (["a", "b"], str(NOW), 0)
     assert box.look() is None
 
@@ -40,12 +40,12 @@ async def test_what_comes_right_after_a_message_waits_for_the_next() -> None:
     wake = asyncio.Event()
     box = Inbox(wake.set)
     loop = asyncio.get_running_loop()
-    box.put(["first"], NOW)
+    box.add(["first"], NOW)
     await wake.wait()
     assert box.look()
     told = loop.time()
     wake.clear()
-    box.put(["second"], NOW)
+    box.add(["second"], NOW)
     assert box.look() is None
     await asyncio.wait_for(wake.wait(), 60)
     assert loop.time() - told >= module.LEAST_S * 0.9
@@ -54,23 +54,23 @@ async def test_what_comes_right_after_a_message_waits_for_the_next() -> None:
 
 async def test_more_names_than_are_worth_telling_become_everything() -> None:
     names = [f"job:{number}" for number in range(module.MOST_NAMES + 1)]
-    box = await woken(lambda box: box.put(names, NOW))
+    box = await woken(lambda box: box.add(names, NOW))
     assert box.look() == (None, str(NOW), 0)
 
 
 @pytest.mark.usefixtures("at_once")
 async def test_everything_is_told_once() -> None:
-    box = await woken(lambda box: box.put(["a"], NOW), lambda box: box.put_everything(None))
+    box = await woken(lambda box: box.add(["a"], NOW), lambda box: box.add_everything(None))
     assert box.look() == (None, str(NOW), 0)
-    box = await woken(lambda box: box.put(["a"], NOW))
+    box = await woken(lambda box: box.add(["a"], NOW))
     assert box.look() == (["a"], str(NOW), 0)
 
 
 async def test_other_names_are_not_heard() -> None:
     wake = asyncio.Event()
     box = Inbox(wake.set, frozenset({"mine"}))
-    box.put(["other"], NOW)
-    box.put(["other", "mine"], NOW)
+    box.add(["other"], NOW)
+    box.add(["other", "mine"], NOW)
     await asyncio.wait_for(wake.wait(), 60)
     assert box.look() == (["mine"], str(NOW), 0)
 

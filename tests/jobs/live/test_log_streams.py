@@ -8,9 +8,9 @@ from typing import Any
 import httpx
 import pytest
 
-from jobs import logs
 from jobs.lifecycle import transitions
-from jobs.live import bus, following, inbox, tail
+from jobs.live import bus, followed_logs, inbox, tail
+from jobs.logs import log_store
 from jobs.models import Attempt, Job, LogStream
 from jobs.states import State
 from quotas.models import User
@@ -163,7 +163,7 @@ def test_a_stored_log_is_sent_from_the_store(listen: Listen, job: Job, written: 
     data = ("日" * 30_000).encode()
     written.write(data)
     written.finish()
-    logs.seal(written.stream)
+    log_store.seal(written.stream)
     written.path.unlink()
     with listen() as events:
         assert read_until(events, len(data)) == data.decode()
@@ -176,7 +176,7 @@ def test_who_is_behind_reads_on_though_the_file_is_gone(listen: Listen, written:
     with listen() as events:
         first = events.next("log").data
         written.finish()
-        logs.seal(written.stream)
+        log_store.seal(written.stream)
         written.path.unlink()
         assert first + read_until(events, len(text)) == text
 
@@ -204,17 +204,17 @@ def test_a_replica_that_has_not_begun_is_waited_for(
 
 
 @pytest.fixture
-def looks(monkeypatch: pytest.MonkeyPatch) -> list[following.Found]:
+def looks(monkeypatch: pytest.MonkeyPatch) -> list[followed_logs.NewestLog]:
     """What was found whenever the rows were looked at; they are not merely because time passes."""
-    found: list[following.Found] = []
+    found: list[followed_logs.NewestLog] = []
 
-    def find(name: following.LogName) -> following.Found:
+    def find(name: followed_logs.LogName) -> followed_logs.NewestLog:
         found.append(really(name))
         return found[-1]
 
-    really = following.find
-    monkeypatch.setattr(following, "find", find)
-    monkeypatch.setattr(following, "LOOK_AGAIN_S", 3600.0)
+    really = followed_logs.find
+    monkeypatch.setattr(followed_logs, "find", find)
+    monkeypatch.setattr(followed_logs, "LOOK_AGAIN_S", 3600.0)
     return found
 
 
@@ -223,7 +223,7 @@ def test_a_log_does_not_wait_until_the_page_may_be_told_of_changes_again(
     people: People,
     job: Job,
     written: WrittenLog,
-    looks: list[following.Found],
+    looks: list[followed_logs.NewestLog],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(inbox, "LEAST_S", 3600.0)
@@ -239,7 +239,7 @@ def test_a_log_does_not_wait_until_the_page_may_be_told_of_changes_again(
 
 
 def test_a_file_that_is_named_before_it_is_there_is_looked_for(
-    listen: Listen, written: WrittenLog, looks: list[following.Found]
+    listen: Listen, written: WrittenLog, looks: list[followed_logs.NewestLog]
 ) -> None:
     written.path.unlink()
     with listen() as events:
@@ -314,7 +314,7 @@ def test_what_is_no_number_is_refused(
 def test_a_log_behind_a_link_is_not_followed(
     sign_in: SignIn, people: People, job: Job, written: WrittenLog
 ) -> None:
-    secret = logs.jobs_root() / "secret"
+    secret = log_store.jobs_root() / "secret"
     secret.write_text("not yours\n")
     written.path.unlink()
     written.path.symlink_to(secret)

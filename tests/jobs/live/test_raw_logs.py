@@ -9,8 +9,7 @@ import httpx
 import pytest
 from django.conf import LazySettings
 
-from jobs import logs
-from jobs.logs import logscan
+from jobs.logs import log_search, log_store
 from jobs.models import Job
 from jobs.spec import TaskRole
 from jobs.states import State
@@ -53,7 +52,7 @@ def test_slices_put_together_are_the_log_live_and_stored(read: Read, written: Wr
     written.write(data)
     for sealed in (False, True):
         if sealed:
-            logs.seal(written.stream)
+            log_store.seal(written.stream)
             written.path.unlink()
         got, offset = b"", 0
         while offset < len(data):
@@ -66,7 +65,7 @@ def test_slices_put_together_are_the_log_live_and_stored(read: Read, written: Wr
 def test_a_negative_offset_counts_from_the_end_and_begins_at_a_line(read: Read, written: WrittenLog) -> None:
     written.write("first\nsecond\nthird\n")
     assert read(offset=-8).content == b"second\nthird\n"
-    logs.seal(written.stream)
+    log_store.seal(written.stream)
     assert read(offset=-8).content == b"second\nthird\n"
     assert read(offset=-999).content == b"first\nsecond\nthird\n"
 
@@ -104,8 +103,8 @@ def test_what_is_no_number_is_refused(read: Read, query: dict[str, str]) -> None
 
 
 def test_one_answer_is_bounded(read: Read, written: WrittenLog) -> None:
-    written.write(b"x" * (logs.MOST_AT_ONCE + 1))
-    assert len(read(limit=10**12).content) == logs.MOST_AT_ONCE
+    written.write(b"x" * (log_store.MOST_AT_ONCE + 1))
+    assert len(read(limit=10**12).content) == log_store.MOST_AT_ONCE
 
 
 # --- all of it ---------------------------------------------------------------------------------------------
@@ -113,11 +112,11 @@ def test_one_answer_is_bounded(read: Read, written: WrittenLog) -> None:
 
 def test_the_whole_log_is_downloaded_live_and_stored(read: Read, job: Job, written: WrittenLog) -> None:
     data = b"".join(b"%d\n" % number for number in range(150_000))
-    assert len(data) > 3 * logscan.PIECE
+    assert len(data) > 3 * log_search.PIECE
     written.write(data)
     for sealed in (False, True):
         if sealed:
-            logs.seal(written.stream)
+            log_store.seal(written.stream)
             written.path.unlink()
         answer = read(download=1)
         assert answer.content == data
@@ -128,11 +127,11 @@ def test_the_whole_log_is_downloaded_live_and_stored(read: Read, job: Job, writt
 @pytest.fixture
 def cut(settings: LazySettings, written: WrittenLog, monkeypatch: pytest.MonkeyPatch) -> bytes:
     """A stored log of which a cap has left out the middle; as it was written."""
-    monkeypatch.setattr(logs, "CHUNK", 1024)
+    monkeypatch.setattr(log_store, "CHUNK", 1024)
     settings.CONSOLE_LOG_CAP_MIB = 1 / 256  # 4 KiB
     data = b"".join(b"line %05d\n" % number for number in range(1000))
     written.write(data)
-    logs.seal(written.stream)
+    log_store.seal(written.stream)
     written.path.unlink()
     return data
 
@@ -189,8 +188,8 @@ def test_a_search_goes_on_where_it_stopped(read: Read, written: WrittenLog) -> N
 
 
 def test_a_search_answers_in_time_with_what_it_has(written: WrittenLog) -> None:
-    written.write(b"needle\n" + b"hay\n" * logscan.PIECE)
-    first = logscan.search(written.stream, "needle", 0, 10, seconds=0)
+    written.write(b"needle\n" + b"hay\n" * log_search.PIECE)
+    first = log_search.search(written.stream, "needle", 0, 10, seconds=0)
     assert [match.offset for match in first.found] == [0]
     assert first.next_offset is not None
     assert first.next_offset < written.path.stat().st_size
@@ -198,28 +197,28 @@ def test_a_search_answers_in_time_with_what_it_has(written: WrittenLog) -> None:
 
 @pytest.mark.parametrize("begin", [b"", b"\n"])
 def test_what_lies_across_two_pieces_is_found_once(written: WrittenLog, begin: bytes) -> None:
-    before = b"y" * (logscan.PIECE - 3 - len(begin)) + begin
-    written.write(before + b"needle" + b"y" * logscan.PIECE)
-    [match] = logscan.search(written.stream, "needle", 0, 10).found
+    before = b"y" * (log_search.PIECE - 3 - len(begin)) + begin
+    written.write(before + b"needle" + b"y" * log_search.PIECE)
+    [match] = log_search.search(written.stream, "needle", 0, 10).found
     assert match.offset == len(before) if begin else match.offset <= len(before)
     assert "needle" in match.text
 
 
 def test_a_line_without_an_end_is_searched_in_bounded_memory(written: WrittenLog) -> None:
-    written.write(b"z" * (4 * logscan.LONGEST_LINE + 4 * logscan.PIECE) + b"needle")
-    [match] = logscan.search(written.stream, "needle", 0, 10).found
-    assert len(match.text) <= logscan.EXCERPT
+    written.write(b"z" * (4 * log_search.LONGEST_LINE + 4 * log_search.PIECE) + b"needle")
+    [match] = log_search.search(written.stream, "needle", 0, 10).found
+    assert len(match.text) <= log_search.EXCERPT
     assert match.text.endswith("needle")
 
 
 def test_what_was_left_out_is_not_searched_and_offsets_stay_true(written: WrittenLog, cut: bytes) -> None:
-    found = logscan.search(written.stream, "line 009", 0, 1000).found
+    found = log_search.search(written.stream, "line 009", 0, 1000).found
     assert found
     assert all(cut[match.offset :].startswith(match.text.encode()) for match in found)
 
 
 def test_a_log_behind_a_link_is_not_read(read: Read, written: WrittenLog) -> None:
-    secret = logs.jobs_root() / "secret"
+    secret = log_store.jobs_root() / "secret"
     secret.write_text("not yours\n")
     written.path.unlink()
     written.path.symlink_to(secret)

@@ -16,8 +16,8 @@ from django.db import connections
 
 from console.home import CHECKOUT
 from jobs.backends.base import Watching
-from jobs.engines import backend_for
-from jobs.live import bus, queue
+from jobs.clusters import backend_for
+from jobs.live import bus, triggers
 from jobs.management.commands import watch as command
 from quotas.models import Cluster
 from tests.factories import make_cluster
@@ -54,14 +54,14 @@ def rung(monkeypatch: pytest.MonkeyPatch) -> Rung:
     def send(_task: str, arguments: list[int], _queue: str) -> None:
         [cluster_id] = arguments
         sent.add(cluster_id)
-        queue.answered("observe", cluster_id)
+        triggers.mark_started("observe", cluster_id)
 
     def was_rung(cluster: Cluster) -> bool:
         heard = cluster.pk in sent
         sent.discard(cluster.pk)
         return heard
 
-    monkeypatch.setattr(queue, "_send", send)
+    monkeypatch.setattr(triggers, "_send", send)
     return was_rung
 
 
@@ -136,12 +136,12 @@ def test_a_restart_of_redis_is_survived(
 ) -> None:
     redis_server.stop()
     ring(bell)
-    wait_for(lambda: not bus.reachable())
+    wait_for(lambda: not bus.is_reachable())
     redis_server.start()
 
     def heard() -> bool:
         ring(bell)
-        return bus.reachable() and rung(cluster)
+        return bus.is_reachable() and rung(cluster)
 
     wait_for(heard)
     assert watching.is_alive()

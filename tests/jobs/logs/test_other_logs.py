@@ -13,8 +13,8 @@ from django.conf import LazySettings
 from django.test import Client
 from django.urls import reverse
 
-from jobs.logs import otherlogs
-from jobs.models import OtherJob
+from jobs.logs import external_logs
+from jobs.models import ExternalJob
 from quotas.models import Cluster, Quota, User, Workspace
 from tests.factories import make_membership, make_user
 from tests.jobs.conftest import Place
@@ -30,10 +30,10 @@ class Log:
 
     folder: Path
     file: Path
-    job: OtherJob
+    job: ExternalJob
 
-    def writes_to(self, path: Path | str, user: str = ME) -> OtherJob:
-        OtherJob.objects.update(output=str(path), user=user)
+    def writes_to(self, path: Path | str, user: str = ME) -> ExternalJob:
+        ExternalJob.objects.update(output=str(path), user=user)
         self.job.refresh_from_db()
         return self.job
 
@@ -46,14 +46,14 @@ def log(place: Place, engine: MemoryEngine, tmp_path: Path) -> Log:
     file.write_bytes(b"first\nlast\n")
     taken(place, engine, THEIRS)
     Cluster.objects.update(config={"logs": [str(folder)]})
-    made = Log(folder, file, OtherJob.objects.get())
+    made = Log(folder, file, ExternalJob.objects.get())
     made.writes_to(file)
     return made
 
 
 def test_a_log_of_theirs_is_read(log: Log) -> None:
-    assert otherlogs.has_log(log.job)
-    assert otherlogs.read(log.job) == otherlogs.Window(b"first\nlast\n", 0, 11, 11)
+    assert external_logs.has_log(log.job)
+    assert external_logs.read(log.job) == external_logs.Window(b"first\nlast\n", 0, 11, 11)
 
 
 def linked(log: Log) -> Path:
@@ -101,47 +101,47 @@ def beside(log: Log) -> Path:
 def test_nothing_else_is_read(log: Log, path: Callable[[Log], Path | str]) -> None:
     outside(log)
     log.job.output = str(path(log))
-    assert otherlogs.read(log.job) is None
+    assert external_logs.read(log.job) is None
 
 
 @pytest.mark.parametrize("user", ["nobody", "no-such-user", str(os.geteuid() + 1)])
 def test_a_job_that_says_it_writes_into_a_file_of_somebody_else_shows_nothing_of_it(
     log: Log, user: str
 ) -> None:
-    assert otherlogs.read(log.writes_to(log.file, user)) is None
+    assert external_logs.read(log.writes_to(log.file, user)) is None
 
 
 def test_a_user_whose_name_nobody_knows_is_told_by_number(log: Log) -> None:
-    assert otherlogs.read(log.writes_to(log.file, str(os.geteuid()))) is not None
+    assert external_logs.read(log.writes_to(log.file, str(os.geteuid()))) is not None
 
 
 def test_what_is_the_consoles_is_never_read(log: Log, settings: LazySettings) -> None:
     settings.CONSOLE_HOME = log.folder / "carol"
-    assert otherlogs.read(log.job) is None
+    assert external_logs.read(log.job) is None
 
 
 @pytest.mark.parametrize("listed", [[], "/", None, [7]])
 def test_where_no_folder_is_listed_there_are_no_logs(log: Log, listed: object) -> None:
     Cluster.objects.update(config={"logs": listed})
-    job = OtherJob.objects.select_related("cluster").get()
-    assert not otherlogs.has_log(job)
-    assert otherlogs.read(job) is None
+    job = ExternalJob.objects.select_related("cluster").get()
+    assert not external_logs.has_log(job)
+    assert external_logs.read(job) is None
 
 
 def test_a_long_log_is_read_in_windows_of_whole_lines(log: Log, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(otherlogs, "WINDOW", 20)
+    monkeypatch.setattr(external_logs, "WINDOW", 20)
     text = b"".join(b"line %04d\n" % number for number in range(10))
     log.file.write_bytes(text)
     parts, before = [], None
     while before != 0:
-        found = otherlogs.read(log.job, before=before)
+        found = external_logs.read(log.job, before=before)
         assert found is not None
         parts.append(found.data)
         before = found.start
     assert b"".join(reversed(parts)) == text
     parts, after = [], 0
     while after < len(text):
-        found = otherlogs.read(log.job, after=after)
+        found = external_logs.read(log.job, after=after)
         assert found is not None
         parts.append(found.data)
         after = found.end

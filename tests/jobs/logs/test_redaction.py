@@ -16,10 +16,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pytest_django import Settings
 
-from jobs import logs
 from jobs.live.tail import Tail
-from jobs.logs import logscan, redaction, tail
-from jobs.logs.redaction import Redactor, remember, values_in
+from jobs.logs import log_search, log_store, redaction, tail
+from jobs.logs.redaction import Redactor, mask_values, store_secrets
 from jobs.models import Attempt, LogStream
 from tests.jobs.conftest import Place, attempt_of, queued
 
@@ -51,7 +50,7 @@ def file_of(folder: Path, data: bytes) -> int:
 
 @given(texts, st.lists(few, max_size=3))
 def test_every_occurrence_is_masked_also_of_those_that_overlap(data: bytes, values: list[bytes]) -> None:
-    assert Redactor(values).masked(data) == naive(data, values)
+    assert Redactor(values).mask(data) == naive(data, values)
 
 
 @given(texts, st.lists(few, max_size=3), cuts)
@@ -76,7 +75,7 @@ def test_of_a_growing_log_at_most_three_bytes_of_a_secret_were_ever_told(
     edges = [*sorted(min(cut, len(data)) for cut in at), len(data)]
     for size in edges:
         file = file_of(tmp_path_factory.getbasetemp(), data[:size])
-        told += redactor.pread(file, redactor.visible(file, size) - len(told), len(told))
+        told += redactor.pread(file, redactor.visible_size(file, size) - len(told), len(told))
         os.close(file)
     whole = naive(data, [value])
     assert len(told) <= len(data)
@@ -89,16 +88,16 @@ def test_of_a_growing_log_at_most_three_bytes_of_a_secret_were_ever_told(
 def test_a_secret_that_repeats_itself_takes_no_time() -> None:
     redactor = Redactor([b"a" * 60_000, b"ab" * 20_000])
     begin = time.process_time()
-    assert redactor.masked(b"a" * 300_000) == b"*" * 300_000
-    assert redactor.masked(b"ab" * 150_000) == b"*" * 300_000
+    assert redactor.mask(b"a" * 300_000) == b"*" * 300_000
+    assert redactor.mask(b"ab" * 150_000) == b"*" * 300_000
     assert time.process_time() - begin < 10
 
 
 def test_what_is_masked_of_a_secret() -> None:
     key = "-----BEGIN KEY-----\nMIIEvQIBADANBgkqhkiG9w0BAQEF\nshort\n-----END KEY-----\n"
-    assert list(values_in(["short", " padded \n", "hf_ä"])) == [b"padded", "hf_ä".encode()][:1]
-    assert list(values_in([key]))[1:] == [b"MIIEvQIBADANBgkqhkiG9w0BAQEF"]
-    masked = Redactor(values_in([key])).masked(key.replace("\n", "\r\n").encode())
+    assert list(mask_values(["short", " padded \n", "hf_ä"])) == [b"padded", "hf_ä".encode()][:1]
+    assert list(mask_values([key]))[1:] == [b"MIIEvQIBADANBgkqhkiG9w0BAQEF"]
+    masked = Redactor(mask_values([key])).mask(key.replace("\n", "\r\n").encode())
     assert b"MIIE" not in masked
 
 
@@ -121,7 +120,7 @@ def home(tmp_path: Path, settings: Settings) -> Path:
 @pytest.fixture
 def stream(place: Place, home: Path) -> LogStream:
     attempt = attempt_of(queued(place))
-    remember([(attempt, [SECRET, "tiny"])])
+    store_secrets([(attempt, [SECRET, "tiny"])])
     attempt.refresh_from_db()
     assert SECRET not in attempt.confided
     return LogStream.objects.create(attempt=attempt, role="w", index=0, live_path="j/1/w-0.output")
@@ -138,37 +137,39 @@ def test_live_and_sealed_logs_are_masked_at_every_offset(
     data = f"tiny\nbefore {SECRET}{SECRET} after\n{SECRET}\n".encode()
     wanted = data.replace(SECRET.encode(), MASKED)
     write(home, data)
-    monkeypatch.setattr(logs, "CHUNK", 20)
+    monkeypatch.setattr(log_store, "CHUNK", 20)
     for sealed in (False, True):
         if sealed:
-            logs.seal(stream)
+            log_store.seal(stream)
             stream.refresh_from_db()
         for limit in (1, 7, 1000):
-            found = b"".join(logs.read(stream, offset, limit).data for offset in range(0, len(data), limit))
+            found = b"".join(
+                log_store.read(stream, offset, limit).data for offset in range(0, len(data), limit)
+            )
             assert found == wanted
-        assert b"".join(piece for _offset, piece in logscan.pieces(stream)) == wanted
-        assert logscan.search(stream, SECRET, 0, 10).found == []
+        assert b"".join(piece for _offset, piece in log_search.pieces(stream)) == wanted
+        assert log_search.search(stream, SECRET, 0, 10).found == []
         assert SECRET not in "".join(tail.last_lines(stream))
     kept = b""
     for chunk in stream.chunks.order_by("offset"):
         with storages["logs"].open(chunk.storage_name) as file:
             kept += file.read()
     assert kept == wanted
-    assert logs.read(stream, 0, 1000).size == len(data)
+    assert log_store.read(stream, 0, 1000).size == len(data)
 
 
 @pytest.mark.django_db
 def test_the_beginning_of_a_secret_waits_for_its_rest(home: Path, stream: LogStream) -> None:
     for begun in (4, 10, len(SECRET) - 1):
         write(home, b"it is " + SECRET[:begun].encode())
-        found = logs.read(stream, 0, 1000)
+        found = log_store.read(stream, 0, 1000)
         assert (found.data, found.size, found.next_offset) == (b"it is ", 6, 6)
     write(home, f"it is {SECRET}".encode())
-    assert logs.read(stream, 6, 1000).data == MASKED
+    assert log_store.read(stream, 6, 1000).data == MASKED
     write(home, f"it is {SECRET[:10]}".encode())
     LogStream.objects.update(state=LogStream.State.COMPLETE)
     stream.refresh_from_db()
-    assert logs.read(stream, 0, 1000).size == 16, "nothing more can come"
+    assert log_store.read(stream, 0, 1000).size == 16, "nothing more can come"
 
 
 @pytest.mark.django_db
@@ -196,9 +197,9 @@ def test_who_follows_is_told_the_mask(home: Path, stream: LogStream) -> None:
 @pytest.mark.django_db
 def test_what_an_attempt_was_sent_with_stays_known(stream: LogStream) -> None:
     attempt = Attempt.objects.get(pk=stream.attempt_id)
-    remember([(attempt, ["another-secret"])])
-    remember([(attempt, [])])
+    store_secrets([(attempt, ["another-secret"])])
+    store_secrets([(attempt, [])])
     stream.refresh_from_db()
     stream = LogStream.objects.select_related("attempt").get(pk=stream.pk)
-    masked = redaction.of_stream(stream).masked(f"{SECRET} another-secret".encode())
+    masked = redaction.of_stream(stream).mask(f"{SECRET} another-secret".encode())
     assert masked == MASKED + b" " + b"*" * 14

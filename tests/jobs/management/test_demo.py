@@ -10,7 +10,7 @@ from django.core.management.base import CommandError
 from django.test import Client
 
 from jobs.models import Job
-from jobs.scheduling import admitting, reconcile
+from jobs.scheduling import admission, reconcile
 from jobs.states import State
 from quotas.models import Cluster, User, Workspace
 from tests.factories import make_job, make_user
@@ -39,7 +39,7 @@ def test_workers_find_nothing_to_do() -> None:
     demo("--jobs", "60")
     cluster = Cluster.objects.get(slug="demo")
     before = list(Job.objects.order_by("pk").values_list("pk", "state", "reason_code", "version"))
-    assert admitting.admit(cluster.pk) + reconcile.send(cluster.pk) == 0
+    assert admission.admit(cluster.pk) + reconcile.send(cluster.pk) == 0
     assert reconcile.due_clusters()["observe"] == []
     assert reconcile.sealable() == []
     assert list(Job.objects.order_by("pk").values_list("pk", "state", "reason_code", "version")) == before

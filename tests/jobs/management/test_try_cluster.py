@@ -7,8 +7,8 @@ from io import StringIO
 import pytest
 from django.core.management import CommandError, call_command
 
-from jobs import engines
-from jobs.backends.base import Checked, Person, Refused
+from jobs import clusters
+from jobs.backends.base import CheckReport, Person, Refused
 from jobs.management.commands import try_cluster
 from jobs.states import Reason, ReasonCode
 from quotas.models import Cluster
@@ -21,9 +21,9 @@ pytestmark = pytest.mark.django_db
 class Tried(MemoryEngine):
     """An engine that says what it is told to."""
 
-    told = Checked(("n1", "n2"))
+    told = CheckReport(("n1", "n2"))
 
-    def check(self) -> Checked:
+    def check(self) -> CheckReport:
         self._answer()
         return self.told
 
@@ -48,7 +48,7 @@ def test_everything_is_there(engine: Tried) -> None:
 
 
 def test_what_is_missing_is_said_and_is_a_failure(engine: Tried) -> None:
-    engine.told = Checked(("n1",), ("The folder is not shared.", "The user is unknown."))
+    engine.told = CheckReport(("n1",), ("The folder is not shared.", "The user is unknown."))
     with pytest.raises(CommandError, match=r"^The folder is not shared\.\nThe user is unknown\.$"):
         call_command("try_cluster", "here")
     engine.away = True
@@ -57,7 +57,7 @@ def test_what_is_missing_is_said_and_is_a_failure(engine: Tried) -> None:
 
 
 def test_what_jobs_do_without_is_said_and_is_no_failure(engine: Tried) -> None:
-    engine.told = Checked(("n1",), (), ("There is no Python.",))
+    engine.told = CheckReport(("n1",), (), ("There is no Python.",))
     out = StringIO()
     call_command("try_cluster", "here", stdout=out)
     assert out.getvalue().splitlines() == ["There is no Python.", "Everything is there. Tried: n1"]
@@ -78,7 +78,7 @@ def test_a_persons_job_is_tried_too(engine: Tried) -> None:
 def test_a_cluster_that_is_none_or_needs_nothing(engine: Tried, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(CommandError, match="There is no cluster nowhere"):
         call_command("try_cluster", "nowhere")
-    monkeypatch.setattr(try_cluster, "backend_for", engines.backend_for)
+    monkeypatch.setattr(try_cluster, "backend_for", clusters.backend_for)
     Cluster.objects.update(backend="local")
     with pytest.raises(CommandError, match="need nothing that could be tried"):
         call_command("try_cluster", "here")

@@ -14,17 +14,17 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 from pytest_django import Settings
 
+from jobs.addresses import Refused
 from jobs.models import Channel
-from jobs.notifications import carriers
-from jobs.notifications.carriers import chats
-from jobs.notifications.carriers.outcome import Outcome
-from jobs.notifications.message import Line, Message
-from jobs.outbound import egress
+from jobs.notifications import egress, transports
+from jobs.notifications.message import Message, MessageLine
+from jobs.notifications.transports import chats
+from jobs.notifications.transports.outcome import Outcome
 from tests.jobs.receivers import Came, receiving
 
 AT = datetime(2026, 11, 21, 12, tzinfo=UTC)
 URL = "https://console.example/jobs/abc/"
-LINE = Line(
+LINE = MessageLine(
     7, "job.failed", "bad", AT, "bert failed.", "Failed. Exit code 1.", "alice · Vision", URL, ("OOM",)
 )
 DISCORD = "https://discord.com/api/webhooks/123456789012345678/token-token"
@@ -35,13 +35,13 @@ TEAMS = (
 TELEGRAM = {"token": "123456789:" + "A" * 35, "chat": "-100123"}
 
 
-def message(*lines: Line) -> Message:
+def message(*lines: MessageLine) -> Message:
     return Message("8d5b-id", AT, lines or (LINE,), "https://console.example/notices/")
 
 
 def many(count: int, **columns: Any) -> Message:
     words = {"title": "bert failed.", "text": "x" * 300, "url": URL} | columns
-    return message(*(Line(number, "job.failed", "bad", AT, **words) for number in range(count)))
+    return message(*(MessageLine(number, "job.failed", "bad", AT, **words) for number in range(count)))
 
 
 # --- the bodies ------------------------------------------------------------------------------------------
@@ -234,7 +234,7 @@ def test_what_a_service_answers_is_believed_from_its_body(
     with receiving() as receiver:
         settings.CONSOLE_EGRESS_HOSTS = [f"http://127.0.0.1:{receiver.port}"]
         receiver.reply = lambda _came: (status, {}, body)
-        told = chat.carry({"url": receiver.url("/x?y=z")}, message())
+        told = chat.send({"url": receiver.url("/x?y=z")}, message())
         assert (told.error, told.again) == (error, again)
         assert json.loads(receiver.came[0].body)
 
@@ -270,7 +270,7 @@ def test_services_that_answer_by_status_get_one_post_and_are_believed(
         monkeypatch.setattr(chats, "TELEGRAM_API", receiver.url(""))
         receiver.reply = lambda _came: (outcome.code or 0, headers, b"")
         address = address or {"url": receiver.url(path)}
-        assert chat.carry(address, message()) == outcome
+        assert chat.send(address, message()) == outcome
         [came] = receiver.came
         assert came.path == path
         assert came.headers["content-type"] == "application/json; charset=utf-8"
@@ -282,7 +282,7 @@ def test_no_webhook_reaches_this_machine(kind: str, settings: Settings) -> None:
     with receiving() as receiver:
         settings.CONSOLE_EGRESS_PORTS = [str(receiver.port)]
         inside = receiver.url("/workflows/x", scheme="https")
-        assert carriers.carry(kind, {"url": inside}, message()).error == "address"
+        assert transports.send(kind, {"url": inside}, message()).error == "address"
         assert receiver.connections == 0
 
 
@@ -291,16 +291,16 @@ def test_no_webhook_reaches_this_machine(kind: str, settings: Settings) -> None:
     "url", ["exec://x", "file:///etc/passwd", "dbus://", "syslog://", "json://127.0.0.1"]
 )
 def test_webhook_of_another_scheme_is_refused(kind: str, url: str) -> None:
-    assert carriers.carry(kind, {"url": url}, message()).error == "scheme"
+    assert transports.send(kind, {"url": url}, message()).error == "scheme"
 
 
-def test_every_kind_but_the_page_has_a_carrier() -> None:
-    assert set(carriers.CARRIERS) == set(Channel.Kind) - {Channel.Kind.PAGE}
+def test_every_kind_but_the_page_has_a_transport() -> None:
+    assert set(transports.TRANSPORTS) == set(Channel.Kind) - {Channel.Kind.PAGE}
 
 
 @pytest.mark.parametrize(
     ("problem", "error", "again"),
-    [(egress.Refused("address", "10.0.0.1"), "address", False), (egress.Failed("timeout"), "timeout", True)],
+    [(Refused("address", "10.0.0.1"), "address", False), (egress.Failed("timeout"), "timeout", True)],
 )
 def test_what_never_got_out_is_told_too(
     problem: Exception, error: str, again: bool, monkeypatch: pytest.MonkeyPatch
@@ -310,7 +310,7 @@ def test_what_never_got_out_is_told_too(
 
     monkeypatch.setattr(egress, "request", request)
     for kind, address in [("slack", {"url": "https://x/"}), ("discord", {"url": DISCORD})]:
-        told = carriers.carry(kind, address, message())
+        told = transports.send(kind, address, message())
         assert (told.error, told.again) == (error, again)
 
 
@@ -319,7 +319,7 @@ def test_answers_as_services_give_them(settings: Settings) -> None:
     with receiving() as receiver, receiving() as inside:
         settings.CONSOLE_EGRESS_HOSTS = [f"http://127.0.0.1:{receiver.port}"]
         receiver.reply = partial(_moved, inside.url())
-        assert chats.SLACK.carry({"url": receiver.url()}, message()).error == "redirect"
+        assert chats.SLACK.send({"url": receiver.url()}, message()).error == "redirect"
         assert inside.connections == 0
 
 

@@ -18,9 +18,9 @@ from django.utils import timezone
 from pytest_django import Settings
 
 from jobs.lifecycle import transitions
-from jobs.models import Channel, Delivery, Job, Rule
+from jobs.models import Channel, Delivery, Job, NotificationRule
 from jobs.models.kinds import CHOICES
-from jobs.notifications import channels, composing, packing, routing, sending
+from jobs.notifications import channels, composition, deliveries, routing
 from jobs.states import Reason, ReasonCode, State
 from tests.factories import attempt_of, make_job
 from tests.jobs.web.conftest import People, seen
@@ -108,7 +108,7 @@ def inbox(people: People, post: Post) -> Channel:
     row = Channel(person=people.owner, kind="email", verified_at=timezone.now(), shown="alice@example.org")
     row.put({"to": "alice@example.org"})
     row.save()
-    Rule.objects.create(channel=row, events=[value for value, _label in CHOICES])
+    NotificationRule.objects.create(channel=row, events=[value for value, _label in CHOICES])
     return row
 
 
@@ -120,8 +120,8 @@ def fail(people: People, job: Job | None = None) -> Job:
 
 def work() -> None:
     routing.route()
-    packing.pack()
-    sending.send()
+    deliveries.pack()
+    deliveries.send()
 
 
 def part(message: EmailMessage, kind: str) -> str:
@@ -203,14 +203,14 @@ def test_an_address_is_confirmed_before_it_hears_anything(people: People, post: 
 def test_a_link_that_was_made_up_or_is_for_something_else_is_no_good(inbox: Channel, name: str) -> None:
     path = {"channel_confirm": "/notices/confirm/", "unsubscribe": "/notices/stop/"}[name]
     other = {"channel_confirm": "off", "unsubscribe": "on"}[name]
-    for ticket in ("x", "a:b:c", composing.ticket(inbox, other)):
+    for ticket in ("x", "a:b:c", composition.ticket(inbox, other)):
         for method in ("get", "post"):
             assert getattr(Client(), method)(path + ticket).status_code == 404
     assert Channel.objects.get(pk=inbox.pk).off == ""
 
 
 def test_a_link_is_good_for_the_address_it_was_sent_to_alone(inbox: Channel) -> None:
-    ticket = composing.ticket(inbox, "off")
+    ticket = composition.ticket(inbox, "off")
     Channel.objects.filter(pk=inbox.pk).update(shown="somebody@else.example")
     assert Client().post(f"/notices/stop/{ticket}").status_code == 404
 

@@ -8,7 +8,7 @@ import pytest
 from django.db import transaction
 
 from jobs.lifecycle import transitions
-from jobs.models import Event, Job, Occasion
+from jobs.models import Event, Job, NotificationEvent
 from jobs.notifications import Kind, tell
 from jobs.states import EndKind, Phase, Reason, ReasonCode, State
 from tests.factories import attempt_of, make_job, make_user
@@ -16,11 +16,11 @@ from tests.factories import attempt_of, make_job, make_user
 pytestmark = pytest.mark.django_db
 
 
-def ended(state: State, code: ReasonCode, **columns: Any) -> Occasion:
+def ended(state: State, code: ReasonCode, **columns: Any) -> NotificationEvent:
     """What is told of a running job that ends so."""
     job = make_job(State.RUNNING, **columns)
     transitions.end(job, attempt_of(job), state, Reason(code))
-    return Occasion.objects.get()
+    return NotificationEvent.objects.get()
 
 
 @pytest.mark.parametrize(
@@ -51,7 +51,7 @@ def test_a_start_is_told() -> None:
             phase=Phase.RUNNING,
             event=Event.Kind.STARTED,
         )
-    assert Occasion.objects.get().kind == Kind.STARTED
+    assert NotificationEvent.objects.get().kind == Kind.STARTED
 
 
 @pytest.mark.parametrize(
@@ -67,7 +67,7 @@ def test_another_attempt_is_told_with_why(code: ReasonCode, kind: Kind) -> None:
             phase=Phase.RESTARTING,
             event=Event.Kind.QUEUED_AGAIN,
         )
-    told = Occasion.objects.get()
+    told = NotificationEvent.objects.get()
     assert (told.kind, told.params["reason_params"]["code"]) == (kind, code)
 
 
@@ -75,16 +75,16 @@ def test_that_an_end_is_wanted_is_not_told_before_it_came() -> None:
     job = make_job(State.RUNNING)
     with transaction.atomic():
         transitions.want_end(job, attempt_of(job), EndKind.PREEMPTION)
-    assert not Occasion.objects.exists()
+    assert not NotificationEvent.objects.exists()
 
 
 def test_what_is_rolled_back_is_never_told() -> None:
     job = make_job(State.RUNNING)
     with transaction.atomic():
         transitions.end(job, attempt_of(job), State.FAILED, Reason(ReasonCode.EXIT_CODE))
-        assert Occasion.objects.exists()
+        assert NotificationEvent.objects.exists()
         transaction.set_rollback(True)
-    assert not Occasion.objects.exists()
+    assert not NotificationEvent.objects.exists()
     assert Job.objects.get().state == State.RUNNING
 
 
@@ -92,10 +92,10 @@ def test_with_a_key_it_is_told_once() -> None:
     alice = make_user("alice")
     for _again in range(2):
         tell([alice], Kind.MESSAGE, {"text": "The cluster moves on Friday."}, key="move")
-    told = Occasion.objects.get()
+    told = NotificationEvent.objects.get()
     assert (told.people, told.params) == ([alice.pk], {"text": "The cluster moves on Friday."})
 
 
 def test_nobody_to_tell_is_nothing_to_tell() -> None:
     tell([], Kind.MESSAGE, {"text": "?"})
-    assert not Occasion.objects.exists()
+    assert not NotificationEvent.objects.exists()

@@ -9,7 +9,7 @@ import pytest
 from django.utils import timezone
 
 from jobs.lifecycle import transitions
-from jobs.models import Channel, DeliveryItem, Job, Notice, Occasion, Rule
+from jobs.models import Channel, DeliveryItem, Job, Notification, NotificationEvent, NotificationRule
 from jobs.models.kinds import CHOICES
 from jobs.notifications import Kind, outbox, routing, tell, times
 from jobs.states import Reason, ReasonCode, State
@@ -27,18 +27,20 @@ def channel(person: User | None = None, **columns: Any) -> Channel:
     rule = {name: columns.pop(name) for name in list(columns) if name in RULE}
     defaults = {"kind": "webhook", "verified_at": timezone.now()}
     row = Channel.objects.create(person=person, **{**defaults, **columns})
-    Rule.objects.create(channel=row, **{"events": EVERYTHING, **rule})
+    NotificationRule.objects.create(channel=row, **{"events": EVERYTHING, **rule})
     return row
 
 
 def workspace_channel(workspace: Workspace, about: Workspace | None = None) -> Channel:
     """A webhook that belongs to a workspace, about all jobs of one."""
     row = Channel.objects.create(workspace=workspace, kind="webhook", verified_at=timezone.now())
-    Rule.objects.create(channel=row, events=EVERYTHING, scope="workspace", workspace=about or workspace)
+    NotificationRule.objects.create(
+        channel=row, events=EVERYTHING, scope="workspace", workspace=about or workspace
+    )
     return row
 
 
-RULE = {field.name for field in Rule._meta.fields} - {"id", "channel"}
+RULE = {field.name for field in NotificationRule._meta.fields} - {"id", "channel"}
 
 
 def failed(people: People, **columns: Any) -> Job:
@@ -53,7 +55,7 @@ def end(job: Job, state: State, code: ReasonCode) -> None:
 
 
 def on_page() -> list[str]:
-    return sorted(Notice.objects.values_list("person__username", flat=True))
+    return sorted(Notification.objects.values_list("person__username", flat=True))
 
 
 def told(row: Channel) -> list[str]:
@@ -64,20 +66,20 @@ def test_the_owner_has_it_on_their_page_and_nobody_else(people: People) -> None:
     failed(people)
     assert routing.route() == 1
     assert on_page() == ["alice"]
-    assert Occasion.objects.get().params["owner"] == "alice"
+    assert NotificationEvent.objects.get().params["owner"] == "alice"
 
 
 def test_once_routed_it_is_not_routed_again(people: People) -> None:
     failed(people)
     assert (routing.route(), routing.route()) == (1, 0)
-    assert Notice.objects.count() == 1
+    assert Notification.objects.count() == 1
 
 
 def test_a_start_is_not_on_the_page_until_somebody_asks_for_it(people: People) -> None:
     outbox.of_event(make_job(State.RUNNING, owner=people.owner), "started", {}, None)
     routing.route()
     assert on_page() == []
-    Rule.objects.filter(channel__person=people.owner).update(events=[Kind.STARTED])
+    NotificationRule.objects.filter(channel__person=people.owner).update(events=[Kind.STARTED])
     outbox.of_event(Job.objects.get(), "started", {}, None)
     routing.route()
     assert on_page() == ["alice"]
@@ -91,7 +93,7 @@ def test_my_own_channel_hears_of_my_jobs_only(people: People) -> None:
 
 
 def test_a_member_may_ask_for_everybodys_and_a_stranger_gets_nothing(people: People) -> None:
-    asked = {"scope": Rule.Scope.WORKSPACE, "workspace": people.quota.workspace}
+    asked = {"scope": NotificationRule.Scope.WORKSPACE, "workspace": people.quota.workspace}
     rows = [channel(person, **asked) for person in (people.member, people.stranger, people.admin)]
     failed(people)
     routing.route()
@@ -99,7 +101,7 @@ def test_a_member_may_ask_for_everybodys_and_a_stranger_gets_nothing(people: Peo
 
 
 def test_who_left_the_workspace_hears_no_more_of_it(people: People) -> None:
-    row = channel(people.member, scope=Rule.Scope.WORKSPACE, workspace=people.quota.workspace)
+    row = channel(people.member, scope=NotificationRule.Scope.WORKSPACE, workspace=people.quota.workspace)
     Membership.objects.filter(user=people.member).delete()
     failed(people)
     routing.route()
@@ -132,15 +134,18 @@ def test_a_workspaces_channel_never_tells_of_another_workspace(people: People) -
 
 def test_a_rule_for_a_quota_hears_of_that_quota(people: People) -> None:
     other = make_quota(people.quota.workspace, people.quota.cluster, "other")
-    rows = [channel(people.member, scope=Rule.Scope.QUOTA, quota=quota) for quota in (people.quota, other)]
+    rows = [
+        channel(people.member, scope=NotificationRule.Scope.QUOTA, quota=quota)
+        for quota in (people.quota, other)
+    ]
     failed(people)
     routing.route()
     assert [told(row) for row in rows] == [[Kind.FAILED], []]
 
 
 def test_two_rules_of_one_channel_tell_it_once_and_at_the_earlier_time(people: People) -> None:
-    row = channel(people.owner, pace=Rule.Pace.DAILY)
-    Rule.objects.create(channel=row, events=[Kind.FAILED])
+    row = channel(people.owner, pace=NotificationRule.Pace.DAILY)
+    NotificationRule.objects.create(channel=row, events=[Kind.FAILED])
     failed(people)
     routing.route()
     assert DeliveryItem.objects.get().due_at <= timezone.now()
@@ -171,7 +176,7 @@ def test_stopped_by_somebody_else_is_told(people: People) -> None:
 
 def test_told_by_name_is_on_the_page_whatever_was_chosen(people: People) -> None:
     routing.page_rule(people.member)
-    Rule.objects.update(events=[])
+    NotificationRule.objects.update(events=[])
     row = channel(people.member, events=[Kind.MESSAGE])
     deaf = channel(people.member, events=[Kind.FAILED])
     tell([people.member, people.stranger], Kind.MESSAGE, {"text": "Back at noon."})
@@ -181,7 +186,7 @@ def test_told_by_name_is_on_the_page_whatever_was_chosen(people: People) -> None
 
 
 def test_nobody_hears_what_is_told_to_others_by_name(people: People) -> None:
-    row = channel(people.member, scope=Rule.Scope.WORKSPACE, workspace=people.quota.workspace)
+    row = channel(people.member, scope=NotificationRule.Scope.WORKSPACE, workspace=people.quota.workspace)
     job = make_job(State.RUNNING, owner=people.owner, quota=people.quota)
     tell([people.owner], Kind.MESSAGE, {"text": "Your job is in the way."}, job)
     routing.route()
@@ -206,7 +211,7 @@ def test_a_quota_is_told_to_who_keeps_it_and_to_who_uses_it(people: People) -> N
 def test_a_quota_is_told_when_the_share_asked_for_is_passed(
     people: People, before: int, percent: int, heard: int
 ) -> None:
-    row = channel(people.member, scope=Rule.Scope.QUOTA, quota=people.quota, quota_percent=90)
+    row = channel(people.member, scope=NotificationRule.Scope.QUOTA, quota=people.quota, quota_percent=90)
     outbox.of_quota(people.quota, before, percent, "gpu")
     routing.route()
     assert len(told(row)) == heard
@@ -214,7 +219,7 @@ def test_a_quota_is_told_when_the_share_asked_for_is_passed(
 
 def test_a_digest_is_due_when_its_hour_comes_in_the_persons_zone(people: People) -> None:
     User.objects.filter(pk=people.owner.pk).update(time_zone="Asia/Shanghai")
-    row = channel(people.owner, pace=Rule.Pace.DAILY, hour=8)
+    row = channel(people.owner, pace=NotificationRule.Pace.DAILY, hour=8)
     failed(people)
     routing.route()
     due = DeliveryItem.objects.get(channel=row).due_at
@@ -240,9 +245,9 @@ def test_when_it_is_due(
     people: People, pace: str, quiet: tuple[int | None, int | None], now: str, due: str
 ) -> None:
     row = channel(people.owner, pace=pace, quiet_from=quiet[0], quiet_until=quiet[1])
-    rule = Rule.objects.select_related("channel__person").get(channel=row)
+    rule = NotificationRule.objects.select_related("channel__person").get(channel=row)
     moment = datetime.fromisoformat(now).replace(tzinfo=UTC)
-    assert times.due(rule, moment) == datetime.fromisoformat(due).replace(tzinfo=UTC)
+    assert times.next_due(rule, moment) == datetime.fromisoformat(due).replace(tzinfo=UTC)
 
 
 def test_people_of_several_workspaces_hear_of_it_under_one_of_them(people: People) -> None:

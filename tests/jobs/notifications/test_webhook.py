@@ -10,8 +10,8 @@ from typing import Any
 
 from console.home import CHECKOUT
 from jobs.models.kinds import Kind
-from jobs.notifications.carriers import webhook
-from jobs.notifications.message import Line, Message
+from jobs.notifications.message import Message, MessageLine
+from jobs.notifications.transports import webhook
 
 AT = datetime(2026, 11, 21, 12, tzinfo=UTC)
 SCHEMA = CHECKOUT / "docs" / "webhook.schema.json"
@@ -19,7 +19,7 @@ PAGE = CHECKOUT / "docs" / "notifications.md"
 
 
 def message(count: int = 1) -> Message:
-    lines = [Line(number, "job.failed", "bad", AT, "bert failed.") for number in range(count)]
+    lines = [MessageLine(number, "job.failed", "bad", AT, "bert failed.") for number in range(count)]
     return Message("0b9c", AT, lines, "https://console.example/notices/")
 
 

@@ -24,7 +24,7 @@ from django.db.models import F
 from jobs import dialects
 from jobs.dialects.document import Document
 from jobs.models import Attempt, Job
-from jobs.scheduling import admitting, reconcile
+from jobs.scheduling import admission, reconcile
 from jobs.states import TERMINAL, ReasonCode, State
 from jobs.submission import store
 from quotas.models import Admission, Cluster, Membership, Quota, Role, User, Workspace
@@ -115,7 +115,7 @@ class Storm:
 
     def freeze_a_worker(self, quota: Quota, point: str) -> None:
         """Another worker that takes the next job and is stopped on the way."""
-        admitting.admit(quota.cluster_id)
+        admission.admit(quota.cluster_id)
         attempt = Attempt.objects.filter(job__cluster_id=quota.cluster_id, lease_token="").order_by("id")[0]
         assert reconcile.take_leases([attempt.pk])
         submission = reconcile._submission(attempt)

@@ -15,9 +15,10 @@ import pytest
 from django.conf import LazySettings
 from django.test import Client
 
-from jobs import logs, submission
+from jobs import submission
 from jobs.backends.slurm.identity import as_user
 from jobs.dialects.document import Document
+from jobs.logs import log_store
 from jobs.models import Attempt, Job, LogStream
 from jobs.scheduling import reconcile
 from jobs.states import TERMINAL, State
@@ -95,7 +96,7 @@ def test_each_persons_job_is_their_own(cluster: Cluster) -> None:
         wait_for(over, 90, interval=0.2)
         for user, unix in ((alice, a), (bob, b)):
             [stream] = LogStream.objects.filter(attempt__job=theirs[user], role="worker")
-            assert logs.read(stream, 0, 100).data.decode() == f"{unix.pw_uid}\n"
+            assert log_store.read(stream, 0, 100).data.decode() == f"{unix.pw_uid}\n"
         assert Attempt.objects.count() == 2
         assert can(alice, Verb.ENTER, theirs[alice])
         assert not can(bob, Verb.ENTER, theirs[alice])

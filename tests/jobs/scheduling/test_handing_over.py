@@ -11,11 +11,11 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from jobs import engines
-from jobs.backends.base import Handle, NotSent, Refused, Submission, Unknown
+from jobs import clusters
+from jobs.backends.base import Handle, NotSubmitted, Refused, Submission, Unknown
 from jobs.lifecycle import transitions
 from jobs.models import Attempt, Job
-from jobs.scheduling import admitting, reconcile
+from jobs.scheduling import admission, reconcile
 from jobs.spec import Resources, TaskRole
 from jobs.states import EndKind, Reason, ReasonCode, State
 from quotas.models import Reservation
@@ -54,14 +54,14 @@ class Wide(MemoryEngine):
         if submission.key in self.refused:
             raise Refused(Reason(ReasonCode.REFUSED, {"detail": "no"}))
         if submission.key in self.late:
-            raise NotSent(Reason(ReasonCode.WAITING_CAPACITY))
+            raise NotSubmitted(Reason(ReasonCode.WAITING_CAPACITY))
         return super().submit(submission)
 
 
 @pytest.fixture
 def wide(monkeypatch: pytest.MonkeyPatch) -> Wide:
     made = Wide()
-    for module in (engines, reconcile):
+    for module in (clusters, reconcile):
         monkeypatch.setattr(module, "backend_for", lambda _cluster: made)
     return made
 
@@ -87,7 +87,7 @@ def test_many_are_taken_at_the_same_time_and_each_once(place: Place, wide: Wide)
 
 def test_each_costs_a_few_statements_and_their_commits_are_shared(place: Place, wide: Wide) -> None:
     jobs(place, MANY)
-    admitting.admit(place.cluster.pk)
+    admission.admit(place.cluster.pk)
     with CaptureQueriesContext(connection) as told:
         assert reconcile.send(place.cluster.pk) == MANY
     assert len(told) < 4 * MANY
@@ -105,7 +105,7 @@ def test_what_came_of_one_is_not_what_came_of_the_others(place: Place, wide: Wid
 def test_without_an_answer_for_one_the_rest_is_left_and_sent_later(place: Place, wide: Wide) -> None:
     attempts = jobs(place, MANY)
     wide.silent = {attempt.key for attempt in attempts[:3]}
-    admitting.admit(place.cluster.pk)
+    admission.admit(place.cluster.pk)
     assert reconcile.send(place.cluster.pk) == 0
     assert wide.starts == {}
     told = Job.objects.filter(reason_code=ReasonCode.UNCONFIRMED)
@@ -121,7 +121,7 @@ def test_without_an_answer_for_one_the_rest_is_left_and_sent_later(place: Place,
 
 def test_those_that_somebody_had_before_are_looked_for_by_one_question(place: Place, wide: Wide) -> None:
     attempts = jobs(place, 9)
-    admitting.admit(place.cluster.pk)
+    admission.admit(place.cluster.pk)
     Attempt.objects.update(lease_token="somebody", lease_until="2020-01-01T00:00:00Z")
     reconcile.send(place.cluster.pk)
     assert wide.found == [9]
@@ -132,7 +132,7 @@ def test_what_comes_too_late_for_its_lease_is_left_but_one(
     place: Place, wide: Wide, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     jobs(place, 9)
-    admitting.admit(place.cluster.pk)
+    admission.admit(place.cluster.pk)
     monkeypatch.setattr(reconcile, "LEASE", timedelta())
     assert reconcile.send(place.cluster.pk) == 1
     assert len(wide.starts) == 1
@@ -144,7 +144,7 @@ def test_beginning_many_takes_as_few_statements_as_beginning_few(place: Place, w
     for count in (3, MANY):
         jobs(place, count)
         with CaptureQueriesContext(connection) as asked:
-            assert admitting.admit(place.cluster.pk) == count
+            assert admission.admit(place.cluster.pk) == count
         told.append(len(asked))
     assert told[1] <= told[0] + 2
 
@@ -153,6 +153,6 @@ def test_what_somebody_wants_to_end_is_not_begun_with_the_others(place: Place, w
     attempts = jobs(place, 3)
     wanted = attempts[1]
     transitions.want_end(wanted.job, wanted, EndKind.USER_STOP)
-    assert admitting.admit(place.cluster.pk) == 2
+    assert admission.admit(place.cluster.pk) == 2
     assert states() == [State.SUBMITTING, State.QUEUED, State.SUBMITTING]
     assert not Reservation.objects.filter(request__holder=wanted.key).exists()

@@ -13,16 +13,16 @@ from jobs import submission
 from jobs.backends.base import Handle
 from jobs.backends.measures import Use
 from jobs.models import (
+    AccessSession,
     Endpoint,
     EndpointVisit,
-    Entry,
     Event,
     Idleness,
     Job,
     MeasuredCluster,
-    Occasion,
-    Task,
-    TaskUse,
+    NotificationEvent,
+    Replica,
+    ReplicaUsage,
 )
 from jobs.scheduling import idle, reconcile
 from jobs.spec import JobSpec, Resources, RetryPolicy, TaskRole
@@ -71,7 +71,7 @@ def look(place: Place, after: timedelta = MINUTE, *, measured: timedelta = MINUT
     names = ("counts_from", "warned_at", "ends_at")
     Idleness.objects.update(**{name: F(name) - after for name in names})
     Job.objects.exclude(idle_since=None).update(idle_since=F("idle_since") - after)
-    TaskUse.objects.update(at=F("at") - after)
+    ReplicaUsage.objects.update(at=F("at") - after)
     idle.watch(place.cluster.pk)
 
 
@@ -95,9 +95,9 @@ def test_an_idle_job_is_told_to_its_owner_and_then_ended_and_not_tried_again(
     job = running(place, engine, spec(roles=GPUS, retry=RetryPolicy(limit=5)))
     idles(place, engine, job)
     look(place, 50 * MINUTE)
-    assert not Occasion.objects.filter(kind="job.idle").exists()
+    assert not NotificationEvent.objects.filter(kind="job.idle").exists()
     look(place, 10 * MINUTE)
-    told = Occasion.objects.get(kind="job.idle")
+    told = NotificationEvent.objects.get(kind="job.idle")
     assert told.people == [place.owner.pk]
     assert told.params["gpus"] == 2
     assert 60 <= told.params["minutes"] <= 63
@@ -113,7 +113,7 @@ def test_an_idle_job_is_told_to_its_owner_and_then_ended_and_not_tried_again(
     job.refresh_from_db()
     assert (job.state, job.reason_code, job.attempt_number) == (State.STOPPED, ReasonCode.IDLE, 1)
     assert 180 * 60 <= job.reason_params["limit_s"] <= 190 * 60
-    assert Occasion.objects.filter(kind="job.idle").count() == 1
+    assert NotificationEvent.objects.filter(kind="job.idle").count() == 1
     assert not job.is_idle
 
 
@@ -129,7 +129,7 @@ def test_use_begins_the_time_anew_and_a_later_pause_is_told_again(place: Place, 
     uses(engine, job, 0, 0)
     look(place)
     look(place, 200 * MINUTE)
-    assert Occasion.objects.filter(kind="job.idle").count() == 2
+    assert NotificationEvent.objects.filter(kind="job.idle").count() == 2
     assert attempt_of(job).end_kind == "", "the end comes as long after the warning as the policy has it"
 
 
@@ -175,9 +175,9 @@ def test_the_owner_may_say_so_often_that_it_is_needed(place: Place, engine: Memo
     look(place, 30 * MINUTE)
     job.refresh_from_db()
     assert job.is_idle, "it is kept, and idle all the same"
-    assert Occasion.objects.filter(kind="job.idle").count() == 1
+    assert NotificationEvent.objects.filter(kind="job.idle").count() == 1
     look(place, 31 * MINUTE)
-    assert Occasion.objects.filter(kind="job.idle").count() == 2
+    assert NotificationEvent.objects.filter(kind="job.idle").count() == 2
     with pytest.raises(submission.NotIdle):
         submission.keep(place.owner, job)
 
@@ -276,7 +276,7 @@ def test_a_job_without_gpus_in_which_nobody_works_is_none_of_this(place: Place, 
 
 def interactive(place: Place, engine: MemoryEngine) -> Job:
     job = running(place, engine)
-    task = Task.objects.get(attempt=attempt_of(job))
+    task = Replica.objects.get(attempt=attempt_of(job))
     Endpoint.objects.create(task=task, label="page", slug="page", host="127.0.0.1", port=9, ready=True)
     return job
 
@@ -293,9 +293,9 @@ def test_where_somebody_could_work_cpu_counts_too(place: Place, engine: MemoryEn
 
 def test_an_open_shell_or_a_page_that_is_looked_at_is_use(place: Place, engine: MemoryEngine) -> None:
     job = interactive(place, engine)
-    task = Task.objects.get(attempt=attempt_of(job))
+    task = Replica.objects.get(attempt=attempt_of(job))
     idles(place, engine, job)
-    entry = Entry.objects.create(kind=Entry.Kind.SSH, task=task, user=place.owner)
+    entry = AccessSession.objects.create(kind=AccessSession.Kind.SSH, task=task, user=place.owner)
     look(place)
     job.refresh_from_db()
     assert job.idle_since is None
@@ -324,13 +324,13 @@ def test_what_does_not_change_is_not_written(place: Place, engine: MemoryEngine)
     job = running(place, engine)
     uses(engine, job, 50, 0)
     look(place)
-    at = TaskUse.objects.get().at
+    at = ReplicaUsage.objects.get().at
     uses(engine, job, 52, 1, cpu_s=1)
-    idle.write(attempt_of(job), engine.uses[handle_of(job)], idle.Watched(5, interactive=False))
-    assert TaskUse.objects.get().at == at
+    idle.write(attempt_of(job), engine.uses[handle_of(job)], idle.Measured(5, interactive=False))
+    assert ReplicaUsage.objects.get().at == at
     uses(engine, job, 90, 1)
-    idle.write(attempt_of(job), engine.uses[handle_of(job)], idle.Watched(5, interactive=False))
-    row = TaskUse.objects.get()
+    idle.write(attempt_of(job), engine.uses[handle_of(job)], idle.Measured(5, interactive=False))
+    row = ReplicaUsage.objects.get()
     assert row.gpu_percents == [90, 1]
     assert [point[1] for point in row.points] == [50, 90]
 
@@ -339,9 +339,9 @@ def test_what_is_kept_of_a_replica_does_not_grow(place: Place, engine: MemoryEng
     job = running(place, engine)
     for number in range(100):
         uses(engine, job, 90 * (number % 2), 0)
-        TaskUse.objects.update(at=F("at") - timedelta(seconds=1))
-        idle.write(attempt_of(job), engine.uses[handle_of(job)], idle.Watched(5, interactive=False))
-    assert len(TaskUse.objects.get().points) == idle.MOST_POINTS
+        ReplicaUsage.objects.update(at=F("at") - timedelta(seconds=1))
+        idle.write(attempt_of(job), engine.uses[handle_of(job)], idle.Measured(5, interactive=False))
+    assert len(ReplicaUsage.objects.get().points) == idle.MOST_POINTS
 
 
 def look_twice(place: Place) -> None:
@@ -365,8 +365,8 @@ def test_whoever_dies_before_or_in_a_warning_the_next_one_tells_it_once(
         patched.setattr(f"jobs.scheduling.idle.{where}", die)
         with pytest.raises(KeyboardInterrupt):
             look_twice(place)
-    assert Occasion.objects.filter(kind="job.idle").exists() is (where == "_release")
+    assert NotificationEvent.objects.filter(kind="job.idle").exists() is (where == "_release")
     for _each in range(2):
         look(place)
-    assert Occasion.objects.filter(kind="job.idle").count() == 1
+    assert NotificationEvent.objects.filter(kind="job.idle").count() == 1
     assert kinds(job).count(Event.Kind.IDLE_WARNED) == 1

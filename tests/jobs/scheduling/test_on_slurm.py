@@ -12,12 +12,13 @@ import pytest
 from django.conf import LazySettings
 from django.conf import settings as console
 
-from jobs import dialects, logs, submission
+from jobs import dialects, submission
 from jobs.dialects.document import Document
-from jobs.models import Attempt, Job, LogStream, Task
+from jobs.logs import log_store
+from jobs.models import Attempt, Job, LogStream, Replica
 from jobs.scheduling import reconcile
 from jobs.states import LIVE, TERMINAL, State
-from jobs.submission.sweeps import acting, arrays
+from jobs.submission.sweeps import arrays, commands
 from quotas.models import Admission, Cluster, Membership, Node, Quota, Role, User, Workspace
 from tests.arrays import SCRIPT, most_at_a_time
 from tests.jobs.backends.slurm_bench import TOKEN_COMMAND, by_rest
@@ -91,7 +92,7 @@ def finished(quota: Quota, text: str) -> Job:
 def output(job: Job, role: str) -> str:
     """What the first replica of a role wrote, read where it lies."""
     stream = LogStream.objects.get(attempt__job=job, role=role, index=0)
-    return logs.read(stream, 0, 1 << 20).data.decode()
+    return log_store.read(stream, 0, 1 << 20).data.decode()
 
 
 def test_the_inventory_is_slurms(quota: Quota) -> None:
@@ -109,7 +110,7 @@ def test_the_helloworld_of_the_scm_page_runs(quota: Quota) -> None:
     job = finished(quota, json.dumps(value))
     assert (job.state, job.reason_code) == (State.SUCCEEDED, "completed")
     assert output(job, "task_1") == "Hello, 0\n"
-    task = Task.objects.get(attempt__job=job)
+    task = Replica.objects.get(attempt__job=job)
     assert (task.node, task.exit_code, task.image_used) == ("gpu2", 0, False)
 
 
@@ -134,18 +135,18 @@ def test_a_worker_that_died_before_the_release_is_made_up_for_at_the_next_look(
 
 
 def test_an_array_is_jobs_of_their_own_of_which_no_more_run_than_it_says(quota: Quota, slurm: Slurm) -> None:
-    asked = acting.Asked(Document(f"{SCRIPT}echo $SLURM_JOB_ID\n"))
-    sweep, _before = acting.submit(User.objects.get(username="alice"), asked)
+    asked = commands.SweepRequest(Document(f"{SCRIPT}echo $SLURM_JOB_ID\n"))
+    sweep, _before = commands.submit(User.objects.get(username="alice"), asked)
 
     def over() -> bool:
         reconcile.drain(quota.cluster_id)
         reconcile.observe(quota.cluster_id)
-        states = [State(run.job.state) for run in acting.latest(sweep)]
+        states = [State(run.job.state) for run in commands.latest(sweep)]
         assert len([state for state in states if state in LIVE]) <= sweep.at_once == 2
         return all(state in TERMINAL for state in states)
 
     wait_for(over, timeout=240, interval=0.2)
-    runs = acting.latest(sweep)
+    runs = commands.latest(sweep)
     assert [run.job.state for run in runs] == [State.SUCCEEDED] * 6
     written = [output(run.job, "main") for run in runs]
     number = str(arrays.number_of(sweep.public_id))
@@ -170,5 +171,5 @@ def test_logs_are_read_in_the_shared_folder_and_nowhere_beside_it(
     assert output(job, "Chief") == "Chief 0 of 4\n"
     (tmp_path / "secret").write_text("secret")
     for way_out in (f"{shared}/../secret", str(tmp_path / "secret"), str(shared)):
-        with pytest.raises(logs.Unsafe), logs.opened(way_out):
+        with pytest.raises(log_store.Unsafe), log_store.open_live(way_out):
             pass

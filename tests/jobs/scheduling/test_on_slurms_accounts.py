@@ -14,7 +14,7 @@ from django.core.management import CommandError, call_command
 from jobs.backends.base import Handle, Observation, Refused, Unreachable, Unseen
 from jobs.backends.slurm.backend import SlurmBackend
 from jobs.backends.slurm.config import SlurmConfig
-from jobs.backends.slurm.script.layout import Sent
+from jobs.backends.slurm.handles import SlurmJob
 from jobs.messages import reason_message
 from jobs.spec import Resources, TaskRole
 from jobs.states import ReasonCode, State, TaskState
@@ -60,7 +60,7 @@ def forgotten(bench: SlurmBench, handles: list[Handle]) -> None:
     """Wait until the controller knows none of them, and accounting how each ended; nothing that their runs
     wrote is left.
     """
-    numbers = {str(Sent.of(handle).number) for handle in handles}
+    numbers = {str(SlurmJob.of(handle).number) for handle in handles}
     asked = ("sacct", "--noheader", "--parsable2", "--allocations", "--format=JobIDRaw,End")
 
     def ended() -> bool:
@@ -71,7 +71,7 @@ def forgotten(bench: SlurmBench, handles: list[Handle]) -> None:
 
     wait_for(ended, LONG, 0.2)
     for handle in handles:
-        for run in bench.attempt(Handle(Sent.of(handle).key)).glob("run-*"):
+        for run in bench.attempt(Handle(SlurmJob.of(handle).key)).glob("run-*"):
             shutil.rmtree(run)
 
 
@@ -88,7 +88,7 @@ def test_what_the_controller_forgot_is_looked_up(
     commands = ("true", "exit 3", "kill -9 $$", "sleep 600")
     handles = [bench.backend.submit(bench.submission(role(command))) for command in commands]
     wait_for(lambda: look(bench.backend, handles)[3].state is State.RUNNING, LONG)
-    bench.slurm.call("scancel", str(Sent.of(handles[3]).number))
+    bench.slurm.call("scancel", str(SlurmJob.of(handles[3]).number))
     forgotten(bench, handles)
     by_command_line = bench.backend
     by_rest_too = SlurmBackend(
@@ -125,8 +125,8 @@ def test_what_the_controller_forgot_is_looked_up(
 
 def unnoted(bench: SlurmBench, handle: Handle) -> str:
     """As if its submitter had died before it noted the number; the key."""
-    (bench.attempt(Handle(Sent.of(handle).key)) / "sent").unlink()
-    return Sent.of(handle).key
+    (bench.attempt(Handle(SlurmJob.of(handle).key)) / "sent").unlink()
+    return SlurmJob.of(handle).key
 
 
 def test_what_ran_and_was_never_noted_is_found_by_its_name(
@@ -137,7 +137,7 @@ def test_what_ran_and_was_never_noted_is_found_by_its_name(
     ran = bench.backend.submit(bench.submission(*tasks))
     wait_for(lambda: look(bench.backend, [ran])[0].state is State.SUCCEEDED, LONG)
     held = SlurmBackend(bench.config).submit(bench.submission())
-    bench.slurm.call("scancel", str(Sent.of(held).number))
+    bench.slurm.call("scancel", str(SlurmJob.of(held).number))
     refused = bench.unacceptable()
     with pytest.raises(Refused):
         bench.backend.submit(refused)

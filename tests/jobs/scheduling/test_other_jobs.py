@@ -9,10 +9,10 @@ from django.test import Client
 from django.urls import reverse
 
 from jobs.backends.base import Gpu, Handle, QueuedJob
-from jobs.models import Attempt, Job, OtherJob
+from jobs.models import Attempt, ExternalJob, Job
 from jobs.scheduling import reconcile
 from jobs.states import State
-from jobs.web import others as page
+from jobs.web import external_jobs as page
 from quotas.amounts import Amounts
 from quotas.ledger import reports
 from quotas.models import Admission, Cluster, Node, Quota, User, Workspace
@@ -40,19 +40,19 @@ def taken(place: Place, engine: MemoryEngine, *jobs: QueuedJob) -> list[str]:
     """The numbers that are listed once the cluster has told of these."""
     engine.queue = jobs
     reconcile.take_inventory(place.cluster.pk)
-    return list(OtherJob.objects.order_by("pk").values_list("number", flat=True))
+    return list(ExternalJob.objects.order_by("pk").values_list("number", flat=True))
 
 
 def test_the_rows_follow_the_engine_and_those_that_stay_are_not_touched(
     place: Place, engine: MemoryEngine
 ) -> None:
     assert taken(place, engine, THEIRS, WAITS) == ["17", "18_[0-9]"]
-    kept = OtherJob.objects.get(number="17")
+    kept = ExternalJob.objects.get(number="17")
     assert (kept.user, kept.partition, kept.gpus, kept.nodes) == ("carol", "gpu", {"A100": 2}, ["memory-1"])
     assert taken(place, engine, THEIRS, replace(WAITS, number="19")) == ["17", "19"]
-    assert OtherJob.objects.get(number="17").pk == kept.pk
+    assert ExternalJob.objects.get(number="17").pk == kept.pk
     taken(place, engine, replace(THEIRS, nodes=("memory-2",)))
-    assert OtherJob.objects.get().nodes == ["memory-2"]
+    assert ExternalJob.objects.get().nodes == ["memory-2"]
     assert taken(place, engine) == []
     assert not Job.objects.exists()
 
@@ -61,7 +61,7 @@ def test_an_engine_that_does_not_tell_leaves_what_is_known(place: Place, engine:
     taken(place, engine, THEIRS)
     engine.away = True
     reconcile.take_inventory(place.cluster.pk)
-    assert OtherJob.objects.count() == 1
+    assert ExternalJob.objects.count() == 1
 
 
 def test_ours_is_none_of_theirs_and_its_node_is_used_by_nobody_else(
@@ -144,7 +144,7 @@ def test_members_with_a_quota_there_and_admins_see_them(client: Client, people: 
         assert "carol" in text
         assert "Slurm&#x27;s limit QOSMaxGRESPerUser" in text
     assert "carol" not in shown(client, people["stranger"])
-    assert list(OtherJob.objects.visible_to(people["stranger"])) == []
+    assert list(ExternalJob.objects.visible_to(people["stranger"])) == []
 
 
 def test_a_quota_that_is_gone_takes_the_sight_with_it(client: Client, people: dict[str, User]) -> None:
@@ -166,5 +166,5 @@ def test_pages_and_filters(client: Client, people: dict[str, User], monkeypatch:
     first = shown(client, people["member"])
     assert "dave" in first
     assert "carol" not in first
-    [last] = OtherJob.objects.filter(user="dave")
+    [last] = ExternalJob.objects.filter(user="dave")
     assert "carol" in shown(client, people["member"], before=str(last.pk))

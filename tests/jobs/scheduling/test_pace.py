@@ -12,7 +12,7 @@ from django.utils import timezone
 
 from jobs.backends.base import Gone, Handle, Observation, Unseen
 from jobs.scheduling import reconcile
-from quotas.clusters import pace
+from quotas.clusters import poll_interval
 from quotas.models import Cluster
 from tests.jobs.conftest import Place, queued
 from tests.jobs.engine import MemoryEngine
@@ -39,7 +39,7 @@ def slow(engine: MemoryEngine, monkeypatch: pytest.MonkeyPatch, seconds: float) 
 
 
 def test_the_last_look_decides_and_there_is_a_ceiling() -> None:
-    assert [pace.interval_s(look) for look in (0.01, 0.5, 3.0, 40.0)] == [2.0, 5.0, 30.0, 60.0]
+    assert [poll_interval.interval_s(look) for look in (0.01, 0.5, 3.0, 40.0)] == [2.0, 5.0, 30.0, 60.0]
 
 
 def test_a_slow_controller_is_asked_again_later(
@@ -80,5 +80,5 @@ def test_an_engine_of_our_own_is_looked_at_whenever_anything_is_due(
 def test_an_admin_reads_how_often_and_why(place: Place, admin_client: Client) -> None:
     page = reverse("admin:quotas_cluster_change", args=[place.cluster.pk])
     assert "As often as anything is due." in admin_client.get(page).content.decode()
-    pace.looked(place.cluster.pk, 3.0)
+    poll_interval.record_poll(place.cluster.pk, 3.0)
     assert "Every 30 s: the last look took 3.00 s." in admin_client.get(page).content.decode()

@@ -13,11 +13,11 @@ from django.utils import timezone
 
 from jobs import submission
 from jobs.backends.base import Handle, Unreachable
-from jobs.models import Attempt, Event, Job, LogStream, Run, Task
-from jobs.scheduling import admitting, observations, reconcile, tidy
+from jobs.models import Attempt, Event, Job, LogStream, Replica, Run
+from jobs.scheduling import admission, cleanup, observations, reconcile
 from jobs.spec import CompletionPolicy, Resources, RetryPolicy, TaskRole
 from jobs.states import Reason, ReasonCode, State
-from quotas.billing import books
+from quotas.billing import ledger_days
 from quotas.models import Node, Request, Reservation
 from tests.jobs.conftest import Place, attempt_of, queued, spec
 from tests.jobs.engine import MemoryEngine
@@ -102,7 +102,7 @@ def test_every_job_that_ran_is_a_start_though_none_was_seen_running(
         engine.succeed(handle_of(job))
     look(place)
     end = timezone.now() + timedelta(seconds=1)
-    sums = books.tally(end - timedelta(minutes=5), end).values()
+    sums = ledger_days.tally(end - timedelta(minutes=5), end).values()
     rows = list(Reservation.objects.select_related("request"))
     waits = [int(row.started_at.timestamp()) - int(row.request.since.timestamp()) for row in rows]  # type: ignore[union-attr]
     assert sum(each.starts for each in sums) == len(rows) == 3
@@ -328,7 +328,7 @@ def test_a_stop_before_anything_was_sent_sends_nothing(
     place: Place, engine: MemoryEngine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     job = queued(place)
-    admitting.admit(place.cluster.pk)
+    admission.admit(place.cluster.pk)
     submission.stop(place.owner, Job.objects.get(pk=job.pk))
     reconcile.send(place.cluster.pk)
     job.refresh_from_db()
@@ -400,7 +400,7 @@ def test_the_engines_own_requeue_is_the_next_run_of_the_same_attempt(
     look(place)
     job.refresh_from_db()
     assert (job.state, job.run_number, job.attempt_number, active()) == (State.PENDING, 2, 1, 1)
-    assert Task.objects.filter(attempt__job=job).count() == 2
+    assert Replica.objects.filter(attempt__job=job).count() == 2
     assert LogStream.objects.filter(attempt__job=job).count() == 2
 
 
@@ -464,11 +464,11 @@ def test_an_ended_attempt_is_sealed_then_forgotten_when_its_job_is_deleted(
     handle = handle_of(job)
     engine.succeed(handle)
     look(place)
-    tidy.tidy()
+    cleanup.clean_up()
     assert engine.forgotten == [], "logs first"
-    tidy.seal(attempt_of(job).pk)
+    cleanup.seal(attempt_of(job).pk)
     submission.delete(place.owner, Job.objects.get(pk=job.pk))
-    tidy.tidy()
+    cleanup.clean_up()
     assert engine.forgotten == [handle]
     assert not Job.objects.filter(pk=job.pk).exists()
 

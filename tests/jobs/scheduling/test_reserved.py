@@ -13,7 +13,7 @@ from jobs.models import Job
 from jobs.scheduling import reconcile
 from jobs.spec import JobSpec, Resources, TaskRole
 from jobs.states import State
-from quotas.billing import books
+from quotas.billing import ledger_days
 from quotas.models import Admission, GpuType, Node, Quota, Reservation
 from tests.jobs.conftest import Place, attempt_of, queued, spec
 from tests.jobs.engine import MemoryEngine
@@ -110,7 +110,7 @@ def test_use_is_booked_to_the_type_that_each_replica_got(place: Place, engine: M
     row = reservation(job)
     assert row.amounts["gpus"] == {"A100": 1, "V100": 2}
     begin = row.created_at
-    booked = books.tally(begin, begin + timedelta(minutes=10))
+    booked = ledger_days.tally(begin, begin + timedelta(minutes=10))
     assert {key.gpu_type: sums.gpu_seconds for key, sums in booked.items()} == {"A100": 600, "V100": 1200}
 
 

@@ -13,7 +13,7 @@ from pytest_django import Settings
 from jobs.dialects.document import Document
 from jobs.models import Draft, DraftVersion
 from jobs.submission import drafts
-from jobs.submission.drafts import Typed
+from jobs.submission.drafts import DraftContent
 from jobs.trees import address
 from quotas.models import User
 from tests.factories import make_user
@@ -34,11 +34,11 @@ def raw(table: str) -> str:
 
 
 def test_neither_a_draft_nor_what_it_was_can_be_read_in_the_database(user: User) -> None:
-    first = drafts.keep(user, "", Typed(Document(f"{CANARY} one"), window="a"))
+    first = drafts.keep(user, "", DraftContent(Document(f"{CANARY} one"), window="a"))
     assert first is not None
     pk = str(first.draft.pk)
-    drafts.keep(user, pk, Typed(Document(f"{CANARY} two"), window="b", version=first.draft.version))
-    drafts.keep(user, pk, Typed(Document(f"{CANARY} beside"), window="a", version=1))
+    drafts.keep(user, pk, DraftContent(Document(f"{CANARY} two"), window="b", version=first.draft.version))
+    drafts.keep(user, pk, DraftContent(Document(f"{CANARY} beside"), window="a", version=1))
     assert CANARY not in raw("jobs_draft") + raw("jobs_draftversion")
     assert Draft.objects.get().text == f"{CANARY} two"
     assert {row.text for row in DraftVersion.objects.all()} == {f"{CANARY} one", f"{CANARY} beside"}
@@ -54,14 +54,14 @@ def test_nobody_searches_in_what_is_typed(user: User) -> None:
 def test_the_trees_that_a_draft_names_are_known(user: User) -> None:
     tree = address("ab" * 32)
     kept = drafts.keep(
-        user, "", Typed(Document(f'{{"code": "{tree}", "again": "{tree}", "no": "upload://12"}}'))
+        user, "", DraftContent(Document(f'{{"code": "{tree}", "again": "{tree}", "no": "upload://12"}}'))
     )
     assert kept is not None
     assert Draft.objects.get().trees == tree
 
 
 def test_a_text_whose_key_is_gone_reads_as_empty(user: User, settings: Settings) -> None:
-    drafts.keep(user, "", Typed(Document(CANARY)))
+    drafts.keep(user, "", DraftContent(Document(CANARY)))
     settings.CONSOLE_FERNET_KEYS = ["8" * 43 + "="]
     assert Draft.objects.get().text == ""
 

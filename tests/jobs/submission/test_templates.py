@@ -12,6 +12,7 @@ from jobs.dialects.base import Refused
 from jobs.dialects.document import Document
 from jobs.models import Job, JobFile, Template, TemplateUse
 from jobs.submission import templates
+from jobs.submission.access import Forbidden
 from jobs.submission.templates import About, Content
 from quotas.models import AuditEntry, Quota, Role, User
 from tests.factories import TEMPLATE_FILE, make_cluster, make_quota, make_template, make_user, make_workspace
@@ -56,9 +57,9 @@ def test_those_who_keep_a_workspace_keep_its_templates(owner: User, quota: Quota
     shared = make_template(person("carol"), quota.workspace)
     assert templates.find(owner, shared.public_id)
     assert templates.find(make_user("mallory"), shared.public_id) is None
-    with pytest.raises(templates.Forbidden):
+    with pytest.raises(Forbidden):
         templates.change(owner, shared, About("Mine now"), None)
-    with pytest.raises(templates.Forbidden):
+    with pytest.raises(Forbidden):
         make_template(owner, quota.workspace)
     templates.change(make_user("root", admin=True), shared, About("Better"), None)
     assert Template.objects.get().name == "Better"
@@ -117,15 +118,15 @@ def test_there_is_an_end_to_how_many(owner: User, monkeypatch: pytest.MonkeyPatc
 
 def test_a_member_proposes_and_who_keeps_the_workspace_takes_over(owner: User, quota: Quota) -> None:
     mine, carol = make_template(owner, constraints=LOCKS), person("carol")
-    with pytest.raises(templates.Forbidden):
+    with pytest.raises(Forbidden):
         templates.adopt(carol, mine)
-    with pytest.raises(templates.Forbidden):
+    with pytest.raises(Forbidden):
         templates.propose(owner, mine, make_workspace("elsewhere"))
     templates.propose(owner, mine, quota.workspace)
     assert mine in Template.objects.visible_to(carol)
     assert mine not in Template.objects.visible_to(person("bob"))
     assert mine not in Template.objects.offered_to(carol)
-    with pytest.raises(templates.Forbidden):
+    with pytest.raises(Forbidden):
         templates.adopt(person("bob"), mine)
     made = templates.adopt(carol, mine)
     assert (made.workspace, made.versions.get().constraints) == (quota.workspace, LOCKS)
@@ -200,6 +201,6 @@ def test_a_waiting_job_is_not_changed_past_its_locks(owner: User, quota: Quota) 
     role = spec.roles[0]
     smaller = role.model_copy(update={"resources": role.resources.model_copy(update={"cpu_milli": 1000})})
     with pytest.raises(Refused):
-        submission.instead(owner, job, spec.model_copy(update={"roles": (smaller,)}))
+        submission.replace_queued(owner, job, spec.model_copy(update={"roles": (smaller,)}))
     job.refresh_from_db()
     assert job.state == "QUEUED"

@@ -8,11 +8,12 @@ import pytest
 from django.contrib.admin import site
 
 from jobs import submission
+from jobs.admin.clusters import ClusterAdmin
 from jobs.dialects.base import Refused
 from jobs.dialects.document import Document
 from jobs.messages import problem_message
-from jobs.submission import preview, sending
-from quotas.admin.clusters import ClusterAdmin
+from jobs.submission import builder
+from jobs.submission.checks import preview
 from quotas.models import Cluster, Quota, User
 from tests.factories import make_cluster, make_quota, make_spec, make_user
 
@@ -25,7 +26,7 @@ FILE = json.dumps(
         "taskRoles": [{"name": "r", "taskNumber": 1, "cpuNumber": 1, "memoryMB": 8, "command": "true"}],
     }
 )
-MADE = submission.Place()
+MADE = submission.JobTarget()
 
 
 @pytest.fixture
@@ -62,7 +63,7 @@ def test_whoever_has_one_is_sent_under_it(owner: User) -> None:
     owner.unix_name = "asmith"
     owner.save()
     submission.submit(owner, Document(FILE))
-    sent = sending.submission(owner, quota, make_spec(), "k-a-1", "a", 1)
+    sent = builder.build_submission(owner, quota, make_spec(), "k-a-1", "a", 1)
     assert sent.person.unix_name == "asmith"
 
 

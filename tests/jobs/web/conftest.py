@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 from django.test import Client
 
-from jobs import logs
+from jobs.logs import log_store
 from jobs.models import Job, LogStream
 from quotas.models import Quota, Role, User
 from tests.factories import make_cluster, make_membership, make_quota, make_user, make_workspace
@@ -66,7 +66,7 @@ def seen(response: Response) -> str:
 def write_log(job: Job, data: bytes, role: str = "main", index: int = 0) -> None:
     """Let `data` be the log of a replica, where the local backend would have written it."""
     stream = LogStream.objects.get(attempt__job=job, role=role, index=index)
-    path = logs.jobs_root() / job.public_id / "1" / f"{role}-{index}"
+    path = log_store.jobs_root() / job.public_id / "1" / f"{role}-{index}"
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(data)
-    LogStream.objects.filter(pk=stream.pk).update(live_path=logs.relative_to_root(str(path)))
+    LogStream.objects.filter(pk=stream.pk).update(live_path=log_store.relative_to_root(str(path)))

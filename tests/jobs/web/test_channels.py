@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from pytest_django import Settings
 
-from jobs.models import Channel, Delivery, Rule
+from jobs.models import Channel, Delivery, NotificationRule
 from jobs.notifications import Kind, channels, routing
 from tests.jobs.web.conftest import People, browser, fragment, seen
 
@@ -139,7 +139,7 @@ def test_anothers_channel_is_not_there_for_anybody_else(people: People, who: str
     assert client.get(base).status_code == 404
     for path in POSTS:
         assert client.post(base + path, rule()).status_code == 404
-    own = Rule.objects.get(channel=channel)
+    own = NotificationRule.objects.get(channel=channel)
     assert client.post(f"/settings/notifications/rules/{own.pk}/remove").status_code == 404
     assert "My script" not in seen(client.get("/settings/notifications"))
     assert Channel.objects.filter(pk=channel.pk, off="").exists()

@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from jobs.backends.slurm.relay import courier, delivered
-from tests.jobs.backends.slurm.test_delivered import KEY, LOG, START, Attempt
+from jobs.backends.remote import relay_ingest
+from jobs.node import relay
+from tests.jobs.backends.remote.test_relay_ingest import KEY, LOG, START, Attempt
 from tests.serving import web_server
 
 ADDRESS = f"/courier/{KEY}"
@@ -21,7 +22,7 @@ HEAD = {"number": 7, "run": 1, "start": START}
 @pytest.fixture
 def attempt(tmp_path: Path, settings: Any) -> Attempt:
     settings.CONSOLE_SLURM_FOLDER = str(tmp_path)
-    delivered._asked.clear()
+    relay_ingest._request_counts.clear()
     made = Attempt(tmp_path)
     assert made.claim() == "mine"
     return made
@@ -63,9 +64,9 @@ def test_nonsense_and_what_is_over_and_too_much_are_told_apart(
     assert post(client, attempt.token, b"nonsense") == 400
     assert get(client, attempt.token, "job.json")[0] == 400
     assert post(client, attempt.token, json.dumps({**HEAD, "number": 8}).encode() + b"\n") == 410
-    monkeypatch.setattr(delivered, "FREE", 1 << 80)
+    monkeypatch.setattr(relay_ingest, "MIN_FREE", 1 << 80)
     assert post(client, attempt.token) == 503
-    monkeypatch.setattr(delivered, "OFTEN", -100)
+    monkeypatch.setattr(relay_ingest, "REQUESTS_PER_S", -100)
     assert post(client, attempt.token) == 429
 
 
@@ -73,21 +74,21 @@ def test_the_program_brings_what_its_node_has(attempt: Attempt, tmp_path: Path) 
     there = tmp_path / "nodes" / "job-console-b1" / "job1-1"
     (tmp_path / "nodes").mkdir()
     (attempt.folder / "secrets").write_text("export A=b\n")
-    with web_server() as url, closing(courier.Console(f"{url}{ADDRESS}", attempt.token)) as console:
-        first = courier.Courier(console, str(there), 7, 1, START)
+    with web_server() as url, closing(relay.ConsoleConnection(f"{url}{ADDRESS}", attempt.token)) as console:
+        first = relay.NodeRelay(console, str(there), 7, 1, START)
         assert first.begin() == 0
         assert first.bring("worker-0") == 0
-        assert first.bring("worker-0") == courier.ANOTHERS, "nothing begins twice"
+        assert first.bring("worker-0") == relay.OTHER_JOB, "nothing begins twice"
         assert (there / "secrets").read_text() == "export A=b\n"
         log = there / LOG
-        log.write_bytes(b"x" * (courier.PIECE + 7))
+        log.write_bytes(b"x" * (relay.CHUNK + 7))
         (there / "run-1" / "ends" / "worker-0").write_text("0 1 itself\n")
         assert first.sync(60) == 0
         log.write_bytes(log.read_bytes() + b"more")
-        second = courier.Courier(console, str(there), 7, 1, START)
+        second = relay.NodeRelay(console, str(there), 7, 1, START)
         assert second.leave("worker-0") == 0
         assert second.leave("script") == 0
-    assert attempt.read(LOG) == b"x" * (courier.PIECE + 7) + b"more"
+    assert attempt.read(LOG) == b"x" * (relay.CHUNK + 7) + b"more"
     assert attempt.read("run-1/ends/worker-0") == b"0 1 itself\n"
     assert not there.exists()
 
@@ -95,8 +96,8 @@ def test_the_program_brings_what_its_node_has(attempt: Attempt, tmp_path: Path) 
 def test_a_folder_that_is_somebody_elses_is_not_used(attempt: Attempt, tmp_path: Path) -> None:
     (tmp_path / "nodes").mkdir()
     (tmp_path / "nodes" / "job-console-b1").symlink_to(tmp_path)
-    console = courier.Console(f"http://127.0.0.1:1{ADDRESS}", attempt.token)
-    one = courier.Courier(console, str(tmp_path / "nodes" / "job-console-b1" / "job1-1"), 7, 1, START)
+    console = relay.ConsoleConnection(f"http://127.0.0.1:1{ADDRESS}", attempt.token)
+    one = relay.NodeRelay(console, str(tmp_path / "nodes" / "job-console-b1" / "job1-1"), 7, 1, START)
     with pytest.raises(PermissionError):
         one.begin()
 
@@ -105,12 +106,10 @@ def test_a_console_that_is_away_is_waited_for_and_then_no_longer(
     attempt: Attempt, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "nodes").mkdir()
-    monkeypatch.setattr(courier, "START_S", 1)
+    monkeypatch.setattr(relay, "START_S", 1)
     monkeypatch.setenv("COURIER_TOKEN", attempt.token)
     there = str(tmp_path / "nodes" / "job-console-b1" / "job1-1")
-    assert (
-        courier.main([f"http://127.0.0.1:1{ADDRESS}", there, "7", "1", START, "begin"]) == courier.NO_ANSWER
-    )
+    assert relay.main([f"http://127.0.0.1:1{ADDRESS}", there, "7", "1", START, "begin"]) == relay.NO_ANSWER
 
 
 def test_whether_it_is_a_console_that_a_node_reaches(client: Client) -> None:

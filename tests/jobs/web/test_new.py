@@ -15,7 +15,7 @@ from django.test import Client
 
 from jobs.models import Draft, Job, JobFile
 from jobs.states import State
-from jobs.submission import submitting
+from jobs.submission import job_submission
 from quotas.models import Membership, Role
 from tests.factories import make_cluster, make_job, make_quota
 from tests.jobs.web.conftest import People, browser, fragment, seen
@@ -105,7 +105,7 @@ def test_what_was_typed_stays_while_the_database_is_busy(
 
     client = browser(people.owner)
     with monkeypatch.context() as patched:
-        patched.setattr(submitting, "store", locked)
+        patched.setattr(job_submission, "store", locked)
         response = post(client)
     assert response.status_code == 503
     assert response.context["text"] == HELLO

@@ -12,7 +12,7 @@ from jobs import submission
 from jobs.dialects.base import Parsed
 from jobs.dialects.document import Document
 from jobs.models import Job
-from jobs.scheduling import admitting
+from jobs.scheduling import admission
 from jobs.spec import Resources, TaskRole
 from quotas import ledger
 from quotas.amounts import Amounts, Part
@@ -40,7 +40,7 @@ def hold(
     request = ledger.ask(holder, quota=quota, owner=owner, parts=[Part(1, each)], priority=1, declared_s=None)
     ledger.reserve(request, [("n1", each)], borrowed=borrowed)
     if running:
-        ledger.started(holder)
+        ledger.record_start(holder)
 
 
 def wait(owner: User, quota: Quota, gpus: int, name: str) -> Job:
@@ -50,7 +50,7 @@ def wait(owner: User, quota: Quota, gpus: int, name: str) -> Job:
         Document("{}", "openpai-v1").with_parsed(Parsed(make_spec(name=name, roles=(role,)), text="{}")),
         quota,
     )
-    admitting.admit(quota.cluster_id)
+    admission.admit(quota.cluster_id)
     return job
 
 
@@ -110,7 +110,7 @@ def test_strangers_see_their_own_quotas_only_and_admins_all(people: People) -> N
 
 
 def ask(people: People, user: User | None = None, **values: Any) -> str:
-    place = submission.address_of(people.quota)
+    place = submission.target_address(people.quota)
     asked: dict[str, Any] = {
         "quota": place,
         "replicas": 1,
@@ -144,7 +144,7 @@ def test_what_if_keeps_what_was_asked_and_says_what_is_wrong_with_it(people: Peo
 
 def test_nobody_asks_about_quotas_that_are_not_theirs(people: People) -> None:
     foreign = make_quota(name="Foreign quota")
-    assert "Select a valid choice" in ask(people, quota=submission.address_of(foreign))
+    assert "Select a valid choice" in ask(people, quota=submission.target_address(foreign))
 
 
 def test_use_over_time_is_drawn_from_whole_hours(people: People) -> None:

@@ -14,7 +14,7 @@ from jobs.states import State
 from jobs.web import sweeps
 from tests.factories import TEMPLATE_FILE, make_job, make_spec
 from tests.jobs.web.conftest import People, browser, fragment, seen
-from tests.jobs.web.test_jobs import Queries
+from tests.jobs.web.test_job_list import Queries
 
 pytestmark = pytest.mark.django_db
 

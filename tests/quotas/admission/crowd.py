@@ -25,7 +25,7 @@ from jobs import submission  # noqa: E402
 from jobs.dialects.base import Parsed  # noqa: E402
 from jobs.lifecycle import transitions  # noqa: E402
 from jobs.models import Attempt, Job  # noqa: E402
-from jobs.scheduling import admitting, observations  # noqa: E402
+from jobs.scheduling import admission, observations  # noqa: E402
 from jobs.spec import Idle, JobSpec, Resources, TaskRole  # noqa: E402
 from jobs.states import LIVE, Reason, ReasonCode, State  # noqa: E402
 from quotas import ledger  # noqa: E402
@@ -92,7 +92,7 @@ class Member:
         submission.store(self.user, Document("{}", "openpai-v1").with_parsed(Parsed(spec, text="{}")), quota)
 
     def admit(self) -> None:
-        admitting.admit(self.cluster.pk)
+        admission.admit(self.cluster.pk)
 
     def end(self) -> None:
         """An engine says that one of them ended; those that make room queue again."""
@@ -100,10 +100,10 @@ class Member:
         if job is None:
             return
         attempt = Attempt.objects.get(job=job, number=job.attempt_number)
-        ledger.started(attempt.key)
+        ledger.record_start(attempt.key)
         with suppress(transitions.Overtaken), transaction.atomic():
             if attempt.end_wanted:
-                observations.settle(job, attempt, State.STOPPED, observations.intended(attempt))
+                observations.settle(job, attempt, State.STOPPED, observations.intended_reason(attempt))
             else:
                 transitions.end(job, attempt, State.FAILED, Reason(ReasonCode.EXIT_CODE))
 
@@ -121,13 +121,13 @@ class Member:
 
     def edit(self) -> None:
         quota = self.chance.choice(list(Quota.objects.all()))
-        with ledger.locked(self.cluster.pk):
+        with ledger.lock_cluster(self.cluster.pk):
             Quota.objects.filter(pk=quota.pk).update(gpus=self.chance.choice([None, 0, 2, 4, 6]))
 
     def cordon(self) -> None:
         node = self.chance.choice(list(Node.objects.all()))
         state = self.chance.choice([NodeState.SCHEDULABLE, NodeState.SCHEDULABLE, NodeState.CORDONED])
-        with ledger.locked(self.cluster.pk):
+        with ledger.lock_cluster(self.cluster.pk):
             inventory.decide(Node.objects.filter(pk=node.pk), state, by=self.user)
 
     def _one(self, states: list[str]) -> Job | None:

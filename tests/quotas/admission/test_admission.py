@@ -13,7 +13,7 @@ from quotas.admission import (
     Account,
     Bid,
     Decision,
-    Holding,
+    HeldResources,
     Limits,
     Machine,
     Outcome,
@@ -52,15 +52,15 @@ def _age(holder: str) -> float:
     return (ord(holder[0]) - ord("a")) / 100
 
 
-def held(holder: str, amounts: Amounts, node: str = "n1", quota: int = 1, **facts: Any) -> Holding:
-    return Holding(holder, quota, amounts, ((node, amounts),), since=NOW - 500, **facts)
+def held(holder: str, amounts: Amounts, node: str = "n1", quota: int = 1, **facts: Any) -> HeldResources:
+    return HeldResources(holder, quota, amounts, ((node, amounts),), since=NOW - 500, **facts)
 
 
 def passed(
     waiting: Sequence[Waiting],
     machines: Sequence[Machine],
     accounts: Sequence[Account] = (OPEN,),
-    holdings: Sequence[Holding] = (),
+    holdings: Sequence[HeldResources] = (),
     **more: Any,
 ) -> Outcome:
     by_id = {account.id: account for account in accounts}
@@ -286,7 +286,7 @@ def test_a_borrower_never_goes_before_one_with_a_right_to_it() -> None:
 
 
 def test_what_was_borrowed_is_taken_back_waiting_ones_first_then_the_lowest_and_newest() -> None:
-    def lent(holder: str, **facts: Any) -> Holding:
+    def lent(holder: str, **facts: Any) -> HeldResources:
         return held(holder, gpus(2), borrowed=True, **facts)
 
     loans = [
@@ -295,7 +295,7 @@ def test_what_was_borrowed_is_taken_back_waiting_ones_first_then_the_lowest_and_
         lent("waits", priority=9, running=False),
         lent("new", priority=5),
     ]
-    loans[3] = Holding("new", 1, gpus(2), (("n1", gpus(2)),), since=NOW - 1, priority=5, borrowed=True)
+    loans[3] = HeldResources("new", 1, gpus(2), (("n1", gpus(2)),), since=NOW - 1, priority=5, borrowed=True)
 
     def taken(count: int) -> list[str]:
         line = [ask("a", gpus(count), quota=2)]
@@ -469,7 +469,7 @@ def test_a_second_pass_over_the_same_moment_starts_nothing_more(
     queue = _queue(asked)
     first = {each.holder: each for each in decide(Snapshot(NOW, accounts, nodes, (), queue)).decisions}
     holdings = [
-        Holding(
+        HeldResources(
             r.holder,
             r.quota_id,
             total(here for _node, here in first[r.holder].placement),

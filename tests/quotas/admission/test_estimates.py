@@ -11,7 +11,7 @@ from quotas import ledger
 from quotas.admission import Bid, Price, estimates
 from quotas.admission.estimates import Billing
 from quotas.amounts import Amounts, Part
-from quotas.billing import books
+from quotas.billing import ledger_days
 from quotas.models import Quota, Reservation, Source, Spec
 from tests.factories import make_quota, make_user
 
@@ -36,11 +36,11 @@ def test_an_hour_is_charged_as_it_was_estimated(quota: Quota, source: Source) ->
     found = estimates.estimate(quota, parts, ())
     request = ledger.ask("a", quota=quota, owner=make_user(), parts=parts, priority=1, declared_s=None)
     ledger.reserve(request, [])
-    ledger.started("a")
+    ledger.record_start("a")
     whole_hour = timezone.now().replace(minute=0, second=0, microsecond=0)
     begin = whole_hour + timedelta(hours=1)  # the books round what each hour of the clock cost
     Reservation.objects.update(created_at=begin - timedelta(hours=1))
-    charged = sum(sums.cost_micro for sums in books.tally(begin, begin + timedelta(hours=1)).values())
+    charged = sum(sums.cost_micro for sums in ledger_days.tally(begin, begin + timedelta(hours=1)).values())
     assert found.hour_micro == charged
     assert found.billing is (Billing.SUBSCRIPTION if source is Source.QUOTA else Billing.AS_YOU_GO)
 

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from quotas.admission import (
     Account,
     Decision,
-    Holding,
+    HeldResources,
     Limits,
     Machine,
     Snapshot,
@@ -25,9 +25,9 @@ from quotas.admission import (
     decide,
     shape_of,
 )
+from quotas.admission.free_capacity import Pool
 from quotas.admission.placement import Placer
 from quotas.admission.reclaim import LEAST_S
-from quotas.admission.rooms import Pool
 from quotas.amounts import Amounts, Part, total
 from tests.quotas.admission.world import Job, Quota, World
 
@@ -114,15 +114,15 @@ def _ask(holder: str, each: Amounts, quota: int = 1, **terms: Any) -> Waiting:
     return Waiting(holder, quota, shape_of(Part(1, each)), **{"since": NOW - 60, **terms})
 
 
-def _held(holder: str, amounts: Amounts, **facts: Any) -> Holding:
-    return Holding(holder, 1, amounts, (("n1", amounts),), since=NOW - 500, **facts)
+def _held(holder: str, amounts: Amounts, **facts: Any) -> HeldResources:
+    return HeldResources(holder, 1, amounts, (("n1", amounts),), since=NOW - 500, **facts)
 
 
 EIGHT = Machine("n1", Amounts(32_000, 64 * GiB, {"A100": 4, "V100": 4}))
 
 
 def _decided(
-    waiting: list[Waiting], account: Account, holdings: tuple[Holding, ...] = (), now: float = NOW
+    waiting: list[Waiting], account: Account, holdings: tuple[HeldResources, ...] = (), now: float = NOW
 ) -> dict[str, Decision]:
     outcome = decide(Snapshot(now, {account.id: account}, [EIGHT], holdings, waiting))
     return {each.holder: each for each in outcome.decisions}
@@ -142,7 +142,10 @@ def test_untyped_job_takes_another_type_when_one_is_used_up() -> None:
 
 def test_untyped_job_is_told_which_type_keeps_it_from_the_room_there_is() -> None:
     speech = Account(1, "Speech", 1, Limits(gpus_by_type={"A100": 2}))
-    busy = (Holding("x", 2, _gpus(4, "V100"), (("n1", _gpus(4, "V100")),)), _held("y", _gpus(1, "A100")))
+    busy = (
+        HeldResources("x", 2, _gpus(4, "V100"), (("n1", _gpus(4, "V100")),)),
+        _held("y", _gpus(1, "A100")),
+    )
     decision = _decided([_ask("a", _gpus(2))], speech, busy)["a"]
     assert decision.why is Why.QUOTA
     assert (decision.params["kind"], decision.params["used"], decision.params["limit"]) == ("A100", 1, 2)
@@ -188,9 +191,9 @@ def test_borrower_runs_its_least_time_before_it_is_taken_back() -> None:
     lender = Account(1, "lender", 1)
     loan = _held("x", _gpus(8), borrowed=True, safe_until=NOW + LEAST_S)
     queue = [_ask("a", _gpus(4, "A100"))]
-    loan = Holding("x", 1, EIGHT.has, (("n1", EIGHT.has),), borrowed=True, safe_until=NOW + LEAST_S)
+    loan = HeldResources("x", 1, EIGHT.has, (("n1", EIGHT.has),), borrowed=True, safe_until=NOW + LEAST_S)
 
-    def taken(at: float, holding: Holding) -> list[str]:
+    def taken(at: float, holding: HeldResources) -> list[str]:
         outcome = decide(Snapshot(at, {1: lender}, [EIGHT], [holding], queue))
         return [each.holder for each in outcome.taken_back]
 

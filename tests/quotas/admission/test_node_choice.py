@@ -12,7 +12,7 @@ from quotas import ledger
 from quotas.admission import (
     Account,
     Decision,
-    Holding,
+    HeldResources,
     Machine,
     Outcome,
     Snapshot,
@@ -22,8 +22,8 @@ from quotas.admission import (
     shape_of,
     snapshot,
 )
+from quotas.admission.free_capacity import Pool
 from quotas.admission.placement import Placer
-from quotas.admission.rooms import Pool
 from quotas.amounts import Amounts, Part, total
 from quotas.models import Node, Request
 from tests.factories import make_quota, make_user
@@ -46,7 +46,9 @@ def ask(holder: str, *parts: Part, age: float = 0.0, **terms: Any) -> Waiting:
     return Waiting(holder, 1, shape_of(*parts), since=NOW - age, **terms)
 
 
-def passed(waiting: list[Waiting], machines: list[Machine], holdings: tuple[Holding, ...] = ()) -> Outcome:
+def passed(
+    waiting: list[Waiting], machines: list[Machine], holdings: tuple[HeldResources, ...] = ()
+) -> Outcome:
     return decide(Snapshot(NOW, {1: OPEN}, machines, holdings, waiting))
 
 
@@ -72,14 +74,14 @@ def test_a_job_keeps_away_from_the_nodes_that_it_names() -> None:
 
 
 def test_it_waits_for_its_own_nodes_though_others_are_free() -> None:
-    holding = Holding("h", 1, GPU.times(2), (("n1", GPU.times(2)),))
+    holding = HeldResources("h", 1, GPU.times(2), (("n1", GPU.times(2)),))
     decision = only(passed([ask("a", part(only=("n1",)))], THREE, (holding,)))
     assert decision.why is Why.CAPACITY
 
 
 def test_what_is_set_aside_for_it_is_on_its_own_nodes_alone() -> None:
     """The one behind may use every other node, and not the one that the first waits for."""
-    holding = Holding("h", 1, GPU, (("n1", GPU),))
+    holding = HeldResources("h", 1, GPU, (("n1", GPU),))
     first = ask("a", part(2, only=("n1",)), age=100)
     outcome = passed([first, ask("b", part(4)), ask("c", part())], THREE, (holding,))
     found = {decision.holder: decision for decision in outcome.decisions}
@@ -130,7 +132,7 @@ def test_its_node_is_cordoned_and_comes_back() -> None:
 
 def test_borrowers_on_other_nodes_are_left_alone() -> None:
     borrowed = [
-        Holding(name, 1, GPU.times(2), ((node, GPU.times(2)),), since=NOW - age, borrowed=True)
+        HeldResources(name, 1, GPU.times(2), ((node, GPU.times(2)),), since=NOW - age, borrowed=True)
         for name, node, age in (("x", "n1", 30), ("y", "n2", 20), ("z", "n3", 10))
     ]
     outcome = passed([ask("a", part(only=("n1",)))], THREE, tuple(borrowed))

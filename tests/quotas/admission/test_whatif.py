@@ -9,7 +9,7 @@ import pytest
 
 from quotas import ledger
 from quotas.admission import whatif
-from quotas.admission.whatif import Drain, Preview
+from quotas.admission.whatif import Drain, LimitPreview
 from quotas.amounts import Amounts, Part
 from quotas.models import Node, Quota, Request, Reservation
 from tests.factories import make_cluster, make_quota, make_user, make_workspace
@@ -31,10 +31,10 @@ def wants(quota: Quota, holder: str, gpus: int, *, held: bool = False, borrowed:
     request = ledger.ask(holder, quota=quota, owner=make_user(), parts=parts, priority=1, declared_s=None)
     if held:
         ledger.reserve(request, [("n1", each)], borrowed=borrowed)
-        ledger.started(holder)
+        ledger.record_start(holder)
 
 
-def with_(quota: Quota, **ceilings: Any) -> Preview:
+def with_(quota: Quota, **ceilings: Any) -> LimitPreview:
     changed = copy(quota)
     for name, value in ceilings.items():
         setattr(changed, name, value)

@@ -11,11 +11,11 @@ from dataclasses import dataclass, field
 from quotas.admission import (
     Account,
     Decision,
-    Holding,
+    HeldResources,
     Limits,
     Machine,
     Outcome,
-    Shape,
+    ResourceShape,
     Snapshot,
     Waiting,
     Why,
@@ -249,12 +249,12 @@ class World:
         return False
 
 
-_shapes: dict[tuple[int, int, int, str], Shape] = {}
+_shapes: dict[tuple[int, int, int, str], ResourceShape] = {}
 
 
-def _shape(job: Job) -> Shape:
+def _shape(job: Job) -> ResourceShape:
     key = (job.count, job.each.cpu_milli, job.each.memory_mib, str(sorted(job.each.gpus.items())))
-    return _shapes.setdefault(key, Shape((Part(job.count, job.each),)))
+    return _shapes.setdefault(key, ResourceShape((Part(job.count, job.each),)))
 
 
 def _waiting(job: Job) -> Waiting:
@@ -270,12 +270,12 @@ def _waiting(job: Job) -> Waiting:
     )
 
 
-def _holding(job: Job) -> Holding:
+def _holding(job: Job) -> HeldResources:
     placement = job.placement or {}
     amounts = Amounts()
     for here in placement.values():
         amounts = amounts + here
-    return Holding(
+    return HeldResources(
         job.holder,
         job.quota,
         amounts,

@@ -23,7 +23,7 @@ from jobs.models import PersonalSecret, Visibility
 from jobs.states import State
 from quotas import audit, ledger
 from quotas.accounts import tokens
-from quotas.audit import origin, trail
+from quotas.audit import audit_log, origin
 from quotas.audit.origin import Origin
 from quotas.clusters import inventory
 from quotas.models import Action, AuditEntry, Membership, Node, NodeState, Quota, Role, User, Way
@@ -296,14 +296,14 @@ def test_the_admin_finds_without_counting(client: Client, django_assert_max_num_
 def test_a_question_is_answered_along_an_index() -> None:
     user = make_user("alice")
     for wanted in (
-        trail.Wanted(person="alice"),
-        trail.Wanted(thing="x"),
-        trail.Wanted(action="stop"),
-        trail.Wanted(refused=True),
-        trail.Wanted(since=timezone.now()),
+        audit_log.AuditFilter(person="alice"),
+        audit_log.AuditFilter(thing="x"),
+        audit_log.AuditFilter(action="stop"),
+        audit_log.AuditFilter(refused=True),
+        audit_log.AuditFilter(since=timezone.now()),
     ):
         user.is_superuser = True
-        plan = trail.entries_of(user, wanted).order_by("-timestamp", "-id").explain()
+        plan = audit_log.entries_of(user, wanted).order_by("-timestamp", "-id").explain()
         assert "audit_" in plan or "Seq Scan" in plan, plan  # a server may read a small table as a whole
 
 
@@ -314,7 +314,7 @@ def test_pages_go_on_where_the_last_one_ended() -> None:
     seen: list[int] = []
     before = None
     while True:
-        found, before = trail.page_of(trail.entries_of(root, trail.Wanted()), before, 5)
+        found, before = audit_log.page_of(audit_log.entries_of(root, audit_log.AuditFilter()), before, 5)
         seen += [entry.pk for entry in found]
         if before is None:
             break
@@ -324,15 +324,15 @@ def test_pages_go_on_where_the_last_one_ended() -> None:
 def test_what_was_kept_long_enough_is_removed_and_that_is_kept(settings: LazySettings) -> None:
     settings.CONSOLE_AUDIT_DAYS, settings.CONSOLE_AUDIT_REFUSED_DAYS = 100, 10
     make_workspace("vision")
-    audit.denied("a door")
+    audit.log_refusal("a door")
     now = timezone.now()
-    assert trail.tidy(now) == 0
-    assert trail.tidy(now + timedelta(days=11)) == 1
+    assert audit_log.delete_old_entries(now) == 0
+    assert audit_log.delete_old_entries(now + timedelta(days=11)) == 1
     assert not AuditEntry.objects.filter(denied=True).exists()
-    assert trail.tidy(now + timedelta(days=101)) > 0
+    assert audit_log.delete_old_entries(now + timedelta(days=101)) > 0
     assert [(row.action, row.actor_name) for row in AuditEntry.objects.all()] == [("tidy", "system")]
     settings.CONSOLE_AUDIT_DAYS = settings.CONSOLE_AUDIT_REFUSED_DAYS = 0
-    assert trail.tidy(now + timedelta(days=1000)) == 0
+    assert audit_log.delete_old_entries(now + timedelta(days=1000)) == 0
 
 
 def test_a_command_is_named() -> None:
@@ -361,8 +361,8 @@ def test_a_person_who_is_no_admin_of_anything_reads_nothing() -> None:
     make_membership(member, workspace, Role.OPERATOR)
     other = make_workspace("elsewhere")
     make_membership(manager, other, Role.DEVELOPER)
-    mine = {entry.workspace_id for entry in trail.entries_of(manager, trail.Wanted())}
+    mine = {entry.workspace_id for entry in audit_log.entries_of(manager, audit_log.AuditFilter())}
     assert mine == {workspace.pk}
-    assert not trail.entries_of(member, trail.Wanted()).exists()
+    assert not audit_log.entries_of(member, audit_log.AuditFilter()).exists()
     root = User(is_superuser=True, username="root")
-    assert trail.entries_of(root, trail.Wanted()).count() == AuditEntry.objects.count()
+    assert audit_log.entries_of(root, audit_log.AuditFilter()).count() == AuditEntry.objects.count()

@@ -58,7 +58,7 @@ def test_what_is_held_has_the_types_that_were_given(quota: Quota) -> None:
 def test_what_is_put_back_waits_again_and_can_be_reserved_again(quota: Quota) -> None:
     request = ask(quota)
     ledger.reserve(request, [])
-    ledger.started("a")
+    ledger.record_start("a")
     ledger.ask_back("a")
     ledger.put_back("a")
     request.refresh_from_db()

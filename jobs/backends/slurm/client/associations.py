@@ -1,21 +1,21 @@
-"""What slurmdbd allows, by sacctmgr: slurmrestd does not say which of its clusters it serves."""
+"""Accounts and limits of slurmdbd, by sacctmgr: slurmrestd does not tell which cluster it serves."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
-from jobs.backends.accounts import Account, Books, Ceilings, Quality
+from jobs.backends.accounts import Account, AccountTree, Ceilings, QualityOfService
 from jobs.backends.base import Unreachable
+from jobs.backends.slurm.client import values
 from jobs.backends.slurm.client.programs import Programs
 
 ROOT: Final = "root"
 """The account above all others."""
 
-WHO: Final = ("Account", "User", "Partition", "ParentName", "QOS")
-UNDERSTOOD: Final = ("GrpTRES", "GrpJobs", "MaxJobs")
-OTHER: Final = (
+IDENTITY: Final = ("Account", "User", "Partition", "ParentName", "QOS")
+KNOWN: Final = ("GrpTRES", "GrpJobs", "MaxJobs")
+UNKNOWN: Final = (
     "GrpTRESMins",
     "GrpTRESRunMins",
     "GrpSubmitJobs",
@@ -26,10 +26,10 @@ OTHER: Final = (
     "MaxSubmitJobs",
     "MaxWall",
 )
-"""Limits of associations that the console has no word for."""
+"""Limits of associations that the console does not know."""
 
 OF_QOS: Final = ("Name", "Priority", "MaxTRESPerUser", "MaxJobsPerUser")
-OTHER_OF_QOS: Final = (
+UNKNOWN_OF_QOS: Final = (
     "GrpTRES",
     "GrpTRESMins",
     "GrpTRESRunMins",
@@ -46,21 +46,19 @@ OTHER_OF_QOS: Final = (
     "MinTRES",
 )
 
-_NAME: Final = re.compile(r"^ClusterName\s*=\s*(\S+)", re.MULTILINE)
 
-
-def read(programs: Programs) -> Books:
-    """Everything that is said of this cluster.  Raises Unreachable."""
-    fields = (*WHO, *UNDERSTOOD, *OTHER)
+def read_accounts(programs: Programs) -> AccountTree:
+    """Return the accounts, QOS and limits of this cluster.  Raises Unreachable."""
+    fields = (*IDENTITY, *KNOWN, *UNKNOWN)
     rows = _table(programs, fields, "associations", f"cluster={_cluster(programs)}")
-    qualities = _table(programs, (*OF_QOS, *OTHER_OF_QOS), "qos")
+    qualities = _table(programs, (*OF_QOS, *UNKNOWN_OF_QOS), "qos")
     if rows is None or qualities is None:
-        return Books()
-    return Books(tuple(_accounts(rows)), tuple(map(_quality, qualities)), tuple(_of_nobody(rows)))
+        return AccountTree()
+    return AccountTree(tuple(_accounts(rows)), tuple(map(_quality, qualities)), tuple(_cluster_limits(rows)))
 
 
-def write(programs: Programs, account: str, ceilings: Ceilings, jobs_of_one: int | None) -> None:
-    """Give an account these ceilings.  Raises Unreachable."""
+def write_limits(programs: Programs, account: str, ceilings: Ceilings, jobs_of_one: int | None) -> None:
+    """Set an account's limits.  Raises Unreachable."""
     amounts = {
         "cpu": ceilings.cpus,
         "mem": ceilings.memory_mib,
@@ -76,11 +74,10 @@ def write(programs: Programs, account: str, ceilings: Ceilings, jobs_of_one: int
 
 
 def _cluster(programs: Programs) -> str:
-    """What slurmdbd calls the cluster."""
-    said = _NAME.search(programs.scontrol("show", "config"))
-    if said is None:
-        raise Unreachable("scontrol does not say what its cluster is called")
-    return said[1].lower()
+    """Return the cluster's name at slurmdbd."""
+    if not (name := programs.setting("ClusterName")):
+        raise Unreachable("scontrol does not say kind its cluster is called")
+    return name.lower()
 
 
 def _table(programs: Programs, fields: Sequence[str], *what: str) -> list[dict[str, str]] | None:
@@ -91,7 +88,7 @@ def _table(programs: Programs, fields: Sequence[str], *what: str) -> list[dict[s
 
 
 def _accounts(rows: Sequence[Mapping[str, str]]) -> Iterator[Account]:
-    """Those of accounts as a whole, each with its people."""
+    """Yield the accounts, each with its users."""
     for row in rows:
         name = row["Account"]
         if row["User"] or row["Partition"] or name == ROOT:
@@ -105,64 +102,59 @@ def _accounts(rows: Sequence[Mapping[str, str]]) -> Iterator[Account]:
             all_of_it=ceilings,
             jobs_of_one=_count(row["MaxJobs"]),
             qos=tuple(sorted({qos for each in (people or [row]) for qos in each["QOS"].split(",") if qos})),
-            more=(*more, *_said(row, OTHER), *(said for each in people for said in _of_one(each, row))),
+            more=(
+                *more,
+                *_limits(row, UNKNOWN),
+                *(said for each in people for said in _user_limits(each, row)),
+            ),
         )
 
 
-def _of_one(person: Mapping[str, str], account: Mapping[str, str]) -> Iterator[str]:
-    """Limits that one person has, and not the others of the account."""
+def _user_limits(person: Mapping[str, str], account: Mapping[str, str]) -> Iterator[str]:
+    """Yield limits of one user that the account does not have."""
     where = f"{person['User']}@{person['Partition']}" if person["Partition"] else person["User"]
-    for said in _said(person, (*UNDERSTOOD, *OTHER)):
-        if said not in _said(account, (*UNDERSTOOD, *OTHER)):
+    for said in _limits(person, (*KNOWN, *UNKNOWN)):
+        if said not in _limits(account, (*KNOWN, *UNKNOWN)):
             yield f"{where}: {said}"
 
 
-def _of_nobody(rows: Sequence[Mapping[str, str]]) -> Iterator[str]:
-    """What is said of the cluster as a whole."""
+def _cluster_limits(rows: Sequence[Mapping[str, str]]) -> Iterator[str]:
+    """Yield the limits of the cluster as a whole."""
     for row in rows:
         if row["Account"] == ROOT and not row["User"]:
-            yield from (f"{ROOT}: {said}" for said in _said(row, (*UNDERSTOOD, *OTHER)))
+            yield from (f"{ROOT}: {said}" for said in _limits(row, (*KNOWN, *UNKNOWN)))
 
 
-def _quality(row: Mapping[str, str]) -> Quality:
+def _quality(row: Mapping[str, str]) -> QualityOfService:
     ceilings, more = _ceilings(row["MaxTRESPerUser"], row["MaxJobsPerUser"], "MaxTRESPerUser")
-    return Quality(
+    return QualityOfService(
         name=row["Name"],
         priority=_count(row["Priority"]) or 0,
         of_one=ceilings,
-        more=(*more, *_said(row, OTHER_OF_QOS)),
+        more=(*more, *_limits(row, UNKNOWN_OF_QOS)),
     )
 
 
 def _ceilings(amounts: str, jobs: str, name: str) -> tuple[Ceilings, list[str]]:
-    """What is understood, and what is left of it in Slurm's words."""
+    """Return the known amounts, and the others as Slurm writes them."""
     found: dict[str, int] = {}
     by_type: dict[str, int] = {}
     left = []
     for part in filter(None, amounts.split(",")):
-        what, _equals, count = part.partition("=")
-        if what.startswith("gres/gpu:"):
-            by_type[what.removeprefix("gres/gpu:")] = int(count)
-        elif what in ("cpu", "gres/gpu"):
-            found[what] = int(count)
-        elif what == "mem" and (size := _mib(count)) is not None:
-            found[what] = size
+        kind, _equals, count = part.partition("=")
+        if kind.startswith("gres/gpu:"):
+            by_type[kind.removeprefix("gres/gpu:")] = int(count)
+        elif kind in ("cpu", "gres/gpu"):
+            found[kind] = int(count)
+        elif kind == "mem" and (size := values.mib(count)) is not None:
+            found[kind] = size
         else:
             left.append(f"{name}={part}")
     made = Ceilings(found.get("cpu"), found.get("mem"), found.get("gres/gpu"), by_type, _count(jobs))
     return made, left
 
 
-def _mib(value: str) -> int | None:
-    number, unit = value.rstrip("KMGTP"), value[-1:]
-    shift = {"G": 1024, "T": 1 << 20, "P": 1 << 30}.get(unit, 1)
-    try:
-        return round(float(number) * (1 / 1024 if unit == "K" else shift))
-    except ValueError:
-        return None
-
-
-def _said(row: Mapping[str, str], fields: Sequence[str]) -> list[str]:
+def _limits(row: Mapping[str, str], fields: Sequence[str]) -> list[str]:
     return [f"{name}={row[name]}" for name in fields if row[name]]
 
 

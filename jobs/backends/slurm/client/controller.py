@@ -1,4 +1,4 @@
-"""What the console asks of Slurm's controller, whichever way it gets there."""
+"""The interface to Slurm's controller, by its commands or by REST."""
 
 from __future__ import annotations
 
@@ -6,46 +6,52 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Protocol
 
 from jobs.backends.base import QueuedJob
-from jobs.backends.slurm.client.listing import Listed
-from jobs.backends.slurm.script.layout import Sent
+from jobs.backends.slurm.client.listing import ListedJob
+from jobs.backends.slurm.handles import SlurmJob
 
 
-class Controller(Protocol):
-    """One cluster's controller.  No answer is `Unreachable`, never an empty one."""
+class JobActions(Protocol):
+    """Actions on jobs as one user.  No answer raises Unreachable, as does what the user may not do."""
 
-    def submit(self, script: str) -> int:
-        """Hand a script over, held; its job id.  Raises Refused, NotSent or Unknown."""
+    def submit(self, key: str, script: str) -> int:
+        """Submit a script, held; return its job id.  Raises Refused, NotSent or Unknown."""
 
-    def listing(self, names: Sequence[str] = ()) -> Iterable[Listed]:
-        """Every job of ours that Slurm remembers, or those so named, by one call."""
+    def release(self, numbers: Sequence[int]) -> None:
+        """Release held jobs; absent ones are ignored."""
 
-    def history(self, forgotten: Mapping[int, str]) -> Iterable[Listed] | None:
-        """What accounting has of jobs by their numbers, each with its name: a row for each run, by one call.
+    def cancel(self, numbers: Sequence[int], *, waiting_only: bool = False, name: str = "") -> None:
+        """Cancel jobs, or those of them that wait, or have that name; absent ones are ignored."""
+
+
+class Controller(JobActions, Protocol):
+    """One cluster's controller, asked as the console.  No answer raises Unreachable."""
+
+    def list_jobs(self, names: Sequence[str] = ()) -> Iterable[ListedJob]:
+        """Return every job of the console that Slurm knows, or those of these names, by one call."""
+
+    def find_forgotten(self, forgotten: Mapping[int, str]) -> Iterable[ListedJob] | None:
+        """Return the runs that accounting has of jobs by their numbers, each with its name, by one call.
+
         None where there is no accounting.
         """
 
-    def remembered(self, names: Sequence[str], since: float) -> Iterable[Listed] | None:
-        """What accounting has of jobs so called since then, the first component of each, by one call.  None
-        where there is no accounting.
+    def find_accounted(self, names: Sequence[str], since: float) -> Iterable[ListedJob] | None:
+        """Return the first component of the jobs of these names since then in accounting, by one call.
+
+        None where there is no accounting.
         """
 
-    def known(self, jobs: Sequence[Sent]) -> Iterable[Listed]:
-        """What has one of these names now, as far as its number is one of these."""
-
-    def release(self, numbers: Sequence[int]) -> None:
-        """Let held jobs go; those that are no longer there don't matter."""
-
-    def cancel(self, numbers: Sequence[int], *, waiting_only: bool = False, name: str = "") -> None:
-        """End jobs, or only those of them that have not begun, or are called so; absent ones don't matter."""
+    def find_named(self, jobs: Sequence[SlurmJob]) -> Iterable[ListedJob]:
+        """Return the jobs that have one of these names now, at least those of these numbers."""
 
     def nodes(self) -> Iterable[Mapping[str, str]]:
-        """Every node, by the names and in the words of `scontrol show node`."""
+        """Return every node, in the words of `scontrol show node`."""
 
     def nodes_of(self, number: int) -> Iterable[str]:
-        """The names of the nodes that a running job has, all its components."""
+        """Return the names of the nodes of a running job, of all its components."""
 
     def reservations(self) -> Iterable[Mapping[str, str]]:
-        """Every reservation of nodes, by the names and in the words of `scontrol show reservation`."""
+        """Return every reservation of nodes, in the words of `scontrol show reservation`."""
 
     def queue(self) -> Iterable[QueuedJob]:
-        """Every job that waits or runs, by one call."""
+        """Return every job that waits or runs, by one call."""

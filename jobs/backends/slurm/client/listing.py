@@ -1,4 +1,4 @@
-"""The queue as Slurm lists it, whichever way it was asked."""
+"""The console's jobs in Slurm's queue, however it was asked."""
 
 from __future__ import annotations
 
@@ -7,10 +7,11 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class Listed:
-    """One job as Slurm tells it, for a job of several components the first of them.  Times are seconds since
-    the epoch; `exit_code` is 128+n for a signal; `waited` is whether it was ever free to start; `user` is
-    whose it is, unless it is the console's own.
+class ListedJob:
+    """One job of Slurm, or its first component.
+
+    Times are seconds since the epoch; `exit_code` is 128+n for a signal; `waited` tells whether it was ever
+    free to start; `user` is "" for the console's own jobs.
     """
 
     number: int
@@ -27,27 +28,27 @@ class Listed:
 
     @property
     def is_held(self) -> bool:
-        """Whether it waits to be released."""
+        """Return whether it waits to be released."""
         return self.state == "PENDING" and self.reason == "JobHeldUser"
 
     @property
     def is_as_submitted(self) -> bool:
-        """Whether nothing has happened to it since it was submitted, as far as Slurm knows."""
+        """Return whether it is as it was submitted, as far as Slurm knows."""
         return self.is_held and not self.waited and not self.restarts
 
     @property
     def was_refused(self) -> bool:
-        """Whether it is only what a refused sbatch left behind."""
+        """Return whether it is only the rest of a refused submission."""
         return self.state == "FAILED" and not self.nodes
 
     def is_of(self, user: str) -> bool:
-        """Whether it is a job of that user, '' for the console's own, and not what a refusal left behind."""
+        """Return whether it is a job of that user, "" for the console's own, and was not refused."""
         return self.user == user and not self.was_refused
 
 
-def by_name(rows: Iterable[Listed]) -> dict[str, list[Listed]]:
-    """Jobs by their names, those of one name in order of their numbers."""
-    found: dict[str, list[Listed]] = {}
+def by_name(rows: Iterable[ListedJob]) -> dict[str, list[ListedJob]]:
+    """Group jobs by their names, those of one name in order of their numbers."""
+    found: dict[str, list[ListedJob]] = {}
     for listed in sorted(rows, key=lambda listed: listed.number):
         found.setdefault(listed.name, []).append(listed)
     return found

@@ -1,16 +1,18 @@
-"""What has to be there before the first job, each told by its name when it is missing."""
+"""Prerequisites on this machine and at Slurm, each named when it is missing."""
 
 from __future__ import annotations
 
 import os
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from jobs.backends.base import Unreachable
+from jobs.backends.base import Refused, Unreachable
+from jobs.backends.slurm.client.programs import Programs
 from jobs.backends.slurm.client.rest import tokens
 from jobs.backends.slurm.config import JWT, PATH, SUDO, SlurmConfig
-from jobs.backends.slurm.identity import helper, shared, visible, whom
+from jobs.backends.slurm.identity import folder_access, helper, unix_users, visibility
 
 PROGRAMS: Final = ("sbatch", "squeue", "scontrol", "scancel")
 
@@ -40,7 +42,7 @@ NOT_THERE: Final = (
     "`programs`. It says: {said}"
 )
 
-SAYINGS: Final = (
+MEANINGS: Final = (
     (": env: ", NOT_THERE),
     (
         "munge",
@@ -56,11 +58,24 @@ SAYINGS: Final = (
     ("unable to contact slurm controller", DOWN),
     ("did not answer within", DOWN),
 )
-"""What a program of Slurm's complains about, and what that means."""
+"""Phrases of Slurm's errors, and what they mean."""
+
+
+TEST_SCRIPT: Final = """\
+#!/bin/sh
+#SBATCH --ntasks=1
+#SBATCH --mem=1
+#SBATCH --time=1
+{option}true
+"""
+
+REFUSED: Final = (
+    "Slurm takes no job of {user} with --{option}={name}, which the cluster's setting {setting} names: {said}"
+)
 
 
 def check(config: SlurmConfig) -> None:
-    """Raise Unreachable for what this machine lacks, before Slurm is asked anything."""
+    """Raise Unreachable for what this machine lacks, before Slurm is asked."""
     if config.login is None:
         _check_programs(config)
     if not is_there(config):
@@ -74,11 +89,11 @@ def check(config: SlurmConfig) -> None:
         tokens.check(config)
         _check_slurm_user(config)
     if config.tells_apart:
-        shared.check(config.root)
-    if not _writable(config.root):
+        folder_access.check(config.root)
+    if not _is_writable(config.root):
         raise Unreachable(f"The console may not write into {config.root}: give the folder to its user.")
     if config.identity == SUDO:
-        visible.check(config)
+        visibility.check(config)
 
 
 def _check_programs(config: SlurmConfig) -> None:
@@ -96,24 +111,53 @@ def _check_programs(config: SlurmConfig) -> None:
 
 
 def is_there(config: SlurmConfig) -> bool:
-    """Whether the folder is there.  The console makes its own.  One that an admin named may be of a file
-    system that is not mounted: what was made in its place would not be shared.
+    """Return whether the folder is there; the console makes its own.
+
+    A folder that an admin named may be of a file system that is not mounted: one made in its place would not
+    be shared.
     """
     if config.own:
         config.root.mkdir(mode=0o700, exist_ok=True)
     return config.root.is_dir()
 
 
-def explained(error: Unreachable) -> Unreachable:
-    """The same, and what it means where that is known."""
+def find_refused(config: SlurmConfig, programs: Programs, user: str) -> Iterator[str]:
+    """Yield what Slurm refuses to the user of `programs`, by `sbatch --test-only`.  Raises Unreachable."""
+    for setting, option, name in list_names(config):
+        try:
+            programs.test(TEST_SCRIPT.format(option=f"#SBATCH --{option}={name}\n"))
+        except Refused as refused:
+            said = refused.reason.params.get("detail", "")
+            yield REFUSED.format(user=user, option=option, name=name, setting=setting, said=said)
+
+
+def list_names(config: SlurmConfig) -> Iterator[tuple[str, str, str]]:
+    """Yield setting, option of sbatch, and name: each name once."""
+    said = (
+        ("partition", "partition", (config.partition,)),
+        ("partitions", "partition", config.partitions.values()),
+        ("account", "account", (config.account,)),
+        ("accounts", "account", config.accounts.values()),
+        ("qos", "qos", config.qos.values()),
+    )
+    seen = set()
+    for setting, option, names in said:
+        for name in names:
+            if name and (option, name) not in seen:
+                seen.add((option, name))
+                yield setting, option, name
+
+
+def explain(error: Unreachable) -> Unreachable:
+    """Return the error with its meaning where that is known."""
     said = str(error)
-    meaning = next((text for phrase, text in SAYINGS if phrase in said.lower()), None)
+    meaning = next((text for phrase, text in MEANINGS if phrase in said.lower()), None)
     return Unreachable(meaning.format(said=said)) if meaning else error
 
 
 def _check_slurm_user(config: SlurmConfig) -> None:
     try:
-        whom.slurm_user(config)
+        unix_users.slurm_user(config)
     except Unreachable as error:
         raise Unreachable(
             "It is not known as whom Slurm itself runs, and nobody's jobs may run as that: install scontrol, "
@@ -121,5 +165,5 @@ def _check_slurm_user(config: SlurmConfig) -> None:
         ) from error
 
 
-def _writable(folder: Path) -> bool:
+def _is_writable(folder: Path) -> bool:
     return os.access(folder, os.W_OK | os.X_OK)

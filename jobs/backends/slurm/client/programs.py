@@ -1,7 +1,7 @@
-"""Slurm's programs: the only module of this backend that runs commands.
+"""Slurm's programs, run here or on the login node.
 
-Each is run with arguments, never by a shell, for so long and no longer, and with an environment of its own:
-sbatch hands on what it finds there, and the console's is nobody else's business.
+Each is run with arguments, without a shell, with a timeout, and with an environment of its own: sbatch passes
+its environment to the job, and the console's is not for jobs.
 """
 
 from __future__ import annotations
@@ -12,11 +12,12 @@ import re
 import shutil
 import subprocess
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
 
-from jobs.backends.base import NotSent, Refused, Unknown, Unreachable
-from jobs.backends.slurm.client.login import Login, Lost, NoLogin, run
+from jobs.backends.base import NotSubmitted, Refused, Unknown, Unreachable
+from jobs.backends.slurm.client.login import ConnectionLost, Login, NoLogin, run
 from jobs.backends.slurm.config import PATH, SlurmConfig
 from jobs.states import Reason, ReasonCode
 
@@ -29,7 +30,7 @@ NO_CONNECTION: Final = (
     "munge encode failed",
     "slurm backup controller in standby mode",
 )
-"""What Slurm says when nothing can have reached its controller."""
+"""Slurm's errors when nothing can have reached its controller."""
 
 NO_ANSWER: Final = (
     "socket timed out",
@@ -46,7 +47,7 @@ NO_ANSWER: Final = (
     "communication connection failure",
     "communication shutdown failure",
 )
-"""What it says when something was sent, and what became of it is not known."""
+"""Its errors when a request was sent, and its outcome is unknown."""
 
 NOT_NOW: Final = (
     "temporarily unable to accept job",
@@ -61,7 +62,7 @@ NOT_NOW: Final = (
     "maxsubmitjob",
     "job size or time limits and/or job submit",
 )
-"""What it says when the same job may be taken later."""
+"""Its errors when the same job may be accepted later."""
 
 PAST: Final = (
     "invalid job id specified",
@@ -69,25 +70,34 @@ PAST: Final = (
     "already completing or completed",
     "job is no longer pending execution",
 )
-"""What it says of a job that is no longer there, or no longer waits."""
-
+"""Its errors for a job that is no longer there, or no longer waits."""
 
 NO_ACCOUNTING: Final = (
     "accounting storage is disabled",
     "not running a supported accounting_storage plugin",
 )
-"""What it says where it has no slurmdbd."""
+"""Its errors where it has no slurmdbd."""
 
 NO_PROGRAM: Final = 127
-"""A shell's exit code for a program that there is not."""
+"""A shell's exit code for a missing program."""
+
+SESSION_STEP: Final = (
+    "--overlap",
+    "--nodes=1",
+    "--ntasks=1",
+    "--mpi=none",
+    "--kill-on-bad-exit=0",
+    "--export=PATH",
+)
+"""The options of a step for a session agent, beside those for its job and node."""
 
 _EXPECTED: Final = re.compile(r"to start at (?P<start>\d+) using \d+ processors on (?:nodes )?(?P<nodes>\S+)")
 _PREFIX: Final = re.compile(r"^(?:Batch job submission failed|allocation failure): ")
 
 
 @dataclass(frozen=True, slots=True)
-class Done:
-    """How a program ended, and what it said."""
+class CompletedProgram:
+    """A program's exit code and output."""
 
     code: int
     out: str
@@ -95,42 +105,42 @@ class Done:
 
     @property
     def complaint(self) -> str:
-        """What it complained about, without its own name in front."""
+        """Return its first error message, without its own name."""
         lines = (line.split("error: ", 1)[-1].strip() for line in self.err.splitlines())
         return next((line for line in lines if line), f"exit code {self.code}")
 
     def says(self, *phrases: str) -> bool:
-        """Whether it complained about one of these."""
+        """Return whether its errors contain one of these phrases."""
         said = self.err.lower()
         return any(phrase in said for phrase in phrases)
 
 
 @dataclass(frozen=True, slots=True)
-class Expected:
-    """When a job would start, as Slurm counts on it now, in seconds since the epoch, and on which nodes."""
+class ExpectedStart:
+    """Slurm's estimate of a job's start, in seconds since the epoch, and its nodes."""
 
     starts_at: int
     nodes: str
 
 
 class Programs:
-    """The programs of one cluster."""
+    """The programs of one cluster, run as the console."""
 
     def __init__(self, config: SlurmConfig) -> None:
         self._config = config
 
-    def sbatch(self, script: str) -> int:
-        """Submit a script, held; its job id.  Raises Refused, NotSent or Unknown."""
-        return self._submitted("sbatch", "--parsable", "--hold", script=script)
+    def submit(self, key: str, script: str) -> int:
+        """See `JobActions`."""
+        return self._submit("sbatch", "--parsable", "--hold", script=script)
 
-    def _submitted(self, name: str, *arguments: str, script: str) -> int:
+    def _submit(self, name: str, *arguments: str, script: str) -> int:
         try:
             done = self._run(name, *arguments, stdin=script)
         except (FileNotFoundError, PermissionError, NoLogin) as error:
-            raise NotSent(Reason(ReasonCode.NOT_SENT, {"detail": str(error)})) from error
+            raise NotSubmitted(Reason(ReasonCode.NOT_SENT, {"detail": str(error)})) from error
         except subprocess.TimeoutExpired as error:
             raise Unknown(f"sbatch did not answer within {self._config.timeout_s} s") from error
-        except Lost as error:
+        except ConnectionLost as error:
             raise Unknown(str(error)) from error
         number = done.out.strip().split(";")[0]
         if done.code == 0 and number.isdigit():
@@ -138,36 +148,39 @@ class Programs:
         if done.says(*NO_ANSWER) or done.code <= 0:
             raise Unknown(done.complaint)
         if self._is_prevented(done) or done.says(*NO_CONNECTION, *NOT_NOW):
-            raise NotSent(Reason(ReasonCode.NOT_SENT, {"detail": done.complaint}))
+            raise NotSubmitted(Reason(ReasonCode.NOT_SENT, {"detail": done.complaint}))
         raise Refused(Reason(ReasonCode.REFUSED, {"detail": _why(done)}))
 
-    def test(self, script: str) -> Expected:
-        """When and where a script would start; nothing of it is kept.  Raises Refused or Unreachable."""
-        return self._tested(self._call("sbatch", "--test-only", stdin=script))
+    def test(self, script: str) -> ExpectedStart:
+        """Return when and where a script would start, without submitting it.
 
-    def _tested(self, done: Done) -> Expected:
+        Raises Refused or Unreachable.
+        """
+        return self._parse_test(self._call("sbatch", "--test-only", stdin=script))
+
+    def _parse_test(self, done: CompletedProgram) -> ExpectedStart:
         if done.code == 0 and (match := _EXPECTED.search(done.err)):
-            return Expected(int(match["start"]), match["nodes"])
+            return ExpectedStart(int(match["start"]), match["nodes"])
         if done.code <= 0 or self._is_prevented(done) or done.says(*NO_ANSWER, *NO_CONNECTION, *NOT_NOW):
             raise Unreachable(done.complaint)
         raise Refused(Reason(ReasonCode.REFUSED, {"detail": _why(done)}))
 
     def squeue(self, *arguments: str) -> str:
-        """What is in the queue, times as seconds since the epoch; raises Unreachable without an answer."""
+        """Return the queue, times in seconds since the epoch.  Raises Unreachable."""
         return self._asked("squeue", "--noheader", "--states=all", *arguments)
 
     def sacct(self, *arguments: str) -> str | None:
-        """What accounting has of jobs; None where there is none.  Raises Unreachable without an answer."""
+        """Return jobs of accounting; None where there is none.  Raises Unreachable."""
         return self._of_accounting(
             "sacct", "--noheader", "--parsable2", "--allocations", "--allusers", *arguments
         )
 
     def sacctmgr(self, *arguments: str) -> str | None:
-        """What accounting allows, likewise."""
+        """Return accounts and limits of accounting, likewise."""
         return self._of_accounting("sacctmgr", "--noheader", "--parsable2", "--immediate", *arguments)
 
     def _of_accounting(self, name: str, *arguments: str) -> str | None:
-        if self._config.login is None and not self._has(name):
+        if self._config.login is None and self._find(name) is None:
             return None
         done = self._call(name, *arguments)
         if done.says(*NO_ACCOUNTING) or done.code == NO_PROGRAM:
@@ -177,28 +190,33 @@ class Programs:
         return done.out
 
     def scontrol(self, *arguments: str) -> str:
-        """What the controller says; raises Unreachable without an answer."""
+        """Return the controller's answer.  Raises Unreachable."""
         return self._asked("scontrol", *arguments)
 
-    def srun(self, *arguments: str) -> Done:
-        """Run something on nodes now; how it ended.  Raises Unreachable without an answer."""
+    def setting(self, name: str) -> str:
+        """Return a setting of the running controller, "" if it has none.  Raises Unreachable."""
+        found = re.search(rf"^{name}\s*=\s*([^\s(]*)", self.scontrol("show", "config"), re.MULTILINE)
+        return found[1] if found else ""
+
+    def srun(self, *arguments: str) -> CompletedProgram:
+        """Run a command on nodes now.  Raises Unreachable."""
         return self._call("srun", *arguments)
 
     def release(self, numbers: Sequence[int]) -> None:
-        """Let held jobs go; those that are no longer there don't matter."""
-        done = self._call("scontrol", "release", ",".join(map(str, numbers)))
-        self._done(done)
+        """See `JobActions`."""
+        self._check(self._call("scontrol", "release", ",".join(map(str, numbers))))
 
-    def cancel(self, *arguments: str) -> None:
-        """End jobs; those that are no longer there don't matter."""
-        done = self._call("scancel", *arguments)
-        self._done(done)
+    def cancel(self, numbers: Sequence[int], *, waiting_only: bool = False, name: str = "") -> None:
+        """See `JobActions`."""
+        only = ["--state=PENDING"] if waiting_only else []
+        named = [f"--name={name}"] if name else []
+        self._check(self._call("scancel", *only, *named, *map(str, numbers)))
 
-    def _is_prevented(self, done: Done) -> bool:
-        """Whether Slurm's program was not even run."""
+    def _is_prevented(self, done: CompletedProgram) -> bool:
+        """Return whether Slurm's program could not be run."""
         return self._config.login is not None and done.code == NO_PROGRAM
 
-    def _done(self, done: Done) -> None:
+    def _check(self, done: CompletedProgram) -> None:
         if done.code and not done.says(*PAST):
             raise Unreachable(done.complaint)
 
@@ -208,63 +226,74 @@ class Programs:
             raise Unreachable(f"{name}: {done.complaint}")
         return done.out
 
-    def _call(self, name: str, *arguments: str, stdin: str = "") -> Done:
+    def _call(self, name: str, *arguments: str, stdin: str = "") -> CompletedProgram:
         try:
             return self._run(name, *arguments, stdin=stdin)
-        except (OSError, Lost) as error:
+        except (OSError, ConnectionLost) as error:
             raise Unreachable(f"{name}: {error}") from error
         except subprocess.TimeoutExpired as error:
             raise Unreachable(f"{name} did not answer within {self._config.timeout_s} s") from error
 
-    def _run(self, name: str, *arguments: str, stdin: str = "") -> Done:
-        if self._config.login is not None:
-            return self._run_there(self._config.login, name, *arguments, stdin=stdin)
-        done = subprocess.run(
-            self.command(name, *arguments),
-            input=stdin.encode(),
-            capture_output=True,
-            timeout=self._config.timeout_s,
-            env=self.environment(),
-            cwd="/",
-            check=False,
-        )
-        return Done(
-            done.returncode, done.stdout.decode(errors="replace"), done.stderr.decode(errors="replace")
-        )
-
-    def _run_there(self, login: Login, name: str, *arguments: str, stdin: str) -> Done:
-        """On the login node, where the environment is that of its user."""
-        program = f"{self._config.programs}/{name}" if self._config.programs else name
-        given = {"LANG": "C.UTF-8", "SLURM_TIME_FORMAT": "%s"}
-        if self._config.configuration:
-            given["SLURM_CONF"] = self._config.configuration
-        return there(login, [program, *arguments], given, stdin, self._config.timeout_s)
+    def _run(self, name: str, *arguments: str, stdin: str = "") -> CompletedProgram:
+        config = self._config
+        if config.login is None:
+            return run_here(self.command(name, *arguments), self.environment(), stdin, config.timeout_s)
+        program = f"{config.programs}/{name}" if config.programs else name
+        environment = {"LANG": "C.UTF-8", "SLURM_TIME_FORMAT": "%s"}  # the rest is of the user there
+        if config.configuration:
+            environment["SLURM_CONF"] = config.configuration
+        return run_on_login(config.login, [program, *arguments], environment, stdin, config.timeout_s)
 
     def command(self, name: str, *arguments: str) -> list[str]:
-        """A program by its path, and its arguments.  FileNotFoundError where there is no such program."""
-        program = shutil.which(name, path=self._config.programs or PATH)
-        if program is None:
+        """Return a program's path and its arguments.  Raises FileNotFoundError."""
+        if (program := self._find(name)) is None:
             raise FileNotFoundError(f"there is no {name} in {self._config.programs or PATH}")
         return [program, *arguments]
 
-    def _has(self, name: str) -> bool:
-        return shutil.which(name, path=self._config.programs or PATH) is not None
+    def _find(self, name: str) -> str | None:
+        return shutil.which(name, path=self._config.programs or PATH)
 
     def environment(self) -> dict[str, str]:
-        """What a program is given, and nothing of the console's."""
-        return {**of_login(self._config), "SLURM_TIME_FORMAT": "%s"}
+        """Return a program's environment."""
+        return {**login_environment(self._config), "SLURM_TIME_FORMAT": "%s"}
 
 
-def there(
+def run_here(
+    words: Sequence[str], environment: Mapping[str, str], stdin: str, timeout_s: float
+) -> CompletedProgram:
+    """Run a program on this machine.  Raises OSError or TimeoutExpired."""
+    process = subprocess.Popen(
+        words,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=environment,
+        cwd="/",
+        start_new_session=True,
+    )
+    try:
+        out, err = process.communicate(stdin.encode(), timeout=timeout_s)
+    except subprocess.TimeoutExpired:
+        with suppress(PermissionError):  # what sudo started is not ours to kill
+            process.kill()
+            process.communicate()
+        raise
+    return _completed(process.returncode, out, err)
+
+
+def run_on_login(
     login: Login, words: Sequence[str], environment: Mapping[str, str], stdin: str, timeout_s: float
-) -> Done:
-    """How a program ended on a login node.  Raises NoLogin, Lost or TimeoutExpired."""
-    code, out, err = run(login, words, environment, stdin, timeout_s)
-    return Done(code, out.decode(errors="replace"), err.decode(errors="replace"))
+) -> CompletedProgram:
+    """Run a program on a login node.  Raises NoLogin, ConnectionLost or TimeoutExpired."""
+    return _completed(*run(login, words, environment, stdin, timeout_s))
 
 
-def of_login(config: SlurmConfig, account: pwd.struct_passwd | None = None) -> dict[str, str]:
-    """The environment that a login would have, the console's own user's or another's."""
+def _completed(code: int, out: bytes, err: bytes) -> CompletedProgram:
+    return CompletedProgram(code, out.decode(errors="replace"), err.decode(errors="replace"))
+
+
+def login_environment(config: SlurmConfig, account: pwd.struct_passwd | None = None) -> dict[str, str]:
+    """Return the environment of a login, of the console's own user or of `account`."""
     person = account or pwd.getpwuid(os.geteuid())
     found = {
         "PATH": PATH,
@@ -277,8 +306,8 @@ def of_login(config: SlurmConfig, account: pwd.struct_passwd | None = None) -> d
     return {**found, **({"SLURM_CONF": config.configuration} if config.configuration else {})}
 
 
-def _why(done: Done) -> str:
-    """The lines in which sbatch says why, the general one behind the others left out."""
+def _why(done: CompletedProgram) -> str:
+    """Return sbatch's error messages, each once."""
     lines = [line.split("error: ", 1)[-1].strip() for line in done.err.splitlines() if line.strip()]
-    told = [_PREFIX.sub("", line) for line in lines] or [done.complaint]
-    return "; ".join(dict.fromkeys(told))[:500]
+    messages = [_PREFIX.sub("", line) for line in lines] or [done.complaint]
+    return "; ".join(dict.fromkeys(messages))[:500]

@@ -1,8 +1,8 @@
-"""What a replica finds in its environment, as lines of the script.
+"""The environment of a replica, as lines of the script.
 
-The words are those of the local backend (OpenPAI v0.14 and v2, DLC page, AIHC page).  Addresses, places and
-ports are known only once Slurm has chosen the nodes, so what tells them is worked out by the script.  What
-the job file says wins over what is told here, except for the GPUs, which Slurm gave.
+The variables are those of the local backend (OpenPAI v0.14 and v2, DLC page, AIHC page).  Addresses and ports
+are known only once Slurm has chosen the nodes, so the script computes them.  The job file's variables win
+over these, except for the GPUs, which Slurm assigns.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from typing import Final
 from jobs.backends.base import Submission
 from jobs.backends.slurm.script import ports, staging
 from jobs.dialects.sbatch.launcher import leader
-from jobs.node.supervisor import announced
+from jobs.node.supervisor import announced_ports
 from jobs.spec import Framework, JobSpec, MountPurpose, TaskRole
 
 TENSORFLOW_ROLES: Final = frozenset({"chief", "master", "ps", "worker", "evaluator"})
-CHOSEN_AT_THE_START: Final = (
+CHOSEN_AT_START: Final = (
     "MASTER_ADDR",
     "MASTER_PORT",
     "RANK",
@@ -30,7 +30,7 @@ CHOSEN_AT_THE_START: Final = (
     "JOB_CONSOLE_ENDPOINTS",
     "CUDA_VISIBLE_DEVICES",
 )
-"""Some of what is worked out once Slurm has chosen the nodes."""
+"""Some of the variables that the script computes."""
 
 FIXED: Final = frozenset({"CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER", "NVIDIA_VISIBLE_DEVICES"})
 LOCATIONS: Final = {
@@ -40,18 +40,18 @@ LOCATIONS: Final = {
 }
 
 
-def peers(spec: JobSpec) -> Iterator[str]:
-    """The lines that tell every replica of all others: text in which the shell fills in what it knows."""
+def render_peers(spec: JobSpec) -> Iterator[str]:
+    """Yield the lines about all replicas, for every replica: text in which the shell expands variables."""
     first = leader([role.name for role in spec.roles])
     offsets = list(ports.offsets(spec.roles))
     yield "ports=(${ports[*]})"
     yield f"export MASTER_ADDR=${{hosts[{first}.0]}}"
     yield f"export MASTER_PORT={_port(spec.roles[first], offsets[first], 0, 'http')}"
     for place, role in enumerate(spec.roles):
-        yield _told(f"PAI_TASK_ROLE_TASK_COUNT_{role.name}", str(role.replicas))
-        yield _told(f"PAI_RESOURCE_{role.name}", _resource(role))
-        yield _told(f"PAI_MIN_FAILED_TASK_COUNT_{role.name}", _or_empty(role.completion.min_failed))
-        yield _told(f"PAI_MIN_SUCCEEDED_TASK_COUNT_{role.name}", _or_empty(role.completion.min_succeeded))
+        yield _fixed(f"PAI_TASK_ROLE_TASK_COUNT_{role.name}", str(role.replicas))
+        yield _fixed(f"PAI_RESOURCE_{role.name}", _resource(role))
+        yield _fixed(f"PAI_MIN_FAILED_TASK_COUNT_{role.name}", _or_empty(role.completion.min_failed))
+        yield _fixed(f"PAI_MIN_SUCCEEDED_TASK_COUNT_{role.name}", _or_empty(role.completion.min_succeeded))
         addresses = (
             f"${{hosts[{place}.{index}]}}:{_port(role, offsets[place], index, 'http')}"
             for index in range(role.replicas)
@@ -60,23 +60,23 @@ def peers(spec: JobSpec) -> Iterator[str]:
         for index in range(role.replicas):
             yield f"host_{place}_{index}=${{hosts[{place}.{index}]}}"
             yield _filled(f"PAI_HOST_IP_{role.name}_{index}", f"${{hosts[{place}.{index}]}}")
-            for label in dict.fromkeys(each.label for each in ports.of_role(role)):
+            for label in dict.fromkeys(each.label for each in ports.ports_of(role)):
                 listed = _port(role, offsets[place], index, label, several=True)
                 yield _filled(f"PAI_PORT_LIST_{role.name}_{index}_{label}", listed)
                 yield _filled(f"PAI_{role.name}_{index}_{label}_PORT", listed)
     instances = ",".join(f"{role.name}:{index}" for role in spec.roles for index in range(role.replicas))
-    yield _told("PAI_TASK_ROLE_INSTANCES", instances)
+    yield _fixed("PAI_TASK_ROLE_INSTANCES", instances)
     if _is_tensorflow(spec):
         yield from _cluster(spec, offsets)
 
 
-def of_role(submission: Submission, place: int) -> Iterator[str]:
-    """The lines that make the environment of a replica of the role, read by the shell on its node."""
+def render_role(submission: Submission, place: int) -> Iterator[str]:
+    """Yield the lines of the environment of a replica of the role, for the shell on its node."""
     spec = submission.spec
     role = spec.roles[place]
     yield f"own=host_{place}_$SLURM_PROCID"
-    yield from (_export(name, value) for name, value in told(submission, role).items())
-    yield from _own(spec, place)
+    yield from (_export(name, value) for name, value in fixed_variables(submission, role).items())
+    yield from _replica_variables(spec, place)
     given = {**spec.env, **role.env}
     yield from (_export(name, value) for name, value in given.items() if name not in FIXED)
     if role.resources.gpus:
@@ -85,13 +85,13 @@ def of_role(submission: Submission, place: int) -> Iterator[str]:
         yield "export CUDA_VISIBLE_DEVICES= NVIDIA_VISIBLE_DEVICES=void CUDA_DEVICE_ORDER=PCI_BUS_ID"
 
 
-def told(submission: Submission, role: TaskRole) -> dict[str, str]:
-    """What is known of a replica before Slurm has chosen its node."""
+def fixed_variables(submission: Submission, role: TaskRole) -> dict[str, str]:
+    """Return the variables of a replica that are known before Slurm has chosen its node."""
     return {**_job(submission), **_task(role)}
 
 
-def as_shell(variables: Mapping[str, str]) -> str:
-    """A file of variables for a shell to source."""
+def render_exports(variables: Mapping[str, str]) -> str:
+    """Return a file of variables for a shell to source."""
     return "".join(f"{_export(name, value)}\n" for name, value in variables.items())
 
 
@@ -100,7 +100,9 @@ def _job(submission: Submission) -> dict[str, str]:
     roles = ",".join(role.name for role in spec.roles)
     count, tasks = str(len(spec.roles)), str(spec.replicas)
     framework = f"{user}~{spec.name}"
-    places = {LOCATIONS[purpose]: said for purpose, said in staging.told(submission).items()}
+    places = {
+        LOCATIONS[purpose]: location for purpose, location in staging.told_locations(submission).items()
+    }
     return {
         "PAI_JOB_NAME": spec.name,
         "PAI_USER_NAME": user,
@@ -146,8 +148,8 @@ def _task(role: TaskRole) -> dict[str, str]:
     }
 
 
-def _own(spec: JobSpec, place: int) -> Iterator[str]:
-    """Which replica it is, where it is, and its ports."""
+def _replica_variables(spec: JobSpec, place: int) -> Iterator[str]:
+    """Yield the variables of its index, address and ports."""
     role, first = spec.roles[place], leader([role.name for role in spec.roles])
     order = [first, *(each for each in range(len(spec.roles)) if each != first)]
     before = sum(spec.roles[each].replicas for each in order[: order.index(place)])
@@ -163,35 +165,35 @@ def _own(spec: JobSpec, place: int) -> Iterator[str]:
     yield f"export PAI_CONTAINER_SSH_PORT={_port(role, offset, 'SLURM_PROCID', 'ssh')}"
     listed = {
         label: _port(role, offset, "SLURM_PROCID", label, several=True)
-        for label in dict.fromkeys(each.label for each in ports.of_role(role))
+        for label in dict.fromkeys(each.label for each in ports.ports_of(role))
     }
     for label, numbers in listed.items():
         yield _computed(f"PAI_CONTAINER_HOST_{label}_PORT_LIST", numbers)
     custom = ";".join(listed[port.label].replace(",", ";") for port in role.ports)
     yield _computed("CUSTOM_PORTS", custom)
-    yield f"export PAI_WORK_DIR=$PWD JOB_CONSOLE_ENDPOINTS=$PWD/{announced.NAME}"
+    yield f"export PAI_WORK_DIR=$PWD JOB_CONSOLE_ENDPOINTS=$PWD/{announced_ports.NAME}"
     if _is_tensorflow(spec):
         task = json.dumps({"type": role.name.lower()}).removesuffix("}")
         opened = (
             f'{{"cluster": $tf_cluster, "task": {task}, "index": $SLURM_PROCID}}, "environment": "cloud"}}'
         )
-        yield f'export TF_CONFIG="{_in_quotes(opened)}"'
+        yield f'export TF_CONFIG="{_escape_quoted(opened)}"'
 
 
 def _cluster(spec: JobSpec, offsets: list[int]) -> Iterator[str]:
-    """TF_CONFIG's `cluster`, by which each replica completes its own."""
-    told = []
+    """Yield the `cluster` of TF_CONFIG, which each replica completes."""
+    clusters = []
     for place, role in enumerate(spec.roles):
         addresses = ", ".join(
             f'"${{hosts[{place}.{index}]}}:{_port(role, offsets[place], index, "http")}"'
             for index in range(role.replicas)
         )
-        told.append(f"{_in_text(json.dumps(role.name.lower()))}: [{addresses}]")
-    yield f"tf_cluster='{{{', '.join(told)}}}'"
+        clusters.append(f"{_escape(json.dumps(role.name.lower()))}: [{addresses}]")
+    yield f"tf_cluster='{{{', '.join(clusters)}}}'"
 
 
 def _is_tensorflow(spec: JobSpec) -> bool:
-    """TensorFlow 1 refuses to start when TF_CONFIG names roles that it does not know."""
+    """Return whether TF_CONFIG is set: TensorFlow 1 does not start when it names unknown roles."""
     names = {role.name.lower() for role in spec.roles}
     if any("'" in name for name in names):
         return False
@@ -199,51 +201,53 @@ def _is_tensorflow(spec: JobSpec) -> bool:
 
 
 def _port(role: TaskRole, offset: int, index: int | str, label: str, *, several: bool = False) -> str:
-    """The replica's port of that label, or all of them, as the shell works them out."""
-    mine = ports.of_role(role)
+    """Return the expression of a replica's first port of that label, or all of them."""
+    mine = ports.ports_of(role)
     found = [each for each in mine if each.label == label]
     numbers = [
-        str(each.at) if each.at else ports.in_shell(f"{offset} + {index} * {len(mine)} + {each.position}")
+        str(each.at)
+        if each.at
+        else ports.port_expression(f"{offset} + {index} * {len(mine)} + {each.position}")
         for each in found
     ]
     return ",".join(numbers if several else numbers[:1])
 
 
 def _export(name: str, value: str) -> str:
-    """A line that sets a variable; a comment where no shell can have one of that name."""
-    return f"export {name}={shlex.quote(value)}" if _expandable(name) else _left_out(name)
+    """Return a line that sets a variable, or a comment for a name that no shell can have."""
+    return f"export {name}={shlex.quote(value)}" if _is_shell_name(name) else _invalid_name(name)
 
 
 def _computed(name: str, value: str) -> str:
-    """The same for a value that the shell works out."""
-    return f'export {name}="{value}"' if _expandable(name) else _left_out(name)
+    """Return the line for a value that the shell computes."""
+    return f'export {name}="{value}"' if _is_shell_name(name) else _invalid_name(name)
 
 
-def _told(name: str, value: str) -> str:
-    """The same in a text in which the shell fills in what it knows: nothing, here."""
-    return _in_text(_export(name, value))
+def _fixed(name: str, value: str) -> str:
+    """Return the line in a text that the shell expands, for a fixed value."""
+    return _escape(_export(name, value))
 
 
 def _filled(name: str, value: str) -> str:
-    """The same for a value in which it does."""
-    return _computed(name, value) if _expandable(name) else _in_text(_left_out(name))
+    """Return the line in a text that the shell expands, for a value to expand."""
+    return _computed(name, value) if _is_shell_name(name) else _escape(_invalid_name(name))
 
 
-def _expandable(name: str) -> bool:
+def _is_shell_name(name: str) -> bool:
     return name.isascii() and name.isidentifier()
 
 
-def _left_out(name: str) -> str:
+def _invalid_name(name: str) -> str:
     return f"# {name!a} is no name that a shell can expand"
 
 
-def _in_text(value: str) -> str:
-    """As it stands in a text in which the shell fills in what it knows."""
+def _escape(value: str) -> str:
+    """Escape a value in a text that the shell expands."""
     return value.replace("\\", "\\\\").replace("$", "\\$").replace("`", "\\`")
 
 
-def _in_quotes(value: str) -> str:
-    """As it stands between double quotes, the two variables of ours left to the shell."""
+def _escape_quoted(value: str) -> str:
+    """Escape a value between double quotes, except for variables."""
     return value.replace("\\", "\\\\").replace('"', '\\"').replace("`", "\\`")
 
 

@@ -1,7 +1,7 @@
-"""Which ports a job's replicas use.
+"""The ports of a job's replicas.
 
-They are to be known to all replicas before any of them runs, so the script chooses them at its start: worked
-out from Slurm's number for the job, and others where something listens there on the replica's node already.
+All replicas have to know them before any of them runs, so the script chooses them at its start: derived from
+Slurm's number for the job, or others where something listens on the replica's node already.
 """
 
 from __future__ import annotations
@@ -16,20 +16,20 @@ IMPLICIT: Final = ("http", "ssh")
 """Every replica has these even if its role asks for none (OpenPAI v0.14)."""
 
 STRIDE: Final = 32
-"""Jobs with numbers beside each other have so many ports each before they meet."""
+"""Jobs with consecutive numbers have so many ports each before they overlap."""
 
 
 @dataclass(frozen=True, slots=True)
-class Numbered:
-    """One port of every replica of a role: the number that was asked for, or 0; which of the role's it is."""
+class NumberedPort:
+    """One port of every replica of a role: the requested number or 0, and its position in the role."""
 
     label: str
     at: int
     position: int
 
 
-def of_role(role: TaskRole) -> tuple[Numbered, ...]:
-    """All ports of one replica of the role, those that it always has first."""
+def ports_of(role: TaskRole) -> tuple[NumberedPort, ...]:
+    """Return all ports of a replica of the role, the implicit ones first."""
     labels = {port.label for port in role.ports}
     wanted = [*(Port(label=label) for label in IMPLICIT if label not in labels), *role.ports]
     each = [
@@ -37,23 +37,23 @@ def of_role(role: TaskRole) -> tuple[Numbered, ...]:
         for port in wanted
         for more in range(port.count)
     ]
-    return tuple(Numbered(label, at, position) for position, (label, at) in enumerate(each))
+    return tuple(NumberedPort(label, at, position) for position, (label, at) in enumerate(each))
 
 
 def offsets(roles: tuple[TaskRole, ...]) -> Iterator[int]:
-    """With which of the job's ports each role begins."""
+    """Yield the number of ports before each role's."""
     taken = 0
     for role in roles:
         yield taken
-        taken += role.replicas * len(of_role(role))
+        taken += role.replicas * len(ports_of(role))
 
 
-def number(span: tuple[int, int], job: int, which: int) -> int:
-    """The number of one of the job's ports."""
+def port_number(span: tuple[int, int], job: int, which: int) -> int:
+    """Return the number of one of the job's ports."""
     first, last = span
     return first + (job * STRIDE + which) % (last - first + 1)
 
 
-def in_shell(which: str) -> str:
-    """The same, as the script has chosen it; `which` is an arithmetic expression of the shell's."""
+def port_expression(which: str) -> str:
+    """Return the shell's expression for a port; `which` is an arithmetic expression."""
     return f"${{ports[{which}]}}"

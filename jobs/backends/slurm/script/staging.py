@@ -1,7 +1,7 @@
-"""Code, packages and places of a job, as the shell lines that bring them before its command.
+"""Staging of a job's code, packages and mounts, as shell lines of its prolog.
 
-How git and pip are called is the local backend's; `before` has what is the same for every job.  Everything is
-done on the nodes by the job's own user, who can reach there what the job's command could reach as well.
+git and pip are called as by the local backend; `prolog.sh` is the same for every job.  The nodes stage as the
+job's own user, who can reach no more than the job's command.
 """
 
 from __future__ import annotations
@@ -18,39 +18,39 @@ from typing import Final
 from jobs import trees
 from jobs.backends.base import Submission
 from jobs.backends.slurm.config import SlurmConfig
-from jobs.backends.slurm.script.boxes import APPTAINER
-from jobs.backends.staging import coding
-from jobs.backends.staging.places import DEFAULT_FILE_SYSTEM, EMPTY_SCHEME, refused
+from jobs.backends.slurm.script.container_runtimes import APPTAINER
+from jobs.backends.staging import code_sources
+from jobs.backends.staging.mounts import DEFAULT_FILE_SYSTEM, EMPTY_SCHEME, refusal
 from jobs.dialects import amounts, placeholders
 from jobs.dialects.fields import Quantity
 from jobs.facilities import local_path, without_login
-from jobs.node.staging import git, pip, targets
-from jobs.node.staging.provisions import Code, Packages
+from jobs.node.staging import git, mount_paths, pip
+from jobs.node.staging.mount_specs import CodeSpec, PackageSpec
 from jobs.spec import CodeSource, JobSpec, Mount, MountPurpose
 from jobs.trees import Kind, Supplied
 
-BEFORE: Final = Path(__file__).with_name("before.sh").read_text(encoding="utf-8").rstrip("\n")
+PROLOG: Final = Path(__file__).with_name("prolog.sh").read_text(encoding="utf-8").rstrip("\n")
 PATIENCE_S: Final = 1800
-"""Fetching code takes no longer."""
+"""The timeout of fetching code and packages."""
 
 PACKAGES: Final = "$stage/packages"
-_HERE: Final = f"{targets.WORK}/"
+_HERE: Final = f"{mount_paths.WORK}/"
 _AT: Final = "\0at"
 _RENDERED: Final = {_AT: '"$at"'}
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
-    """One code to bring: to `path` in the job, or into the working folder itself where that is ''."""
+class CodePiece:
+    """Code to fetch to `path` in the job, "" for the working folder itself."""
 
     path: str
-    code: Code
+    code: CodeSpec
     read_only: bool = False
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """One place of the job: `source` on the node ('' for an empty folder), or so many MiB of memory."""
+class StagedPlace:
+    """A mount of the job: `source` on the node ("" for an empty folder), or so many MiB of memory."""
 
     path: str
     source: str = ""
@@ -60,102 +60,102 @@ class Place:
 
     @property
     def at_home(self) -> bool:
-        """Whether it is to be where it is."""
+        """Return whether it is mounted at its own path."""
         return self.path == self.source and not self.read_only
 
 
 @dataclass(frozen=True, slots=True)
-class Laid:
-    """Everything that is brought and laid for one job."""
+class StagingPlan:
+    """All that is staged and mounted for one job."""
 
-    pieces: tuple[Piece, ...] = ()
-    places: tuple[Place, ...] = ()
-    packages: Packages | None = None
+    pieces: tuple[CodePiece, ...] = ()
+    places: tuple[StagedPlace, ...] = ()
+    packages: PackageSpec | None = None
 
     def __bool__(self) -> bool:
         return bool(self.pieces or self.packages or self.places)
 
     @property
     def needs_view(self) -> str:
-        """A place that links can't make; '' when there is none."""
+        """Return a path that links can't make, "" for none."""
         elsewhere = (piece.path for piece in self.pieces if not _is_inner(piece.path))
-        bound = (place.path for place in self.places if not (place.at_home or _is_linked(place)))
+        bound = (place.path for place in self.places if not (place.at_home or _is_link(place)))
         return next(chain(elsewhere, bound), "")
 
 
-def laid(submission: Submission, config: SlurmConfig) -> Laid:
-    """What is brought and laid; raises Refused for what can't be."""
+def plan_staging(submission: Submission, config: SlurmConfig) -> StagingPlan:
+    """Plan the staging.  Raises Refused."""
     spec = submission.spec
-    pieces: list[Piece] = []
-    places: list[Place] = []
+    pieces: list[CodePiece] = []
+    places: list[StagedPlace] = []
     if spec.code is not None:
-        pieces.append(_code(spec.code, submission))
+        pieces.append(_plan_code(spec.code, submission))
     for mount in spec.mounts:
-        found = _mount(mount, submission)
-        if isinstance(found, Piece):
+        found = _plan_mount(mount, submission)
+        if isinstance(found, CodePiece):
             pieces.append(found)
-        elif isinstance(found, Place):
+        elif isinstance(found, StagedPlace):
             places.append(found)
     asked = spec.requirements
-    packages = Packages(asked.packages, asked.directory) if asked.packages or asked.directory else None
-    made = Laid(tuple(pieces), tuple(places), packages)
+    packages = PackageSpec(asked.packages, asked.directory) if asked.packages or asked.directory else None
+    made = StagingPlan(tuple(pieces), tuple(places), packages)
     _check(made, spec, config)
     return made
 
 
-def lines(submission: Submission, config: SlurmConfig) -> str:
-    """The file that a replica reads first; '' when nothing is to be brought."""
-    what = laid(submission, config)
+def render_prolog(submission: Submission, config: SlurmConfig) -> str:
+    """Return the prolog of a replica, "" when nothing is staged."""
+    what = plan_staging(submission, config)
     if not (what or any(role.image and config.images == APPTAINER for role in submission.spec.roles)):
         return ""
-    bringing = (_bringing(index, piece, submission) for index, piece in enumerate(what.pieces))
+    bringing = (_render_fetch(index, piece, submission) for index, piece in enumerate(what.pieces))
     staged = [line for each in bringing for line in each]
     steps = [_step("code", piece.code.name, f"code_{index}") for index, piece in enumerate(what.pieces)]
     settled: list[str] = []
     if what.packages is not None:
-        staged += ["packages() {", f"  {_installing(what)}", "}"]
+        staged += ["packages() {", f"  {_pip_command(what)}", "}"]
         steps.append(_step("packages", pip.about(what.packages), "packages"))
         settled = [f"export {name}={value}" for name, value in _visible().items()]
     return "\n".join(
         (
-            BEFORE,
+            PROLOG,
             *staged,
-            *_function("staged", steps),
-            *_function("settled", settled),
-            *_function("placed", _placing(what)),
+            *_render_function("staged", steps),
+            *_render_function("settled", settled),
+            *_render_function("placed", _render_placement(what)),
         )
     )
 
 
-def told(submission: Submission) -> dict[MountPurpose, str]:
-    """What PAI_DATA_DIR and its kin say: where the job finds a place, or else where it is."""
+def told_locations(submission: Submission) -> dict[MountPurpose, str]:
+    """Return the values of PAI_DATA_DIR and the like: the path in the job, or else the location."""
     found: dict[MountPurpose, str] = {}
     for mount in submission.spec.mounts:
-        each = _mount(mount, submission)
+        each = _plan_mount(mount, submission)
         if said := each if isinstance(each, str) else each.path:
             found.setdefault(mount.purpose, said)
     return found
 
 
-def shown(submission: Submission) -> Iterator[tuple[str, str, bool]]:
-    """Where a replica finds what, and whether it can only be read."""
+def list_mounts(submission: Submission) -> Iterator[tuple[str, str, bool]]:
+    """Yield the path, source and read-only flag of each mount."""
     source = submission.spec.code
-    found = [] if source is None else [_code(source, submission)]
-    for each in (*found, *(_mount(mount, submission) for mount in submission.spec.mounts)):
-        if isinstance(each, Piece):
-            yield each.path or targets.WORK, each.code.name, each.read_only
-        elif isinstance(each, Place):
+    found = [] if source is None else [_plan_code(source, submission)]
+    for each in (*found, *(_plan_mount(mount, submission) for mount in submission.spec.mounts)):
+        if isinstance(each, CodePiece):
+            yield each.path or mount_paths.WORK, each.code.name, each.read_only
+        elif isinstance(each, StagedPlace):
             yield each.path, each.source or ("memory" if each.memory_mib else "empty"), each.read_only
 
 
-def files(submission: Submission) -> Iterator[tuple[str, str]]:
-    """What has to lie in the attempt's folder besides: logins for code, which are secret."""
+def login_files(submission: Submission) -> Iterator[tuple[str, str]]:
+    """Yield the name and content of the attempt's secret files: logins for code."""
     source = submission.spec.code
     if source is None:
         return
-    login = placeholders.fill(coding.login_of(source.uri), submission.secrets)
-    key = placeholders.fill(coding.key_of(source.uri), submission.secrets)
-    uri = coding.without_login(source.uri)
+    login = placeholders.fill(code_sources.login_of(source.uri), submission.secrets)
+    key = placeholders.fill(code_sources.key_of(source.uri), submission.secrets)
+    uri = code_sources.without_login(source.uri)
     if login:
         with_, without = (git.environment(uri, {}, "", each, "") for each in (login, ""))
         more = {name: value for name, value in with_.items() if without.get(name) != value}
@@ -164,15 +164,15 @@ def files(submission: Submission) -> Iterator[tuple[str, str]]:
         yield "code-key", key.rstrip("\n") + "\n"
 
 
-def secrets_named(spec: JobSpec) -> set[str]:
-    """The secrets that its places name."""
+def named_secrets(spec: JobSpec) -> set[str]:
+    """Return the secrets that the job's mounts and code name."""
     uris = [mount.uri for mount in spec.mounts] + ([spec.code.uri] if spec.code else [])
-    return {name for uri in uris for name in placeholders.referenced(uri)}
+    return {name for uri in uris for name in placeholders.list_references(uri)}
 
 
 def pack(supply: Supplied, path: Path) -> None:
-    """An uploaded tree as an archive, for the nodes: they don't see where the console keeps contents."""
-    path.parent.mkdir(mode=0o750, exist_ok=True)  # in a folder that is nobody else's
+    """Write an uploaded tree as an archive for the nodes, which don't see the console's storage."""
+    path.parent.mkdir(mode=0o750, exist_ok=True)  # in a folder that is closed to others
     draft = path.with_suffix(".draft")
     with draft.open("wb") as file, tarfile.open(fileobj=file, mode="w", format=tarfile.PAX_FORMAT) as archive:
         for entry in supply.tree.entries:
@@ -196,62 +196,62 @@ def pack(supply: Supplied, path: Path) -> None:
     draft.rename(path)
 
 
-def _code(source: CodeSource, submission: Submission) -> Piece:
-    if trees.named(source.uri or source.id) is not None:
-        return _uploaded(source.uri or source.id, source.path, submission)
+def _plan_code(source: CodeSource, submission: Submission) -> CodePiece:
+    if trees.tree_id_of(source.uri or source.id) is not None:
+        return _plan_upload(source.uri or source.id, source.path, submission)
     if not source.uri:
-        raise refused("code_unknown", id=source.id, setting="code_sources")
-    for name, pattern in ((source.branch, coding.REF), (source.commit, coding.COMMIT)):
+        raise refusal("code_unknown", id=source.id, setting="code_sources")
+    for name, pattern in ((source.branch, code_sources.REF), (source.commit, code_sources.COMMIT)):
         if name and not pattern.fullmatch(name):
-            raise refused("code_ref", name=name)
+            raise refusal("code_ref", name=name)
     local = local_path(source.uri)
-    uri = "" if local else coding.without_login(source.uri)
-    code = Code(0, folder=local or "", uri=uri, ref=source.branch, commit=source.commit.lower())
+    uri = "" if local else code_sources.without_login(source.uri)
+    code = CodeSpec(0, folder=local or "", uri=uri, ref=source.branch, commit=source.commit.lower())
     if uri or code.ref or code.commit or code.folder.endswith(".git"):
-        code = Code(0, code.folder, "git", uri, code.ref, code.commit)
+        code = CodeSpec(0, code.folder, "git", uri, code.ref, code.commit)
     name = (uri or code.folder).rstrip("/").rpartition("/")[2].removesuffix(".git") or "code"
-    return Piece(_absolute(source.path or name), code)
+    return CodePiece(_absolute(source.path or name), code)
 
 
-def _uploaded(uri: str, path: str, submission: Submission, *, read_only: bool = False) -> Piece:
-    if trees.named(uri) not in submission.uploads:
-        raise refused("code_no_upload", place=uri)
+def _plan_upload(uri: str, path: str, submission: Submission, *, read_only: bool = False) -> CodePiece:
+    if trees.tree_id_of(uri) not in submission.uploads:
+        raise refusal("code_no_upload", place=uri)
     target = _absolute(path)
-    return Piece("" if target == targets.WORK else target, Code(0, uri=uri), read_only)
+    return CodePiece("" if target == mount_paths.WORK else target, CodeSpec(0, uri=uri), read_only)
 
 
-def _mount(mount: Mount, submission: Submission) -> Piece | Place | str:
+def _plan_mount(mount: Mount, submission: Submission) -> CodePiece | StagedPlace | str:
     uri, path = _resolved(mount.uri, submission), mount.path and _absolute(mount.path)
-    upload = next((one for one in (uri, mount.id) if trees.named(one) is not None), None)
+    upload = next((one for one in (uri, mount.id) if trees.tree_id_of(one) is not None), None)
     if upload is not None:
         if not path and mount.purpose is not MountPurpose.CODE:
-            raise refused("mount_without_path", id=upload)
-        return _uploaded(upload, path, submission, read_only=mount.read_only)
+            raise refusal("mount_without_path", id=upload)
+        return _plan_upload(upload, path, submission, read_only=mount.read_only)
     if mount.id and not mount.uri:
-        raise refused("mount_unknown", id=mount.id, setting="datasets")
+        raise refusal("mount_unknown", id=mount.id, setting="datasets")
     if uri.startswith(EMPTY_SCHEME):
-        return _empty(mount, path)
+        return _plan_empty(mount, path)
     local = local_path(uri)
     if local is not None:
-        source = targets.tidy(local)
+        source = mount_paths.normalize(local)
         made = mount.purpose is MountPurpose.OUTPUT
-        return Place(path or source, source, mount.read_only and not made, made=made)
+        return StagedPlace(path or source, source, mount.read_only and not made, made=made)
     if path:
-        raise refused("mount_elsewhere", place=without_login(mount.uri), path=path)
+        raise refusal("mount_elsewhere", place=without_login(mount.uri), path=path)
     if mount.purpose is MountPurpose.CODE:
-        raise refused("code_elsewhere", place=without_login(mount.uri))
+        raise refusal("code_elsewhere", place=without_login(mount.uri))
     if mount.purpose is MountPurpose.OUTPUT and uri.startswith(DEFAULT_FILE_SYSTEM):
-        return Place(f"{_HERE}output")
+        return StagedPlace(f"{_HERE}output")
     return mount.uri
 
 
-def _empty(mount: Mount, path: str) -> Place:
+def _plan_empty(mount: Mount, path: str) -> StagedPlace:
     if not path:
-        raise refused("mount_without_path", id=mount.uri)
+        raise refusal("mount_without_path", id=mount.uri)
     if mount.options.get("medium") != "Memory":
-        return Place(path)
-    size = amounts.read(mount.options.get("sizeLimit", ""), Quantity.MEMORY, bare="b")
-    return Place(path, memory_mib=amounts.whole(size) if size else 64)
+        return StagedPlace(path)
+    size = amounts.parse(mount.options.get("sizeLimit", ""), Quantity.MEMORY, bare="b")
+    return StagedPlace(path, memory_mib=amounts.whole(size) if size else 64)
 
 
 def _resolved(uri: str, submission: Submission) -> str:
@@ -263,41 +263,41 @@ def _resolved(uri: str, submission: Submission) -> str:
 
 
 def _absolute(path: str) -> str:
-    return targets.tidy(path if path.startswith("/") else f"{_HERE}{path}")
+    return mount_paths.normalize(path if path.startswith("/") else f"{_HERE}{path}")
 
 
-def _check(made: Laid, spec: JobSpec, config: SlurmConfig) -> None:
-    everything: list[Piece | Place] = [*made.pieces, *made.places]
+def _check(plan: StagingPlan, spec: JobSpec, config: SlurmConfig) -> None:
+    everything: list[CodePiece | StagedPlace] = [*plan.pieces, *plan.places]
     paths = [each.path for each in everything if each.path]
     for each in everything:
-        at_home = isinstance(each, Place) and each.path == each.source
-        if each.path and not (at_home or targets.is_free(each.path)):
-            raise refused("mount_over", path=each.path)
-    if (twice := targets.clash(paths)) is not None:
-        raise refused("mount_twice", path=twice)
+        at_home = isinstance(each, StagedPlace) and each.path == each.source
+        if each.path and not (at_home or mount_paths.is_free(each.path)):
+            raise refusal("mount_over", path=each.path)
+    if (twice := mount_paths.clash(paths)) is not None:
+        raise refusal("mount_twice", path=twice)
     alone = spec.framework is not None and spec.framework.value == "slurm"
-    if (config.mounts == "links" or alone) and (path := made.needs_view):
-        raise refused("mount_needs_view", path=path)
+    if (config.mounts == "links" or alone) and (path := plan.needs_view):
+        raise refusal("mount_needs_view", path=path)
     if config.images and any(role.image for role in spec.roles):
-        if config.images == "oci" and (path := made.needs_view):
-            raise refused("mount_needs_view", path=path)
-        for place in made.places:
-            if place.memory_mib or not (place.source or _is_linked(place)):
-                raise refused("mount_needs_view", path=place.path)
+        if config.images == "oci" and (path := plan.needs_view):
+            raise refusal("mount_needs_view", path=path)
+        for place in plan.places:
+            if place.memory_mib or not (place.source or _is_link(place)):
+                raise refusal("mount_needs_view", path=place.path)
 
 
-def seats(submission: Submission, config: SlurmConfig) -> Iterator[str]:
-    """What an image that srun runs gets mounted, `source:path:mode`, as words of the batch script."""
-    what = laid(submission, config)
+def container_mounts(submission: Submission, config: SlurmConfig) -> Iterator[str]:
+    """Yield the mounts of an image that srun runs, `source:path:mode`, as words of the batch script."""
+    what = plan_staging(submission, config)
     for index, piece in enumerate(what.pieces):
         if not _is_inner(piece.path):
             mode = "ro" if piece.read_only else "rw"
             yield f'"$run/stage/all/code-{index}":{shlex.quote(piece.path)}:{mode}'
     for place in what.places:
-        if not _is_linked(place) and not _is_inner(place.path):
+        if not _is_link(place) and not _is_inner(place.path):
             mode = "ro" if place.read_only else "rw"
             yield f"{shlex.quote(place.source)}:{shlex.quote(place.path)}:{mode}"
-        elif _is_linked(place) and place.source:
+        elif _is_link(place) and place.source:
             yield f"{shlex.quote(place.source)}:{shlex.quote(place.source)}:rw"
 
 
@@ -305,19 +305,19 @@ def _is_inner(path: str) -> bool:
     return not path or path.startswith(_HERE)
 
 
-def _is_linked(place: Place) -> bool:
+def _is_link(place: StagedPlace) -> bool:
     return _is_inner(place.path) and not place.read_only and not place.memory_mib
 
 
-def _bringing(index: int, piece: Piece, submission: Submission) -> Iterator[str]:
-    """The function that fetches one code into the node's folder."""
+def _render_fetch(index: int, piece: CodePiece, submission: Submission) -> Iterator[str]:
+    """Yield the function that fetches code into the node's folder."""
     code = piece.code
     yield f"code_{index}() ("
     yield f"  at=$stage/code-{index}"
     yield '  mkdir -p "$at"'
     if code.git:
-        yield from _exports(code, submission)
-        yield f"  {_fetching(code)}"
+        yield from _git_exports(code, submission)
+        yield f"  {_git_command(code)}"
     elif code.tree:
         yield f'  unpacked trees/{code.tree}.tar "$at"'
     else:
@@ -325,9 +325,9 @@ def _bringing(index: int, piece: Piece, submission: Submission) -> Iterator[str]
     yield ")"
 
 
-def _exports(code: Code, submission: Submission) -> Iterator[str]:
+def _git_exports(code: CodeSpec, submission: Submission) -> Iterator[str]:
     source = submission.spec.code
-    has_key = source is not None and coding.key_of(source.uri)
+    has_key = source is not None and code_sources.key_of(source.uri)
     found = git.environment(code.uri, {}, "", "", "\0" if has_key else "")
     for name, value in found.items():
         if name != "GIT_CONFIG_GLOBAL":
@@ -338,36 +338,36 @@ def _exports(code: Code, submission: Submission) -> Iterator[str]:
     yield '  [ ! -e "$folder/login" ] || . "$folder/login"'
 
 
-def _fetching(code: Code) -> str:
+def _git_command(code: CodeSpec) -> str:
     source = code.uri or code.folder
     return " || ".join(
-        "{ " + " && ".join(_words(argv) for argv in argvs) + "; }"
+        "{ " + " && ".join(_render_command(argv) for argv in argvs) + "; }"
         for argvs in git.commands(code, source, _AT)
     )
 
 
-def _words(argv: Sequence[str]) -> str:
+def _render_command(argv: Sequence[str]) -> str:
     patience = f"timeout {PATIENCE_S} " if "fetch" in argv else ""
     return patience + " ".join(_RENDERED.get(word) or shlex.quote(word) for word in argv)
 
 
-def _installing(what: Laid) -> str:
-    """pip, told as on a machine of one's own; what it installs lies beside the code."""
+def _pip_command(what: StagingPlan) -> str:
+    """Return pip's command; packages are installed beside the code."""
     packages = what.packages
     assert packages is not None
     directory = packages.directory and _absolute(packages.directory)
     rendered = {f"{_AT}/.local/packages": f'"{PACKAGES}/.local/packages"'}
     rendered[f"{_AT}/requirements.txt"] = f"{_node_path(what, directory)}/requirements.txt"
-    argv = pip.arguments(Packages(packages.names, _AT if directory else ""), _AT)
+    argv = pip.arguments(PackageSpec(packages.names, _AT if directory else ""), _AT)
     said = " ".join(rendered.get(word) or shlex.quote(word) for word in argv)
     settings = " ".join(f"{name}={value}" for name, value in pip.configuration().items())
     return f'PYTHONUSERBASE="{PACKAGES}/.local" {settings} timeout {PATIENCE_S} sh -c {said}'
 
 
-def _node_path(what: Laid, directory: str) -> str:
-    """A folder of the job where the node has it before anything was laid."""
+def _node_path(what: StagingPlan, directory: str) -> str:
+    """Return the path on the node of a folder of the job, before anything is mounted."""
     for index, piece in enumerate(what.pieces):
-        around = piece.path or targets.WORK
+        around = piece.path or mount_paths.WORK
         if directory == around or directory.startswith(f"{around}/"):
             return f'"$stage/code-{index}"' + shlex.quote(directory[len(around) :])
     for place in what.places:
@@ -384,16 +384,16 @@ def _visible() -> dict[str, str]:
     }
 
 
-def _placing(what: Laid) -> Iterator[str]:
-    """For one replica: links below its own folder, and what its view is to have."""
+def _render_placement(what: StagingPlan) -> Iterator[str]:
+    """Yield the lines of one replica: links below its own folder, and the mounts of its view."""
     for index, piece in enumerate(what.pieces):
         source = f'"$stage/code-{index}"'
         if not piece.path:
             yield f'copied {source} "$PWD" || return'
         elif _is_inner(piece.path) and not piece.read_only:
-            yield f"linked {source} {_inner(piece.path)} || return"
+            yield f"linked {source} {_relative(piece.path)} || return"
         else:
-            yield _seated(source, piece.path, "ro" if piece.read_only else "rw")
+            yield _render_view(source, piece.path, "ro" if piece.read_only else "rw")
     for index, place in enumerate(what.places):
         source = shlex.quote(place.source) if place.source else f'"$run/empty/$name/{index}"'
         if not place.memory_mib:
@@ -401,13 +401,13 @@ def _placing(what: Laid) -> Iterator[str]:
                 yield f"mkdir -p {source}"
             yield f"[ -d {source} ] || " + _missing(place.source)
         if place.memory_mib:
-            yield _seated("''", place.path, f"memory:{place.memory_mib}")
+            yield _render_view("''", place.path, f"memory:{place.memory_mib}")
         elif place.at_home:
             continue
-        elif _is_linked(place):
-            yield f"linked {source} {_inner(place.path)} || return"
+        elif _is_link(place):
+            yield f"linked {source} {_relative(place.path)} || return"
         else:
-            yield _seated(source, place.path, "ro" if place.read_only else "rw")
+            yield _render_view(source, place.path, "ro" if place.read_only else "rw")
 
 
 def _missing(source: str) -> str:
@@ -415,13 +415,13 @@ def _missing(source: str) -> str:
     return f'{{ written "$stage.failed" {words}; return 1; }}'
 
 
-def _seated(source: str, path: str, mode: str) -> str:
+def _render_view(source: str, path: str, mode: str) -> str:
     if _is_inner(path):
-        return f'mkdir -p "$PWD/"{_inner(path)} && place {source} "$PWD/"{_inner(path)} {mode}'
+        return f'mkdir -p "$PWD/"{_relative(path)} && place {source} "$PWD/"{_relative(path)} {mode}'
     return f"place {source} {shlex.quote(path)} {mode}"
 
 
-def _inner(path: str) -> str:
+def _relative(path: str) -> str:
     return shlex.quote(path.removeprefix(_HERE))
 
 
@@ -429,5 +429,5 @@ def _step(cause: str, about: str, command: str) -> str:
     return f"step {cause} {shlex.quote(about)} {command} || return"
 
 
-def _function(name: str, body: Iterator[str] | list[str]) -> list[str]:
+def _render_function(name: str, body: Iterator[str] | list[str]) -> list[str]:
     return [f"{name}() {{", *(f"  {line}" for line in body), "  :", "}"]

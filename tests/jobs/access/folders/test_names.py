@@ -19,7 +19,7 @@ def test_every_name_comes_back_from_an_address_as_it_was(parts: list[bytes]) -> 
     way = [raw.decode("utf-8", "surrogateescape") for raw in parts]
     query = names.query(f"root=work&path={names.way(way)}&sort=name")
     assert names.parts(query["path"][0]) == way
-    assert [names.unquoted(names.quoted(name)) for name in way] == way
+    assert [names.unquote_name(names.quote_name(name)) for name in way] == way
     assert names.way(way).isascii()
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from jobs.access.gateway.connector import Listeners
-from jobs.access.gateway.visits import Standing
+from jobs.access.gateway.visits import EndpointAccess
 from jobs.models import Endpoint
 from tests.factories import make_endpoint
 from tests.jobs.access.gateway.served import Browser, Job, Served, console
@@ -17,7 +17,7 @@ from tests.jobs.access.gateway.served import Browser, Job, Served, console
 def listens(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever listens is the replica's own: these jobs are servers in the test's process."""
 
-    async def ask(self: Listeners, standing: Standing) -> str:
+    async def ask(self: Listeners, standing: EndpointAccess) -> str:
         return f"{standing.host}:{standing.port}"
 
     monkeypatch.setattr(Listeners, "ask", ask)

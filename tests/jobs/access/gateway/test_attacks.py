@@ -11,7 +11,7 @@ from threading import Thread
 import pytest
 
 from jobs.access.gateway.connector import Listeners
-from jobs.access.gateway.visits import Standing
+from jobs.access.gateway.visits import EndpointAccess
 from jobs.models import Endpoint
 from jobs.states import State
 from tests.factories import make_endpoint, make_job, task_of
@@ -349,7 +349,7 @@ def test_a_listener_that_changes_while_it_is_connected_to_gets_nothing(
 ) -> None:
     answers = itertools.count()
 
-    async def ask(self: Listeners, standing: Standing) -> str:
+    async def ask(self: Listeners, standing: EndpointAccess) -> str:
         return str(next(answers))
 
     with browser.socket(host, "/socket"):  # has the connection that was kept
@@ -364,7 +364,7 @@ def test_listeners_are_asked_for_new_connections_and_for_each_replica_of_its_own
 ) -> None:
     asked: list[int] = []
 
-    async def ask(self: Listeners, standing: Standing) -> str:
+    async def ask(self: Listeners, standing: EndpointAccess) -> str:
         asked.append(standing.task)
         return "same"
 

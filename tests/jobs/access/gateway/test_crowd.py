@@ -14,6 +14,7 @@ import psutil
 import pytest
 from pytest_django import Settings
 
+from jobs.live.limits import EVERYBODY
 from jobs.models import Endpoint
 from quotas.models import Role
 from tests.factories import make_membership, make_user
@@ -66,7 +67,7 @@ def test_ten_thousand_connections_leave_the_console_answering(
     ):
         assert program.stdout is not None
         answered = json.loads(program.stdout.readline())
-        taken = asgi._gateway.places.taken
+        taken = asgi._gateway.open_requests._open[EVERYBODY]
         grown = psutil.Process().memory_info().rss - before
         took = [time_of(browser, path) for path in ("/livez", "/jobs/") * 10]
         program.communicate()

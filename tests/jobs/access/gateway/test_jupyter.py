@@ -15,7 +15,7 @@ import httpx
 import pytest
 from playwright.sync_api import BrowserContext, Locator, TimeoutError, expect  # noqa: A004  # theirs
 
-from jobs.dialects.mend import mend_command
+from jobs.dialects.jupyter_commands import mend_command
 from jobs.models import Endpoint
 from quotas.encryption import decrypt
 from tests.factories import make_endpoint

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from jobs.access.gateway import pages
-from jobs.access.gateway.pages import Said
+from jobs.access.gateway.pages import PageText
 
 AGAIN = ["This page tries again automatically."]
 
@@ -18,5 +18,5 @@ AGAIN = ["This page tries again automatically."]
         (pages.FULL, ["Too many connections", "Close some pages of running jobs, and try again."]),
     ],
 )
-def test_only_a_page_that_loads_itself_again_says_so(said: Said, lines: list[str]) -> None:
-    assert pages.page(said, language="en").body.decode().splitlines() == lines
+def test_only_a_page_that_loads_itself_again_says_so(said: PageText, lines: list[str]) -> None:
+    assert pages.render(said, language="en").body.decode().splitlines() == lines

@@ -10,8 +10,8 @@ from django.contrib.sessions.models import Session
 from pytest_django import Settings
 from websockets.exceptions import ConnectionClosed
 
-from jobs.access.gateway import right
-from jobs.models import Endpoint, Job, Task
+from jobs.access.gateway import rechecks
+from jobs.models import Endpoint, Job, Replica
 from jobs.states import State, TaskState
 from quotas.models import Membership, User
 from tests.factories import make_endpoint
@@ -50,7 +50,7 @@ def end_job() -> None:
 
 
 def end_replica() -> None:
-    Task.objects.update(state=TaskState.SUCCEEDED)
+    Replica.objects.update(state=TaskState.SUCCEEDED)
 
 
 def begin_the_next_run() -> None:
@@ -128,12 +128,12 @@ def test_an_open_socket_outlives_a_database_that_is_away(
         raise OperationalError
 
     with browser.socket(host, "/socket") as socket:
-        monkeypatch.setattr("jobs.access.gateway.visits.standing", away)
+        monkeypatch.setattr("jobs.access.gateway.visits.find_access", away)
         wait_for(lambda: len(asked) > 3)
         socket.send("still")
         assert socket.recv(10) == "still"
         assert browser.request("GET", host, "/").status_code == 503
-        monkeypatch.setattr(right, "LONGEST_TRUST_SECONDS", 0.0)
+        monkeypatch.setattr(rechecks, "LONGEST_TRUST_SECONDS", 0.0)
         with pytest.raises(ConnectionClosed):
             socket.recv(10)
 

@@ -10,7 +10,7 @@ from datetime import timedelta
 import httpx
 import pytest
 
-from jobs.assets.uploads import arriving
+from jobs.assets.uploads import arrivals
 from jobs.trees import Entry, Kind, Tree
 from quotas.accounts import tokens
 from quotas.models import Quota, Role, User
@@ -72,7 +72,7 @@ def digest(data: bytes) -> str:
 
 def packed(*contents: bytes) -> bytes:
     """The contents as the body of a pack."""
-    return b"".join(arriving.HEAD.pack(hashlib.sha256(each).digest(), len(each)) + each for each in contents)
+    return b"".join(arrivals.HEAD.pack(hashlib.sha256(each).digest(), len(each)) + each for each in contents)
 
 
 def tree_of(files: Mapping[str, bytes], *more: Entry) -> Tree:

@@ -12,7 +12,7 @@ import httpx
 import pytest
 from django.conf import LazySettings, settings
 
-from jobs.assets.uploads import arriving, store
+from jobs.assets.uploads import arrivals, store
 from jobs.models import Blob, HeldBlob, StoredObject
 from tests.jobs.assets.uploads.conftest import UPLOADS, People, Sender, digest
 from tests.waiting import wait_for
@@ -50,14 +50,14 @@ def test_what_broke_off_goes_on_from_there(sender: Sender, people: People, base_
         head = f"PUT {PATH} HTTP/1.1\r\nHost: localhost\r\nContent-Length: {len(DATA)}\r\n"
         raw.sendall(f"{head}Authorization: {client.headers['Authorization']}\r\n\r\n".encode())
         raw.sendall(DATA[:200_000])
-    wait_for(lambda: arriving.received(people.owner, digest(DATA)) == 200_000)
+    wait_for(lambda: arrivals.received_bytes(people.owner, digest(DATA)) == 200_000)
 
     def rest() -> int:
         answer = client.put(PATH, content=DATA[200_000:], headers=ranged(200_000, len(DATA) - 1))
         return 0 if answer.status_code == 409 else answer.status_code  # while the first has not been closed
 
     assert (wait_for(rest), content()) == (201, DATA)
-    assert not list(arriving.folder(people.owner).iterdir())
+    assert not list(arrivals.folder(people.owner).iterdir())
 
 
 def test_in_parts_and_over_again_from_an_earlier_one(sender: Sender, people: People) -> None:
@@ -77,7 +77,7 @@ def test_what_is_not_what_it_was_called_is_thrown_away(sender: Sender, people: P
         answer = client.put(PATH, content=DATA[::-1], headers=headers)
         assert (answer.status_code, answer.json()["code"]) == (422, "hash")
     assert client.put(PATH, content=DATA, headers=ranged(0, 9, 10)).json()["code"] == "longer"
-    assert not list(arriving.folder(people.owner).iterdir())
+    assert not list(arrivals.folder(people.owner).iterdir())
     assert not Blob.objects.exists()
 
 

@@ -11,8 +11,8 @@ import pytest
 from django.conf import settings
 from django.utils import timezone
 
-from jobs.assets.uploads import arriving, expiry, holding, store
-from jobs.assets.uploads.arriving import Arrival, Range
+from jobs.assets.uploads import arrivals, expiry, store, uploaded_trees
+from jobs.assets.uploads.arrivals import Arrival, Range
 from jobs.models import Blob, Draft, HeldBlob, Job, StoredObject, UploadedTree
 from tests.jobs.assets.uploads.conftest import People, digest, tree_of
 from tests.jobs.assets.uploads.test_in_jobs import sent, submit
@@ -41,10 +41,10 @@ def _nothing_from_before(people: People) -> None:
 
 def test_what_no_job_and_no_draft_uses_goes_with_all_that_it_was_made_of(people: People) -> None:
     sent(people.owner, FILES)
-    expiry.tidy()
+    expiry.remove_expired()
     assert UploadedTree.objects.exists()
     a_month_later()
-    expiry.tidy()
+    expiry.remove_expired()
     assert [model.objects.count() for model in (UploadedTree, HeldBlob, Blob, StoredObject)] == [0, 0, 0, 0]
     assert lies_there() == []
 
@@ -57,14 +57,14 @@ def test_what_a_job_or_a_draft_uses_stays_and_is_still_the_persons(people: Peopl
     else:
         Draft.objects.create(owner=people.owner, text=f'{{"codeDir": "{uri}"}}')
     a_month_later()
-    expiry.tidy()
+    expiry.remove_expired()
     row = UploadedTree.objects.get()
-    assert holding.load(row) == tree_of(FILES)
-    assert holding.missing(people.owner, tree_of(FILES).contents()) == []
+    assert uploaded_trees.load(row) == tree_of(FILES)
+    assert uploaded_trees.find_missing(people.owner, tree_of(FILES).contents()) == []
     Draft.objects.all().delete()
     Job.objects.all().delete()
     a_month_later()
-    expiry.tidy()
+    expiry.remove_expired()
     assert lies_there() == []
 
 
@@ -72,15 +72,15 @@ def test_asking_whether_it_is_there_keeps_it(people: People) -> None:
     sent(people.owner, FILES)
     Blob.objects.update(kept_until=timezone.now())
     HeldBlob.objects.update(kept_until=timezone.now())
-    assert holding.missing(people.owner, tree_of(FILES).contents()) == []
-    expiry.tidy()
+    assert uploaded_trees.find_missing(people.owner, tree_of(FILES).contents()) == []
+    expiry.remove_expired()
     assert Blob.objects.count() == 2
 
 
 def test_an_object_that_is_being_stored_is_left_alone(people: People, tmp_path: Path) -> None:
     (tmp_path / "x").write_bytes(b"x")
-    store.put(tmp_path / "x", "packs")
-    expiry.tidy()
+    store.store_file(tmp_path / "x", "packs")
+    expiry.remove_expired()
     assert len(lies_there()) == 1
 
 
@@ -88,9 +88,9 @@ def test_what_broke_off_is_kept_for_a_day(people: People) -> None:
     arrival = Arrival(people.owner, digest(b"whole"), Range(0, 5))
     arrival.write(b"who")
     arrival.close()
-    expiry.tidy()
-    assert arriving.received(people.owner, digest(b"whole")) == 3
-    long_ago = time.time() - arriving.KEPT_SECONDS - 1
+    expiry.remove_expired()
+    assert arrivals.received_bytes(people.owner, digest(b"whole")) == 3
+    long_ago = time.time() - arrivals.KEPT_SECONDS - 1
     os.utime(arrival.path, (long_ago, long_ago))
-    expiry.tidy()
-    assert arriving.received(people.owner, digest(b"whole")) == 0
+    expiry.remove_expired()
+    assert arrivals.received_bytes(people.owner, digest(b"whole")) == 0

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 import pytest
 
 from jobs import submission
-from jobs.assets.uploads import holding
-from jobs.assets.uploads.arriving import Pack
+from jobs.assets.uploads import uploaded_trees
+from jobs.assets.uploads.arrivals import Pack
 from jobs.dialects.base import Refused
 from jobs.dialects.document import Document
 from jobs.models import Job, TreeUse, UploadedTree, Visibility
@@ -25,7 +25,7 @@ def sent(user: User, files: Mapping[str, bytes]) -> str:
     pack.write(body)
     pack.finish()
     pack.close()
-    return address(holding.make(user, tree_of(files)).sha256)
+    return address(uploaded_trees.make(user, tree_of(files)).sha256)
 
 
 def submit(user: User, uri: str) -> Job:
@@ -43,7 +43,7 @@ def test_a_job_keeps_the_tree_that_its_file_names(people: People) -> None:
     job = submit(people.owner, uri)
     assert TreeUse.objects.get().job == job
     again = submission.retry(people.owner, job, second_copy=True).job
-    assert [row.sha256 for row in holding.of_job(again)] == [uri.removeprefix("upload://")]
+    assert [row.sha256 for row in uploaded_trees.of_job(again)] == [uri.removeprefix("upload://")]
     job.delete()
     again.delete()
     assert (TreeUse.objects.count(), UploadedTree.objects.count()) == (0, 1)
@@ -66,4 +66,6 @@ def test_whoever_may_read_a_job_may_run_its_code_again(people: People) -> None:
     job.refresh_from_db()
     copy = submission.retry(people.member, job, second_copy=True).job
     assert TreeUse.objects.filter(job=copy).exists()
-    assert holding.missing(people.member, dict.fromkeys(tree_of({"a": b"1"}).contents(), 1)), "not theirs"
+    assert uploaded_trees.find_missing(people.member, dict.fromkeys(tree_of({"a": b"1"}).contents(), 1)), (
+        "not theirs"
+    )

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jobs.spec import CodeSource, Mount, MountPurpose
-from jobs.trees import BadTree, Entry, Kind, Tree, address, named, places
+from jobs.trees import BadTree, Entry, Kind, Tree, address, find_trees, tree_id_of
 from tests.factories import make_spec
 
 SHA = "a" * 64
@@ -125,10 +125,10 @@ def test_what_is_no_list_of_files_is_refused(value: Any) -> None:
 
 
 def test_addresses_are_found_wherever_a_job_may_name_code() -> None:
-    assert named(address(SHA)) == SHA
-    assert (named("upload://x"), named("https://example.org/x.git")) == ("", None)
+    assert tree_id_of(address(SHA)) == SHA
+    assert (tree_id_of("upload://x"), tree_id_of("https://example.org/x.git")) == ("", None)
     spec = make_spec(
         code=CodeSource(id=address(SHA)),
         mounts=(Mount(uri="/data"), Mount(uri=address("b" * 64), purpose=MountPurpose.CODE)),
     )
-    assert list(places(spec)) == [("/code/id", SHA), ("/mounts/1/uri", "b" * 64)]
+    assert list(find_trees(spec)) == [("/code/id", SHA), ("/mounts/1/uri", "b" * 64)]

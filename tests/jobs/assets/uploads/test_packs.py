@@ -8,7 +8,7 @@ import httpx
 import pytest
 from django.test import Client
 
-from jobs.assets.uploads import arriving, store
+from jobs.assets.uploads import arrivals, store
 from jobs.models import Blob, HeldBlob, StoredObject
 from tests.jobs.assets.uploads.conftest import UPLOADS, People, Sender, digest, packed
 
@@ -23,7 +23,7 @@ def test_every_file_of_a_pack_is_there_by_its_content(sender: Sender, people: Pe
     found = {blob.sha256: whole[blob.offset : blob.offset + blob.size] for blob in Blob.objects.all()}
     assert found == {digest(each): each for each in FILES}
     assert HeldBlob.objects.filter(person=people.owner).count() == len(FILES)
-    assert not list(arriving.folder(people.owner).iterdir())
+    assert not list(arrivals.folder(people.owner).iterdir())
 
 
 def test_what_is_there_already_is_not_stored_again(sender: Sender, people: People) -> None:
@@ -39,8 +39,8 @@ def test_what_is_there_already_is_not_stored_again(sender: Sender, people: Peopl
         (packed(b"one")[:20], "pack_cut"),
         (packed(b"one")[:-1] + b"x", "hash"),
         (packed(b"good") + packed(b"one")[:-1] + b"x", "hash"),
-        (arriving.HEAD.pack(b"x" * 32, 1 << 60), "pack_large"),
-        (b"x" * (arriving.PACK_BYTES + 1), "pack_large"),
+        (arrivals.HEAD.pack(b"x" * 32, 1 << 60), "pack_large"),
+        (b"x" * (arrivals.PACK_BYTES + 1), "pack_large"),
     ],
 )
 def test_of_a_pack_that_is_none_nothing_is_kept(
@@ -50,7 +50,7 @@ def test_of_a_pack_that_is_none_nothing_is_kept(
     assert answer.json()["code"] == code
     assert answer.status_code == {"hash": 422, "pack_large": 413}.get(code, 400)
     assert not Blob.objects.exists()
-    assert not arriving.folder(people.owner).exists() or not list(arriving.folder(people.owner).iterdir())
+    assert not arrivals.folder(people.owner).exists() or not list(arrivals.folder(people.owner).iterdir())
 
 
 def test_it_takes_the_scope_submit(sender: Sender, people: People) -> None:

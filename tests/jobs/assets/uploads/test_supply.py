@@ -52,7 +52,7 @@ def test_all_of_it_is_found_here(people: People, monkeypatch: pytest.MonkeyPatch
         monkeypatch.setattr(store, "storage", lambda: elsewhere)
     job = submit(people.owner, sent(people.owner, FILES))
     for _again in range(2):
-        [(tree, supplied)] = supply.supplied(job).items()
+        [(tree, supplied)] = supply.supply_trees(job).items()
         assert tree == tree_of(FILES).id
         assert contents(supplied.tree, dict(supplied.where)) == FILES
         path = Path(next(iter(supplied.where.values()))[0])
@@ -63,16 +63,16 @@ def test_copies_go_once_no_job_needs_them(people: People, monkeypatch: pytest.Mo
     elsewhere = Elsewhere()
     monkeypatch.setattr(store, "storage", lambda: elsewhere)
     job = submit(people.owner, sent(people.owner, FILES))
-    [supplied] = supply.supplied(job).values()
+    [supplied] = supply.supply_trees(job).values()
     [path] = {Path(path) for path, _offset in supplied.where.values()}
-    supply.forget_old()
+    supply.remove_old()
     assert path.exists()
     os.utime(path, (0, 0))
-    supply.forget_old()
+    supply.remove_old()
     assert not path.exists()
     assert contents(*_tree_and_where(job)) == FILES
 
 
 def _tree_and_where(job: Job) -> tuple[Tree, dict[str, tuple[str, int]]]:
-    [supplied] = supply.supplied(job).values()
+    [supplied] = supply.supply_trees(job).values()
     return supplied.tree, dict(supplied.where)

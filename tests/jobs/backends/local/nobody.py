@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from jobs.backends.base import Handle, TaskRef
-from jobs.backends.sessions import Kind, Wanted
-from jobs.node.sandbox.folders import Named
+from jobs.backends.sessions import SessionKind, SessionRequest
+from jobs.node.sandbox.folders import SharedFolderRule
 from jobs.spec import JobSpec, Resources
 from tests.jobs.backends.benches import LocalBench, log_of, role, wait_until_over
 from tests.waiting import wait_for
@@ -29,7 +29,9 @@ def main(folder: Path, told: dict[str, Any]) -> None:
         os.setresgid(NOBODY, NOBODY, NOBODY)
         os.setresuid(NOBODY, NOBODY, NOBODY)
     os.environ["HOME"] = str(folder)
-    folders = tuple(Named.from_settings(path, said) for path, said in told.get("folders", {}).items())
+    folders = tuple(
+        SharedFolderRule.from_settings(path, said) for path, said in told.get("folders", {}).items()
+    )
     settings = {"python": _python(), "gpus": {}, "folders": folders, **told.get("settings", {})}
     bench = LocalBench(folder, settings)
     for name, text in told.get("files", {}).items():
@@ -59,7 +61,9 @@ def main(folder: Path, told: dict[str, Any]) -> None:
 async def _beside(bench: LocalBench, handle: Handle, line: str) -> str:
     """What a command says that is run beside the job once that has said something itself."""
     wait_for(lambda: log_of(bench.backend, handle))
-    session = await bench.backend.exec(handle, TaskRef("worker", 0), Wanted(Kind.LINE, line=line))
+    session = await bench.backend.exec(
+        handle, TaskRef("worker", 0), SessionRequest(SessionKind.LINE, line=line)
+    )
     said = b""
     while more := await session.read(1 << 16):
         said += more

@@ -17,11 +17,11 @@ from typing import Any
 
 import pytest
 
-from jobs.access.folders.client import FolderClient, OpenFile, Shut
+from jobs.access.folders.client import FolderClient, FolderRefused, OpenFile
 from jobs.backends.base import Handle, TaskRef
 from jobs.backends.local.backend import LocalBackend
-from jobs.backends.sessions import Barrier, Kind, NoEntry, Wanted
-from jobs.node.sandbox.folders import Named
+from jobs.backends.sessions import Barrier, NoEntry, SessionKind, SessionRequest
+from jobs.node.sandbox.folders import SharedFolderRule
 from jobs.node.sandbox.isolation import Isolation
 from jobs.spec import Mount, MountPurpose, Resources
 from tests import required
@@ -114,7 +114,7 @@ class Job:
                     await _take(client, await asyncio.to_thread(client.open_file, [root, *names]), answer)
                 else:
                     await asyncio.to_thread(partial(getattr(client, do), [root, *names], **more))
-        except Shut as shut:
+        except FolderRefused as shut:
             answer.trouble = shut.code
         return answer
 
@@ -126,7 +126,7 @@ class Job:
             async with self.client() as client:
                 send = await asyncio.to_thread(partial(client.upload, ["work", *names], replace=replace))
                 answer.told["size"] = await send(_sent(body), most)
-        except Shut as shut:
+        except FolderRefused as shut:
             answer.trouble = shut.code
         return answer
 
@@ -220,7 +220,7 @@ async def test_a_part_of_a_file_is_read_and_its_tag_tells_that_it_is_another(onl
     assert found == b"234"
     assert await part(8, 2) == (b"89", tag)
     assert (await part(10, 0))[0] == b""
-    with pytest.raises(Shut, match="changed"):
+    with pytest.raises(FolderRefused, match="changed"):
         await part(8, 3)
     (job.work / "d").write_bytes(b"9876543210")
     assert (await part(2, 3))[1] != tag
@@ -264,7 +264,7 @@ async def test_an_upload_that_breaks_off_leaves_nothing(only: LocalBench) -> Non
 
     async with job.client() as client:
         send = await asyncio.to_thread(partial(client.upload, ["work", "half"], replace=False))
-        with pytest.raises(Shut, match="broke_off"):
+        with pytest.raises(FolderRefused, match="broke_off"):
             await send(half(), 99)
     wait_for(lambda: not list(job.work.iterdir()))
 
@@ -281,7 +281,7 @@ async def test_folders_are_made_and_things_renamed_and_removed(only: LocalBench)
 
 
 async def test_outputs_are_roots_and_what_was_lent_is_not_left(only: LocalBench, place: Path) -> None:
-    named = Named.from_settings(str(place / "out"), {"workspaces": ["*"], "write": True})
+    named = SharedFolderRule.from_settings(str(place / "out"), {"workspaces": ["*"], "write": True})
     only.backend = LocalBackend(replace(only.config, folders=(named,)))
     mounts = (
         Mount(uri=f"file://{place}/out/mine", path="/out", purpose=MountPurpose.OUTPUT),
@@ -485,7 +485,7 @@ async def _broken_in_two(pieces: AsyncIterator[bytes], meanwhile: Callable[[], N
     meanwhile()
     try:
         answer.data += b"".join([piece async for piece in pieces])
-    except Shut as shut:
+    except FolderRefused as shut:
         answer.trouble = shut.code
     return answer
 
@@ -517,5 +517,5 @@ async def test_what_was_removed_and_what_has_not_begun_are_told_apart(only: Loca
         await job.ask("look")
     assert gone.value.barrier is Barrier.GONE
     with pytest.raises(NoEntry) as absent:
-        await only.backend.exec(waiting, TaskRef("worker", 9), Wanted(Kind.FOLDERS))
+        await only.backend.exec(waiting, TaskRef("worker", 9), SessionRequest(SessionKind.FOLDERS))
     assert absent.value.barrier is Barrier.NOT_RUNNING

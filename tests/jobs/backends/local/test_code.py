@@ -14,15 +14,15 @@ from typing import Any
 import pytest
 
 from jobs.backends.base import Observation, Person, Refused
-from jobs.backends.local.detection import detect
-from jobs.backends.staging import coding
-from jobs.backends.staging.coding import Registered, Rules
-from jobs.backends.staging.places import Ground, Known, Layer
+from jobs.backends.local.machine import detect_isolation
+from jobs.backends.staging import code_sources
+from jobs.backends.staging.code_sources import CodeRules, RegisteredCode
+from jobs.backends.staging.mounts import MountContext, MountPlanner, MountSettings
 from jobs.messages import reason_message
-from jobs.node.sandbox.folders import Asker, Folders, Named
+from jobs.node.sandbox.folders import Folders, Requester, SharedFolderRule
 from jobs.node.sandbox.isolation import Isolation
 from jobs.node.staging import git
-from jobs.node.staging.provisions import Code
+from jobs.node.staging.mount_specs import CodeSpec
 from jobs.spec import CodeSource, Mount, MountPurpose, Resources
 from jobs.states import Phase, ReasonCode, State
 from tests.jobs.backends.benches import LocalBench, log_of, role, wait_until_over
@@ -48,8 +48,8 @@ def bench(request: pytest.FixtureRequest, tmp_path: Path, place: Path) -> Iterat
 
 def settings_for(place: Path, **more: Any) -> dict[str, Any]:
     return {
-        "folders": (Named.from_settings(str(place), ALL),),
-        "code_sources": {"code-1": Registered(f"file://{place}/repo", branch="old", path="/job/known")},
+        "folders": (SharedFolderRule.from_settings(str(place), ALL),),
+        "code_sources": {"code-1": RegisteredCode(f"file://{place}/repo", branch="old", path="/job/known")},
         **more,
     }
 
@@ -147,7 +147,7 @@ def test_openpais_code_dir_is_a_copy_that_is_only_read(tmp_path: Path, place: Pa
         assert seen.state is State.SUCCEEDED, log
         lines = log.splitlines()
         assert lines[:2] == ["of the set"] * 2
-        if name == "best" and detect(sys.executable) is not Isolation.NONE:
+        if name == "best" and detect_isolation(sys.executable) is not Isolation.NONE:
             assert lines[2:] == ["no", "644"]
         else:  # root can write where nobody may
             assert lines[-1] == "444"
@@ -262,7 +262,7 @@ def test_code_comes_from_allowed_places_only(bench: LocalBench, place: Path) -> 
     )
 
 
-RULES = Rules(
+RULES = CodeRules(
     from_=("https://github.com/org", "ssh://git@git.example.org:2222", "http://*"), path="/bin:/usr/bin"
 )
 
@@ -292,22 +292,23 @@ RULES = Rules(
 )
 def test_an_address_means_to_us_what_it_means_to_git(uri: str, reason: str) -> None:
     source = CodeSource(uri=uri)
-    layer = Layer(
-        Known(Folders(), {}), Ground(Asker("w", "alice"), (0, 0), "j", Isolation.PERSONS, True, True, True)
+    layer = MountPlanner(
+        MountSettings(Folders(), {}),
+        MountContext(Requester("w", "alice"), (0, 0), "j", Isolation.PERSONS, True, True, True),
     )
     if not reason:
-        coding.lay_in(source, RULES, layer)
-        assert layer.codes[0].uri == coding.without_login(uri)
+        code_sources.add_code(source, RULES, layer)
+        assert layer.codes[0].uri == code_sources.without_login(uri)
         assert "pass" not in layer.codes[0].uri
         return
     with pytest.raises(Refused) as refused:
-        coding.lay_in(source, RULES, layer)
+        code_sources.add_code(source, RULES, layer)
     assert refused.value.reason.params["why"] == reason
     assert "pass" not in str(refused.value.reason.params)
 
 
 def test_git_is_told_no_secret_on_its_command_line() -> None:
-    code = Code(0, uri="https://git.example.org/x", git="/usr/bin/git", commit="a" * 40)
+    code = CodeSpec(0, uri="https://git.example.org/x", git="/usr/bin/git", commit="a" * 40)
     words = [
         word for commands in git.commands(code, code.uri, "/job/x") for argv in commands for word in argv
     ]
@@ -380,7 +381,7 @@ def server(place: Path, repo: Path) -> Iterator[str]:
 def test_code_is_fetched_from_another_machine_with_a_secret_that_is_written_nowhere(
     tmp_path: Path, place: Path, server: str
 ) -> None:
-    allowed = coding.without_login(server)
+    allowed = code_sources.without_login(server)
     first = goods.git(place / "repo", "rev-parse", "old")
     command = "cat src/file; grep -r s3c[r]et /job 2>/dev/null; env | grep -i s3c[r]et; cat src/.git/config"
     for name in ("best", "none"):

@@ -7,9 +7,9 @@ import pytest
 
 from jobs import dialects
 from jobs.backends.base import Refused
-from jobs.backends.staging.coding import Registered
-from jobs.backends.staging.places import Dataset
-from jobs.node.sandbox.folders import Named
+from jobs.backends.staging.code_sources import RegisteredCode
+from jobs.backends.staging.mounts import Dataset
+from jobs.node.sandbox.folders import SharedFolderRule
 from jobs.spec import Resources
 from jobs.states import TERMINAL, State
 from tests.jobs.backends.benches import LocalBench, log_of, wait_until_over
@@ -88,13 +88,13 @@ def test_it_runs_where_an_admin_has_said_what_those_are(target: str, tmp_path: P
         {
             "engine": "none",
             "allow_plain": True,
-            "folders": (Named.from_settings(str(place), {"workspaces": ["*"]}),),
+            "folders": (SharedFolderRule.from_settings(str(place), {"workspaces": ["*"]}),),
             "datasets": {
                 "d-example": Dataset(sets, "/mnt/data"),
                 "d-*****": Dataset(sets, "/mnt/data"),
                 "pfs://pfs-pxE6jz": Dataset(sets, "/mnt/cluster"),
             },
-            "code_sources": {"code-****": Registered(f"file://{place}/repo", path="/root/code")},
+            "code_sources": {"code-****": RegisteredCode(f"file://{place}/repo", path="/root/code")},
         },
     )
     for seed in {seed.file: seed for seed in SEEDS if seed.file in NEEDS_MORE}.values():

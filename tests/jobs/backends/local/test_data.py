@@ -20,13 +20,12 @@ from typing import Any, cast
 import pytest
 
 from jobs.backends.base import Observation, Person, Refused
-from jobs.backends.local.detection import detect
+from jobs.backends.local.machine import detect_isolation
 from jobs.backends.staging import remotes
 from jobs.data_mover import guard, main
 from jobs.messages import reason_message
 from jobs.node.sandbox.isolation import Isolation
-from jobs.node.staging import carrying
-from jobs.node.wrapper.errand import Errand
+from jobs.node.staging import data_transfer
 from jobs.spec import Mount, MountPurpose, Resources
 from jobs.states import ReasonCode, State
 from tests.jobs.backends.benches import LocalBench, log_of, role, wait_until_over
@@ -97,7 +96,7 @@ def test_a_job_reads_its_data_and_what_it_writes_is_taken_back(bench: LocalBench
 def test_what_is_only_to_be_read_can_not_be_written_and_a_second_run_is_served_from_the_persons_cache(
     tmp_path: Path, bucket: Store
 ) -> None:
-    if detect(sys.executable) is Isolation.NONE:
+    if detect_isolation(sys.executable) is Isolation.NONE:
         pytest.skip("nothing keeps a folder read-only here")
     bench = LocalBench(tmp_path, {"data_from": ("s3://*",), "data_inside": (bucket.host,)})
     bucket.put_at("in/one.txt", "one\n")
@@ -284,7 +283,7 @@ def test_keys_that_lead_out_bring_nothing_at_all(
 def test_a_file_that_is_a_folder_too_is_refused() -> None:
     entries = [main.Entry(path, 1, path, path) for path in ("a/b/c", "a")]
     with pytest.raises(main.Trouble, match="a file and a folder"):
-        main.checked(entries, 0)
+        main.check_entries(entries, 0)
 
 
 def test_links_in_the_target_and_in_the_cache_are_not_followed(
@@ -301,7 +300,7 @@ def test_links_in_the_target_and_in_the_cache_are_not_followed(
         main.fetch(told)
     assert [path.name for path in outside.iterdir()] == ["secret"]
     (tmp_path / "target" / "sub").unlink()
-    kept = tmp_path / "cache" / "objects" / main._named(given.entries()[0])
+    kept = tmp_path / "cache" / "objects" / main._cache_name(given.entries()[0])
     kept.unlink(missing_ok=True)
     kept.symlink_to(outside / "secret")
     main.fetch(told)
@@ -334,13 +333,13 @@ def test_the_cache_keeps_what_was_used_last(tmp_path: Path) -> None:
     cache = main.Cache(str(tmp_path), 25)
     for number in range(4):
         entry = main.Entry(str(number), 10, str(number), str(number))
-        with cache.keeping(entry) as file:
+        with cache.keep_copy(entry) as file:
             assert file is not None
             file.write(b"x" * 10)
-        os.utime(tmp_path / "objects" / main._named(entry), (number, number))
-    cache.tidy()
+        os.utime(tmp_path / "objects" / main._cache_name(entry), (number, number))
+    cache.evict()
     found = [
-        (tmp_path / "objects" / main._named(main.Entry("", 0, str(number), ""))).exists()
+        (tmp_path / "objects" / main._cache_name(main.Entry("", 0, str(number), ""))).exists()
         for number in range(4)
     ]
     assert found == [False, False, True, True]
@@ -374,8 +373,8 @@ def test_where_connections_may_go(address: str, port: int, inside: tuple[str, ..
 def test_a_name_that_an_admin_allows_may_be_inside_at_its_port_alone() -> None:
     allowed = guard.Allowed(["minio.example.org:9000"])
     row = (socket.AF_INET, socket.SOCK_STREAM, 6, "", ("10.0.0.5", 9000))
-    allowed.heard("evil.example", 9000, [(*row[:4], ("10.0.0.6", 9000))])
-    allowed.heard("minio.example.org", 9000, [row])
+    allowed.record_lookup("evil.example", 9000, [(*row[:4], ("10.0.0.6", 9000))])
+    allowed.record_lookup("minio.example.org", 9000, [row])
     allowed.check(socket.AF_INET, ("10.0.0.5", 9000))
     for other in (("10.0.0.5", 22), ("10.0.0.6", 9000)):
         with pytest.raises(PermissionError):
@@ -433,5 +432,5 @@ def test_a_persons_cache_that_somebody_has_just_made_or_died_making_is_theirs(tm
     half.mkdir(mode=0o700, parents=True)
     owner = (os.geteuid() or 2007, os.getegid() or 2007)
     errand = SimpleNamespace(plan=SimpleNamespace(cache=str(half)), owner=owner)
-    assert carrying.cache(cast("Errand", errand)) == str(half)
+    assert data_transfer.cache(cast("Any", errand)) == str(half)
     assert half.stat().st_uid == owner[0]

@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 from jobs.backends.base import Refused
-from jobs.backends.local import accept, confided
+from jobs.backends.local import accept, job_secrets
 from jobs.node.sandbox import engine
-from jobs.node.sandbox.folders import Named
+from jobs.node.sandbox.folders import SharedFolderRule
 from jobs.node.sandbox.isolation import Isolation
 from jobs.spec import CodeSource, Mount, MountPurpose, Port, RegistryAuth, Resources, SecretRef
 from jobs.states import ReasonCode, State, TaskState
@@ -218,7 +218,7 @@ def test_a_job_without_an_image_says_nothing_of_images(local: LocalBench) -> Non
     assert replica(seen).image_used is None
 
 
-BOX = engine.Box(
+BOX = engine.ContainerSpec(
     name="n",
     image="i:1",
     command="echo $HOME",
@@ -231,7 +231,6 @@ BOX = engine.Box(
     shm_mib=0,
     pids=9,
     open_files=1024,
-    processes=100,
     gpus=(1, 3),
 )
 
@@ -265,7 +264,7 @@ def test_a_container_mounts_what_was_opened_for_it(
         str(place / "sets"): {"workspaces": ["*"]},
         str(place): {"workspaces": ["*"], "write": True},
     }
-    named = tuple(Named.from_settings(path, more) for path, more in said.items())
+    named = tuple(SharedFolderRule.from_settings(path, more) for path, more in said.items())
     bench = LocalBench(tmp_path, {"engine": "podman", "engine_options": store, "folders": named})
     command = """
     cat /mnt/s/file; touch /mnt/s/x || echo no; touch /mnt/o/made; touch $PAI_OUTPUT_DIR/made; id -u
@@ -304,7 +303,7 @@ def test_a_link_that_came_after_the_check_is_no_way_out_of_a_container_either(
     faults.mkdir()
     (faults / "wrapper.claimed").write_text("STOP")
     monkeypatch.setenv("CONSOLE_FAULTS", str(faults))
-    named = (Named.from_settings(str(place), {"workspaces": ["*"], "write": True}),)
+    named = (SharedFolderRule.from_settings(str(place), {"workspaces": ["*"], "write": True}),)
     bench = LocalBench(tmp_path, {"engine": "podman", "engine_options": store, "folders": named})
     mounts = (Mount(uri=f"{place}/sets", path="/mnt/x"),)
     handle = bench.backend.submit(bench.submission(inside("ls /mnt/x"), mounts=mounts))
@@ -327,13 +326,13 @@ def test_an_engine_that_is_only_told_paths_mounts_no_folder_that_others_could_ex
         tmp_path,
         {
             "folders": (
-                Named.from_settings(str(place), {"workspaces": ["*"], "write": True}),
-                Named.from_settings(str(place / "sets"), {"workspaces": ["*"]}),
-                Named.from_settings("/opt", {"workspaces": ["*"]}),
+                SharedFolderRule.from_settings(str(place), {"workspaces": ["*"], "write": True}),
+                SharedFolderRule.from_settings(str(place / "sets"), {"workspaces": ["*"]}),
+                SharedFolderRule.from_settings("/opt", {"workspaces": ["*"]}),
             )
         },
     )
-    docker = accept.Means(Isolation.PERSONS, ("docker",))
+    docker = accept.JobRuntime(Isolation.PERSONS, ("docker",))
     for uri in (f"{place}/out", f"{place}/sets", "/opt/x"):
         submission = config.submission(inside("true"), mounts=(Mount(uri=uri, path="/mnt/x"),))
         with pytest.raises(Refused) as refused:
@@ -347,7 +346,7 @@ def test_code_for_a_container_is_fetched_by_the_machines_git_in_a_view_of_its_ow
     tmp_path: Path, store: tuple[str, ...], place: Path
 ) -> None:
     goods.repository(place / "repo")
-    named = (Named.from_settings(str(place), {"workspaces": ["*"]}),)
+    named = (SharedFolderRule.from_settings(str(place), {"workspaces": ["*"]}),)
     bench = LocalBench(tmp_path, {"engine": "podman", "engine_options": store, "folders": named})
     code_dir = Mount(uri=f"file://{place}/sets", purpose=MountPurpose.CODE, read_only=True)
     command = (
@@ -373,7 +372,7 @@ def test_a_login_in_a_file_reaches_the_engine_and_no_place_else(
     tmp_path: Path, store: tuple[str, ...], place: Path
 ) -> None:
     """OpenPAI's authFile."""
-    named = (Named.from_settings(str(place), {"workspaces": ["*"]}),)
+    named = (SharedFolderRule.from_settings(str(place), {"workspaces": ["*"]}),)
     bench = LocalBench(tmp_path, {"engine": "podman", "engine_options": store, "folders": named})
     file = place / "auth"
     spec = role("echo ran", image="127.0.0.1:1/absent:1")
@@ -391,9 +390,9 @@ def test_a_login_in_a_file_reaches_the_engine_and_no_place_else(
         assert _refusal(bench, spec, RegistryAuth(file_uri=uri))["why"] == told
     login = RegistryAuth(file_uri=f"file://{file}")
     submission = bench.submission(spec, registry_auth=login)
-    means = accept.Means(Isolation.PERSONS, ("podman",))
+    means = accept.JobRuntime(Isolation.PERSONS, ("podman",))
     laid = accept.refuse_impossible(submission, bench.config, means)
-    found = confided.secrets_of(submission, bench.config, laid)["registry"]
+    found = job_secrets.secrets_of(submission, bench.config, laid)["registry"]
     assert found == {"registry": "127.0.0.1:1", "username": "me", "password": "s3cret"}
     handle = bench.backend.submit(submission)
     assert wait_until_over(bench.backend, handle).reason.code is ReasonCode.IMAGE_FAILED

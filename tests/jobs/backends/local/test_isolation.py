@@ -16,7 +16,7 @@ import pytest
 
 from jobs.backends.base import Handle, Person
 from jobs.backends.local.backend import LocalBackend
-from jobs.backends.local.detection import detect
+from jobs.backends.local.machine import detect_isolation
 from jobs.node.sandbox.isolation import Isolation
 from jobs.states import State
 from tests.jobs.backends.benches import CHECKOUT, LocalBench, log_of, role, wait_until_over
@@ -45,7 +45,7 @@ echo asked
 
 
 def _needs(mode: Isolation) -> None:
-    possible = detect(sys.executable)
+    possible = detect_isolation(sys.executable)
     if mode is Isolation.PERSONS and possible is not Isolation.PERSONS:
         pytest.skip("user ids for every person need root and mount namespaces")
 

@@ -18,7 +18,7 @@ from console.home import CHECKOUT
 from jobs import faults as faults_module
 from jobs.backends.base import Handle, Observation, Submission
 from jobs.faults import POINTS
-from jobs.node.sandbox.folders import Named
+from jobs.node.sandbox.folders import SharedFolderRule
 from jobs.node.sandbox.isolation import Isolation
 from jobs.node.wrapper import cgroups
 from jobs.spec import CodeSource, CompletionPolicy, EndSignal, Mount, MountPurpose, Requirements, Resources
@@ -49,7 +49,9 @@ def hit(
     request: pytest.FixtureRequest, tmp_path: Path, place: Path
 ) -> Iterator[tuple[LocalBench, str, Path]]:
     how, _, isolation = request.param.partition("-")
-    settings: dict[str, Any] = {"folders": (Named.from_settings(str(place), {"workspaces": ["*"]}),)}
+    settings: dict[str, Any] = {
+        "folders": (SharedFolderRule.from_settings(str(place), {"workspaces": ["*"]}),)
+    }
     if isolation:
         settings["isolation"] = Isolation.NONE
     bench = LocalBench(tmp_path, settings)
@@ -216,7 +218,9 @@ def test_of_two_wrappers_that_meet_one_prepares_and_clears_nothing_of_the_others
     faults.mkdir()
     (faults / "wrapper.copied").write_text("STOP")
     monkeypatch.setenv("CONSOLE_FAULTS", str(faults))
-    bench = LocalBench(tmp_path, {"folders": (Named.from_settings(str(place), {"workspaces": ["*"]}),)})
+    bench = LocalBench(
+        tmp_path, {"folders": (SharedFolderRule.from_settings(str(place), {"workspaces": ["*"]}),)}
+    )
     code_dir = Mount(uri=f"file://{place}/sets", purpose=MountPurpose.CODE, read_only=True)
     command = f"echo started >> {bench.judge}/starts; echo mine > file; sleep 2; cat file sets/file"
     handle = bench.backend.submit(bench.submission(role(command), mounts=(code_dir,)))

@@ -1,4 +1,4 @@
-"""Supervisors start by a fork of a nursery, on which nothing depends."""
+"""Supervisors start by a fork server, on which nothing depends."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from tests.waiting import wait_for
 
 @pytest.fixture(autouse=True)
 def mark(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
-    """What is in the environment of this test's nurseries alone."""
+    """What is in the environment of this test's fork_servers alone."""
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path / "runtime"))
     yield f"XDG_RUNTIME_DIR={tmp_path / 'runtime'}"
     launch.dismiss()
 
 
-def nurseries(mark: str) -> list[int]:
-    return [pid for pid in processes.numbers() if _text(pid, "comm") == "jc-nursery\n" and _has(pid, mark)]
+def fork_servers(mark: str) -> list[int]:
+    return [pid for pid in processes.numbers() if _text(pid, "comm") == "jc-forkserver\n" and _has(pid, mark)]
 
 
 def _has(pid: int, mark: str) -> bool:
@@ -52,10 +52,10 @@ def succeeds(local: LocalBench, handle: Handle) -> bool:
     return wait_until_over(local.backend, handle).state is State.SUCCEEDED
 
 
-def test_one_nursery_starts_all_supervisors(local: LocalBench, mark: str) -> None:
+def test_one_fork_server_starts_all_supervisors(local: LocalBench, mark: str) -> None:
     handles = [local.backend.submit(local.submission(role("exit 0"))) for _each in range(3)]
     assert all(succeeds(local, handle) for handle in handles)
-    assert len(nurseries(mark)) == 1
+    assert len(fork_servers(mark)) == 1
 
 
 def test_the_process_list_names_the_attempt(local: LocalBench, mark: str) -> None:
@@ -63,18 +63,18 @@ def test_the_process_list_names_the_attempt(local: LocalBench, mark: str) -> Non
     supervisor = supervisor_of(local)
     words = [sys.executable, "-I", "-S", str(launch.RUNNER), "supervise", str(local.attempt(handle))]
     wait_for(lambda: _text(supervisor, "cmdline").rstrip("\0").split("\0") == words)
-    (nursery,) = nurseries(mark)
-    assert _text(nursery, "cmdline").rstrip("\0").split("\0") == [*words[:4], "nurse"]
+    (server,) = fork_servers(mark)
+    assert _text(server, "cmdline").rstrip("\0").split("\0") == [*words[:4], "fork-server"]
 
 
-def test_a_killed_nursery_is_replaced_at_once_and_its_supervisors_live_on(
+def test_a_killed_fork_server_is_replaced_at_once_and_its_supervisors_live_on(
     local: LocalBench, mark: str
 ) -> None:
     first = local.backend.submit(local.submission(role("exec sleep 60")))
     supervisor = supervisor_of(local)
-    (killed,) = nurseries(mark)
+    (killed,) = fork_servers(mark)
     os.kill(killed, signal.SIGKILL)
-    wait_for(lambda: not nurseries(mark))
+    wait_for(lambda: not fork_servers(mark))
     assert succeeds(local, local.backend.submit(local.submission(role("exit 0"))))
     wait_for(lambda: local.processes("jc-supervisor") == [supervisor])
     seen = local.backend.observe([first])[first]
@@ -82,9 +82,11 @@ def test_a_killed_nursery_is_replaced_at_once_and_its_supervisors_live_on(
     assert seen.state in {State.PENDING, State.RUNNING}
 
 
-def test_a_frozen_nursery_is_given_up(local: LocalBench, mark: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_frozen_fork_server_is_given_up(
+    local: LocalBench, mark: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     assert succeeds(local, local.backend.submit(local.submission(role("exit 0"))))
-    (frozen,) = nurseries(mark)
+    (frozen,) = fork_servers(mark)
     os.kill(frozen, signal.SIGSTOP)
     monkeypatch.setattr(launch, "TIMEOUT_S", 0.1)
     handle = local.backend.submit(local.submission(role("exit 0")))
@@ -93,7 +95,7 @@ def test_a_frozen_nursery_is_given_up(local: LocalBench, mark: str, monkeypatch:
     os.utime(local.attempt(handle) / layout.LAUNCHED, (0, 0))
     assert succeeds(local, handle)
     os.kill(frozen, signal.SIGCONT)
-    wait_for(lambda: frozen not in nurseries(mark))
+    wait_for(lambda: frozen not in fork_servers(mark))
 
 
 def test_what_goes_with_supervisors_is_what_there_is_now(
@@ -105,15 +107,15 @@ def test_what_goes_with_supervisors_is_what_there_is_now(
     local.backend.submit(local.submission(role("exec sleep 60")))
     supervisor = supervisor_of(local)
     assert _has(supervisor, "DOCKER_HOST=unix:///elsewhere")
-    wait_for(lambda: len(nurseries(mark)) == 1)
+    wait_for(lambda: len(fork_servers(mark)) == 1)
 
 
-def test_a_nursery_ends_with_the_process_that_it_serves(local: LocalBench, mark: str) -> None:
+def test_a_fork_server_ends_with_the_process_that_it_serves(local: LocalBench, mark: str) -> None:
     submitter = local.submit_in_another_process(local.submission(role("exit 0")))
     handle = submitter.answer()
     submitter.end()
     assert succeeds(local, handle)
-    wait_for(lambda: not nurseries(mark))
+    wait_for(lambda: not fork_servers(mark))
 
 
 def test_a_supervisor_that_fails_says_why_and_harms_no_other(local: LocalBench, tmp_path: Path) -> None:
@@ -145,4 +147,4 @@ def test_launches_take_turns(local: LocalBench, mark: str) -> None:
         thread.join(60)
     assert all(succeeds(local, handle) for handle in handles)
     assert len(handles) == 6
-    assert len(nurseries(mark)) == 1
+    assert len(fork_servers(mark)) == 1

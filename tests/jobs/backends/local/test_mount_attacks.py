@@ -12,11 +12,11 @@ from typing import Any
 import pytest
 
 from jobs.backends.base import Person, Refused
-from jobs.backends.local.detection import detect
-from jobs.node.sandbox.folders import Named
+from jobs.backends.local.machine import detect_isolation
+from jobs.node.sandbox.folder_access import open_bound
+from jobs.node.sandbox.folders import SharedFolderRule
 from jobs.node.sandbox.isolation import Isolation
-from jobs.node.sandbox.opening import open_bound
-from jobs.node.staging.provisions import Bound, Kind
+from jobs.node.staging.mount_specs import MountKind, MountSpec
 from jobs.spec import Mount, MountPurpose
 from jobs.states import ReasonCode, State
 from tests.jobs.backends.benches import LocalBench, log_of, role, wait_until_over
@@ -29,11 +29,13 @@ EVERYBODY = {"workspaces": ["*"], "write": True}
 @pytest.fixture
 def bench(tmp_path: Path, place: Path) -> Iterator[LocalBench]:
     """Everything that an admin could name is named, and everybody may write to it."""
-    if detect(sys.executable) is not Isolation.PERSONS:
+    if detect_isolation(sys.executable) is not Isolation.PERSONS:
         pytest.skip("user ids for every person need root and mount namespaces")
     named = [*map(str, Path("/").iterdir()), str(place), str(place / "home/{user}")]
     named += ["/run", "/proc", "/var/run", str(tmp_path)]
-    made = LocalBench(tmp_path, {"folders": tuple(Named.from_settings(path, EVERYBODY) for path in named)})
+    made = LocalBench(
+        tmp_path, {"folders": tuple(SharedFolderRule.from_settings(path, EVERYBODY) for path in named)}
+    )
     for person in (ALICE, BOB):
         folder = place / "home" / person.name
         folder.mkdir(parents=True)
@@ -148,7 +150,7 @@ def test_a_link_that_comes_and_goes_is_never_followed(place: Path) -> None:
     (shared / "real" / "data").mkdir(parents=True)
     (shared / "link").symlink_to(secret)
     wanted = (shared / "real" / "data").stat().st_ino
-    bound = Bound("/mnt/x", Kind.FOLDER, str(shared / "now" / "data"))
+    bound = MountSpec("/mnt/x", MountKind.FOLDER, str(shared / "now" / "data"))
     over = threading.Event()
 
     def swap() -> None:
@@ -168,7 +170,7 @@ def test_a_link_that_comes_and_goes_is_never_followed(place: Path) -> None:
     assert wanted in found
 
 
-def _inode(bound: Bound) -> int | None:
+def _inode(bound: MountSpec) -> int | None:
     try:
         fd = open_bound(bound, (os.geteuid(), os.getegid()))
     except OSError:

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from jobs.backends.base import Person, Refused
-from jobs.backends.local.detection import detect
-from jobs.backends.staging.places import Dataset
-from jobs.node.sandbox.folders import Named
+from jobs.backends.local.machine import detect_isolation
+from jobs.backends.staging.mounts import Dataset
+from jobs.node.sandbox.folders import SharedFolderRule
 from jobs.node.sandbox.isolation import Isolation
 from jobs.node.supervisor.plan import Plan
 from jobs.spec import Mount, MountPurpose
@@ -30,7 +30,7 @@ def settings_for(place: Path) -> dict[str, Any]:
         str(place / "out"): {"workspaces": ["*"], "write": True},
     }
     return {
-        "folders": tuple(Named.from_settings(path, more) for path, more in said.items()),
+        "folders": tuple(SharedFolderRule.from_settings(path, more) for path, more in said.items()),
         "datasets": {
             "d-1": Dataset(str(place / "sets"), "/mnt/one"),
             "d-2": Dataset(str(place / "sets")),
@@ -44,7 +44,7 @@ def settings_for(place: Path) -> dict[str, Any]:
 
 @pytest.fixture
 def bench(tmp_path: Path, place: Path) -> Iterator[LocalBench]:
-    if detect(sys.executable) is not Isolation.PERSONS:
+    if detect_isolation(sys.executable) is not Isolation.PERSONS:
         pytest.skip("user ids for every person need root and mount namespaces")
     made = LocalBench(tmp_path, settings_for(place))
     yield made
@@ -225,7 +225,7 @@ def test_the_default_output_is_the_persons_own_and_outlives_the_job(bench: Local
 
 
 def test_without_a_place_for_it_the_default_output_goes_with_the_job(tmp_path: Path) -> None:
-    for mode in {detect(sys.executable), Isolation.NONE}:
+    for mode in {detect_isolation(sys.executable), Isolation.NONE}:
         folder = tmp_path / mode
         folder.mkdir()
         bench = LocalBench(folder, {"isolation": mode})

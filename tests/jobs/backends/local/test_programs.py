@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from jobs.backends.base import PROGRAMS
-from jobs.backends.local import programs
+from jobs.backends.local import machine
 from jobs.node.sandbox.isolation import Isolation
 from tests.jobs.backends.benches import LocalBench
 
@@ -24,7 +24,7 @@ def tools(place: Path) -> Path:
 
 
 def found(path: Path, mode: Isolation, home: Path = Path("/nowhere")) -> tuple[str, ...]:
-    return programs.found(PROGRAMS, f"relative:{path}:/not/there", mode, home)
+    return machine.find_programs(PROGRAMS, f"relative:{path}:/not/there", mode, home)
 
 
 def test_a_program_that_the_jobs_user_may_not_start_is_not_there(tools: Path) -> None:

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from jobs.backends.sessions import Ended, Kind, Terminal, Wanted
+from jobs.backends.sessions import Ended, SessionKind, SessionRequest, Terminal
 from jobs.node.sandbox.isolation import Isolation
 from jobs.node.wrapper import cgroups
 from jobs.states import ReasonCode, State
@@ -70,7 +70,7 @@ async def test_a_session_sees_the_processes_of_the_job_and_counts_as_one_of_them
 async def test_what_a_session_uses_counts_against_the_jobs_limit(bench: LocalBench) -> None:
     handle = start(bench)
     hoard = "x = bytearray(400 << 20); x[::4096] = bytes(len(x[::4096])); import time; time.sleep(60)"
-    async with beside(bench, handle, Wanted(Kind.PROGRAM, argv=("python3", "-c", hoard))):
+    async with beside(bench, handle, SessionRequest(SessionKind.PROGRAM, argv=("python3", "-c", hoard))):
         seen = await asyncio.to_thread(wait_until_over, bench.backend, handle, 30)
     assert seen.reason.code is ReasonCode.OUT_OF_MEMORY
 
@@ -120,7 +120,7 @@ def _argument(pid: int) -> str:
 
 async def test_a_killed_supervisor_ends_neither_job_nor_session(bench: LocalBench) -> None:
     handle = start(bench)
-    async with beside(bench, handle, Wanted(Kind.SHELL, terminal=Terminal())) as session:
+    async with beside(bench, handle, SessionRequest(SessionKind.SHELL, terminal=Terminal())) as session:
         bench.restart_controller()
         wait_for(lambda: bench.backend.find([handle])[handle])
         await session.write(b"echo sti''ll\n")
@@ -129,7 +129,7 @@ async def test_a_killed_supervisor_ends_neither_job_nor_session(bench: LocalBenc
 
 async def test_a_killed_wrapper_takes_its_sessions_with_it(bench: LocalBench) -> None:
     handle = start(bench)
-    async with beside(bench, handle, Wanted(Kind.LINE, line="echo up; sleep 601")) as session:
+    async with beside(bench, handle, SessionRequest(SessionKind.LINE, line="echo up; sleep 601")) as session:
         await until(session, "up")
         for pid in bench.processes("jc-wrapper"):
             os.kill(pid, signal.SIGKILL)
@@ -183,7 +183,7 @@ async def test_a_session_in_a_container_is_in_the_container(contained: LocalBenc
     assert lines[:5] == ["inside", str(contained.config.uid_base + 7), "/job", "t /job", "1"]
     assert "No such file" in lines[5]
     assert ended == Ended(exit_code=4)
-    async with beside(contained, handle, Wanted(Kind.SHELL, terminal=Terminal())) as session:
+    async with beside(contained, handle, SessionRequest(SessionKind.SHELL, terminal=Terminal())) as session:
         await session.write(b"(trap '' HUP; sleep 601) & cat /proc/self/cgroup; echo do''ne\n")
         said = await until(session, "done")
         assert handle in said

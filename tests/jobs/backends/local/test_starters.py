@@ -10,7 +10,7 @@ import pytest
 
 from jobs.backends.base import Handle, Observation
 from jobs.jobtemplates import SHIPPED
-from jobs.jobtemplates.answers import wanted
+from jobs.jobtemplates.answers import build_spec
 from jobs.states import State
 from tests.jobs.backends.benches import LocalBench, log_of, wait_until_over
 
@@ -24,7 +24,7 @@ def run(bench: LocalBench, template: str, **answers: Any) -> tuple[Handle, Obser
     """The template's job with these answers, once it is over."""
     asked = {each.name for each in SHIPPED[template].parameters}
     given = {name: value for name, value in {**SMALL, **answers}.items() if name in asked}
-    spec = wanted(SHIPPED[template], given)
+    spec = build_spec(SHIPPED[template], given)
     submission = bench.submission(*spec.roles, **{name: getattr(spec, name) for name in ("env", "framework")})
     handle = bench.backend.submit(submission)
     return handle, wait_until_over(bench.backend, handle)

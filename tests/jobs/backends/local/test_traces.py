@@ -8,7 +8,7 @@ import psutil
 import pytest
 
 from jobs.backends.base import LogState, TaskRef, Unreachable
-from jobs.backends.local import forget, launch
+from jobs.backends.local import allocations, launch
 from jobs.node.supervisor.layout import Layout
 from jobs.spec import Resources
 from jobs.states import State
@@ -106,12 +106,12 @@ def test_whatever_a_job_made_of_its_folder_it_can_be_removed(local: LocalBench) 
 
 def test_notes_of_what_was_forgotten_go_after_some_months(local: LocalBench) -> None:
     layout = Layout(local.config.root)
-    old = layout.forgotten("inst-abc-1", months_ago=forget.MONTHS + 1)
+    old = layout.removal_record("inst-abc-1", months_ago=allocations.MONTHS + 1)
     old.parent.mkdir(parents=True)
     old.touch()
-    assert not forget.is_forgotten(layout, "inst-abc-1")
-    forget.remember(layout, "inst-abc-2")
-    assert forget.is_forgotten(layout, "inst-abc-2")
+    assert not allocations.is_forgotten(layout, "inst-abc-1")
+    allocations.record_removal(layout, "inst-abc-2")
+    assert allocations.is_forgotten(layout, "inst-abc-2")
     assert not old.exists()
 
 

@@ -14,7 +14,7 @@ from jobs.backends.base import Handle, Observation
 from jobs.backends.slurm.backend import SlurmBackend
 from jobs.backends.slurm.client.programs import Programs
 from jobs.backends.slurm.client.rest import connections
-from jobs.backends.slurm.client.rest.client import Client
+from jobs.backends.slurm.client.rest.client import RestClient
 from jobs.states import State
 from tests.jobs.backends.benches import role
 from tests.jobs.backends.slurm_bench import SlurmBench, by_rest
@@ -37,7 +37,7 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         return call
 
     monkeypatch.setattr(Programs, "_run", counted(Programs._run))
-    monkeypatch.setattr(Client, "ask", counted(Client.ask))
+    monkeypatch.setattr(RestClient, "ask", counted(RestClient.ask))
     return asked
 
 
@@ -77,11 +77,11 @@ def test_each_job_costs_one_question_and_one_wait_for_the_disk_and_its_release_n
 ) -> None:
     bench = SlurmBench(tmp_path, slurm, by_rest(slurm) if way == "rest" else {})
     backend = SlurmBackend(bench.config)
-    waits, opened = Mock(side_effect=os.fsync), Mock(side_effect=connections.made)
+    waits, opened = Mock(side_effect=os.fsync), Mock(side_effect=connections.connect)
     try:
         backend.inventory()
         monkeypatch.setattr(os, "fsync", waits)
-        monkeypatch.setattr(connections, "made", opened)
+        monkeypatch.setattr(connections, "connect", opened)
         calls.clear()
         handles = [backend.submit(bench.submission()) for _ in range(MANY)]
         assert (len(calls), waits.call_count) == (MANY, MANY)

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from jobs.backends.base import Tried, Unreachable
+from jobs.backends.base import DryRunCheck, Unreachable
 from jobs.backends.slurm.backend import SlurmBackend
 from jobs.spec import CodeSource, NodeChoice, Resources
 from jobs.states import ReasonCode
@@ -15,11 +15,11 @@ from tests.jobs.backends.slurm_bench import SlurmBench
 from tests.waiting import wait_for
 
 
-def by_what(found: list[Tried]) -> dict[str, Tried]:
+def by_what(found: list[DryRunCheck]) -> dict[str, DryRunCheck]:
     return {each.what: each for each in found}
 
 
-def dry_run(bench: SlurmBench, *roles: object, **spec: object) -> dict[str, Tried]:
+def dry_run(bench: SlurmBench, *roles: object, **spec: object) -> dict[str, DryRunCheck]:
     return by_what(list(bench.backend.dry_run(bench.submission(*roles, **spec))))  # type: ignore[arg-type]
 
 

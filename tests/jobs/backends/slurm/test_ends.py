@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from jobs.backends.base import Handle, Observation
-from jobs.backends.slurm.script.layout import Sent
+from jobs.backends.slurm.handles import SlurmJob
 from jobs.messages import reason_message
 from jobs.spec import NodeChoice, Resources, RetryPolicy
 from jobs.states import Phase, ReasonCode, State, TaskState
@@ -27,7 +27,7 @@ def running(bench: SlurmBench, node: str = "cpu1", **spec: Any) -> tuple[Handle,
     one = role(UP, nodes=NodeChoice(only=(node,)))
     handle = bench.backend.submit(bench.submission(one, **spec))
     wait_for(lambda: log_of(bench.backend, handle), 60)
-    return handle, str(Sent.of(handle).number)
+    return handle, str(SlurmJob.of(handle).number)
 
 
 def seen_of(bench: SlurmBench, handle: Handle) -> Observation:
@@ -48,7 +48,7 @@ def runs_again(bench: SlurmBench, handle: Handle) -> Observation:
         return (seen.state, seen.run, seen.phase) == (State.PENDING, 2, Phase.RESTARTING)
 
     wait_for(waits, 60)
-    bench.slurm.call("scontrol", "update", f"JobId={Sent.of(handle).number}", "StartTime=now")
+    bench.slurm.call("scontrol", "update", f"JobId={SlurmJob.of(handle).number}", "StartTime=now")
     return wait_until_over(bench.backend, handle, 60)
 
 
@@ -106,7 +106,7 @@ def test_a_job_that_misses_its_deadline_never_starts(on_slurm: SlurmBench) -> No
     whole = role("sleep 600", nodes=NodeChoice(only=("cpu1",)), resources=Resources(cpu_milli=16_000))
     holder, handle = (on_slurm.backend.submit(on_slurm.submission(whole)) for _ in range(2))
     wait_for(lambda: seen_of(on_slurm, holder).state is State.RUNNING, 60)
-    on_slurm.slurm.call("scontrol", "update", f"JobId={Sent.of(handle).number}", "Deadline=now+1")
+    on_slurm.slurm.call("scontrol", "update", f"JobId={SlurmJob.of(handle).number}", "Deadline=now+1")
     seen = wait_until_over(on_slurm.backend, handle, 120)
     assert (seen.state, seen.reason.code) == (State.STOPPED, ReasonCode.TIME_LIMIT)
     assert sentence(seen) == "Ended by Slurm because it could no longer end before its deadline."

@@ -14,16 +14,15 @@ from unittest.mock import Mock
 
 import pytest
 
-from jobs.backends.base import Handle, NotSent, Observation, Refused, Unknown
+from jobs.backends.base import Handle, NotSubmitted, Observation, Refused, Unknown
 from jobs.backends.slurm.backend import SlurmBackend
 from jobs.backends.slurm.client.programs import Programs
-from jobs.backends.slurm.client.rest import versions
-from jobs.backends.slurm.client.rest.client import Answer, Client
-from jobs.backends.slurm.client.rest.controller import Rest
+from jobs.backends.slurm.client.rest.client import RestAnswer, RestClient
+from jobs.backends.slurm.client.rest.controller import RestController
 from jobs.backends.slurm.config import SlurmConfig
-from jobs.backends.slurm.script.layout import Sent
-from jobs.backends.slurm.script.script import BODY
-from jobs.backends.slurm.status import rewound, unsaved
+from jobs.backends.slurm.handles import SlurmJob
+from jobs.backends.slurm.script.job_script import MAIN_SCRIPT
+from jobs.backends.slurm.status import recovery
 from jobs.spec import NodeChoice
 from jobs.states import ReasonCode, State
 from tests.jobs.backends.benches import log_of, role, wait_until_over
@@ -59,7 +58,7 @@ def drained(on_slurm: SlurmBench) -> Iterator[None]:
 def test_what_slurm_begins_once_more_on_its_node_runs_once(
     on_slurm: SlurmBench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(rewound, "SETTLES_S", 1)
+    monkeypatch.setattr(recovery, "SETTLES_S", 1)
     backend, slurm = SlurmBackend(on_slurm.config), on_slurm.slurm
     go = tmp_path / "go"
     ended, cut = (
@@ -69,7 +68,7 @@ def test_what_slurm_begins_once_more_on_its_node_runs_once(
             ("cpu2", "echo once; sleep 300"),
         )
     )
-    numbers = [str(Sent.of(handle).number) for handle in (ended, cut)]
+    numbers = [str(SlurmJob.of(handle).number) for handle in (ended, cut)]
     begins_at = time.time() + 5
     for number in numbers:
         slurm.call("scontrol", "update", f"JobId={number}", "StartTime=now+5")
@@ -83,7 +82,7 @@ def test_what_slurm_begins_once_more_on_its_node_runs_once(
     def were_refused() -> bool:
         """By the node that still had it, or by its own script where the node had been told to end it."""
         told = slurm.call("squeue", "--noheader", f"--jobs={','.join(numbers)}", "--format=%r").splitlines()
-        return set(told) <= {rewound.LAUNCH_FAILED}
+        return set(told) <= {recovery.LAUNCH_FAILED}
 
     with forgets(on_slurm, tmp_path / "state", has_ended):
         for number in numbers:
@@ -121,7 +120,7 @@ def test_what_slurm_accepted_and_forgot_is_handed_over_again(on_slurm: SlurmBenc
 def test_what_had_waited_for_long_and_is_gone_is_not_sent_again(
     on_slurm: SlurmBench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(unsaved, "SAVED_S", 0)
+    monkeypatch.setattr(recovery, "SAVED_S", 0)
     backend = SlurmBackend(on_slurm.config)
     with forgets(on_slurm, tmp_path / "state"):
         handle = backend.submit(on_slurm.submission(role("echo never")))
@@ -157,9 +156,9 @@ def test_whoever_was_given_the_number_of_a_forgotten_job_is_left_alone(
     backend = SlurmBackend(bench.config)
     other = backend.submit(bench.submission(role("sleep 600")))
     mine = backend.submit(bench.submission(role("echo mine")))
-    forgotten = Sent(Sent.of(other).number, Sent.of(mine).key).handle
+    forgotten = SlurmJob(SlurmJob.of(other).number, SlurmJob.of(mine).key).handle
     backend.release([forgotten])
-    assert bench.live()[str(Sent.of(other).number)] == Sent.of(other).key
+    assert bench.live()[str(SlurmJob.of(other).number)] == SlurmJob.of(other).key
     assert is_held(backend, other)
     backend.stop(forgotten, grace_s=0, signal="KILL")
     assert is_held(backend, other)
@@ -181,11 +180,11 @@ def is_held(backend: SlurmBackend, handle: Handle) -> bool:
 @pytest.mark.parametrize(
     ("said", "means"),
     [
-        ("Unable to contact slurm controller (connect failure)", NotSent),
+        ("Unable to contact slurm controller (connect failure)", NotSubmitted),
         ("Unable to contact slurm controller (receive failure)", Unknown),
         ("Message receive failure", Unknown),
-        ("I/O error writing script/environment to file", NotSent),
-        ("Invalid authentication credential", NotSent),
+        ("I/O error writing script/environment to file", NotSubmitted),
+        ("Invalid authentication credential", NotSubmitted),
         ("Requested node configuration is not available", Refused),
     ],
 )
@@ -196,12 +195,14 @@ def test_trouble_of_the_controller_is_never_a_refusal(
     sbatch.write_text(f"#!/bin/sh\necho 'sbatch: error: Batch job submission failed: {said}' >&2\nexit 1\n")
     sbatch.chmod(0o755)
     with pytest.raises(means):
-        Programs(SlurmConfig(root=tmp_path, programs=str(tmp_path))).sbatch("#!/bin/sh\n")
-    answer = Answer(500, {"errors": [{"error": said, "error_code": 2000}]})
-    monkeypatch.setattr(versions, "of", Mock(return_value=38))
-    monkeypatch.setattr(Client, "ask", Mock(return_value=answer))
+        Programs(SlurmConfig(root=tmp_path, programs=str(tmp_path))).submit("key", "#!/bin/sh\n")
+    answer = RestAnswer(500, {"errors": [{"error": said, "error_code": 2000}]})
+    monkeypatch.setattr(RestClient, "version", Mock(return_value=38))
+    monkeypatch.setattr(RestClient, "ask", Mock(return_value=answer))
     with pytest.raises(means):
-        Rest(SlurmConfig(root=tmp_path, way="rest", url="http://localhost")).submit("#!/bin/sh\ntrue\n")
+        RestController(SlurmConfig(root=tmp_path, way="rest", url="http://localhost")).submit(
+            "key", "#!/bin/sh\ntrue\n"
+        )
 
 
 @pytest.mark.parametrize(("begun", "said"), [("", "again\n0\n"), ("w-0", "1\n")])
@@ -210,13 +211,13 @@ def test_an_srun_that_found_the_controller_away_is_tried_again_unless_something_
 ) -> None:
     (tmp_path / "work" / begun).mkdir(parents=True)
     away = "Unable to confirm allocation for job 7: Unable to contact slurm controller (connect failure)"
-    lines = f"""{BODY}
+    lines = f"""{MAIN_SCRIPT}
         run={tmp_path} folder={tmp_path} names=(w) told=('') commands=(true)
         srun() {{
           ! mkdir "$run/tried" 2>/dev/null || {{ echo 'srun: error: {away}' >&2; return 1; }}
           echo again
         }}
-        step_of 0 ''
+        run_step 0 ''
         echo "$code"
     """
     with (tmp_path / "errors").open("w") as errors:
@@ -229,10 +230,10 @@ def test_an_srun_that_found_the_controller_away_is_tried_again_unless_something_
 @pytest.mark.parametrize("why", ["Job is pending execution", "Invalid job id specified"])
 def test_a_script_whose_job_slurm_forgot_to_have_begun_says_so(why: str, tmp_path: Path) -> None:
     (tmp_path / "work").mkdir()
-    lines = f"""{BODY}
+    lines = f"""{MAIN_SCRIPT}
         run={tmp_path} folder={tmp_path} names=(w) told=('') commands=(true)
         srun() {{ echo 'srun: error: Unable to confirm allocation for job 7: {why}' >&2; return 1; }}
-        step_of 0 ''
+        run_step 0 ''
     """
     with (tmp_path / "errors").open("w") as errors:
         subprocess.run(["bash", "-c", lines], stderr=errors, check=False)
@@ -243,7 +244,7 @@ def test_a_script_whose_job_slurm_forgot_to_have_begun_says_so(why: str, tmp_pat
 def test_what_slurm_forgot_to_have_begun_is_not_begun_once_more(left: str, code: int, tmp_path: Path) -> None:
     (tmp_path / "run-1").mkdir()
     (tmp_path / left).mkdir(exist_ok=True)
-    lines = f"{BODY}\nfolder={tmp_path}\nlaid_out() {{ exit 5; }}\nbegin\n"
+    lines = f"{MAIN_SCRIPT}\nfolder={tmp_path}\nwrite_hosts() {{ exit 5; }}\nbegin\n"
     numbers = {"SLURM_JOB_ID": "7", "SLURM_RESTART_COUNT": "1"}
     done = subprocess.run(["bash", "-c", lines], env={**os.environ, **numbers}, check=False)
     assert done.returncode == code, "it gets as far as its folders where nothing is left"
@@ -257,6 +258,9 @@ def test_a_job_of_somebody_whose_name_slurm_cannot_tell_is_not_the_consoles(
     config = SlurmConfig(root=tmp_path, way="rest", url="http://localhost", identity="jwt", user="console")
     told = [{"job_id": 7 + at, "name": "x-job9-1", "job_state": "PENDING", "user_id": 900} for at in (0, 1)]
     told[0]["user_name"], told[1]["user_name"] = "console", ""
-    monkeypatch.setattr(versions, "of", Mock(return_value=38))
-    monkeypatch.setattr(Client, "ask", Mock(return_value=Answer(200, {"jobs": told})))
-    assert [(each.number, each.user) for each in Rest(config).listing(["x-job9-1"])] == [(7, ""), (8, "900")]
+    monkeypatch.setattr(RestClient, "version", Mock(return_value=38))
+    monkeypatch.setattr(RestClient, "ask", Mock(return_value=RestAnswer(200, {"jobs": told})))
+    assert [(each.number, each.user) for each in RestController(config).list_jobs(["x-job9-1"])] == [
+        (7, ""),
+        (8, "900"),
+    ]

@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 
 from jobs import dialects
-from jobs.backends.base import Gone, Handle, NotSent, Observation, Refused, Unknown, Unreachable
+from jobs.backends.base import Gone, Handle, NotSubmitted, Observation, Refused, Unknown, Unreachable
+from jobs.backends.remote import attempts
 from jobs.backends.slurm.backend import SlurmBackend
 from jobs.backends.slurm.config import SlurmConfig
-from jobs.backends.slurm.script import layout
-from jobs.backends.slurm.script.layout import Sent
-from jobs.backends.slurm.status import rewound
+from jobs.backends.slurm.handles import SlurmJob
+from jobs.backends.slurm.status import recovery
 from jobs.spec import (
     CompletionPolicy,
     EndSignal,
@@ -134,7 +134,7 @@ def test_a_time_limit_is_slurms_and_a_warning_comes_before_it(on_slurm: SlurmBen
         not_before="2090-01-01T00:00:00Z",
     )
     handle = on_slurm.backend.submit(submission)
-    told = on_slurm.slurm.call("scontrol", "show", "job", str(Sent.of(handle).number))
+    told = on_slurm.slurm.call("scontrol", "show", "job", str(SlurmJob.of(handle).number))
     assert "TimeLimit=02:00:00" in told
     assert f"JobName={submission.key}" in told
     wait_until_over(on_slurm.backend, handle)
@@ -212,7 +212,7 @@ def test_a_script_for_slurm_itself_runs_once_and_reaches_its_nodes(on_slurm: Slu
 def test_a_job_cancelled_at_slurm_is_stopped_whether_it_ran_or_waited(on_slurm: SlurmBench) -> None:
     running = on_slurm.backend.submit(on_slurm.submission(role("echo up; sleep 60")))
     wait_for(lambda: log_of(on_slurm.backend, running))
-    on_slurm.slurm.call("scancel", str(Sent.of(running).number))
+    on_slurm.slurm.call("scancel", str(SlurmJob.of(running).number))
     assert wait_until_over(on_slurm.backend, running).state is State.STOPPED
     waiting = super(Releasing, on_slurm.backend).submit(on_slurm.submission())
     on_slurm.backend.stop(waiting, grace_s=30, signal="TERM")
@@ -223,7 +223,7 @@ def test_a_requeued_job_is_the_next_run_of_the_same_attempt(on_slurm: SlurmBench
     command = 'echo run $SLURM_RESTART_COUNT; [ -n "$SLURM_RESTART_COUNT" ] || sleep 60'
     handle = on_slurm.backend.submit(on_slurm.submission(role(command)))
     wait_for(lambda: log_of(on_slurm.backend, handle))
-    number = str(Sent.of(handle).number)
+    number = str(SlurmJob.of(handle).number)
     on_slurm.slurm.call("scontrol", "requeue", number)
 
     def waits_again() -> bool:
@@ -266,7 +266,7 @@ def test_a_second_copy_that_runs_all_the_same_ends_unseen(on_slurm: SlurmBench) 
 
 def test_a_job_that_slurm_has_forgotten_is_known_by_what_it_left(on_slurm: SlurmBench) -> None:
     handle, seen = run(on_slurm, role("echo done; exit 3"))
-    forgotten = Sent(Sent.of(handle).number + 100_000, Sent.of(handle).key).handle
+    forgotten = SlurmJob(SlurmJob.of(handle).number + 100_000, SlurmJob.of(handle).key).handle
     again = on_slurm.backend.observe([forgotten])[forgotten]
     assert isinstance(again, Observation)
     assert (again.state, again.reason) == (seen.state, seen.reason)
@@ -277,7 +277,7 @@ def test_a_job_that_slurm_has_forgotten_is_known_by_what_it_left(on_slurm: Slurm
 def test_what_slurm_forgot_when_it_crashed_is_made_good_and_nothing_begins_twice(
     on_slurm: SlurmBench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(rewound, "SETTLES_S", 1)
+    monkeypatch.setattr(recovery, "SETTLES_S", 1)
     held = SlurmBackend(on_slurm.config)
     ended, cut, waits = (
         held.submit(on_slurm.submission(role(command, resources=resources)))
@@ -320,10 +320,10 @@ def test_a_controller_that_does_not_answer_says_nothing_about_any_job(on_slurm: 
     with pytest.raises(Unreachable):
         away.observe([handle])
     with pytest.raises(Unreachable):
-        away.find([Sent.of(handle).key])
+        away.find([SlurmJob.of(handle).key])
     with pytest.raises(Unreachable):
         away.inventory()
-    with pytest.raises((NotSent, Unknown)):
+    with pytest.raises((NotSubmitted, Unknown)):
         away.submit(on_slurm.submission())
 
 
@@ -351,7 +351,7 @@ def test_a_log_is_read_through_no_link_and_only_if_it_is_ours(on_slurm: SlurmBen
     log.unlink()
     log.symlink_to(outside)
     assert log_of(on_slurm.backend, handle) == ""
-    with layout.opened(on_slurm.root, (*log.relative_to(on_slurm.root).parts,)) as file:
+    with attempts.open_beneath(on_slurm.root, (*log.relative_to(on_slurm.root).parts,)) as file:
         assert file is None
 
 

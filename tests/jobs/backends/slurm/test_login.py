@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from jobs.backends.base import NotSent, Unreachable
+from jobs.backends.base import NotSubmitted, Unreachable
 from jobs.backends.sessions import Ended
 from jobs.backends.slurm.backend import SlurmBackend
 from jobs.backends.slurm.client import login, prerequisites
@@ -81,7 +81,7 @@ def test_another_host_key_or_a_node_that_is_away_is_trouble_and_nothing_is_sent(
             with a_bench(tmp_path / f"at-{name}", slurm, node, **wrong) as there:
                 with pytest.raises(Unreachable, match="no SSH connection to"):
                     there.backend.inventory()
-                with pytest.raises(NotSent):
+                with pytest.raises(NotSubmitted):
                     there.backend.submit(there.submission())
 
 
@@ -98,12 +98,11 @@ def test_what_is_needed_is_looked_for_there_and_not_here(
 
 def test_no_word_is_more_than_a_word_to_the_shell_there(node: dict[str, Any]) -> None:
     odd = ["a b", "$(touch /tmp/x)", "`id`", "'; exit 7; '", "", "*", "-n", "é\n"]
-    settings = login.Login.from_settings(node)
-    assert settings is not None
+    settings = login.Login(**node)
     words = ["printf", "%s|", *odd]
     code, out, _err = login.run(settings, words, {"LANG": "C.UTF-8; id"}, "", 30)
     assert (code, out.decode()) == (0, "".join(f"{word}|" for word in odd))
-    assert shlex.split(login.line(words, {"A": "b c"}))[-len(words) :] == words
+    assert shlex.split(login.build_command(words, {"A": "b c"}))[-len(words) :] == words
 
 
 @pytest.mark.parametrize(
@@ -126,4 +125,4 @@ def test_a_login_that_makes_no_sense_is_refused(
 
 
 def test_the_key_is_in_no_message(node: dict[str, Any]) -> None:
-    assert "PRIVATE KEY" not in repr(login.Login.from_settings(node))
+    assert "PRIVATE KEY" not in repr(login.Login(**node))

@@ -1,6 +1,6 @@
 """Jobs as their owners' own UNIX users by a helper on a login node, or where slurmrestd is looked at.
 
-What holds whichever way people are told apart is in `test_whom`, and is looked at here in these two.
+What holds whichever way people are told apart is in `test_unix_users`, and is looked at here in these two.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from jobs.backends.base import NotSent, Unreachable
+from jobs.backends.base import NotSubmitted, Unreachable
 from jobs.backends.sessions import Ended
 from jobs.backends.slurm.backend import SlurmBackend
 from jobs.backends.slurm.client.login import Login
@@ -23,7 +23,7 @@ from tests import unix_users
 from tests.jobs.backends.apart import User, by, of, started
 from tests.jobs.backends.benches import log_of, wait_until_over
 from tests.jobs.backends.beside import list_files, run
-from tests.jobs.backends.slurm import test_whom as whom
+from tests.jobs.backends.slurm import test_unix_users as whom
 from tests.jobs.backends.slurm.test_prerequisites_of_owners import leave
 from tests.jobs.backends.slurm_bench import Releasing, SlurmBench
 from tests.sshd import Server
@@ -57,7 +57,7 @@ def not_root(by_sudo_there: SlurmBench, sshd: Server, b: User) -> SlurmBench:
     shutil.chown(by_sudo_there.root, b.pw_uid, b.pw_gid)
     file = Path(f"{by_sudo_there.config.helper}.json")
     file.write_text(json.dumps({**json.loads(file.read_text()), "console": b.pw_name}))
-    login = Login.from_settings(sshd.login(b.pw_name))
+    login = Login(**sshd.login(b.pw_name))
     by_sudo_there.config = replace(by_sudo_there.config, login=login)
     by_sudo_there.backend = Releasing(by_sudo_there.config)
     return by_sudo_there
@@ -69,7 +69,7 @@ def test_a_console_that_is_not_root_and_what_it_lacks_there(not_root: SlurmBench
     def refused() -> None:
         with pytest.raises(Unreachable, match=r"sudo does not let the console run .* on 127\.0\.0\.1"):
             not_root.backend.inventory()
-        with pytest.raises(NotSent):
+        with pytest.raises(NotSubmitted):
             not_root.backend.submit(submission)
 
     def all_of_it() -> None:
@@ -100,7 +100,7 @@ def test_while_nobody_can_sign_in_nothing_is_sent(by_sudo_there: SlurmBench, a: 
     assert by_sudo_there.config.login is not None
     away = replace(by_sudo_there.config, login=replace(by_sudo_there.config.login, port=1))
     backend = SlurmBackend(away)
-    with pytest.raises(NotSent):
+    with pytest.raises(NotSubmitted):
         backend.submit(of(by_sudo_there, a, "true"))
     assert not by_sudo_there.live()
     submission = of(by_sudo_there, a, "sleep 600")

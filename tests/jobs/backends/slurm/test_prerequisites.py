@@ -13,13 +13,13 @@ from typing import Any
 
 import pytest
 
-from jobs.backends.base import Checked, NotSent, Unreachable
+from jobs.backends.base import CheckReport, NotSubmitted, Unreachable
 from jobs.backends.slurm.backend import SlurmBackend
-from jobs.backends.slurm.client import accepted, prerequisites
+from jobs.backends.slurm.client import prerequisites
 from jobs.backends.slurm.client.programs import Programs
 from jobs.backends.slurm.config import SlurmConfig
-from jobs.backends.slurm.identity import visible
-from jobs.backends.slurm.script import ontonodes
+from jobs.backends.slurm.identity import visibility
+from jobs.backends.slurm.script import node_preflight
 from jobs.states import State
 from tests.jobs.backends.benches import wait_until_over
 from tests.jobs.backends.slurm_bench import Releasing, SlurmBench, by_rest
@@ -96,7 +96,7 @@ def test_the_console_makes_its_own_folder_and_none_that_somebody_named(on_slurm:
     away = SlurmBackend(SlurmConfig.from_settings(home, {**told, "folder": str(named)}))
     with pytest.raises(Unreachable, match="There is no folder"):
         away.check()
-    with pytest.raises(NotSent):
+    with pytest.raises(NotSubmitted):
         away.submit(on_slurm.submission())
     assert not named.exists()
 
@@ -121,7 +121,7 @@ def test_a_machine_without_slurm_conf_is_told_so(on_slurm: SlurmBench) -> None:
 def test_a_folder_in_which_the_console_may_not_write_is_named(
     on_slurm: SlurmBench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(prerequisites, "_writable", lambda _: False)  # root may write everywhere
+    monkeypatch.setattr(prerequisites, "_is_writable", lambda _: False)  # root may write everywhere
     with pytest.raises(Unreachable, match="may not write into"):
         prerequisites.check(on_slurm.config)
 
@@ -146,12 +146,12 @@ def mounted(slurm: Slurm) -> Iterator[Callable[..., None]]:
 
 def test_nothing_is_missing_on_any_node(on_slurm: SlurmBench) -> None:
     checked = SlurmBackend(replace(on_slurm.config, partitions={})).check()
-    assert checked == Checked(NODES)
+    assert checked == CheckReport(NODES)
     assert list(on_slurm.root.iterdir()) == []
 
 
 def test_where_few_nodes_are_free_one_is_tried(on_slurm: SlurmBench, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ontonodes, "_TASK", (*ontonodes._TASK, "--constraint=slow"))
+    monkeypatch.setattr(node_preflight, "_TASK", (*node_preflight._TASK, "--constraint=slow"))
     assert on_slurm.backend.check().nodes == ("cpu2",)
 
 
@@ -199,7 +199,7 @@ def test_a_user_that_slurmctld_does_not_know_is_named(on_slurm: SlurmBench) -> N
 
 
 def test_where_no_node_is_free_it_says_so(on_slurm: SlurmBench, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ontonodes, "_TASK", (*ontonodes._TASK, "--constraint=none-such"))
+    monkeypatch.setattr(node_preflight, "_TASK", (*node_preflight._TASK, "--constraint=none-such"))
     with pytest.raises(Unreachable, match=r"No node could be tried\. srun says: "):
         on_slurm.backend.check()
 
@@ -219,7 +219,7 @@ def test_a_node_without_python_is_remarked(on_slurm: SlurmBench) -> None:
 def test_a_partition_that_there_is_none_of_is_named(on_slurm: SlurmBench, said: dict[str, Any]) -> None:
     [setting] = said
     config = replace(on_slurm.config, **{"partitions": {}, **said})
-    [told] = accepted.lacking(config, Programs(config), "root")
+    [told] = prerequisites.find_refused(config, Programs(config), "root")
     assert told.startswith(
         "Slurm takes no job of root with --partition=none-such, which the cluster's setting"
     )
@@ -233,6 +233,6 @@ def test_what_the_settings_name_is_tried(on_slurm: SlurmBench) -> None:
 
 
 def test_what_slurm_shows_is_asked_for_once(on_slurm: SlurmBench, monkeypatch: pytest.MonkeyPatch) -> None:
-    visible.check(on_slurm.config)
-    monkeypatch.setattr(visible, "hidden", lambda _config: "It is hidden.")
-    visible.check(on_slurm.config)
+    visibility.check(on_slurm.config)
+    monkeypatch.setattr(visibility, "describe_hidden", lambda _config: "It is hidden.")
+    visibility.check(on_slurm.config)

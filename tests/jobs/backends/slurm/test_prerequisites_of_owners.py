@@ -15,10 +15,10 @@ from pathlib import Path
 
 import pytest
 
-from jobs.backends.base import NotSent, Person, Refused, Unreachable
+from jobs.backends.base import NotSubmitted, Person, Refused, Unreachable
 from jobs.backends.slurm.backend import SlurmBackend
 from jobs.backends.slurm.client.programs import Programs
-from jobs.backends.slurm.identity import shared, visible
+from jobs.backends.slurm.identity import folder_access, visibility
 from tests import unix_users
 from tests.jobs.backends.apart import User, by, of
 from tests.jobs.backends.slurm_bench import SlurmBench
@@ -80,12 +80,12 @@ def test_nothing_is_sent_where_slurm_hides_what_becomes_of_it(
         assert held not in Programs(not_root.config).squeue("--format=%A").split()
         with pytest.raises(Unreachable, match=f"does not show {b.pw_name} other people's jobs"):
             not_root.backend.inventory()
-        with pytest.raises(NotSent) as not_sent:
+        with pytest.raises(NotSubmitted) as not_sent:
             not_root.backend.submit(submission)
         assert "PrivateData=jobs" in str(not_sent.value.reason.params["detail"])
 
     try:
-        assert visible.hidden(not_root.config) == ""  # root is shown all
+        assert visibility.describe_hidden(not_root.config) == ""  # root is shown all
         with leave(not_root, a, b):
             by(b, refused)
     finally:
@@ -98,7 +98,7 @@ def test_a_file_system_without_access_lists_is_told() -> None:
         subprocess.run(["mount", "--make-rprivate", "/"], check=True)
         subprocess.run(["mount", "-t", "ramfs", "none", "/mnt"], check=True)
         with pytest.raises(Unreachable, match="keeps no POSIX access lists"):
-            shared.check(Path("/mnt"))
+            folder_access.check(Path("/mnt"))
 
     by(pwd.getpwuid(os.geteuid()), refused)
 

@@ -16,9 +16,9 @@ from urllib.parse import urlsplit
 import jsonschema  # type: ignore[import-untyped]
 import pytest
 
-from jobs.backends.base import NotSent, Refused, Unknown, Unreachable
-from jobs.backends.slurm.client.rest import options, reading, tokens, versions
-from jobs.backends.slurm.script import script
+from jobs.backends.base import NotSubmitted, Refused, Unknown, Unreachable
+from jobs.backends.slurm.client.rest import client, options, parsing, tokens
+from jobs.backends.slurm.script import job_script
 from jobs.spec import EndSignal, Framework, NodeChoice, Resources, RetryPolicy
 from jobs.states import ReasonCode, State
 from tests.jobs.backends.benches import log_of, role, wait_until_over
@@ -28,7 +28,7 @@ from tests.waiting import wait_for
 
 ONE_GPU = Resources(cpu_milli=1000, memory_mib=64, gpus=1, gpu_type="a100")
 DESCRIPTIONS = Path(__file__).parents[3] / "data" / "slurmrestd"
-VERSIONS = [version for version in versions.SPOKEN if version >= versions.WITH_PARSERS]
+VERSIONS = [version for version in client.SUPPORTED if version >= client.WITH_PARSERS]
 
 
 @contextmanager
@@ -77,7 +77,7 @@ def test_slurmrestd_that_is_away_says_nothing_about_any_job(rest: SlurmBench, sl
         for ask in (lambda: rest.backend.observe([handle]), rest.backend.inventory):
             with pytest.raises(Unreachable, match="slurmrestd at"):
                 ask()
-        with pytest.raises(NotSent):
+        with pytest.raises(NotSubmitted):
             rest.backend.submit(rest.submission())
     finally:
         slurm.start_rest()
@@ -96,7 +96,7 @@ def test_an_expired_token_is_told_as_such_and_touches_no_job(
     with a_bench(tmp_path / "late", slurm, token_command=("echo", token)) as late:
         with pytest.raises(Unreachable, match="has expired"):
             late.backend.observe([handle])
-        with pytest.raises(NotSent) as not_sent:
+        with pytest.raises(NotSubmitted) as not_sent:
             late.backend.submit(late.submission())
     assert "has expired" in str(not_sent.value.reason.params["detail"])
     assert wait_until_over(rest.backend, handle).state is State.SUCCEEDED
@@ -160,14 +160,14 @@ def test_an_option_without_a_field_is_refused_and_never_left_out(rest: SlurmBenc
         rest.backend.submit(spread)
     assert "can't signal" in str(refused.value.reason.params["detail"])
     with pytest.raises(Refused) as refused:
-        options.body("#!/bin/bash\n#SBATCH --bb=x\ntrue\n", 40, {})
+        options.build_body("#!/bin/bash\n#SBATCH --bb=x\ntrue\n", 40, {})
     assert refused.value.reason.code is ReasonCode.REFUSED
     assert "--bb=x" in str(refused.value.reason.params["detail"])
 
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_newer_versions_are_sent_what_they_describe(version: int, on_slurm: SlurmBench) -> None:
-    written = script.written(
+    written = job_script.render(
         on_slurm.submission(
             role(name="Chief", nodes=NodeChoice(only=("cpu2",), never=("gpu2",))),
             role(name="Worker", replicas=2, resources=ONE_GPU),
@@ -178,7 +178,7 @@ def test_newer_versions_are_sent_what_they_describe(version: int, on_slurm: Slur
         Path("/jobs/x"),
         on_slurm.config,
     )
-    told = options.body(written, version, {"PATH": "/bin"})
+    told = options.build_body(written, version, {"PATH": "/bin"})
     schema = description(version)["job"]
     for job in told["jobs"]:
         jsonschema.validate(job, schema)
@@ -203,7 +203,7 @@ true
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_every_option_has_the_type_that_newer_versions_describe(version: int) -> None:
-    job = options.body(EVERYTHING, version, {})["job"]
+    job = options.build_body(EVERYTHING, version, {})["job"]
     jsonschema.validate(job, description(version)["job"])
     assert job["kill_warning_flags"] == ["BATCH_JOB"]
     assert job["shared"] == ["none"]
@@ -248,19 +248,19 @@ def test_jobs_and_nodes_of_newer_versions_are_understood(version: int) -> None:
     described = description(version)
     jsonschema.validate(told, described["listed"])
     jsonschema.validate(node, described["node"])
-    listed = reading.listed(told)
+    listed = parsing.parse_job(told)
     assert listed is not None
     assert (listed.state, listed.restarts, listed.exit_code) == ("COMPLETING", 2, 137)
     assert (listed.starts_at, listed.ended_at, listed.waited) == (100.0, None, True)
-    assert reading.listed({**told, "het_job_id": number(6)}) is None
-    said = reading.node(node)
+    assert parsing.parse_job({**told, "het_job_id": number(6)}) is None
+    said = parsing.parse_node(node)
     assert (said["State"], said["CPUEfctv"], said["AllocMem"]) == ("IDLE+DRAIN", "14", "100")
 
 
 def test_the_newest_version_that_is_served_and_spoken_decides() -> None:
-    assert versions.newest(description(43)["paths"] + description(40)["paths"]) == 43
-    assert versions.newest(["/slurm/v0.0.36/jobs", "/slurm/v0.0.38/jobs"]) == 38
-    assert versions.newest(["/slurm/v0.0.99/jobs/", "/slurmdb/v0.0.38/jobs"]) is None
+    assert client.newest_common(description(43)["paths"] + description(40)["paths"]) == 43
+    assert client.newest_common(["/slurm/v0.0.36/jobs", "/slurm/v0.0.38/jobs"]) == 38
+    assert client.newest_common(["/slurm/v0.0.99/jobs/", "/slurmdb/v0.0.38/jobs"]) is None
 
 
 @contextmanager

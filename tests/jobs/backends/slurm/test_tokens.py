@@ -1,6 +1,6 @@
 """Jobs as their owners' own UNIX users by tokens: whom one is made for, and what goes without a helper.
 
-What holds whichever way people are told apart is in `test_whom`.
+What holds whichever way people are told apart is in `test_unix_users`.
 """
 
 from __future__ import annotations
@@ -20,24 +20,16 @@ from typing import Any
 import jwt
 import pytest
 
-from jobs.backends.base import (
-    NotSent,
-    Observation,
-    Person,
-    Refused,
-    Tried,
-    Unreachable,
-    Unseen,
-)
+from jobs.backends.base import DryRunCheck, NotSubmitted, Observation, Person, Refused, Unreachable, Unseen
 from jobs.backends.sessions import Ended, NoEntry
 from jobs.backends.slurm.backend import SlurmBackend
 from jobs.backends.slurm.client.rest import tokens
-from jobs.backends.slurm.client.rest.acting import ByToken
-from jobs.backends.slurm.client.rest.controller import Rest
+from jobs.backends.slurm.client.rest.controller import RestController
 from jobs.backends.slurm.client.rest.tokens import NoToken
+from jobs.backends.slurm.client.rest.user_actions import TokenActions
 from jobs.backends.slurm.config import SlurmConfig
-from jobs.backends.slurm.script.layout import Sent
-from jobs.backends.slurm.status import leftovers
+from jobs.backends.slurm.handles import SlurmJob
+from jobs.backends.slurm.status import cleanup
 from jobs.states import State
 from tests import unix_users
 from tests.jobs.backends import test_contract as contract
@@ -57,9 +49,9 @@ LIFE_S = 600
 
 @pytest.fixture(autouse=True)
 def _nothing_remembered() -> Iterator[None]:
-    tokens._made.clear()
+    tokens._tokens.clear()
     yield
-    tokens._made.clear()
+    tokens._tokens.clear()
 
 
 PROMISES = [
@@ -83,7 +75,7 @@ def test_what_every_backend_promises_holds(
 
 
 def made_for(bench: SlurmBench, user: User) -> dict[str, Any]:
-    token = tokens.headers(bench.config, user.pw_name)["X-SLURM-USER-TOKEN"]
+    token = tokens.make_headers(bench.config, user.pw_name)["X-SLURM-USER-TOKEN"]
     options: Any = {"require": ["exp", "iat", "sun"]}
     return dict(jwt.decode(token, _key(bench), algorithms=["HS256"], options=options))
 
@@ -103,19 +95,19 @@ def test_a_token_is_for_that_user_and_a_short_while(by_jwt: SlurmBench, a: User,
 @pytest.mark.parametrize("name", ["root", "daemon", "nobody", "jct-is-nobody", "0", "1000", "-u"])
 def test_none_is_made_for_who_is_no_person(by_jwt: SlurmBench, name: str) -> None:
     with pytest.raises(NoToken, match="No token is made for"):
-        tokens.headers(by_jwt.config, name)
+        tokens.make_headers(by_jwt.config, name)
     with pytest.raises(Refused):
-        ByToken(by_jwt.config, name).submit("x-job1-1", "#!/bin/sh\ntrue\n")
+        TokenActions(by_jwt.config, name).submit("x-job1-1", "#!/bin/sh\ntrue\n")
 
 
 def test_none_is_made_for_slurms_own_user_or_the_consoles(
     by_jwt: SlurmBench, a: User, b: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with pytest.raises(NoToken):
-        tokens.headers(replace(by_jwt.config, slurm_user=a.pw_name), a.pw_name)
+        tokens.make_headers(replace(by_jwt.config, slurm_user=a.pw_name), a.pw_name)
     monkeypatch.setattr(os, "geteuid", lambda: b.pw_uid)
     with pytest.raises(NoToken):
-        tokens.headers(by_jwt.config, b.pw_name)
+        tokens.make_headers(by_jwt.config, b.pw_name)
 
 
 @pytest.mark.parametrize("user", ["root", "0"])
@@ -124,13 +116,13 @@ def test_the_console_asks_as_nobody_mightier(
 ) -> None:
     monkeypatch.setattr(os, "geteuid", lambda: a.pw_uid)
     with pytest.raises(NoToken, match="may do anything"):
-        tokens.headers(replace(by_jwt.config, user=user))
+        tokens.make_headers(replace(by_jwt.config, user=user))
 
 
 def test_the_console_asks_as_slurms_own_user_only_where_it_is_that(by_jwt: SlurmBench, a: User) -> None:
     config = replace(by_jwt.config, user=a.pw_name, slurm_user=a.pw_name)
     with pytest.raises(NoToken, match="may do anything"):
-        tokens.headers(config)
+        tokens.make_headers(config)
 
 
 def _printing(bench: SlurmBench, script: str) -> SlurmConfig:
@@ -144,8 +136,8 @@ def test_a_command_is_given_the_name_and_has_to_make_a_token_for_it(
     by_jwt: SlurmBench, a: User, b: User
 ) -> None:
     config = _printing(by_jwt, 'exec scontrol token "username=$1" lifespan=600')
-    assert Rest(config, a).is_answered()
-    tokens._made.clear()
+    assert RestController(config, a).is_answered()
+    tokens._tokens.clear()
     for script, why in (
         (f"exec scontrol token username={b.pw_name} lifespan=600", "printed none for"),
         (f"echo SLURM_JWT={_signed(by_jwt, a, -60)}", "has expired"),
@@ -153,7 +145,7 @@ def test_a_command_is_given_the_name_and_has_to_make_a_token_for_it(
         ("exit 1", "failed"),
     ):
         with pytest.raises(NoToken, match=why):
-            tokens.headers(_printing(by_jwt, script), a.pw_name)
+            tokens.make_headers(_printing(by_jwt, script), a.pw_name)
 
 
 def _signed(bench: SlurmBench, user: User, life_s: int, key: bytes = b"") -> str:
@@ -218,17 +210,17 @@ def test_a_token_of_one_that_is_not_accepted_stops_nobody_else(by_jwt: SlurmBenc
     wrong = Path(f"{config.token_command[0]}.{a.pw_name}")
     theirs, others = (backend.submit(of(by_jwt, user, "id -u")) for user in (a, b))
     wrong.write_text(_signed(by_jwt, a, 600, os.urandom(32)))
-    tokens._made.clear()
+    tokens._tokens.clear()
     with pytest.raises(Unreachable):
         backend.release([theirs, others])
     assert wait_until_over(backend, others).state is State.SUCCEEDED
-    with pytest.raises(NotSent) as not_sent:
+    with pytest.raises(NotSubmitted) as not_sent:
         backend.submit(of(by_jwt, a, "true"))
     assert "does not accept the token" in str(not_sent.value.reason.params["detail"])
     with pytest.raises(Unreachable):
         backend.stop(theirs, grace_s=0, signal="KILL")
     wrong.write_text(_signed(by_jwt, a, -60))
-    with pytest.raises(NotSent) as not_sent:
+    with pytest.raises(NotSubmitted) as not_sent:
         backend.submit(of(by_jwt, a, "true"))
     assert "has expired" in str(not_sent.value.reason.params["detail"])
     seen = backend.observe([theirs, others])[theirs]
@@ -243,13 +235,13 @@ def test_a_token_of_one_that_is_not_accepted_stops_nobody_else(by_jwt: SlurmBenc
 
 def test_one_does_not_get_at_anothers_job_by_their_token(by_jwt: SlurmBench, a: User, b: User) -> None:
     handle = started(by_jwt, a, "echo up; exec sleep 600")
-    number = Sent.of(handle).number
-    acting = ByToken(by_jwt.config, b.pw_name)
+    number = SlurmJob.of(handle).number
+    acting = TokenActions(by_jwt.config, b.pw_name)
     with pytest.raises(Unreachable):
-        acting.end([number])
+        acting.cancel([number])
     with pytest.raises(Unreachable):
-        Rest(by_jwt.config, b).cancel([number])
-    assert acting.called(Sent.of(handle).key) == []
+        RestController(by_jwt.config, b).cancel([number])
+    assert acting.jobs_of_name(SlurmJob.of(handle).key) == []
     assert state_of(by_jwt.backend, handle) is State.RUNNING
 
 
@@ -257,7 +249,7 @@ def test_a_job_of_theirs_that_did_not_come_from_here_is_left_alone(by_jwt: Slurm
     command = ("sbatch", "--parsable", "--hold", "--chdir=/", "--output=/dev/null", "--wrap=true")
     number = by_jwt.slurm.call(*as_(a), *command).strip()
     try:
-        ByToken(by_jwt.config, a.pw_name).end([int(number)])
+        TokenActions(by_jwt.config, a.pw_name).cancel([int(number)])
         assert number in by_jwt.slurm.call("squeue", "--noheader", "--format=%A")
     finally:
         by_jwt.slurm.call("scancel", number)
@@ -292,7 +284,7 @@ def test_what_slurm_forgot_is_handed_over_again_and_a_second_copy_cancelled(
     assert state_of(backend, handle) is State.PENDING
     where = f"--chdir={by_jwt.attempt(handle)}"
     command = ("sbatch", "--parsable", "--hold", where, "--output=/dev/null", "--wrap=true")
-    copy = by_jwt.slurm.call(*as_(a), *command, f"--job-name={Sent.of(handle).key}").strip()
+    copy = by_jwt.slurm.call(*as_(a), *command, f"--job-name={SlurmJob.of(handle).key}").strip()
     assert wait_until_over(backend, handle).state is State.SUCCEEDED
     assert log_of(backend, handle) == f"{a.pw_uid}\n"
     wait_for(lambda: backend.observe([handle]) and copy not in by_jwt.live(), 60)
@@ -345,7 +337,7 @@ def as_b(slurm: Slurm, b: User, open_folder: Path) -> Iterator[SlurmBench]:
 def test_what_the_console_cannot_remove_its_user_removes(
     as_b: SlurmBench, a: User, b: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(leftovers, "SOON_S", 0)
+    monkeypatch.setattr(cleanup, "SOON_S", 0)
     submission = of(as_b, a, "id -u; mkdir shut; touch shut/x; chmod 0 shut")
 
     def all_of_it() -> None:
@@ -362,7 +354,7 @@ def test_what_the_console_cannot_remove_its_user_removes(
             return not as_b.attempt(handle).parent.exists()
 
         wait_for(is_gone, 120)
-        assert list(leftovers.told(as_b.config)) == []
+        assert list(cleanup.describe_leftovers(as_b.config)) == []
 
     by(b, all_of_it)
 
@@ -390,12 +382,12 @@ def test_what_nobody_can_remove_is_told_and_stops_nothing(
         without.forget(handle)
         without.forget(handle)
         assert without.inventory().nodes
-        assert list(leftovers.told(as_b.config)) == []
+        assert list(cleanup.describe_leftovers(as_b.config)) == []
         now = time.time()
         monkeypatch.setattr(time, "time", lambda: now + LATER_S)
-        for _ in range(leftovers.TRIES + 1):
-            leftovers.look_after(replace(as_b.config, slurm_user=a.pw_name))
-        [told] = leftovers.told(as_b.config)
+        for _ in range(cleanup.TRIES + 1):
+            cleanup.retry(replace(as_b.config, slurm_user=a.pw_name))
+        [told] = cleanup.describe_leftovers(as_b.config)
         assert str(as_b.attempt(handle)) in told
 
     by(b, all_of_it)
@@ -429,4 +421,4 @@ async def test_whoever_gets_in_is_the_jobs_user_and_has_no_key_of_others(
 
 def test_nothing_can_be_asked_as_them_beforehand(by_jwt: SlurmBench, a: User) -> None:
     found = by_jwt.backend.dry_run(of(by_jwt, a, "true"))
-    assert found == [Tried("unable", None), Tried("user", True, detail=a.pw_name)]
+    assert found == [DryRunCheck("unable", None), DryRunCheck("user", True, detail=a.pw_name)]

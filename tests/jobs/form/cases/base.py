@@ -1,12 +1,12 @@
-"""What is tested of a rule: a job and the ground of which it speaks, and one where it says less."""
+"""What is tested of a rule: a job and the target of which it speaks, and one where it says less."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 from typing import Any
 
-from jobs.form.ground import Ground
 from jobs.form.rules import Effect, Page, Section
+from jobs.form.target import JobTarget
 from jobs.spec import Framework, JobSpec, Mount, Network, Resources, TaskRole
 from quotas.admission import Price
 from quotas.models import Kind, Source
@@ -14,14 +14,14 @@ from quotas.models import Kind, Source
 ZH, JA = (Page.CHINESE,), (Page.JAPANESE,)
 BOTH = (Page.CHINESE, Page.JAPANESE)
 
-QUOTA = Ground(most_gpus=None)
-PUBLIC = Ground(source=Source.PUBLIC, most_gpus=2, most_cpu_milli=8000)
-SPOT = Ground(
+QUOTA = JobTarget(most_gpus=None)
+PUBLIC = JobTarget(source=Source.PUBLIC, most_gpus=2, most_cpu_milli=8000)
+SPOT = JobTarget(
     source=Source.PREEMPTIBLE,
     kind=Kind.LINGJUN,
     prices={"A100": Price(3_000_000, 1_500_000), "": Price(10_000, 10_000)},
 )
-LINGJUN = Ground(kind=Kind.LINGJUN)
+LINGJUN = JobTarget(kind=Kind.LINGJUN)
 GPUS = Resources(gpus=2, gpu_type="A100")
 CPFS = Mount(uri="nas://cpfs-1.cn-hangzhou/", path="/mnt/data")
 BMCPFS = Mount(uri="bmcpfs://bmcpfs-1/", path="/mnt/data")
@@ -45,7 +45,7 @@ def options(**values: str) -> JobSpec:
 
 @dataclass(frozen=True)
 class Case:
-    """A job and ground of which the rule says something about `path`, and one where it says less.
+    """A job and target of which the rule says something about `path`, and one where it says less.
 
     What it says is `effect`, and whether the job is against it; less is nothing at all, or nothing against.
     """
@@ -54,8 +54,8 @@ class Case:
     pages: tuple[Page, ...]
     section: Section
     spec: JobSpec
-    ground: Ground
+    target: JobTarget
     path: str
     effect: Effect
     broken: bool = False
-    less: tuple[JobSpec, Ground] = field(default_factory=lambda: (job(), QUOTA))
+    less: tuple[JobSpec, JobTarget] = field(default_factory=lambda: (job(), QUOTA))

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from jobs.form.ground import Ground
 from jobs.form.rules import Effect, Section
+from jobs.form.target import JobTarget
 from jobs.spec import CodeSource, Mount, RegistryAuth
 from tests.jobs.form.cases.base import (
     BMCPFS,
@@ -57,11 +57,14 @@ CASES = (
         BOTH,
         Section.ENVIRONMENT,
         job(mounts=(Mount(id="d-open"),)),
-        Ground(public_data=frozenset({"d-open"})),
+        JobTarget(public_data=frozenset({"d-open"})),
         "mounts[].read_only",
         Effect.OFF,
         True,
-        less=(job(mounts=(Mount(id="d-open", read_only=True),)), Ground(public_data=frozenset({"d-open"}))),
+        less=(
+            job(mounts=(Mount(id="d-open", read_only=True),)),
+            JobTarget(public_data=frozenset({"d-open"})),
+        ),
     ),
     Case("storage_grant", ZH, Section.ENVIRONMENT, job(mounts=(OSS,)), QUOTA, "mounts[].uri", Effect.TELL),
     Case(
@@ -80,11 +83,11 @@ CASES = (
         BOTH,
         Section.ENVIRONMENT,
         job(mounts=(CPFS,), network=VPC),
-        Ground(vpc_of={CPFS.uri: "vpc-2"}),
+        JobTarget(vpc_of={CPFS.uri: "vpc-2"}),
         "network.vpc",
         Effect.TELL,
         True,
-        less=(job(mounts=(CPFS,), network=VPC), Ground(vpc_of={CPFS.uri: "vpc-1"})),
+        less=(job(mounts=(CPFS,), network=VPC), JobTarget(vpc_of={CPFS.uri: "vpc-1"})),
     ),
     Case(
         "bmcpfs_on_lingjun",

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from jobs.form.ground import Ground
 from jobs.form.rules import Effect, Section
+from jobs.form.target import JobTarget
 from jobs.spec import Bid, Framework, Idle, Network, NodeChoice, Reservation, Resources
 from quotas.models import Kind
 from tests.jobs.form.cases.base import BOTH, GPUS, JA, LINGJUN, PUBLIC, QUOTA, SPOT, VPC, ZH, Case, job, role
@@ -20,7 +20,7 @@ CASES = (
         QUOTA,
         "kind",
         Effect.HIDE,
-        less=(job(), Ground(kinds=frozenset(Kind))),
+        less=(job(), JobTarget(kinds=frozenset(Kind))),
     ),
     Case(
         "lingjun_regions",

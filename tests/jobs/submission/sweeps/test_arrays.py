@@ -7,16 +7,17 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from jobs import submission
-from jobs.api.native.preview import render
+from jobs.api.native.job_files import render
 from jobs.dialects.base import Refused
 from jobs.dialects.document import Document
 from jobs.lifecycle import transitions
 from jobs.models import Job, JobFile, Sweep
 from jobs.scheduling import reconcile
 from jobs.states import TERMINAL, Reason, ReasonCode, State
-from jobs.submission import Conflict, preview
-from jobs.submission.sweeps import acting, arrays
-from jobs.submission.sweeps.acting import Asked
+from jobs.submission import Conflict
+from jobs.submission.checks import preview
+from jobs.submission.sweeps import arrays, commands
+from jobs.submission.sweeps.commands import SweepRequest
 from quotas.models import User
 from tests.jobs.conftest import Place, attempt_of
 from tests.jobs.engine import MemoryEngine
@@ -40,17 +41,17 @@ def _engine(engine: MemoryEngine) -> None:
 
 
 def submitted(place: Place, text: str = TEXT, at_once: int | None = None) -> Sweep:
-    return acting.submit(place.owner, Asked(Document(text), at_once=at_once))[0]
+    return commands.submit(place.owner, SweepRequest(Document(text), at_once=at_once))[0]
 
 
 def files(sweep: Sweep) -> list[JobFile]:
-    return [JobFile.objects.get(job=run.job) for run in acting.latest(sweep)]
+    return [JobFile.objects.get(job=run.job) for run in commands.latest(sweep)]
 
 
 def test_each_index_is_a_job_with_the_variables_of_a_task(place: Place) -> None:
     sweep = submitted(place)
     assert (sweep.name, sweep.at_once, sweep.names) == ("sim", 2, ["env.SLURM_ARRAY_TASK_ID"])
-    runs = acting.latest(sweep)
+    runs = commands.latest(sweep)
     assert [run.job.name for run in runs] == ["sim-0", "sim-3", "sim-6", "sim-9"]
     assert [run.values for run in runs] == [{"env.SLURM_ARRAY_TASK_ID": index} for index in (0, 3, 6, 9)]
     number = str(arrays.number_of(sweep.public_id))
@@ -98,17 +99,17 @@ def test_how_many_at_once_can_be_said_with_the_request(place: Place) -> None:
 
 def test_parameters_beside_an_array_are_refused(place: Place) -> None:
     with pytest.raises(Refused) as caught:
-        acting.submit(place.owner, Asked(Document(TEXT), grid={"env.LR": [1]}))
+        commands.submit(place.owner, SweepRequest(Document(TEXT), grid={"env.LR": [1]}))
     assert [problem.code for problem in caught.value.problems] == ["sweep_of_array"]
     assert not Job.objects.exists()
 
 
 def test_the_same_request_again_is_the_same_sweep(place: Place) -> None:
-    asked = Asked(Document(TEXT))
-    first, _before = acting.submit(place.owner, asked, "k")
-    assert acting.submit(place.owner, asked, "k") == (first, True)
+    asked = SweepRequest(Document(TEXT))
+    first, _before = commands.submit(place.owner, asked, "k")
+    assert commands.submit(place.owner, asked, "k") == (first, True)
     with pytest.raises(Conflict):
-        acting.submit(place.owner, Asked(Document(TEXT.replace("0-9:3", "0-9:2"))), "k")
+        commands.submit(place.owner, SweepRequest(Document(TEXT.replace("0-9:3", "0-9:2"))), "k")
     assert Job.objects.count() == 4
 
 
@@ -136,25 +137,25 @@ def test_the_file_of_all_comes_back_with_as_many_at_once_as_are_allowed_now(plac
     again = submitted(place, TEXT.replace(",API_TOKEN=hush", ""))
     assert arrays.file_of(again) == again.file == TEXT.replace(",API_TOKEN=hush", "")
     for at_once, written in ((3, "0-9:3%3"), (4, "0-9:3"), (100, "0-9:3")):
-        acting.change(place.owner, again, at_once)
+        commands.change(place.owner, again, at_once)
         again.refresh_from_db()
         assert arrays.file_of(again) == again.file.replace("0-9:3%2", written)
 
 
 def test_what_ran_again_is_the_same_task(place: Place) -> None:
     sweep = submitted(place)
-    second = acting.latest(sweep)[1].job
+    second = commands.latest(sweep)[1].job
     transitions.end(second, attempt_of(second), State.FAILED, Reason(ReasonCode.EXIT_CODE))
-    [made] = acting.again(place.owner, sweep)
+    [made] = commands.again(place.owner, sweep)
     assert JobFile.objects.get(job=made).spec.env["SLURM_ARRAY_TASK_ID"] == "3"
 
 
 def test_a_preview_is_of_the_first_and_the_quota_of_all_at_once(place: Place) -> None:
-    found = preview.of_document(place.owner, Document(TEXT), submission.Place())
+    found = preview.of_document(place.owner, Document(TEXT), submission.JobTarget())
     assert (found.jobs, found.at_once, found.spec.name) == (4, 2, "sim-0")
     assert found.spec.env["SLURM_ARRAY_TASK_ID"] == "0"
     one = preview.of_document(
-        place.owner, Document(TEXT.replace("#SBATCH --array=0-9:3%2\n", "")), submission.Place()
+        place.owner, Document(TEXT.replace("#SBATCH --array=0-9:3%2\n", "")), submission.JobTarget()
     )
     assert (one.jobs, one.at_once) == (1, 1)
     wanted = [[share.wanted for share in level.shares] for level in one.levels]
@@ -178,7 +179,7 @@ def test_never_more_than_the_limit_are_under_way_whatever_happens(
     sweep = submitted(place, TEXT.replace("0-9:3%2", f"0-3%{most}"))
     to_the_end = [("look", 0), ("end", 0)] * 4
     for step, which in [*steps, *to_the_end]:
-        left = [run.job for run in acting.latest(sweep) if State(run.job.state) not in TERMINAL]
+        left = [run.job for run in commands.latest(sweep) if State(run.job.state) not in TERMINAL]
         started = [job for job in left if job.state != State.QUEUED]
         if step == "look":
             reconcile.drain(place.cluster.pk)
@@ -189,15 +190,15 @@ def test_never_more_than_the_limit_are_under_way_whatever_happens(
             job = started[which % len(started)]
             transitions.end(job, attempt_of(job), State.SUCCEEDED, Reason(ReasonCode.COMPLETED))
         assert len(under_way(sweep)) <= most
-    assert all(State(run.job.state) in TERMINAL for run in acting.latest(sweep))
+    assert all(State(run.job.state) in TERMINAL for run in commands.latest(sweep))
 
 
 def under_way(sweep: Sweep) -> list[State]:
-    now = [State(run.job.state) for run in acting.latest(sweep)]
+    now = [State(run.job.state) for run in commands.latest(sweep)]
     return [state for state in now if state not in TERMINAL and state is not State.QUEUED]
 
 
 def test_a_member_may_stop_none_of_it(place: Place) -> None:
     sweep = submitted(place)
     with pytest.raises(submission.Forbidden):
-        acting.stop(User.objects.create_user("bob"), sweep)
+        commands.stop(User.objects.create_user("bob"), sweep)

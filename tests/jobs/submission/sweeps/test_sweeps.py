@@ -9,14 +9,14 @@ import pytest
 from jobs import messages, submission
 from jobs.dialects.base import Refused
 from jobs.dialects.document import Document
-from jobs.lifecycle import transitions, waiting
+from jobs.lifecycle import pending_reasons, transitions
 from jobs.models import Job, JobFile, Sweep, SweepRun
 from jobs.scheduling import reconcile
 from jobs.states import Reason, ReasonCode, State
-from jobs.submission import Conflict, Forbidden, afters
-from jobs.submission.sweeps import acting
-from jobs.submission.sweeps.acting import Asked
-from jobs.submission.sweeps.expanding import CannotSweepError, combinations, expanded
+from jobs.submission import Conflict, Forbidden, dependencies
+from jobs.submission.sweeps import commands
+from jobs.submission.sweeps.commands import SweepRequest
+from jobs.submission.sweeps.expansion import CannotSweepError, combinations, expand
 from quotas.models import Membership, Role, User
 from tests.jobs.conftest import Place, attempt_of, spec
 from tests.jobs.engine import MemoryEngine
@@ -40,11 +40,11 @@ def _engine(engine: MemoryEngine) -> None:
 
 def submitted(place: Place, at_once: int | None = None, count: int = 3) -> Sweep:
     values = [0.1 * number for number in range(1, count + 1)]
-    return acting.submit(place.owner, Asked(Document(TEXT), grid={"lr": values}, at_once=at_once))[0]
+    return commands.submit(place.owner, SweepRequest(Document(TEXT), grid={"lr": values}, at_once=at_once))[0]
 
 
 def states(sweep: Sweep) -> list[str]:
-    return [run.job.state for run in acting.latest(sweep)]
+    return [run.job.state for run in commands.latest(sweep)]
 
 
 def ended(job: Job, state: State = State.SUCCEEDED) -> None:
@@ -62,11 +62,11 @@ def test_a_grid_is_every_combination_and_a_list_is_what_it_says() -> None:
 def test_values_have_types_and_stand_where_they_shall() -> None:
     base = spec("t", env={"LR": "1"})
     values = {"env.LR": 0.5, "env.NEW": "n", "roles.0.resources.gpus": 2, "priority": 7}
-    [made] = expanded(base, [values])
+    [made] = expand(base, [values])
     assert (made.name, made.env, made.priority) == ("t-1", {"LR": "0.5", "NEW": "n"}, 7)
     assert made.roles[0].resources.gpus == 2
     role = base.roles[0].model_copy(update={"command": "run {lr} {lr} {other}"})
-    [made] = expanded(base.model_copy(update={"roles": (role,)}), [{"lr": 0.1}])
+    [made] = expand(base.model_copy(update={"roles": (role,)}), [{"lr": 0.1}])
     assert made.roles[0].command == "run 0.1 0.1 {other}"
 
 
@@ -87,7 +87,7 @@ def test_what_no_job_can_be_is_told_once(
     values: list[dict[str, Any]], expected: list[tuple[str, str]]
 ) -> None:
     with pytest.raises(CannotSweepError) as caught:
-        expanded(spec(), values)
+        expand(spec(), values)
     assert [(problem.code, problem.pointer) for problem in caught.value.problems] == expected
     assert all(messages.problem_message(problem) for problem in caught.value.problems)
 
@@ -111,7 +111,7 @@ def test_how_much_a_sweep_may_be(grid: dict[str, Any], listed: list[Any], code: 
 
 def test_each_job_says_its_own_value_in_the_file_of_all(place: Place) -> None:
     sweep = submitted(place)
-    runs = acting.latest(sweep)
+    runs = commands.latest(sweep)
     assert [run.job.name for run in runs] == ["lr-1", "lr-2", "lr-3"]
     texts = [JobFile.objects.get(job=run.job).text for run in runs]
     assert "train --lr=0.1" in texts[0]
@@ -119,8 +119,8 @@ def test_each_job_says_its_own_value_in_the_file_of_all(place: Place) -> None:
 
 
 def test_job_of_a_sweep_has_no_note_of_a_word_that_was_filled(place: Place) -> None:
-    for run in acting.latest(submitted(place)):
-        codes = [row["code"] for row in JobFile.objects.get(job=run.job).note_rows()]
+    for run in commands.latest(submitted(place)):
+        codes = [row["code"] for row in JobFile.objects.get(job=run.job).notes]
         assert "word_unfilled" not in codes
 
 
@@ -128,10 +128,10 @@ def test_at_most_so_many_are_under_way(place: Place) -> None:
     sweep = submitted(place, at_once=2, count=5)
     reconcile.drain(place.cluster.pk)
     assert states(sweep) == ["PENDING", "PENDING", "QUEUED", "QUEUED", "QUEUED"]
-    ended(acting.latest(sweep)[0].job, State.FAILED)
+    ended(commands.latest(sweep)[0].job, State.FAILED)
     reconcile.drain(place.cluster.pk)
     assert states(sweep) == ["FAILED", "PENDING", "PENDING", "QUEUED", "QUEUED"]
-    acting.change(place.owner, sweep, 3)
+    commands.change(place.owner, sweep, 3)
     reconcile.drain(place.cluster.pk)
     assert states(sweep) == ["FAILED", "PENDING", "PENDING", "PENDING", "QUEUED"]
 
@@ -139,18 +139,18 @@ def test_at_most_so_many_are_under_way(place: Place) -> None:
 def test_why_one_waits_for_its_turn(place: Place) -> None:
     sweep = submitted(place, at_once=1, count=2)
     reconcile.drain(place.cluster.pk)
-    job = acting.latest(sweep)[1].job
-    waiting.tell([job])
-    reason = waiting.reason_of(job)
+    job = commands.latest(sweep)[1].job
+    pending_reasons.load_reasons([job])
+    reason = pending_reasons.reason_of(job)
     words = messages.reason_message(reason.code, reason.params)
     assert words.startswith("Starts when it is its turn in its sweep; at most 1 job")
 
 
 def test_a_turn_that_was_missed_is_made_up_for(place: Place) -> None:
     sweep = submitted(place, at_once=1, count=2)
-    first = acting.latest(sweep)[0].job
+    first = commands.latest(sweep)[0].job
     Job.objects.filter(pk=first.pk).update(state="SUCCEEDED")
-    afters.settle(place.cluster.pk)
+    dependencies.settle(place.cluster.pk)
     assert not SweepRun.objects.filter(sweep=sweep, waits=True).exists()
 
 
@@ -170,40 +170,40 @@ def test_all_are_accepted_or_none(place: Place, monkeypatch: pytest.MonkeyPatch)
 
 
 def test_a_problem_of_all_is_told_once(place: Place) -> None:
-    asked = Asked(
+    asked = SweepRequest(
         Document(TEXT.replace('"UserCommand"', '"Priority": 99, "UserCommand"')), grid={"lr": [1, 2]}
     )
     with pytest.raises(Refused) as caught:
-        acting.submit(place.owner, asked)
+        commands.submit(place.owner, asked)
     assert len(caught.value.problems) == 1
 
 
 def test_the_same_request_again_is_the_same_sweep(place: Place) -> None:
-    asked = Asked(Document(TEXT), grid={"lr": [1, 2]})
-    first, before = acting.submit(place.owner, asked, "key")
-    again, replayed = acting.submit(place.owner, asked, "key")
+    asked = SweepRequest(Document(TEXT), grid={"lr": [1, 2]})
+    first, before = commands.submit(place.owner, asked, "key")
+    again, replayed = commands.submit(place.owner, asked, "key")
     assert (before, replayed, again) == (False, True, first)
     assert Job.objects.count() == 2
     with pytest.raises(Conflict):
-        acting.submit(place.owner, Asked(Document(TEXT), grid={"lr": [3]}), "key")
+        commands.submit(place.owner, SweepRequest(Document(TEXT), grid={"lr": [3]}), "key")
 
 
 def test_failed_ones_again_is_one_act_that_repeats_nothing(place: Place) -> None:
     sweep = submitted(place)
     reconcile.drain(place.cluster.pk)
-    runs = acting.latest(sweep)
+    runs = commands.latest(sweep)
     ended(runs[0].job, State.FAILED)
     ended(runs[1].job)
-    [new] = acting.again(place.owner, sweep)
+    [new] = commands.again(place.owner, sweep)
     assert new.origin == runs[0].job
-    assert acting.again(place.owner, sweep) == []
-    assert [(run.number, run.round) for run in acting.latest(sweep)] == [(1, 2), (2, 1), (3, 1)]
-    assert acting.latest(sweep)[0].values == runs[0].values
+    assert commands.again(place.owner, sweep) == []
+    assert [(run.number, run.round) for run in commands.latest(sweep)] == [(1, 2), (2, 1), (3, 1)]
+    assert commands.latest(sweep)[0].values == runs[0].values
 
 
 def test_stopping_it_stops_all_and_starts_none(place: Place) -> None:
     sweep = submitted(place, at_once=1)
-    assert acting.stop(place.owner, sweep) == 3
+    assert commands.stop(place.owner, sweep) == 3
     reconcile.drain(place.cluster.pk)
     assert states(sweep) == ["STOPPED"] * 3
 
@@ -215,11 +215,11 @@ def test_only_its_owner_and_admins_of_the_workspace_act_on_it(place: Place) -> N
     manager = User.objects.create_user("max")
     Membership.objects.create(workspace=place.workspace, user=manager, role=Role.ADMIN)
     for person in (member, stranger):
-        for act in (acting.stop, acting.again):
+        for act in (commands.stop, commands.again):
             with pytest.raises(Forbidden):
                 act(person, sweep)
         with pytest.raises(Forbidden):
-            acting.change(person, sweep, 1)
+            commands.change(person, sweep, 1)
     assert Sweep.objects.visible_to(member).get() == sweep
     assert not Sweep.objects.visible_to(stranger).exists()
-    assert acting.stop(manager, sweep) == 3
+    assert commands.stop(manager, sweep) == 3

@@ -1,8 +1,7 @@
-"""Connections to slurmrestd, kept by the process for the next request.
+"""Connections to slurmrestd, which the process keeps for its next request.
 
-A connection takes no longer than a request, and what TLS needs to know of this machine takes longer than
-twenty.  Of the standard library: a request by it costs a fourth of the processor's time, and there are two to
-each job that is handed over.
+Loading the trusted certificates takes longer than twenty requests.  The standard library's client takes a
+fourth of the processor time of others, and each submission takes two requests.
 """
 
 from __future__ import annotations
@@ -23,28 +22,28 @@ from urllib.parse import urlsplit
 UNIX: Final = "unix:"
 
 IDLE_S: Final = 5.0
-"""One that nobody used for so long is not used again: what lies between may have dropped it silently."""
+"""A connection idle for longer is not used: a firewall may have dropped it silently."""
 
 
 @dataclass(frozen=True, slots=True)
-class To:
-    """Where it leads, and as whom it is used: nobody's request goes by the connection of somebody else."""
+class Destination:
+    """An address and a user: connections are not shared between users."""
 
     url: str
     user: str = ""
 
     @property
     def path(self) -> str:
-        """What stands before every path there."""
+        """Return the prefix of every path there."""
         return "" if self.url.startswith(UNIX) else urlsplit(self.url).path.rstrip("/")
 
 
-_idle: Final[dict[tuple[int, To], deque[tuple[float, HTTPConnection]]]] = {}
-"""By process, as none is shared with a child: since when each waits."""
+_idle: Final[dict[tuple[int, Destination], deque[tuple[float, HTTPConnection]]]] = {}
+"""By process, as children share none: since when each is idle."""
 
 
-def kept(to: To, timeout_s: float) -> HTTPConnection | None:
-    """A connection that was kept, None when there is none that can be used."""
+def take_idle(to: Destination, timeout_s: float) -> HTTPConnection | None:
+    """Return an idle connection, None if none can be used."""
     idle = _idle_ones(to)
     while idle:
         try:
@@ -58,33 +57,33 @@ def kept(to: To, timeout_s: float) -> HTTPConnection | None:
     return None
 
 
-def made(to: To, timeout_s: float) -> HTTPConnection:
-    """A new one.  Raises OSError."""
+def connect(to: Destination, timeout_s: float) -> HTTPConnection:
+    """Return a new connection.  Raises OSError."""
     connection = _new(to.url, timeout_s)
     connection.connect()
     return connection
 
 
-def keep(to: To, connection: HTTPConnection) -> None:
-    """Keep it for the next one who asks; its answer has been read."""
+def give_back(to: Destination, connection: HTTPConnection) -> None:
+    """Keep a connection whose answer was read for the next request."""
     if connection.sock is not None:
         _idle_ones(to).append((time.monotonic(), connection))
 
 
 @atexit.register
 def close_all() -> None:
-    """Close those that are kept."""
+    """Close the idle connections."""
     for idle in _idle.values():
         while idle:
             idle.pop()[1].close()
 
 
-def _idle_ones(to: To) -> deque[tuple[float, HTTPConnection]]:
+def _idle_ones(to: Destination) -> deque[tuple[float, HTTPConnection]]:
     return _idle.setdefault((os.getpid(), to), deque())
 
 
 def _is_quiet(connection: HTTPConnection) -> bool:
-    """Whether the server neither closed it nor said anything that nobody asked for."""
+    """Return whether the server neither closed it nor sent anything."""
     poll = select.poll()
     poll.register(connection.sock, select.POLLIN)
     return not poll.poll(0)
@@ -92,21 +91,21 @@ def _is_quiet(connection: HTTPConnection) -> bool:
 
 def _new(url: str, timeout_s: float) -> HTTPConnection:
     if url.startswith(UNIX):
-        return _OnThisMachine(url.removeprefix(UNIX), timeout_s)
+        return _UnixConnection(url.removeprefix(UNIX), timeout_s)
     parts = urlsplit(url)
     if parts.scheme == "https":
-        return HTTPSConnection(parts.hostname or "", parts.port, timeout=timeout_s, context=_trusted())
+        return HTTPSConnection(parts.hostname or "", parts.port, timeout=timeout_s, context=_tls_context())
     return HTTPConnection(parts.hostname or "", parts.port, timeout=timeout_s)
 
 
 @lru_cache(maxsize=1)
-def _trusted() -> ssl.SSLContext:
-    """Whom this machine trusts."""
+def _tls_context() -> ssl.SSLContext:
+    """Return a context with the certificates that this machine trusts."""
     return ssl.create_default_context()
 
 
-class _OnThisMachine(HTTPConnection):
-    """By a UNIX socket."""
+class _UnixConnection(HTTPConnection):
+    """A connection by a UNIX socket."""
 
     def __init__(self, path: str, timeout_s: float) -> None:
         super().__init__("localhost", timeout=timeout_s)

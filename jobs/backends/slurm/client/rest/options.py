@@ -1,8 +1,8 @@
-"""A script's options as the fields of a job: sbatch reads them from the script, slurmrestd does not.
+"""Translates a script's options to fields of a job: slurmrestd does not read them as sbatch does.
 
 Up to v0.0.38 fields are sbatch's options under other names, most of them in sbatch's own spelling (what its
 schema leaves out, such as `nodelist`, it takes all the same).  From v0.0.40 on they are those of Slurm's
-job description.  An option that has no field is refused, never left out.
+job description.  An option without a field is refused, never ignored.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from datetime import datetime
 from typing import Any, Final
 
 from jobs.backends.base import Refused
-from jobs.backends.slurm.client.rest.versions import WITH_PARSERS
+from jobs.backends.slurm.client.rest.client import WITH_PARSERS
 from jobs.dialects.document import Document
 from jobs.dialects.sbatch import amounts, times
 from jobs.dialects.sbatch.header import read
@@ -21,9 +21,9 @@ from jobs.states import Reason, ReasonCode
 Fields = dict[str, Any]
 Field = Callable[[str], Fields]
 SPREAD: Final = "\nalone=yes\n"
-"""Stands in a script whose replicas are no steps of Slurm's, so that only its shell can be signalled."""
+"""In a script that Slurm itself spreads, whose replicas are no steps: only its shell can be signalled."""
 
-TOLD: Final = (
+PASSED_ON: Final = (
     "cpus-per-task",
     "gpus",
     "gpus-per-node",
@@ -32,52 +32,52 @@ TOLD: Final = (
     "ntasks",
     "ntasks-per-node",
 )
-"""sbatch itself tells a script of these, in variables of its environment."""
+"""Options that sbatch itself passes to a script as environment variables."""
 
 
 class _NoField(ValueError):
-    """The value can't be said."""
+    """There is no field for the value."""
 
 
-def body(script: str, version: int, environment: Mapping[str, str]) -> Fields:
-    """What is posted to have `script` submitted, held.  Raises Refused."""
+def build_body(script: str, version: int, environment: Mapping[str, str]) -> Fields:
+    """Return the request that submits `script`, held.  Raises Refused."""
     whole = read(Document(script))
     components = [whole.options(place) for place in range(whole.components)]
     if version < WITH_PARSERS and SPREAD in script and components[0].get("signal", "").startswith("B:"):
         detail = f"slurmrestd v0.0.{version} can't signal a script that Slurm itself spreads"
         raise Refused(Reason(ReasonCode.REFUSED, {"detail": detail}))
-    told = {**environment, **_told(components)}
-    jobs = [_job(options, version, told, held=place == 0) for place, options in enumerate(components)]
+    variables = {**environment, **_sbatch_variables(components)}
+    jobs = [_job(options, version, variables, held=place == 0) for place, options in enumerate(components)]
     for job in jobs[1:]:
         job.setdefault("current_working_directory", jobs[0].get("current_working_directory", "/"))
         job.setdefault("name", jobs[0].get("name", ""))
     return {"script": script, **({"job": jobs[0]} if len(jobs) == 1 else {"jobs": jobs})}
 
 
-def _job(options: Mapping[str, str], version: int, told: Mapping[str, str], *, held: bool) -> Fields:
+def _job(options: Mapping[str, str], version: int, variables: Mapping[str, str], *, held: bool) -> Fields:
     fields: Fields = {}
     known = _NEW if version >= WITH_PARSERS else _OLD
     for name, value in options.items():
         try:
-            said = known[name](value)
+            found = known[name](value)
         except (KeyError, _NoField):
             shown = f"--{name}={value}" if value else f"--{name}"
             detail = f"slurmrestd v0.0.{version} has no word for {shown}"
             raise Refused(Reason(ReasonCode.REFUSED, {"detail": detail})) from None
-        for field, more in said.items():
+        for field, more in found.items():
             fields[field] = f"{fields[field]},{more}" if field in fields else more
-    listed = [f"{name}={value}" for name, value in told.items()]
-    fields["environment"] = listed if version >= WITH_PARSERS else dict(told)
+    listed = [f"{name}={value}" for name, value in variables.items()]
+    fields["environment"] = listed if version >= WITH_PARSERS else dict(variables)
     return {**fields, **({"hold": True} if held else {})}
 
 
-def _told(components: list[dict[str, str]]) -> dict[str, str]:
-    """The variables that sbatch adds."""
+def _sbatch_variables(components: list[dict[str, str]]) -> dict[str, str]:
+    """Return the variables that sbatch adds."""
     several = len(components) > 1
     return {
         f"SLURM_{name.replace('-', '_').upper()}{f'_HET_GROUP_{place}' if several else ''}": options[name]
         for place, options in enumerate(components)
-        for name in TOLD
+        for name in PASSED_ON
         if name in options
     }
 
@@ -104,8 +104,8 @@ def _mib(field: str, wrap: Callable[[int], Any] = lambda number: number) -> Fiel
     return read
 
 
-def _always(field: str, said: Any) -> Field:
-    return lambda _value: {field: said}
+def _always(field: str, value: Any) -> Field:
+    return lambda _value: {field: value}
 
 
 def _word(field: str, words: Mapping[str, Any]) -> Field:
@@ -118,7 +118,7 @@ def _word(field: str, words: Mapping[str, Any]) -> Field:
 
 
 def _signal_old(value: str) -> Fields:
-    """It can't signal the script alone; whoever it reaches then are the replicas that the script starts."""
+    """Signal the whole job: v0.0.38 can't signal the script alone."""
     return {"signal": value.removeprefix("B:")}
 
 
@@ -181,8 +181,8 @@ _OLD: Final[Mapping[str, Field]] = {
     "mem-per-cpu": _mib("memory_per_cpu"),
     "mem-per-gpu": _mib("memory_per_gpu"),
     "no-kill": _word("no_kill", {"": "set", "off": "off"}),
-    "no-requeue": _always("no_requeue", said=True),
-    "requeue": _always("requeue", said=True),
+    "no-requeue": _always("no_requeue", value=True),
+    "requeue": _always("requeue", value=True),
     "signal": _signal_old,
     "tmp": _mib("temporary_disk_per_node"),
 }
@@ -203,7 +203,7 @@ def _minutes(field: str) -> Field:
 
 
 def _moment(wrap: Callable[[int], Any], field: str) -> Field:
-    """A time of the day here; Slurm's words for others (`now+1hour`) are not worked out."""
+    """Translate a time; relative ones of Slurm (`now+1hour`) are not supported."""
 
     def read(value: str) -> Fields:
         try:
@@ -277,10 +277,10 @@ _NEW: Final[Mapping[str, Field]] = {
     "mem-per-cpu": _mib("memory_per_cpu", _number),
     "mem-per-gpu": _mib("memory_per_tres", lambda mib: f"gres/gpu:{mib}"),
     "no-kill": _word("kill_on_node_fail", {"": False, "off": True}),
-    "no-requeue": _always("requeue", said=False),
+    "no-requeue": _always("requeue", value=False),
     "nodelist": lambda value: {"required_nodes": [value]},
     "open-mode": _word("open_mode", {"append": ["APPEND"], "truncate": ["TRUNCATE"]}),
-    "requeue": _always("requeue", said=True),
+    "requeue": _always("requeue", value=True),
     "signal": _signal_new,
     "time": _minutes("time_limit"),
     "time-min": _minutes("time_minimum"),

@@ -1,8 +1,8 @@
-"""The token that slurmrestd is shown.
+"""Tokens for slurmrestd.
 
-A command of whoever runs the console prints it: the console's own, and one for each user as whom jobs run
-(`jwt`).  None is asked for on behalf of root, of Slurm's own user or of one of the system, and what the
-command prints has to be for whom it was asked for.
+A command from the console's configuration prints them: the console's own, and with identity `jwt` one for
+each user as whom jobs run.  None is requested for root, Slurm's own user or one of the system, and a printed
+token has to be for the requested user.
 """
 
 from __future__ import annotations
@@ -17,44 +17,44 @@ import jwt
 
 from jobs.backends.base import Person, Refused, Unreachable
 from jobs.backends.slurm.config import JWT, SlurmConfig
-from jobs.backends.slurm.identity import whom
+from jobs.backends.slurm.identity import unix_users
 
 EARLY_S: Final = 30
-"""A token that was made is made anew so long before it expires."""
+"""A token is replaced so long before it expires."""
 
 USER: Final = "{user}"
-"""Stands in the command for whom the token is."""
+"""Placeholder of the token's user in the command."""
 
 URL: Final = "{url}"
-"""Stands in the command for where slurmrestd listens, where clusters have keys of their own."""
+"""Placeholder of slurmrestd's address in the command, where clusters have keys of their own."""
 
-_made: dict[tuple[object, ...], str] = {}
+_tokens: dict[tuple[object, ...], str] = {}
 
 
 class NoToken(Unreachable):
-    """There is none that could be accepted: nothing was asked."""
+    """There is no valid token; no request was sent."""
 
 
-def headers(config: SlurmConfig, user: str = "") -> dict[str, str]:
-    """Who asks, the console or one of the users as whom jobs run; nothing where the socket itself says it."""
+def make_headers(config: SlurmConfig, user: str = "") -> dict[str, str]:
+    """Return the headers for the console or one of its users, {} where a UNIX socket tells the user."""
     if user:
-        return _shown(user, _of_person(config, user))
-    return _shown(config.user, _own(config)) if config.token_command else {}
+        return _headers(user, _token_of_user(config, user))
+    return _headers(config.user, _own_token(config)) if config.token_command else {}
 
 
 def forget(config: SlurmConfig, user: str = "") -> None:
-    """Make another one next time: this one was not accepted."""
-    _made.pop(_name(config, user or config.user), None)
+    """Drop a token that was not accepted."""
+    _tokens.pop(_cache_key(config, user or config.user), None)
 
 
 def expiry(token: str) -> float | None:
-    """When it expires, by what it says of itself; None when it does not say so."""
+    """Return when a token expires, None if it does not tell."""
     ends = _claims(token).get("exp")
     return float(ends) if isinstance(ends, int | float) else None
 
 
 def check(config: SlurmConfig) -> None:
-    """Raise NoToken where no tokens of the users as whom jobs run can be made."""
+    """Raise NoToken where there can be no tokens for users."""
     if not config.token_command:
         raise NoToken(
             "There is nothing that makes tokens: with identity jwt the console is started with "
@@ -64,48 +64,48 @@ def check(config: SlurmConfig) -> None:
         raise NoToken(f"CONSOLE_SLURM_TOKEN_COMMAND has no {USER} in it: whose token is it to make?")
 
 
-def _shown(user: str, token: str) -> dict[str, str]:
+def _headers(user: str, token: str) -> dict[str, str]:
     return {"X-SLURM-USER-NAME": user, "X-SLURM-USER-TOKEN": token}
 
 
-def _of_person(config: SlurmConfig, user: str) -> str:
-    """For a user as whom jobs run."""
+def _token_of_user(config: SlurmConfig, user: str) -> str:
+    """Return a token for a user as whom jobs run."""
     check(config)
     try:
-        whom.account(Person("", 0, user), whom.slurm_user(config))
+        unix_users.resolve_account(Person("", 0, user), unix_users.slurm_user(config))
     except Refused as refused:
         raise NoToken(f"No token is made for {user}: {refused.reason.params['why']}") from refused
-    return _lasting(config, user)
+    return _valid_token(config, user)
 
 
-def _own(config: SlurmConfig) -> str:
-    """For the console itself."""
-    if config.user != pwd.getpwuid(os.geteuid()).pw_name and _is_mighty(config):
+def _own_token(config: SlurmConfig) -> str:
+    """Return the console's own token."""
+    if config.user != pwd.getpwuid(os.geteuid()).pw_name and _is_privileged(config):
         raise NoToken(f"No token is made for {config.user}, who may do anything at Slurm.")
-    return _lasting(config, config.user)
+    return _valid_token(config, config.user)
 
 
-def _is_mighty(config: SlurmConfig) -> bool:
-    """Whether it is asked as one who may be anybody at Slurm, which takes a number for a name too."""
-    mighty = {"root", *([whom.slurm_user(config)] if config.identity == JWT else [])}
-    return config.user in mighty or config.user.isdigit() or whom.number(config.user) == 0
+def _is_privileged(config: SlurmConfig) -> bool:
+    """Return whether the console's user may act as any user at Slurm, which accepts a number as a name."""
+    privileged = {"root", *([unix_users.slurm_user(config)] if config.identity == JWT else [])}
+    return config.user in privileged or config.user.isdigit() or unix_users.find_uid(config.user) == 0
 
 
-def _lasting(config: SlurmConfig, user: str) -> str:
-    """One that still holds for a while."""
-    known = _made.get(_name(config, user), "")
+def _valid_token(config: SlurmConfig, user: str) -> str:
+    """Return a token that is valid for a while."""
+    known = _tokens.get(_cache_key(config, user), "")
     if known and (expiry(known) or 0) > time.time() + EARLY_S:
         return known
-    made = _made[_name(config, user)] = _printed(config, user)
+    made = _tokens[_cache_key(config, user)] = _run_command(config, user)
     return made
 
 
-def _name(config: SlurmConfig, user: str) -> tuple[object, ...]:
+def _cache_key(config: SlurmConfig, user: str) -> tuple[object, ...]:
     return config.token_command, config.url, config.configuration, user
 
 
-def _printed(config: SlurmConfig, user: str) -> str:
-    """By the command, whose words are given no shell."""
+def _run_command(config: SlurmConfig, user: str) -> str:
+    """Return the command's token.  It is run without a shell."""
     words = [word.replace(USER, user).replace(URL, config.url) for word in config.token_command]
     environ = {"PATH": "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin", "LANG": "C.UTF-8"}
     if config.configuration:
@@ -121,7 +121,7 @@ def _printed(config: SlurmConfig, user: str) -> str:
             check=True,
         )
     except (OSError, subprocess.SubprocessError) as error:
-        # Not what it printed: that may be a token.
+        # without its output, which may have a token
         raise NoToken(
             f"The command that makes tokens for slurmrestd failed: {type(error).__name__}"
         ) from None
@@ -136,7 +136,7 @@ def _printed(config: SlurmConfig, user: str) -> str:
 
 
 def _claims(token: str) -> dict[str, Any]:
-    """What it says of itself; that it is true is Slurm's to find out."""
+    """Return the claims of a token, which Slurm verifies."""
     try:
         return dict(jwt.decode(token, options={"verify_signature": False}))
     except jwt.InvalidTokenError:

@@ -1,0 +1,540 @@
+"""Making things as site.yaml says, in one transaction, or saying what that would change.
+
+A difference is found by doing it and taking it back: so it is what would happen, with every check and lock
+that there is when it does.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from django.core.exceptions import ValidationError
+from django.db import models, transaction
+from django.db.models import ProtectedError
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
+
+from console.site_yaml import assets
+from console.site_yaml.export import MICRO, number
+from console.site_yaml.parser import Fault, Read, Wrong
+from console.site_yaml.shape import IdleShape, QuotaShape, SpecShape, SpotShape, WorkspaceShape
+from jobs import clusters
+from jobs.assets import changes
+from jobs.backends import registry
+from jobs.dialects.spans import escape
+from jobs.live import triggers
+from quotas import audit, ledger
+from quotas.admission import decide, snapshot
+from quotas.audit import origin
+from quotas.audit.origin import Origin
+from quotas.clusters import encrypted_settings, gputypes, inventory
+from quotas.ledger import reports
+from quotas.models import (
+    Action,
+    Cluster,
+    GpuType,
+    Membership,
+    Node,
+    NodeState,
+    Quota,
+    Spec,
+    SpotPrice,
+    User,
+    Way,
+    Workspace,
+)
+
+MARKS: Final = {"create": "+", "update": "~", "delete": "-"}
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One row that is made, changed or removed; `values` has (before, after)."""
+
+    action: str
+    pointer: str
+    values: Mapping[str, tuple[Any, Any]] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        told = "; ".join(f"{name} {_text(old)} → {_text(new)}" for name, (old, new) in self.values.items())
+        return f"{MARKS[self.action]} {self.pointer}" + (
+            f": {told}" if told and self.action == "update" else ""
+        )
+
+
+@dataclass(slots=True)
+class Applied:
+    """The changes, and their effects."""
+
+    changes: list[Change] = field(default_factory=list)
+    effects: list[str] = field(default_factory=list)
+    drains: bool = False
+    """Whether a ceiling of what is changed is below what is in use."""
+
+    @property
+    def digest(self) -> str:
+        """All of it in short, with the values of new rows."""
+        return hashlib.sha256("\n".join((*map(repr, self.changes), *self.effects)).encode()).hexdigest()
+
+
+def _text(value: Any) -> str:
+    return "–" if value in (None, "", {}, []) else str(value)
+
+
+def apply(
+    read: Read,
+    *,
+    prune: bool = False,
+    dry: bool = False,
+    revision: str = "",
+    name: str = "site.yaml",
+    by: Origin | None = None,
+) -> Applied:
+    """Make things so, or with `dry` find out what would change; `by` is who does, the file without a word.
+
+    Raises Wrong.
+    """
+    name = f"{name}@{revision}" if revision else name
+    with origin.of(by or Origin(Way.COMMAND, name=name)), transaction.atomic(), ExitStack() as locks:
+        for cluster in Cluster.objects.order_by("pk"):
+            locks.enter_context(ledger.lock_cluster(cluster.pk))
+        applied = _Applying(read, prune=prune).run()
+        if dry:
+            transaction.set_rollback(True)
+        elif applied.changes:
+            audit.log(Action.APPLY, name=name, details={"changes": len(applied.changes), "prune": prune})
+    return applied
+
+
+class _Applying:
+    """The state of one run."""
+
+    def __init__(self, read: Read, *, prune: bool) -> None:
+        self._read, self._prune = read, prune
+        self._site = read.site
+        self._types: dict[str, str] = {}
+        self._applied = Applied()
+        self._faults: list[Fault] = []
+        self._clusters = {row.slug: row for row in Cluster.objects.all()}
+        self._touched: dict[int, str] = {}
+        self._changed: set[int] = set()
+
+    def run(self) -> Applied:
+        before = {row.pk: _admission(row) for row in self._clusters.values()}
+        self._gpu_types()
+        self._types = gputypes.names()
+        self._people()
+        self._workspaces()
+        self._nodes_and_prices()
+        self._specs()
+        self._assets()
+        self._check_trees()
+        if self._faults:
+            transaction.set_rollback(True)
+            raise Wrong(self._faults)
+        self._tell_effects(before)
+        for pk in self._changed:
+            triggers.trigger_on_commit("drain", pk)
+        return self._applied
+
+    # --- one row ---------------------------------------------------------------------------------------
+
+    def _fault(self, pointer: str, text: str) -> None:
+        self._faults.append(self._read.fault(pointer, text))
+
+    def _apply_row(self, row: models.Model, pointer: str, values: Mapping[str, Any]) -> bool:
+        """Let `row` have `values`; saved and told only where it had not."""
+        new = row.pk is None
+        changes = {
+            name: (getattr(row, name), value)
+            for name, value in values.items()
+            if new or getattr(row, name) != value
+        }
+        if not changes:
+            return False
+        for name, value in values.items():
+            setattr(row, name, value)
+        try:
+            row.clean_fields()
+            if not isinstance(row, Quota):  # whose tree is checked once all of it is there
+                row.clean()
+            row.validate_constraints()
+        except ValidationError as error:
+            for text in error.messages:
+                self._fault(pointer, text)
+            return False
+        row.save()
+        self._applied.changes.append(Change("create" if new else "update", pointer, changes))
+        return True
+
+    def _remove(self, row: models.Model, pointer: str) -> None:
+        try:
+            with transaction.atomic():
+                row.delete()
+        except ProtectedError:
+            self._faults.append(
+                Fault(
+                    pointer, _("It has been used and can't be removed: let it take no jobs any more instead.")
+                )
+            )
+            return
+        self._applied.changes.append(Change("delete", pointer))
+
+    # --- the parts of the file -------------------------------------------------------------------------
+
+    def _gpu_types(self) -> None:
+        known = {row.name: row for row in GpuType.objects.all()}
+        for name, aliases in self._site.gpu_types.items():
+            self._apply_row(
+                known.get(name) or GpuType(name=name), f"/gpu_types/{escape(name)}", {"aliases": aliases}
+            )
+        if self._prune and "gpu_types" in self._site.model_fields_set:
+            for name in known.keys() - self._site.gpu_types.keys():
+                self._remove(known[name], f"/gpu_types/{escape(name)}")
+
+    def _people(self) -> None:
+        known = {row.username: row for row in User.objects.filter(username__in=self._site.people)}
+        for name, shape in self._site.people.items():
+            at = f"/people/{escape(name)}"
+            if name not in known:
+                self._fault(at, _("There is nobody of this name."))
+                continue
+            self._apply_row(known[name], at, {"unix_name": shape.unix_name, "unix_name_from": ""})
+
+    def _workspaces(self) -> None:
+        known = {row.slug: row for row in Workspace.objects.all()}
+        for slug, shape in self._site.workspaces.items():
+            pointer = f"/workspaces/{escape(slug)}"
+            row = known.get(slug) or Workspace(slug=slug)
+            values = {"name": shape.name or row.name or slug}
+            if "description" in shape.model_fields_set:
+                values["description"] = shape.description
+            self._apply_row(row, pointer, values)
+            if row.pk is not None:
+                self._members(row, shape, pointer)
+                self._quotas(row, shape, pointer)
+
+    def _members(self, workspace: Workspace, shape: WorkspaceShape, pointer: str) -> None:
+        people = {row.username: row for row in User.objects.filter(username__in=shape.members)}
+        known = {
+            row.user.username: row
+            for row in Membership.objects.filter(workspace=workspace).select_related("user")
+        }
+        for name, role in shape.members.items():
+            at = f"{pointer}/members/{escape(name)}"
+            if name not in people:
+                self._fault(at, _("There is nobody of this name."))
+                continue
+            member = known.get(name) or Membership(workspace=workspace, user=people[name])
+            self._apply_row(member, at, {"role": role})
+        if self._prune:
+            for name in known.keys() - shape.members.keys():
+                self._remove(known[name], f"{pointer}/members/{escape(name)}")
+
+    def _quotas(self, workspace: Workspace, shape: WorkspaceShape, pointer: str) -> None:
+        rows = Quota.objects.filter(workspace=workspace).select_related("cluster")
+        known = {(row.cluster.slug, row.slug): row for row in rows}
+        named: dict[tuple[str, str], str] = {}
+        for slug, quotas in shape.quotas.items():
+            cluster = self._clusters.get(slug)
+            at = f"{pointer}/quotas/{escape(slug)}"
+            if cluster is None:
+                self._fault(at, _("There is no cluster of this name."))
+                continue
+            for name, quota, parent, where in _flat(quotas, at):
+                if (slug, name) in named:
+                    self._fault(where, _("A quota of this name stands in the file twice."))
+                    continue
+                named[slug, name] = where
+                row = known.get((slug, name)) or Quota(workspace=workspace, cluster=cluster, slug=name)
+                known[slug, name] = row
+                if not parent:
+                    self._quota(row, quota, self._above(row, quota, where), where)
+                elif quota.part_of is not None:
+                    self._fault(f"{where}/part_of", _("There is no such key here."))
+                elif known[slug, parent].pk is not None:  # else what is wrong with that has been told
+                    self._quota(row, quota, known[slug, parent], where)
+        if self._prune:
+            gone = [row for key, row in known.items() if key not in named and row.pk is not None]
+            for row in sorted(gone, key=_depth, reverse=True):
+                self._remove(row, f"{pointer}/quotas/{escape(row.cluster.slug)}/{escape(row.slug)}")
+
+    def _quota(self, row: Quota, shape: QuotaShape, above: Quota | None, pointer: str) -> None:
+        types = {gputypes.canonical(kind, self._types): count for kind, count in shape.gpus_by_type.items()}
+        values = {
+            **_quota_values(shape),
+            "gpus_by_type": types,
+            "name": shape.name or row.name or row.slug,
+            "parent_id": above.pk if above else None,
+        }
+        if self._apply_row(row, pointer, values):
+            self._touched[row.pk] = pointer
+            self._changed.add(row.cluster_id)
+        if "idle" in shape.model_fields_set and row.pk is not None:
+            self._exempt_people(row, shape.idle, f"{pointer}/idle/exempt_people")
+
+    def _above(self, row: Quota, shape: QuotaShape, pointer: str) -> Quota | None:
+        """Return the parent of a quota at the top of the tree; its present one where none is given."""
+        if shape.part_of is None:
+            return _foreign(row)
+        workspace, _slash, slug = shape.part_of.partition("/")
+        found = Quota.objects.filter(cluster=row.cluster, workspace__slug=workspace, slug=slug).first()
+        if shape.part_of and found is None:
+            self._fault(f"{pointer}/part_of", _nothing_called(shape.part_of))
+        return found
+
+    def _exempt_people(self, quota: Quota, shape: IdleShape, pointer: str) -> None:
+        people = {row.username: row for row in User.objects.filter(username__in=shape.exempt_people)}
+        for name in sorted(set(shape.exempt_people) - people.keys()):
+            self._fault(pointer, _nothing_called(name))
+        before = sorted(row.username for row in quota.idle_exempt_people.all())
+        if before != sorted(people):
+            quota.idle_exempt_people.set(people.values())
+            self._applied.changes.append(
+                Change("update", pointer, {"exempt_people": (before, sorted(people))})
+            )
+
+    def _nodes_and_prices(self) -> None:
+        for slug, shape in self._site.clusters.items():
+            pointer = f"/clusters/{escape(slug)}"
+            cluster = self._clusters.get(slug)
+            if cluster is None:
+                self._fault(pointer, _("There is no cluster of this name."))
+                continue
+            if shape.region is not None:
+                self._apply_row(cluster, pointer, {"region": shape.region})
+            if shape.settings is not None:
+                self._settings(cluster, shape.settings, f"{pointer}/settings")
+            nodes = {row.name: row for row in Node.objects.filter(cluster=cluster).select_related("cluster")}
+            for name, wanted in shape.nodes.items():
+                at = f"{pointer}/nodes/{escape(name)}"
+                node = nodes.get(name)
+                if node is None:
+                    self._fault(at, _("The cluster has no node of this name."))
+                elif (node.state, node.state_why) != (wanted.state, wanted.why):
+                    state = NodeState(wanted.state)
+                    values = {"state": (node.state, wanted.state), "why": (node.state_why, wanted.why)}
+                    changes = {key: pair for key, pair in values.items() if pair[0] != pair[1]}
+                    inventory.decide(
+                        Node.objects.filter(pk=node.pk), state, by=origin.current().person, why=wanted.why
+                    )
+                    self._applied.changes.append(Change("update", at, changes))
+                    self._changed.add(cluster.pk)
+            if shape.spot_prices is not None:
+                self._spot_prices(cluster, shape.spot_prices, pointer)
+
+    def _settings(self, cluster: Cluster, config: Mapping[str, Any], pointer: str) -> None:
+        """Give a cluster settings that its backend takes; secrets that are masked stay as they are."""
+        shown = encrypted_settings.mask(cluster.config)
+        if config == shown:
+            return
+        try:
+            kept = encrypted_settings.encrypt(config, cluster.config)
+        except encrypted_settings.SecretsNeeded as again:
+            for name in again.names:
+                self._fault(f"{pointer}/{name}", _("Enter this again: the console would connect elsewhere."))
+            return
+        registration = registry.find(cluster.backend)
+        problems = clusters.check_settings(registration, kept)
+        for problem in problems:
+            at = "".join(f"/{escape(part)}" for part in problem.name.split(".") if part)
+            self._fault(pointer + at, _(registration.sentence(problem)) % problem.params)
+        if not problems:
+            cluster.config = kept
+            cluster.save(update_fields=["config"])
+            changes = {"settings": (shown, encrypted_settings.mask(kept))}
+            self._applied.changes.append(Change("update", pointer, changes))
+
+    def _spot_prices(self, cluster: Cluster, prices: Iterable[SpotShape], pointer: str) -> None:
+        known = {
+            (row.gpu_type, row.from_hour, row.until_hour): row
+            for row in SpotPrice.objects.filter(cluster=cluster)
+        }
+        named = set()
+        for number_, price in enumerate(prices):
+            at = f"{pointer}/spot_prices/{number_}"
+            key = (price.gpu_type, price.from_hour, price.until_hour)
+            if (price.from_hour is None) != (price.until_hour is None):
+                self._fault(at, _("Both hours belong together."))
+                continue
+            named.add(key)
+            kind, first, last = key
+            row = known.get(key) or SpotPrice(
+                cluster=cluster, gpu_type=kind, from_hour=first, until_hour=last
+            )
+            values = {"market_micro": round(price.market * MICRO), "price_micro": round(price.price * MICRO)}
+            if self._apply_row(row, at, values):
+                self._changed.add(cluster.pk)
+        if self._prune:
+            for key in known.keys() - named:
+                self._remove(known[key], f"{pointer}/spot_prices/{key[0]}")
+
+    def _specs(self) -> None:
+        spaces = {row.slug: row for row in Workspace.objects.all()}
+        known = {(row.name, row.cluster_id, row.workspace_id): row for row in Spec.objects.all()}
+        named = set()
+        for number_, shape in enumerate(self._site.specs):
+            at = f"/specs/{number_}"
+            places = self._spec_scope(shape, at, spaces)
+            if places is None:
+                continue
+            cluster, workspace = places
+            key = (shape.name, cluster.pk if cluster else None, workspace.pk if workspace else None)
+            named.add(key)
+            row = known.get(key) or Spec(name=shape.name, cluster=cluster, workspace=workspace)
+            values = {
+                "description": shape.description,
+                "cpu_milli": round(shape.cores * 1000),
+                "memory_mib": round(shape.memory_gib * 1024),
+                "gpus": dict(shape.gpus),
+                "price_micro": round(shape.price * MICRO),
+                "offered": shape.offered,
+            }
+            self._apply_row(row, at, values)
+        if self._prune and "specs" in self._site.model_fields_set:
+            for key in known.keys() - named:
+                self._remove(known[key], f"/specs/{escape(key[0])}")
+
+    def _assets(self) -> None:
+        """After workspaces, which they are of; what jobs were made of is retired, the rest removed."""
+        applying = assets.Applying(self._site, self._apply_row, self._fault)
+        applying.run()
+        for row, at in applying.left_out() if self._prune else ():
+            if not row.is_retired:
+                changes.take_away(row)
+                self._applied.changes.append(Change("delete", at))
+
+    def _spec_scope(
+        self, shape: SpecShape, at: str, spaces: Mapping[str, Workspace]
+    ) -> tuple[Cluster | None, Workspace | None] | None:
+        cluster = self._clusters.get(shape.cluster) if shape.cluster else None
+        workspace = spaces.get(shape.workspace) if shape.workspace else None
+        if shape.cluster and cluster is None:
+            self._fault(f"{at}/cluster", _("There is no cluster of this name."))
+            return None
+        if shape.workspace and workspace is None:
+            self._fault(f"{at}/workspace", _("There is no workspace of this name."))
+            return None
+        return cluster, workspace
+
+    # --- the whole -------------------------------------------------------------------------------------
+
+    def _check_trees(self) -> None:
+        """Once everything is as it will be: halfway, a tree may promise more than it holds."""
+        for row in Quota.objects.filter(pk__in=self._touched):
+            try:
+                row.clean()
+            except ValidationError as error:
+                for text in error.messages:
+                    self._fault(self._touched[row.pk], text)
+
+    def _tell_effects(self, before: Mapping[int, tuple[int, int]]) -> None:
+        for row in Quota.objects.filter(pk__in=self._touched).order_by("pk"):
+            drained = _effects_of_lower_limits(row, self._touched[row.pk])
+            self._applied.effects += drained
+            self._applied.drains |= bool(drained)
+        for cluster in self._clusters.values():
+            if cluster.pk in self._changed and (now := _admission(cluster)) != before[cluster.pk]:
+                starts, taken = before[cluster.pk]
+                self._applied.effects.append(
+                    _(
+                        "%(cluster)s: of what waits, %(starts)s would start now instead of %(started)s, and "
+                        "%(taken)s would give back what they borrow instead of %(took)s."
+                    )
+                    % {
+                        "cluster": cluster.slug,
+                        "starts": now[0],
+                        "started": starts,
+                        "taken": now[1],
+                        "took": taken,
+                    }
+                )
+
+
+def _flat(
+    quotas: Mapping[str, QuotaShape], pointer: str, parent: str | None = None
+) -> Iterator[tuple[str, QuotaShape, str | None, str]]:
+    """(short name, quota, that of which it is part, where), each before those in it."""
+    for name, quota in quotas.items():
+        at = f"{pointer}/{escape(name)}"
+        yield name, quota, parent, at
+        yield from _flat(quota.quotas, f"{at}/quotas", name)
+
+
+def _nothing_called(name: str) -> str:
+    return _("There is nothing called “%(name)s”.") % {"name": name}
+
+
+def _foreign(row: Quota) -> Quota | None:
+    """The quota of another workspace that it is part of: the file can't say that, and so it is left."""
+    above = row.parent if row.parent_id else None
+    return above if above is not None and above.workspace_id != row.workspace_id else None
+
+
+def _depth(row: Quota) -> int:
+    seen, above = {row.pk}, row.parent
+    while above is not None and above.pk not in seen:  # a tree that is part of itself is refused only then
+        seen.add(above.pk)
+        above = above.parent
+    return len(seen)
+
+
+def _quota_values(shape: QuotaShape) -> dict[str, Any]:
+    person = shape.person
+    idle = shape.idle.model_dump(exclude={"exempt_people"}) if "idle" in shape.model_fields_set else {}
+    return {
+        **{f"idle_{name}": value for name, value in idle.items()},
+        "source": shape.source,
+        "kind": shape.kind,
+        "accepts_jobs": shape.accepts_jobs,
+        "gpus": shape.gpus,
+        "cpu_milli": _whole(shape.cores, 1000),
+        "memory_mib": _whole(shape.memory_gib, 1024),
+        "most_jobs": shape.jobs,
+        "gpu_hours": shape.gpu_hours,
+        "period": shape.period,
+        "person_gpus": person.gpus,
+        "person_cpu_milli": _whole(person.cores, 1000),
+        "person_memory_mib": _whole(person.memory_gib, 1024),
+        "person_jobs": person.jobs,
+        "may_borrow": shape.may_borrow,
+        "most_pending": shape.most_pending,
+    }
+
+
+def _whole(value: float | None, unit: int) -> int | None:
+    return None if value is None else round(value * unit)
+
+
+def _admission(cluster: Cluster) -> tuple[int, int]:
+    """How many of those that wait would start, and how many would give back, if it were decided now."""
+    outcome = decide(snapshot.take(cluster))
+    return sum(decision.admitted for decision in outcome.decisions), len(outcome.taken_back)
+
+
+def _effects_of_lower_limits(quota: Quota, pointer: str) -> list[str]:
+    """Return the effects where a limit is below current use."""
+    held, jobs = reports.held_in(quota)
+    pairs = [
+        (_("GPUs"), held.gpu_count, quota.gpus),
+        (_("cores"), number(held.cpu_milli, 1000), number(quota.cpu_milli, 1000)),
+        (_("GiB"), number(held.memory_mib, 1024), number(quota.memory_mib, 1024)),
+        (_("jobs"), jobs, quota.most_jobs),
+        *((kind, held.gpus.get(kind, 0), limit) for kind, limit in quota.gpus_by_type.items()),
+    ]
+    text = ngettext(
+        "%(where)s: %(jobs)s job holds %(used)s %(what)s, above %(limit)s. It goes on to its end, and "
+        "nothing more starts until less is in use.",
+        "%(where)s: %(jobs)s jobs hold %(used)s %(what)s, above %(limit)s. They go on to their end, and "
+        "nothing more starts until less is in use.",
+        jobs,
+    )
+    return [
+        text % {"where": pointer, "jobs": jobs, "used": used, "what": what, "limit": limit}
+        for what, used, limit in pairs
+        if limit is not None and used is not None and used > limit
+    ]

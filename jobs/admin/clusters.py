@@ -1,0 +1,326 @@
+"""Clusters: their settings as fields of a form, and what is known of them."""
+
+from __future__ import annotations
+
+import os
+import pwd
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from django import forms
+from django.contrib import admin
+from django.core.exceptions import ValidationError
+from django.http import HttpRequest
+from django.urls import reverse
+from django.utils.html import format_html
+from django.utils.translation import gettext, ngettext
+from django.utils.translation import gettext_lazy as _
+from unfold import widgets
+
+from jobs import clusters
+from jobs.backends import registry
+from jobs.backends.accounts import Accounting
+from jobs.backends.base import Unreachable
+from jobs.backends.settings import InputKind, SettingField
+from quotas.admin.base import ModelAdmin
+from quotas.clusters import encrypted_settings, poll_interval
+from quotas.models import Cluster, Reservation, unixnames
+
+LONG_SECRETS: Final = frozenset({"private_key"})
+"""Settings of several lines that are shown as a mask."""
+
+
+class LinesField(forms.CharField):
+    """A list of texts, one on each line."""
+
+    widget = forms.Textarea
+
+    def prepare_value(self, value: Any) -> Any:
+        return "\n".join(map(str, value)) if isinstance(value, list) else value
+
+    def to_python(self, value: Any) -> Any:
+        return [line.strip() for line in str(super().to_python(value)).splitlines() if line.strip()]
+
+
+class MappingField(forms.CharField):
+    """A mapping, `name: value` on each line."""
+
+    widget = forms.Textarea
+
+    def __init__(self, *, numbers: bool, **more: Any) -> None:
+        super().__init__(**more)
+        self._numbers = numbers
+
+    def prepare_value(self, value: Any) -> Any:
+        if not isinstance(value, Mapping):
+            return value
+        return "\n".join(f"{name}: {each}" if each != "" else name for name, each in value.items())
+
+    def to_python(self, value: Any) -> Any:
+        pairs = [line.partition(":") for line in str(super().to_python(value)).splitlines() if line.strip()]
+        found = {name.strip(): each.strip() for name, _colon, each in pairs}
+        if len(found) < len(pairs):
+            raise ValidationError(gettext("A name stands there twice."))
+        return {name: self._number(each) for name, each in found.items()} if self._numbers else found
+
+    def _number(self, text: str) -> int | str:
+        """Return the number; what is none stays a text, and the model refuses it."""
+        return int(text) if text.isascii() and text.isdigit() else text
+
+
+def form_field(each: SettingField, label: str, help_text: str) -> forms.Field:
+    """Return the form's field for a setting."""
+    more: dict[str, Any] = {"label": _(label), "help_text": _(help_text), "required": False}
+    match each.kind:
+        case InputKind.SWITCH:
+            return forms.BooleanField(widget=widgets.UnfoldBooleanSwitchWidget, **more)
+        case InputKind.CHOICE:
+            choices = [(choice, choice or "–") for choice in each.choices]
+            return forms.ChoiceField(choices=choices, widget=widgets.UnfoldAdminSelectWidget, **more)
+        case InputKind.NUMBER:
+            more |= {"min_value": each.least, "max_value": each.most}
+            return forms.IntegerField(widget=widgets.UnfoldAdminIntegerFieldWidget, **more)
+        case InputKind.LINES:
+            return LinesField(widget=_textarea(), **more)
+        case InputKind.MAPPING:
+            return MappingField(numbers=each.numbers, widget=_textarea(), **more)
+        case InputKind.JSON:
+            return forms.JSONField(widget=_textarea(), **more)
+    is_long = each.path[-1] in LONG_SECRETS
+    return forms.CharField(widget=_textarea() if is_long else widgets.UnfoldAdminTextInputWidget(), **more)
+
+
+def _textarea() -> forms.Textarea:
+    made: forms.Textarea = widgets.UnfoldAdminTextareaWidget(attrs={"rows": 3})
+    return made
+
+
+def input_name(backend: str, path: tuple[str, ...]) -> str:
+    """Return the name of the form's field for a setting of a backend."""
+    return "__".join((backend, *path))
+
+
+class ClusterForm(forms.ModelForm[Cluster]):
+    """A cluster: a field for each setting of each backend, of which those of the chosen one count.
+
+    `config` are all settings as JSON, taken in place of the fields where it was changed, or where the fields
+    were not sent.  Secrets are kept encrypted and not shown (`quotas.clusters.encrypted_settings`).
+    """
+
+    class Meta:
+        model = Cluster
+        fields = ("slug", "name", "region", "backend", "config", "admission", "enabled", "shows_addresses")
+
+    def __init__(self, *args: Any, **more: Any) -> None:
+        super().__init__(*args, **more)
+        self._kept: Mapping[str, Any] = self.instance.config
+        shown = encrypted_settings.mask(self._kept)
+        self.initial["config"] = shown
+        choices = [(name, _(registry.find(name).label)) for name in registry.names()]
+        self.fields["backend"] = forms.ChoiceField(
+            choices=choices, widget=widgets.UnfoldAdminSelectWidget, label=_("backend")
+        )
+        self.fields["config"].help_text = _(
+            "All settings as a JSON object; taken in place of the fields above where it was changed."
+        )
+        for backend in registry.names():
+            for name, each, field in _inputs(backend):
+                self.fields[name] = field
+                value = shown if backend == self.instance.backend else {}
+                self.initial[name] = _value_at(value, each)
+
+    def clean(self) -> dict[str, Any] | None:
+        """Check the settings with the backend's own model."""
+        cleaned = super().clean()
+        backend = str(self.cleaned_data.get("backend", ""))
+        others = {name for other in registry.names() if other != backend for name, *_more in _inputs(other)}
+        for name in others & self.errors.keys():
+            del self.errors[name]
+        own = {name for name, *_more in _inputs(backend)} if backend else set()
+        if backend and not self.errors.keys() & {"config", *own}:
+            self._clean_settings(backend)
+        return cleaned
+
+    def _clean_settings(self, backend: str) -> None:
+        inputs = {each.name: name for name, each, _field in _inputs(backend)}
+        by_fields = "config" not in self.changed_data and any(
+            self.add_prefix(name) in self.data for name in inputs.values()
+        )
+        if not by_fields:
+            inputs = {}
+        config = self._from_fields(backend) if by_fields else self.cleaned_data["config"]
+        if not isinstance(config, Mapping):
+            self.add_error("config", gettext("Settings are a JSON object."))
+            return
+        try:
+            kept = encrypted_settings.encrypt(config, self._kept)
+        except encrypted_settings.SecretsNeeded as again:
+            text = gettext(
+                "With these settings the console would connect to another place. Enter again: %(names)s."
+            )
+            error = ValidationError(text, params={"names": ", ".join(again.names)})
+            for name in again.names:
+                self.add_error(inputs.get(name.replace("/", "."), "config"), error)
+            return
+        registration = registry.find(backend)
+        for problem in clusters.check_settings(registration, kept):
+            text = gettext(registration.sentence(problem)) % problem.params
+            around = [inputs[name] for name in _around(problem.name) if name in inputs]
+            below = [inputs[name] for name in inputs if name.startswith(f"{problem.name}.")]
+            at = [*around, *below, "config"][0]
+            is_below = not by_fields or inputs.get(problem.name) != at
+            self.add_error(at, f"{problem.name}: {text}" if is_below and problem.name else text)
+        self._check_identity(kept, inputs.get("identity", "config"))
+        self.cleaned_data["config"] = kept
+
+    def _from_fields(self, backend: str) -> dict[str, Any]:
+        """Return the settings that the fields say, without those that are as without a word."""
+        shown: Mapping[str, Any] = self.initial["config"] if backend == self.instance.backend else {}
+        config: dict[str, Any] = {}
+        for name, each, _field in _inputs(backend):
+            *around, last = each.path
+            value, before = self.cleaned_data.get(name), shown
+            for part in around:
+                before = before.get(part) or {}
+            is_default = value in (None, "", [], {}) or value == each.default
+            if is_default and last in before and value == before[last]:
+                is_default = False
+            if not is_default:
+                at = config
+                for part in around:
+                    at = at.setdefault(part, {})
+                at[last] = value
+        return config
+
+    def _check_identity(self, config: Mapping[str, Any], at: str) -> None:
+        """Jobs that were sent as one user are neither seen nor ended as another."""
+        if not self.instance.pk or unixnames.identity(config) == unixnames.identity(self._kept):
+            return
+        count = Reservation.objects.filter(cluster=self.instance.pk, active=True).count()
+        if count:
+            text = ngettext(
+                "As whom jobs run can't be changed while %(count)s job of this console is there: take "
+                "“takes jobs” away, and let it end or stop it first.",
+                "As whom jobs run can't be changed while %(count)s jobs of this console are there: take "
+                "“takes jobs” away, and let them end or stop them first.",
+                count,
+            )
+            self.add_error(at, ValidationError(text, params={"count": count}))
+
+
+def _inputs(backend: str) -> Iterator[tuple[str, SettingField, forms.Field]]:
+    """Yield the form's fields for the settings of a backend, with their names."""
+    registration = registry.find(backend)
+    for each in registration.fields():
+        yield input_name(backend, each.path), each, form_field(each, *registration.labels[each.name])
+
+
+def _value_at(config: Mapping[str, Any], each: SettingField) -> Any:
+    value: Any = config
+    for part in each.path:
+        value = value.get(part) if isinstance(value, Mapping) else None
+    if value is None:
+        value = each.default
+    return {} if value is None and each.kind is InputKind.JSON else value
+
+
+def _around(name: str) -> Iterator[str]:
+    """Yield a dotted name and those around it, the longest first."""
+    parts = name.split(".")
+    for count in range(len(parts), 0, -1):
+        yield ".".join(parts[:count])
+
+
+@admin.register(Cluster)
+class ClusterAdmin(ModelAdmin[Cluster]):
+    """Clusters, and whether they answer."""
+
+    list_display = ("name", "slug", "region", "backend", "admission", "enabled", "answered_at", "trouble")
+    list_filter = ("backend", "admission", "enabled")
+    search_fields = ("name", "slug")
+    readonly_fields = ("answered_at", "trouble", "looks", "container_engine", "runs_as", "accounts")
+    form = ClusterForm
+
+    @property
+    def conditional_fields(self) -> dict[str, str]:
+        """When a field is shown, for django-unfold: settings of the chosen backend alone."""
+        return {
+            name: f"backend == '{backend}'"
+            for backend in registry.names()
+            for name, *_more in _inputs(backend)
+        }
+
+    def get_form(self, request: HttpRequest, obj: Any = None, change: bool = False, **more: Any) -> Any:
+        """Leave the fields of settings to the form, which makes them."""
+        return super().get_form(request, obj, change, **{**more, "fields": ClusterForm.Meta.fields})
+
+    def get_fieldsets(self, request: HttpRequest, obj: Any = None) -> Any:
+        """Return the settings between the cluster and what is known of it."""
+        own = [name for name in ClusterForm.Meta.fields if name != "config"]
+        return (
+            (None, {"fields": own}),
+            (_("settings"), {"fields": list(self.conditional_fields)}),
+            (_("Settings as JSON"), {"fields": ["config"], "classes": ["collapse"]}),
+            (_("Status"), {"fields": self.readonly_fields}),
+        )
+
+    @admin.display(description=_("jobs run as"))
+    def runs_as(self, cluster: Cluster) -> str:
+        """Return as whom jobs run, where the backend has a setting for that."""
+        if cluster.backend not in registry.names() or "identity" not in registry.find(cluster.backend).labels:
+            return "–"
+        if unixnames.identity(cluster.config) == unixnames.BY_TOKENS:
+            return gettext(
+                "Each job runs as its owner's own UNIX user (People, UNIX name), by tokens that the console "
+                "makes."
+            )
+        if unixnames.needs_unix_name(cluster):
+            return gettext("Each job runs as its owner's own UNIX user (People, UNIX name).")
+        text = gettext(
+            "Everything runs as the console's own UNIX user, %(user)s: whoever submits here can read and end "
+            "everybody's jobs."
+        )
+        return text % {"user": pwd.getpwuid(os.geteuid()).pw_name}
+
+    @admin.display(description=_("accounts"))
+    def accounts(self, cluster: Cluster) -> str:
+        """Return the link to the accounts that the engine itself keeps."""
+        try:
+            has_accounts = bool(cluster.slug) and isinstance(clusters.backend_for(cluster), Accounting)
+        except (registry.NoSuchBackend, Unreachable):
+            has_accounts = False
+        if not has_accounts:
+            return "–"
+        address = reverse("admin:accounts_take", args=[cluster.slug])
+        return format_html(
+            '<a class="house-button" href="{}">{}</a>',
+            address,
+            gettext("Import quotas from accounts, or write them back"),
+        )
+
+    @admin.display(description=_("container engine"))
+    def container_engine(self, cluster: Cluster) -> str:
+        """Return the container engine that runs images there, or why none does."""
+        found = (cluster.facilities or {}).get("engines")
+        if found is None:
+            return "–"
+        engines = dict(sorted(found.items()))  # a database keeps no order of keys
+        if used := [name for name, state in engines.items() if state == "used"]:
+            return ", ".join(used)
+        if not engines:
+            return gettext("None: the cluster's settings switch it off.")
+        states = {
+            "absent": gettext("%(engine)s is not installed"),
+            "silent": gettext("%(engine)s is installed, but does not answer: is its daemon running?"),
+        }
+        causes = [states[state] % {"engine": name} for name, state in engines.items()]
+        return gettext("None: %(causes)s") % {"causes": "; ".join(causes)}
+
+    @admin.display(description=_("looks"))
+    def looks(self, cluster: Cluster) -> str:
+        """Return how often the console looks at it, and why."""
+        if cluster.look_ms is None:
+            return gettext("As often as anything is due.")
+        took_s = cluster.look_ms / 1000
+        text = gettext("Every %(seconds).0f s: the last look took %(took).2f s.")
+        return text % {"seconds": poll_interval.interval_s(took_s), "took": took_s}

@@ -1,0 +1,72 @@
+"""Secrets of a job, which reach it in a file of its own and are in no plan."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from jobs.backends.base import Submission
+from jobs.backends.local.config import LocalConfig
+from jobs.backends.staging import code_sources, remotes
+from jobs.backends.staging.mounts import MountPlanner
+from jobs.dialects import placeholders
+from jobs.node.wrapper.environment import LOCATION_VARIABLES
+from jobs.spec import JobSpec
+
+ENDPOINT_TOKEN: Final = "JOB_CONSOLE_ENDPOINT_TOKEN"  # noqa: S105 the variable's name
+
+
+def list_names(submission: Submission, config: LocalConfig) -> Iterator[str]:
+    """Every secret that the job names."""
+    spec = submission.spec
+    yield from placeholders.list_references(_code_uri(spec, config))
+    yield from (ref.name for ref in spec.secret_env.values())
+    if spec.registry_auth and spec.registry_auth.password:
+        yield spec.registry_auth.password.name
+    for mount in spec.mounts:
+        yield from placeholders.list_references(mount.uri)
+
+
+def secrets_of(submission: Submission, config: LocalConfig, layer: MountPlanner) -> dict[str, Any]:
+    """Return the content of `layout.SECRETS`: secret variables, and logins for image registry and code.
+
+    A place with a password in it is secret as a whole, so its variable is given here and not by the plan.
+    """
+    spec, values = submission.spec, submission.secrets
+    env = {
+        LOCATION_VARIABLES[mount.purpose]: placeholders.fill(mount.uri, values)
+        for mount in spec.mounts
+        if placeholders.list_references(mount.uri) and not mount.path
+    }
+    env |= {name: values[ref.name] for name, ref in spec.secret_env.items()}
+    if submission.endpoint_token:
+        env[ENDPOINT_TOKEN] = submission.endpoint_token
+    found: dict[str, Any] = {"env": env}
+    if code := code_sources.login_of(_code_uri(spec, config)):
+        found["code"] = placeholders.fill(code, values)
+    if key := code_sources.key_of(_code_uri(spec, config)):
+        found["code_key"] = placeholders.fill(key, values)
+    if layer.datas:
+        found["data"] = [_login(uri, spec, values) for uri in layer.data_uris]
+    if layer.login:
+        found["registry"] = layer.login
+    login = spec.registry_auth
+    if login is not None and login.password is not None:
+        password = values[login.password.name]
+        found["registry"] = {"registry": login.registry, "username": login.username, "password": password}
+    return found
+
+
+def _login(uri: str, spec: JobSpec, values: Mapping[str, str]) -> dict[str, str]:
+    """Return the login for data: the address's, or else that of the job's own variables."""
+    user, password = remotes.login_of(uri)
+    if not password:
+        env = {**spec.env, **{name: values[ref.name] for name, ref in spec.secret_env.items()}}
+        names = remotes.KEYS.get(uri.partition(":")[0])
+        user, password = (env.get(name, "") for name in names) if names else ("", "")
+    return {"user": user, "password": placeholders.fill(password, values)}
+
+
+def _code_uri(spec: JobSpec, config: LocalConfig) -> str:
+    """Return the code's address, with the login that may be in it."""
+    return code_sources.resolve_source(spec.code, config.code()).uri if spec.code else ""

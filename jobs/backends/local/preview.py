@@ -1,0 +1,160 @@
+"""Preview of a submission: the plan as `accept` would make it, role by role, without secrets.
+
+Ports, GPUs and whatever else is chosen at the start are left open: the environment is built twice, from two
+different choices, and what differs between them is only known at the start.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Final
+
+from jobs.backends.base import MASK, RenderedJob, RenderedRole, Submission
+from jobs.backends.local import accept, job_secrets
+from jobs.backends.local.config import LocalConfig
+from jobs.backends.staging import software
+from jobs.backends.staging.mounts import MountPlanner
+from jobs.node.staging.mount_paths import WORK
+from jobs.node.staging.mount_specs import IN_WORK, MountSpec
+from jobs.node.supervisor.plan import Plan, PlannedReplica, Role, Slot
+from jobs.node.wrapper import environment
+from jobs.node.wrapper.environment import IMPLICIT_PORTS
+from jobs.node.wrapper.launch_arguments import is_contained, room_of
+from jobs.spec import ResourceRequest, TaskRole, resource_requests
+
+MOST_PEERS: Final = 16
+"""With more replicas than that, what is said of each of them is not shown variable by variable."""
+
+_CHOICES: Final = (0, 1)
+
+
+def render(
+    submission: Submission, config: LocalConfig, runtime: accept.JobRuntime, attempt: Path
+) -> RenderedJob:
+    """Return a preview of the attempt at that path; raises Refused."""
+    masked = dict.fromkeys(job_secrets.list_names(submission, config), MASK)
+    hidden = replace(submission, secrets=masked, endpoint_token=MASK)
+    layer = accept.refuse_impossible(hidden, config, runtime)
+    secrets = job_secrets.secrets_of(hidden, config, layer)["env"]
+    plans = [_make_plan(hidden, config, runtime, layer, choice) for choice in _CHOICES]
+    asks, spec = resource_requests(hidden.spec), hidden.spec
+    roles = [
+        _role(plans, ordinal, role, ask, attempt, secrets)
+        for ordinal, (role, ask) in enumerate(zip(spec.roles, asks, strict=True))
+    ]
+    return RenderedJob(tuple(roles), spec.time_limit_s, spec.grace_s)
+
+
+def _make_plan(
+    submission: Submission, config: LocalConfig, runtime: accept.JobRuntime, layer: MountPlanner, choice: int
+) -> Plan:
+    """A plan with ports and GPUs out of the air, others for each choice."""
+    spec = submission.spec
+    roles = [
+        accept.role_of(
+            software.with_modules(role, spec.software), ask, _slots(role, ask, choice), layer.shm_mib
+        )
+        for role, ask in zip(spec.roles, resource_requests(spec), strict=True)
+    ]
+    return accept.make_plan(submission, config, runtime, layer, roles)
+
+
+def _slots(role: TaskRole, ask: ResourceRequest, choice: int) -> tuple[Slot, ...]:
+    return tuple(_slot(role, ask, index, choice) for index in range(ask.replicas))
+
+
+def _slot(role: TaskRole, ask: ResourceRequest, index: int, choice: int) -> Slot:
+    ports: dict[str, tuple[int, ...]] = dict.fromkeys(IMPLICIT_PORTS, (choice + index + 1,))
+    for port in role.ports:
+        first = port.begin_at + index * port.count if port.begin_at else choice + index + 1
+        ports[port.label] = tuple(range(first, first + port.count))
+    return Slot(tuple(range(choice, choice + ask.gpus)), ports)
+
+
+def _role(
+    plans: list[Plan],
+    ordinal: int,
+    role: TaskRole,
+    ask: ResourceRequest,
+    attempt: Path,
+    secrets: Mapping[str, str],
+) -> RenderedRole:
+    plan = plans[0]
+    mine = [place for place in plan.replicas() if place.ordinal == ordinal]
+    place = mine[0]
+    env = _env(plans, [place.position, mine[-1].position], attempt, secrets)
+    made = place.role
+    sent = RenderedRole(
+        role=made.name,
+        replicas=made.replicas,
+        cpu_milli=made.cpu_milli,
+        memory_mib=made.memory_mib,
+        gpus=made.gpus,
+        gpu_type=ask.gpu_type,
+        shm_mib=made.shm_mib,
+        image=made.image,
+        contained=is_contained(plan, place),
+        env=env,
+        mounts=(
+            *((WORK, code.name, False) for code in plan.codes if code.bound == IN_WORK),
+            *(_mount(bound, index, plan) for index, bound in enumerate(plan.bounds)),
+        ),
+        ports=tuple((port.label, port.begin_at, port.count) for port in role.ports),
+        script="",
+    )
+    return replace(sent, script="".join(_script(plan, place, made, sent, attempt)))
+
+
+def _env(
+    plans: list[Plan], positions: list[int], attempt: Path, secrets: Mapping[str, str]
+) -> dict[str, str | None]:
+    """Each variable, with its value where that is the same for every choice and every replica of the role."""
+    found: list[Mapping[str, str]] = []
+    for plan in plans:
+        places = plan.replicas()
+        told = environment.peers(plan) if len(places) <= MOST_PEERS else {}
+        for position in positions:
+            room = room_of(plan, places[position], attempt)
+            found.append(environment.build(plan, places[position], told, room, secrets))
+    first, *others = found
+    return {
+        name: value if all(other.get(name) == value for other in others) else None
+        for name, value in sorted(first.items())
+        if name != environment.MARK
+    }
+
+
+def _mount(bound: MountSpec, index: int, plan: Plan) -> tuple[str, str, bool]:
+    code = next((code.name for code in plan.codes if code.bound == index), "")
+    return bound.path, code or bound.source or bound.kind.value, bound.read_only
+
+
+def _script(
+    plan: Plan, place: PlannedReplica, role: Role, sent: RenderedRole, attempt: Path
+) -> Iterator[str]:
+    """The command with its prologue, as a shell would have to be told; what is only known then is said so."""
+    gpus = f" gpus={role.gpus}" + (f" ({sent.gpu_type})" if sent.gpu_type else "") if role.gpus else ""
+    yield "#!/bin/bash\n"
+    yield f"# {plan.name}: {role.name}, replicas={role.replicas}\n"
+    yield f"# each: cpu={role.cpu_milli / 1000:g} memory={role.memory_mib}MiB shm={role.shm_mib}MiB{gpus}\n"
+    if role.image:
+        yield f"# image: {role.image}{'' if sent.contained else ' (not used)'}\n"
+    for path, source, read_only in sent.mounts:
+        yield f"# mount: {path} <- {source}{' (read-only)' if read_only else ''}\n"
+    if plan.packages is not None:
+        wanted = list(plan.packages.names)
+        wanted += [f"-r {plan.packages.directory}"] if plan.packages.directory else []
+        yield f"# packages: {' '.join(wanted)}\n"
+    for label, begin_at, count in sent.ports:
+        yield f"# port: {label} {begin_at or 'any'}{f' x{count}' if count > 1 else ''}\n"
+    if plan.time_limit_s is not None:
+        yield f"# time limit: {plan.time_limit_s} s\n"
+    yield f"# grace: {plan.grace_s} s\n\n"
+    for name, value in sent.env.items():
+        yield f"export {name}={shlex.quote(value)}\n" if value is not None else f"# at the start: {name}\n"
+    room = room_of(plan, place, attempt)
+    yield f"\ncd {shlex.quote(room.work)}\n"
+    yield f"exec /bin/bash -c {shlex.quote(role.command)}\n"

@@ -1,0 +1,82 @@
+"""The UNIX users of jobs, where jobs run as their owners.
+
+An admin or the identity provider names them.  Here each is looked up, and refused unless it is a person's:
+none of the system's, not Slurm's and not the console's.
+"""
+
+from __future__ import annotations
+
+import os
+import pwd
+from typing import Final, TypeVar
+
+from jobs.backends.base import Observation, Person, Refused
+from jobs.backends.slurm.client.programs import Programs
+from jobs.backends.slurm.config import SlurmConfig
+from jobs.backends.slurm.identity import as_user
+from jobs.states import Reason, ReasonCode
+
+T = TypeVar("T")
+
+Account = pwd.struct_passwd
+
+_MAX_CODE: Final = 255
+_MAX_TIME: Final = 1 << 32
+
+
+def resolve_account(person: Person, slurm_user: str = "") -> Account:
+    """Return the user as whom a person's jobs run; `slurm_user` is Slurm's own.  Raises Refused."""
+    name = person.unix_name
+    if not name:
+        raise _refused("no_unix_name", person.name)
+    try:
+        found = pwd.getpwnam(name)
+    except KeyError:
+        raise _refused("unix_name_unknown", name) from None
+    if (
+        name.isdigit()
+        or as_user.is_system_user(found)
+        or found.pw_uid in (os.geteuid(), find_uid(slurm_user))
+    ):
+        raise _refused("unix_name_of_the_system", name)
+    return found
+
+
+def slurm_user(config: SlurmConfig) -> str:
+    """Return the user as whom Slurm itself runs.  Raises Unreachable."""
+    if config.slurm_user:
+        return config.slurm_user
+    cluster = (config.configuration, config.programs, config.login.address if config.login else "")
+    if cluster not in _slurm_users:
+        _slurm_users[cluster] = Programs(config).setting("SlurmUser")
+    return _slurm_users[cluster]
+
+
+_slurm_users: Final[dict[tuple[str, str, str], str]] = {}
+"""By a cluster's configuration, programs and login node; it does not change while Slurm runs."""
+
+
+def find_uid(name: str) -> int | None:
+    """Return a user's number, None where there is no such user."""
+    try:
+        return pwd.getpwnam(name).pw_uid if name else None
+    except KeyError:
+        return None
+
+
+def check_plausible(seen: T, user: str) -> T:
+    """Return an observation made of files that `user` may have forged.  ValueError for what can't be."""
+    if not user or not isinstance(seen, Observation):
+        return seen
+    times = [seen.started_at, seen.ended_at]
+    for each in seen.replicas:
+        times += [each.started_at, each.ended_at]
+        if not 0 <= (each.exit_code or 0) <= _MAX_CODE or len(each.node) > _MAX_CODE:
+            raise ValueError(each.role)
+    if any(at is not None and not 0 <= at < _MAX_TIME for at in times):
+        raise ValueError(user)
+    return seen
+
+
+def _refused(why: str, name: str = "") -> Refused:
+    return Refused(Reason(ReasonCode.REFUSED, {"why": why, **({"name": name} if name else {})}))

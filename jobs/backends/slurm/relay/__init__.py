@@ -1,1 +1,0 @@
-"""Files between nodes and the console where they share no folder."""

@@ -1,0 +1,283 @@
+"""The job script that is given to sbatch, and the record of its attempt.
+
+Its options are rendered by the sbatch dialect, and `job_script.sh` follows them.  It runs a script that Slurm
+itself spreads (the dialect's framework `slurm`) unchanged.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+import shlex
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from jobs.backends.base import Refused, Submission
+from jobs.backends.remote import attempts, bundle, records
+from jobs.backends.slurm.client.programs import SESSION_STEP
+from jobs.backends.slurm.config import SlurmConfig
+from jobs.backends.slurm.script import container_runtimes, environment, ports, staging
+from jobs.backends.staging.software import with_prologue
+from jobs.dialects.sbatch import hosts
+from jobs.dialects.sbatch.amounts import is_type
+from jobs.dialects.sbatch.header import parse_pointer
+from jobs.dialects.sbatch.renderer import COMPONENTS, document, header, is_plain
+from jobs.dialects.text_renderer import JsonObject
+from jobs.node import relay
+from jobs.spec import Framework, JobSpec, Resources, TaskRole
+from jobs.states import Reason, ReasonCode
+
+NEVER: Final = "-"
+BY_HAND: Final = 'folder=$PWD/job-$SLURM_JOB_ID && mkdir -p -m 700 "$folder"'
+_LINES: Final = re.compile(r"\s+")
+END_OF_PEERS: Final = "END_OF_PEERS"
+END_OF_PROLOG: Final = "END_OF_PROLOG"
+END_OF_RELAY: Final = "END_OF_RELAY"
+MAIN_SCRIPT: Final = (
+    (Path(__file__).with_name("job_script.sh").read_text(encoding="utf-8").rstrip("\n"))
+    .replace("STRIDE", str(ports.STRIDE))
+    .replace("BESIDE", " ".join(SESSION_STEP))
+    .replace("ISOLATED", " ".join(bundle.ISOLATED))
+)
+KILL_WAIT_S: Final = 30
+"""Slurm's default for the time between the signal and the end at a job's time limit."""
+
+
+def check(submission: Submission, config: SlurmConfig) -> None:
+    """Raise Refused for what the job would lack when it runs."""
+    spec = submission.spec
+    for name in sorted({each.name for each in spec.secret_env.values()} | staging.named_secrets(spec)):
+        if name not in submission.secrets:
+            raise Refused(Reason(ReasonCode.REFUSED, {"why": "no_secret", "name": name}))
+    container_runtimes.check(spec, config, alone=is_alone(spec))
+    staging.plan_staging(submission, config)
+    resources = [role.resources for role in spec.roles]
+    if any(has.gpus and has.gpu_type and not is_type(has.gpu_type) for has in resources):
+        raise Refused(Reason(ReasonCode.REFUSED, {"why": "field", "field": "gpu_type"}))
+
+
+def needs_nodes(spec: JobSpec) -> bool:
+    """Return whether the script can be rendered only with the cluster's nodes.
+
+    A list of nodes means all of them to Slurm; to choose among them, the others are excluded.
+    """
+    return any(map(_is_choice, spec.roles))
+
+
+def render(
+    submission: Submission,
+    folder: Path | None,
+    config: SlurmConfig,
+    nodes: Sequence[str] = (),
+    token: str = "",
+) -> str:
+    """Return the script of an attempt in `folder`; `nodes` are the cluster's, if needed.
+
+    With a `token` each node has a folder of its own.  Without a folder the script is for a person who gives
+    it to sbatch: it makes a folder where it is run.
+    """
+    spec = submission.spec
+    by_hand = folder is None
+    signal, engine = spec.end_signal, container_runtimes.runtime_of(spec, config, alone=is_alone(spec))
+    prolog = staging.render_prolog(submission, config)
+    behind = END_OF_PROLOG
+    while behind in prolog:
+        behind += "_"
+    options = document(
+        _submitted_spec(submission, config, by_hand=by_hand),
+        _extras(submission, folder, config, apart=bool(token)),
+    )
+    _choose_nodes(options, spec, nodes)
+    lines = [
+        header(options).rstrip("\n"),
+        *(_hand_comments(submission) if by_hand else ()),
+        MAIN_SCRIPT,
+        "",
+        BY_HAND if by_hand else f"folder={shlex.quote(str(folder))}",
+        *(_render_relay(submission.key, config, token) if token else ()),
+        f"by_hand={'yes' if by_hand else ''}",
+        f"grace={spec.grace_s}",
+        f"limit={spec.time_limit_s or ''}",
+        f"warning={signal.signal if signal else ''} warned={signal.seconds_before if signal else 0}",
+        f"alone={'yes' if is_alone(spec) else ''}",
+        "span=({} {})".format(*config.ports),
+        *container_runtimes.render_images(spec, engine),
+        f"seated() {{ seats=({' '.join(staging.container_mounts(submission, config))}); }}",
+        *(_role(submission, place, config) for place in range(len(spec.roles))),
+        "peers() {",
+        f"  cat <<{END_OF_PEERS}",
+        *environment.render_peers(spec),
+        END_OF_PEERS,
+        "}",
+        f"laid={'yes' if prolog else ''}",
+        *(("before() {", f"  cat <<'{behind}'", prolog, behind, "}") if prolog else ()),
+        "begin",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def render_record(submission: Submission, config: SlurmConfig, user: str = "") -> str:
+    """Return the attempt's record as JSON."""
+    spec = submission.spec
+    value = {
+        "format": records.FORMAT,
+        "ports": list(config.ports),
+        "time_limit_s": spec.time_limit_s,
+        "roles": list(_role_records(spec, config)),
+        **({"user": user} if user else {}),
+        **({"apart": True} if config.apart else {}),
+    }
+    return json.dumps(value, ensure_ascii=False)
+
+
+def is_alone(spec: JobSpec) -> bool:
+    """Return whether the command is a script that Slurm itself spreads over the nodes."""
+    return spec.framework is Framework.SLURM and is_plain(spec)
+
+
+def _hand_comments(submission: Submission) -> Iterator[str]:
+    """Yield comments for a person who runs it by hand."""
+    ours = "--hold --job-name=<key> --chdir=<folder> --output=<folder>/slurm.output --open-mode=append"
+    yield f"# The console sends it with {ours}"
+    for name in sorted(submission.spec.secret_env):
+        yield f"# Not in here, as it is secret: export {name} before sbatch."
+    if submission.uploads:
+        yield "# Not in here: what was uploaded."
+
+
+def _submitted_spec(submission: Submission, config: SlurmConfig, *, by_hand: bool) -> JobSpec:
+    """Return the job as its options are rendered: its key for a name, and Slurm's own settings.
+
+    Its dependencies are fulfilled when the console submits it; by hand Slurm waits for them.
+    """
+    spec = submission.spec
+    partition = config.partitions.get(submission.virtual_cluster, config.partition)
+    limit = spec.time_limit_s
+    return spec.model_copy(
+        update={
+            "name": spec.name if by_hand else submission.key,
+            "description": _LINES.sub(" ", spec.description),
+            "quota": partition,
+            "hold": spec.hold and by_hand,
+            "not_before": spec.not_before if by_hand else "",
+            "after": (),
+            "mounts": (),
+            "time_limit_s": limit and limit + max(0, spec.grace_s - KILL_WAIT_S),
+            "end_signal": None if limit else spec.end_signal,
+            "roles": tuple(round_resources(role) for role in spec.roles),
+        }
+    )
+
+
+def round_resources(role: TaskRole) -> TaskRole:
+    """Return the role without its image, which is no option, and with the amounts that Slurm counts in.
+
+    Disk is left out: --tmp needs nodes whose slurm.conf has its size, and few do.
+    """
+    has = role.resources
+    whole = Resources(
+        cpu_milli=math.ceil(has.cpu_milli / 1000) * 1000,
+        memory_mib=has.memory_mib,
+        gpus=has.gpus,
+        gpu_type=has.gpu_type,
+    )
+    return role.model_copy(update={"image": "", "resources": whole, "env": {}})
+
+
+def _render_relay(key: str, config: SlurmConfig, token: str) -> Iterator[str]:
+    """Yield the lines for the node relay; the token is secret."""
+    yield f"relay_url={shlex.quote(f'{config.console_url}/courier/{key}')}"
+    yield f"relay_python={shlex.quote(config.python)}"
+    yield f"relay_token={token}"
+    yield "print_relay_program() {"
+    yield f"  cat <<'{END_OF_RELAY}'"
+    yield Path(relay.__file__).read_text(encoding="utf-8").rstrip("\n")
+    yield END_OF_RELAY
+    yield "}"
+
+
+def _extras(
+    submission: Submission, folder: Path | None, config: SlurmConfig, *, apart: bool
+) -> dict[str, object]:
+    """Return options beside the job's own: the cluster's, and those of the job file that it allows."""
+    spec = submission.spec
+    found = dict(config.options)
+    if apart:  # the script makes the folder
+        found |= {"output": "/dev/null", "chdir": config.nodes_folder}
+    elif folder is not None:
+        found |= {"output": f"{folder}/slurm.output", "open-mode": "append", "chdir": str(folder)}
+    account = config.accounts.get(submission.workspace, config.account)
+    if account:
+        found["account"] = account
+    if qos := config.qos.get(str(spec.priority)):
+        found["qos"] = qos
+    if any(role.completion.min_failed != 1 for role in spec.roles):
+        found["no-kill"] = ""
+    own = {at: value for at, value in submission.options.items() if parse_pointer(at)[1] in config.allowed}
+    return {**own, **{f"/{name}": value for name, value in found.items()}}
+
+
+def _choose_nodes(options: JsonObject, spec: JobSpec, nodes: Sequence[str]) -> None:
+    """Set the nodes that each component may have."""
+    components = options[COMPONENTS]
+    assert isinstance(components, list)
+    for component, role in zip(components, spec.roles, strict=True):
+        found = role.nodes
+        others = tuple(name for name in nodes if name not in found.only) if _is_choice(role) else ()
+        component.pop("exclude", None)
+        component.pop("nodelist", None)
+        if found.only and not others:
+            component["nodelist"] = hosts.to_text(found.only[: role.replicas])
+        if never := tuple(dict.fromkeys((*found.never, *others))):
+            component["exclude"] = hosts.to_text(never)
+
+
+def _role(submission: Submission, place: int, config: SlurmConfig) -> str:
+    """Return the line that defines a role."""
+    role = submission.spec.roles[place]
+    lines_of_role = "\n".join(environment.render_role(submission, place))
+    if role.image and config.images == container_runtimes.APPTAINER:
+        lines_of_role += "\n" + container_runtimes.render_apptainer(
+            role.image, gpus=bool(role.resources.gpus)
+        )
+    completion = role.completion
+    words = (
+        attempts.file_prefix(role.name, place),
+        str(role.replicas),
+        _count(completion.min_failed),
+        _count(completion.min_succeeded),
+        " ".join(str(port.at) for port in ports.ports_of(role)),
+        lines_of_role,
+        with_prologue(role.command, submission.spec.software),
+    )
+    return f"role {' '.join(map(shlex.quote, words))}"
+
+
+def _role_records(spec: JobSpec, config: SlurmConfig) -> Iterator[dict[str, Any]]:
+    for place, (role, offset) in enumerate(zip(spec.roles, ports.offsets(spec.roles), strict=True)):
+        requested = {port.label for port in role.ports}
+        yield {
+            "name": role.name,
+            "prefix": attempts.file_prefix(role.name, place),
+            "replicas": role.replicas,
+            "min_failed": role.completion.min_failed,
+            "min_succeeded": role.completion.min_succeeded,
+            "memory_mib": role.resources.memory_mib,
+            "image": bool(role.image),
+            "contained": bool(
+                role.image and container_runtimes.runtime_of(spec, config, alone=is_alone(spec))
+            ),
+            "offset": offset,
+            "each": len(ports.ports_of(role)),
+            "ports": [[p.label, p.at, p.position] for p in ports.ports_of(role) if p.label in requested],
+        }
+
+
+def _count(value: int | None) -> str:
+    return NEVER if value is None else str(value)
+
+
+def _is_choice(role: TaskRole) -> bool:
+    return bool(role.nodes.only) and (role.replicas, len(role.nodes.only)) != (1, 1)

@@ -1,0 +1,216 @@
+"""Sessions beside replicas: steps of Slurm in which a session agent runs.
+
+The step shares the allocation of the job (`srun --overlap`), and ends with it.  The console starts it, or the
+job's user does by the sudo helper; where neither can, the job's own script starts a session listener.  The
+request is sent by the step's stdin or the connection, never by a command line.  The files of a replica that
+has ended lie in the folder that the console shares with the nodes, and are read here.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import time
+from functools import partial
+from ipaddress import ip_address
+from pathlib import Path
+from typing import Any, Final
+
+from jobs.backends.base import TaskRef
+from jobs.backends.remote import attempts, bundle
+from jobs.backends.remote.bundle import ISOLATED
+from jobs.backends.remote.listener_client import ListenerFiles, ListenerTransport
+from jobs.backends.remote.records import AttemptRecord, read_record
+from jobs.backends.remote.session_client import RemoteSession
+from jobs.backends.remote.transport import START_TIMEOUT_S, ProcessTransport, Transport
+from jobs.backends.sessions import Barrier, NoEntry, SessionKind, SessionRequest, Terminal
+from jobs.backends.slurm.client.addresses import NodeAddresses
+from jobs.backends.slurm.client.programs import NO_ANSWER, NO_CONNECTION, SESSION_STEP, Programs
+from jobs.backends.slurm.config import DOOR, SlurmConfig
+from jobs.backends.slurm.handles import SlurmJob
+from jobs.backends.slurm.identity import folder_access
+from jobs.backends.slurm.identity.helper import SudoHelper
+from jobs.backends.slurm.status import recovery, status_files
+
+NO_JOB: Final = ("invalid job id", "expired or invalid job", "already completing or completed")
+"""srun's errors where there is no such job, or none any more."""
+
+_CACHE_S: Final = 15.0
+"""How long a node's answer about a listening port is cached: each takes a step of Slurm."""
+
+_CACHE_SIZE: Final = 10_000
+_addresses: Final[dict[tuple[str, int, str, str, int], tuple[str, float]]] = {}
+
+
+class ReplicaSessions:
+    """Sessions beside one replica of one run."""
+
+    def __init__(self, config: SlurmConfig, job: SlurmJob, task: TaskRef, addresses: NodeAddresses) -> None:
+        """Read the attempt's record.  Raises NoEntry."""
+        self._config, self._addresses = config, addresses
+        self._folder = attempts.attempt_folder(config.root, job.key)
+        self._number = recovery.current_number(self._folder, job)
+        self._key, self._run = job.key, task.run
+        record = read_record(self._folder)
+        if record is None:
+            raise NoEntry(Barrier.GONE)
+        self._record = record
+        self._name, self._component = _find_replica(record, task)
+
+    async def exec(self, wanted: SessionRequest) -> RemoteSession:
+        """Run a session beside the replica.  Raises NoEntry."""
+        started = status_files.find_process(self._folder, self._run, self._name)
+        if started is None and wanted.kind is not SessionKind.FOLDERS:
+            raise NoEntry(Barrier.NOT_RUNNING)
+        if started is None:
+            return await self._list_remains()
+        node, pid = started
+        return await RemoteSession.begin(self._transport(node), self._request(pid, wanted))
+
+    async def reach(self, host: str, port: int, timeout_s: float = START_TIMEOUT_S) -> tuple[str, int]:
+        """See `sessions.Enterable`."""
+        started = status_files.find_process(self._folder, self._run, self._name)
+        if started is None:
+            raise NoEntry(Barrier.NOT_RUNNING)
+        node, pid = started
+        if not (address := await asyncio.to_thread(self._address, node)):
+            raise NoEntry(Barrier.NOT_RUNNING)
+        names = [node.lower(), address.lower()]
+        request = {"kind": "reach", "pid": pid, "host": host, "port": port, "names": names}
+        reply = await self._transport(node).ask(request, timeout_s)
+        return _from_here(str(reply.get("at")), address), port
+
+    async def listener(self, host: str, port: int) -> str:
+        """See `sessions.Enterable`: by its node, whose answer is cached for `_CACHE_S`."""
+        key = (self._key, self._run, self._name, host, port)
+        if (known := _addresses.get(key)) is not None and time.monotonic() < known[1]:
+            return known[0]
+        try:
+            found, _port = await self.reach(host, port, self._config.timeout_s)
+        except NoEntry as error:
+            if error.barrier in {Barrier.NOT_ITS_OWN, Barrier.NOT_RUNNING, Barrier.GONE}:
+                raise
+            found = ""
+        if len(_addresses) >= _CACHE_SIZE:
+            _addresses.clear()
+        _addresses[key] = found, time.monotonic() + _CACHE_S
+        return found
+
+    def listens(self, port: int) -> bool | None:
+        """Return whether the replica listens there for this machine; None without an answer of its node."""
+        try:
+            return bool(asyncio.run(self.reach("localhost", port, self._config.timeout_s)))
+        except NoEntry as error:
+            return False if error.barrier is Barrier.NOT_ITS_OWN else None
+
+    def _transport(self, node: str) -> Transport:
+        """Return the transport to an agent on the replica's node, in its component of the job."""
+        try:
+            if self._config.enters == DOOR:
+                mode = folder_access.READABLE if self._record.user else 0o600
+                address = partial(self._address, node)
+                files = ListenerFiles(self._folder, self._run, self._name, self._record.ports, mode, address)
+                return ListenerTransport(files, f"{self._config.python} {self._bundle()}", classify)
+            has_components = len(self._record.roles) > 1
+            if self._record.user:
+                component = str(self._component) if has_components else "-"
+                return self._as_user("enter", str(self._number), component, node)
+            where = [f"--jobid={self._number}", f"--nodelist={node}"]
+            where += [f"--het-group={self._component}"] if has_components else []
+            programs, agent = Programs(self._config), [*ISOLATED, str(self._bundle())]
+            command = programs.command("srun", *SESSION_STEP, *where, self._config.python, *agent)
+            return ProcessTransport(command, programs.environment(), classify)
+        except OSError as error:
+            raise NoEntry(Barrier.FAILED, str(error)) from error
+
+    def _address(self, node: str) -> str:
+        """Return the address of the node that the job names, "" if it is none of the job's."""
+        return self._addresses.of_job(self._number, self._run, node)
+
+    def _bundle(self) -> Path:
+        """Return the path of the node bundle on the node.  Raises OSError."""
+        path = bundle.publish(self._config.root, for_all=bool(self._record.user))
+        if not self._record.apart:
+            return path
+        return attempts.node_root(self._config.nodes_folder, self._key) / path.name
+
+    def _as_user(self, verb: str, *words: str) -> ProcessTransport:
+        """Return the transport to an agent that the sudo helper starts.  Raises OSError."""
+        helper = SudoHelper(self._config, self._record.user)
+        name = bundle.publish(self._config.root, for_all=True).name
+        return ProcessTransport(helper.command(verb, *words, name), {"LANG": "C.UTF-8"}, classify)
+
+    async def _list_remains(self) -> RemoteSession:
+        """Begin a session in the files of an ended replica, which needs no step."""
+        if not (self._folder / attempts.run_name(self._run) / "ends" / self._name).exists():
+            raise NoEntry(Barrier.NOT_RUNNING if self._folder.exists() else Barrier.GONE)
+        if not self._work.is_dir():
+            raise NoEntry(Barrier.GONE)
+        request = self._request(None, SessionRequest(SessionKind.FOLDERS))
+        try:
+            if self._config.has_helper and self._record.user:
+                return await RemoteSession.begin(self._as_user("look", self._key), request)
+            command = [sys.executable, *ISOLATED, str(bundle.publish(self._config.root))]
+            folder = attempts.open_folder(self._folder, self._work.relative_to(self._folder).parts)
+        except OSError as error:
+            raise NoEntry(Barrier.FAILED, str(error)) from error
+        transport = ProcessTransport(command, {"LANG": "C.UTF-8"}, classify, (folder,))
+        return await RemoteSession.begin(transport, {**request, "folder": f"/proc/self/fd/{folder}"})
+
+    @property
+    def _work(self) -> Path:
+        return self._folder / attempts.run_name(self._run) / "work" / self._name
+
+    def _request(self, pid: int | None, wanted: SessionRequest) -> dict[str, Any]:
+        work = self._work
+        if self._record.apart:
+            folder = attempts.node_folder(self._config.nodes_folder, self._key)
+            work = folder / work.relative_to(self._folder)
+        return {
+            "pid": pid,
+            "kind": wanted.kind,
+            "line": wanted.line,
+            "argv": list(wanted.argv),
+            "env": dict(wanted.env),
+            "terminal": _terminal(wanted.terminal) if wanted.terminal else None,
+            "folder": str(work),
+            "label": str(work),
+        }
+
+
+def classify(complaint: str) -> Barrier:
+    """Return the barrier that an error of srun means."""
+    low = complaint.lower()
+    if any(phrase in low for phrase in (*NO_CONNECTION, *NO_ANSWER)):
+        return Barrier.ENGINE_AWAY
+    return Barrier.NOT_RUNNING if any(phrase in low for phrase in NO_JOB) else Barrier.FAILED
+
+
+def _find_replica(record: AttemptRecord, task: TaskRef) -> tuple[str, int]:
+    """Return the replica's name in files, and the number of its component.  Raises NoEntry."""
+    if (name := record.replica_name(task.role, task.index)) is None:
+        raise NoEntry(Barrier.NOT_RUNNING)
+    return name, [role.name for role in record.roles].index(task.role)
+
+
+def _terminal(terminal: Terminal) -> dict[str, Any]:
+    return {"name": terminal.name, "columns": terminal.size.columns, "rows": terminal.size.rows}
+
+
+def _from_here(at: str, address: str) -> str:
+    """Return the address for this machine of what listens at `at` on the node at `address`.
+
+    `at` is told by the job's user: it is used only where Slurm has that node.  Raises NoEntry.
+    """
+    if at in ("0.0.0.0", "::", address):  # noqa: S104 not bound here
+        return address
+    if _is_loopback(at) and _is_loopback(address):
+        return at
+    raise NoEntry(Barrier.NOT_ITS_OWN, f"{at}, while its node is reached at {address}")
+
+
+def _is_loopback(address: str) -> bool:
+    try:
+        return ip_address(address).is_loopback
+    except ValueError:
+        return address == "localhost"

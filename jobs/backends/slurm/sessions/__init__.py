@@ -1,1 +1,0 @@
-"""Sessions beside a replica on a node."""

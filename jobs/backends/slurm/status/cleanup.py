@@ -1,0 +1,190 @@
+"""Cleanup of attempts: tombstones of their keys, and folders that the console can't remove itself.
+
+A tombstone keeps a delayed submission from running a forgotten attempt again.
+
+The console has rights on whatever is made there, unless the job takes them away, for example by a folder that
+is closed to others.  Where only Slurm can act as that user (`jwt`), a small job of theirs removes it.  Until
+then a note stands for it, which is retried; an admin is told of what stays.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Final
+
+from jobs.backends.base import NotSubmitted, Refused, Unknown, Unreachable
+from jobs.backends.remote import attempts
+from jobs.backends.slurm.client.rest.user_actions import TokenActions
+from jobs.backends.slurm.config import SlurmConfig
+from jobs.backends.slurm.handles import SlurmJob
+from jobs.dialects.base import Refused as Unread
+from jobs.dialects.document import Document
+from jobs.dialects.sbatch.header import read
+from jobs.node.folder_removal import remove_folder
+
+TOMBSTONES: Final = ".forgotten"
+TOMBSTONE_MONTHS: Final = 2
+"""A key is known for so many months after it was forgotten."""
+
+FOLDER: Final = ".left"
+NAME: Final = "job-console-remove"
+
+SOON_S: Final = 60
+"""The time between two tries, and LATER_S once a folder has been there for that long."""
+
+LATER_S: Final = 3600
+MAX_TRIED: Final = 10
+"""So many are tried at a time."""
+
+TRIES: Final = 3
+"""So many jobs are submitted to remove one, LATER_S apart."""
+
+SAME: Final = ("partition", "account", "qos", "reservation")
+"""Options that such a job takes from the one whose folder it removes."""
+
+_WORD: Final = re.compile(r"[A-Za-z0-9._,:@/+-]+")
+
+SCRIPT: Final = """\
+#!/bin/bash
+{options}
+cd {folder} || exit 0
+find . -mindepth 1 -type d ! -perm -u=rwx -exec chmod u+rwx {{}} \\;
+find . -mindepth 1 -delete
+exit 0
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Leftover:
+    """A folder to remove: its user, since when, the options of its job, and how many jobs were submitted."""
+
+    user: str
+    since: float
+    options: Mapping[str, str]
+    tries: int = 0
+
+
+def find_tombstone(root: Path, key: str) -> int | None:
+    """Return Slurm's number for a forgotten attempt, None for any other."""
+    for months in range(TOMBSTONE_MONTHS + 1):
+        if number := attempts.read_text(_month(root, months) / key):
+            return int(number)
+    return None
+
+
+def write_tombstone(root: Path, sent: SlurmJob) -> None:
+    """Record that the attempt was run; old records are removed."""
+    month = _month(root)
+    if not month.exists():
+        month.mkdir(mode=0o700, parents=True, exist_ok=True)
+        kept = {_month(root, months).name for months in range(TOMBSTONE_MONTHS + 1)}
+        for folder in month.parent.iterdir():
+            if folder.name not in kept:
+                shutil.rmtree(folder, ignore_errors=True)
+    attempts.create(month / sent.key, str(sent.number))
+
+
+def _month(root: Path, months_ago: int = 0) -> Path:
+    now = time.gmtime()
+    month = now.tm_year * 12 + now.tm_mon - 1 - months_ago
+    return root / TOMBSTONES / f"slurm-{month // 12}-{month % 12 + 1:02}"
+
+
+def remove(config: SlurmConfig, key: str, user: str) -> None:
+    """Remove an attempt's folder, now or later."""
+    folder = attempts.attempt_folder(config.root, key)
+    script = attempts.read_text(folder / "script")
+    place = config.root / FOLDER
+    if _is_gone(folder) or (place / key).exists():
+        return
+    place.mkdir(mode=0o700, exist_ok=True)
+    _submit_removal(config, key, Leftover(user, time.time(), _options(script) if script else {}))
+
+
+def retry(config: SlurmConfig) -> None:
+    """Retry the folders that are due."""
+    due = ((at, note, left) for at, note, left in _notes(config) if time.time() >= _next(at, left))
+    for _at, note, left in list(due)[:MAX_TRIED]:
+        folder = attempts.attempt_folder(config.root, note.name)
+        if _is_gone(folder):
+            note.unlink(missing_ok=True)
+            _drop(folder.parent)
+        elif left.tries < TRIES and time.time() > left.since + left.tries * LATER_S:
+            _submit_removal(config, note.name, left)
+        else:
+            attempts.write_text(note, json.dumps(asdict(left)))
+
+
+def describe_leftovers(config: SlurmConfig) -> Iterator[str]:
+    """Yield what an admin should know."""
+    old = [(note.name, left) for _, note, left in _notes(config) if time.time() > left.since + LATER_S]
+    if old:
+        key, left = old[0]
+        folder = attempts.attempt_folder(config.root, key)
+        yield (
+            f"The folders of {len(old)} jobs that were removed are still there, since what is in them is "
+            f"their users' alone and no job of theirs has removed it: {folder} of "
+            f"{left.user}, for one. Remove them as root."
+        )
+
+
+def _submit_removal(config: SlurmConfig, key: str, left: Leftover) -> None:
+    """Submit a job of that user that removes it, and record that."""
+    note = config.root / FOLDER / key
+    attempts.write_text(note, json.dumps(asdict(replace(left, tries=left.tries + 1))))
+    given = {
+        **left.options,
+        "job-name": NAME,
+        "chdir": "/",
+        "output": "/dev/null",
+        "ntasks": "1",
+        "mem": "64",
+        "time": "60",
+    }
+    options = "\n".join(f"#SBATCH --{name}={value}" for name, value in given.items())
+    script = SCRIPT.format(options=options, folder=attempts.attempt_folder(config.root, key))
+    actions = TokenActions(config, left.user)
+    with suppress(NotSubmitted, Refused, Unknown, Unreachable):
+        actions.release([actions.submit(NAME, script)])
+
+
+def _options(script: str) -> dict[str, str]:
+    try:
+        options = read(Document(script)).options(0)
+    except Unread:
+        return {}
+    return {name: options[name] for name in SAME if _WORD.fullmatch(options.get(name, ""))}
+
+
+def _is_gone(folder: Path) -> bool:
+    with suppress(subprocess.CalledProcessError):
+        remove_folder(folder)
+    return not folder.exists()
+
+
+def _drop(folder: Path) -> None:
+    """Remove a job's folder once no attempt is in it."""
+    with suppress(OSError):
+        folder.rmdir()
+
+
+def _notes(config: SlurmConfig) -> list[tuple[float, Path, Leftover]]:
+    """Return the notes with the time of their last try, earliest first."""
+    place, found = config.root / FOLDER, []
+    for note in place.iterdir() if place.is_dir() else ():
+        with suppress(FileNotFoundError):  # another worker was there
+            if not note.name.startswith("."):
+                found.append((note.stat().st_mtime, note, Leftover(**json.loads(note.read_bytes()))))
+    return sorted(found, key=lambda each: each[0])
+
+
+def _next(at: float, left: Leftover) -> float:
+    return at + (SOON_S if at < left.since + LATER_S else LATER_S)

@@ -1,0 +1,119 @@
+"""Backend support: what becomes of each field of a JobSpec on each backend, with the test that shows it.
+
+Here is what is the same on every backend; a backend has its own rows in its module `support`.  The form
+shows beside a field what the chosen backend does not do with it, and `make docs` makes a page of the tables.
+A path stands for everything below it, unless that stands there itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+
+from jobs.backends.settings import mark as _
+
+
+class Fate(StrEnum):
+    """The fate of a field on a backend.
+
+    HONOURED: the job has it.  CONSOLE: this console sees to it, whatever the backend.  APPROXIMATED: it has
+    something near to it.  REFUSED: a job that asks for it is not taken.  KEPT: it stays in the file, for
+    export, and nothing is done with it here.
+    """
+
+    HONOURED = "honoured"
+    CONSOLE = "console"
+    APPROXIMATED = "approximated"
+    REFUSED = "refused"
+    KEPT = "kept"
+
+
+@dataclass(frozen=True, slots=True)
+class Support:
+    """The support of a field on a backend.
+
+    `test` is the one that looks, below tests/; `why` is a sentence that is marked for translation, where
+    there is something to say.
+    """
+
+    fate: Fate
+    test: str = ""
+    why: str = ""
+
+
+def honour(test: str, why: str = "") -> Support:
+    """Return the row of a field that the job has."""
+    return Support(Fate.HONOURED, test, why)
+
+
+def leave_to_console(test: str, why: str = "") -> Support:
+    """Return the row of a field that the console sees to."""
+    return Support(Fate.CONSOLE, test, why)
+
+
+def approximate(why: str, test: str = "") -> Support:
+    """Return the row of a field to which the job has something near."""
+    return Support(Fate.APPROXIMATED, test, why)
+
+
+def keep(why: str) -> Support:
+    """Return the row of a field that stays in the file."""
+    return Support(Fate.KEPT, why=why)
+
+
+CLOUDS_OWN: Final = _("It belongs to the vendor's cloud, and goes back there with the file.")
+DISK_UNLIMITED: Final = _("The job uses the disk of its machine, without a limit of its own.")
+NOBODY_WATCHES: Final = _("Nothing watches over the job here; use its retries instead.")
+NOT_HERE: Final = _("This cluster has nothing like it.")
+NOT_KEPT_HERE: Final = _("A job gives its resources back when it has ended.")
+OPTIONS_OF_MEMORY: Final = _("Only the size of a memory mount counts.")
+OWN_TENSORBOARD: Final = _("Start TensorBoard in the job: it is found and can be opened from the job's page.")
+"""Reasons that several backends have."""
+
+CONTRACT: Final = "jobs/backends/test_contract.py"
+_ADMITTING: Final = "jobs/scheduling/test_admission.py"
+_RECONCILE: Final = "jobs/scheduling/test_reconcile.py"
+
+EVERYWHERE: Final[Mapping[str, Support]] = {
+    "description": keep(_("It is for whoever reads the file.")),
+    "tags": leave_to_console("jobs/scheduling/test_idle.py::test_whom_the_policy_spares_is_left_alone"),
+    "workspace": keep(_("Where the job runs is chosen here and not by the file.")),
+    "quota": leave_to_console(
+        "jobs/api/test_submit.py::test_a_job_goes_where_it_is_sent",
+        _("A quota of that short name is taken where none is chosen."),
+    ),
+    "priority": leave_to_console(f"{_RECONCILE}::test_higher_priority_starts_first_then_the_older"),
+    "retry": leave_to_console(f"{_RECONCILE}::test_a_failure_is_retried_as_often_as_the_job_says"),
+    "hold": leave_to_console(f"{_ADMITTING}::test_a_job_may_be_submitted_held_or_for_later"),
+    "after": leave_to_console(
+        "jobs/submission/test_dependencies.py::test_a_job_starts_after_the_one_that_it_names"
+    ),
+    "after_never": leave_to_console(
+        "jobs/submission/test_dependencies.py::test_what_can_not_come_true_stops_the_job_or_holds_it"
+    ),
+    "not_before": leave_to_console(f"{_ADMITTING}::test_a_job_may_be_submitted_held_or_for_later"),
+    "idle": leave_to_console(
+        "quotas/admission/test_admission.py::test_a_job_that_allows_it_borrows_what_others_leave_idle"
+    ),
+    "roles[].bid": leave_to_console("quotas/admission/test_admission.py::test_a_bid_has_to_reach_the_price"),
+    "visibility": leave_to_console(
+        "test_access_matrix.py::test_a_public_job_is_read_by_members_but_not_by_strangers"
+    ),
+    "roles[].resources.instance_type": approximate(
+        _("It is taken as the amounts that it is known to hold."), "jobs/dialects/test_dlc_reading.py"
+    ),
+}
+"""What the console does, or leaves undone, by itself."""
+
+
+def find_support(table: Mapping[str, Support], path: str) -> Support | None:
+    """Return the row for the field at a path, `roles[].nodes.only`; None where there is none."""
+    names = path.split(".")
+    for count in range(len(names), 0, -1):
+        around = ".".join(names[:count])
+        found = table.get(around) or table.get(around.removesuffix("[]"))
+        if found is not None:
+            return found
+    return None

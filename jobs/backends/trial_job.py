@@ -1,0 +1,80 @@
+"""A trial job of a person, followed from its submission to its log."""
+
+from __future__ import annotations
+
+import secrets
+import time
+from typing import Final, Protocol
+
+from jobs.backends.base import (
+    Backend,
+    Handle,
+    HeldSubmission,
+    NotSubmitted,
+    Observation,
+    Person,
+    Refused,
+    Submission,
+    TaskRef,
+    Unknown,
+    Unreachable,
+)
+from jobs.spec import JobSpec, Resources, TaskRole
+from jobs.states import TERMINAL, State
+
+PATIENCE_S: Final = 120
+POLL_S: Final = 0.5
+ROLE: Final = "look"
+MAX_OUTPUT: Final = 1000
+
+
+class HoldingBackend(Backend, HeldSubmission, Protocol):
+    """A backend whose jobs are submitted held."""
+
+
+def run(backend: HoldingBackend, person: Person) -> str:
+    """Run a trial job and return the name of the user as whom it ran.
+
+    Raises Refused for a job that was refused or failed, Unreachable for one that did not end soon.
+    """
+    resources = Resources(cpu_milli=1000, memory_mib=64)
+    job_id = f"t{secrets.token_hex(6)}"
+    submission = Submission(
+        key=f"try-{job_id}-1",
+        job_id=job_id,
+        attempt=1,
+        spec=JobSpec(
+            name="job-console-look", roles=(TaskRole(name=ROLE, command="id -un", resources=resources),)
+        ),
+        person=person,
+    )
+    try:
+        handle = backend.submit(submission)
+    except (NotSubmitted, Unknown) as error:
+        raise Unreachable(_why(error)) from error
+    try:
+        return _follow(backend, handle)
+    finally:
+        backend.forget(handle)
+
+
+def _why(error: NotSubmitted | Unknown) -> str:
+    return str(error.reason.params.get("detail", "")) if isinstance(error, NotSubmitted) else str(error)
+
+
+def _follow(backend: HoldingBackend, handle: Handle) -> str:
+    backend.release([handle])
+    until = time.monotonic() + PATIENCE_S
+    while time.monotonic() < until:
+        seen = backend.observe([handle])[handle]
+        if isinstance(seen, Observation) and seen.state in TERMINAL:
+            if seen.state is not State.SUCCEEDED:
+                raise Refused(seen.reason)
+            return (
+                backend.read_log(handle, TaskRef(ROLE, 0), "", MAX_OUTPUT)
+                .data.decode(errors="replace")
+                .strip()
+            )
+        time.sleep(POLL_S)
+    backend.stop(handle, grace_s=0, signal="KILL")
+    raise Unreachable(f"The job that was to try it did not end within {PATIENCE_S} s.")

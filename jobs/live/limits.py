@@ -1,0 +1,58 @@
+"""Limits of the streams, requests and transfers that are open at a time in this process."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from typing import Final
+
+from django.conf import settings
+
+RETRY_AFTER_S: Final = 10
+
+EVERYBODY: Final = 0
+"""The key of a limit for all people together; a person's key is their primary key."""
+
+
+class LimitReached(Exception):
+    """As many are open as may be."""
+
+
+class ConnectionLimit:
+    """Counts what is open, by person."""
+
+    def __init__(self) -> None:
+        self._open: Counter[int] = Counter()
+
+    @contextmanager
+    def hold(self, person: int, most: int, refusal: Exception | None = None) -> Iterator[None]:
+        """Count one more of `person`.  Raises `refusal`, or LimitReached, where there are `most`."""
+        if self._open[person] >= most:
+            raise refusal or LimitReached
+        self._open[person] += 1
+        try:
+            yield
+        finally:
+            self._open[person] -= 1
+            if not self._open[person]:
+                del self._open[person]
+
+    def total(self) -> int:
+        """Return how many are open."""
+        return self._open.total()
+
+
+streams: Final = ConnectionLimit()
+"""Streams of events of this process."""
+
+
+def hold_stream(user_id: int) -> ExitStack:
+    """Count a stream of the person until the result is closed; closing it again does nothing.
+
+    A response that is never sent is never closed: then it ends once the result is garbage.  Raises
+    LimitReached.
+    """
+    held = ExitStack()
+    held.enter_context(streams.hold(user_id, settings.CONSOLE_STREAMS_PER_PERSON))
+    return held

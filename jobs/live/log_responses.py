@@ -1,0 +1,174 @@
+"""The bytes of a log over HTTP, for pages and API alike: a slice, all of it, or what is found in it."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import AsyncIterator, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Final, Self
+from urllib.parse import quote
+
+from django.http import HttpResponse, HttpResponseBase, JsonResponse, StreamingHttpResponse
+
+from jobs.live.followed_logs import LogName, find
+from jobs.live.thread_pool import leave_request_thread, run_in_thread
+from jobs.logs import log_search, log_store
+from jobs.models import Job, JobFile, LogStream
+
+DEFAULT_LIMIT: Final = 256 * 1024
+MOST_MATCHES: Final = 1000
+LONGEST_WANTED: Final = 1000
+
+_HEADERS: Final = {
+    # It is whatever a job wrote: text to look at, and nothing that a browser would act on.
+    "Content-Type": "text/plain; charset=utf-8",
+    "X-Content-Type-Options": "nosniff",
+    "Content-Security-Policy": "sandbox; default-src 'none'",
+    "Cache-Control": "no-store",
+}
+
+
+class NoSuchLog(Exception):
+    """The job has no such replica, attempt or run."""
+
+
+class BadNumber(ValueError):
+    """The parameter of that name is no number that makes sense."""
+
+
+@dataclass(frozen=True, slots=True)
+class LogRequest:
+    """A log of a job, and a range of its bytes.  `run` and `attempt` None are the newest ones."""
+
+    role: str
+    index: int = 0
+    attempt: int | None = None
+    run: int | None = None
+    stream: str = "output"
+    offset: int = 0
+    limit: int = DEFAULT_LIMIT
+
+    @classmethod
+    def parse(cls, query: Mapping[str, str]) -> Self:
+        """Read the parameters of the same names; raises BadNumber."""
+        return cls(
+            role=query.get("role", ""),
+            index=number(query, "index") or 0,
+            attempt=number(query, "attempt", least=1),
+            run=number(query, "run", least=1),
+            stream=query.get("stream") or "output",
+            offset=number(query, "offset", least=None) or 0,
+            limit=DEFAULT_LIMIT if (limit := number(query, "limit")) is None else limit,
+        )
+
+    def of(self, job: Job) -> LogName:
+        """The name of that log of `job`."""
+        return LogName(job.pk, self.role, self.index, self.attempt, self.run, self.stream)
+
+
+def number(query: Mapping[str, str], name: str, *, least: int | None = 0) -> int | None:
+    """The whole number called `name`, None when it is absent or empty; raises BadNumber."""
+    text = query.get(name, "")
+    if not text:
+        return None
+    if not re.fullmatch(r"-?[0-9]{1,18}", text) or (least is not None and int(text) < least):
+        raise BadNumber(name)
+    return int(text)
+
+
+def respond(job: Job, query: Mapping[str, str]) -> HttpResponseBase:
+    """Answer what `query` requests of the job's logs.  Raises NoSuchLog or BadNumber.
+
+    A slice; with `download`, all of the log; with `q`, the lines in which it is found, as JSON.
+    """
+    log_request = LogRequest.parse(query)
+    row = _row(job, log_request)
+    if "q" in query:
+        return _search(row, query["q"], log_request)
+    if query.get("download"):
+        return _download(job, row, log_request)
+    return _slice(job, row, log_request)
+
+
+def _row(job: Job, log_request: LogRequest) -> LogStream | None:
+    """The log; None for a replica that has not begun to write."""
+    row = find(log_request.of(job)).row
+    if row is None and not _may_come(job, log_request):
+        raise NoSuchLog
+    return row
+
+
+def _may_come(job: Job, log_request: LogRequest) -> bool:
+    """Tell whether the job has such a replica, though it has not been started yet."""
+    current = (log_request.attempt or job.attempt_number, log_request.run or job.run_number)
+    if log_request.stream != "output" or current != (job.attempt_number, job.run_number):
+        return False
+    roles = JobFile.objects.get(job=job).spec.roles
+    return any(role.name == log_request.role and log_request.index < role.replicas for role in roles)
+
+
+def _slice(job: Job, row: LogStream | None, log_request: LogRequest) -> HttpResponse:
+    if row is None:
+        state = LogStream.State.GONE if job.is_ended else LogStream.State.OPEN
+        found = log_store.Slice(b"", 0, 0, 0, state)
+    else:
+        found = _read(row, log_request)
+    response = HttpResponse(found.data, headers=_HEADERS)
+    response.headers["X-Offset"] = str(found.offset)
+    response.headers["X-Next-Offset"] = str(found.next_offset)
+    response.headers["X-Size"] = str(found.size)
+    response.headers["X-State"] = str(found.state)
+    response.headers["X-Attempt"] = str(row.attempt.number if row else job.attempt_number)
+    response.headers["X-Run"] = str(row.run if row else job.run_number)
+    return response
+
+
+def _read(row: LogStream, log_request: LogRequest) -> log_store.Slice:
+    try:
+        return log_store.read(row, log_request.offset, log_request.limit)
+    except log_store.Unsafe:
+        return log_store.Slice(b"", 0, 0, 0, LogStream.State.GONE)
+
+
+def _search(row: LogStream | None, text: str, log_request: LogRequest) -> HttpResponse:
+    if row is None or not text:
+        return JsonResponse({"matches": [], "next_offset": None})
+    most = max(1, min(log_request.limit, MOST_MATCHES))
+    try:
+        found = log_search.search(row, text[:LONGEST_WANTED], max(0, log_request.offset), most)
+    except log_store.Unsafe:
+        found = log_search.Matches([], None)
+    matches = [{"offset": match.offset, "text": match.text} for match in found.found]
+    return JsonResponse({"matches": matches, "next_offset": found.next_offset})
+
+
+def _download(job: Job, row: LogStream | None, log_request: LogRequest) -> HttpResponseBase:
+    name = f"{job.name}.{log_request.role}-{log_request.index}.log"
+    headers = {**_HEADERS, "Content-Disposition": f"attachment; filename*=UTF-8''{quote(name, safe='')}"}
+    if row is None:
+        return HttpResponse(b"", headers=headers)
+    try:
+        size = log_search.whole_size(row)
+    except log_store.Unsafe:
+        return HttpResponse(b"", headers=headers)
+    headers["Content-Length"] = str(size)
+    return StreamingHttpResponse(_stream_bytes(row, size), headers=headers)
+
+
+async def _stream_bytes(row: LogStream, size: int) -> AsyncIterator[bytes]:
+    """`size` bytes of the log; each piece is read while the one before it is on its way."""
+    await leave_request_thread()
+    rest = log_search.pieces(row)
+    ahead = asyncio.create_task(run_in_thread(_next, rest))
+    try:
+        while size and (piece := await ahead):
+            ahead = asyncio.create_task(run_in_thread(_next, rest))
+            yield piece[:size]
+            size -= len(piece[:size])
+    finally:
+        ahead.cancel()
+
+
+def _next(rest: Iterator[tuple[int, bytes]]) -> bytes:
+    return next(rest, (0, b""))[1]

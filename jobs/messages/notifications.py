@@ -1,0 +1,116 @@
+"""Sentences of notifications: on the page, in messages and in digests, in the reader's language."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from jobs.messages import amounts
+from jobs.messages.reasons import reason_message
+from jobs.messages.sentences import mark as _
+from jobs.messages.sentences import say
+from jobs.models.kinds import Kind
+
+Params = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class NotificationWords:
+    """The sentence of a notification, and further ones, which may be empty."""
+
+    title: str
+    text: str
+
+
+_TITLES: Final[Mapping[str, tuple[str, ...]]] = {
+    Kind.STARTED: (_("%(name)s started."),),
+    Kind.SUCCEEDED: (_("%(name)s succeeded."),),
+    Kind.PARTLY: (
+        _("%(name)s succeeded, but %(failed_tasks)s of %(total)s failed."),
+        _("%(name)s succeeded, but tasks of it failed."),
+    ),
+    Kind.FAILED: (_("%(name)s failed."),),
+    Kind.STOPPED: (_("%(name)s was stopped."),),
+    Kind.PREEMPTED: (_("%(name)s had to give its resources back."),),
+    Kind.AGAIN: (_("%(name)s runs again by itself."),),
+    Kind.LOST: (_("%(name)s was lost."),),
+    Kind.FOUND: (_("%(name)s was found again."),),
+    Kind.WAITS: (
+        _("%(name)s has been waiting for %(time)s."),
+        _("%(name)s has been waiting for long."),
+    ),
+    Kind.IDLE: (
+        _("%(name)s holds %(gpus_held)s and has not used them for %(time)s."),
+        _("%(name)s has not used what it holds for %(time)s."),
+        _("%(name)s does not use what it holds."),
+    ),
+    Kind.QUOTA: (
+        _("Quota %(quota)s on %(cluster)s is used to %(percent)s%%."),
+        _("A quota is nearly used."),
+    ),
+    Kind.MAINTENANCE: (
+        _("Node %(node)s is taken out of service at %(moment)s."),
+        _("Node %(node)s is being taken out of service."),
+        _("Maintenance of %(cluster)s begins at %(moment)s."),
+        _("Maintenance is announced."),
+    ),
+    Kind.MESSAGE: (_("A message from %(by)s."), _("A message from an admin.")),
+    Kind.CHANNEL_OFF: (
+        _("The channel %(channel)s was turned off: %(count)s messages in a row could not be delivered."),
+        _("A channel was turned off: messages could not be delivered."),
+    ),
+}
+
+_TEXTS: Final[Mapping[str, tuple[str, ...]]] = {
+    Kind.QUOTA: (_("Most of it: %(resource_name)s. Jobs that ask for more than is left will wait."),),
+    Kind.IDLE: (
+        _("It is ended at %(moment)s unless it uses them until then."),
+        _("End it if it is not needed, so that others can have them."),
+    ),
+    Kind.CHANNEL_OFF: (_("Look at what went wrong there, and turn it on again."),),
+}
+
+_RESOURCES: Final[Mapping[str, str]] = {
+    "cpu_milli": _("CPU cores"),
+    "memory_mib": _("memory"),
+    "gpu": _("GPUs"),
+    "jobs": _("the number of jobs"),
+    "gpu_hours": _("GPU-hours"),
+}
+_OF_TYPE: Final = _("%(type)s GPUs")
+
+
+def notification_words(kind: str, params: Params) -> NotificationWords:
+    """Return an event in words; a kind of a later version is shown as it is."""
+    words = {**params, **_in_words(params)}
+    titles = _TITLES.get(kind)
+    title = say(titles, words) if titles else kind
+    return NotificationWords(title, _text(kind, params, words))
+
+
+def _text(kind: str, params: Params, words: Mapping[str, object]) -> str:
+    """Return the text that a person wrote, the job's reason and the kind's own text."""
+    told = [str(params["text"])] if params.get("text") else []
+    if params.get("reason"):
+        told.append(reason_message(str(params["reason"]), params.get("reason_params") or {}))
+    if kind in _TEXTS and (text := say(_TEXTS[kind], words)):
+        told.append(text)
+    return " ".join(told)
+
+
+def _in_words(params: Params) -> dict[str, object]:
+    """Return amounts, spans and times in words."""
+    words: dict[str, object] = {}
+    minutes, gpus, failed, total = (params.get(name) for name in ("minutes", "gpus", "failed", "total"))
+    if isinstance(minutes, int):
+        words["time"] = amounts.duration(60 * minutes)
+    if isinstance(gpus, int) and gpus:
+        words["gpus_held"] = amounts.quantity("gpu", gpus)
+    if isinstance(failed, int) and isinstance(total, int):
+        words["failed_tasks"], words["total"] = failed, amounts.tasks(total)
+    if isinstance(until := params.get("until"), str) and until:
+        words["moment"] = amounts.moment(until)
+    if resource := str(params.get("resource") or ""):
+        words["resource_name"] = say((_RESOURCES.get(resource, _OF_TYPE),), {"type": resource})
+    return words

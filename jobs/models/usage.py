@@ -1,0 +1,75 @@
+"""Measured use of replicas, and idle attempts."""
+
+from __future__ import annotations
+
+from django.db import models
+from django.db.models.functions import Now
+from django.utils.translation import gettext_lazy as _
+
+from jobs.models.attempts import Attempt, Replica
+from quotas.models import Cluster
+
+
+class ReplicaUsage(models.Model):
+    """One replica's use as it last changed; written when it did, and now and again while it doesn't.
+
+    `cpu_s` are its CPU seconds until `at`, from which the next look works out the rate.  `points` are
+    [seconds since the epoch, percent of a GPU or null, percent of a core] of the last hour.
+    """
+
+    task = models.OneToOneField(Replica, models.CASCADE, related_name="use", primary_key=True)
+    at = models.DateTimeField(_("measured"))
+    cpu_s = models.FloatField(_("CPU seconds"), default=0)
+    cpu_milli = models.IntegerField(_("CPU (milli-cores)"), default=0)
+    memory_mib = models.IntegerField(_("memory (MiB)"), default=0)
+    gpu_percents = models.JSONField(_("GPUs (percent)"), null=True, blank=True)
+    points = models.JSONField(default=list)
+
+    class Meta:
+        verbose_name = _("measured use")
+        verbose_name_plural = _("measured use")
+
+    def __str__(self) -> str:
+        return f"{self.task_id}"
+
+
+class Idleness(models.Model):
+    """An attempt that does not use what it holds, and what was done about it.
+
+    `counts_from` is when its time began, which "I still need it" moves (`kept` counts how often); it is empty
+    while the attempt is in use.  Nothing ends before `ends_at`, which the warning has told.
+    """
+
+    attempt = models.OneToOneField(Attempt, models.CASCADE, related_name="idleness", primary_key=True)
+    counts_from = models.DateTimeField(_("counts from"), null=True, blank=True)
+    warned_at = models.DateTimeField(_("warned"), null=True, blank=True)
+    ends_at = models.DateTimeField(_("ends"), null=True, blank=True)
+    extensions = models.SmallIntegerField(_("extensions"), default=0)
+    kept = models.SmallIntegerField(_("extended"), default=0)
+
+    class Meta:
+        verbose_name = _("idle attempt")
+        verbose_name_plural = _("idle attempts")
+
+    def __str__(self) -> str:
+        return f"{self.attempt_id}"
+
+    @property
+    def may_be_kept(self) -> bool:
+        """Tell whether a person may keep it once more."""
+        return self.kept < self.extensions
+
+
+class MeasuredCluster(models.Model):
+    """When a cluster's jobs were last measured, and when somebody last set out to."""
+
+    cluster = models.OneToOneField(Cluster, models.CASCADE, related_name="+", primary_key=True)
+    claimed_at = models.DateTimeField(_("begun"), db_default=Now())
+    at = models.DateTimeField(_("measured"), null=True, blank=True)
+
+    class Meta:
+        verbose_name = _("measured cluster")
+        verbose_name_plural = _("measured clusters")
+
+    def __str__(self) -> str:
+        return f"{self.cluster_id}"

@@ -1,0 +1,99 @@
+"""All processes of a replica, however deep, as the wrapper that looks after them sees them."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Protocol
+
+from jobs.node import processes
+
+
+class Tree(Protocol):
+    """The processes of one replica, the wrapper itself not among them."""
+
+    def pids(self) -> list[int]:
+        """Those alive now."""
+
+    def signal(self, number: signal.Signals) -> None:
+        """Send a signal to every one of them."""
+
+
+class Namespace:
+    """All other processes in the PID namespace whose first process this is."""
+
+    def pids(self) -> list[int]:
+        return [pid for pid in processes.numbers() if pid != 1]
+
+    def signal(self, number: signal.Signals) -> None:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(-1, number)
+
+
+class Descendants:
+    """Everything below me, and below `others`.  I must be a subreaper, so that orphans stay below me."""
+
+    def __init__(self, others: Callable[[], Iterable[int]] = tuple) -> None:
+        self._others = others
+
+    def pids(self) -> list[int]:
+        parents = processes.parents()
+        below = {os.getpid(), *self._others()}
+        found: list[int] = []
+        fresh = below
+        while fresh:
+            fresh = {pid for pid, parent in parents.items() if parent in fresh} - below
+            below |= fresh
+            found.extend(fresh)
+        return found
+
+    def signal(self, number: signal.Signals) -> None:
+        for pid in self.pids():
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, number)
+
+
+class Contained:
+    """All processes in a container, which are no children here.  `first` asks the engine for its first
+    process; as long as there is none, it is the engine's own processes below me that are meant.
+    """
+
+    def __init__(self, first: Callable[[], int | None]) -> None:
+        self._first = first
+
+    def pids(self) -> list[int]:
+        first = self._first()
+        return in_space_of(first) if first else []
+
+    def signal(self, number: signal.Signals) -> None:
+        pids = self.pids()
+        if not pids:
+            Descendants().signal(number)
+        for pid in pids:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, number)
+
+
+def in_space_of(first: int) -> list[int]:
+    """Every process in the PID namespace of `first`; none when it has ended or is not ours to look at."""
+    space = _space(first)
+    return [pid for pid in processes.numbers() if _space(pid) == space] if space else []
+
+
+def _space(pid: int) -> int | None:
+    """The PID namespace of a process; None when it has ended or is not ours to look at."""
+    try:
+        return Path(f"/proc/{pid}/ns/pid").stat().st_ino
+    except OSError:
+        return None
+
+
+def warn(tree: Tree, number: signal.Signals) -> None:
+    """Send a signal to those that have a handler for it; it would end the others."""
+    for pid in tree.pids():
+        if processes.handles(pid, number):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, number)

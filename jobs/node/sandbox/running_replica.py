@@ -1,0 +1,85 @@
+"""A running replica: its wrapper and its processes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from jobs.node import process_trees, processes
+from jobs.node.files import Folder
+from jobs.node.processes import Identity
+from jobs.node.sandbox import engine
+from jobs.node.sandbox.isolation import Isolation
+from jobs.node.supervisor import layout
+from jobs.node.supervisor.plan import Plan
+from jobs.node.wrapper import environment, replica_cleanup
+from jobs.node.wrapper.launch_arguments import LaunchArguments, group_name
+
+ENDED: Final = (layout.OVER, layout.EXIT)
+"""The command of a replica that has one of these files has ended."""
+
+
+class ReplicaUnavailable(Exception):
+    """The replica cannot be entered; `barrier` is one of `jobs.backends.sessions.Barrier`."""
+
+    def __init__(self, barrier: str, detail: str = "") -> None:
+        super().__init__(barrier, detail)
+        self.barrier, self.detail = barrier, detail
+
+
+@dataclass(frozen=True, slots=True)
+class RunningReplica:
+    """`wrapper` is who looks after it, `first` a process that it consists of, `limits` how it is limited."""
+
+    errand: LaunchArguments
+    wrapper: Identity
+    first: int
+    limits: str
+
+    @property
+    def alone(self) -> bool:
+        """Tell whether it has a PID namespace of its own, and with it a file system."""
+        return self.errand.contained or self.errand.mode is not Isolation.NONE
+
+    def container(self) -> tuple[engine.Engine, str]:
+        """The engine that has its container, and what that is called."""
+        errand = self.errand
+        return engine.Engine(errand.plan.house.engine), group_name(errand.plan, errand.place)
+
+    def pids(self) -> list[int]:
+        """Every process in it, those of sessions too."""
+        if self.alone:
+            return process_trees.in_space_of(self.first)
+        return list(replica_cleanup.find_marked(environment.mark(self.errand.plan, self.errand.place)))
+
+
+def find_running(path: Path, role: str, index: int) -> RunningReplica:
+    """The replica of the attempt at `path`.  Raises Shut when it is not running, or OSError."""
+    with Folder.open(path) as folder:
+        found = folder.read(layout.PLAN)
+        plan = Plan.load(found) if found else None
+        place = plan.replica(role, index) if plan else None
+        if plan is None or place is None:
+            raise ReplicaUnavailable("not_running")
+        started = folder.read(f"replicas/{place.name}/{layout.STARTED}")
+        ended = any(folder.exists(f"replicas/{place.name}/{name}") for name in ENDED)
+        if started is None or ended or layout.NEVER in started:
+            raise ReplicaUnavailable("not_running")
+        secrets = folder.read(layout.SECRETS) or {}
+        told = environment.split_by_size(environment.peers(plan))[0]
+        return _replica(LaunchArguments(plan, place, path, folder, told, secrets, -1), started)
+
+
+def _replica(errand: LaunchArguments, started: Mapping[str, Any]) -> RunningReplica:
+    wrapper = Identity.load({name: started[name] for name in ("pid", "start", "boot")})
+    first: int | None
+    if errand.contained:
+        first = engine.Engine(errand.plan.house.engine).first_process(group_name(errand.plan, errand.place))
+    else:
+        children = (pid for pid, parent in processes.parents().items() if parent == wrapper.pid)
+        first = min(children, default=None)
+    if not first or not wrapper.alive():
+        raise ReplicaUnavailable("not_running")
+    return RunningReplica(errand, wrapper, first, started["limits"])

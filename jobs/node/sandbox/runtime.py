@@ -1,0 +1,220 @@
+"""Runtimes of a replica: plain processes with a root file system of their own, or a container."""
+
+from __future__ import annotations
+
+import os
+import resource
+import signal
+from collections.abc import Sequence
+from dataclasses import replace
+
+from jobs.faults import fault, hold_folder
+from jobs.node import command, folder_removal, kernel, process_trees
+from jobs.node.command import Command
+from jobs.node.process_trees import Tree
+from jobs.node.sandbox import bind_mounts, root_file_system
+from jobs.node.sandbox.isolation import Isolation
+from jobs.node.sandbox.root_file_system import BindMount, RootFileSystem
+from jobs.node.staging import code_copy, data_transfer, git, git_fetch, mount_paths, pip
+from jobs.node.supervisor import layout
+from jobs.node.wrapper import attempt_files, cgroups
+from jobs.node.wrapper.environment import ReplicaPaths
+from jobs.node.wrapper.launch_arguments import LaunchArguments, group_name
+from jobs.node.wrapper.log_writer import LogWriter
+from jobs.node.wrapper.outcome import Exit
+from jobs.node.wrapper.process_reaper import ProcessReaper
+from jobs.node.wrapper.steps import StagingSite, StagingStep, StepRunner
+
+
+class Runtime:
+    """Prepares a replica and says how its command is run; `tree` are its processes, `group` its limits.
+
+    `site` is where its staging programs run, once that is known.
+    """
+
+    tree: Tree
+    site: StagingSite
+    image_used: bool | None = None
+
+    def __init__(self, launch: LaunchArguments, log: LogWriter, group: cgroups.ControlGroup | None) -> None:
+        self._launch, self._log, self.group = launch, log, group
+        self._viewed = Isolation(launch.plan.house.isolation) is not Isolation.NONE
+        self.commit = ""
+
+    def prepare(self, reaper: ProcessReaper) -> Exit | None:
+        """Prepare everything before the command counts as started; an Exit when that failed for good."""
+        raise NotImplementedError
+
+    def command(self) -> Command:
+        """Return the command of the replica."""
+        raise NotImplementedError
+
+    def enter(self) -> None:
+        """Set up the child that will run the command."""
+        raise NotImplementedError
+
+    def out_of_memory(self) -> bool:
+        """Tell whether the runtime itself reports an end by want of memory."""
+        return False
+
+    def clean(self, *, failed: bool) -> None:
+        """Remove what the replica does not need after its end; folders stay until the attempt is removed."""
+
+    def stage_out(self, reaper: ProcessReaper) -> Exit | None:
+        """Store what is new in the replica's mounts, once nothing of it runs."""
+        return data_transfer.stage_out(self.site, self._steps(reaper))
+
+    def _steps(self, reaper: ProcessReaper) -> StepRunner:
+        return StepRunner(self._launch, self._log, reaper, self.group)
+
+    def _stage_in(self, steps: StepRunner) -> Exit | None:
+        """Fetch code with git, and data."""
+        for index, code in enumerate(self._launch.plan.codes):
+            if code.git:
+                trouble = git_fetch.fetch(self.site, index, steps)
+                fault("wrapper.fetched")
+                if trouble is not None:
+                    return trouble
+                self.commit = self.commit or git.commit_in(self.site.seen(code.bound))
+        return data_transfer.stage_in(self.site, steps)
+
+    def _enter_group(self) -> None:
+        if self.group:
+            self.group.enter()
+
+
+def runtime_of(launch: LaunchArguments, log: LogWriter) -> Runtime:
+    """Return a container runtime for a role that names an image, where there is an engine."""
+    if not launch.contained:
+        return PlainRuntime(launch, log)
+    from jobs.node.sandbox.container import ContainerRuntime  # noqa: PLC0415 other replicas start without it
+
+    return ContainerRuntime(launch, log)
+
+
+class PlainRuntime(Runtime):
+    """Processes of this machine."""
+
+    def __init__(self, launch: LaunchArguments, log: LogWriter) -> None:
+        super().__init__(launch, log, limits(launch))
+        self._room = ReplicaPaths("", "")
+        self._owner = launch.owner if self._viewed else None
+        self.image_used = False if launch.place.role.image else None
+        if self._viewed:
+            self.tree = process_trees.Namespace()
+        else:
+            self.tree = process_trees.Descendants(launch.sessions)
+            kernel.become_subreaper()
+
+    def prepare(self, reaper: ProcessReaper) -> Exit | None:
+        """Make the replica's folders, enter its root file system, and fill it."""
+        launch = self._launch
+        make_own_folders(launch)
+        self._room = room = launch.room()
+
+        def folder(bound: int) -> str:
+            return room.inside(launch.plan.bounds[bound].path)
+
+        self.site = StagingSite(launch, self._viewed, room.tmp, room.tmp, folder, folder, self.enter)
+        mounts = bind_mounts.open_all(launch)
+        steps = self._steps(reaper)
+        trouble = code_copy.copy_all(launch, steps)
+        if trouble is not None or not self._viewed:  # they lie where the job is told already
+            root_file_system.close(mounts)
+        else:
+            hold_folder()
+            more = (
+                *git_fetch.mounts(launch),
+                *attempt_files.mounts(launch.path),
+                *data_transfer.mounts(launch),
+            )
+            root_file_system.enter(root_of(launch, (*mounts, *more)))
+            kernel.hide_from_peers()
+        steps.has_watchdog = self.group is None
+        trouble = trouble or self._stage_in(steps) or self._protect(steps) or self._install(steps)
+        if trouble is None and self._viewed:
+            data_transfer.hide_cache(launch)
+        return trouble
+
+    def _protect(self, steps: StepRunner) -> Exit | None:
+        """Let nothing be written to read-only mounts that were filled by now."""
+        trouble = None
+        for bound in bind_mounts.read_only_data(self._launch.plan):
+            if self._viewed:
+                kernel.make_read_only(bound.path)
+            else:
+                trouble = trouble or code_copy.close(self._launch, self._room.inside(bound.path), steps)
+        return trouble
+
+    def stage_out(self, reaper: ProcessReaper) -> Exit | None:
+        """Store what is new, by the job's user, in the root file system that the command had."""
+        self.tree.signal(signal.SIGKILL)
+        steps = self._steps(reaper)
+        steps.has_watchdog = self.group is None
+        return data_transfer.stage_out(self.site, steps)
+
+    def _install(self, steps: StepRunner) -> Exit | None:
+        """Install the job's Python packages, with the environment that its command will have."""
+        packages, room = self._launch.plan.packages, self._room
+        if packages is None:
+            return None
+        packages = replace(packages, directory=room.inside(packages.directory))
+        env = {**pip.configuration(), **self._launch.environment(room)}
+        cache = data_transfer.environments(self._launch, viewed=self._viewed)
+        argv = [command.own_shell(), "-c", *pip.arguments(packages, room.work, cache)]
+        program = Command(argv, env, room.work, self._owner)
+        trouble = steps.run(StagingStep.of_packages(packages, program, self.enter))
+        fault("wrapper.installed")
+        return trouble
+
+    def command(self) -> Command:
+        """Return the role's command line, in a shell."""
+        argv = command.shell(self._launch.place.role.command)
+        return Command(argv, self._launch.environment(self._room), self._room.work, self._owner)
+
+    def enter(self) -> None:
+        """Enter the limits."""
+        self._enter_group()
+        if self.group is None and self._viewed:  # else the limit would count all processes of the user
+            most = self._launch.plan.house.pids
+            resource.setrlimit(resource.RLIMIT_NPROC, (most, most))
+
+
+def root_of(launch: LaunchArguments, mounts: Sequence[BindMount]) -> RootFileSystem:
+    """Return the root file system of a plain process of the replica."""
+    files = (layout.PEERS, git.CONFIG)
+    return RootFileSystem(
+        work=str(launch.file("work")),
+        tmp=str(launch.file("tmp")),
+        shm_mib=launch.place.role.shm_mib,
+        hide=launch.plan.house.hide,
+        show=launch.plan.house.show,
+        files={
+            **{f"{mount_paths.CONSOLE_FOLDER}/{name}": str(launch.path / name) for name in files},
+            "/etc/passwd": str(launch.path / layout.PASSWD),
+            "/etc/group": str(launch.path / layout.GROUP),
+        },
+        read_only=launch.plan.house.isolation == Isolation.NAMESPACES,
+        mounts=mounts,
+        owner=launch.owner,
+    )
+
+
+def limits(launch: LaunchArguments) -> cgroups.ControlGroup | None:
+    """Make the replica's control groups; None where there can be none."""
+    places = cgroups.usable() if launch.plan.house.limits != "watchdog" else None
+    if places is None:
+        return None
+    role = launch.place.role
+    amounts = cgroups.GroupLimits(role.cpu_milli, role.memory_mib, launch.plan.house.pids)
+    return cgroups.ControlGroup(places, group_name(launch.plan, launch.place), amounts)
+
+
+def make_own_folders(launch: LaunchArguments) -> None:
+    """Make the folders that belong to the replica, without anything that an earlier wrapper left in them."""
+    for kind in ("work", "tmp", "empty"):
+        folder_removal.remove_folder(launch.file(kind))
+    for kind in ("work", "tmp"):
+        launch.file(kind).mkdir(mode=0o700, exist_ok=True)
+        if os.geteuid() == 0:
+            os.chown(launch.file(kind), *launch.owner)

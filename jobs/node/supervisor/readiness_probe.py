@@ -1,0 +1,89 @@
+"""ReadinessProbe a port by HTTP whether it is ready, where the job said that it may be asked.
+
+It never waits: the supervisor has deadlines to keep.  A question is sent at one look, and its answer read at
+a later one.  Nobody else is ever asked: what listens may be no web server, and take a request for nonsense.
+"""
+
+from __future__ import annotations
+
+import re
+import socket
+from contextlib import suppress
+from typing import Final
+
+from jobs.states import Params, Unready
+
+AGAIN_S: Final = (1.0, 15.0)
+"""How long after an answer it is asked again: until it is ready, and then."""
+
+PATIENCE_S: Final = 5.0
+_STATUS: Final = re.compile(rb"HTTP/1\.[01] ([1-5][0-9]{2})")
+_ENOUGH: Final = 12
+_BROKEN: Final = 500
+
+Answer = tuple[Unready | None, Params]
+
+
+class ReadinessProbe:
+    """One port, and what it answered last: nothing that is wrong, or why it is not ready."""
+
+    def __init__(self, host: str, port: int, path: str) -> None:
+        self.asks_for = (host, port, path)
+        self._answer: Answer = (Unready.NO_ANSWER, {})
+        self._socket: socket.socket | None = None
+        self._heard = b""
+        self._moment = 0.0
+
+    def look(self, now: float) -> Answer:
+        """Go on with it."""
+        if self._socket is None:
+            if now >= self._moment:
+                self._ask(now)
+        else:
+            self._listen(now)
+        return self._answer
+
+    def close(self) -> None:
+        """Leave it alone."""
+        if self._socket is not None:
+            self._socket.close()
+            self._socket = None
+
+    def _ask(self, now: float) -> None:
+        host, port, path = self.asks_for
+        asked = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET)
+        asked.settimeout(0.05)  # of this machine, where a connection is made at once or not at all
+        try:
+            asked.connect((host, port))
+            request = f"GET {path} HTTP/1.0\r\nHost: localhost:{port}\r\nAccept: */*\r\n\r\n"
+            asked.sendall(request.encode("ascii"))
+        except OSError:
+            asked.close()
+            self._learn((Unready.NO_ANSWER, {}), now)
+            return
+        asked.setblocking(False)
+        self._socket, self._heard, self._moment = asked, b"", now + PATIENCE_S
+
+    def _listen(self, now: float) -> None:
+        assert self._socket is not None
+        ended = False
+        with suppress(BlockingIOError):
+            try:
+                more = self._socket.recv(_ENOUGH - len(self._heard))
+            except ConnectionError:
+                more = b""
+            self._heard += more
+            ended = not more
+        found = _STATUS.match(self._heard)
+        if found:
+            status = int(found[1])
+            self._learn((Unready.STATUS, {"status": status}) if status >= _BROKEN else (None, {}), now)
+        elif ended or len(self._heard) >= _ENOUGH:
+            self._learn((Unready.NO_HTTP, {}), now)
+        elif now >= self._moment:
+            self._learn((Unready.NO_ANSWER, {}), now)
+
+    def _learn(self, answer: Answer, now: float) -> None:
+        self.close()
+        self._answer = answer
+        self._moment = now + AGAIN_S[answer[0] is None]

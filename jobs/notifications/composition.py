@@ -1,0 +1,195 @@
+"""Composition of a message: its events in the recipient's language and zone, links, the end of a log."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, Final
+
+from django.conf import settings
+from django.core import signing
+from django.urls import reverse
+from django.utils import timezone, translation
+
+from jobs.logs import tail
+from jobs.messages import state_label
+from jobs.messages.notifications import notification_words
+from jobs.messages.reasons import reason_message
+from jobs.models import (
+    Attempt,
+    Channel,
+    Delivery,
+    Job,
+    JobSecret,
+    LogStream,
+    NotificationEvent,
+    PersonalSecret,
+)
+from jobs.models.kinds import BAD, Kind, level
+from jobs.notifications import routing, times
+from jobs.notifications.message import Message, MessageLine
+from jobs.states import State
+from quotas.access import Verb, can
+
+SALT: Final = "jobs.notifications"
+CONFIRM_DAYS: Final = 3
+
+SHORTEST_SECRET: Final = 4
+"""A shorter value is not hidden in a log: it would hide every third word."""
+
+HIDDEN: Final = "***"
+
+WITH_LOG: Final = BAD | {Kind.PARTLY}
+
+
+@contextmanager
+def speaking_to(channel: Channel) -> Iterator[None]:
+    """Activate the language and time zone of the channel's reader."""
+    person = channel.person.language if channel.person else ""
+    language = channel.language or person or settings.LANGUAGE_CODE
+    with translation.override(language), timezone.override(times.zone_of(channel)):
+        yield
+
+
+def compose(delivery: Delivery) -> Message | None:
+    """Return the message; None when its recipient may see none of it any more."""
+    channel = delivery.channel
+    with speaking_to(channel):
+        lines = _test(delivery) if delivery.test else _lines(delivery)
+        if not lines:
+            return None
+        unconfirmed = channel.kind == Channel.Kind.EMAIL and channel.verified_at is None
+        jobs = {line.details.get("job", {}).get("id") for line in lines}
+        return Message(
+            id=str(delivery.public_id),
+            at=delivery.created_at,
+            lines=lines,
+            url=absolute(reverse("notices")),
+            thread=str(jobs.pop() or "") if len(jobs) == 1 else "",
+            unsubscribe=absolute(reverse("unsubscribe", args=[ticket(channel, "off")])),
+            confirm=absolute(reverse("channel_confirm", args=[ticket(channel, "on")])) if unconfirmed else "",
+        )
+
+
+def absolute(path: str) -> str:
+    """Return a page of the console as a link in a message."""
+    return f"{settings.CONSOLE_URL}{path}"
+
+
+def ticket(channel: Channel, purpose: str) -> str:
+    """Return the signed ticket that stands for the channel in links of one purpose."""
+    return signing.dumps([channel.pk, channel.shown], salt=f"{SALT}.{purpose}")
+
+
+def channel_of(text: str, purpose: str, *, days: int | None = None) -> Channel | None:
+    """Return the channel of a link's ticket; None when it has expired, or the channel was changed."""
+    try:
+        pk, shown = signing.loads(text, salt=f"{SALT}.{purpose}", max_age=days and days * 86_400)
+    except (signing.BadSignature, TypeError, ValueError):
+        return None
+    return Channel.objects.filter(pk=pk, shown=shown).select_related("person", "workspace").first()
+
+
+def _test(delivery: Delivery) -> list[MessageLine]:
+    text = translation.gettext(
+        "This is a test: whoever reads it here will be told what happens to jobs of this console."
+    )
+    title = translation.gettext("A test message from Job Console.")
+    return [MessageLine(0, "test", "info", delivery.created_at, title, text)]
+
+
+def _lines(delivery: Delivery) -> list[MessageLine]:
+    items = delivery.items.select_related(
+        "occasion__job__owner",
+        "occasion__job__workspace",
+        "occasion__job__cluster",
+        "occasion__job__quota",
+        "occasion__quota__cluster",
+    ).order_by("id")
+    return [
+        _compose_line(delivery.channel, item.occasion, log=item.log_lines)
+        for item in items
+        if routing.may_know(delivery.channel, item.occasion)
+    ]
+
+
+def _compose_line(channel: Channel, occasion: NotificationEvent, *, log: bool) -> MessageLine:
+    words = notification_words(occasion.kind, occasion.params)
+    job = occasion.job if occasion.job and occasion.job.deleted_at is None else None
+    page = reverse("job", args=[job.public_id]) if job else ""
+    if not page and occasion.kind == Kind.QUOTA:
+        page = reverse("quotas")
+    return MessageLine(
+        id=occasion.pk,
+        kind=occasion.kind,
+        level=level(occasion.kind),
+        at=occasion.at,
+        title=words.title,
+        text=words.text,
+        place=_location(job) if job else "",
+        url=absolute(page) if page else "",
+        log=tuple(_log(channel, job)) if log and job and occasion.kind in WITH_LOG else (),
+        details=_details(occasion, job),
+    )
+
+
+def _location(job: Job) -> str:
+    """Return the job's owner, workspace, cluster and quota."""
+    return f"{job.owner.get_username()} · {job.workspace.name} · {job.cluster.name} · {job.quota.name}"
+
+
+def _details(occasion: NotificationEvent, job: Job | None) -> dict[str, Any]:
+    details: dict[str, Any] = {}
+    if occasion.kind == Kind.QUOTA:
+        details["quota"] = {
+            name: occasion.params.get(name) for name in ("workspace", "cluster", "resource", "percent")
+        } | {"name": occasion.params.get("quota")}
+    if job is not None:
+        code, params = occasion.params.get("reason") or "", occasion.params.get("reason_params") or {}
+        details["job"] = {
+            "id": job.public_id,
+            "name": job.name,
+            "owner": job.owner.get_username(),
+            "workspace": job.workspace.slug,
+            "cluster": job.cluster.slug,
+            "quota": job.quota.slug,
+            "state": job.state,
+            "state_label": state_label(State(job.state)),
+            "attempt": occasion.params.get("attempt"),
+            "tasks_failed": occasion.params.get("failed"),
+            "tasks_total": occasion.params.get("total"),
+            "reason": {"code": code, "message": reason_message(code, params) if code else ""},
+            "created_at": job.created_at,
+            "started_at": job.started_at,
+            "ended_at": job.ended_at,
+        }
+    return details
+
+
+# --- the end of a log ------------------------------------------------------------------------------------
+
+
+def _log(channel: Channel, job: Job) -> list[str]:
+    """Return the last lines of the replica that failed first, without secrets, if the reader may see them."""
+    if not (can(channel.person, Verb.READ, job) if channel.person else job.is_public):
+        return []
+    attempt = Attempt.objects.filter(job=job, number=job.attempt_number).first()
+    task = tail.first_failed(attempt, job.run_number) if attempt else None
+    if attempt is None or task is None:
+        return []
+    place = {"role": task.role, "index": task.index, "run": job.run_number}
+    stream = LogStream.objects.filter(attempt=attempt, **place).first()
+    return without_secrets(tail.last_lines(stream), job) if stream else []
+
+
+def without_secrets(lines: Sequence[str], job: Job) -> list[str]:
+    """Return the lines with every secret of the job and of its owner hidden."""
+    rows = [*JobSecret.objects.filter(job=job), *PersonalSecret.objects.filter(owner=job.owner_id)]
+    values = {part for row in rows for part in row.reveal().splitlines() if len(part) >= SHORTEST_SECRET}
+    hidden = []
+    for line in lines:
+        text = line
+        for value in sorted(values, key=len, reverse=True):
+            text = text.replace(value, HIDDEN)
+        hidden.append(text)
+    return hidden

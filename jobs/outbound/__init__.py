@@ -1,1 +1,0 @@
-"""Requests to addresses that people give."""

@@ -1,0 +1,61 @@
+"""Cleanup after the end: store logs, remove attempts from their backends, and remove deleted jobs."""
+
+from __future__ import annotations
+
+import structlog
+from django.db.models.functions import Now
+from django.utils import timezone
+
+from jobs.access.folders.retention import kept_until
+from jobs.backends.base import Handle, Unreachable
+from jobs.clusters import backend_for
+from jobs.faults import fault
+from jobs.lifecycle import transitions
+from jobs.logs import log_store
+from jobs.models import Attempt, Event, Job, LogStream
+
+log = structlog.get_logger(__name__)
+
+
+def seal(attempt_id: int) -> None:
+    """Store every log of an ended attempt; each log once, whatever interrupts it."""
+    attempt = Attempt.objects.select_related("job").get(pk=attempt_id)
+    if attempt.ended_at is None or attempt.logs_sealed_at is not None:
+        return
+    for stream in LogStream.objects.filter(attempt=attempt, sealed=False):
+        fault("seal.before_stream")
+        log_store.seal(stream)
+        fault("seal.after_stream")
+    if Attempt.objects.filter(pk=attempt.pk, logs_sealed_at=None).update(logs_sealed_at=Now()):
+        transitions.record(attempt.job, Event.Kind.LOGS_SEALED)
+        transitions.tell(attempt.job)
+
+
+def clean_up() -> None:
+    """Remove from the backends the attempts that are no longer needed, then the deleted jobs."""
+    rows = Attempt.objects.filter(
+        ended_at__isnull=False, logs_sealed_at__isnull=False, forgotten_at=None, live=False
+    ).select_related("job__cluster")
+    for attempt in rows.order_by("ended_at")[:200]:
+        until = kept_until(attempt)
+        if attempt.job.deleted_at is not None or (until is not None and until < timezone.now()):
+            _forget(attempt)
+    for job in Job.objects.filter(deleted_at__isnull=False).order_by("id")[:200]:
+        if not Attempt.objects.filter(job=job, forgotten_at=None).exclude(handle="").exists():
+            _remove(job)
+
+
+def _forget(attempt: Attempt) -> None:
+    try:
+        if attempt.handle:
+            backend_for(attempt.job.cluster).forget(Handle(attempt.handle))
+    except Unreachable as error:
+        log.warning("forget_failed", attempt=attempt.key, error=str(error))
+        return
+    Attempt.objects.filter(pk=attempt.pk).update(forgotten_at=Now())
+
+
+def _remove(job: Job) -> None:
+    for attempt in Attempt.objects.filter(job=job):
+        log_store.discard(attempt)
+    job.delete()

@@ -1,0 +1,1 @@
+"""Checks before a job is submitted: problems, notes, feasibility, a preview and suggested actions."""

@@ -1,0 +1,404 @@
+"""Feasibility: parts of a job that a cluster will never run, and actions that would help.
+
+It is decided from rows: the GPUs of the cluster's nodes, and its facilities (`jobs.facilities`).  A node that
+is drained or busy is no problem: the job waits for it.  Where nothing is known yet there is no problem, and
+the backend refuses what it can't run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from jobs import trees
+from jobs.assets import resolution
+from jobs.backends import fixed_ports
+from jobs.dialects.base import Action, Note, Parsed, Problem
+from jobs.dialects.document import Document
+from jobs.dialects.positions import FieldPositions
+from jobs.facilities import Facilities, lies_in, local_path, without_login
+from jobs.form import sizes
+from jobs.spec import (
+    CodeSource,
+    Framework,
+    JobSpec,
+    Mount,
+    MountPurpose,
+    Resources,
+    TaskRole,
+    resource_requests,
+)
+from jobs.submission.checks import shell_commands
+from jobs.submission.resource_requests import amounts_of
+from jobs.submission.targets import quotas_open_to, target_address
+from quotas.clusters import gputypes
+from quotas.models import Node, Quota, User
+
+QUOTA: Final = "quota"
+"""The action that changes no file: the job goes to another cluster."""
+
+MOST_CLUSTERS: Final = 2
+MOST_QUOTAS: Final = 8
+MOST_TYPES: Final = 3
+MOST_SIZES: Final = 3
+
+AS_MEANT: Final = frozenset({"completion_applied"})
+"""Notes about the meaning of a file, which need no action: the form shows them."""
+
+NOTED_BLINDLY: Final = frozenset({"no_image", "asset_unknown"})
+"""Notes for a cluster with unknown facilities: with known ones there is a problem, or nothing to note."""
+
+NEEDS_SLURM: Final = "needs_slurm"
+UNKNOWN_SIZE: Final = "amounts_unknown"
+
+_DEFAULT_FILE_SYSTEM: Final = "$PAI_DEFAULT_FS_URI"
+_OF_THE_JOB: Final = ("emptydir://", "job://")
+"""Locations that every cluster makes by itself."""
+
+_DEFAULTS: Final = Resources()
+
+
+class CannotActError(Exception):
+    """The job can't be changed so."""
+
+
+def facilities_of(quota: Quota) -> Facilities | None:
+    """Return the facilities of the quota's cluster; None while they are unknown."""
+    kept = quota.cluster.facilities
+    return Facilities.from_json(kept) if kept else None
+
+
+def problems(user: User, quota: Quota, parsed: Parsed) -> tuple[Problem, ...]:
+    """Return the parts of the job that the quota's cluster will never run; pointers are the JobSpec's."""
+    found = tuple(_Check(user, quota, parsed).problems())
+    if not found:
+        return ()
+    elsewhere = tuple(_elsewhere(user, quota, parsed))
+    return tuple(replace(each, actions=(*each.actions, *elsewhere)) for each in found)
+
+
+def problems_of_file(user: User, quota: Quota, parsed: Parsed) -> tuple[Problem, ...]:
+    """Return the same for a job file whose sizes and assets are not resolved yet."""
+    sized = sizes.fill_sizes(parsed, quota)
+    meant = resolution.resolve_spec(user, sized, quota.workspace).spec
+    return problems(user, quota, replace(sized, spec=meant))
+
+
+def locate(found: Iterable[Problem], document: Document) -> tuple[Problem, ...]:
+    """Return the problems with the lines of the text that they are about."""
+    places = document.places
+    return tuple(_locate(each, document.text, places) for each in found)
+
+
+def select_notes(quota: Quota, noted: Iterable[Note]) -> tuple[Note, ...]:
+    """Return those of the notes on a job file that mean something on the quota's cluster."""
+    facilities, left_out = facilities_of(quota), set(AS_MEANT)
+    if facilities is not None:
+        left_out |= NOTED_BLINDLY
+        left_out |= {NEEDS_SLURM} if facilities.slurm else set()
+    return tuple(note for note in noted if note.code not in left_out)
+
+
+def notes(quota: Quota, spec: JobSpec) -> tuple[Note, ...]:
+    """Return notes on what the quota's cluster will do differently; pointers are the JobSpec's."""
+    facilities, cluster = facilities_of(quota), quota.cluster.name
+    if facilities is None:
+        return ()
+    found = []
+    image = next((role.image for role in spec.roles if role.image), "")
+    if image and facilities.plain and not facilities.images:
+        found.append(Note("image_not_used", "", {"cluster": cluster, "image": image}))
+    if facilities.one_machine and (label := fixed_ports.find_moved_label(spec.roles)):
+        found.append(Note("ports_moved", "", {"cluster": cluster, "label": label}))
+    return tuple(found)
+
+
+def apply_action(document: Document, kind: str, value: str) -> Document:
+    """Return the job file with an action done.
+
+    Raises CannotActError, and Refused for a text that can't be read.
+    """
+    made = document.rewrite(change(document.parsed.spec, kind, value))
+    if made.problems:
+        raise CannotActError(kind)
+    return made
+
+
+def change(spec: JobSpec, kind: str, value: str) -> JobSpec:
+    """Return the job with an action done.  Raises CannotActError."""
+    try:
+        return _CHANGES[kind](spec, value)
+    except (KeyError, IndexError, ValueError) as error:
+        raise CannotActError(kind) from error
+
+
+# --- what is found ---------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _Check:
+    """One job on one cluster."""
+
+    user: User
+    quota: Quota
+    parsed: Parsed
+
+    def problems(self) -> Iterator[Problem]:
+        yield from self._gpus()
+        yield from self._sizes()
+        facilities = facilities_of(self.quota)
+        if facilities is None:
+            return
+        yield from self._images(facilities)
+        for index, mount in enumerate(self.parsed.spec.mounts):
+            yield from self._mount(facilities, index, mount)
+        if self.parsed.spec.code is not None:
+            yield from self._code(facilities, self.parsed.spec.code)
+        yield from self._scripts(facilities)
+
+    def _problem(
+        self, code: str, pointer: str, actions: Iterable[Action] = (), **params: str | int
+    ) -> Problem:
+        params = {"cluster": self.quota.cluster.name, **params}
+        return Problem(code, pointer, params=params, actions=tuple(actions))
+
+    def _gpus(self) -> Iterator[Problem]:
+        spec = self.parsed.spec
+        if not any(role.resources.gpus for role in spec.roles):
+            return
+        known, there = gputypes.names(), gpu_types_of(self.quota.cluster_id)
+        if there is None:
+            return
+        without = Action("without_gpu")
+        reported: set[str] = set()
+        for index, (role, ask) in enumerate(zip(spec.roles, resource_requests(spec), strict=True)):
+            if not role.resources.gpus:
+                continue
+            if not there:
+                yield self._problem("no_gpus", f"/roles/{index}/resources/gpus", [without])
+                return
+            wanted = role.resources.gpu_type
+            kinds = gputypes.canonicalize(amounts_of(ask), known).gpus
+            if not wanted or wanted in reported or any(kind in there for kind in kinds):
+                continue
+            reported.add(wanted)
+            near = sorted(there, key=lambda kind: (wanted.casefold() not in kind.casefold(), kind))
+            others = [Action("gpu_type", kind) for kind in near[:MOST_TYPES]]
+            pointer = f"/roles/{index}/resources/gpu_type"
+            names = {"gpu_type": wanted, "types": ", ".join(near)}
+            yield self._problem("no_gpu_of_type", pointer, [*others, without], **names)
+
+    def _sizes(self) -> Iterator[Problem]:
+        """Yield a problem for each unknown size of a role that has no amounts either."""
+        unknown = {
+            str(note.params.get("value"))
+            for note in self.parsed.notes
+            if note.code == UNKNOWN_SIZE and str(note.params.get("unknown")).count(",") == 2
+        }
+        for index, role in enumerate(self.parsed.spec.roles):
+            size = role.resources.instance_type
+            if size in unknown:
+                unknown.discard(size)
+                offered = [Action("instance_type", each) for each in _sizes_offered(self.quota)]
+                pointer = f"/roles/{index}/resources/instance_type"
+                yield self._problem(
+                    "size_not_known", pointer, [*offered, Action("instance_type")], value=size
+                )
+
+    def _images(self, facilities: Facilities) -> Iterator[Problem]:
+        if facilities.images or facilities.plain:
+            return
+        for index, role in enumerate(self.parsed.spec.roles):
+            if role.image:
+                pointer, actions = f"/roles/{index}/image", [Action("without_image")]
+                yield self._problem("image_not_run", pointer, actions, image=role.image)
+                return
+
+    def _mount(self, facilities: Facilities, index: int, mount: Mount) -> Iterator[Problem]:
+        uri, pointer = self._meant(facilities, mount.uri), f"/mounts/{index}/uri"
+        without = [Action("without_mount", str(index))]
+        if trees.tree_id_of(uri) is not None or trees.tree_id_of(mount.id) is not None:
+            return
+        if facilities.knows_dataset(mount.id, uri) or uri.startswith(_OF_THE_JOB):
+            return
+        if mount.id and not mount.uri:
+            yield self._problem("dataset_not_known", f"/mounts/{index}/id", without, id=mount.id)
+            return
+        folder = local_path(uri)
+        if folder is not None:
+            output = mount.purpose is MountPurpose.OUTPUT and facilities.file_system
+            if not (output and lies_in(folder, facilities.file_system)):
+                yield from self._folder(facilities, folder, pointer, without)
+        elif mount.path and not facilities.fetches_data(uri):
+            shown = without_login(mount.uri)
+            yield self._problem("data_not_mapped", pointer, without, place=shown, setting="data_from")
+        elif mount.purpose is MountPurpose.CODE and not mount.path:
+            yield self._problem(
+                "code_not_fetched", pointer, [Action("without_code")], place=without_login(mount.uri)
+            )
+
+    def _folder(
+        self, facilities: Facilities, folder: str, pointer: str, actions: Iterable[Action]
+    ) -> Iterator[Problem]:
+        workspace = self.quota.workspace
+        if not facilities.admits_folder(folder, workspace.slug, self.user.get_username()):
+            params = {"place": folder, "workspace": workspace.name, "setting": "folders"}
+            yield self._problem("folder_not_admitted", pointer, actions, **params)
+
+    def _code(self, facilities: Facilities, code: CodeSource) -> Iterator[Problem]:
+        without = [Action("without_code")]
+        if trees.tree_id_of(code.uri or code.id) is not None or code.id in facilities.code_ids:
+            return
+        folder = local_path(code.uri)
+        if not code.uri:
+            yield self._problem("code_not_known", "/code/id", without, id=code.id)
+        elif folder is not None:
+            yield from self._folder(facilities, folder, "/code/uri", without)
+        elif not facilities.fetches_code(code.uri):
+            params = {"place": without_login(code.uri), "setting": "code_from"}
+            yield self._problem("code_not_fetched", "/code/uri", without, **params)
+
+    def _meant(self, facilities: Facilities, uri: str) -> str:
+        """Return the address with OpenPAI's names replaced, as the backends do it."""
+        user = self.user.get_username()
+        names = {"$PAI_JOB_NAME": self.parsed.spec.name, "$PAI_USER_NAME": user, "$PAI_USERNAME": user}
+        if facilities.file_system:
+            names[_DEFAULT_FILE_SYSTEM] = facilities.file_system
+        for name, value in names.items():
+            uri = uri.replace(name, value)
+        return uri
+
+    def _scripts(self, facilities: Facilities) -> Iterator[Problem]:
+        spec = self.parsed.spec
+        if not facilities.slurm and spec.framework is Framework.SLURM and spec.replicas > 1:
+            yield self._problem("one_node_without_slurm", "/roles/0/replicas", nodes=spec.replicas)
+            return
+        for index, role in enumerate(spec.roles):
+            if role.image and facilities.images:
+                continue  # the image may have both
+            pointer = f"/roles/{index}/command"
+            if not facilities.slurm and (called := shell_commands.slurm_call(role.command)):
+                fitting = shell_commands.without_srun(role.command)
+                actions = [Action("without_srun", str(index))] if fitting is not None else []
+                params = {"program": called.program, "line": called.line}
+                yield self._problem("no_slurm", pointer, actions, **params)
+            if facilities.modules is False:
+                yield from self._modules(role, index)
+
+    def _modules(self, role: TaskRole, index: int) -> Iterator[Problem]:
+        loads = self.parsed.spec.software.modules
+        called = shell_commands.module_call(role.command)
+        if called or (loads and index == 0):
+            fitting = shell_commands.without_modules(role.command) is not None
+            actions = [Action("without_modules")] if fitting else []
+            params = {"line": called.line} if called else {}
+            pointer = f"/roles/{index}/command" if called else "/software/modules"
+            yield self._problem("no_modules", pointer, actions, **params)
+
+
+def gpu_types_of(cluster_id: int) -> set[str] | None:
+    """Return the types of the cluster's GPUs; None where no node is known."""
+    rows: list[Mapping[str, int]] = list(
+        Node.objects.filter(cluster_id=cluster_id).values_list("gpus", flat=True)
+    )
+    return {kind for gpus in rows for kind, count in gpus.items() if count} if rows else None
+
+
+def _sizes_offered(quota: Quota) -> Sequence[str]:
+    rows = sizes.find_specs(quota).filter(offered=True).order_by("price_micro", "name")
+    return list(rows.values_list("name", flat=True)[:MOST_SIZES])
+
+
+def _elsewhere(user: User, quota: Quota, parsed: Parsed) -> Iterator[Action]:
+    """Yield actions for other clusters that can run the job; one quota of each."""
+    seen = {quota.cluster_id}
+    for other in quotas_open_to(user)[:MOST_QUOTAS]:
+        if other.cluster_id in seen or len(seen) > MOST_CLUSTERS:
+            continue
+        seen.add(other.cluster_id)
+        if not any(_Check(user, other, parsed).problems()):
+            yield Action(QUOTA, target_address(other), {"cluster": other.cluster.name})
+
+
+def _locate(problem: Problem, text: str, places: FieldPositions) -> Problem:
+    line, column = places.of_field(problem.pointer) or (None, None)
+    needle = str(problem.params.get("line") or "")
+    if needle:
+        numbered = enumerate(text.splitlines(), 1)
+        at = next((number for number, each in numbered if each.strip().startswith(needle)), None)
+        line, column = (at, 1) if at else (line, column)
+    return replace(problem, line=line, column=column)
+
+
+# --- what can be done ------------------------------------------------------------------------------------
+
+
+def _with_roles(spec: JobSpec, change: Callable[[TaskRole], TaskRole]) -> JobSpec:
+    return spec.model_copy(update={"roles": tuple(change(role) for role in spec.roles)})
+
+
+def resize(role: TaskRole, **values: object) -> TaskRole:
+    """Return the role with other resources."""
+    return role.model_copy(update={"resources": role.resources.model_copy(update=values)})
+
+
+def _without_image(spec: JobSpec, _value: str) -> JobSpec:
+    bare = _with_roles(spec, lambda role: role.model_copy(update={"image": ""}))
+    return bare.model_copy(update={"registry_auth": None})
+
+
+def _without_gpu(spec: JobSpec, _value: str) -> JobSpec:
+    return _with_roles(spec, lambda role: resize(role, gpus=0, gpu_type="", instance_type=""))
+
+
+def _gpu_type(spec: JobSpec, value: str) -> JobSpec:
+    return _with_roles(spec, lambda role: resize(role, gpu_type=value) if role.resources.gpus else role)
+
+
+def _without_mount(spec: JobSpec, value: str) -> JobSpec:
+    gone = spec.mounts[int(value)]
+    return spec.model_copy(update={"mounts": tuple(each for each in spec.mounts if each is not gone)})
+
+
+def _without_code(spec: JobSpec, _value: str) -> JobSpec:
+    left = tuple(mount for mount in spec.mounts if mount.purpose is not MountPurpose.CODE)
+    return spec.model_copy(update={"code": None, "mounts": left})
+
+
+def _without_srun(spec: JobSpec, value: str) -> JobSpec:
+    changed = spec.roles[int(value)]
+    command = shell_commands.without_srun(changed.command)
+    if command is None:
+        raise ValueError(value)
+    return _with_roles(spec, lambda role: _with_command(role, command) if role is changed else role)
+
+
+def _without_modules(spec: JobSpec, _value: str) -> JobSpec:
+    bare = _with_roles(
+        spec, lambda role: _with_command(role, shell_commands.without_modules(role.command) or role.command)
+    )
+    return bare.model_copy(update={"software": spec.software.model_copy(update={"modules": ()})})
+
+
+def _with_command(role: TaskRole, command: str) -> TaskRole:
+    return role.model_copy(update={"command": command})
+
+
+def _instance_type(spec: JobSpec, value: str) -> JobSpec:
+    wanted: dict[str, object] = {"instance_type": value}
+    if not value:
+        wanted |= {"cpu_milli": _DEFAULTS.cpu_milli, "memory_mib": _DEFAULTS.memory_mib}
+    return _with_roles(spec, lambda role: resize(role, **wanted) if role.resources.instance_type else role)
+
+
+_CHANGES: Final[Mapping[str, Callable[[JobSpec, str], JobSpec]]] = {
+    "without_image": _without_image,
+    "without_gpu": _without_gpu,
+    "gpu_type": _gpu_type,
+    "without_mount": _without_mount,
+    "without_code": _without_code,
+    "without_srun": _without_srun,
+    "without_modules": _without_modules,
+    "instance_type": _instance_type,
+}

@@ -1,0 +1,298 @@
+"""Commands on jobs that exist: stop, keep, settle, hold, move, extend, share and delete."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from django.db import transaction
+from django.db.models import F
+from django.db.models.functions import Now
+from django.utils.translation import gettext as _
+
+from jobs.lifecycle import transitions
+from jobs.live import triggers
+from jobs.models import Attempt, Event, Idleness, Job, JobFile, Visibility
+from jobs.states import END_REASON, LIVE, SETTLED, EndKind, Reason, ReasonCode, State
+from jobs.submission import templates
+from jobs.submission.access import require, require_admin
+from jobs.submission.resource_requests import parts_of
+from quotas import audit, ledger
+from quotas.access import Verb, may_submit
+from quotas.admission import ResourceShape, Waiting, snapshot
+from quotas.models import Action, Quota, User
+
+STOP_TRIES: Final = 5
+"""Number of tries of a stop while a worker changes the same job."""
+
+
+class NotIdle(Exception):
+    """The owner was not warned that the job is idle, or has kept it as often as the policy allows."""
+
+
+class NotLost(Exception):
+    """The job is not lost: only a lost job can be settled by hand."""
+
+
+class StillRunning(Exception):
+    """The job has not ended: only an ended job can be deleted."""
+
+
+def stop(user: User, job: Job, *, why: str = "") -> None:
+    """Ask for the job's end.  A queued job ends at once; an ended one stays ended.  Raises Forbidden."""
+    require(user, Verb.CONTROL, job)
+    kind = EndKind.USER_STOP if job.owner_id == user.pk else EndKind.ADMIN_STOP
+    for _again in range(STOP_TRIES):
+        try:
+            with transaction.atomic():
+                stop_locked(user, job, kind, why)
+        except transitions.Overtaken:
+            continue
+        return
+    raise transitions.Overtaken(job.public_id)
+
+
+def stop_locked(user: User, job: Job, kind: EndKind, why: str) -> None:
+    """Stop the job inside the caller's transaction; the caller has checked the right."""
+    transitions.lock_job(job.pk)
+    job.refresh_from_db()
+    attempt = Attempt.objects.get(job=job, number=job.attempt_number)
+    if State(job.state) is State.QUEUED:
+        transitions.want_end(job, attempt, kind, by=user, why=why)
+        job.refresh_from_db()
+        reason = Reason(END_REASON[kind], {"by": user.get_username()})
+        transitions.end(job, attempt, State.STOPPED, reason, actor=user)
+    elif State(job.state) in LIVE:
+        transitions.want_end(job, attempt, kind, by=user, why=why)
+
+
+def keep(user: User, job: Job) -> None:
+    """Keep an idle job: its idle time begins anew.  Raises Forbidden, NotIdle."""
+    require(user, Verb.CONTROL, job)
+    with transaction.atomic():
+        transitions.lock_job(job.pk)
+        job.refresh_from_db()
+        mine = Idleness.objects.filter(
+            attempt__job=job,
+            attempt__number=job.attempt_number,
+            attempt__end_kind="",
+            warned_at__isnull=False,
+            kept__lt=F("extensions"),
+        )
+        if not job.is_idle or not mine.update(
+            counts_from=Now(), warned_at=None, ends_at=None, kept=F("kept") + 1
+        ):
+            raise NotIdle
+        transitions.record(job, Event.Kind.STILL_NEEDED, actor=user)
+        transitions.tell(job)
+
+
+def settle(user: User, job: Job, state: State, why: str) -> None:
+    """Record how a lost job ended and release its resources; for the console's admins.
+
+    Raises Forbidden, NotLost.
+    """
+    require_admin(user)
+    with transaction.atomic():
+        now = transitions.lock_job(job.pk)
+        if State(now.state) is not State.LOST:
+            raise NotLost
+        attempt = Attempt.objects.get(job=now, number=now.attempt_number)
+        reason = Reason(SETTLED[state], {"by": user.get_username(), "because": why})
+        transitions.end(now, attempt, state, reason, actor=user)
+
+
+def delete(user: User, job: Job) -> None:
+    """Hide an ended job everywhere; a worker removes its files.  Raises Forbidden, StillRunning."""
+    require(user, Verb.CONTROL, job)
+    with transaction.atomic():
+        gone = Job.objects.filter(
+            pk=job.pk, deleted_at=None, state__in=["SUCCEEDED", "FAILED", "STOPPED", "LOST"]
+        ).update(deleted_at=Now())
+        if not gone:
+            raise StillRunning
+        for attempt in Attempt.objects.filter(job=job):
+            ledger.close(attempt.key)
+        audit.log(Action.DELETE, job, details={"state": job.state}, actor=user, name=job.public_id)
+        transitions.tell(job)
+
+
+LONGEST_REASON: Final = 500
+"""Characters of the reason for a hold."""
+
+
+class NotWaiting(Exception):
+    """The job is not queued, or a job to be released is not held."""
+
+
+class ReasonMissing(Exception):
+    """A hold of another person's job has no reason; `str` asks for one."""
+
+
+class CannotMove(Exception):
+    """The job can't be moved to that quota; `str` says why."""
+
+
+def hold(user: User, job: Job, *, why: str = "") -> None:
+    """Keep a queued job from starting until it is released; its owner reads `why`.
+
+    Only the owner may leave the reason out.  Raises Forbidden, ReasonMissing, NotWaiting.
+    """
+    require(user, Verb.CONTROL, job)
+    why = why.strip()
+    if not why and job.owner_id != user.pk:
+        raise ReasonMissing(_("Give a reason for the hold: the owner of the job reads it."))
+    _hold(user, job, ledger.hold, Event.Kind.HELD, why)
+
+
+def release(user: User, job: Job) -> None:
+    """Let a held job start when its turn comes; it keeps its age.  Raises Forbidden, NotWaiting."""
+    require(user, Verb.CONTROL, job)
+    _hold(user, job, ledger.release, Event.Kind.RELEASED)
+
+
+def _hold(user: User, job: Job, change: Callable[[str], bool], kind: Event.Kind, why: str = "") -> None:
+    with transaction.atomic():
+        now = _lock_queued(job)
+        if not change(transitions.key_of(now.public_id, now.attempt_number)):
+            raise NotWaiting
+        held = kind is Event.Kind.HELD
+        reason = {"by": user.get_username(), "because": why or None}
+        transitions.explain(now, Reason(ReasonCode.HELD, reason) if held else Reason(ReasonCode.NEW))
+        params = {"why": why} if why else {}
+        transitions.record(now, kind, params=params, actor=user, changes={"held": (not held, held)})
+        _announce(now)
+
+
+def prioritise(user: User, job: Job, priority: int, *, why: str = "") -> bool:
+    """Change a queued job's priority; return whether it differs.  For the console's admins.
+
+    Raises Forbidden, NotWaiting.
+    """
+    require_admin(user)
+    with transaction.atomic():
+        now = _lock_queued(job)
+        if not ledger.prioritise(transitions.key_of(now.public_id, now.attempt_number), priority):
+            return False
+        Job.objects.filter(pk=now.pk).update(priority=priority)
+        params = {"before": now.priority, "after": priority, "why": why}
+        transitions.record(now, Event.Kind.PRIORITISED, params=params, actor=user)
+        _announce(now)
+    return True
+
+
+def move(user: User, job: Job, quota: Quota, *, why: str = "") -> bool:
+    """Move a queued job to another quota of its workspace and cluster; return whether it differs.
+
+    Its owner needs the right to send jobs there, and the quota has to be able to hold it.  For the console's
+    admins.  Raises Forbidden, NotWaiting, NoRoomThere.
+    """
+    require_admin(user)
+    with transaction.atomic():
+        now = _lock_queued(job)
+        _check_move(now, quota)
+        if not ledger.move(transitions.key_of(now.public_id, now.attempt_number), quota):
+            return False
+        before = now.quota.name
+        Job.objects.filter(pk=now.pk).update(quota=quota)
+        params = {"before": before, "after": quota.name, "why": why}
+        transitions.record(now, Event.Kind.MOVED, params=params, actor=user)
+        transitions.explain(now, Reason(ReasonCode.NEW))
+        _announce(now)
+    return True
+
+
+def _check_move(job: Job, quota: Quota) -> None:
+    if (quota.workspace_id, quota.cluster_id) != (job.workspace_id, job.cluster_id):
+        raise CannotMove(_("That quota is of another workspace or cluster."))
+    if not quota.accepts_jobs or not may_submit(job.owner, quota.workspace_id):
+        raise CannotMove(_("Its owner may not send jobs there."))
+    shape = ResourceShape(tuple(parts_of(JobFile.objects.get(job=job).spec)))
+    request = Waiting("", quota.pk, shape, owner_id=job.owner_id)
+    if snapshot.books_of(quota.cluster).never(request) is not None:
+        raise CannotMove(_("It asks for more than that quota ever allows."))
+
+
+def _lock_queued(job: Job) -> Job:
+    """Return the job as it is now, locked.  Raises NotWaiting."""
+    now = transitions.lock_job(job.pk)
+    if State(now.state) is not State.QUEUED:
+        raise NotWaiting
+    return now
+
+
+def _announce(job: Job) -> None:
+    """Tell the job's watchers, and have its queue decided about again, after the commit."""
+    transitions.tell(job)
+    triggers.trigger_on_commit("drain", job.cluster_id)
+
+
+HOUR_S: Final = 3600
+MOST_S: Final = 168 * HOUR_S
+"""In all, where the template does not say."""
+
+
+class NotExtended(Exception):
+    """The job is not interactive or not running, or the limit of its template or quota is reached."""
+
+
+def left_s(user: User, job: Job) -> int:
+    """Return how many seconds its owner may still add; 0 for anybody else."""
+    if job.owner_id != user.pk or State(job.state) is not State.RUNNING:
+        return 0
+    limit = JobFile.objects.get(job=job).spec.time_limit_s
+    attempt = Attempt.objects.filter(job=job, number=job.attempt_number, end_kind="").first()
+    if limit is None or attempt is None:
+        return 0
+    return max(0, _most_s(job) - limit - attempt.extended_s)
+
+
+def limit_s(job: Job, declared: int | None) -> int | None:
+    """Return the time limit of its attempt in seconds, with what was added."""
+    if declared is None:
+        return None
+    added = Attempt.objects.filter(job=job, number=job.attempt_number).values_list("extended_s", flat=True)
+    return declared + (added.first() or 0)
+
+
+def _most_s(job: Job) -> int:
+    """Return the longest time that its template allows; 0 for a job that is not interactive."""
+    chosen = templates.source_of(job)
+    if chosen is None or not chosen.template.interactive:
+        return 0
+    limits = (each.most * each.times for each in chosen.template.parameters if "time_limit_s" in each.fills)
+    return next(limits, MOST_S)
+
+
+def extend(user: User, job: Job, seconds: int = HOUR_S) -> None:
+    """Extend the time limit of the owner's running job.
+
+    The seconds are noted at the attempt; a worker tells the backend, and takes them back where it can't
+    extend. Raises NotExtended.
+    """
+    with transaction.atomic():
+        now = transitions.lock_job(job.pk)
+        if left_s(user, now) < seconds or (now.gpus and snapshot.hours_are_gone(now.quota)):
+            raise NotExtended
+        mine = Attempt.objects.filter(job=now, number=now.attempt_number, end_kind="", ended_at=None)
+        if not mine.update(extended_s=F("extended_s") + seconds):
+            raise NotExtended
+        ledger.declare_more(transitions.key_of(now.public_id, now.attempt_number), seconds)
+        transitions.record(now, Event.Kind.EXTENDED, params={"seconds": seconds}, actor=user)
+        transitions.tell(now)
+        triggers.trigger_on_commit("observe", now.cluster_id)
+
+
+def share(user: User, job: Job, visibility: Visibility) -> None:
+    """Open the job to its workspace, or close it.  Raises Forbidden."""
+    require(user, Verb.CONTROL, job)
+    with transaction.atomic():
+        Job.objects.filter(pk=job.pk).update(visibility=visibility)
+        transitions.record(
+            job,
+            Event.Kind.SHARED,
+            params={"visibility": visibility},
+            actor=user,
+            changes={"visibility": (job.visibility, visibility)},
+        )
+        transitions.tell(job)

@@ -1,0 +1,1 @@
+"""The page of a job, its tabs and its buttons."""

@@ -1,0 +1,199 @@
+"""The buttons of a job's page, and of the list: stop, retry, share, delete."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from django.contrib import messages as notes
+from django.http import HttpResponseBase
+from django.shortcuts import redirect
+from django.urls import reverse
+from django.utils.http import url_has_allowed_host_and_scheme
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
+from django.views.decorators.http import require_POST
+
+from jobs import submission
+from jobs.dialects.base import Refused
+from jobs.lifecycle.transitions import Overtaken
+from jobs.models import Job, JobFile, Visibility
+from jobs.submission import job_control
+from jobs.submission.access import find_job
+from jobs.submission.checks.suggested_actions import NoSuchChange, SuggestedAction, apply_change
+from jobs.web.http import SignedIn, signed_in
+from quotas.access import Verb, those
+from quotas.models import User
+
+MOST_AT_ONCE = 200
+
+
+@require_POST
+@signed_in
+def stop(request: SignedIn, public_id: str) -> HttpResponseBase:
+    """Ask for the job's end."""
+    changing = _("The job was changing at that moment and is not being stopped. Try again.")
+    return _control(request, public_id, submission.stop, {Overtaken: changing})
+
+
+def _control(
+    request: SignedIn,
+    public_id: str,
+    command: Callable[[User, Job], object],
+    refusals: Mapping[type[Exception], str],
+    done: str = "",
+) -> HttpResponseBase:
+    """Apply a command to a job that the person controls, and return to its page.
+
+    A refusal without a text of its own is told by its exception.
+    """
+    job = find_job(request.user, public_id, Verb.CONTROL)
+    try:
+        command(request.user, job)
+    except tuple(refusals) as error:
+        notes.error(request, refusals[type(error)] or str(error))
+    else:
+        if done:
+            notes.success(request, done)
+    return redirect("job", public_id)
+
+
+@require_POST
+@signed_in
+def stop_many(request: SignedIn) -> HttpResponseBase:
+    """Ask for the end of the chosen jobs; report how many the person may not stop."""
+    ids = request.POST.getlist("id")[:MOST_AT_ONCE]
+    jobs = list(Job.objects.visible_to(request.user).filter(public_id__in=ids))
+    mine = those(request.user, Verb.CONTROL, jobs)
+    count = sum(_try_stop(request.user, job) for job in mine)
+    if count:
+        text = ngettext("%(count)d job is being stopped.", "%(count)d jobs are being stopped.", count)
+        notes.success(request, text % {"count": count})
+    if left := len(ids) - count:
+        text = ngettext("%(count)d job could not be stopped.", "%(count)d jobs could not be stopped.", left)
+        notes.warning(request, text % {"count": left})
+    return redirect(_list_url(request))
+
+
+def _try_stop(user: User, job: Job) -> bool:
+    try:
+        submission.stop(user, job)
+    except Overtaken:
+        return False
+    return True
+
+
+@require_POST
+@signed_in
+def hold(request: SignedIn, public_id: str) -> HttpResponseBase:
+    """Keep a waiting job from starting."""
+    why = request.POST.get("why", "")[: submission.LONGEST_REASON]
+    refusals = {submission.ReasonMissing: "", submission.NotWaiting: _("Only a job that waits can be held.")}
+    return _control(request, public_id, lambda user, job: submission.hold(user, job, why=why), refusals)
+
+
+@require_POST
+@signed_in
+def release(request: SignedIn, public_id: str) -> HttpResponseBase:
+    """Let a held job start when its turn comes."""
+    return _control(
+        request, public_id, submission.release, {submission.NotWaiting: _("The job was not held.")}
+    )
+
+
+@require_POST
+@signed_in
+def keep(request: SignedIn, public_id: str) -> HttpResponseBase:
+    """Record that an idle job is still needed."""
+    refused = _("It can't be kept: it is in use again, is ending, or was kept often enough.")
+    done = _("It is kept; its time begins anew.")
+    return _control(request, public_id, submission.keep, {submission.NotIdle: refused}, done)
+
+
+@require_POST
+@signed_in
+def extend(request: SignedIn, public_id: str) -> HttpResponseBase:
+    """Extend the time limit of a running job by one hour."""
+    job = find_job(request.user, public_id, Verb.CONTROL)
+    try:
+        job_control.extend(request.user, job)
+    except job_control.NotExtended:
+        mine = job.owner_id == request.user.pk
+        why = _("It can't be given more time: its template or its quota does not allow it.")
+        notes.error(request, why if mine else _("Only its owner gives a job more time."))
+    else:
+        notes.success(request, _("It may run for one more hour."))
+    return redirect("job", public_id)
+
+
+@require_POST
+@signed_in
+def instead(request: SignedIn, public_id: str) -> HttpResponseBase:
+    """Stop a waiting job and submit it with the one change that starts it."""
+    job = find_job(request.user, public_id, Verb.CONTROL)
+    remedy = SuggestedAction(request.POST.get("kind", ""), request.POST.get("value", "")[:200])
+    place = submission.parse_target(remedy.value) if remedy.kind == "quota" else None
+    try:
+        spec = apply_change(JobFile.objects.get(job=job).spec, remedy)
+        again = submission.replace_queued(request.user, job, spec, place).job
+    except submission.NotWaiting:
+        notes.error(request, _("The job does not wait any more."))
+    except (Refused, NoSuchChange):
+        notes.error(request, _("It can't be changed so."))
+    else:
+        text = _("Submitted as %(name)s; the one that waited was stopped.")
+        notes.success(request, text % {"name": again.name})
+        public_id = again.public_id
+    return redirect("job", public_id)
+
+
+@require_POST
+@signed_in
+def retry(request: SignedIn, public_id: str) -> HttpResponseBase:
+    """Submit the job again as a new one.  The form's key makes a double click one job."""
+    job = find_job(request.user, public_id)
+    key = request.POST.get("key", "")[:64]
+    try:
+        again = submission.retry(
+            request.user, job, idempotency_key=key or None, second_copy="second_copy" in request.POST
+        ).job
+    except submission.NotEnded:
+        notes.warning(request, _("The job has not ended. To start a second copy of it, choose Retry again."))
+        return redirect("job", public_id)
+    except (Refused, submission.Conflict):
+        notes.error(request, _("It can't run again as it was; the file says why."))
+        return redirect(f"{reverse('job_new')}?like={public_id}")
+    except submission.Forbidden:
+        notes.error(request, _("You may not start jobs in %(workspace)s.") % {"workspace": job.workspace})
+        return redirect("job", public_id)
+    notes.success(request, _("Running again as %(name)s.") % {"name": again.name})
+    return redirect("job", again.public_id)
+
+
+@require_POST
+@signed_in
+def share(request: SignedIn, public_id: str) -> HttpResponseBase:
+    """Open the job to its workspace, or close it."""
+    public = request.POST.get("visibility") == Visibility.PUBLIC
+    visibility = Visibility.PUBLIC if public else Visibility.PRIVATE
+    return _control(request, public_id, lambda user, job: submission.share(user, job, visibility), {})
+
+
+@require_POST
+@signed_in
+def delete(request: SignedIn, public_id: str) -> HttpResponseBase:
+    """Remove an ended job from every page."""
+    job = find_job(request.user, public_id, Verb.CONTROL)
+    try:
+        submission.delete(request.user, job)
+    except submission.StillRunning:
+        notes.error(request, _("Only a job that has ended can be deleted: stop it first."))
+        return redirect("job", public_id)
+    notes.success(request, _("%(name)s was deleted.") % {"name": job.name})
+    return redirect("jobs")
+
+
+def _list_url(request: SignedIn) -> str:
+    """Return the address of the list as it was, with its filters."""
+    where = request.POST.get("next", "")
+    mine = url_has_allowed_host_and_scheme(where, {request.get_host()}, require_https=request.is_secure())
+    return where if mine else reverse("jobs")

@@ -1,0 +1,309 @@
+"""The page of a job: its head, its tabs, and downloads of its file and logs."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+from urllib.parse import quote
+
+from django.http import Http404, HttpResponse, HttpResponseBase
+from django.urls import reverse
+from django.utils import timezone
+from django.utils.translation import gettext as _
+from django.views.decorators.http import require_safe
+
+from jobs import dialects
+from jobs.dialects.document import Document
+from jobs.dialects.formats import FORMATS
+from jobs.live import bus, log_responses
+from jobs.logs import tail
+from jobs.models import Attempt, Event, Idleness, Job, JobFile, Replica, ReplicaUsage, TemplateUse
+from jobs.states import State, TaskState
+from jobs.submission import clones, dependencies, job_control, templates
+from jobs.submission.access import find_job
+from jobs.submission.checks.findings import conversion, notes_of, stored_notes
+from jobs.submission.forms import dialect_choices, new_key
+from jobs.web.http import SignedIn, live, page, signed_in, text_response
+from jobs.web.job.access import connect_context, terminal_context
+from jobs.web.job.files import files_context
+from jobs.web.job.history import describe_change
+from jobs.web.job.pending_reason import pending_context
+from jobs.web.job.replicas import find_log, find_retained, list_endpoints, list_replicas, pick_log
+from jobs.web.job.timeline import timeline
+from quotas.access import Verb, can, rights
+from quotas.models import User
+
+FRAGMENTS: Final = {
+    "job-head": "jobs/job/head.html",
+    "job-tab": "jobs/job/tab.html",
+    "terminal-bar": "jobs/job/terminal_bar.html",
+    "files-list": "jobs/job/files_list.html",
+    "files-more": "jobs/job/files_piece.html",
+}
+MOST_EVENTS: Final = 200
+MOST_DESCENDANTS: Final = 10
+
+
+@require_safe
+@signed_in
+def job(request: SignedIn, public_id: str) -> HttpResponseBase:
+    """The page; for members who may list but not read it, name, state, resources and reason only."""
+    around = live(request)
+    found = find_job(request.user, public_id, Verb.LIST)
+    may = rights(request.user, found)
+    tab = _tab(request.GET.get("tab", ""), may)
+    part = request.htmx.target if request.htmx else None
+    context: dict[str, Any] = {
+        **around,
+        "job": found,
+        "tab": tab,
+        "readable": Verb.READ in may,
+        "controllable": Verb.CONTROL in may,
+        "enterable": Verb.ENTER in may,
+        "job_url": reverse("job", args=[public_id]),
+        "tab_url": request.get_full_path(),
+        "live_name": bus.job_name(public_id),
+    }
+    if part != "job-tab":
+        context |= _head(request.user, found, readable=Verb.READ in may)
+        if Verb.ENTER in may and not found.is_ended:
+            context["opens"] = _opens(request.user, found)
+        context |= pending_context(request.user, found, controllable=Verb.CONTROL in may)
+    if part != "job-head":
+        context |= TABS[tab](request, found) if Verb.READ in may else {}
+    return page(request, "jobs/job.html", context, fragments=FRAGMENTS)
+
+
+def _tab(requested: str, may: Collection[Verb]) -> str:
+    needed = Verb.ENTER if requested in INNER_TABS else Verb.READ
+    return requested if needed in may and requested in TABS else "overview"
+
+
+# --- the head --------------------------------------------------------------------------------------------
+
+
+def _head(user: User, job: Job, *, readable: bool) -> dict[str, Any]:
+    """The state and, when replicas failed, the first of them with the end of its log."""
+    context: dict[str, Any] = {
+        "key": new_key(),
+        "extendable": job_control.left_s(user, job) >= job_control.HOUR_S,
+    }
+    if job.is_idle:
+        rows = Idleness.objects.filter(attempt__job=job, attempt__number=job.attempt_number)
+        context["idle"] = rows.filter(warned_at__isnull=False).first()
+    if readable and job.is_ended and (job.state == State.FAILED or job.tasks_failed):
+        context |= _cause(job)
+    return context
+
+
+@dataclass(frozen=True, slots=True)
+class Opens:
+    """The service of an interactive job: its name and address, and whether it is ready."""
+
+    name: str
+    url: str
+    ready: bool
+
+
+def _opens(user: User, job: Job) -> Opens | None:
+    """Return the target of the page's main button; None for a job that is not interactive."""
+    chosen = templates.of_job(user, job)
+    if chosen is None or not chosen.template.interactive:
+        return None
+    label = chosen.template.opens
+    if not label:
+        ready = Replica.objects.filter(
+            attempt__job=job, attempt__number=job.attempt_number, run=job.run_number, state=TaskState.RUNNING
+        ).exists()
+        return Opens(_("terminal"), reverse("job", args=[job.public_id]) + "?tab=terminal", ready)
+    for endpoint in list_endpoints(job):
+        if endpoint.label == label and not endpoint.lacks(endpoint.task):
+            return Opens(chosen.name, reverse("endpoint_open", args=[endpoint.slug]), ready=True)
+    progress_url = f"{reverse('job_opening', args=[job.public_id])}?to={quote(label)}"
+    return Opens(chosen.name, progress_url, ready=False)
+
+
+def _cause(job: Job) -> dict[str, Any]:
+    attempt = Attempt.objects.get(job=job, number=job.attempt_number)
+    task = tail.first_failed(attempt, job.run_number)
+    if task is None:
+        return {}
+    stream = find_log(attempt, task)
+    lines = tail.last_lines(stream) if stream else []
+    return {"failed_task": task, "last_lines": "\n".join(lines), "kept": find_retained(task)}
+
+
+# --- the tabs --------------------------------------------------------------------------------------------
+
+
+def _overview(request: SignedIn, job: Job) -> dict[str, Any]:
+    file = JobFile.objects.select_related("job__sweep_run__sweep").get(job=job)
+    return {
+        **_template(request, job),
+        "spec": file.spec,
+        "commit": clones.commit_of(job),
+        "limit_s": job_control.limit_s(job, file.spec.time_limit_s),
+        "notes": notes_of(Document(file.text, job.dialect), stored_notes(file)),
+        "attempts": Attempt.objects.filter(job=job).order_by("-number"),
+        "origin": _visible(request, job.origin_id),
+        "run_of_sweep": getattr(file.job, "sweep_run", None),
+        "before": dependencies.list_dependencies(request.user, job),
+        "behind": dependencies.list_dependents(request.user, job),
+        "changed": describe_change(request.user, job),
+        "descendants": Job.objects.visible_to(request.user)
+        .filter(origin=job)
+        .order_by("-pk")[:MOST_DESCENDANTS],
+        "endpoints": list_endpoints(job),
+        "has_log": not job.is_ended
+        or (job.state != State.FAILED and Replica.objects.filter(attempt__job=job).exists()),
+    }
+
+
+def _template(request: SignedIn, job: Job) -> dict[str, Any]:
+    """Return the template and version of the job, as far as the person may see them."""
+    use = TemplateUse.objects.filter(job=job).select_related("version__template").first()
+    if use is None:
+        return {}
+    chosen = templates.of_job(request.user, job)
+    name = chosen.name if chosen else use.shipped or _("somebody's own")
+    url = reverse("start_template", args=[chosen.template.id]) if chosen else ""
+    if chosen and chosen.row:
+        url = reverse("template", args=[chosen.template.id])
+    return {"template_use": use, "template_name": name, "template_url": url}
+
+
+def _visible(request: SignedIn, pk: int | None) -> Job | None:
+    return Job.objects.visible_to(request.user).filter(pk=pk).first() if pk else None
+
+
+def _logs(request: SignedIn, job: Job) -> dict[str, Any]:
+    log = pick_log(job, request.GET)
+    if log is None:
+        return {"log": None}
+    download = f"{reverse('job_logs', args=[job.public_id])}?{log.query}&download=1"
+    return {"log": log, "download_url": download}
+
+
+def _events(request: SignedIn, job: Job) -> dict[str, Any]:
+    rows = Event.objects.filter(job=job).select_related("actor").order_by("-pk")
+    found = list(rows[: MOST_EVENTS + 1])
+    return {
+        "events": timeline(found[:MOST_EVENTS]),
+        "more_events": len(found) > MOST_EVENTS,
+    }
+
+
+def _file(request: SignedIn, job: Job) -> dict[str, Any]:
+    return {
+        "file": JobFile.objects.get(job=job),
+        "file_name": job_file_name(job.name, job.dialect),
+        "syntax": FORMATS[job.dialect].syntax,
+        "dialects": dialect_choices(),
+        "before": _readable(request, job.origin_id),
+    }
+
+
+def _readable(request: SignedIn, pk: int | None) -> Job | None:
+    found = _visible(request, pk)
+    return found if found and can(request.user, Verb.READ, found) else None
+
+
+TABS: Final[Mapping[str, Callable[[SignedIn, Job], dict[str, Any]]]] = {
+    "overview": _overview,
+    "replicas": lambda request, job: {"replicas": list_replicas(job, request.GET)},
+    "logs": _logs,
+    "events": _events,
+    "metrics": lambda _request, job: {"metrics": collect_metrics(job)},
+    "file": _file,
+    "connect": connect_context,
+    "terminal": terminal_context,
+    "files": files_context,
+}
+
+INNER_TABS: Final = frozenset({"connect", "terminal", "files"})
+"""For those who may enter the job."""
+
+
+MOST_MEASURED: Final = 16
+STEP_S: Final = 60
+
+
+@dataclass(frozen=True, slots=True)
+class Metrics:
+    """The newest figures of the first replicas, and their charts as JSON; "" where nothing is to be drawn."""
+
+    uses: Sequence[ReplicaUsage]
+    more: int
+    gpu_chart: str
+    cpu_chart: str
+
+
+def collect_metrics(job: Job) -> Metrics:
+    """The replicas of the current run."""
+    rows = ReplicaUsage.objects.filter(
+        task__attempt__job=job, task__attempt__number=job.attempt_number, task__run=job.run_number
+    )
+    uses = list(rows.select_related("task").order_by("task__ordinal")[:MOST_MEASURED])
+    count = rows.count() if len(uses) == MOST_MEASURED else len(uses)
+    until = (job.ended_at or timezone.now()).timestamp()
+    return Metrics(uses, count - len(uses), _chart(uses, 1, until), _chart(uses, 2, until))
+
+
+def _chart(uses: Sequence[ReplicaUsage], column: int, until: float) -> str:
+    """Return the chart's JSON: percent by minute, where a missing value repeats the last one."""
+    series = {str(use.task): _minutes(use.points, column, until) for use in uses}
+    drawn = {name: points for name, points in series.items() if points}
+    return json.dumps(drawn) if drawn else ""
+
+
+def _minutes(points: Sequence[Sequence[float | None]], column: int, until: float) -> list[list[float]]:
+    known = [(at, point[column]) for point in points if (at := point[0]) is not None]
+    if all(value is None for _at, value in known):
+        return []
+    found, begin = [], int(until - job_control.HOUR_S) // STEP_S * STEP_S
+    for at in range(begin, int(until) + 1, STEP_S):
+        value = next((value for when, value in reversed(known) if when < at + STEP_S), None)
+        if value is not None:
+            found.append([float(at), value])
+    return found
+
+
+@require_safe
+@signed_in
+def job_file(request: SignedIn, public_id: str) -> HttpResponseBase:
+    """Download the job file, with placeholders for secret values.
+
+    With `as` it is written in that dialect; 422 with the reasons when the file can't be read (any more).
+    """
+    job = find_job(request.user, public_id)
+    document = Document(JobFile.objects.get(job=job).text, job.dialect)
+    dialect, text = job.dialect, document.text
+    if requested := request.GET.get("as"):
+        if requested not in dialects.NAMES:
+            raise Http404
+        made = conversion(document, requested)
+        if made.text is None:
+            return text_response("\n".join(problem.message for problem in made.problems), status=422)
+        dialect, text = requested, made.text
+    return text_response(text, job_file_name(job.name, dialect))
+
+
+def job_file_name(job: str, dialect: str) -> str:
+    """Return the file name of a job file in that dialect."""
+    return f"{re.sub(r'[^A-Za-z0-9._~-]', '_', job) or 'job'}.{FORMATS[dialect].suffix}"
+
+
+@require_safe
+@signed_in
+def logs(request: SignedIn, public_id: str) -> HttpResponseBase:
+    """Return a slice, the whole log (`download=1`) or the lines with `q`; see `jobs.live.log_responses`."""
+    job = find_job(request.user, public_id)
+    try:
+        return log_responses.respond(job, request.GET.dict())
+    except log_responses.NoSuchLog:
+        raise Http404 from None
+    except log_responses.BadNumber as error:
+        return HttpResponse(f"{error} is no such number", status=400, content_type="text/plain")

@@ -1,0 +1,162 @@
+"""Events as sentences."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from itertools import zip_longest
+from typing import Any
+
+from django.utils.translation import gettext as _
+
+from jobs import messages
+from jobs.messages.amounts import duration
+from jobs.models import AccessSession, Event, Visibility
+from jobs.states import EndKind, State, TaskState
+
+
+@dataclass(frozen=True, slots=True)
+class TimelineLine:
+    """One line of the timeline.  `level` is "", "ok" or "bad"; `later` is the time since the event
+    before it, and `detail` more about it, both in words and maybe empty.
+    """
+
+    at: datetime
+    later: str
+    text: str
+    detail: str
+    level: str
+    attempt: int
+
+
+def timeline(events: Sequence[Event]) -> list[TimelineLine]:
+    """The lines of `events`, which are in their order, the newest first."""
+    pairs = zip_longest(events, events[1:])
+    return [_line(event, earlier) for event, earlier in pairs]
+
+
+def _line(event: Event, earlier: Event | None) -> TimelineLine:
+    """Return an event as a line."""
+    params: Mapping[str, Any] = event.params
+    text, detail = _words(Event.Kind(event.kind), params)
+    if event.actor:
+        text = _("%(what)s by %(who)s") % {"what": text, "who": event.actor.get_username()}
+    later = _later(event.at - earlier.at) if earlier else ""
+    return TimelineLine(event.at, later, text, detail, _level(event), event.attempt)
+
+
+def _later(span: timedelta) -> str:
+    seconds = span.total_seconds()
+    if seconds < 1:
+        return ""
+    return _("%(time)s later") % {"time": duration(round(seconds))}
+
+
+def _words(kind: Event.Kind, params: Mapping[str, Any]) -> tuple[str, str]:
+    if kind is Event.Kind.TASK_STARTED:
+        started = _("%(replica)s started on %(node)s") if params.get("node") else _("%(replica)s started")
+        return started % {"replica": _replica(params), "node": params.get("node")}, ""
+    if kind is Event.Kind.TASK_ENDED:
+        return _task_ended(params)
+    if kind is Event.Kind.END_WANTED:
+        return _end_wanted(params.get("kind", "")), _why(params)
+    if kind is Event.Kind.ENDED:
+        state = messages.state_label(State(params.get("state", State.STOPPED)))
+        return _("Ended: %(state)s") % {"state": state}, _reason(params)
+    if kind is Event.Kind.SHARED:
+        public = params.get("visibility") == Visibility.PUBLIC
+        return (_("Shared with the workspace") if public else _("Made private")), ""
+    if kind in {Event.Kind.ENTERED, Event.Kind.LEFT}:
+        return _session_words(kind, params)
+    if kind in {Event.Kind.PRIORITISED, Event.Kind.MOVED, Event.Kind.TOLD}:
+        return _by_admin(kind, params)
+    return _plain(kind), _reason(params)
+
+
+def _by_admin(kind: Event.Kind, params: Mapping[str, Any]) -> tuple[str, str]:
+    """Return the text of an admin's action, and its reason."""
+    words = {
+        Event.Kind.PRIORITISED: _("Priority changed from %(before)s to %(after)s"),
+        Event.Kind.MOVED: _("Moved from quota %(before)s to %(after)s"),
+        Event.Kind.TOLD: _("Its owner was told about node %(node)s"),
+    }
+    return words[kind] % {**dict.fromkeys(("before", "after", "node"), ""), **params}, str(
+        params.get("why") or ""
+    )
+
+
+def _session_words(kind: Event.Kind, params: Mapping[str, Any]) -> tuple[str, str]:
+    """Return the text of a session's begin or end, and its address or reason."""
+    by_ssh = params.get("way") == AccessSession.Kind.SSH
+    if kind is Event.Kind.LEFT:
+        why = params.get("why")
+        left = _("SSH connection to %(replica)s closed") if by_ssh else _("Terminal of %(replica)s closed")
+        return left % {"replica": _replica(params)}, str(AccessSession.Why(why).label) if why else ""
+    entered = _("SSH connection to %(replica)s opened") if by_ssh else _("Terminal of %(replica)s opened")
+    address = params.get("address")
+    return entered % {"replica": _replica(params)}, _("from %(address)s") % {
+        "address": address
+    } if address else ""
+
+
+def _why(params: Mapping[str, Any]) -> str:
+    why = str(params.get("why") or "")
+    if params.get("kind") == EndKind.IDLE:
+        return _("idle for %(time)s") % {"time": duration(int(why))}
+    return why
+
+
+def _plain(kind: Event.Kind) -> str:
+    words = {
+        Event.Kind.SUBMITTED: _("Submitted"),
+        Event.Kind.QUEUED_AGAIN: _("Queued for another attempt"),
+        Event.Kind.ADMITTED: _("Resources reserved"),
+        Event.Kind.ACCEPTED: _("Accepted by the cluster"),
+        Event.Kind.STARTED: _("Started"),
+        Event.Kind.END_ASKED: _("The cluster was asked to end it"),
+        Event.Kind.REQUEUED: _("Started again by the cluster"),
+        Event.Kind.FOUND_AGAIN: _("Found again"),
+        Event.Kind.LOST: _("Lost sight of"),
+        Event.Kind.LOGS_SEALED: _("Logs stored"),
+        Event.Kind.IDLE_WARNED: _("Its owner was told that it is idle"),
+        Event.Kind.STILL_NEEDED: _("Said to be still needed"),
+        Event.Kind.EXTENDED: _("Given one more hour"),
+        Event.Kind.NOT_EXTENDED: _("Its cluster can't give a running job more time: it ends when it was to"),
+    }
+    return words.get(kind, str(kind.label))
+
+
+def _task_ended(params: Mapping[str, Any]) -> tuple[str, str]:
+    state = messages.task_state_label(TaskState(params.get("state", TaskState.STOPPED)))
+    text = _("%(replica)s ended: %(state)s") % {"replica": _replica(params), "state": state}
+    return text, messages.exit_message(params.get("exit_code"), params.get("signal"))
+
+
+def _end_wanted(kind: str) -> str:
+    words = {
+        EndKind.USER_STOP: _("Asked to stop"),
+        EndKind.ADMIN_STOP: _("Asked to stop"),
+        EndKind.TIME_LIMIT: _("Its time was up"),
+        EndKind.PREEMPTION: _("Asked to make room for others"),
+        EndKind.DRAIN: _("Its node is being emptied"),
+        EndKind.IDLE: _("Asked to end, because it does not use what it holds"),
+        EndKind.COMPLETION: _("Its counts decided the end"),
+    }
+    return words[EndKind(kind)] if kind else _("Asked to stop")
+
+
+def _reason(params: Mapping[str, Any]) -> str:
+    code = params.get("reason", "")
+    return messages.reason_message(code, params) if code else ""
+
+
+def _replica(params: Mapping[str, Any]) -> str:
+    return f"{params.get('role')}-{params.get('index')}"
+
+
+def _level(event: Event) -> str:
+    state = event.params.get("state")
+    if event.kind == Event.Kind.LOST or state in {State.FAILED, TaskState.FAILED}:
+        return "bad"
+    return "ok" if state in {State.SUCCEEDED, TaskState.SUCCEEDED} else ""

@@ -1,0 +1,1 @@
+"""The form of the New job page: its sections, fields and hints."""

@@ -1,0 +1,98 @@
+"""Whose a listening port is, asked for each new connection of the gateway to a job's endpoint."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from jobs.models import Endpoint
+from tests.factories import make_endpoint
+from tests.jobs.access.gateway.served import Browser, console
+from tests.jobs.access.terminal_gateway.conftest import People, Place, shells
+from tests.ports import free_port
+from tests.waiting import wait_for
+
+SERVES_ONCE = """exec python3 -c "
+import http.server, time
+class Page(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):
+        self.send_response(200); self.send_header('Content-Length', '5'); self.end_headers()
+        self.wfile.write(b'alice')
+http.server.HTTPServer.allow_reuse_address = True
+server = http.server.HTTPServer(('127.0.0.1', {port}), Page)
+print('up', flush=True)
+for _ in range(2): server.handle_request()
+server.server_close()
+print('closed', flush=True)
+time.sleep(600)"
+"""
+"""Two requests: the first enters, the second is a page."""
+
+LURKS = """exec python3 -c "
+import socket, time
+print('up', flush=True)
+while True:
+    try: listener = socket.create_server(('127.0.0.1', {port})); break
+    except OSError: time.sleep(0.01)
+print('took the port', flush=True)
+while True:
+    with listener.accept()[0] as caller:
+        heard = caller.recv(65536)
+        if heard: print('heard', heard, flush=True)
+        caller.sendall(b'HTTP/1.1 200 OK' + bytes([13, 10]) * 2 + b'bob')"
+"""
+
+
+@pytest.fixture
+def browser(people: People) -> Iterator[Browser]:
+    """The owner's, at a console with all its processes."""
+    with shells(), console() as served:
+        made = Browser(served.port)
+        made.sign_in(people.owner)
+        yield made
+        made.close()
+
+
+def test_gateway_sends_nothing_to_another_job_that_took_the_port(
+    browser: Browser, begin_job: Callable[..., Place]
+) -> None:
+    port = free_port()
+    mine = begin_job(SERVES_ONCE.format(port=port))
+    theirs = begin_job(LURKS.format(port=port))
+    endpoint: Endpoint = make_endpoint(mine.task, port=port)
+    assert browser.open(endpoint).text == "alice"
+    host = browser.host(endpoint)
+    assert browser.get(host, "/").text == "alice"
+    wait_for(lambda: "took the port" in theirs.log())
+    answer = browser.get(host, "/secret", Authorization="token ALICE", X_Own="ALICE")
+    assert answer.status_code == 503
+    assert "The service isn&#x27;t listening now" in answer.text
+    assert "bob" not in answer.text
+    assert browser.socket_status(host, "/socket") == 503
+    assert "heard" not in theirs.log()
+
+
+def test_gateway_asks_nobody_when_the_port_is_closed(
+    browser: Browser, begin_job: Callable[..., Place]
+) -> None:
+    mine = begin_job()
+    endpoint = make_endpoint(mine.task, port=free_port())
+    answer = browser.open(endpoint)
+    assert answer.status_code == 503
+    assert "The service isn&#x27;t listening now" in answer.text
+
+
+def test_gateway_passes_nothing_while_nobody_can_say_whose_the_port_is(
+    people: People, begin_job: Callable[..., Place]
+) -> None:
+    port = free_port()
+    mine = begin_job(SERVES_ONCE.format(port=port))
+    endpoint = make_endpoint(mine.task, port=port)
+    with console() as served:
+        browser = Browser(served.port)
+        browser.sign_in(people.owner)
+        answer = browser.open(endpoint)
+        browser.close()
+    assert answer.status_code == 503
+    assert "can&#x27;t check that the job itself listens" in answer.text

@@ -1,0 +1,180 @@
+"""A cluster's settings as fields of a form in Django admin."""
+
+from __future__ import annotations
+
+import re
+from html import unescape
+from typing import Any
+
+import asyncssh
+import pytest
+from django.test import Client
+
+from jobs.admin.clusters import ClusterForm
+from jobs.backends import registry
+from quotas.clusters import encrypted_settings
+from quotas.models import Cluster
+from tests.factories import make_cluster, make_user
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def admin_client() -> Client:
+    client = Client()
+    client.force_login(make_user(admin=True))
+    return client
+
+
+def sent(cluster: Cluster, **changes: str) -> dict[str, str]:
+    """Return what a browser sends of the cluster's form, with some fields as a person typed them."""
+    form = ClusterForm(instance=cluster)
+    shown: dict[str, Any] = {name: form[name].value() for name in form.fields}
+    found = {
+        name: "on" if value is True else str(value)
+        for name, value in shown.items()
+        if value is not None and value is not False
+    }
+    return {**found, "initial-config": found["config"], **changes}
+
+
+def post(client: Client, cluster: Cluster, **changes: str) -> str:
+    """Save the form; return its text where it was refused."""
+    answer = client.post(f"/admin/quotas/cluster/{cluster.pk}/change/", sent(cluster, **changes))
+    return "" if answer.status_code == 302 else unescape(answer.content.decode())
+
+
+def problem_at(page: str, name: str) -> str:
+    """Return the text from the field's problems on, or "" where it has none."""
+    found = re.search(rf'errorlist"[^>]*id="id_{name}_error">(.*?)</ul>', page, re.DOTALL)
+    return " ".join(re.sub(r"<[^>]*>", " ", found[1]).split()) if found else ""
+
+
+STORED: list[tuple[str, dict[str, Any]]] = [
+    ("slurm", {}),
+    (
+        "slurm",
+        {
+            "way": "commands",
+            "partitions": {"vision": "gpu", "speech": "cpu"},
+            "options": {"exclusive": "", "constraint": "ib"},
+            "qos": {"9": "high"},
+            "images": "apptainer",
+            "allowed": ["licenses", "exclusive"],
+            "logs": ["/home"],
+            "ports": [30000, 31000],
+            "timeout_s": 7,
+            "allow_plain": True,
+        },
+    ),
+    (
+        "local",
+        {
+            "gpus": {"TITANX": 2},
+            "folders": {"/data": {"workspaces": ["*"], "write": True}},
+            "datasets": {"d-1": "/data/x"},
+            "isolation": "none",
+            "cpu_milli": 8000,
+            "show": ["/data"],
+            "code_sources": {"c-1": {"uri": "https://git.example.org/x"}},
+        },
+    ),
+]
+
+
+@pytest.mark.parametrize(("backend", "config"), STORED, ids=str)
+def test_stored_settings_come_back_as_they_are(
+    backend: str, config: dict[str, Any], admin_client: Client
+) -> None:
+    cluster = make_cluster(backend=backend, config=config)
+    assert post(admin_client, cluster, region="north") == ""
+    cluster.refresh_from_db()
+    assert (cluster.config, cluster.region) == (config, "north")
+
+
+def test_fields_become_settings_and_defaults_are_left_out(admin_client: Client) -> None:
+    cluster = make_cluster(backend="slurm", config={})
+    typed = {
+        "slurm__way": "rest",
+        "slurm__url": "http://slurm:6820",
+        "slurm__partitions": "vision: gpu\n\nspeech: cpu\n",
+        "slurm__allowed": "licenses\nexclusive",
+        "slurm__timeout_s": "9",
+        "slurm__write_back": "on",
+        "local__pids": "no number, and not looked at",
+    }
+    assert post(admin_client, cluster, **typed) == ""
+    assert Cluster.objects.get(pk=cluster.pk).config == {
+        "way": "rest",
+        "url": "http://slurm:6820",
+        "partitions": {"vision": "gpu", "speech": "cpu"},
+        "allowed": ["licenses", "exclusive"],
+        "timeout_s": 9,
+        "write_back": True,
+    }
+
+
+def test_cleared_field_has_its_default_again(admin_client: Client) -> None:
+    cluster = make_cluster(backend="slurm", config={"timeout_s": 7, "allow_plain": False, "account": "a"})
+    assert post(admin_client, cluster, slurm__timeout_s="", slurm__account="") == ""
+    assert Cluster.objects.get(pk=cluster.pk).config == {"allow_plain": False}
+
+
+def test_every_problem_stands_at_its_field_and_what_was_typed_is_kept(admin_client: Client) -> None:
+    cluster = make_cluster(backend="slurm", config={})
+    typed = {"slurm__python": "python", "slurm__partitions": "vision: a b", "slurm__allowed": "output"}
+    page = post(admin_client, cluster, **typed)
+    assert problem_at(page, "slurm__python").startswith("“python” is no absolute path")
+    assert problem_at(page, "slurm__partitions").startswith("partitions.vision: “a b” can't be a name")
+    assert problem_at(page, "slurm__allowed").startswith("allowed.0: “output” is no option of sbatch")
+    assert "vision: a b" in page
+    assert Cluster.objects.get(pk=cluster.pk).config == {}
+
+
+def test_a_secret_is_masked_kept_and_not_sent_elsewhere(admin_client: Client) -> None:
+    key = asyncssh.generate_private_key("ssh-ed25519")
+    private = key.export_private_key().decode()
+    cluster = make_cluster(backend="slurm", config={})
+    typed = {
+        "slurm__login__host": "login",
+        "slurm__login__user": "console",
+        "slurm__login__private_key": private,
+        "slurm__login__host_key": key.export_public_key().decode(),
+    }
+    assert post(admin_client, cluster, **typed) == ""
+    cluster.refresh_from_db()
+    assert cluster.config["login"]["private_key"].startswith(encrypted_settings.MARK)
+    assert ClusterForm(instance=cluster)["slurm__login__private_key"].value() == encrypted_settings.MASK
+    kept = cluster.config["login"]["private_key"]
+    assert post(admin_client, cluster, slurm__timeout_s="9") == ""
+    cluster.refresh_from_db()
+    assert (cluster.config["login"]["private_key"], cluster.config["timeout_s"]) == (kept, 9)
+    page = post(admin_client, cluster, slurm__login__host="elsewhere")
+    assert "Enter again: login/private_key" in problem_at(page, "slurm__login__private_key")
+    assert private not in page
+
+
+def test_fields_of_the_chosen_backend_alone_are_shown(admin_client: Client) -> None:
+    page = unescape(admin_client.get("/admin/quotas/cluster/add/").content.decode())
+    for backend in registry.names():
+        assert page.count(f"x-show=\"backend == '{backend}'\"") == len(registry.find(backend).fields())
+    assert 'name="initial-config"' in page, "a browser tells whether the JSON was changed"
+
+
+def test_json_that_was_changed_is_taken_in_place_of_the_fields(admin_client: Client) -> None:
+    cluster = make_cluster(backend="slurm", config={"timeout_s": 7})
+    assert post(admin_client, cluster, config='{"images": "pyxis"}', slurm__timeout_s="9") == ""
+    assert Cluster.objects.get(pk=cluster.pk).config == {"images": "pyxis"}
+    page = post(admin_client, cluster, config='{"image": "pyxis"}')
+    assert problem_at(page, "config") == "image: There is no such setting. Did you mean images?"
+
+
+@pytest.mark.parametrize("backend", registry.names())
+def test_every_setting_of_a_backend_has_a_label_and_a_field(backend: str) -> None:
+    registration = registry.find(backend)
+    fields = {each.name for each in registration.fields()}
+    assert fields == set(registration.labels)
+    assert all(all(texts) for texts in registration.labels.values())
+    model = registration.config
+    ours = {"root", "hide", "bell", "own", *model.CONSOLE, "tries_assets", "CONSOLE", "OVERLAY"}
+    assert set(model.__annotations__) - ours == {name.partition(".")[0] for name in fields}

@@ -1,0 +1,36 @@
+"""What the page of a cluster in the admin tells of the cluster."""
+
+from __future__ import annotations
+
+import re
+from html import unescape
+
+import pytest
+from django.test import Client
+
+from tests.factories import make_cluster, make_user
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize(
+    ("facilities", "told"),
+    [
+        ({"engines": {"podman": "absent", "docker": "used"}}, "docker"),
+        (
+            {"engines": {"podman": "absent", "docker": "silent"}},
+            "None: docker is installed, but does not answer: is its daemon running?; podman is not installed",
+        ),
+        ({"engines": {}}, "None: the cluster's settings switch it off."),
+        ({"engines": None}, "–"),
+        (None, "–"),
+    ],
+)
+def test_cluster_page_names_the_container_engine_or_why_there_is_none(
+    facilities: dict[str, object] | None, told: str
+) -> None:
+    cluster = make_cluster(facilities=facilities)
+    client = Client()
+    client.force_login(make_user(admin=True))
+    page = client.get(f"/admin/quotas/cluster/{cluster.pk}/change/").content.decode()
+    words = " ".join(unescape(re.sub(r"<[^>]*>", " ", page)).split())
+    assert words.rpartition("ontainer engine ")[2].startswith(f"{told} ")

@@ -1,0 +1,300 @@
+"""What a machine gives out: GPUs, ports, memory; all of it or nothing."""
+
+import socket
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from jobs.backends.base import Gpu, NotSubmitted, Observation, Refused, Reserved, Unknown
+from jobs.backends.local import allocations, gpus, port_allocator
+from jobs.backends.local.config import LocalConfig
+from jobs.messages import reason_message
+from jobs.node.sandbox.isolation import Isolation
+from jobs.node.supervisor.layout import Layout, UnknownAttemptKey, folder_name
+from jobs.spec import Framework, NodeChoice, Port, Resources, SecretRef
+from jobs.states import ReasonCode
+from tests.jobs.backends.benches import SMALL, LocalBench, log_of, replica, role, wait_until_over
+from tests.ports import free_ports
+from tests.waiting import wait_for
+
+
+def with_gpus(count: int, kind: str = "") -> Resources:
+    return Resources(cpu_milli=100, memory_mib=64, gpus=count, gpu_type=kind)
+
+
+@pytest.fixture
+def gpu_bench(tmp_path: Path) -> LocalBench:
+    return LocalBench(tmp_path, {"gpus": {"TITANX": 2, "P100": 1}})
+
+
+def test_gpus_are_given_to_one_at_a_time_and_come_back(gpu_bench: LocalBench) -> None:
+    command = "echo $CUDA_VISIBLE_DEVICES $NVIDIA_VISIBLE_DEVICES; exec sleep 60"
+    first = gpu_bench.backend.submit(
+        gpu_bench.submission(role(command, replicas=2, resources=with_gpus(1, "TITANX")))
+    )
+    wait_for(lambda: all(log_of(gpu_bench.backend, first, index=index) for index in (0, 1)))
+    assert sorted(log_of(gpu_bench.backend, first, index=index) for index in (0, 1)) == ["0 0\n", "1 1\n"]
+    assert gpu_bench.backend.inventory().nodes[0].free_gpus == (2,)
+    third = gpu_bench.submission(role(command, resources=with_gpus(1, "TITANX")))
+    with pytest.raises(NotSubmitted) as not_sent:
+        gpu_bench.backend.submit(third)
+    assert not_sent.value.reason.params == {"resource": "gpu", "wanted": 1, "free": 0}
+    other = gpu_bench.backend.submit(gpu_bench.submission(role(command, resources=with_gpus(1))))
+    wait_for(lambda: log_of(gpu_bench.backend, other) == "2 2\n")
+    gpu_bench.backend.stop(first, grace_s=0, signal="KILL")
+    wait_until_over(gpu_bench.backend, first)
+    assert gpu_bench.backend.inventory().nodes[0].free_gpus == (0, 1)
+    gpu_bench.close()
+
+
+def test_reserved_gpus_are_the_ones_that_the_job_gets(gpu_bench: LocalBench) -> None:
+    asked = gpu_bench.submission(role("echo $CUDA_VISIBLE_DEVICES", resources=with_gpus(1)))
+    node = gpu_bench.config.node
+    handle = gpu_bench.backend.submit(replace(asked, reserved=(Reserved(node, {"P100": 1}, (2,)),)))
+    over = wait_until_over(gpu_bench.backend, handle)
+    assert (log_of(gpu_bench.backend, handle), replica(over).gpus) == ("2\n", (2,))
+    gpu_bench.close()
+
+
+def test_reserved_gpu_that_is_taken_is_replaced_by_one_of_its_type(gpu_bench: LocalBench) -> None:
+    sleeping = gpu_bench.submission(role("exec sleep 60", resources=with_gpus(1, "TITANX")))
+    first = gpu_bench.backend.submit(sleeping)
+    reserved = (Reserved(gpu_bench.config.node, {"TITANX": 1}, (0,)),)
+    second = gpu_bench.submission(role("true", resources=with_gpus(1)))
+    handle = gpu_bench.backend.submit(replace(second, reserved=reserved))
+    assert replica(wait_until_over(gpu_bench.backend, handle)).gpus == (1,)
+    gpu_bench.backend.stop(first, grace_s=0, signal="KILL")
+    wait_until_over(gpu_bench.backend, first)
+    gpu_bench.close()
+
+
+def test_role_of_any_type_takes_nothing_that_another_one_names(gpu_bench: LocalBench) -> None:
+    any_type, named = role(resources=with_gpus(1)), role(name="other", resources=with_gpus(2, "TITANX"))
+    handle = gpu_bench.backend.submit(gpu_bench.submission(any_type, named))
+    over = wait_until_over(gpu_bench.backend, handle)
+    assert [each.gpus for each in over.replicas] == [(2,), (0, 1)]
+    gpu_bench.close()
+
+
+def test_a_gpu_that_is_not_here_is_waited_for_by_name(gpu_bench: LocalBench) -> None:
+    with pytest.raises(NotSubmitted) as not_sent:
+        gpu_bench.backend.submit(gpu_bench.submission(role(resources=with_gpus(1, "H100"))))
+    assert not_sent.value.reason.code is ReasonCode.NO_SUCH_GPU
+    assert not_sent.value.reason.params == {"gpu_type": "H100"}
+
+
+def test_a_gang_that_does_not_fit_starts_none_of_its_replicas(gpu_bench: LocalBench) -> None:
+    submission = gpu_bench.submission(
+        role(resources=with_gpus(2, "TITANX")), role(name="other", resources=with_gpus(2))
+    )
+    with pytest.raises(NotSubmitted):
+        gpu_bench.backend.submit(submission)
+    assert gpu_bench.backend.find([submission.key])[submission.key] == []
+    assert len(gpu_bench.backend.inventory().nodes[0].free_gpus) == 3
+
+
+@pytest.mark.parametrize(
+    ("name", "type_"),
+    [
+        ("NVIDIA TITAN X (Pascal)", "TITANX"),
+        ("Tesla P100-PCIE-16GB", "P100-PCIE-16GB"),
+        ("NVIDIA A100-SXM4-80GB", "A100-SXM4-80GB"),
+        ("NVIDIA GeForce RTX 3090", "RTX3090"),
+        ("TITANX", "TITANX"),
+    ],
+)
+def test_gpus_are_called_as_people_call_them(name: str, type_: str) -> None:
+    assert gpus.short(name) == type_
+
+
+def test_a_part_of_the_name_is_enough() -> None:
+    assert gpus.matches("P100-PCIE-16GB", "p100")
+    assert gpus.matches("anything", "")
+    assert not gpus.matches("P100-PCIE-16GB", "V100")
+    assert gpus.from_counts({"A": 1, "B": 2}) == (Gpu(0, "A"), Gpu(1, "B"), Gpu(2, "B"))
+
+
+def test_where_there_is_no_driver_there_are_no_gpus() -> None:
+    if Path("/dev/nvidiactl").exists():
+        pytest.skip("this machine has a GPU")
+    assert gpus.find_gpus() == ()
+
+
+def test_ports_are_free_different_and_remembered(local: LocalBench) -> None:
+    spec = role("exec sleep 60", replicas=3, ports=(Port(label="a", count=4), Port(label="b")))
+    seen = []
+    for _ in range(2):
+        handle = local.backend.submit(local.submission(spec))
+        one = local.backend.observe([handle])[handle]
+        assert isinstance(one, Observation)
+        seen += [endpoint.port for each in one.replicas for endpoint in each.endpoints]
+    first, last = local.config.ports
+    assert len(seen) == len(set(seen)) == 2 * 3 * 5
+    assert all(first <= port <= last for port in seen)
+
+
+def test_a_fixed_start_moves_on_for_each_replica(local: LocalBench) -> None:
+    begin = free_ports(4)
+    command = "echo $PAI_CONTAINER_HOST_fixed_PORT_LIST"
+    handle = local.backend.submit(
+        local.submission(role(command, replicas=2, ports=(Port(label="fixed", begin_at=begin, count=2),)))
+    )
+    wait_until_over(local.backend, handle)
+    told = [log_of(local.backend, handle, index=index).strip() for index in (0, 1)]
+    assert told == [f"{begin},{begin + 1}", f"{begin + 2},{begin + 3}"]
+
+
+def test_fixed_ports_of_neighbouring_labels_never_wait_for_their_own_replica(local: LocalBench) -> None:
+    begin = free_ports(4)
+    ports = (Port(label="a", begin_at=begin), Port(label="b", begin_at=begin + 1))
+    command = """
+import os, socket
+told = [int(os.environ[f"PAI_CONTAINER_HOST_{label}_PORT_LIST"]) for label in "ab"]
+listeners = [socket.create_server(("127.0.0.1", port)) for port in told]
+print(*told)
+"""
+    spec = role(f"python3 -c '{command}'", replicas=2, ports=ports)
+    handle = local.backend.submit(local.submission(spec))
+    wait_until_over(local.backend, handle)
+    told = [log_of(local.backend, handle, index=index).split() for index in (0, 1)]
+    assert told == [[str(begin), str(begin + 1)], [str(begin + 2), str(begin + 3)]]
+
+
+def test_a_fixed_port_that_is_taken_is_waited_for(local: LocalBench) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        with pytest.raises(NotSubmitted) as not_sent:
+            local.backend.submit(local.submission(role(ports=(Port(label="fixed", begin_at=port),))))
+    assert not_sent.value.reason.params == {"resource": "port", "port": port}
+
+
+def test_an_endpoint_is_ready_once_somebody_listens(local: LocalBench) -> None:
+    code = """
+import os, socket, time
+time.sleep(0.5)
+server = socket.socket()
+server.bind(("127.0.0.1", int(os.environ["PAI_CONTAINER_HOST_web_PORT_LIST"])))
+server.listen()
+time.sleep(60)
+"""
+    command = f"python3 -c '{code}'"
+    handle = local.backend.submit(local.submission(role(command, ports=(Port(label="web"),))))
+
+    def ready() -> bool:
+        seen = local.backend.observe([handle])[handle]
+        assert isinstance(seen, Observation)
+        return replica(seen).endpoints[0].ready
+
+    assert not ready()
+    wait_for(ready)
+
+
+def test_a_range_without_a_free_port_is_told() -> None:
+    allocator = port_allocator.PortAllocator((20_000, 20_001), {20_000, 20_001})
+    with pytest.raises(port_allocator.NoPortFree):
+        allocator.any(1)
+
+
+def test_a_job_for_other_nodes_is_refused(local: LocalBench) -> None:
+    for nodes in (NodeChoice(only=("elsewhere",)), NodeChoice(never=(local.config.node,))):
+        with pytest.raises(Refused) as refused:
+            local.backend.submit(local.submission(role(nodes=nodes)))
+        assert refused.value.reason.params == {"why": "field", "field": "nodes"}
+    handle = local.backend.submit(local.submission(role(nodes=NodeChoice(only=(local.config.node,)))))
+    wait_until_over(local.backend, handle)
+
+
+def test_a_script_that_only_slurm_starts_as_it_is_meant_is_refused(local: LocalBench) -> None:
+    """Slurm would run it once, on its first node; here it would run in both replicas."""
+    with pytest.raises(Refused) as refused:
+        local.backend.submit(local.submission(role(replicas=2), framework=Framework.SLURM))
+    assert refused.value.reason.params == {"why": "only_slurm", "nodes": 2}
+    handle = local.backend.submit(local.submission(role(), framework=Framework.SLURM))
+    wait_until_over(local.backend, handle)
+
+
+def test_a_secret_that_was_not_given_is_named(local: LocalBench) -> None:
+    with pytest.raises(Refused) as refused:
+        local.backend.submit(local.submission(secret_env={"TOKEN": SecretRef(name="wandb")}))
+    assert refused.value.reason.params == {"why": "no_secret", "name": "wandb"}
+
+
+def test_what_a_killed_submitter_held_is_nobodys(tmp_path: Path) -> None:
+    layout = Layout(tmp_path / "jobs")
+    with allocations.locked(layout):
+        allocations.hold(layout, "inst-abc-1", allocations.Allocation(500, 64, (0,), (20_000,)))
+        assert allocations.held(layout) == allocations.AllocatedTotal(0, 0, frozenset(), frozenset())
+        allocations.tidy(layout)
+    assert list(layout.live.iterdir()) == []
+
+
+def test_a_lock_that_nobody_lets_go_of_leaves_the_answer_open(
+    local: LocalBench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(allocations, "PATIENCE_S", 0.1)
+    with allocations.locked(Layout(local.config.root)), pytest.raises(Unknown):
+        local.backend.submit(local.submission())
+
+
+def test_keys_that_are_not_ours_name_no_folder(tmp_path: Path) -> None:
+    layout = Layout(tmp_path)
+    assert layout.attempt("inst-abc-12") == tmp_path / "abc" / "12"
+    for key in ("", "x", "../../etc-passwd-1", "a-b", "a-b-0", "a-b-01", "a-b/..-1", "A-B-1", "a-b-1\n"):
+        with pytest.raises(UnknownAttemptKey):
+            layout.attempt(key)
+
+
+def test_names_of_roles_are_safe_and_different_as_file_names() -> None:
+    roles = ["worker", "../../etc", "a~b", "a_b", "a/b", "é", "x" * 255]
+    names = [folder_name(name, ordinal, 0) for ordinal, name in enumerate(roles)]
+    assert names[0] == "worker-0"
+    assert len(set(names)) == len(names)
+    assert not [name for name in names if "/" in name or len(name) > 120]
+
+
+def test_a_role_of_any_name_runs(local: LocalBench) -> None:
+    roles = (
+        role("echo one", name="../../../etc"),
+        role("echo two", name="a~b"),
+        role("echo three", name="a/b"),
+    )
+    handle = local.backend.submit(local.submission(*roles))
+    wait_until_over(local.backend, handle)
+    assert [log_of(local.backend, handle, one.name).strip() for one in roles] == ["one", "two", "three"]
+
+
+def test_settings_say_what_a_machine_has(tmp_path: Path) -> None:
+    config = LocalConfig.from_settings(
+        tmp_path,
+        {
+            "gpus": {"TITANX": 2},
+            "memory_mib": 512,
+            "isolation": "none",
+            "ports": [30000, 30100],
+            "show": ["/data"],
+        },
+    )
+    assert config.total().memory_mib == 512
+    assert [gpu.type for gpu in config.total().gpus] == ["TITANX", "TITANX"]
+    assert config.isolation is Isolation.NONE
+    assert (config.root, config.hide) == (tmp_path / "jobs", tmp_path)
+    assert (config.ports, config.show) == ((30000, 30100), (Path("/data"),))
+    with pytest.raises(ValueError, match="gpu"):
+        LocalConfig.from_settings(tmp_path, {"gpu": 1})
+    assert SMALL.gpus == 0
+
+
+def test_submission_below_the_floor_of_free_disk_waits_with_the_reason(tmp_path: Path) -> None:
+    bench = LocalBench(tmp_path, {"disk_floor_mib": 1 << 40})
+    with pytest.raises(NotSubmitted) as not_sent:
+        bench.backend.submit(bench.submission(role()))
+    reason = not_sent.value.reason
+    assert reason.code is ReasonCode.DISK_LOW
+    assert reason.params["floor_mib"] == 1 << 40
+    said = reason_message(reason.code, {"free_mib": 1229, "floor_mib": 5120})
+    assert said == "Waiting: the console's disk has 1.2 GiB free, less than the floor of 5 GiB."
+    assert not list((tmp_path / "home" / "jobs").glob("*/*/plan.json"))
+    bench.close()

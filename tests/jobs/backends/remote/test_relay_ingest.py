@@ -1,0 +1,367 @@
+"""What couriers bring, at the console's end: nothing but what belongs there, whatever is sent."""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from jobs.backends.remote import attempts, bundle, relay_ingest
+from jobs.backends.remote.relay_ingest import AttemptOver, InvalidMessage, UnknownAttempt
+from jobs.node import relay
+from jobs.node.supervisor import announced_ports
+
+KEY = "b1-job1-1"
+START = "0" * 32
+LOG = "run-1/logs/worker-0.output"
+
+
+class Attempt:
+    """One as the console has it once it was sent."""
+
+    def __init__(self, root: Path, key: str = KEY) -> None:
+        self.root, self.key = root, key
+        self.folder = attempts.attempt_folder(root, key)
+        self.folder.mkdir(parents=True)
+        role = {
+            "name": "worker",
+            "prefix": "worker",
+            "replicas": 2,
+            "min_failed": 1,
+            "min_succeeded": None,
+            "memory_mib": 64,
+            "image": False,
+            "offset": 0,
+            "each": 0,
+            "ports": [],
+        }
+        told = {"format": 1, "ports": [20000, 29999], "time_limit_s": None, "roles": [role], "apart": True}
+        (self.folder / "job.json").write_text(json.dumps(told))
+        self.token = relay_ingest.attempt_token(root, key)
+
+    def send(self, *pieces: tuple[str, int, bytes, int], token: str = "", **head: Any) -> dict[str, Any]:
+        about = {"number": 7, "run": 1, "start": START, **head}
+        named = [(name, at, len(data), version) for name, at, data, version in pieces]
+        body = json.dumps({**about, "pieces": named}).encode() + b"\n" + b"".join(p[2] for p in pieces)
+        return relay_ingest.receive(self.root, self.key, token or self.token, body)
+
+    def claim(self, **head: Any) -> str:
+        return str(self.send(claim=True, **head)["claim"])
+
+    def read(self, name: str) -> bytes:
+        return (self.folder / name).read_bytes()
+
+
+@pytest.fixture(autouse=True)
+def _asked_never() -> None:
+    relay_ingest._request_counts.clear()
+
+
+@pytest.fixture
+def attempt(tmp_path: Path) -> Attempt:
+    made = Attempt(tmp_path)
+    assert made.claim() == "mine"
+    return made
+
+
+# --- who may ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("token", ["", "x", "0" * 64, "ü"])
+def test_without_the_attempts_token_there_is_nothing(attempt: Attempt, token: str) -> None:
+    body = json.dumps({"number": 7, "run": 1, "start": START}).encode() + b"\n"
+    with pytest.raises(UnknownAttempt):
+        relay_ingest.receive(attempt.root, KEY, token, body)
+    with pytest.raises(UnknownAttempt):
+        relay_ingest.read_input(attempt.root, KEY, token, "secrets", 0)
+
+
+def test_another_attempts_token_opens_nothing(attempt: Attempt) -> None:
+    other = Attempt(attempt.root, "b1-job2-1")
+    assert other.token != attempt.token
+    with pytest.raises(UnknownAttempt):
+        attempt.send(token=other.token)
+    assert relay_ingest.attempt_token(attempt.root, KEY) == attempt.token, "always the same"
+    assert (attempt.root / relay_ingest.KEY_FILE).stat().st_mode & 0o077 == 0
+
+
+@pytest.mark.parametrize("key", ["b1-nobody-1", "..-..-1", "b1-job1", "b1-job1-1/.."])
+def test_an_attempt_that_there_is_none_of_is_not_known(attempt: Attempt, key: str) -> None:
+    with pytest.raises(UnknownAttempt):
+        relay_ingest.read_input(
+            attempt.root, key, relay_ingest.attempt_token(attempt.root, key), "secrets", 0
+        )
+
+
+def test_an_attempt_on_nodes_that_share_the_folder_has_no_courier(attempt: Attempt) -> None:
+    told = json.loads(attempt.read("job.json"))
+    (attempt.folder / "job.json").write_text(json.dumps({**told, "apart": False, "time_limit_s": 1}))
+    with pytest.raises(UnknownAttempt):
+        attempt.send()
+
+
+def test_once_it_is_over_nothing_more_is_taken_after_a_while(attempt: Attempt) -> None:
+    relay_ingest.close_attempt(attempt.folder)
+    attempt.send((LOG, 0, b"on its way", 0))
+    past = (attempt.folder / relay_ingest.OVER_FILE).stat().st_mtime - relay_ingest.GRACE_S - 1
+    os.utime(attempt.folder / relay_ingest.OVER_FILE, (past, past))
+    relay_ingest.close_attempt(attempt.folder)
+    with pytest.raises(AttemptOver):
+        attempt.send((LOG, 10, b"late", 0))
+    with pytest.raises(AttemptOver):
+        relay_ingest.read_input(attempt.root, KEY, attempt.token, "secrets", 0)
+    assert attempt.read(LOG) == b"on its way"
+
+
+def test_whoever_asks_all_the_time_is_told_to_wait(attempt: Attempt, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(relay_ingest, "_second", lambda: 1)
+    relay_ingest._request_counts.clear()
+    for _ in range(relay_ingest.REQUESTS_PER_S + 2 * relay_ingest.REQUESTS_PER_S_AND_REPLICA):
+        attempt.send()
+    with pytest.raises(relay_ingest.RateLimited):
+        attempt.send()
+
+
+# --- that nothing runs twice -----------------------------------------------------------------------------
+
+
+def test_the_first_job_has_the_claim_however_often_it_asks(attempt: Attempt) -> None:
+    assert attempt.claim() == "mine"
+    assert attempt.claim(number=8, start="1" * 32) == "another"
+    with pytest.raises(AttemptOver):
+        attempt.send((LOG, 0, b"of another", 0), number=8)
+
+
+def test_a_run_begins_once(attempt: Attempt) -> None:
+    assert attempt.claim(start="1" * 32) == "rewound"
+    assert (attempt.folder / "rewound").exists()
+    with pytest.raises(AttemptOver):
+        attempt.send((LOG, 0, b"of another start", 0), start="1" * 32)
+    with pytest.raises(AttemptOver):
+        attempt.send(run=2)
+    assert attempt.claim(run=2, start="2" * 32) == "rewound", "nor another after it"
+    (attempt.folder / "rewound").unlink()
+    assert attempt.claim(run=2, start="2" * 32) == "mine"
+    attempt.send(("run-2/logs/worker-0.output", 0, b"again", 0), run=2, start="2" * 32)
+    assert not (attempt.folder / LOG).exists()
+
+
+# --- what is taken ---------------------------------------------------------------------------------------
+
+
+def test_bytes_are_added_where_a_log_ends_and_nowhere_else(attempt: Attempt) -> None:
+    assert attempt.send((LOG, 0, b"one ", 0))["sizes"] == {LOG: 4}
+    for at in (0, 3, 5, 1 << 40):
+        assert attempt.send((LOG, at, b"XX", 0))["sizes"] == {LOG: 4}
+    assert attempt.send((LOG, 4, b"two", 0), (LOG, 7, b"!", 0))["sizes"] == {LOG: 8}
+    assert attempt.read(LOG) == b"one two!"
+
+
+def test_a_log_that_is_too_long_is_told_to_be_full(attempt: Attempt, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(relay_ingest, "MAX_LOG", 6)
+    attempt.send((LOG, 0, b"12345", 0))
+    assert attempt.send((LOG, 5, b"67", 0))["full"] == [LOG]
+    assert attempt.read(LOG) == b"12345"
+
+
+def test_where_the_disk_is_full_it_is_to_be_brought_later(
+    attempt: Attempt, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(relay_ingest, "MIN_FREE", 1 << 80)
+    with pytest.raises(relay_ingest.NoSpace):
+        attempt.send((LOG, 0, b"x", 0))
+
+
+def test_of_what_tells_how_far_it_is_the_first_word_stays(attempt: Attempt) -> None:
+    for name in ("run-1/end", "run-1/ends/worker-1", "run-1/started/worker-0", "run-1/hosts"):
+        attempt.send((name, 0, b"first", 5))
+        attempt.send((name, 0, b"second", 9))
+        assert attempt.read(name) == b"first"
+
+
+def test_that_slurm_forgot_to_have_begun_it_is_told_with_the_consoles_own_time(attempt: Attempt) -> None:
+    before = time.time()
+    attempt.send(("rewound", 0, b"nonsense", 5))
+    first = attempt.read("rewound")
+    attempt.send(("rewound", 0, b"0", 9))
+    assert attempt.read("rewound") == first
+    assert before - 1 < float(first) < time.time() + 1
+
+
+def test_of_what_changes_the_latest_stays_whatever_comes_last(attempt: Attempt) -> None:
+    for name in (
+        "run-1/steps/worker-0",
+        f"run-1/work/worker-0/{announced_ports.NAME}",
+        "run-1/doors/worker-1.said",
+    ):
+        attempt.send((name, 0, b"later", 2000))
+        attempt.send((name, 0, b"earlier", 1000))
+        assert attempt.read(name) == b"later"
+        attempt.send((name, 0, b"last", 3000))
+        assert attempt.read(name) == b"last"
+
+
+NAMES = [
+    "",
+    ".",
+    "..",
+    "job.json",
+    "claim",
+    "sent",
+    "secrets",
+    "over",
+    "run-1",
+    "run-1/start",
+    "run-1/",
+    "/etc/passwd",
+    "run-1/logs/../../job.json",
+    "run-1/logs/../worker-0.output",
+    "run-1/logs/worker-2.output",
+    "run-1/logs/.output",
+    "run-1/logs/worker-0.output/x",
+    "run-1//logs/worker-0.output",
+    "./run-1/logs/worker-0.output",
+    "run-2/logs/worker-0.output",
+    "run-1/work/worker-0/x",
+    "run-1/work/../announce",
+    "run-1/ends/worker-9",
+    "run-1/ends/..",
+    "run-1/views/worker-0",
+    "run-1/logs/worker-0.output\0",
+    "../../job2/1/run-1/end",
+]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_no_other_file_can_be_named(attempt: Attempt, name: str) -> None:
+    before = sorted((path, path.stat().st_mtime_ns) for path in attempt.root.rglob("*"))
+    with pytest.raises(InvalidMessage):
+        attempt.send((LOG, 0, b"beside it", 0), (name, 0, b"x", 1))
+    assert sorted((path, path.stat().st_mtime_ns) for path in attempt.root.rglob("*")) == before
+
+
+@pytest.mark.parametrize(
+    "name", ["job.json", "door-key", "../2/secrets", "trees/../job.json", "luggage/x.pyz"]
+)
+def test_nothing_else_is_handed_out(attempt: Attempt, name: str) -> None:
+    with pytest.raises(InvalidMessage):
+        relay_ingest.read_input(attempt.root, KEY, attempt.token, name, 0)
+
+
+def test_what_a_replica_needs_is_handed_out_piece_by_piece(attempt: Attempt) -> None:
+    (attempt.folder / "secrets").write_text("export A=b\n")
+    (attempt.folder / "trees").mkdir()
+    (attempt.folder / "trees" / "abc.tar").write_bytes(b"x" * (relay.CHUNK + 5))
+
+    def asked(name: str, at: int) -> bytes | None:
+        return relay_ingest.read_input(attempt.root, KEY, attempt.token, name, at)
+
+    assert asked("secrets", 7) == b"A=b\n"
+    assert asked("login", 0) is None
+    assert [len(asked("trees/abc.tar", at) or b"") for at in (0, relay.CHUNK, 2 * relay.CHUNK)] == [
+        relay.CHUNK,
+        5,
+        0,
+    ]
+    assert asked(f"luggage/{bundle.file_name()}", 0) is not None
+
+
+def test_no_link_is_followed(attempt: Attempt, tmp_path: Path) -> None:
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (outside / "file").write_bytes(b"mine")
+    (attempt.folder / LOG).symlink_to(outside / "file")
+    (attempt.folder / "secrets").symlink_to(outside / "file")
+    steps = attempt.folder / "run-1" / "steps"
+    steps.rmdir()
+    steps.symlink_to(outside)
+    with pytest.raises(InvalidMessage):
+        attempt.send((LOG, 0, b"x", 0))
+    with pytest.raises(InvalidMessage):
+        attempt.send(("run-1/steps/worker-0", 0, b"x", 1))
+    assert relay_ingest.read_input(attempt.root, KEY, attempt.token, "secrets", 0) is None
+    assert {path.name: path.read_bytes() for path in outside.iterdir()} == {"file": b"mine"}
+
+
+BODIES = [
+    b"",
+    b"\n",
+    b"[]\n",
+    b"{}\n",
+    b'{"number": 7, "run": 1}\n',
+    b'{"number": "7", "run": 1, "start": "%s"}\n' % START.encode(),
+    b'{"number": 7, "run": 0, "start": "%s"}\n' % START.encode(),
+    b'{"number": 7, "run": 1001, "start": "%s"}\n' % START.encode(),
+    b'{"number": 7, "run": 1, "start": "../x"}\n',
+    b'{"number": 7, "run": true, "start": "%s"}\n' % START.encode(),
+    b'{"number": 7, "run": 1, "start": "%s", "pieces": [["run-1/end", 0, 5, 0]]}\nfour' % START.encode(),
+    b'{"number": 7, "run": 1, "start": "%s", "pieces": [["run-1/end", -1, 0, 0]]}\n' % START.encode(),
+    b'{"number": 7, "run": 1, "start": "%s", "pieces": [["run-1/end", 0]]}\n' % START.encode(),
+    b'{"number": 7, "run": 1, "start": "%s"}\nmore' % START.encode(),
+    b"[" * 100_000,
+    b"\xff\xfe\n",
+]
+
+
+@pytest.mark.parametrize("body", BODIES, ids=range(len(BODIES)))
+def test_nonsense_changes_nothing(attempt: Attempt, body: bytes) -> None:
+    with pytest.raises(InvalidMessage):
+        relay_ingest.receive(attempt.root, KEY, attempt.token, body)
+
+
+def test_what_is_too_large_is_refused(attempt: Attempt) -> None:
+    with pytest.raises(InvalidMessage):
+        attempt.send((LOG, 0, bytes(relay_ingest.MAX_BODY), 0))
+    with pytest.raises(InvalidMessage):
+        attempt.send(("run-1/ends/worker-0", 0, bytes(relay_ingest.MAX_SMALL_FILE + 1), 0))
+    assert not (attempt.folder / LOG).exists()
+
+
+# --- what goes home --------------------------------------------------------------------------------------
+
+
+def test_what_people_ask_for_and_other_nodes_wrote_goes_home(attempt: Attempt) -> None:
+    (attempt.folder / "stop").write_text("TERM 5 1.0\n")
+    said = attempt.send(("run-1/ends/worker-0", 0, b"0 1 itself\n", 0), ("run-1/ending", 0, b"asked 1\n", 0))
+    assert said["asked"] == {"stop": "TERM 5 1.0\n"}
+    assert said["run"] == {"ending": "asked 1\n", "ends/worker-0": "0 1 itself\n"}
+    assert attempt.send(ends=1)["run"] == {"ending": "asked 1\n"}, "what is known is not told again"
+    (attempt.folder / "door").write_text("key")
+    (attempt.folder / "enter-worker-0").write_text("x python3 archive\n")
+    assert list(attempt.send()["asked"]) == ["door", "stop", "enter-worker-0"], "the key comes first"
+
+
+# --- the law ---------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def roots() -> Iterator[Path]:
+    with tempfile.TemporaryDirectory() as folder:
+        yield Path(folder)
+
+
+@settings(max_examples=40)
+@given(
+    data=st.binary(max_size=60),
+    pushes=st.lists(st.tuples(st.integers(0, 70), st.integers(0, 70)), max_size=30),
+)
+def test_whatever_is_pushed_how_often_and_in_which_order_the_log_is_the_nodes(
+    roots: Path, data: bytes, pushes: list[tuple[int, int]]
+) -> None:
+    attempt = Attempt(Path(tempfile.mkdtemp(dir=roots)))
+    attempt.claim()
+    relay_ingest._request_counts.clear()
+    for at, size in pushes:
+        attempt.send((LOG, min(at, len(data)), data[at : at + size], 0))
+        assert data.startswith(attempt.read(LOG))
+    end = attempt.send((LOG, 0, b"", 0))["sizes"][LOG]
+    attempt.send((LOG, end, data[end:], 0))
+    assert attempt.read(LOG) == data

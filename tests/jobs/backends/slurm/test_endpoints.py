@@ -1,0 +1,173 @@
+"""What jobs serve on a real Slurm: ports that are free on their nodes, and told once they answer."""
+
+import json
+import socket
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from jobs.backends.base import EndpointSeen, Handle, Observation, ReplicaSeen, TaskRef
+from jobs.backends.remote import endpoints
+from jobs.backends.sessions import NoEntry
+from jobs.backends.slurm import sessions
+from jobs.backends.slurm.client import addresses
+from jobs.backends.slurm.client.commands import CommandController
+from jobs.backends.slurm.config import SlurmConfig
+from jobs.backends.slurm.handles import SlurmJob
+from jobs.backends.slurm.script import ports
+from jobs.spec import Port, Resources
+from jobs.states import Phase, PortSource, Reason, ReasonCode, State, TaskState, Unready
+from tests.jobs.backends.benches import log_of, replica, role
+from tests.jobs.backends.slurm_bench import Releasing, SlurmBench
+from tests.ports import free_port, free_ports
+from tests.waiting import wait_for
+
+SERVE = "python3 -m http.server --bind 127.0.0.1"
+
+
+def observed_endpoints(bench: SlurmBench, handle: Handle) -> tuple[EndpointSeen, ...]:
+    seen = bench.backend.observe([handle])[handle]
+    assert isinstance(seen, Observation)
+    return replica(seen).endpoints
+
+
+def until(bench: SlurmBench, handle: Handle, holds: Callable[[EndpointSeen], bool]) -> EndpointSeen:
+    """The first port, once that holds of it."""
+    return wait_for(lambda: next(filter(holds, observed_endpoints(bench, handle)), None), 60, 0.2)
+
+
+@contextmanager
+def listener(port: int = 0) -> Iterator[int]:
+    with socket.create_server(("127.0.0.1", port)) as taken:
+        yield taken.getsockname()[1]
+
+
+def test_a_port_is_ready_once_it_answers_and_no_more_when_it_does_not(
+    on_slurm: SlurmBench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(endpoints, "PATIENCE_S", 0.0)
+    serve = f"timeout 3 {SERVE} $PAI_CONTAINER_HOST_web_PORT_LIST"
+    command = f"until [ -e go ]; do sleep 0.1; done; {serve}; exec sleep 600"
+    handle = on_slurm.backend.submit(on_slurm.submission(role(command, ports=(Port(label="web"),))))
+    silent = until(on_slurm, handle, lambda seen: seen.why is Unready.SILENT)
+    assert (silent.ready, silent.params) == (False, {"port": silent.port})
+    (on_slurm.attempt(handle) / "run-1" / "work" / "worker-0" / "go").touch()
+    ready = until(on_slurm, handle, lambda seen: seen.ready)
+    assert (ready.why, ready.host, ready.port) == (None, "127.0.0.1", silent.port)
+    until(on_slurm, handle, lambda seen: seen.why is Unready.SILENT)
+
+
+def test_a_port_that_is_taken_on_the_node_is_left_to_whoever_has_it(on_slurm: SlurmBench) -> None:
+    first = on_slurm.backend.submit(on_slurm.submission(role("true")))
+    number = SlurmJob.of(first).number + 1
+    base = free_ports(4)
+    on_slurm.backend = Releasing(replace(on_slurm.config, ports=(base, base + 3)))
+    asked = {which: ports.port_number((base, base + 3), number, which) for which in range(3)}
+    with listener(asked[2]):
+        command = "echo $PAI_CONTAINER_HOST_web_PORT_LIST $PAI_PORT_LIST_worker_0_web; exec sleep 600"
+        handle = on_slurm.backend.submit(on_slurm.submission(role(command, ports=(Port(label="web"),))))
+        assert SlurmJob.of(handle).number == number
+        told = wait_for(lambda: log_of(on_slurm.backend, handle), 60).split()
+        (seen,) = observed_endpoints(on_slurm, handle)
+    assert told == [str(seen.port)] * 2
+    assert seen.port not in asked.values()
+    assert base <= seen.port <= base + 3
+
+
+def test_every_node_of_a_job_is_looked_at_and_a_port_of_ones_own_choice_is_said_to_be_taken(
+    on_slurm: SlurmBench,
+) -> None:
+    wide = Resources(cpu_milli=9000, memory_mib=64)
+    with listener() as taken:
+        command = "exec sleep 600"
+        web = Port(label="web", begin_at=taken)
+        handle = on_slurm.backend.submit(
+            on_slurm.submission(
+                role(command, name="a"), role(command, name="b", replicas=2, resources=wide, ports=(web,))
+            )
+        )
+        wait_for(lambda: len(on_slurm.processes("sleep")) == 3, 60)
+        seen = on_slurm.backend.observe([handle])[handle]
+    assert isinstance(seen, Observation)
+    assert len({one.node for one in seen.replicas}) > 1
+    for index in range(2):
+        (port,) = replica(seen, "b", index).endpoints
+        assert (port.ready, port.why, port.params) == (False, Unready.TAKEN, {"port": taken})
+
+
+def test_an_announced_port_is_believed_when_the_node_says_so(on_slurm: SlurmBench) -> None:
+    with listener() as others:
+        mine, note = free_port(), ".job-console-endpoints"
+        said = [
+            {"label": "board", "port": mine, "path": "/sub/", "probe": "/", "token": "token"},
+            {"label": "theirs", "port": others},
+        ]
+        lines = "\\n".join(map(json.dumps, said))
+        command = f"printf '{lines}\\n' > {note}; exec {SERVE} {mine}"
+        handle = on_slurm.backend.submit(on_slurm.submission(role(command)))
+        board = until(on_slurm, handle, lambda seen: seen.label == "board" and seen.ready)
+        assert (board.source, board.port, board.path, board.token) == (
+            PortSource.ANNOUNCED,
+            mine,
+            "/sub/",
+            "token",
+        )
+        theirs = until(on_slurm, handle, lambda seen: seen.label == "theirs" and seen.why is Unready.TAKEN)
+        assert not theirs.ready
+
+
+def test_what_takes_a_connection_and_says_nothing_is_not_ready() -> None:
+    with listener() as port:
+        assert endpoints.find_listening([("127.0.0.1", port), ("127.0.0.1", 1), ("", port)]) == {
+            ("127.0.0.1", port)
+        }
+        assert endpoints.probe_http("127.0.0.1", port, "/") == (Unready.NO_ANSWER, {})
+
+
+def test_a_node_that_does_not_say_leaves_it_open_and_no_other_is_asked_then(tmp_path: Path) -> None:
+    (tmp_path / "work" / "worker-0").mkdir(parents=True)
+    asked: list[int] = []
+
+    def check(_handle: Handle, _task: TaskRef, port: int) -> None:
+        asked.append(port)
+
+    with listener() as one, listener() as other:
+        said = "".join(f'{{"label": "{port}", "port": {port}}}\n' for port in (one, other))
+        (tmp_path / "work" / "worker-0" / ".job-console-endpoints").write_text(said)
+        log = str(tmp_path / "logs" / "worker-0.output")
+        running = ReplicaSeen("worker", 0, TaskState.RUNNING, node="cpu1", log_path=log)
+        what = Observation(State.RUNNING, Reason(ReasonCode.RUNNING), Phase.RUNNING, (running,))
+        where = {"cpu1": "127.0.0.1"}.__getitem__
+        found = endpoints.EndpointProbe({Handle("1.a-b-1"): what}, check, where).complete(
+            Handle("1.a-b-1"), what
+        )
+    assert [(seen.ready, seen.why) for seen in replica(found).endpoints] == [(False, Unready.STARTING)] * 2
+    assert len(asked) == 1
+
+
+def test_nobody_connects_to_where_a_job_says_that_it_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The console's own machine reaches what the nodes do not."""
+    monkeypatch.setattr(addresses, "_known", {})
+    config, asked = SlurmConfig(root=tmp_path), []
+
+    class Asked(CommandController):
+        def nodes(self) -> Iterator[dict[str, str]]:
+            asked.append(1)
+            yield {"NodeName": "cpu1", "NodeAddr": "10.1.2.3"}
+
+        def nodes_of(self, number: int) -> Iterator[str]:
+            yield from {7: ["cpu1"]}.get(number, [])
+
+    where = addresses.NodeAddresses(config, Asked(config))
+    assert [where.of_node(node) for node in ("cpu1", "169.254.169.254", "db")] == ["10.1.2.3", "", ""]
+    assert [where.of_job(number, 1, "cpu1") for number in (7, 8)] == ["10.1.2.3", ""]
+    assert len(asked) == 1
+    for at in ("169.254.169.254", "127.0.0.1", "localhost", "10.1.2.4"):
+        with pytest.raises(NoEntry):
+            sessions._from_here(at, "10.1.2.3")
+    assert sessions._from_here("0.0.0.0", "10.1.2.3") == "10.1.2.3"

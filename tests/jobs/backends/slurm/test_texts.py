@@ -1,0 +1,41 @@
+"""Slurm's reasons as sentences."""
+
+import pytest
+
+from jobs.backends.slurm.texts import SENTENCES
+from jobs.messages.reasons import reason_message
+
+
+@pytest.mark.parametrize(
+    ("params", "sentence"),
+    [
+        ({"slurm": "Resources"}, "Waits until enough of the cluster is free."),
+        (
+            {"slurm": "Resources", "start": 1795321200},
+            "Waits until enough of the cluster is free. Slurm expects to start it at ",
+        ),
+        (
+            {"slurm": "ReqNodeNotAvail, UnavailableNodes:gpu1"},
+            "The nodes that it could run on are down, drained",
+        ),
+        (
+            {"slurm": "QOSMaxGRESPerUser"},
+            "Slurm's limit QOSMaxGRESPerUser is reached: it starts when running jobs",
+        ),
+        (
+            {"slurm": "AssocMaxWallDurationPerJobLimit"},
+            "It asks for more than Slurm's limit AssocMaxWallDuration",
+        ),
+        ({"slurm": "OfANewerSlurm"}, "Slurm's reason: OfANewerSlurm."),
+    ],
+    ids=str,
+)
+def test_a_reason_is_told_with_what_helps(params: dict[str, object], sentence: str) -> None:
+    assert reason_message("engine_queue", params).startswith(sentence)
+
+
+def test_every_known_reason_is_a_sentence_without_a_blank() -> None:
+    for word in SENTENCES:
+        told = reason_message("engine_queue", {"slurm": word})
+        assert told.endswith(".")
+        assert "…" not in told

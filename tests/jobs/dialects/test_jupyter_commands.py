@@ -1,0 +1,225 @@
+"""Jupyter commands that anybody could use, and what is made of them."""
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from jobs.dialects import jupyter_commands
+from jobs.dialects.jupyter_commands import PREFIX, mend_command
+from tests.ports import free_port
+from tests.waiting import wait_for
+
+SEED = (
+    "jupyter notebook --allow-root --no-browser --ip 0.0.0.0 --port=$PAI_CONTAINER_HOST_jupyter_PORT_LIST "
+    r"--NotebookApp.token=\"\" --NotebookApp.allow_origin=\"*\" --NotebookApp.base_url=\"/\""
+)
+LETS_IN = "--NotebookApp.allow_remote_access=True"
+
+
+def test_the_scm_pages_command_is_mended() -> None:
+    mended = mend_command(SEED)
+    assert mended is not None
+    assert mended.command == (
+        'export JUPYTER_TOKEN="$JOB_CONSOLE_ENDPOINT_TOKEN"; jupyter notebook --allow-root --no-browser '
+        f"--ip=127.0.0.1 --port=$PAI_CONTAINER_HOST_jupyter_PORT_LIST {LETS_IN}"
+    )
+    assert set(mended.findings) == {"token_empty", "listens_everywhere", "any_origin", "literal_quotes"}
+
+
+@pytest.mark.parametrize(
+    ("command", "mended"),
+    [
+        ("jupyter lab --LabApp.token=''", f"jupyter lab {LETS_IN}"),
+        ("jupyter-lab --NotebookApp.token= --ip=*", f"jupyter-lab {LETS_IN} --ip=127.0.0.1"),
+        ("python3 -m notebook --NotebookApp.token ''", f"python3 -m notebook {LETS_IN}"),
+        ("python -m jupyter lab --NotebookApp.token=''", f"python -m jupyter lab {LETS_IN}"),
+        (
+            "jupyter server --ServerApp.token='' --ServerApp.password=''",
+            "jupyter server --ServerApp.allow_remote_access=True",
+        ),
+        (
+            "jupyter server --IdentityProvider.token=''",
+            "jupyter server --ServerApp.allow_remote_access=True",
+        ),
+        (
+            "cd /w && exec nohup jupyter notebook --NotebookApp.token='' > log 2>&1 &",
+            f"cd /w && exec nohup jupyter notebook {LETS_IN} > log 2>&1 &",
+        ),
+        (
+            'pip install jupyter && X=1 jupyter notebook --NotebookApp.token="" --NotebookApp.base_url="/a"',
+            f'pip install jupyter && X=1 jupyter notebook {LETS_IN} --NotebookApp.base_url="/a"',
+        ),
+        (
+            "jupyter notebook \\\n  --NotebookApp.token='' \\\n  --ip 0.0.0.0\n",
+            f"jupyter notebook \\\n  {LETS_IN} \\\n  --ip=127.0.0.1\n",
+        ),
+        (
+            "if true; then jupyter notebook --NotebookApp.token='' --NotebookApp.disable_check_xsrf=True; fi",
+            f"if true; then jupyter notebook {LETS_IN}; fi",
+        ),
+        (
+            r"jupyter notebook --NotebookApp.token=\"\" --NotebookApp.base_url=\"/a\"",
+            f"jupyter notebook {LETS_IN} --NotebookApp.base_url=/a",
+        ),
+    ],
+)
+def test_open_servers_are_closed_however_they_are_started(command: str, mended: str) -> None:
+    found = mend_command(command)
+    assert found is not None
+    assert found.command == PREFIX + mended
+    assert "token_empty" in found.findings
+
+
+def test_working_quotes_are_all_that_a_protected_server_needs() -> None:
+    found = mend_command(r"jupyter lab --ip 0.0.0.0 --NotebookApp.token=\"abc\"")
+    assert found is not None
+    assert found.command == "jupyter lab --ip 0.0.0.0 --NotebookApp.token=abc"
+    assert found.findings == ("literal_quotes",)
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "",
+        "nvidia-smi",
+        "jupyter notebook --ip 0.0.0.0",
+        "jupyter notebook --NotebookApp.token=abc --ip 0.0.0.0",
+        "jupyter notebook --NotebookApp.token='' --NotebookApp.password=sha1:abc",
+        "jupyter nbconvert --to html a.ipynb --NotebookApp.token=''",
+        "pip install -q jupyter notebook --NotebookApp.token=''",
+        "echo jupyter notebook --NotebookApp.token=''",
+        "# jupyter notebook --NotebookApp.token=''",
+        "'jupyter notebook --NotebookApp.token=",
+    ],
+)
+def test_what_needs_no_mending_or_is_no_server_is_left_alone(command: str) -> None:
+    assert mend_command(command) is None
+
+
+def test_what_was_mended_needs_no_mending() -> None:
+    mended = mend_command(SEED)
+    assert mended is not None
+    assert mend_command(mended.command) is None
+
+
+PIECES = [*" -=.'\"\\;&|#()\n$", "jupyter notebook", " --NotebookApp.token=", " --ip ", "0.0.0.0"]
+
+
+@given(st.lists(st.sampled_from(PIECES), max_size=20).map("".join))
+def test_any_text_is_mended_once_or_left_alone(command: str) -> None:
+    mended = mend_command(command)
+    assert mended is None or mend_command(mended.command) is None
+
+
+def work_on(command: str) -> int:
+    """How many functions are called for it, those written in C too."""
+    calls = 0
+
+    def count(_frame: object, event: str, _argument: object) -> None:
+        nonlocal calls
+        calls += event in {"call", "c_call"}
+
+    before = sys.getprofile()
+    sys.setprofile(count)
+    try:
+        mend_command(command)
+    finally:
+        sys.setprofile(before)
+    return calls
+
+
+OPEN = "jupyter notebook --NotebookApp.token='' "
+HEAPS = [
+    (OPEN, "word ", ""),
+    (OPEN, "x", ""),
+    (OPEN, "'a' ", ""),
+    (OPEN, '\\"', ""),
+    (OPEN, "--ip 0.0.0.0 ", ""),
+    (OPEN, "# jupyter\n", ""),
+    ("", "echo jupyter; ", ""),
+    ("", "env ", OPEN),
+    ("", "\\\n", OPEN),
+    (OPEN + "'", "a ", ""),
+    (OPEN + '"', '\\"', ""),
+]
+
+
+@pytest.mark.parametrize(("before", "piece", "after"), HEAPS)
+def test_four_times_the_text_is_at_most_four_times_the_work(before: str, piece: str, after: str) -> None:
+    once, four_times = (work_on(before + piece * count + after) for count in (2_000, 8_000))
+    assert four_times <= 4 * once + 50
+
+
+@pytest.mark.parametrize("piece", ["word ", "x", "\\\n", "env "])
+def test_plain_words_are_passed_over_however_many(piece: str) -> None:
+    few, many = (work_on(OPEN + piece * count) for count in (1_000, 200_000))
+    assert many <= few + 50
+
+
+def test_a_name_behind_a_thousand_words_is_not_looked_for() -> None:
+    found = mend_command("env A=1 " * (jupyter_commands.MOST_WORDS_BEFORE // 2 - 1) + OPEN)
+    assert found is not None
+    assert mend_command("env A=1 " * jupyter_commands.MOST_WORDS_BEFORE + OPEN) is None
+
+
+def test_command_that_names_jupyter_too_often_is_left_alone() -> None:
+    assert mend_command(f"{OPEN}; " * jupyter_commands.MAX_SERVERS) is not None
+    assert mend_command(f"{OPEN}; " * (jupyter_commands.MAX_SERVERS + 1)) is None
+
+
+# --- the mended command in a real Jupyter ----------------------------------------------------------------
+
+
+def status(port: int, path: str, host: str = "") -> int:
+    request = urllib.request.Request(f"http://127.0.0.1:{port}{path}", headers={"Host": host} if host else {})
+    try:
+        with urllib.request.urlopen(request, timeout=60) as answer:
+            return int(answer.status)
+    except urllib.error.HTTPError as error:
+        error.close()
+        return error.code
+    except OSError:
+        return 0
+
+
+@contextmanager
+def running(command: str, port: int, folder: Path) -> Iterator[None]:
+    env = {
+        "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
+        "HOME": str(folder),
+        "PAI_CONTAINER_HOST_jupyter_PORT_LIST": str(port),
+        "JOB_CONSOLE_ENDPOINT_TOKEN": "t0ken",
+    }
+    with (folder / "log").open("wb") as log:
+        process = subprocess.Popen(
+            ["bash", "-c", command], env=env, cwd=folder, stdout=log, stderr=log, start_new_session=True
+        )
+        try:
+            wait_for(lambda: status(port, "/api") == 200, 60)
+            yield
+        finally:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+
+
+@pytest.mark.skipif(not shutil.which("jupyter", path=Path(sys.executable).parent), reason="no Jupyter here")
+def test_the_mended_command_asks_a_real_jupyter_for_the_token(tmp_path: Path) -> None:
+    mended = mend_command(SEED)
+    assert mended is not None
+    port, gateway = free_port(), "x1.apps.localhost:8000"
+    with running(mended.command, port, tmp_path):
+        assert status(port, "/api/contents") == 403
+        assert status(port, "/api/contents?token=wrong") == 403
+        assert status(port, "/api/contents?token=t0ken") == 200
+        assert status(port, "/tree?token=t0ken", gateway) == 200, "under the gateway's host name too"

@@ -1,0 +1,141 @@
+"""A text as a form and back: the text changes where the form did, and nowhere else."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given
+
+from jobs import dialects
+from jobs.dialects.document import Document
+from jobs.form.changes import RowActions
+from jobs.form.dialect_support import DEFAULT_DIALECT, unsupported_fields
+from jobs.form.envfile import MAX_CHARACTERS
+from jobs.form.file_form import ENV_PASTE, apply, read
+from jobs.messages.form_fields import field_message
+from jobs.spec import Framework, JobSpec, TaskRole
+from tests.jobs.dialects.dlc_strategies import dlc_specs
+from tests.jobs.dialects.strategies import v1_texts
+from tests.jobs.web.new_job.test_form_change import DLC, LOCKED, SBATCH
+from tests.jobs.web.test_new import HELLO
+
+V2 = """protocolVersion: 2
+name: yaml_job   # kept
+type: job
+prerequisites:
+  - {name: image, type: dockerimage, uri: "a/b:1"}
+taskRoles:
+  main:
+    instances: 1
+    dockerImage: image
+    resourcePerInstance: {cpu: 1, memoryMB: 1024, gpu: 0}
+    commands:
+      - echo one
+"""
+
+
+@given(v1_texts())
+def test_showing_a_text_and_changing_nothing_leaves_it(text: str) -> None:
+    shown = read(Document(text, "openpai-v1"))
+    if shown.parsed is not None:
+        again = apply(Document(text, "openpai-v1"), shown.values, shown.values)
+        assert (again.reading.text, again.problems) == (text, {})
+
+
+@given(dlc_specs())
+def test_what_the_form_shows_of_a_text_and_what_it_does_not_is_all_of_it(spec: JobSpec) -> None:
+    shown = read(Document(dialects.get("dlc").render(spec, {}).text, "dlc"))
+    assert shown.parsed is not None
+    assert set(shown.unshown) <= {
+        pointer for pointer in shown.unshown if pointer.startswith(("/roles/", "/retry", "/mounts"))
+    }
+
+
+@pytest.mark.parametrize(("text", "dialect"), [(DLC, "dlc"), (HELLO, "openpai-v1"), (V2, "openpai-v2")])
+def test_a_name_is_changed_in_its_place(text: str, dialect: str) -> None:
+    before = read(Document(text))
+    assert before.dialect == dialect
+    now = apply(Document(text), {"name": "another"}).reading
+    assert now.text == text.replace(before.values["name"], "another", 1)
+    assert now.values["name"] == "another"
+
+
+def test_a_secret_value_stays_in_the_text_and_is_none_of_the_forms_values() -> None:
+    now = apply(Document(LOCKED), {"roles-0-cpu": "9"}).reading
+    assert now.text == LOCKED.replace('"CPU": "4"', '"CPU": "9"')
+    assert "canary-51f0" not in json.dumps(dict(now.values))
+
+
+def test_what_can_not_be_read_stays_and_what_was_typed_is_kept() -> None:
+    posted = {"name": "typed"}
+    now = apply(Document("{ half"), posted)
+    assert (now.reading.text, now.rejected) == ("{ half", posted)
+    assert now.reading.refused
+
+
+def test_of_a_change_that_the_dialect_does_not_say_the_text_shows_nothing() -> None:
+    now = apply(Document(SBATCH), {"priority": "3"})
+    assert now.reading.text == SBATCH
+    assert now.problems["priority"].code == "not_said"
+    assert now.rejected == {"priority": "3"}
+
+
+def test_going_on_as_dlc_says_it() -> None:
+    now = apply(Document(SBATCH), {"priority": "3"}, convert=True)
+    assert now.reading.dialect == DEFAULT_DIALECT
+    assert now.reading.values["priority"] == "3"
+    assert now.problems == {}
+
+
+def test_unknown_keys_are_told_and_stay() -> None:
+    assert read(Document(DLC)).unshown == ("/Mine",)
+    assert '"Mine": {"kept": true}' in apply(Document(DLC), {}, acts=RowActions(add="roles")).reading.text
+
+
+def test_variables_of_roles_have_no_field_and_are_told() -> None:
+    master = TaskRole(name="Master", command="true", image="a/b:1")
+    worker = TaskRole(name="Worker", command="true", image="a/b:1", env={"OWN": "1"})
+    spec = JobSpec(name="job", framework=Framework.PYTORCH, roles=(master, worker))
+    text = dialects.get("kubeflow").render(spec, {}).text
+    assert "/roles/1/env/OWN" in read(Document(text)).unshown
+
+
+def test_a_pasted_file_gives_known_variables_new_values_and_adds_the_others() -> None:
+    text = DLC.replace('"UserCommand"', '"Envs": {"A": "old", "B": "2"},\n  "UserCommand"')
+    now = apply(Document(text), {ENV_PASTE: "A=new\nC='$HOME'"}).reading
+    assert now.parsed is not None
+    assert now.parsed.spec.env == {"A": "new", "B": "2", "C": "$HOME"}
+
+
+def test_pasted_file_over_the_limit_is_refused_unread_and_kept_as_it_was_typed() -> None:
+    pasted = "A=new\n" * (MAX_CHARACTERS // 6 + 1)
+    applied = apply(Document(DLC), {ENV_PASTE: pasted})
+    assert applied.reading.text == DLC
+    problem = applied.problems[ENV_PASTE]
+    assert problem.params == {"count": len(pasted.strip()), "most": MAX_CHARACTERS}
+    assert f"may have {MAX_CHARACTERS} here" in field_message(problem.code, problem.params)
+    assert applied.rejected[ENV_PASTE] == pasted
+
+
+def test_lines_of_a_pasted_file_that_are_no_variables_are_told_and_nothing_is_lost() -> None:
+    pasted = "A=1\nB='open\nthis: is ]\n# note\n" + "=\n" * 9
+    applied = apply(Document(DLC), {ENV_PASTE: pasted})
+    assert applied.reading.text == DLC
+    problem = applied.problems[ENV_PASTE]
+    assert field_message(problem.code, problem.params).startswith("Line 2, 3, 5, 6, 7 … can't be read: ")
+    assert applied.rejected[ENV_PASTE] == pasted
+
+
+def test_pasted_file_is_taken_whatever_the_names_of_other_fields_are() -> None:
+    posted = {ENV_PASTE: "A=1", "env--name": "B", "env-x-name": "C", f"env-{'9' * 5000}-name": "D"}
+    now = apply(Document(DLC), posted).reading
+    assert now.parsed is not None
+    assert now.parsed.spec.env["A"] == "1"
+
+
+@pytest.mark.parametrize("dialect", dialects.NAMES)
+def test_what_is_off_is_what_the_dialect_loses(dialect: str) -> None:
+    off = unsupported_fields(dialect)
+    assert not {"name", "roles-*-command", "roles-*-replicas", "env"} & off
+    assert ("priority" in off) is (dialect in ("kubeflow", "sbatch"))

@@ -1,0 +1,78 @@
+"""Arguments in one string: each is changed by itself, and nothing else is touched."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from jobs.dialects import fault_flags
+from jobs.form.subfields import AIMASTER, SANITY_CHECK, parse_arguments, set_argument
+
+NAMES = st.sampled_from([argument.name for argument in (*AIMASTER, *SANITY_CHECK)] + ["enable-future"])
+PLAIN = st.text(st.sampled_from("abcXYZ019._/:;,"), min_size=1, max_size=8)
+VALUES = PLAIN | st.just("two words")
+TEXTS = st.lists(
+    st.one_of(
+        st.builds("--{}={}".format, NAMES, PLAIN),
+        st.builds("--{} {}".format, NAMES, PLAIN),
+        st.builds('--{}="{}"'.format, NAMES, st.just("a b")),
+        st.builds("--{}".format, NAMES),
+        st.just("stray"),
+    ),
+    max_size=6,
+).map("  ".join)
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("--a=1 --b 2 --c", {"a": "1", "b": "2", "c": "True"}),
+        ("--a --b=x=y", {"a": "True", "b": "x=y"}),
+        ("--a '1 2' --b=\"3 4\"", {"a": "1 2", "b": "3 4"}),
+        ("--a=1 --a=2", {"a": "2"}),
+        ("", {}),
+        ("nothing here", {}),
+    ],
+)
+def test_every_way_of_writing_one_is_read(text: str, found: dict[str, str]) -> None:
+    assert parse_arguments(text) == found
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "value", "after"),
+    [
+        ("", "a", "1", "--a=1"),
+        ("--x", "a", "1", "--x --a=1"),
+        ("--a 1 --x", "a", "2", "--a=2 --x"),
+        ("--x  --a=1   --y", "a", "", "--x   --y"),
+        ("--a=1 --y", "a", "", "--y"),
+        ("--a=1", "a", "", ""),
+        ("--a=1 --a=2", "a", "3", "--a=3"),
+        ("--x", "a", "", "--x"),
+        ("--a True", "a", "True", "--a True"),
+    ],
+)
+def test_one_is_changed_where_it_stands(text: str, name: str, value: str, after: str) -> None:
+    assert set_argument(text, name, value) == after
+
+
+@given(TEXTS, NAMES, VALUES)
+def test_what_was_put_is_found_and_all_else_is_as_it_was(text: str, name: str, value: str) -> None:
+    before, after = dict(parse_arguments(text)), dict(parse_arguments(set_argument(text, name, value)))
+    assert after.pop(name) == value
+    before.pop(name, None)
+    assert after == before
+
+
+@given(TEXTS, NAMES)
+def test_what_was_taken_out_is_gone_and_taking_it_out_again_changes_nothing(text: str, name: str) -> None:
+    once = set_argument(text, name, "")
+    assert name not in parse_arguments(once)
+    assert set_argument(once, name, "") == once
+    kept = {other: value for other, value in parse_arguments(text).items() if other != name}
+    assert parse_arguments(once) == kept
+
+
+def test_every_field_is_an_argument_of_dlcs() -> None:
+    assert {argument.name for argument in AIMASTER} <= fault_flags.DLC

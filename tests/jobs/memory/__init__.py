@@ -1,0 +1,1 @@
+"""The package of the backend in memory (`tests.jobs.engine`), as the registry finds it."""

@@ -1,0 +1,228 @@
+"""Python packages that are there before the command, for the job's user alone."""
+
+import os
+import signal
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from jobs.backends.base import Observation, Person
+from jobs.messages import reason_message
+from jobs.node.sandbox import engine
+from jobs.node.sandbox.folders import SharedFolderRule
+from jobs.node.sandbox.isolation import Isolation
+from jobs.node.staging import pip
+from jobs.node.staging.mount_specs import PackageSpec
+from jobs.spec import CodeSource, Mount, Requirements, Resources
+from jobs.states import ReasonCode, State
+from tests.jobs.backends.benches import LocalBench, log_of, role, wait_until_over
+from tests.jobs.backends.local.goods import wheel
+from tests.jobs.backends.local.images import IMAGE
+from tests.waiting import wait_for
+
+ROOM = Resources(cpu_milli=1000, memory_mib=512)
+
+
+@pytest.fixture(params=["best", "none"])
+def bench(request: pytest.FixtureRequest, tmp_path: Path, place: Path) -> Iterator[LocalBench]:
+    if request.param != "none" and os.geteuid():
+        pytest.skip("no folder of an ordinary user is seen in jobs where it is")
+    mode = {"best": None, "none": Isolation.NONE}[request.param]
+    named = (SharedFolderRule.from_settings(str(place), {"workspaces": ["*"]}),)
+    made = LocalBench(tmp_path, {"isolation": mode, "folders": named})
+    wheel(place / "sets")
+    wheel(place / "sets", "other")
+    (place / "sets" / "requirements.txt").write_text("other==1.0\n")
+    yield made
+    made.close()
+
+
+def run(bench: LocalBench, command: str, place: Path, **spec: Any) -> tuple[Observation, list[str]]:
+    env = {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": f"{place}/sets", **spec.pop("env", {})}
+    handle = bench.backend.submit(bench.submission(role(command, resources=ROOM), env=env, **spec))
+    seen = wait_until_over(bench.backend, handle, timeout=60)
+    assert (bench.attempt(handle) / "supervisor.log").read_text() == ""
+    return seen, log_of(bench.backend, handle).splitlines()
+
+
+def test_packages_and_their_commands_are_found(bench: LocalBench, place: Path) -> None:
+    command = "tiny-says; python3 -c 'import other; other.main()'; ls -A; env | grep PIP_BREAK"
+    asked = Requirements(packages=("tiny==1.0",), directory=f"{place}/sets")
+    seen, lines = run(bench, command, place, requirements=asked)
+    assert lines[-3:] == ["tiny says hello", "other says hello", ".local"], lines
+    assert seen.reason.code is ReasonCode.EXIT_CODE
+
+
+def test_a_list_of_packages_may_come_with_the_code(bench: LocalBench, place: Path) -> None:
+    seen, lines = run(
+        bench,
+        "other-says",
+        place,
+        code=CodeSource(uri=f"{place}/sets", path="src"),
+        requirements=Requirements(directory="src"),
+    )
+    assert (seen.state, lines[-1]) == (State.SUCCEEDED, "other says hello")
+
+
+def test_what_was_installed_before_is_there_at_once_and_each_job_has_a_copy(
+    bench: LocalBench, place: Path
+) -> None:
+    (place / "sets" / "requirements.txt").write_text("# ours\nother==1.0  # pinned\n")
+    asked = Requirements(packages=("tiny==1.0",), directory=f"{place}/sets")
+    command = "tiny-says && other-says && rm -r .local && ls /job-console/cache 2>&1 | head -n 3"
+    _, first = run(bench, command, place, requirements=asked)
+    assert any("Successfully installed" in line for line in first), first
+    for path in (place / "sets").glob("*.whl"):
+        path.unlink()
+    _, again = run(bench, command, place, requirements=asked)
+    assert again[0].startswith("Python packages as they were installed before: "), again
+    assert again[1:3] == ["tiny says hello", "other says hello"]
+    assert not any("packages" in line for line in again[3:]), "the command finds no cache"
+    seen, _ = run(bench, command, place, requirements=Requirements(packages=("tiny==1.1",)))
+    assert seen.reason.code is ReasonCode.REQUIREMENTS_FAILED
+    seen, _ = run(bench, "true", place, requirements=asked, person=Person("bob", 8))
+    if bench.config.isolation is None:
+        assert seen.reason.code is ReasonCode.REQUIREMENTS_FAILED, "another person's cache"
+
+
+def test_packages_wanted_by_three_replicas_at_once_are_installed_by_one(
+    bench: LocalBench, place: Path
+) -> None:
+    asked = Requirements(packages=("tiny==1.0",), directory=f"{place}/sets")
+    env = {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": f"{place}/sets"}
+    spec = role("tiny-says && other-says", replicas=3, resources=Resources(cpu_milli=100, memory_mib=512))
+    handle = bench.backend.submit(bench.submission(spec, env=env, requirements=asked))
+    assert wait_until_over(bench.backend, handle, timeout=60).state is State.SUCCEEDED
+    logs = [log_of(bench.backend, handle, index=index) for index in range(3)]
+    assert sum("Successfully installed" in log for log in logs) == 1, logs
+    assert sum("as they were installed before" in log for log in logs) == 2, logs
+    assert not any("could not be kept" in log for log in logs), logs
+    kept = Path(bench.config.cache_of(7)) / "packages"
+    assert sorted(path.suffix for path in kept.iterdir()) == ["", ".lock"]
+
+
+def test_packages_are_installed_by_a_python_that_has_no_pip(bench: LocalBench, place: Path) -> None:
+    """As Debian's has none before python3-pip is there."""
+    venv = place / "bare"
+    subprocess.run(["/usr/bin/python3", "-m", "venv", "--without-pip", venv], check=True)
+    subprocess.run(["chmod", "-R", "a+rX", str(venv)], check=True)
+    asked = Requirements(packages=("tiny",))
+    env = {"PATH": f"{venv}/bin:/usr/bin:/bin"}
+    seen, lines = run(bench, "tiny-says", place, requirements=asked, env=env)
+    assert (seen.state, lines[-1]) == (State.SUCCEEDED, "tiny says hello"), lines
+
+
+def test_what_cannot_be_installed_fails_the_job_and_nothing_reaches_a_shell(
+    bench: LocalBench, place: Path
+) -> None:
+    for names in (("absent",), ("tiny", "--index-url=http://x"), (f"x; touch {bench.judge}/x",), ("$(id)",)):
+        seen, lines = run(bench, "echo ran", place, requirements=Requirements(packages=names))
+        assert (seen.state, seen.reason.code) == (State.FAILED, ReasonCode.REQUIREMENTS_FAILED)
+        assert "ran" not in lines
+        assert reason_message(seen.reason.code, seen.reason.params).startswith(
+            "The Python packages of task worker-0 could not be installed: "
+        )
+    assert list(bench.judge.iterdir()) == []
+
+
+def test_a_python_without_packages_of_the_users_own_gets_them_in_a_folder(
+    bench: LocalBench, place: Path
+) -> None:
+    """As one in a virtual environment is."""
+    seen, lines = run(
+        bench,
+        "tiny-says && ls .local",
+        place,
+        requirements=Requirements(packages=("tiny",)),
+        env={"PYTHONNOUSERSITE": "1"},
+    )
+    assert (seen.state, lines[-2:]) == (State.SUCCEEDED, ["tiny says hello", "packages"])
+
+
+def test_pip_is_called_with_arguments_and_never_with_a_line() -> None:
+    packages = PackageSpec(("a; rm -rf /", "--user"), "/x y", 10)
+    script, name, _, _, target, cache, most, *rest = pip.arguments(packages, "/job")
+    assert (script, name, target) == (pip.SCRIPT, "sh", "/job/.local/packages")
+    assert (cache, most) == ("", "0")
+    assert rest == ["-r", "/x y/requirements.txt", "--", "a; rm -rf /", "--user"]
+    assert pip.visible({"PATH": "/bin", "PYTHONPATH": "/mine"}, "/job") == {
+        "PYTHONUSERBASE": "/job/.local",
+        "PYTHONPATH": "/job/.local/packages:/mine",
+        "PATH": "/job/.local/bin:/job/.local/packages/bin:/bin",
+    }
+    told = pip.visible({}, "/job")
+    assert pip.on_path({**told, "PATH": "/usr/bin"})["PATH"] == f"{told[pip.BIN]}:/usr/bin"
+    assert pip.on_path({"PATH": "/usr/bin"}) == {"PATH": "/usr/bin"}
+
+
+SLOW = """#!/bin/sh
+echo begun
+[ -e /mnt/x/go ] || sleep 60
+"""
+
+
+def test_killed_in_a_container_it_is_begun_again_and_nothing_of_it_is_left(
+    tmp_path: Path, store: tuple[str, ...], place: Path
+) -> None:
+    named = (SharedFolderRule.from_settings(str(place), {"workspaces": ["*"]}),)
+    bench = LocalBench(tmp_path, {"engine": "podman", "engine_options": store, "folders": named})
+    (place / "sets" / "python3").write_text(SLOW)
+    (place / "sets" / "python3").chmod(0o755)
+    spec = role("echo ran", image=IMAGE, env={"PATH": "/mnt/x:/bin"})
+    asked = {"mounts": (Mount(uri=f"{place}/sets", path="/mnt/x"),)}
+    handle = bench.backend.submit(
+        bench.submission(spec, **asked, requirements=Requirements(packages=("tiny",)))
+    )
+    wait_for(lambda: "begun" in log_of(bench.backend, handle))
+    (place / "sets" / "go").touch()
+    for pid in bench.processes("jc-wrapper"):
+        os.kill(pid, signal.SIGKILL)
+    seen = wait_until_over(bench.backend, handle)
+    assert seen.state is State.SUCCEEDED
+    assert log_of(bench.backend, handle).splitlines() == ["begun", "begun", "ran"]
+    command = [*engine.detect("podman", store).command, "ps", "--all", "--format", "{{.Names}}"]
+    assert subprocess.run(command, capture_output=True, text=True, check=True).stdout == ""
+    bench.close()
+
+
+PYTHON = """#!/bin/sh
+# Stands for an image's Python: what it is called with, and a package whose command it leaves behind.
+echo "python:" "$@" | head -n 1
+echo "user:" "$(id -u)" "cwd:" "$PWD" "index:" "$PIP_INDEX_URL"
+ls /mnt/x
+[ "$PIP_INDEX_URL" != "http://fails" ] || { echo no index; exit 1; }
+echo "echo installed" > /job/.local-says
+"""
+
+
+def test_in_a_container_they_are_installed_in_one_like_it_before(
+    tmp_path: Path, store: tuple[str, ...], place: Path
+) -> None:
+    named = (SharedFolderRule.from_settings(str(place), {"workspaces": ["*"]}),)
+    bench = LocalBench(tmp_path, {"engine": "podman", "engine_options": store, "folders": named})
+    (place / "sets" / "python3").write_text(PYTHON)
+    (place / "sets" / "python3").chmod(0o755)
+    mount = Mount(uri=f"{place}/sets", path="/mnt/x")
+    for index, state in (("http://index", State.SUCCEEDED), ("http://fails", State.FAILED)):
+        spec = role(
+            "cat .local-says; echo $PATH $PYTHONUSERBASE",
+            image=IMAGE,
+            env={"PIP_INDEX_URL": index, "PATH": "/mnt/x:/bin"},
+        )
+        asked = Requirements(packages=("tiny",))
+        handle = bench.backend.submit(bench.submission(spec, mounts=(mount,), requirements=asked))
+        seen = wait_until_over(bench.backend, handle)
+        log = log_of(bench.backend, handle)
+        assert seen.state is state, log
+        assert f"user: {bench.config.uid_base + 7} cwd: /job index: {index}" in log
+        assert "file" in log.splitlines()
+        if state is State.SUCCEEDED:
+            path = "/job/.local/bin:/job/.local/packages/bin:/mnt/x:/bin"
+            assert log.splitlines()[-2:] == ["echo installed", f"{path} /job/.local"]
+        else:
+            assert seen.reason.code is ReasonCode.REQUIREMENTS_FAILED
+            assert seen.reason.params["error"] == log.strip()
+    bench.close()

@@ -1,0 +1,407 @@
+"""From what happened to a receiver: gathered, sent, tried again, given up; the receiver is a real server."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import json
+from collections.abc import Iterator
+from datetime import timedelta
+from functools import partial
+from typing import Any
+
+import pytest
+from django.utils import timezone, translation
+from pytest_django import Settings
+
+from jobs.lifecycle import transitions
+from jobs.models import (
+    Channel,
+    Delivery,
+    DeliveryItem,
+    Job,
+    JobSecret,
+    Notification,
+    NotificationEvent,
+    NotificationRule,
+)
+from jobs.models.kinds import CHOICES
+from jobs.notifications import Kind, channels, composition, deliveries, routing, tell
+from jobs.notifications.transports.outcome import Outcome
+from jobs.states import Reason, ReasonCode, State, TaskState
+from quotas.models import Membership
+from tests.factories import attempt_of, make_job, task_of
+from tests.jobs.receivers import Came, Receiver, receiving
+from tests.jobs.web.conftest import People, write_log
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+SECRET = "jcw_secret"
+EVERYTHING = [value for value, _label in CHOICES]
+
+
+@pytest.fixture
+def receiver(settings: Settings) -> Iterator[Receiver]:
+    settings.CONSOLE_NOTICE_GATHER_SECONDS = 0
+    settings.CONSOLE_NOTICE_GAP_SECONDS = 0
+    with receiving() as found:
+        settings.CONSOLE_EGRESS_HOSTS = [f"http://127.0.0.1:{found.port}"]
+        yield found
+
+
+@pytest.fixture
+def hook(people: People, receiver: Receiver) -> Channel:
+    """A webhook of the owner that is told everything."""
+    row = Channel(person=people.owner, kind="webhook", verified_at=timezone.now(), shown="127.0.0.1 …hook")
+    row.put({"url": receiver.url(), "secret": SECRET})
+    row.save()
+    NotificationRule.objects.create(channel=row, events=EVERYTHING)
+    return row
+
+
+def fail(people: People, name: str = "bert") -> Job:
+    job = make_job(State.RUNNING, owner=people.owner, quota=people.quota, name=name)
+    transitions.end(job, attempt_of(job), State.FAILED, Reason(ReasonCode.EXIT_CODE, {"exit_code": 1}))
+    return job
+
+
+def work() -> None:
+    """What the worker does at a ring."""
+    routing.route()
+    deliveries.pack()
+    deliveries.send()
+
+
+def due_now() -> None:
+    """As if the pause before the next try were over."""
+    Delivery.objects.update(due_at=timezone.now() - timedelta(seconds=1))
+
+
+def answering(status: int, _came: Came) -> tuple[int, dict[str, str], bytes]:
+    return status, {}, b""
+
+
+def events(came: Came) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = json.loads(came.body)["events"]
+    return found
+
+
+# --- what comes ------------------------------------------------------------------------------------------
+
+
+def test_a_failure_reaches_the_webhook_signed(people: People, hook: Channel, receiver: Receiver) -> None:
+    job = fail(people)
+    work()
+    [came] = receiver.came
+    delivery = Delivery.objects.get()
+    assert (delivery.state, delivery.code, delivery.attempts) == (Delivery.State.SENT, 200, 1)
+    assert came.headers["x-console-delivery"] == str(delivery.public_id)
+    signed = f"{came.headers['x-console-timestamp']}.{delivery.public_id}.".encode() + came.body
+    expected = hmac.new(SECRET.encode(), signed, hashlib.sha256).hexdigest()
+    assert came.headers["x-console-signature"] == f"sha256={expected}"
+    [event] = events(came)
+    assert (event["kind"], event["level"], event["title"]) == ("job.failed", "bad", "bert failed.")
+    assert (event["job"]["id"], event["job"]["reason"]["code"]) == (job.public_id, "exit_code")
+    assert event["url"].endswith(f"/jobs/{job.public_id}/")
+
+
+def test_what_happens_together_is_one_message(people: People, hook: Channel, receiver: Receiver) -> None:
+    for number in range(200):
+        fail(people, f"bert-{number}")
+    work()
+    [came] = receiver.came
+    assert len(events(came)) == 200
+    assert Delivery.objects.count() == 1
+
+
+def test_messages_to_one_channel_are_apart(
+    people: People, hook: Channel, receiver: Receiver, settings: Settings
+) -> None:
+    settings.CONSOLE_NOTICE_GAP_SECONDS = 30
+    for number in range(3):
+        fail(people, f"bert-{number}")
+        work()
+    assert [len(events(came)) for came in receiver.came] == [1]
+    Channel.objects.update(next_at=timezone.now())
+    work()
+    assert [len(events(came)) for came in receiver.came] == [1, 2]
+
+
+def test_what_just_happened_waits_for_what_follows(
+    people: People, hook: Channel, receiver: Receiver, settings: Settings
+) -> None:
+    settings.CONSOLE_NOTICE_GATHER_SECONDS = 60
+    fail(people)
+    work()
+    assert receiver.came == []
+
+
+def test_a_digest_comes_when_it_is_due_with_all_of_it(
+    people: People, hook: Channel, receiver: Receiver
+) -> None:
+    NotificationRule.objects.update(pace=NotificationRule.Pace.DAILY)
+    for number in range(3):
+        fail(people, f"bert-{number}")
+    work()
+    assert receiver.came == []
+    DeliveryItem.objects.update(due_at=timezone.now())
+    work()
+    assert [len(events(came)) for came in receiver.came] == [3]
+
+
+def test_it_speaks_the_recipients_language(people: People, hook: Channel, receiver: Receiver) -> None:
+    Channel.objects.filter(pk=hook.pk).update(language="ja")
+    with composition.speaking_to(Channel.objects.get(pk=hook.pk)):
+        assert translation.get_language() == "ja"
+
+
+def test_who_left_since_hears_nothing_of_what_waited(
+    people: People, hook: Channel, receiver: Receiver
+) -> None:
+    fail(people)
+    routing.route()
+    Membership.objects.filter(user=people.owner).delete()
+    deliveries.pack()
+    deliveries.send()
+    assert receiver.came == []
+    assert not DeliveryItem.objects.exists()
+
+
+def test_who_left_while_it_was_tried_again_hears_nothing(
+    people: People, hook: Channel, receiver: Receiver
+) -> None:
+    receiver.reply = partial(answering, 500)
+    fail(people)
+    work()
+    Membership.objects.filter(user=people.owner).delete()
+    due_now()
+    deliveries.send()
+    assert len(receiver.came) == 1
+    assert Delivery.objects.get().error == "nothing_left"
+
+
+# --- what does not arrive --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("status", [500, 502, 503, 429, 408])
+def test_trouble_over_there_is_tried_again_under_the_same_id(
+    people: People, hook: Channel, receiver: Receiver, status: int
+) -> None:
+    receiver.reply = partial(answering, status)
+    fail(people)
+    work()
+    delivery = Delivery.objects.get()
+    assert (delivery.state, delivery.attempts, delivery.code) == (Delivery.State.WAITING, 1, status)
+    assert timedelta(0) < delivery.due_at - timezone.now() <= timedelta(seconds=15)
+    deliveries.send()
+    assert len(receiver.came) == 1, "not before its time"
+    receiver.reply = partial(answering, 204)
+    due_now()
+    deliveries.send()
+    first, second = receiver.came
+    assert Delivery.objects.get().state == Delivery.State.SENT
+    assert first.headers["x-console-delivery"] == second.headers["x-console-delivery"]
+    assert first.body == second.body
+
+
+def test_a_pause_that_is_asked_for_is_kept(people: People, hook: Channel, receiver: Receiver) -> None:
+    receiver.reply = lambda _came: (429, {"Retry-After": "600"}, b"")
+    fail(people)
+    work()
+    assert Delivery.objects.get().due_at - timezone.now() > timedelta(seconds=590)
+
+
+@pytest.mark.parametrize(("status", "error"), [(301, "redirect"), (400, "rejected"), (404, "rejected")])
+def test_a_refusal_is_not_tried_again(
+    people: People, hook: Channel, receiver: Receiver, status: int, error: str
+) -> None:
+    receiver.reply = partial(answering, status)
+    fail(people)
+    work()
+    delivery = Delivery.objects.get()
+    assert (delivery.state, delivery.error) == (Delivery.State.FAILED, error)
+    assert Channel.objects.get(pk=hook.pk).failures == 1
+
+
+def test_after_its_tries_it_is_given_up(
+    people: People, hook: Channel, receiver: Receiver, settings: Settings
+) -> None:
+    settings.CONSOLE_NOTICE_TRIES = 3
+    receiver.reply = partial(answering, 500)
+    fail(people)
+    for _try in range(5):
+        work()
+        due_now()
+    assert len(receiver.came) == 3
+    assert Delivery.objects.get().state == Delivery.State.FAILED
+
+
+def test_a_dead_channel_is_turned_off_and_its_person_told(
+    people: People, hook: Channel, receiver: Receiver, settings: Settings
+) -> None:
+    settings.CONSOLE_NOTICE_FAILURES = 2
+    receiver.reply = partial(answering, 404)
+    for _each in range(4):
+        fail(people)
+        work()
+    assert Channel.objects.get(pk=hook.pk).off == Channel.Off.FAILED
+    assert len(receiver.came) == 2
+    told = Notification.objects.filter(person=people.owner, occasion__kind=Kind.CHANNEL_OFF)
+    assert told.count() == 1
+    channels.switch(hook, on=True)
+    receiver.reply = partial(answering, 200)
+    work()
+    assert Delivery.objects.filter(state=Delivery.State.SENT).exists(), "what waited is sent once it is on"
+
+
+def test_one_that_arrives_forgives_those_before(people: People, hook: Channel, receiver: Receiver) -> None:
+    Channel.objects.update(failures=4)
+    fail(people)
+    work()
+    assert Channel.objects.get(pk=hook.pk).failures == 0
+
+
+def test_an_address_inside_that_was_stored_is_refused_when_it_is_sent(
+    people: People, hook: Channel, receiver: Receiver, settings: Settings
+) -> None:
+    settings.CONSOLE_EGRESS_HOSTS = []
+    fail(people)
+    work()
+    assert receiver.connections == 0
+    assert Delivery.objects.get().error == "http"
+
+
+# --- killed in between -----------------------------------------------------------------------------------
+
+
+def test_a_sender_that_was_killed_is_followed_by_another_with_the_same_id(
+    people: People, hook: Channel, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fail(people)
+    routing.route()
+    deliveries.pack()
+    with monkeypatch.context() as killed:
+        killed.setattr(deliveries, "_apply", lambda *_args: None)
+        deliveries.send()
+    deliveries.send()
+    assert len(receiver.came) == 1, "while the lease lasts nobody else sends it"
+    Delivery.objects.update(lease_until=timezone.now() - timedelta(seconds=1))
+    deliveries.send()
+    first, second = receiver.came
+    assert first.headers["x-console-delivery"] == second.headers["x-console-delivery"]
+    delivery = Delivery.objects.get()
+    assert (delivery.state, delivery.attempts) == (Delivery.State.SENT, 2)
+
+
+def test_whose_lease_is_over_changes_nothing_any_more(
+    people: People, hook: Channel, receiver: Receiver
+) -> None:
+    fail(people)
+    routing.route()
+    deliveries.pack()
+    late = deliveries._lease(Delivery.objects.get().pk, "")
+    assert late is not None
+    Delivery.objects.update(lease_until=timezone.now() - timedelta(seconds=1))
+    deliveries.send()
+    deliveries._apply(late, Outcome(500, "trouble", again=True))
+    assert Delivery.objects.get().state == Delivery.State.SENT
+
+
+# --- tests, and sending again ----------------------------------------------------------------------------
+
+
+def test_a_test_says_what_happened_and_is_not_tried_again(hook: Channel, receiver: Receiver) -> None:
+    receiver.reply = partial(answering, 500)
+    channels.test(hook)
+    deliveries.send()
+    delivery = Delivery.objects.get()
+    assert (delivery.state, delivery.code) == (Delivery.State.FAILED, 500)
+    assert events(receiver.came[0])[0]["kind"] == "test"
+    assert Channel.objects.get(pk=hook.pk).failures == 0
+    with pytest.raises(channels.Refused, match="too_soon"):
+        channels.test(hook)
+
+
+def test_a_channel_that_is_off_can_be_tested(hook: Channel, receiver: Receiver) -> None:
+    channels.switch(hook, on=False)
+    channels.test(hook)
+    deliveries.send()
+    assert len(receiver.came) == 1
+
+
+def test_a_message_is_sent_again_under_its_old_id(people: People, hook: Channel, receiver: Receiver) -> None:
+    fail(people)
+    work()
+    delivery = Delivery.objects.get()
+    assert channels.again(people.owner, delivery.public_id) == delivery
+    deliveries.send()
+    first, second = receiver.came
+    assert first.headers["x-console-delivery"] == second.headers["x-console-delivery"]
+    for other in (people.member, people.manager, people.admin, people.stranger):
+        assert channels.again(other, delivery.public_id) is None
+
+
+def test_an_exchanged_secret_is_good_for_a_day(hook: Channel, receiver: Receiver) -> None:
+    new = channels.rotate(hook)
+    assert new != SECRET
+    channels.test(hook)
+    deliveries.send()
+    assert receiver.came[0].headers["x-console-signature"].count("sha256=") == 2
+    hook.put({**hook.address(), "both_until": "1"})
+    hook.save()
+    Delivery.objects.all().delete()
+    channels.test(hook)
+    deliveries.send()
+    assert receiver.came[1].headers["x-console-signature"].count("sha256=") == 1
+
+
+# --- logs ------------------------------------------------------------------------------------------------
+
+
+def test_the_end_of_the_log_comes_for_who_asked_and_without_secrets(
+    people: People, hook: Channel, receiver: Receiver
+) -> None:
+    NotificationRule.objects.update(log_lines=True)
+    job = make_job(State.RUNNING, owner=people.owner, quota=people.quota)
+    secret = JobSecret(job=job, name="token")
+    secret.put("hunter2-hunter2")
+    secret.save()
+    write_log(job, b"login with hunter2-hunter2\nRuntimeError: CUDA out of memory\n")
+    task = task_of(job)
+    task.state = TaskState.FAILED
+    task.save()
+    transitions.end(job, attempt_of(job), State.FAILED, Reason(ReasonCode.EXIT_CODE))
+    work()
+    assert events(receiver.came[0])[0]["log"] == ["login with ***", "RuntimeError: CUDA out of memory"]
+    assert b"hunter2" not in receiver.came[0].body
+
+
+def test_a_member_hears_that_it_failed_and_not_what_is_in_its_log(
+    people: People, hook: Channel, receiver: Receiver
+) -> None:
+    Channel.objects.update(person=people.member)
+    NotificationRule.objects.update(scope="workspace", workspace=people.quota.workspace, log_lines=True)
+    job = make_job(State.RUNNING, owner=people.owner, quota=people.quota)
+    write_log(job, b"secret sauce\n")
+    task = task_of(job)
+    task.state = TaskState.FAILED
+    task.save()
+    transitions.end(job, attempt_of(job), State.FAILED, Reason(ReasonCode.EXIT_CODE))
+    work()
+    assert events(receiver.came[0])[0]["log"] == []
+
+
+# --- keeping and forgetting ------------------------------------------------------------------------------
+
+
+def test_what_is_old_is_forgotten_and_what_is_not_yet_told_is_not(
+    people: People, hook: Channel, receiver: Receiver
+) -> None:
+    tell([people.owner], Kind.MESSAGE, {"text": "old"})
+    work()
+    tell([people.owner], Kind.MESSAGE, {"text": "old, and not told"})
+    NotificationEvent.objects.update(at=timezone.now() - timedelta(days=40))
+    Delivery.objects.update(created_at=timezone.now() - timedelta(days=40))
+    deliveries.forget()
+    assert [row.params["text"] for row in NotificationEvent.objects.all()] == ["old, and not told"]
+    assert not Delivery.objects.exists()

@@ -1,0 +1,386 @@
+"""Admission carried out: who starts, who gives back and what becomes of them, and why the others wait."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+from django.utils import timezone
+
+from jobs import submission
+from jobs.backends.base import Handle
+from jobs.dialects.base import Parsed, Refused
+from jobs.dialects.document import Document
+from jobs.lifecycle import pending_reasons
+from jobs.models import Attempt, Event, Job
+from jobs.scheduling import admission, reconcile
+from jobs.spec import Bid, EndSignal, Idle, JobSpec, NodeChoice, Resources, RetryPolicy, TaskRole
+from jobs.states import EndKind, ReasonCode, State, TaskState
+from quotas.admission.reclaim import LEAST_S
+from quotas.clusters import inventory
+from quotas.models import (
+    Admission,
+    GpuType,
+    Membership,
+    Node,
+    NodeState,
+    Quota,
+    Request,
+    Reservation,
+    Source,
+    SpotPrice,
+    User,
+    Workspace,
+)
+from tests.jobs.conftest import Place, attempt_of, spec
+from tests.jobs.engine import MemoryEngine
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def place(place: Place) -> Place:
+    """Eight GPUs; the quota of the place has six of them."""
+    Node.objects.update(gpus={"A100": 8}, gpu_list=[{"index": i, "type": "A100"} for i in range(8)])
+    Quota.objects.update(gpus=6)
+    place.quota.refresh_from_db()
+    return place
+
+
+@pytest.fixture
+def guests(place: Place) -> Quota:
+    """Another workspace's quota on the same cluster, of two GPUs."""
+    workspace = Workspace.objects.create(slug="speech", name="Speech")
+    Membership.objects.create(workspace=workspace, user=place.owner)
+    return Quota.objects.create(
+        workspace=workspace, cluster=place.cluster, slug="guests", name="Guests", gpus=2
+    )
+
+
+def wants(gpus: int, name: str = "job", bid: Bid | None = None, **fields: object) -> JobSpec:
+    role = TaskRole(name="w", command="true", resources=Resources(gpus=gpus, gpu_type="A100"), bid=bid)
+    return spec(name, roles=(role,), **fields)
+
+
+def sent(place: Place, quota: Quota, job_spec: JobSpec) -> Job:
+    return submission.store(
+        place.owner, Document("{}", "openpai-v1").with_parsed(Parsed(job_spec, text="{}")), quota
+    )
+
+
+def drained(place: Place, *jobs: Job) -> list[str]:
+    reconcile.drain(place.cluster.pk)
+    return [Job.objects.get(pk=job.pk).state for job in jobs]
+
+
+def handle_of(job: Job) -> Handle:
+    return Handle(attempt_of(job).handle)
+
+
+def running(place: Place, engine: MemoryEngine, quota: Quota, job_spec: JobSpec) -> Job:
+    job = sent(place, quota, job_spec)
+    assert drained(place, job) == [State.PENDING]
+    engine.run(handle_of(job))
+    reconcile.observe(place.cluster.pk)
+    least = timezone.now() - timedelta(seconds=LEAST_S)  # for so long nobody has it back
+    Reservation.objects.filter(request__holder=attempt_of(job).key).update(created_at=least, started_at=least)
+    return job
+
+
+def test_a_borrower_gives_back_with_its_own_signal_and_queues_again(
+    place: Place, guests: Quota, engine: MemoryEngine
+) -> None:
+    warned = wants(5, idle=Idle.ACCEPT, grace_s=10, end_signal=EndSignal(signal="USR1", seconds_before=120))
+    borrower = running(place, engine, guests, warned)
+    assert Reservation.objects.get().borrowed
+    owner = sent(place, place.quota, wants(6))
+    assert drained(place, owner) == [State.QUEUED]
+    owner.refresh_from_db()
+    assert owner.reason_code == ReasonCode.WAITING_COMING
+    assert attempt_of(borrower).end_kind == EndKind.PREEMPTION
+    reconcile.observe(place.cluster.pk)
+    assert engine.orders == [(handle_of(borrower), "USR1", 120)]
+    engine.end_stopped(handle_of(borrower))
+    reconcile.observe(place.cluster.pk)
+    again = Request.objects.get(holder=attempt_of(borrower).key)
+    assert again.not_before is not None
+    assert again.not_before > timezone.now() + timedelta(seconds=50), "it is not started again at once"
+    Request.objects.update(not_before=None)
+    assert drained(place, owner, borrower) == [State.PENDING, State.QUEUED]
+    borrower.refresh_from_db()
+    assert (borrower.attempt_number, borrower.reason_code) == (2, ReasonCode.WAITING_IDLE)
+
+
+def test_borrower_that_just_began_to_run_is_not_taken_back(
+    place: Place, guests: Quota, engine: MemoryEngine
+) -> None:
+    borrower = running(place, engine, guests, wants(5, idle=Idle.ACCEPT))
+    Reservation.objects.update(started_at=timezone.now())
+    owner = sent(place, place.quota, wants(6))
+    assert drained(place, owner) == [State.QUEUED]
+    assert attempt_of(borrower).end_kind == ""
+    place.node.refresh_from_db()
+    inventory.decide(
+        Node.objects.all(), NodeState.DRAINING, by=place.owner, empty_by=timezone.now() - timedelta(seconds=1)
+    )
+    drained(place)
+    assert attempt_of(borrower).end_kind == EndKind.DRAIN
+
+
+def test_a_borrower_whose_person_did_not_want_it_back_ends(
+    place: Place, guests: Quota, engine: MemoryEngine
+) -> None:
+    final = wants(5, idle=Idle.ACCEPT, retry=RetryPolicy(limit=0, fancy=False))
+    borrower = running(place, engine, guests, final)
+    drained(place, sent(place, place.quota, wants(6)))
+    reconcile.observe(place.cluster.pk)
+    engine.end_stopped(handle_of(borrower))
+    reconcile.observe(place.cluster.pk)
+    borrower.refresh_from_db()
+    assert (borrower.state, borrower.reason_code) == (State.STOPPED, ReasonCode.PREEMPTED)
+
+
+def test_a_borrower_that_was_never_sent_queues_again_without_having_run(
+    place: Place, guests: Quota, engine: MemoryEngine
+) -> None:
+    borrower = sent(place, guests, wants(5, idle=Idle.FORCE))
+    admission.admit(place.cluster.pk)
+    owner = sent(place, place.quota, wants(6))
+    admission.admit(place.cluster.pk)
+    assert attempt_of(borrower).end_kind == EndKind.PREEMPTION
+    drained(place)
+    borrower.refresh_from_db()
+    assert (borrower.state, borrower.attempt_number) == (State.QUEUED, 2)
+    assert engine.starts == {attempt_of(owner).key: 1}
+
+
+def test_nothing_more_is_taken_back_than_is_needed_however_often_it_is_looked(
+    place: Place, guests: Quota, engine: MemoryEngine
+) -> None:
+    small = [running(place, engine, guests, wants(2, f"s{i}", idle=Idle.FORCE)) for i in range(4)]
+    sent(place, place.quota, wants(3))
+    for _look in range(3):
+        drained(place)
+    assert Attempt.objects.filter(job__in=small).exclude(end_kind="").count() == 2
+
+
+def test_what_a_price_above_the_bid_takes_comes_back_when_it_falls(
+    place: Place, engine: MemoryEngine
+) -> None:
+    spot = Quota.objects.create(
+        workspace=place.workspace, cluster=place.cluster, slug="spot", name="Spot", source=Source.PREEMPTIBLE
+    )
+    price = SpotPrice.objects.create(
+        cluster=place.cluster, gpu_type="A100", market_micro=1000, price_micro=400
+    )
+    job = running(place, engine, spot, wants(2, bid=Bid(discount_percent=50)))
+    assert reconcile.due_clusters()["drain"] == [place.cluster.pk]
+    price.price_micro = 600
+    price.save()
+    drained(place)
+    reconcile.observe(place.cluster.pk)
+    engine.end_stopped(handle_of(job))
+    reconcile.observe(place.cluster.pk)
+    Request.objects.update(not_before=None)
+    assert drained(place, job) == [State.QUEUED]
+    job.refresh_from_db()
+    assert (job.reason_code, job.reason_params["bid"]) == (ReasonCode.OUTBID, 1000)
+    price.price_micro = 500
+    price.save()
+    assert drained(place, job) == [State.PENDING]
+
+
+def test_a_draining_node_is_empty_when_its_time_is_over(place: Place, engine: MemoryEngine) -> None:
+    job = running(place, engine, place.quota, wants(2))
+    nodes = Node.objects.filter(pk=place.node.pk)
+    soon = timezone.now() + timedelta(hours=1)
+    inventory.decide(nodes, NodeState.DRAINING, by=place.owner, why="new disks", empty_by=soon)
+    later = sent(place, place.quota, wants(1))
+    assert drained(place, job, later) == [State.RUNNING, State.QUEUED]
+    assert attempt_of(job).end_kind == ""
+    nodes.update(empty_by=timezone.now())
+    assert reconcile.due_clusters()["drain"] == [place.cluster.pk]
+    drained(place)
+    assert attempt_of(job).end_kind == EndKind.DRAIN
+
+
+def test_a_node_that_is_lost_is_down_while_something_is_held_on_it(
+    place: Place, engine: MemoryEngine
+) -> None:
+    running(place, engine, place.quota, wants(2))
+    inventory.record(place.cluster, [])
+    place.node.refresh_from_db()
+    assert place.node.state == NodeState.DOWN
+    reconcile.take_inventory(place.cluster.pk)
+    place.node.refresh_from_db()
+    assert place.node.state == NodeState.SCHEDULABLE
+    Reservation.objects.update(active=False)
+    inventory.record(place.cluster, [])
+    assert not Node.objects.exists()
+
+
+def test_an_admins_word_about_a_node_outlives_the_inventory(place: Place, engine: MemoryEngine) -> None:
+    inventory.decide(Node.objects.all(), NodeState.CORDONED, by=place.owner, why="new disks")
+    reconcile.take_inventory(place.cluster.pk)
+    place.node.refresh_from_db()
+    assert (place.node.takes_jobs, place.node.state_by, place.node.why_not) == (
+        False,
+        place.owner,
+        "new disks",
+    )
+
+
+def test_gpu_types_may_have_other_names(place: Place, engine: MemoryEngine) -> None:
+    GpuType.objects.create(name="A100", aliases=["NVIDIA-A100-SXM4"])
+    Node.objects.update(gpu_list=[{"index": i, "type": "NVIDIA A100 80GB"} for i in range(8)])
+    GpuType.objects.update(aliases=["NVIDIA-A100-SXM4", "NVIDIA A100 80GB"])
+    role = TaskRole(name="w", command="true", resources=Resources(gpus=2, gpu_type="nvidia-a100-sxm4"))
+    job = sent(place, place.quota, spec(roles=(role,)))
+    assert (job.gpu_type, drained(place, job)) == ("A100", [State.PENDING])
+    assert Reservation.objects.get().amounts["gpus"] == {"A100": 2}
+    assert engine.submissions[attempt_of(job).key].spec.roles[0].resources.gpu_type == "NVIDIA A100 80GB"
+
+
+def test_public_resources_refuse_one_job_above_a_persons_ceiling_and_let_more_jobs_wait(
+    place: Place, engine: MemoryEngine
+) -> None:
+    Quota.objects.update(source=Source.PUBLIC)
+    text = '{"jobName": "j", "image": "i", "taskRoles": [{"name": "w", "taskNumber": 1, "cpuNumber": 1,'
+    text += ' "memoryMB": 512, "gpuNumber": %d, "command": "true"}]}'
+    with pytest.raises(Refused) as refused:
+        submission.submit(place.owner, Document(text % 3))
+    assert [problem.code for problem in refused.value.problems] == ["over_public_ceiling"]
+    jobs = [submission.submit(place.owner, Document(text % 2)).job for _twice in range(2)]
+    assert drained(place, *jobs) == [State.PENDING, State.QUEUED]
+    jobs[1].refresh_from_db()
+    assert jobs[1].reason_code == ReasonCode.WAITING_PERSON
+
+
+def test_quotas_that_only_divide_take_no_jobs(place: Place) -> None:
+    Quota.objects.update(accepts_jobs=False)
+    assert not submission.quotas_open_to(place.owner).exists()
+
+
+def test_the_engine_is_handed_only_so_many_that_do_not_run_yet(place: Place, engine: MemoryEngine) -> None:
+    place.cluster.admission = Admission.ENGINE
+    place.cluster.save()
+    Quota.objects.update(most_pending=1)
+    first, second = (sent(place, place.quota, wants(1, name)) for name in "ab")
+    assert drained(place, first, second) == [State.PENDING, State.QUEUED]
+    second.refresh_from_db()
+    assert second.reason_code == ReasonCode.ENGINE_FULL
+    engine.run(handle_of(first))
+    reconcile.observe(place.cluster.pk)
+    assert drained(place, second) == [State.PENDING]
+
+
+def test_a_held_job_waits_for_its_person_and_keeps_its_age(place: Place, engine: MemoryEngine) -> None:
+    job = sent(place, place.quota, wants(1))
+    submission.hold(place.owner, job)
+    with pytest.raises(submission.NotWaiting):
+        submission.hold(place.owner, job)
+    assert drained(place, job) == [State.QUEUED]
+    job.refresh_from_db()
+    assert job.reason_code == ReasonCode.HELD
+    submission.release(place.owner, job)
+    assert drained(place, job) == [State.PENDING]
+    with pytest.raises(submission.NotWaiting):
+        submission.release(place.owner, job)
+    kinds = Event.objects.filter(job=job, actor=place.owner).values_list("kind", flat=True)
+    assert {"held", "released"} <= set(kinds)
+
+
+def test_a_job_may_be_submitted_held_or_for_later(place: Place, engine: MemoryEngine) -> None:
+    held = sent(place, place.quota, wants(1, hold=True))
+    later = sent(place, place.quota, wants(1, not_before="2999-01-01T00:00:00Z"))
+    assert drained(place, held, later) == [State.QUEUED, State.QUEUED]
+    codes = [Job.objects.get(pk=job.pk).reason_code for job in (held, later)]
+    assert codes == [ReasonCode.HELD, ReasonCode.NOT_YET]
+
+
+def test_a_pause_before_it_is_tried_again_is_told_as_what_it_is(place: Place, engine: MemoryEngine) -> None:
+    engine.full = True
+    job = sent(place, place.quota, wants(1))
+    drained(place)
+    drained(place)
+    job.refresh_from_db()
+    pending_reasons.load_reasons([job])
+    assert pending_reasons.reason_of(job).code == ReasonCode.WAITING_CAPACITY
+    engine.full = False
+    Request.objects.update(not_before=None)
+    assert drained(place, job) == [State.PENDING]
+    engine.fail(handle_of(job), ReasonCode.NODE_LOST)
+    reconcile.observe(place.cluster.pk)
+    drained(place)
+    job.refresh_from_db()
+    pending_reasons.load_reasons([job])
+    assert pending_reasons.reason_of(job).code == ReasonCode.RETRYING
+
+
+def test_what_ended_replicas_held_starts_others_where_the_engine_gives_it_back(
+    place: Place, engine: MemoryEngine
+) -> None:
+    role = TaskRole(name="w", replicas=3, command="true", resources=Resources(gpus=2, gpu_type="A100"))
+    job = running(place, engine, place.quota, spec(roles=(role,)))
+    later = sent(place, place.quota, wants(4))
+    assert drained(place, later) == [State.QUEUED]
+    seen = engine.jobs[handle_of(job)]
+    first, *rest = seen.replicas
+    ended = replace(first, state=TaskState.SUCCEEDED, exit_code=0)
+    engine.jobs[handle_of(job)] = replace(seen, replicas=(ended, *rest), version="8")
+    reconcile.observe(place.cluster.pk)
+    assert Reservation.objects.get(active=True).gpus == 6, "this engine keeps it to the end"
+    engine.can_shrink = True
+    engine.jobs[handle_of(job)] = replace(seen, replicas=(ended, *rest), version="9")
+    reconcile.observe(place.cluster.pk)
+    assert Reservation.objects.get(active=True).gpus == 4
+    Quota.objects.update(gpus=8)
+    assert drained(place, later) == [State.PENDING]
+
+
+def test_nobody_else_holds_a_job(place: Place) -> None:
+    job = sent(place, place.quota, wants(1))
+    member = User.objects.create_user("bob")
+    Membership.objects.create(workspace=place.workspace, user=member)
+    with pytest.raises(submission.Forbidden):
+        submission.hold(member, job)
+
+
+def test_place_and_numbers_are_those_of_the_last_pass_and_the_jobs_row_stays(
+    place: Place, engine: MemoryEngine
+) -> None:
+    first = running(place, engine, place.quota, wants(4, "first"))
+    jobs = [sent(place, place.quota, wants(2, name)) for name in "abc"]
+    Quota.objects.update(gpus=None)
+    blocker = sent(place, place.quota, wants(8, "all", priority=9))
+    drained(place)
+    shown = list(
+        Job.objects.filter(pk__in=[blocker.pk, *(job.pk for job in jobs)]).order_by("-priority", "pk")
+    )
+    pending_reasons.load_reasons(shown)
+    assert [pending_reasons.reason_of(job).params["position"] for job in shown] == [1, 2, 3, 4]
+    assert pending_reasons.reason_of(shown[2]).params["ahead"] == 2
+    versions = list(
+        Job.objects.filter(pk__in=[job.pk for job in jobs]).values_list("reason_params", flat=True)
+    )
+    submission.stop(place.owner, Job.objects.get(pk=blocker.pk))
+    engine.succeed(handle_of(first))
+    reconcile.observe(place.cluster.pk)
+    assert drained(place, *jobs) == [State.PENDING] * 3
+    assert not any("position" in params for params in versions)
+
+
+def test_a_job_for_a_node_that_there_is_not_waits_and_says_so(place: Place, engine: MemoryEngine) -> None:
+    """It is not handed over to be refused: the node may come."""
+    role = TaskRole(name="w", command="true", nodes=NodeChoice(only=("far-away",)))
+    job = sent(place, place.quota, spec("job", roles=(role,)))
+    assert drained(place, job) == [State.QUEUED]
+    job.refresh_from_db()
+    assert (job.reason_code, job.reason_params["missing"]) == (ReasonCode.NO_SUCH_NODE, "far-away")
+    node = Node.objects.get()
+    Node.objects.create(
+        cluster=place.cluster, name="far-away", cpu_milli=node.cpu_milli, memory_mib=node.memory_mib
+    )
+    assert drained(place, job) == [State.PENDING]
+    assert [name for name, _amounts in Reservation.objects.get().placement] == ["far-away"]

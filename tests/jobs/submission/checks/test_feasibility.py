@@ -1,0 +1,324 @@
+"""What a cluster will never run is told before a job is submitted, with what can be done about it."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from jobs import submission, trees
+from jobs.assets import resolution
+from jobs.client import job_building
+from jobs.dialects.base import Problem, Refused
+from jobs.dialects.document import Document
+from jobs.facilities import Facilities, SharedFolder
+from jobs.jobtemplates import SHIPPED
+from jobs.models import Job
+from jobs.submission.checks import feasibility
+from jobs.submission.forms import fill_template, first_answers
+from jobs.submission.sweeps import arrays
+from quotas.models import Cluster, Node, Quota
+from tests.jobs.conftest import Place
+
+NOTHING = Facilities(images=False, plain=False, modules=False, folders=(), code=())
+
+
+def told(place: Place, facilities: Facilities | None) -> None:
+    """The cluster's backend has told this."""
+    place.cluster.facilities = facilities and facilities.to_json()
+    place.cluster.save()
+    place.quota.refresh_from_db()
+
+
+def v1(**changes: Any) -> str:
+    """An OpenPAI job of one role."""
+    role = {"name": "main", "taskNumber": 1, "cpuNumber": 1, "memoryMB": 1024, "command": "true"}
+    role |= changes.pop("role", {})
+    return json.dumps({"jobName": "job", "image": "", "taskRoles": [role], **changes}, indent=2)
+
+
+def dlc(**changes: Any) -> str:
+    """A DLC job of one role."""
+    config = {"CPU": "1", "Memory": "1Gi"}
+    role = {"Type": "Worker", "PodCount": 1, "ResourceConfig": config, **changes.pop("role", {})}
+    file: dict[str, Any] = {
+        "DisplayName": "job",
+        "JobType": "PyTorchJob",
+        "JobSpecs": [role],
+        "UserCommand": "true",
+    }
+    file["JobMaxRunningTimeMinutes"] = 60
+    return json.dumps({**file, **changes}, indent=2)
+
+
+def sbatch(body: str, *options: str) -> str:
+    """A script."""
+    return "\n".join(["#!/bin/bash", "#SBATCH --mem=1G", *(f"#SBATCH {each}" for each in options), body, ""])
+
+
+def refused(place: Place, text: str) -> list[Problem]:
+    """Why the console does not take the file; it takes nothing of it."""
+    with pytest.raises(Refused) as error:
+        submission.submit(place.owner, Document(text))
+    assert not Job.objects.exists()
+    return list(error.value.problems)
+
+
+def kinds(problem: Problem) -> list[str]:
+    """What can be done about it."""
+    return [action.kind for action in problem.actions]
+
+
+def after(text: str, problem: Problem, kind: str) -> str:
+    """The file with that done."""
+    action = next(each for each in problem.actions if each.kind == kind)
+    return feasibility.apply_action(Document(text), action.kind, action.value).text
+
+
+def test_image_without_an_engine_is_refused_and_runs_without(place: Place) -> None:
+    told(place, NOTHING)
+    text = v1(image="pytorch/pytorch:2")
+    (found,) = refused(place, text)
+    assert (found.code, found.pointer, found.line) == ("image_not_run", "/roles/0/image", 3)
+    assert kinds(found) == ["without_image"]
+    job = submission.submit(place.owner, Document(after(text, found, "without_image"))).job
+    assert job.file.spec.roles[0].image == ""
+
+
+def test_image_where_plain_processes_are_allowed_is_taken_and_noted(place: Place) -> None:
+    told(place, Facilities(images=False, plain=True))
+    submitted = submission.submit(place.owner, Document(v1(image="pytorch/pytorch:2")))
+    assert "image_not_used" in {note.code for note in submitted.notes}
+
+
+def test_gpus_without_any_in_the_cluster_are_refused_and_left_out(place: Place) -> None:
+    text = v1(role={"gpuNumber": 1}, gpuType="TITANX")
+    (found,) = refused(place, text)
+    assert (found.code, found.pointer, kinds(found)) == (
+        "no_gpus",
+        "/roles/0/resources/gpus",
+        ["without_gpu"],
+    )
+    job = submission.submit(place.owner, Document(after(text, found, "without_gpu"))).job
+    assert (job.gpus, job.gpu_type) == (0, "")
+
+
+def test_gpu_type_that_no_node_has_offers_those_there_are(place: Place) -> None:
+    Node.objects.filter(pk=place.node.pk).update(gpus={"A100": 2, "V100-SXM2": 1})
+    text = v1(role={"gpuNumber": 1}, gpuType="V100")
+    (found,) = refused(place, text)
+    assert (found.code, found.params["types"]) == ("no_gpu_of_type", "V100-SXM2, A100")
+    assert [action.value for action in found.actions] == ["V100-SXM2", "A100", ""]
+    assert (
+        submission.submit(place.owner, Document(after(text, found, "gpu_type"))).job.gpu_type == "V100-SXM2"
+    )
+
+
+@pytest.mark.parametrize("state", ["cordoned", "draining", "down"])
+def test_gpus_of_a_node_that_takes_no_jobs_now_are_waited_for(place: Place, state: str) -> None:
+    Node.objects.filter(pk=place.node.pk).update(gpus={"A100": 2}, state=state)
+    assert submission.submit(place.owner, Document(v1(role={"gpuNumber": 1}, gpuType="A100"))).job.gpus == 1
+
+
+def test_gpus_of_a_cluster_whose_nodes_are_unknown_are_waited_for(place: Place) -> None:
+    Node.objects.all().delete()
+    assert submission.submit(place.owner, Document(v1(role={"gpuNumber": 1}))).job.gpus == 1
+
+
+@pytest.mark.parametrize(
+    "uri", ["pfs://pfs-1/data", "oss://bucket.oss-cn-hangzhou.aliyuncs.com/x/", "nas://fs-1.cn/x/"]
+)
+def test_data_that_no_setting_admits_is_refused_and_left_out(place: Place, uri: str) -> None:
+    told(place, NOTHING)
+    text = dlc(DataSources=[{"Uri": uri, "MountPath": "/mnt/data"}])
+    (found,) = refused(place, text)
+    assert (found.code, found.pointer, kinds(found)) == (
+        "data_not_mapped",
+        "/mounts/0/uri",
+        ["without_mount"],
+    )
+    assert found.line is not None
+    assert not submission.submit(
+        place.owner, Document(after(text, found, "without_mount"))
+    ).job.file.spec.mounts
+
+
+@pytest.mark.parametrize(
+    "facilities",
+    [
+        Facilities(images=False, plain=False, data=("oss://bucket.oss-cn-hangzhou.aliyuncs.com",)),
+        Facilities(images=False, plain=False, datasets=("oss://bucket.oss-cn-hangzhou.aliyuncs.com/x/",)),
+    ],
+)
+def test_data_that_settings_admit_or_map_is_taken(place: Place, facilities: Facilities) -> None:
+    told(place, facilities)
+    source = {"Uri": "oss://bucket.oss-cn-hangzhou.aliyuncs.com/x/y/", "MountPath": "/mnt/data"}
+    assert submission.submit(place.owner, Document(dlc(DataSources=[source]))).job.pk
+
+
+def test_dataset_that_nobody_knows_is_refused_and_one_of_the_settings_is_not_noted(place: Place) -> None:
+    told(place, NOTHING)
+    text = dlc(DataSources=[{"DataSourceId": "d-1", "MountPath": "/mnt/data"}])
+    (found,) = refused(place, text)
+    assert (found.code, found.pointer) == ("dataset_not_known", "/mounts/0/id")
+    told(place, Facilities(images=False, plain=False, datasets=("d-1",)))
+    assert not submission.submit(place.owner, Document(text)).notes
+
+
+@pytest.mark.parametrize(
+    ("folder", "taken"),
+    [
+        (SharedFolder("/data/sets"), True),
+        (SharedFolder("/data/sets", ("vision",)), True),
+        (SharedFolder("/data/sets", ("speech",)), False),
+        (SharedFolder("/data/{user}"), False),
+        (SharedFolder("/data"), True),
+        (SharedFolder("/data/sets/a/b"), False),
+    ],
+)
+def test_folder_is_taken_where_the_settings_admit_it(place: Place, folder: SharedFolder, taken: bool) -> None:
+    told(place, Facilities(images=False, plain=False, folders=(folder,)))
+    text = v1(dataDir="file:///data/sets/a")
+    if taken:
+        assert submission.submit(place.owner, Document(text)).job.pk
+    else:
+        assert [each.code for each in refused(place, text)] == ["folder_not_admitted"]
+
+
+@pytest.mark.parametrize("uri", ["hdfs://host:9000/code", "https://git.example.com/a.git"])
+def test_code_dir_that_is_not_fetched_is_refused_and_left_out(place: Place, uri: str) -> None:
+    told(place, Facilities(images=False, plain=False, code=("https://git.example.com",)))
+    text = v1(codeDir=uri)
+    (found,) = refused(place, text)
+    assert (found.code, found.pointer, kinds(found)) == (
+        "code_not_fetched",
+        "/mounts/1/uri",
+        ["without_code"],
+    )
+    assert submission.submit(place.owner, Document(after(text, found, "without_code"))).job.pk
+
+
+def test_data_dir_elsewhere_is_only_told_to_the_job(place: Place) -> None:
+    told(place, NOTHING)
+    text = v1(dataDir="hdfs://host:9000/data", outputDir="hdfs://host:9000/o")
+    assert submission.submit(place.owner, Document(text)).job.pk
+
+
+def test_code_source_that_nobody_knows_or_admits_is_refused(place: Place) -> None:
+    told(place, Facilities(images=False, plain=False, code=("https://github.com",), code_ids=("code-2",)))
+    by_id = dlc(CodeSource={"CodeSourceId": "code-1", "MountPath": "/root/code"})
+    (found,) = refused(place, by_id)
+    assert (found.code, found.pointer) == ("code_not_known", "/code/id")
+    assert (
+        submission.submit(place.owner, Document(after(by_id, found, "without_code"))).job.file.spec.code
+        is None
+    )
+    assert submission.submit(place.owner, Document(by_id.replace("code-1", "code-2"))).job.pk
+
+
+def test_srun_without_slurm_is_refused_on_its_line_and_removed(place: Place) -> None:
+    told(place, NOTHING)
+    text = sbatch("cd /tmp\nsrun -n 1 python3 train.py")
+    (found,) = refused(place, text)
+    assert (found.code, found.params["program"], found.line) == ("no_slurm", "srun", 4)
+    assert submission.submit(place.owner, Document(after(text, found, "without_srun"))).job.pk
+
+
+def test_several_nodes_of_a_script_without_slurm_are_refused(place: Place) -> None:
+    told(place, NOTHING)
+    (found,) = refused(place, sbatch("srun hostname", "--nodes=2", "--ntasks=2"))
+    assert found.code == "one_node_without_slurm"
+
+
+def test_modules_where_there_are_none_are_refused_and_removed(place: Place) -> None:
+    told(place, NOTHING)
+    text = sbatch("module load cuda/12.4\npython3 train.py")
+    (found,) = refused(place, text)
+    assert (found.code, found.line, kinds(found)) == ("no_modules", 3, ["without_modules"])
+    assert submission.submit(place.owner, Document(after(text, found, "without_modules"))).job.pk
+
+
+def test_srun_and_modules_on_slurm_are_taken_without_a_note(place: Place) -> None:
+    told(place, Facilities(images=False, plain=False, slurm=True))
+    text = sbatch("module load cuda/12.4\nsrun python3 train.py", "--job-name=train", "--cpus-per-task=1")
+    codes = {note.code for note in submission.submit(place.owner, Document(text)).notes}
+    assert "needs_slurm" not in codes
+
+
+def test_commands_inside_an_image_are_its_own(place: Place) -> None:
+    told(place, Facilities(images=True, plain=False, modules=False))
+    assert submission.submit(
+        place.owner, Document(v1(image="hpc/slurm", role={"command": "srun true"}))
+    ).job.pk
+
+
+def test_size_that_nobody_knows_is_refused_and_default_taken(place: Place) -> None:
+    text = dlc(role={"EcsSpec": "ecs.g9.huge", "ResourceConfig": None})
+    (found,) = refused(place, text)
+    assert (found.code, found.pointer) == ("size_not_known", "/roles/0/resources/instance_type")
+    assert submission.submit(place.owner, Document(after(text, found, "instance_type"))).job.pk
+
+
+def test_size_that_nobody_knows_does_not_replace_amounts(place: Place) -> None:
+    amounts = {"CPU": "3", "Memory": "5Gi"}
+    job = submission.submit(
+        place.owner, Document(dlc(role={"EcsSpec": "ecs.g9.huge", "ResourceConfig": amounts}))
+    ).job
+    resources = job.file.spec.roles[0].resources
+    assert (resources.cpu_milli, resources.memory_mib) == (3000, 5120)
+
+
+def test_other_cluster_that_has_everything_is_offered(place: Place) -> None:
+    told(place, NOTHING)
+    for slug, facilities in (("none", NOTHING), ("gpus", Facilities(images=True, plain=False))):
+        kept = facilities.to_json()
+        cluster = Cluster.objects.create(slug=slug, name=slug.upper(), backend="memory", facilities=kept)
+        Node.objects.create(cluster=cluster, name=slug, cpu_milli=8000, memory_mib=8192)
+        Quota.objects.create(workspace=place.workspace, cluster=cluster, slug="q", name="Q")
+    (found,) = refused(place, v1(image="a/b"))
+    assert [(each.kind, each.value) for each in found.actions] == [
+        ("without_image", ""),
+        ("quota", "vision/gpus/q"),
+    ]
+
+
+def test_cluster_that_has_told_nothing_takes_everything_but_gpus(place: Place) -> None:
+    text = dlc(role={"Image": "a/b"}, DataSources=[{"Uri": "pfs://x/y", "MountPath": "/mnt/data"}])
+    assert submission.submit(place.owner, Document(text)).job.pk
+
+
+@pytest.mark.parametrize("kind", ["nothing", "without_mount", "without_srun"])
+def test_action_that_cannot_be_done_is_an_error(kind: str) -> None:
+    with pytest.raises(feasibility.CannotActError):
+        feasibility.apply_action(Document(v1(), "openpai-v1"), kind, "7")
+
+
+HERE = Facilities(images=False, plain=True, modules=False, folders=(), code=(), one_machine=True)
+"""A CPU-only machine as the first start has it, without a container engine."""
+
+
+@pytest.mark.parametrize("name", SHIPPED)
+def test_built_in_template_runs_on_a_machine_without_gpus_and_has_no_notes(place: Place, name: str) -> None:
+    told(place, HERE)
+    template = SHIPPED[name]
+    answers = first_answers(template, submission.quotas_open_to(place.owner))
+    document = fill_template(place.owner, template, answers)
+    array = document.parsed.array
+    if array is not None:
+        document = arrays.first(document, array)
+    submitted = submission.submit(place.owner, document, keep_original=True)
+    assert submitted.notes == ()
+    assert (submitted.job.gpus, submitted.job.file.spec.roles[0].image) == (0, "")
+
+
+def test_plain_command_of_the_command_line_has_no_notes(place: Place, tmp_path: Path) -> None:
+    told(place, HERE)
+    wanted = job_building.JobOptions(argv=("python3", "-c", "print(1)"))
+    file = job_building.create_file(wanted, trees.address("a" * 64), tmp_path)
+    parsed = file.document.parsed
+    resolved = resolution.resolve_spec(place.owner, parsed, place.workspace)
+    assert feasibility.select_notes(place.quota, (*parsed.notes, *resolved.notes)) == ()
+    assert feasibility.problems(place.owner, place.quota, replace(parsed, spec=resolved.spec)) == ()

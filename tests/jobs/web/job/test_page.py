@@ -1,0 +1,354 @@
+"""The page of one job, for everybody who may look at it or may not."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from datetime import timedelta
+
+import pytest
+from django.utils.timezone import now
+
+from jobs.jobtemplates import SHIPPED
+from jobs.lifecycle.transitions import new_attempt
+from jobs.models import (
+    AccessSession,
+    Attempt,
+    Event,
+    Job,
+    JobFile,
+    Replica,
+    ReplicaUsage,
+    TemplateUse,
+    Visibility,
+)
+from jobs.spec import CompletionPolicy, TaskRole
+from jobs.states import ReasonCode, State, TaskState
+from tests.factories import attempt_of, make_endpoint, make_job, make_spec, make_task, task_of
+from tests.jobs.web.conftest import People, browser, fragment, seen, write_log
+
+Queries = Callable[..., AbstractContextManager[object]]
+SECRET = "echo the owner alone reads this"
+
+
+@pytest.fixture
+def job(people: People) -> Job:
+    spec = make_spec(name="train", roles=(TaskRole(name="main", command=SECRET),))
+    return make_job(
+        State.RUNNING, owner=people.owner, quota=people.quota, spec=spec, text=SECRET, dialect="openpai-v1"
+    )
+
+
+def url(job: Job, tab: str = "") -> str:
+    return f"/jobs/{job.public_id}/" + (f"?tab={tab}" if tab else "")
+
+
+@pytest.mark.parametrize("tab", ["", "replicas", "logs", "events", "file"])
+def test_owner_and_managers_see_every_tab(people: People, job: Job, tab: str) -> None:
+    for user in (people.owner, people.manager, people.admin):
+        response = browser(user).get(url(job, tab))
+        assert response.status_code == 200
+        assert "Again with one change" in seen(response)
+
+
+@pytest.mark.parametrize("tab", ["", "replicas", "logs", "events", "file"])
+def test_members_see_name_state_and_reason_only(people: People, job: Job, tab: str) -> None:
+    text = seen(browser(people.member).get(url(job, tab)))
+    assert "train" in text
+    assert "Running" in text
+    assert SECRET not in text
+    assert "log-view" not in text
+    assert f"/jobs/{job.public_id}/stop" not in text
+
+
+def test_a_shared_job_can_be_read_but_not_stopped(people: People, job: Job) -> None:
+    Job.objects.filter(pk=job.pk).update(visibility=Visibility.PUBLIC)
+    text = seen(browser(people.member).get(url(job, "file")))
+    assert SECRET in text
+    assert f"/jobs/{job.public_id}/stop" not in text
+
+
+@pytest.mark.parametrize("part", [None, "job-head", "job-tab"])
+def test_a_stranger_learns_nothing(people: People, job: Job, part: str | None) -> None:
+    headers = fragment(part) if part else {}
+    assert browser(people.stranger).get(url(job), headers=headers).status_code == 404
+    assert browser().get(url(job), headers=headers).status_code == 302
+
+
+def test_a_fragment_is_checked_as_the_page_is(people: People, job: Job) -> None:
+    text = seen(browser(people.member).get(url(job, "file"), headers=fragment("job-tab")))
+    assert SECRET not in text
+
+
+def test_the_head_alone_is_fetched_anew(people: People, job: Job) -> None:
+    text = seen(browser(people.owner).get(url(job, "events"), headers=fragment("job-head")))
+    assert text.startswith('<div id="job-head"')
+    assert f'hx-get="/jobs/{job.public_id}/?tab=events"' in text
+    assert "<html" not in text
+
+
+def test_a_waiting_job_says_why_and_what_would_start_it(people: People) -> None:
+    params = {"cluster": "This machine", "gpu_type": "TITANX", "types": None}
+    job = make_job(owner=people.owner, quota=people.quota, reason_code="no_such_gpu", reason_params=params)
+    text = seen(browser(people.owner).get(url(job)))
+    assert "TITANX" in text
+    assert "would start" in text
+
+
+def test_a_failed_job_shows_its_cause_and_last_lines_as_plain_text(people: People) -> None:
+    job = make_job(State.FAILED, owner=people.owner, quota=people.quota)
+    Replica.objects.filter(pk=task_of(job).pk).update(exit_code=127)
+    lines = [f"line {number}" for number in range(40)]
+    write_log(job, ("\n".join(lines) + "\n\x1b[31m<b>nvidia-smi: not found</b>\x1b[0m\n").encode())
+    response = browser(people.owner).get(url(job))
+    assert response.context["last_lines"].split("\n") == [*lines[-19:], "<b>nvidia-smi: not found</b>"]
+    assert b"&lt;b&gt;nvidia-smi" in response.content
+    assert "Exit code 127" in seen(response)
+
+
+def test_a_success_with_failed_replicas_is_shown_as_one(people: People) -> None:
+    spec = make_spec(
+        roles=(TaskRole(name="main", command="x", completion=CompletionPolicy(min_failed=None)),)
+    )
+    job = make_job(
+        State.SUCCEEDED,
+        owner=people.owner,
+        quota=people.quota,
+        spec=spec,
+        tasks_failed=1,
+        reason_code=ReasonCode.COMPLETED_WITH_FAILURES,
+        reason_params={"failed": 1, "total": 1},
+    )
+    Replica.objects.filter(pk=task_of(job).pk).update(state=TaskState.FAILED, exit_code=127)
+    text = seen(browser(people.owner).get(url(job)))
+    assert "1 of 1 tasks failed" in text
+    assert "Exit code 127" in text
+    assert 'data-tab-state="warning"' in text
+
+
+def test_the_cause_is_not_for_members(people: People) -> None:
+    job = make_job(State.FAILED, owner=people.owner, quota=people.quota)
+    write_log(job, b"a secret of hers\n")
+    assert "a secret of hers" not in seen(browser(people.member).get(url(job)))
+
+
+def test_notes_of_the_submission_stay_with_the_job(people: People, job: Job) -> None:
+    text = '{\n  "tmp": {}\n}'
+    notes = [{"code": "form_snapshot", "pointer": "/tmp", "params": {"key": "tmp"}}]
+    JobFile.objects.filter(job=job).update(text=text, notes=notes)
+    shown = seen(browser(people.owner).get(url(job)))
+    assert "tmp is what SCM's form showed" in shown
+    assert "line 2, column" in shown
+
+
+def test_where_a_job_came_from_and_what_came_of_it_are_linked(people: People, job: Job) -> None:
+    child = make_job(owner=people.owner, quota=people.quota, name="train-2", origin=job)
+    hidden = make_job(owner=people.stranger, name="hidden", origin=job)
+    assert f'<a href="/jobs/{job.public_id}/">train</a>' in seen(browser(people.owner).get(url(child)))
+    parent = seen(browser(people.owner).get(url(job)))
+    assert f'<a href="/jobs/{child.public_id}/">train-2</a>' in parent
+    assert hidden.public_id not in parent
+
+
+def test_endpoints_open_once_they_are_ready(people: People, job: Job) -> None:
+    endpoint = make_endpoint(task_of(job), ready=False)
+    assert "Nothing listens there yet" in seen(browser(people.owner).get(url(job)))
+    endpoint.ready = True
+    endpoint.save()
+    for tab in ("", "replicas"):
+        assert "Open jupyter" in seen(browser(people.owner).get(url(job, tab)))
+
+
+def test_replicas_page_by_page(people: People) -> None:
+    spec = make_spec(roles=(TaskRole(name="worker", command="x", replicas=250),))
+    job = make_job(State.RUNNING, owner=people.owner, quota=people.quota, spec=spec)
+    client = browser(people.owner)
+    first = client.get(url(job, "replicas")).context["replicas"]
+    assert [row.task.index for row in first.rows] == list(range(100))
+    assert first.previous_query == ""
+    second = client.get(url(job) + first.next_query).context["replicas"]
+    last = client.get(url(job) + second.next_query).context["replicas"]
+    assert [row.task.index for row in last.rows] == list(range(200, 250))
+    assert last.next_query == ""
+    back = client.get(url(job) + last.previous_query).context["replicas"]
+    assert [row.task.index for row in back.rows] == list(range(100, 200))
+
+
+def test_a_replica_that_did_not_use_its_image_is_marked(people: People, job: Job) -> None:
+    Replica.objects.filter(pk=task_of(job).pk).update(image_used=False)
+    assert "image not used" in seen(browser(people.owner).get(url(job, "replicas")))
+
+
+def test_replicas_of_an_earlier_attempt_can_be_looked_at(people: People, job: Job) -> None:
+    Replica.objects.filter(pk=task_of(job).pk).update(node="old-node")
+    make_task(new_attempt(job, 2), node="new-node", run=1)
+    Job.objects.filter(pk=job.pk).update(attempt_number=2)
+    client = browser(people.owner)
+    assert "new-node" in seen(client.get(url(job, "replicas")))
+    assert "old-node" in seen(client.get(url(job, "replicas&attempt=1")))
+    assert "Attempts" in seen(client.get(url(job)))
+
+
+def test_the_log_of_the_first_failure_is_the_one_that_opens(people: People) -> None:
+    spec = make_spec(roles=(TaskRole(name="worker", command="x", replicas=3),))
+    job = make_job(State.RUNNING, owner=people.owner, quota=people.quota, spec=spec)
+    client = browser(people.owner)
+    assert client.get(url(job, "logs")).context["log"].index == 0
+    Replica.objects.filter(attempt=attempt_of(job), index=2).update(state=TaskState.FAILED)
+    assert client.get(url(job, "logs")).context["log"].index == 2
+    text = seen(client.get(url(job, "logs&replica=worker/1")))
+    assert 'data-role="worker" data-index="1"' in text
+    assert f'data-logs-url="/jobs/{job.public_id}/logs"' in text
+
+
+@pytest.mark.parametrize("query", ["replica=nobody/0", "replica=main/99", "attempt=x"])
+def test_a_log_that_is_not_there_is_no_error(people: People, job: Job, query: str) -> None:
+    assert browser(people.owner).get(url(job, f"logs&{query}")).status_code == 200
+
+
+def test_events_are_sentences_the_newest_first(people: People, job: Job) -> None:
+    Event.objects.create(job=job, kind=Event.Kind.SUBMITTED, actor=people.owner)
+    params = {"role": "main", "index": 0, "state": "FAILED", "exit_code": 127}
+    Event.objects.create(job=job, kind=Event.Kind.TASK_ENDED, params=params)
+    text = seen(browser(people.owner).get(url(job, "events")))
+    assert text.index("main-0 ended: Failed") < text.index("Submitted by alice")
+    assert "Exit code 127: the command was not found" in text
+
+
+@pytest.mark.parametrize("kind", Event.Kind.values)
+def test_every_kind_of_event_can_be_told(people: People, job: Job, kind: str) -> None:
+    Event.objects.create(job=job, kind=kind)
+    [told] = browser(people.owner).get(url(job, "events")).context["events"]
+    assert told.text
+
+
+@pytest.mark.parametrize("code", list(ReasonCode))
+def test_every_reason_is_a_sentence_on_the_page(people: People, job: Job, code: ReasonCode) -> None:
+    Job.objects.filter(pk=job.pk).update(reason_code=code, reason_params={})
+    assert browser(people.owner).get(url(job)).status_code == 200
+
+
+@pytest.mark.parametrize("state", list(State))
+def test_every_state_has_a_page(people: People, state: State) -> None:
+    job = make_job(state, owner=people.owner, quota=people.quota, dialect="openpai-v1")
+    text = seen(browser(people.owner).get(url(job)))
+    assert (f"/jobs/{job.public_id}/stop" in text) is not job.is_ended
+    assert (f"/jobs/{job.public_id}/delete" in text) is job.is_ended
+
+
+def live_logs(people: People, job: Job) -> list[str]:
+    """The logs that the job's page opens with."""
+    content = browser(people.owner).get(url(job)).content.decode()
+    return re.findall(r'<log-view[^>]*data-role="([^"]*)"\s+data-index="0"', content)
+
+
+@pytest.mark.parametrize("state", list(State))
+def test_overview_has_the_log_unless_the_head_shows_its_end(people: People, state: State) -> None:
+    spec = make_spec(roles=(TaskRole(name="chief", command="x"), TaskRole(name="worker", command="x")))
+    job = make_job(state, owner=people.owner, quota=people.quota, spec=spec, dialect="openpai-v1")
+    assert live_logs(people, job) == ([] if state is State.FAILED else ["chief"])
+
+
+def test_the_live_log_stays_while_the_rest_is_fetched_anew(people: People, job: Job) -> None:
+    for part in ("job-head", "job-tab"):
+        assert b"<log-view" not in browser(people.owner).get(url(job), headers=fragment(part)).content
+
+
+def test_the_live_log_is_for_those_who_may_read_it(people: People, job: Job) -> None:
+    assert b"<log-view" not in browser(people.member).get(url(job)).content
+    Job.objects.filter(pk=job.pk).update(visibility=Visibility.PUBLIC)
+    assert b"<log-view" in browser(people.member).get(url(job)).content
+
+
+@pytest.mark.parametrize(
+    ("tab", "most"), [("", 21), ("replicas", 17), ("logs", 16), ("events", 14), ("file", 14)]
+)
+def test_queries_do_not_grow_with_replicas_and_history(
+    people: People, tab: str, most: int, django_assert_max_num_queries: Queries
+) -> None:
+    spec = make_spec(roles=(TaskRole(name="worker", command="x", replicas=60),))
+    job = make_job(
+        State.FAILED, owner=people.owner, quota=people.quota, spec=spec, dialect="openpai-v1", text="{}"
+    )
+    for task in Replica.objects.filter(attempt__job=job)[:10]:
+        make_endpoint(task)
+    for _each in range(30):
+        Event.objects.create(job=job, kind=Event.Kind.SUBMITTED, actor=people.owner)
+        make_job(owner=people.owner, quota=people.quota, origin=job)
+    Attempt.objects.filter(job=job).update(ended_at=now())
+    client = browser(people.owner)
+    client.get(url(job))
+    with django_assert_max_num_queries(most):
+        client.get(url(job, tab))
+
+
+def test_what_is_kept_of_a_failed_replica_is_said_with_how_to_look_at_it(people: People) -> None:
+    job = make_job(State.FAILED, owner=people.owner, quota=people.quota)
+    folder, command = "jobs/abc/1/work/main-0", "podman export --output=x.tar x"
+    params = {"exit_code": 1, "kept_s": 3600, "kept_folder": folder, "kept_container": command}
+    rows = Replica.objects.filter(pk=task_of(job).pk)
+    rows.update(exit_code=1, reason_params=params, ended_at=now())
+    text = seen(browser(people.owner).get(url(job)))
+    assert "Kept for debugging. It is removed:" in text
+    assert folder in text
+    assert command in text
+    assert command not in seen(browser(people.member).get(url(job)))
+    rows.update(ended_at=now() - timedelta(seconds=3601))
+    assert "Kept for debugging" not in seen(browser(people.owner).get(url(job)))
+    rows.update(reason_params={"exit_code": 1}, ended_at=now())
+    assert "Kept for debugging" not in seen(browser(people.owner).get(url(job)))
+
+
+def test_terminal_tab_shows_the_job_id_in_the_head(people: People, job: Job) -> None:
+    AccessSession.objects.create(user=people.owner, task=task_of(job), kind=AccessSession.Kind.TERMINAL)
+    head = seen(browser(people.owner).get(url(job, "terminal"))).partition('id="job-head"')[2]
+    shown = head.partition('class="mono clip"')[2].partition("</span>")[0]
+    assert shown.rpartition(">")[2] == job.public_id
+
+
+def test_overview_of_a_job_that_never_ran_has_no_log(people: People) -> None:
+    never = make_job(State.STOPPED, owner=people.owner, quota=people.quota)
+    Replica.objects.filter(attempt__job=never).delete()
+    assert "<log-view" not in seen(browser(people.owner).get(url(never)))
+
+
+def test_main_button_of_an_interactive_job_opens_what_it_serves(people: People, job: Job) -> None:
+    client = browser(people.owner)
+    assert "btn-primary" not in seen(client.get(url(job))).partition('id="job-head"')[2].partition("</h1>")[2]
+    TemplateUse.objects.create(job=job, shipped="jupyterlab", number=SHIPPED["jupyterlab"].version)
+    page = seen(client.get(url(job)))
+    assert "Starting…" in page
+    assert f"/jobs/{job.public_id}/opening?to=jupyterlab" in page
+    endpoint = make_endpoint(task_of(job), label="jupyterlab")
+    page = seen(client.get(url(job)))
+    assert "Starting…" not in page
+    assert f'class="btn btn-primary" href="/endpoints/{endpoint.slug}/open"' in page
+    assert "Open JupyterLab" in page
+    assert "Open JupyterLab" not in seen(browser(people.member).get(url(job)))
+
+
+def test_keys_of_the_tabs_are_in_their_order(people: People, job: Job) -> None:
+    tabs = seen(browser(people.owner).get(url(job))).partition('class="tabs"')[2].partition("</nav>")[0]
+    assert re.findall(r'data-key="(.)"', tabs) == [*"12345678t"]
+
+
+def test_metrics_tab_shows_cpu_in_the_unit_of_its_chart(people: People, job: Job) -> None:
+    points = [[now().timestamp(), None, 6]]
+    columns = {"at": now(), "cpu_s": 1, "cpu_milli": 60, "memory_mib": 100, "points": points}
+    ReplicaUsage.objects.create(task=task_of(job), **columns)
+    table = seen(browser(people.owner).get(url(job, "metrics"))).partition("<tbody>")[2]
+    assert '<td class="num">6%</td>' in table
+
+
+@pytest.mark.parametrize("end_kind", ["", "user_stop"])
+def test_replicas_that_were_ended_for_another_say_which_failed(people: People, end_kind: str) -> None:
+    job = make_job(State.FAILED, owner=people.owner, quota=people.quota)
+    attempt = attempt_of(job)
+    Replica.objects.filter(attempt=attempt).delete()
+    make_task(attempt, "w", 0, state=TaskState.FAILED, exit_code=143)
+    make_task(attempt, "w", 1, state=TaskState.FAILED, exit_code=3, ended_at=now() - timedelta(seconds=9))
+    Attempt.objects.filter(pk=attempt.pk).update(end_kind=end_kind)
+    page = seen(browser(people.owner).get(url(job, "replicas")))
+    assert ("Stopped because w-1 failed" in page) is not bool(end_kind)
+    assert "Exit code 3" in page

@@ -1,0 +1,115 @@
+"""A dry run on demand: asked for in the panel, answered by a worker, seen by who asked."""
+
+from __future__ import annotations
+
+import re
+from datetime import timedelta
+
+import pytest
+from django.utils import timezone
+
+from jobs.models import DryRun, Job
+from jobs.submission import dry_runs
+from quotas.models import Cluster, Quota
+from tests.factories import make_spec
+from tests.jobs.web.conftest import People, browser, fragment, seen
+from tests.jobs.web.new_job.test_panel import job
+
+HAS = {"cpu_milli": 64_000, "memory_mib": 262_144, "gpus": {"A100": 1}, "engine": "none", "allow_plain": True}
+
+
+@pytest.fixture
+def people(people: People) -> People:
+    Cluster.objects.update(config=HAS)
+    return people
+
+
+def asked(people: People, text: str) -> str:
+    return seen(browser(people.owner).post("/jobs/form/dry-run", {"text": text}, headers=fragment("dry-run")))
+
+
+def answered(people: People, text: str) -> str:
+    """The panel's word once a worker has looked."""
+    shown = asked(people, text)
+    address = re.search(r'hx-get="([^"]+)"', shown)
+    assert address is not None, shown
+    assert dry_runs.answer(people.quota.cluster_id) == 1
+    return seen(browser(people.owner).get(address[1], headers=fragment("dry-run")))
+
+
+def test_what_would_be_accepted_is_told_piece_by_piece(people: People) -> None:
+    text = answered(people, job(gpus=1).replace('"true"', '"no-such-program --x"'))
+    assert "It would be accepted." in text
+    assert "There is room for it on" in text
+    assert "The image busybox would not be used: there is no container engine." in text
+    assert "The program no-such-program was not found." in text
+    assert "Its processes would have the user id" in text
+    assert 'hx-trigger="load' not in text, "nothing more is to come"
+    assert not Job.objects.exists()
+
+
+def test_what_would_be_refused_or_wait_says_why(people: People) -> None:
+    text = answered(people, job(gpus=1).replace('"memoryMB": 8192', '"memoryMB": 819200000'))
+    assert "notice-bad" in text
+    assert "It would be accepted" not in text
+    assert "has no P100 GPU" in answered(people, job(gpus=1, gpu_type="P100"))
+
+
+def test_it_is_seen_while_it_is_on_its_way(people: People) -> None:
+    assert "waits for a worker" in asked(people, job())
+    DryRun.objects.update(state=DryRun.State.TRYING, begun_at=timezone.now())
+    run = DryRun.objects.get()
+    assert dry_runs.answer(people.quota.cluster_id) == 0, "somebody is at it"
+    assert "being tried" in seen(browser(people.owner).get(f"/jobs/form/dry-run/{run.pk}"))
+    DryRun.objects.update(begun_at=timezone.now() - timedelta(minutes=2))
+    assert dry_runs.answer(people.quota.cluster_id) == 1, "whoever began is gone"
+
+
+def test_what_was_typed_goes_into_no_address(people: People) -> None:
+    shown = asked(people, job())
+    assert 'hx-include="unset" hx-params="none"' in shown.split('hx-trigger="load')[1], "secrets may be in it"
+
+
+def test_nobody_else_sees_it(people: People) -> None:
+    asked(people, job())
+    run = DryRun.objects.get()
+    for user in (people.member, people.manager, people.stranger, people.admin):
+        assert browser(user).get(f"/jobs/form/dry-run/{run.pk}").status_code == 404
+    assert browser().get(f"/jobs/form/dry-run/{run.pk}").status_code == 302
+    assert "waits for a worker" in seen(browser(people.owner).get(f"/jobs/form/dry-run/{run.pk}"))
+
+
+def test_nothing_is_tried_where_the_person_may_send_nothing(people: People) -> None:
+    place = f"{people.quota.workspace.slug}/{people.quota.cluster.slug}/{people.quota.slug}"
+    client = browser(people.stranger)
+    client.post("/jobs/form/dry-run", {"text": job(), "place": place})
+    assert not DryRun.objects.exists()
+    spec = make_spec()
+    with pytest.raises(dry_runs.NotAllowed):
+        dry_runs.ask(people.stranger, Quota.objects.get(pk=people.quota.pk), spec)
+
+
+def test_a_text_with_problems_asks_nobody(people: People) -> None:
+    assert "Nothing can be said" in asked(people, "{")
+    assert not DryRun.objects.exists()
+
+
+def test_one_at_a_time_and_old_ones_go(people: People) -> None:
+    asked(people, job())
+    asked(people, job(gpus=1))
+    assert DryRun.objects.count() == 1
+    DryRun.objects.update(created_at=timezone.now() - timedelta(hours=2), owner=people.member)
+    asked(people, job())
+    assert DryRun.objects.get().owner == people.owner
+
+
+def test_no_value_of_a_secret_is_in_it(people: People) -> None:
+    asked(people, "#!/bin/bash\n#SBATCH --export=NONE,API_TOKEN=canary-77aa5c1e\ntrue\n")
+    assert "canary-77aa5c1e" not in DryRun.objects.get().spec_json
+    assert dry_runs.answer(people.quota.cluster_id) == 1
+    assert "canary" not in str(DryRun.objects.get().findings)
+
+
+def test_a_cluster_that_makes_no_sense_says_so(people: People) -> None:
+    Cluster.objects.update(config={"gpu": {}})
+    assert "The cluster did not answer" in answered(people, job())

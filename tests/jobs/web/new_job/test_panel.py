@@ -1,0 +1,363 @@
+"""The panel beside a job file: price, quota, and whether it would start."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+import pytest
+
+from jobs.models import Attempt, Draft, Job, PersonalSecret
+from quotas import ledger
+from quotas.amounts import Amounts, Part
+from quotas.models import (
+    Cluster,
+    Maintenance,
+    Node,
+    Quota,
+    Request,
+    Reservation,
+    Source,
+    Spec,
+    SpotPrice,
+    User,
+)
+from tests.factories import make_quota
+from tests.jobs.web.conftest import People, browser, fragment, seen
+
+HOUR_MICRO = 2_500_000
+
+
+@pytest.fixture
+def people(people: People) -> People:
+    """One node of eight GPUs; the quota has six."""
+    Node.objects.create(
+        cluster=people.quota.cluster, name="n1", cpu_milli=64_000, memory_mib=262_144, gpus={"A100": 8}
+    )
+    has = {"cpu_milli": 64_000, "memory_mib": 262_144, "gpus": {"A100": 8}, "allow_plain": True}
+    Cluster.objects.update(config=has)
+    people.quota.gpus = 6
+    people.quota.save()
+    return people
+
+
+def job(gpus: int = 4, replicas: int = 1, gpu_type: str = "A100", **more: Any) -> str:
+    role = {"name": "w", "taskNumber": replicas, "cpuNumber": 4, "memoryMB": 8192, "gpuNumber": gpus}
+    return json.dumps(
+        {
+            "jobName": "hello",
+            "image": "busybox",
+            "gpuType": gpu_type,
+            "taskRoles": [{**role, "command": "true"}],
+            **more,
+        }
+    )
+
+
+def dlc(limit_minutes: int = 0, kept_minutes: int = 0, **settings: Any) -> str:
+    asked = {"CPU": "4", "Memory": "8Gi", "GPU": "2", "GPUType": "A100"}
+    role = {"Type": "Worker", "PodCount": 2, "Image": "busybox", "ResourceConfig": asked}
+    if kept_minutes:
+        settings |= {"JobReservedMinutes": kept_minutes, "JobReservedPolicy": "Always"}
+    body: dict[str, Any] = {
+        "DisplayName": "hello",
+        "JobType": "PyTorchJob",
+        "UserCommand": "true",
+        "JobSpecs": [role],
+    }
+    if limit_minutes:
+        body["JobMaxRunningTimeMinutes"] = limit_minutes
+    return json.dumps({**body, "Settings": settings})
+
+
+def ask(user: User, text: str, **fields: str) -> str:
+    sent = {"text": text, **fields}
+    return seen(browser(user).post("/jobs/form/panel", sent, headers=fragment("job-panel")))
+
+
+def told(text: str) -> dict[str, str]:
+    """The lines about the price."""
+    pairs = re.findall(r"<dt>(.*?)</dt>\s*<dd[^>]*>(.*?)</dd>", text)
+    return {name.strip(): value.strip() for name, value in pairs}
+
+
+def hold(quota: Quota, owner: User, gpus: int, holder: str = "a") -> None:
+    each = Amounts(1000, 1024, {"A100": gpus})
+    request = ledger.ask(holder, quota=quota, owner=owner, parts=[Part(1, each)], priority=1, declared_s=None)
+    ledger.reserve(request, [("n1", each)])
+    ledger.record_start(holder)
+
+
+def price(quota: Quota, micro: int = HOUR_MICRO) -> None:
+    Spec.objects.create(
+        name="gpu.large", cpu_milli=4000, memory_mib=8192, gpus={"A100": 2}, price_micro=micro
+    )
+
+
+def test_it_says_that_the_job_would_start_and_where(people: People) -> None:
+    assert "It would start now on n1." in ask(people.owner, job())
+
+
+def test_it_says_why_not_as_a_waiting_job_would(people: People) -> None:
+    hold(people.quota, people.owner, 4)
+    text = ask(people.owner, job())
+    assert "Waits for quota Default: it asks for 4 GPUs, and 4 GPUs of 6 GPUs are in use" in text
+    assert 'href="#f-roles-0-gpus"' in text
+    assert "With 2 GPUs it would start now" in text
+
+
+def test_nothing_is_kept(people: People) -> None:
+    models = (Job, Attempt, Request, Reservation, Draft)
+    before = [model.objects.count() for model in models]
+    ask(people.owner, job())
+    assert [model.objects.count() for model in models] == before
+
+
+def test_the_quota_before_and_after(people: People) -> None:
+    hold(people.quota, people.owner, 1)
+    text = ask(people.owner, job(gpus=3))
+    assert "1 used · <b>+ 3</b> this job · 2 free" in text
+    assert "4 used" not in text
+
+
+def test_what_is_over_a_ceiling_is_marked(people: People) -> None:
+    text = ask(people.owner, job(gpus=7))
+    assert "never allows more than 6 GPUs" in text
+    assert "over 6" in text
+
+
+def test_every_level_that_binds_is_there(people: People) -> None:
+    people.quota.person_gpus = 5
+    people.quota.save()
+    quota = people.quota
+    child = make_quota(quota.workspace, quota.cluster, "child", name="Child", parent=quota)
+    assert "What you may hold" not in ask(people.owner, job(), place=f"vision/local/{child.slug}")
+    text = ask(people.owner, job(), place="vision/local/default")
+    assert "What you may hold in Default" in text
+    text = ask(people.owner, job(), place=f"vision/local/{child.slug}")
+    assert text.index("<h4> Child </h4>") < text.index("<h4> Default </h4>")
+
+
+def test_without_a_price_that_is_said(people: People) -> None:
+    assert "No price is set for what it asks for." in ask(people.owner, job())
+
+
+def test_a_subscription_is_paid_for_and_still_counted(people: People) -> None:
+    price(people.quota)
+    text = ask(people.owner, dlc())
+    assert "Default is paid for by subscription: nothing more is to pay." in text
+    assert told(text)["Counted in reports, per hour"] == "5.00"
+
+
+def test_public_resources_are_paid_for_as_they_are_used(people: People) -> None:
+    people.quota.source = Source.PUBLIC
+    people.quota.person_gpus = 8
+    people.quota.person_cpu_milli = 64_000
+    people.quota.save()
+    price(people.quota)
+    text = ask(people.owner, dlc(limit_minutes=90, kept_minutes=60))
+    assert "Pay as you go" in text
+    assert told(text)["Per hour"] == "5.00"
+    assert told(text)["If it runs as long as it may, 1 h 30 min"] == "7.50"
+    assert told(text)["Kept for 1 h after its end, at most"] == "5.00"
+    assert "priced as gpu.large" in text
+
+
+def test_a_job_above_the_public_ceiling_would_be_refused(people: People) -> None:
+    people.quota.source = Source.PUBLIC
+    people.quota.save()
+    text = ask(people.owner, job(gpus=3))
+    assert "notice-bad" in text
+    assert "It would start" not in text
+
+
+def test_preemptible_resources_cost_the_price_of_now_and_at_most_the_bid(people: People) -> None:
+    people.quota.source = Source.PREEMPTIBLE
+    people.quota.save()
+    SpotPrice.objects.create(
+        cluster=people.quota.cluster, gpu_type="A100", market_micro=2_000_000, price_micro=500_000
+    )
+    text = ask(people.owner, job(gpus=2))
+    assert "preemptible: it may be taken back" in text
+    assert told(text)["Per hour"] == "1.00"
+    assert told(text)["Per hour, at the most that it bids"] == "4.00"
+
+
+def test_fault_tolerance_is_told_and_nothing_is_charged_for_it(people: People) -> None:
+    plain = ask(people.owner, dlc())
+    text = ask(people.owner, dlc(EnableErrorMonitoringInAIMaster=True))
+    assert "AIMaster" not in plain
+    assert "AIMaster instance of 1 CPU core and 1 GiB" in text
+
+
+def test_a_held_job_and_one_for_later_say_so(people: People) -> None:
+    text = ask(people.owner, "#!/bin/bash\n#SBATCH --hold\n#SBATCH --gres=gpu:A100:1\ntrue\n")
+    assert "It would start now" not in text
+    assert "notice-warn" in text
+
+
+def test_a_frozen_cluster_starts_nothing(people: People) -> None:
+    Maintenance.objects.create(
+        cluster=people.quota.cluster,
+        text="a disk is replaced",
+        from_at="2000-01-01T00:00Z",
+        until_at="2999-01-01T00:00Z",
+        keeps_free=True,
+    )
+    assert "It would start now" not in ask(people.owner, job())
+
+
+def test_a_text_with_problems_says_how_many(people: People) -> None:
+    text = ask(people.owner, job().replace('"true"', '""').replace('"taskNumber": 1', '"taskNumber": true'))
+    assert "Nothing can be said while the job file has 2 problems." in text
+    assert "Price" not in text
+
+
+def test_an_empty_text_and_strange_ones_are_no_error(people: People) -> None:
+    assert "appears here" in ask(people.owner, "  \n")
+    for text in ("hello", "\x00", "{" * 50_000):
+        assert "Nothing can be said" in ask(people.owner, text)
+
+
+def test_a_sentence_that_is_known_is_not_read_out_again(people: People) -> None:
+    first = ask(people.owner, job())
+    digest = first.split('name="panel_said" value="')[1].split('"')[0]
+    assert 'id="job-panel-says"' in first
+    again = ask(people.owner, job(), panel_said=digest)
+    assert 'id="job-panel-says"' not in again
+    assert 'id="job-panel-says"' in ask(people.owner, job(gpus=7), panel_said=digest)
+
+
+def test_nobody_asks_about_quotas_that_are_not_theirs(people: People) -> None:
+    foreign = make_quota(name="Foreign quota")
+    place = f"{foreign.workspace.slug}/{foreign.cluster.slug}/{foreign.slug}"
+    for user in (people.owner, people.member, people.stranger):
+        text = ask(user, job(), place=place)
+        assert "Foreign quota" not in text
+        assert "There is no" in text
+    assert "Foreign quota" in ask(people.admin, job(), place=place)
+    assert "It would start now" not in ask(people.stranger, job())
+
+
+def test_who_is_not_signed_in_is_sent_there(people: People) -> None:
+    assert browser().post("/jobs/form/panel", {"text": job()}).status_code == 302
+
+
+def test_without_scripts_it_is_a_page(people: People) -> None:
+    text = seen(browser(people.owner).post("/jobs/form/panel", {"text": job()}))
+    assert "<title>" in text
+    assert "It would start now on n1." in text
+
+
+def test_queries_do_not_grow(people: People, django_assert_num_queries: Any) -> None:
+    client = browser(people.owner)
+    client.post("/jobs/form/panel", {"text": job()}, headers=fragment("job-panel"))
+    for number in range(6):
+        hold(make_quota(people.quota.workspace, people.quota.cluster), people.owner, 0, f"h{number}")
+    with django_assert_num_queries(16):  # two of them for the GPUs that the cluster has
+        client.post("/jobs/form/panel", {"text": job()}, headers=fragment("job-panel"))
+
+
+# --- what will be sent -----------------------------------------------------------------------------------
+
+
+def test_what_will_be_sent_is_there_role_by_role(people: People) -> None:
+    text = ask(people.owner, job(replicas=2, gpus=0), panel_tab="sent")
+    assert "Script of w" in text
+    assert "exec /bin/bash -c true" in text
+    assert "set at the start" in text
+    assert "Price" not in text
+
+
+def test_secrets_are_masked(people: People) -> None:
+    secret = "canary-77aa5c1e"
+    header = f"#!/bin/bash\n#SBATCH --export=NONE,API_TOKEN={secret}\n"
+    PersonalSecret.objects.create(owner=people.owner, name="HF_TOKEN", ciphertext="x")
+    env = {"envs": {"API_TOKEN": secret, "HF_TOKEN": "$SECRET:HF_TOKEN"}}
+    for file in (
+        header + "true\n",
+        dlc().replace('"Settings"', f'"Envs": {json.dumps(env["envs"])}, "Settings"'),
+    ):
+        text = ask(people.owner, file, panel_tab="sent")
+        assert secret not in text
+        assert "API_TOKEN" in text
+        assert "***" in text
+
+
+def test_the_script_can_be_kept(people: People) -> None:
+    client = browser(people.owner)
+    response = client.post("/jobs/form/sent", {"text": job(gpus=0), "sent_role": "w"})
+    assert response.headers["Content-Disposition"] == 'attachment; filename="w.sh"'
+    assert response.content.startswith(b"#!/bin/bash\n")
+    assert client.post("/jobs/form/sent", {"text": job(gpus=0), "sent_role": "x"}).status_code == 422
+    assert client.post("/jobs/form/sent", {"text": "{", "sent_role": "w"}).status_code == 422
+
+
+def test_what_would_be_refused_is_told_instead(people: People) -> None:
+    file = job(gpus=0).replace('"memoryMB": 8192', '"memoryMB": 819200000')
+    text = ask(people.owner, file, panel_tab="sent")
+    assert "notice-bad" in text
+    assert "Script of" not in text
+
+
+def test_a_cluster_that_can_not_be_asked_says_so(people: People) -> None:
+    Cluster.objects.update(config={"gpu": {}})
+    assert "make no sense" in ask(people.owner, job(), panel_tab="sent")
+    Cluster.objects.update(config={}, backend="elsewhere")
+    assert "What This machine is sent can't be shown." in ask(people.owner, job(), panel_tab="sent")
+
+
+def test_panel_counts_every_job_of_a_sweep(people: People) -> None:
+    Spec.objects.create(
+        cluster=people.quota.cluster,
+        name="g",
+        cpu_milli=1000,
+        memory_mib=2048,
+        gpus={"A100": 1},
+        price_micro=HOUR_MICRO,
+    )
+    parameters = "lr = 0.1, 0.01\nroles.0.resources.gpus = 1, 2"
+    page = ask(people.owner, job(taskRoles=_with("echo {lr}")), sweep_parameters=parameters)
+    assert "A sweep of 4 jobs, all of them at a time." in page
+    assert "Submit 4 jobs" in page
+    assert "+ 6 for 4 jobs" in re.sub(r"<[^>]*>", "", page)
+    limited = ask(
+        people.owner,
+        job(taskRoles=_with("echo {lr}")),
+        sweep_parameters=parameters,
+        sweep_at_once="1",
+    )
+    assert "A sweep of 4 jobs, at most 1 of them at a time." in limited
+
+
+@pytest.mark.parametrize(
+    ("parameters", "told"),
+    [
+        ("lr", "Line 1 is no parameter with values"),
+        ("nowhere.x = 1, 2", "The job has no field nowhere.x"),
+        ("lr = 1, 2", "{lr}"),
+    ],
+)
+def test_panel_tells_what_is_wrong_with_a_sweep(people: People, parameters: str, told: str) -> None:
+    page = ask(people.owner, job(taskRoles=_with("echo {lr}")), sweep_parameters=parameters)
+    assert (told in page) is (told != "{lr}")
+
+
+@pytest.mark.parametrize(
+    ("command", "words"),
+    [
+        ("python train.py --lr {lr} --seed {seed}", ["lr", "seed"]),
+        ("echo ${HOME} {a,b} {1..3} find {} @{u} %{http_code} {{x}}", []),
+        ("awk '{print}' log", []),
+        ("cat <<E\n{name}\nE", []),
+    ],
+)
+def test_panel_warns_of_words_that_no_parameter_fills(people: People, command: str, words: list[str]) -> None:
+    page = ask(people.owner, job(taskRoles=_with(command)))
+    assert re.findall(r"The command contains {(\w+)}, but", page) == words
+
+
+def _with(command: str) -> list[dict[str, Any]]:
+    role = {"name": "w", "taskNumber": 1, "cpuNumber": 4, "memoryMB": 8192, "gpuNumber": 1}
+    return [{**role, "command": command}]

@@ -1,0 +1,42 @@
+"""Every field of the form, changed one after the other as the page sends them, makes the expected file."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import pytest
+
+from jobs.dialects.document import Document
+from jobs.form.fields import FIELDS, ROWS, WAS
+from jobs.form.file_form import read
+from jobs.form.values import form_name
+from tests.jobs.web.conftest import People, browser
+from tests.wholeform import EXPECTED, LEFT_OUT, VALUES
+
+ROW = re.compile(r"((tags|env|datasets|mounts|roles-0-ports|after)-0-)")
+
+
+@pytest.mark.once
+def test_every_field_filled_in_once_makes_the_expected_file(people: People) -> None:
+    client = browser(people.owner)
+    text = client.get("/jobs/new").context["text"]
+    for name, value in VALUES.items():
+        row = ROW.match(name)
+        cells = {key: text for key, text in VALUES.items() if row and key.startswith(row[1])}
+        shown = json.dumps(dict(read(Document(text)).values))
+        posted = {"text": text, "form-shown": shown, **cells, name: value}
+        text = json.loads(client.post("/jobs/form/change", posted).content)["text"]
+    assert json.loads(text) == EXPECTED
+
+
+def test_every_field_is_filled_in_or_left_out_for_a_reason() -> None:
+    every = {form_name(key, 0) for key in FIELDS}
+    every |= {
+        f"{form_name(rows.key, 0)}-0-{cell.key}"
+        for rows in ROWS.values()
+        for cell in rows.cells
+        if cell is not WAS
+    }
+    assert every == set(VALUES) | set(LEFT_OUT)
+    assert not set(VALUES) & set(LEFT_OUT)

@@ -1,0 +1,200 @@
+"""The list of jobs: who sees what, filters, pages, and how many queries that takes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from typing import Any
+
+import pytest
+
+from jobs.models import Job
+from jobs.states import State
+from jobs.web import job_list
+from quotas.models import Membership, Role
+from tests.factories import make_job, make_quota, make_workspace
+from tests.jobs.web.conftest import People, browser, fragment, seen
+
+Queries = Callable[..., AbstractContextManager[object]]
+
+
+def names_in(text: str, *names: str) -> set[str]:
+    return {name for name in names if f'title="{name}">{name}</a>' in text}
+
+
+def test_everybody_sees_the_jobs_of_their_workspaces_only(people: People) -> None:
+    make_job(owner=people.owner, quota=people.quota, name="hers")
+    make_job(owner=people.stranger, name="his")
+    expected = {
+        people.owner: {"hers"},
+        people.member: {"hers"},
+        people.manager: {"hers"},
+        people.stranger: {"his"},
+        people.admin: {"hers", "his"},
+    }
+    for user, names in expected.items():
+        assert names_in(seen(browser(user).get("/jobs/")), "hers", "his") == names
+
+
+def test_a_stranger_to_the_console_is_sent_to_sign_in(db: None) -> None:
+    response = browser().get("/jobs/?state=failed")
+    assert response.status_code == 302
+    assert response["Location"] == "/sign-in?next=/jobs/%3Fstate%3Dfailed"
+
+
+def test_deleted_jobs_are_gone(people: People) -> None:
+    job = make_job(State.FAILED, owner=people.owner, quota=people.quota, name="gone")
+    Job.objects.filter(pk=job.pk).update(deleted_at=job.created_at)
+    assert not names_in(seen(browser(people.owner).get("/jobs/")), "gone")
+
+
+@pytest.mark.parametrize(
+    ("query", "names"),
+    [
+        ("state=waiting", {"queued", "pending"}),
+        ("state=running&state=failed", {"running", "failed", "bobs"}),
+        ("state=replicas-failed", {"partly"}),
+        ("state=running&state=replicas-failed", {"running", "partly"}),
+        ("owner=me", {"queued", "pending", "running", "failed", "partly"}),
+        ("q=par", {"partly"}),
+        ("q=no-such-name", set()),
+        ("workspace=vision&state=failed", {"failed", "bobs"}),
+        ("workspace=elsewhere", set()),
+        ("state=nonsense&after=x&before=-1", {"queued", "pending", "running", "failed", "partly", "bobs"}),
+    ],
+)
+def test_filters(people: People, query: str, names: set[str]) -> None:
+    place: dict[str, Any] = {"owner": people.owner, "quota": people.quota}
+    make_job(State.QUEUED, name="queued", **place)
+    make_job(State.PENDING, name="pending", **place)
+    make_job(State.RUNNING, name="running", **place)
+    make_job(State.FAILED, name="failed", tasks_failed=0, **place)
+    make_job(State.SUCCEEDED, name="partly", tasks_failed=1, **place)
+    make_job(State.FAILED, name="bobs", tasks_failed=0, owner=people.member, quota=people.quota)
+    every = ("queued", "pending", "running", "failed", "partly", "bobs")
+    found = names_in(seen(browser(people.owner).get(f"/jobs/?{query}")), *every)
+    assert found == names
+
+
+def test_a_job_that_fits_twice_is_there_once(people: People) -> None:
+    make_job(State.FAILED, owner=people.owner, quota=people.quota, tasks_failed=1)
+    assert len(browser(people.owner).get("/jobs/?state=failed&state=replicas-failed").context["jobs"]) == 1
+
+
+def test_mine_are_those_i_may_still_see(people: People) -> None:
+    make_job(owner=people.owner, quota=people.quota, name="left")
+    Membership.objects.filter(user=people.owner).delete()
+    for query in ("", "?owner=me"):
+        assert not browser(people.owner).get(f"/jobs/{query}").context["jobs"]
+
+
+def test_more_workspaces_than_a_query_can_be_made_of(people: People, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(job_list, "MOST_RANGES", 2)
+    for number in range(5):
+        quota = make_quota(make_workspace(members={people.member: Role.DEVELOPER}))
+        make_job(State.FAILED, owner=people.member, quota=quota, name=f"n{number}")
+    for query in ("", "?owner=me", "?state=failed&state=running&state=lost"):
+        found = browser(people.member).get(f"/jobs/{query}").context["jobs"]
+        assert [job.name for job in found] == ["n4", "n3", "n2", "n1", "n0"]
+
+
+def test_a_job_is_found_by_every_id_it_is_known_under(people: People) -> None:
+    job = make_job(owner=people.owner, quota=people.quota, name="wanted")
+    make_job(owner=people.owner, quota=people.quota, name="other")
+    for text in (job.public_id, f"dlc{job.public_id}", f"job-{job.public_id}", f"abc123-{job.public_id}-2"):
+        found = names_in(seen(browser(people.owner).get("/jobs/", {"q": text})), "wanted", "other")
+        assert found == {"wanted"}, text
+
+
+def test_pages_lead_on_and_back_without_a_gap(people: People) -> None:
+    for number in range(120):
+        make_job(owner=people.owner, quota=people.quota, name=f"n{number:03}")
+    client = browser(people.owner)
+    first = client.get("/jobs/")
+    assert [job.name for job in first.context["jobs"]] == [f"n{number:03}" for number in range(119, 69, -1)]
+    assert first.context["previous_url"] == ""
+    second = client.get(first.context["next_url"])
+    third = client.get(second.context["next_url"])
+    assert [job.name for job in third.context["jobs"]] == [f"n{number:03}" for number in range(19, -1, -1)]
+    assert third.context["next_url"] == ""
+    back = client.get(third.context["previous_url"])
+    assert [job.pk for job in back.context["jobs"]] == [job.pk for job in second.context["jobs"]]
+    assert client.get(back.context["previous_url"]).context["previous_url"] == ""
+
+
+def test_the_oldest_can_come_first(people: People) -> None:
+    for name in ("old", "new"):
+        make_job(owner=people.owner, quota=people.quota, name=name)
+    listed = browser(people.owner).get("/jobs/?order=oldest").context["jobs"]
+    assert [job.name for job in listed] == ["old", "new"]
+
+
+def test_chips_switch_their_filter_and_keep_the_others(people: People) -> None:
+    response = browser(people.owner).get("/jobs/?state=failed&q=train&after=7")
+    chips = {chip["label"]: chip for chip in response.context["state_chips"]}
+    assert chips["Failed"]["on"]
+    assert chips["Failed"]["url"] == "?q=train"
+    assert chips["Running"]["url"] == "?state=running&state=failed&q=train"
+
+
+def test_a_waiting_and_a_failed_job_say_why(people: People) -> None:
+    reason: dict[str, Any] = {
+        "reason_code": "no_such_gpu",
+        "reason_params": {"cluster": "This machine", "gpu_type": "TITANX"},
+    }
+    make_job(State.QUEUED, owner=people.owner, quota=people.quota, **reason)
+    assert "TITANX" in seen(browser(people.owner).get("/jobs/"))
+
+
+def test_what_waits_in_an_engines_queue_says_why_too(people: People) -> None:
+    reason: dict[str, Any] = {"reason_code": "engine_queue", "reason_params": {"slurm": "Resources"}}
+    make_job(State.PENDING, owner=people.owner, quota=people.quota, **reason)
+    for address in ("/jobs/", "/"):
+        assert "Waits until enough of the cluster is free." in seen(browser(people.owner).get(address))
+
+
+def test_empty_lists_say_what_to_do(people: People) -> None:
+    client = browser(people.owner)
+    assert "No jobs yet" in seen(client.get("/jobs/"))
+    filtered = seen(client.get("/jobs/?state=failed"))
+    assert "No job fits these filters" in filtered
+    assert "Show all jobs" in filtered
+
+
+def test_names_are_text_not_html(people: People) -> None:
+    make_job(owner=people.owner, quota=people.quota, name="<script>alert(1)</script>")
+    assert b"<script>alert" not in browser(people.owner).get("/jobs/").content
+
+
+def test_only_what_one_may_stop_can_be_chosen(people: People) -> None:
+    mine = make_job(State.RUNNING, owner=people.member, quota=people.quota)
+    make_job(State.RUNNING, owner=people.owner, quota=people.quota)
+    make_job(State.FAILED, owner=people.member, quota=people.quota)
+    assert browser(people.member).get("/jobs/").context["stoppable"] == {mine.public_id}
+    assert len(browser(people.manager).get("/jobs/").context["stoppable"]) == 2
+
+
+def test_the_fragment_is_the_pages_own_rows_with_what_was_ticked(people: People) -> None:
+    job = make_job(State.RUNNING, owner=people.owner, quota=people.quota, name="train")
+    response = browser(people.owner).get(
+        "/jobs/", {"state": "running", "id": job.public_id}, headers=fragment("jobs-list")
+    )
+    text = seen(response)
+    assert text.startswith('<div id="jobs-list"')
+    assert f'value="{job.public_id}" checked' in text
+    assert f"job:{job.public_id}" in text
+
+
+@pytest.mark.parametrize("headers", [{}, fragment("jobs-list")], ids=["page", "fragment"])
+def test_queries_do_not_grow_with_the_list(
+    people: People, headers: dict[str, str], django_assert_max_num_queries: Queries
+) -> None:
+    for owner in (people.owner, people.member, people.manager):
+        quota = make_quota(people.quota.workspace)
+        for state in (State.RUNNING, State.QUEUED, State.FAILED):
+            for _each in range(5):
+                make_job(state, owner=owner, quota=quota)
+    client = browser(people.owner)
+    client.get("/jobs/")
+    with django_assert_max_num_queries(15 if not headers else 7):
+        client.get("/jobs/", headers=headers)

@@ -1,0 +1,102 @@
+"""Secrets among a cluster's settings."""
+
+import json
+from typing import Any
+
+import asyncssh
+import pytest
+from django.test import Client
+
+from quotas.clusters import encrypted_settings
+from quotas.models import AuditEntry, Cluster
+from tests.factories import make_cluster, make_user
+
+pytestmark = pytest.mark.django_db
+TOKEN = "eyJhbGciOiJIUzI1NiJ9.eyJleHAiOjF9.c2ln"
+
+
+def test_a_secret_is_kept_encrypted_shown_masked_and_given_back() -> None:
+    told: dict[str, Any] = {"way": "rest", "token": TOKEN, "login": {"private_key": "PEM", "host": "h"}}
+    kept = encrypted_settings.encrypt(told, {})
+    assert TOKEN not in str(kept)
+    assert "PEM" not in str(kept)
+    assert encrypted_settings.decrypt(kept) == told
+    masked = encrypted_settings.mask(kept)
+    assert masked == {
+        "way": "rest",
+        "token": encrypted_settings.MASK,
+        "login": {"private_key": encrypted_settings.MASK, "host": "h"},
+    }
+    assert encrypted_settings.encrypt(masked, kept) == kept
+    assert encrypted_settings.decrypt(encrypted_settings.encrypt({**masked, "token": "x.y.z"}, kept)) == {
+        **told,
+        "token": "x.y.z",
+    }
+    assert encrypted_settings.encrypt({"token": ""}, kept) == {"token": ""}
+    assert encrypted_settings.encrypt({"token": encrypted_settings.MASK}, {}) == {}
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"url": "http://elsewhere:6820"},
+        {"login": {"host": "elsewhere", "private_key": encrypted_settings.MASK}},
+        {"login": {"host": "h", "port": 2222, "private_key": encrypted_settings.MASK}},
+        {"proxy": "http://elsewhere"},
+    ],
+)
+def test_a_secret_that_was_not_entered_goes_nowhere_else(change: dict[str, Any]) -> None:
+    told = {"url": "http://here:6820", "token": TOKEN, "login": {"private_key": "PEM", "host": "h"}}
+    kept = encrypted_settings.encrypt(told, {})
+    masked = encrypted_settings.mask(kept)
+    with pytest.raises(encrypted_settings.SecretsNeeded) as again:
+        encrypted_settings.encrypt({**masked, **change}, kept)
+    assert again.value.names == ["token", "login/private_key"]
+    anew = {**masked, **change, "token": "x.y.z", "login": {"host": "elsewhere", "private_key": "NEW"}}
+    assert encrypted_settings.decrypt(encrypted_settings.encrypt(anew, kept))["token"] == "x.y.z"
+    assert encrypted_settings.encrypt({**masked, "partitions": {}}, kept)["token"] == kept["token"]
+
+
+def test_what_was_encrypted_elsewhere_is_taken_for_a_secret_itself() -> None:
+    kept = encrypted_settings.encrypt({"token": TOKEN}, {})
+    assert encrypted_settings.decrypt(encrypted_settings.encrypt(kept, {})) == kept
+
+
+def test_a_secret_that_no_key_opens_says_what_to_do() -> None:
+    with pytest.raises(ValueError, match="enter it again"):
+        encrypted_settings.decrypt({"token": f"{encrypted_settings.MARK}nonsense"})
+
+
+def test_the_admin_never_sees_the_key_and_keeps_it_by_leaving_the_mask(client: Client) -> None:
+    client.force_login(make_user(admin=True))
+    cluster = make_cluster(backend="slurm", config={})
+    url = f"/admin/quotas/cluster/{cluster.pk}/change/"
+    fields = {
+        "slug": cluster.slug,
+        "name": cluster.name,
+        "backend": "slurm",
+        "admission": cluster.admission,
+        "enabled": "on",
+    }
+    key = asyncssh.generate_private_key("ssh-ed25519")
+    private, host_key = key.export_private_key().decode(), key.export_public_key().decode()
+    login = {"host": "here", "user": "console", "private_key": private, "host_key": host_key}
+    masked = {**login, "private_key": encrypted_settings.MASK}
+    for config in ({"login": login}, {"login": masked, "qos": {}}):
+        answer = client.post(url, {**fields, "config": json.dumps(config)})
+        assert answer.status_code == 302, answer.content
+        saved = Cluster.objects.get(pk=cluster.pk)
+        assert private not in str(saved.config)
+        assert encrypted_settings.decrypt(saved.config)["login"]["private_key"] == private
+        page = client.get(url).content.decode()
+        assert encrypted_settings.MASK in page
+        assert private not in page
+        assert encrypted_settings.MARK not in page
+    moved = {"login": {**masked, "host": "elsewhere"}}
+    answer = client.post(url, {**fields, "config": json.dumps(moved)})
+    assert "Enter again: login/private_key." in answer.content.decode()
+    assert "elsewhere" in answer.content.decode(), "what was typed is kept"
+    assert Cluster.objects.get(pk=cluster.pk).config["login"]["host"] == "here"
+    trail = str(list(AuditEntry.objects.values_list("changes", "details")))
+    assert private not in trail
+    assert encrypted_settings.MARK not in trail
