@@ -69,7 +69,6 @@ def test_a_text_whose_key_is_gone_reads_as_empty(user: User, settings: Settings)
 @pytest.mark.django_db(transaction=True)
 def test_drafts_that_were_there_are_encrypted_and_can_go_back() -> None:
     mine, before = ("jobs", "0017_sealed_drafts"), ("jobs", MIGRATION.dependencies[0][1])
-    latest = MigrationExecutor(connection).loader.graph.leaf_nodes()
     executor = MigrationExecutor(connection)
     old = executor.migrate([before]).apps
     person = old.get_model("quotas", "User").objects.create(username="old")
@@ -84,7 +83,8 @@ def test_drafts_that_were_there_are_encrypted_and_can_go_back() -> None:
         MigrationExecutor(connection).migrate([before])
         assert CANARY in raw("jobs_draft")
     finally:
-        MigrationExecutor(connection).migrate(latest)
+        executor = MigrationExecutor(connection)
+        executor.migrate(executor.loader.graph.leaf_nodes())
     assert CANARY not in raw("jobs_draft") + raw("jobs_draftversion")
     assert (Draft.objects.get().text, Draft.objects.get().trees) == (f"{CANARY} {tree}", tree)
     assert DraftVersion.objects.get().text == CANARY
