@@ -14,14 +14,14 @@ from tests.waiting import wait_for
 pytestmark = pytest.mark.kill
 
 CHANNEL = """
-from jobs.models import Channel, Rule
+from jobs.models import Channel, NotificationRule
 from jobs.models.kinds import Kind
 from quotas.models import User
 from django.utils import timezone
 row = Channel(person=User.objects.get(username="admin"), kind="webhook", verified_at=timezone.now())
 row.put({{"url": "{url}", "secret": "x"}})
 row.save()
-Rule.objects.create(channel=row, events=[Kind.SUCCEEDED])
+NotificationRule.objects.create(channel=row, events=[Kind.SUCCEEDED])
 """
 
 

@@ -15,9 +15,9 @@ from console.home import CHECKOUT
 
 SEEN = """
 import json, os, sys, threading
-from console.run import family
+from console.run import child_processes
 before = set(os.listdir("/proc/self/fd")), dict(os.environ)
-family.gather()
+child_processes.gather()
 from django.db import connections
 gathered = set(sys.modules)
 import console.asgi, console.beat, console.celery, console.server.web, uvicorn
@@ -124,20 +124,20 @@ def test_a_signal_in_its_first_moment_is_its_own_and_ends_it(home: Path) -> None
 
 CONFIDED = """
 import os, sys
-from console.run import confided
+from console.run import first_password
 if sys.argv[1] == "aside":
-    confided.put_aside()
+    first_password.put_aside()
 shown = open("/proc/self/environ").read()
 os.environ["DJANGO_SETTINGS_MODULE"] = "console.settings"
 from django.conf import settings
 before = settings.CONSOLE_ADMIN_PASSWORD
 if (pid := os.fork()) == 0:
-    confided.take()
+    first_password.take()
     print(["correct horse" in shown, before, settings.CONSOLE_ADMIN_PASSWORD], flush=True)
     os._exit(0)
 os.waitpid(pid, 0)
-confided.forget()
-print([name for name in os.environ if name.startswith("CONSOLE_ADMIN")], confided.PIPE in os.environ)
+first_password.forget()
+print([name for name in os.environ if name.startswith("CONSOLE_ADMIN")], first_password.PIPE in os.environ)
 """
 
 

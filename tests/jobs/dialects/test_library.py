@@ -16,7 +16,7 @@ import sys
 from pathlib import Path
 from jobs.dialects import NAMES, Document, convert, parse
 from jobs.dialects.base import Refused
-from jobs.dialects.checks import check, fixed
+from jobs.dialects.checks import apply_all_fixes, check
 
 text = Path(sys.argv[1]).read_text()
 document = Document(text)
@@ -27,7 +27,7 @@ for to in NAMES:
     made = convert(document, to)
     assert made.document.text
     print(to, len(made.losses))
-assert check(Document("{")).problems and fixed(check(document)).parsed
+assert check(Document("{")).problems and apply_all_fixes(check(document)).parsed
 try:
     parse("nothing")
 except Refused as refused:

@@ -81,13 +81,13 @@ from pathlib import Path
 from jobs.backends.base import Handle, TaskRef
 from jobs.backends.local.backend import LocalBackend
 from jobs.backends.local.config import LocalConfig
-from jobs.backends.sessions import Kind, Terminal, Wanted
+from jobs.backends.sessions import SessionKind, SessionRequest, Terminal
 
 async def main():
     root, handle, mode = sys.argv[1:]
     backend = LocalBackend(LocalConfig(root=Path(root), hide=Path(root)))
     session = await backend.exec(
-        Handle(handle), TaskRef("worker", 0), Wanted(Kind.SHELL, terminal=Terminal())
+        Handle(handle), TaskRef("worker", 0), SessionRequest(SessionKind.SHELL, terminal=Terminal())
     )
     await session.write(b"(trap '' HUP TERM; sleep 601) & sleep 602\\n")
     print("up", flush=True)
