@@ -275,7 +275,7 @@ class Software(Model):
         return self
 
 
-class TaskRole(Model):
+class RoleSpec(Model):
     """`replicas` equal processes or containers running `command` in a shell."""
 
     name: Annotated[str, Field(min_length=1, max_length=255)]
@@ -290,7 +290,7 @@ class TaskRole(Model):
     nodes: NodeChoice = Field(default_factory=NodeChoice)
 
     @model_validator(mode="after")
-    def _labels_are_unique(self) -> TaskRole:
+    def _labels_are_unique(self) -> RoleSpec:
         labels = [port.label for port in self.ports]
         if len(set(labels)) != len(labels):
             raise ValueError("port labels repeat")
@@ -310,7 +310,7 @@ class JobSpec(Model):
     description: str = ""
     tags: dict[str, str] = Field(default_factory=dict)
     framework: Framework | None = None
-    roles: Annotated[tuple[TaskRole, ...], Field(min_length=1)]
+    roles: Annotated[tuple[RoleSpec, ...], Field(min_length=1)]
     env: dict[Annotated[str, Field(pattern=ENV_NAME)], str] = Field(default_factory=dict)
     secret_env: dict[Annotated[str, Field(pattern=ENV_NAME)], SecretRef] = Field(default_factory=dict)
     registry_auth: RegistryAuth | None = None
@@ -348,7 +348,7 @@ class JobSpec(Model):
             raise ValueError("role names repeat")
         return self
 
-    def role(self, name: str) -> TaskRole:
+    def role(self, name: str) -> RoleSpec:
         """Return the role called `name`.  Raises KeyError."""
         return {role.name: role for role in self.roles}[name]
 

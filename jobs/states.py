@@ -27,7 +27,7 @@ class State(StrEnum):
     LOST = "LOST"
 
 
-class TaskState(StrEnum):
+class ReplicaState(StrEnum):
     """State of one replica."""
 
     WAITING = "WAITING"
@@ -56,7 +56,7 @@ class Phase(StrEnum):
 TERMINAL: Final = frozenset({State.SUCCEEDED, State.FAILED, State.STOPPED, State.LOST})
 FINAL: Final = TERMINAL - {State.LOST}
 LIVE: Final = frozenset({State.SUBMITTING, State.PENDING, State.RUNNING})
-TASK_TERMINAL: Final = frozenset({TaskState.SUCCEEDED, TaskState.FAILED, TaskState.STOPPED})
+REPLICA_TERMINAL: Final = frozenset({ReplicaState.SUCCEEDED, ReplicaState.FAILED, ReplicaState.STOPPED})
 
 TRANSITIONS: Final[Mapping[State, frozenset[State]]] = MappingProxyType(
     {
@@ -271,7 +271,7 @@ class Replica:
 
     role: str
     index: int
-    state: TaskState
+    state: ReplicaState
 
 
 class Completion(Protocol):
@@ -287,7 +287,7 @@ class Completion(Protocol):
 class CountedRole(Protocol):
     """The part of a role that the verdict needs.
 
-    `jobs.spec.TaskRole` is one, and so is the local supervisor's own record, which does without pydantic.
+    `jobs.spec.RoleSpec` is one, and so is the local supervisor's own record, which does without pydantic.
     """
 
     @property
@@ -323,14 +323,14 @@ def verdict(roles: Sequence[CountedRole], replicas: Iterable[Replica]) -> Verdic
     """
     counts = Counter((replica.role, replica.state) for replica in replicas)
     total = sum(role.replicas for role in roles)
-    lost = sum(count for (_role, state), count in counts.items() if state is TaskState.FAILED)
+    lost = sum(count for (_role, state), count in counts.items() if state is ReplicaState.FAILED)
     for role in roles:
         failures = role.completion.min_failed
-        if failures is not None and counts[role.name, TaskState.FAILED] >= failures:
+        if failures is not None and counts[role.name, ReplicaState.FAILED] >= failures:
             return Verdict(State.FAILED, role.name, lost, total)
     for role in roles:
         successes = role.completion.min_succeeded
-        if successes is not None and counts[role.name, TaskState.SUCCEEDED] >= successes:
+        if successes is not None and counts[role.name, ReplicaState.SUCCEEDED] >= successes:
             return Verdict(State.SUCCEEDED, role.name, lost, total)
-    ended = sum(count for (_role, state), count in counts.items() if state in TASK_TERMINAL)
+    ended = sum(count for (_role, state), count in counts.items() if state in REPLICA_TERMINAL)
     return Verdict(State.SUCCEEDED if ended == total else None, None, lost, total)

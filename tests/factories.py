@@ -13,8 +13,8 @@ from django.utils.timezone import now
 from jobs.dialects.document import Document
 from jobs.lifecycle.transitions import new_attempt
 from jobs.models import Attempt, Endpoint, Job, JobFile, LogStream, Replica, Run, Template
-from jobs.spec import JobSpec, Port, TaskRole
-from jobs.states import LIVE, TASK_TERMINAL, TERMINAL, Phase, Reason, ReasonCode, State, TaskState
+from jobs.spec import JobSpec, Port, RoleSpec
+from jobs.states import LIVE, REPLICA_TERMINAL, TERMINAL, Phase, Reason, ReasonCode, ReplicaState, State
 from jobs.submission import templates
 from quotas.models import Cluster, Membership, Quota, Role, User, Workspace
 
@@ -37,11 +37,11 @@ _REASONS: Final = {
     State.LOST: Reason(ReasonCode.LOST),
 }
 _TASK_STATES: Final = {
-    State.RUNNING: TaskState.RUNNING,
-    State.SUCCEEDED: TaskState.SUCCEEDED,
-    State.FAILED: TaskState.FAILED,
-    State.STOPPED: TaskState.STOPPED,
-    State.LOST: TaskState.RUNNING,
+    State.RUNNING: ReplicaState.RUNNING,
+    State.SUCCEEDED: ReplicaState.SUCCEEDED,
+    State.FAILED: ReplicaState.FAILED,
+    State.STOPPED: ReplicaState.STOPPED,
+    State.LOST: ReplicaState.RUNNING,
 }
 """What each replica of a job in that state is; in every other state they wait."""
 
@@ -91,7 +91,7 @@ def make_quota(
 
 def make_spec(**fields: Any) -> JobSpec:
     """A JobSpec of one role `main` that says hello; `fields` are the JobSpec's own."""
-    return JobSpec(**{"name": "hello", "roles": (TaskRole(name="main", command="echo hello"),), **fields})
+    return JobSpec(**{"name": "hello", "roles": (RoleSpec(name="main", command="echo hello"),), **fields})
 
 
 def make_job(
@@ -137,8 +137,8 @@ def _job_columns(state: State, spec: JobSpec) -> dict[str, Any]:
         "reason_code": reason.code,
         "reason_params": dict(reason.params),
         "tasks_total": spec.replicas,
-        "tasks_running": spec.replicas if task_state is TaskState.RUNNING else 0,
-        "tasks_failed": spec.replicas if task_state is TaskState.FAILED else 0,
+        "tasks_running": spec.replicas if task_state is ReplicaState.RUNNING else 0,
+        "tasks_failed": spec.replicas if task_state is ReplicaState.FAILED else 0,
         "started_at": now() if task_state else None,
         "ended_at": now() if state in TERMINAL else None,
     }
@@ -156,7 +156,7 @@ def _lay_out(attempt: Attempt, spec: JobSpec, state: State) -> None:
     Run.objects.create(attempt=attempt, number=1)
     for role in spec.roles:
         for index in range(role.replicas):
-            make_task(attempt, role.name, index, state=_TASK_STATES.get(state, TaskState.WAITING))
+            make_task(attempt, role.name, index, state=_TASK_STATES.get(state, ReplicaState.WAITING))
 
 
 def attempt_of(job: Job) -> Attempt:
@@ -169,18 +169,18 @@ def make_task(
     role: str = "main",
     index: int = 0,
     *,
-    state: TaskState = TaskState.RUNNING,
+    state: ReplicaState = ReplicaState.RUNNING,
     **columns: Any,
 ) -> Replica:
     """One more replica of `attempt`'s current run, and its empty log."""
     run = int(columns.pop("run", attempt.job.run_number))
     ordinal = Replica.objects.filter(attempt=attempt, run=run).count()
     LogStream.objects.create(attempt=attempt, run=run, role=role, index=index)
-    ended = state in TASK_TERMINAL
+    ended = state in REPLICA_TERMINAL
     defaults = {
-        "exit_code": {TaskState.SUCCEEDED: 0, TaskState.FAILED: 1}.get(state),
-        "node": "" if state is TaskState.WAITING else "localhost",
-        "started_at": None if state is TaskState.WAITING else now(),
+        "exit_code": {ReplicaState.SUCCEEDED: 0, ReplicaState.FAILED: 1}.get(state),
+        "node": "" if state is ReplicaState.WAITING else "localhost",
+        "started_at": None if state is ReplicaState.WAITING else now(),
         "ended_at": now() if ended else None,
     }
     place = {"attempt": attempt, "run": run, "ordinal": ordinal, "role": role, "index": index}
@@ -197,7 +197,7 @@ def make_endpoint(
 ) -> Endpoint:
     """A ready port of `task` on this machine; of a running job when no task is given."""
     if task is None:
-        spec = make_spec(roles=(TaskRole(name="main", command="serve", ports=(Port(label=label),)),))
+        spec = make_spec(roles=(RoleSpec(name="main", command="serve", ports=(Port(label=label),)),))
         task = task_of(make_job(State.RUNNING, spec=spec))
     defaults = {"host": "127.0.0.1", "ready": True, "slug": f"endpoint-{next(_numbers)}"}
     return Endpoint.objects.create(task=task, port=port, label=label, **{**defaults, **columns})

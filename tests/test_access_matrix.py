@@ -220,6 +220,7 @@ ADDRESSES: dict[str, tuple[str, Audience]] = {
     "quotas": ("get", S),
     "api_jobs": ("get", S),
     "api_job": ("get", L),
+    "api_job_replicas": ("get", R),
     "api_job_tasks": ("get", R),
     "api_job_stop": ("post", C),
     "api_job_file": ("get", R),

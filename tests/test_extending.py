@@ -15,12 +15,12 @@ import jobs.dialects
 from console.home import CHECKOUT
 from jobs import clusters
 from jobs.backends import registry
-from jobs.backends.base import Handle, LogState, Observation, TaskRef
+from jobs.backends.base import Handle, LogState, Observation, ReplicaRef
 from jobs.dialects import Document
 from jobs.dialects import registry as dialects
 from jobs.dialects.base import Refused
 from jobs.scheduling import reconcile
-from jobs.spec import JobSpec, TaskRole
+from jobs.spec import JobSpec, RoleSpec
 from jobs.states import State
 from tests.jobs.conftest import Place, attempt_of, place, queued, spec
 from tests.waiting import wait_for
@@ -56,7 +56,7 @@ def _extended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, settings: Any) ->
 
 
 def job(command: str) -> JobSpec:
-    return spec(roles=(TaskRole(name="worker", command=command),))
+    return spec(roles=(RoleSpec(name="worker", command=command),))
 
 
 def look(here: Place, handle: Handle) -> State | None:
@@ -85,7 +85,7 @@ def test_backend_of_the_page_runs_a_job_to_its_end(here: Place, command: str, st
     made.refresh_from_db()
     assert made.state == state
     backend = clusters.backend_for(here.cluster)
-    log = backend.read_log(handle, TaskRef("worker", 0), "", 100)
+    log = backend.read_log(handle, ReplicaRef("worker", 0), "", 100)
     assert (log.data, log.state) == (b"hello\n" if state is State.SUCCEEDED else b"", LogState.COMPLETE)
     assert backend.find([str(handle), "another"]) == {handle: [handle], "another": []}
     backend.forget(handle)

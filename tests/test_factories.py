@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from jobs.models import Job
-from jobs.spec import TaskRole
-from jobs.states import State, TaskState
+from jobs.spec import RoleSpec
+from jobs.states import ReplicaState, State
 from quotas.access import Verb, can
 from quotas.models import Role
 from tests.factories import (
@@ -32,10 +32,10 @@ def test_a_job_can_be_made_in_every_state(state: State) -> None:
 
 
 def test_a_job_has_each_replica_of_its_spec_and_can_have_more() -> None:
-    roles = (TaskRole(name="ps", command="true"), TaskRole(name="worker", replicas=3, command="true"))
+    roles = (RoleSpec(name="ps", command="true"), RoleSpec(name="worker", replicas=3, command="true"))
     job = make_job(State.RUNNING, spec=make_spec(roles=roles))
     assert task_of(job, "worker", 2).ordinal == 3
-    failed = make_task(attempt_of(job), "late", state=TaskState.FAILED)
+    failed = make_task(attempt_of(job), "late", state=ReplicaState.FAILED)
     assert (failed.ordinal, failed.exit_code) == (4, 1)
 
 

@@ -13,6 +13,6 @@ SPECTACULAR_SETTINGS = {
     "ENUM_NAME_OVERRIDES": {
         "Dialect": "jobs.dialects.NAMES",
         "JobState": "jobs.states.State",
-        "TaskState": "jobs.states.TaskState",
+        "ReplicaState": "jobs.states.ReplicaState",
     },
 }

@@ -18,7 +18,7 @@ from django.db.models import Q, QuerySet
 from django.db.models.functions import Now
 
 from jobs.models import AccessSession, Event, Job, Replica, SshKey
-from jobs.states import TERMINAL, State, TaskState
+from jobs.states import TERMINAL, ReplicaState, State
 from quotas import audit
 from quotas.access import Verb, can, is_active
 from quotas.accounts.sessions import person_of
@@ -58,7 +58,7 @@ def login_name(job: Job, task: Replica) -> str:
     return f"{job.public_id}.{safe_role(task.role)}-{task.index}"
 
 
-def current_tasks(job: Job) -> QuerySet[Replica]:
+def current_replicas(job: Job) -> QuerySet[Replica]:
     """The replicas of the current run."""
     return Replica.objects.filter(attempt__job=job, attempt__number=job.attempt_number, run=job.run_number)
 
@@ -72,7 +72,7 @@ def find(name: str) -> Replica | None:
     job = Job.objects.filter(public_id=match["job"], deleted_at=None).first() if match else None
     if match is None or job is None:
         return None
-    tasks = current_tasks(job).select_related("attempt__job__owner", "attempt__job__cluster")
+    tasks = current_replicas(job).select_related("attempt__job__owner", "attempt__job__cluster")
     if match["role"] is None:
         return tasks.filter(ordinal=0).first()
     those = tasks.filter(index=int(match["index"])).order_by("ordinal")
@@ -83,7 +83,7 @@ def is_running(task: Replica) -> bool:
     """Tell whether the replica belongs to the current run and runs now."""
     job = task.attempt.job
     current = (task.attempt.number, task.run) == (job.attempt_number, job.run_number)
-    return current and State(job.state) not in TERMINAL and task.state == TaskState.RUNNING
+    return current and State(job.state) not in TERMINAL and task.state == ReplicaState.RUNNING
 
 
 def may_enter(user: User, task: Replica) -> bool:

@@ -27,6 +27,7 @@ JOB = f"{V1}jobs/<slug:public_id>"
 urlpatterns = [
     path(f"{V1}jobs", jobs.Jobs.as_view(), name="api_jobs"),
     path(JOB, jobs.OneJob.as_view(), name="api_job"),
+    path(f"{JOB}/replicas", parts.Replicas.as_view(), name="api_job_replicas"),
     path(f"{JOB}/tasks", parts.Tasks.as_view(), name="api_job_tasks"),
     path(f"{JOB}/endpoints", parts.Endpoints.as_view(), name="api_job_endpoints"),
     path(f"{JOB}/stop", jobs.Stop.as_view(), name="api_job_stop"),

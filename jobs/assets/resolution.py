@@ -36,7 +36,7 @@ from jobs.models import (
     Vpc,
 )
 from jobs.spec import CodeSource as Code
-from jobs.spec import JobSpec, Mount, Network, RegistryAuth, SecretRef, TaskRole
+from jobs.spec import JobSpec, Mount, Network, RegistryAuth, RoleSpec, SecretRef
 from quotas.encryption import Unreadable
 from quotas.models import User, Workspace
 
@@ -155,7 +155,7 @@ class _Resolution:
             return {"roles": roles}
         return {"roles": roles, "registry_auth": self.login[1]}
 
-    def _with_image(self, index: int, role: TaskRole, known: list[Image]) -> TaskRole:
+    def _with_image(self, index: int, role: RoleSpec, known: list[Image]) -> RoleSpec:
         pointer = f"/roles/{index}/image"
         ours = [row for row in known if self._is_ours(row)]
         by_key = [row for row in known if row.key == role.image]

@@ -14,7 +14,7 @@ from typing import Final, NewType, Protocol, runtime_checkable
 
 from jobs.facilities import Facilities
 from jobs.spec import JobSpec
-from jobs.states import Params, Phase, PortSource, Reason, State, TaskState, Unready
+from jobs.states import Params, Phase, PortSource, Reason, ReplicaState, State, Unready
 from jobs.trees import Supplied
 
 PROGRAMS: Final = (
@@ -119,7 +119,7 @@ class Submission:
 
 
 @dataclass(frozen=True, slots=True)
-class TaskRef:
+class ReplicaRef:
     """One replica of one run of an attempt; runs count from 1, indexes from 0."""
 
     role: str
@@ -156,7 +156,7 @@ class ReplicaSeen:
 
     role: str
     index: int
-    state: TaskState
+    state: ReplicaState
     reason: Reason | None = None
     exit_code: int | None = None
     signal: int | None = None
@@ -373,7 +373,7 @@ class Backend(Protocol):
         An absent job is success; asking twice keeps the earlier deadline.
         """
 
-    def read_log(self, handle: Handle, task: TaskRef, cursor: str, limit: int) -> LogSlice:
+    def read_log(self, handle: Handle, task: ReplicaRef, cursor: str, limit: int) -> LogSlice:
         """Return at most `limit` bytes from `cursor` ('' is the beginning)."""
 
     def inventory(self) -> Inventory:

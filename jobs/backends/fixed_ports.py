@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from itertools import chain
 from typing import Final
 
-from jobs.spec import Port, TaskRole
+from jobs.spec import Port, RoleSpec
 
 LAST: Final = 65_535
 
@@ -19,7 +19,7 @@ Begins = Mapping[tuple[int, int], Mapping[str, int]]
 """(number of the role, number of the replica) → label → its first port."""
 
 
-def assign(roles: Sequence[TaskRole]) -> Begins:
+def assign(roles: Sequence[RoleSpec]) -> Begins:
     """Return where the fixed ports of each replica begin; the first replicas of the roles choose first."""
     fixed = [
         (index, number, port)
@@ -42,7 +42,7 @@ def first_port(port: Port, index: int) -> int:
     return port.begin_at + index * port.count
 
 
-def find_moved_label(roles: Sequence[TaskRole]) -> str:
+def find_moved_label(roles: Sequence[RoleSpec]) -> str:
     """Return the label of the first port that is not where it would be on a node of its own; "" for none."""
     for (number, index), begins in assign(roles).items():
         for port in roles[number].ports:

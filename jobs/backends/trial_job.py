@@ -14,12 +14,12 @@ from jobs.backends.base import (
     Observation,
     Person,
     Refused,
+    ReplicaRef,
     Submission,
-    TaskRef,
     Unknown,
     Unreachable,
 )
-from jobs.spec import JobSpec, Resources, TaskRole
+from jobs.spec import JobSpec, Resources, RoleSpec
 from jobs.states import TERMINAL, State
 
 PATIENCE_S: Final = 120
@@ -44,7 +44,7 @@ def run(backend: HoldingBackend, person: Person) -> str:
         job_id=job_id,
         attempt=1,
         spec=JobSpec(
-            name="job-console-look", roles=(TaskRole(name=ROLE, command="id -un", resources=resources),)
+            name="job-console-look", roles=(RoleSpec(name=ROLE, command="id -un", resources=resources),)
         ),
         person=person,
     )
@@ -71,7 +71,7 @@ def _follow(backend: HoldingBackend, handle: Handle) -> str:
             if seen.state is not State.SUCCEEDED:
                 raise Refused(seen.reason)
             return (
-                backend.read_log(handle, TaskRef(ROLE, 0), "", MAX_OUTPUT)
+                backend.read_log(handle, ReplicaRef(ROLE, 0), "", MAX_OUTPUT)
                 .data.decode(errors="replace")
                 .strip()
             )

@@ -17,7 +17,7 @@ from jobs.dialects.base import Refused
 from jobs.dialects.document import Document
 from jobs.dialects.fields import Quantity
 from jobs.language import gettext as _
-from jobs.spec import ENV_NAME, After, CodeSource, JobSpec, Mount, MountPurpose, Resources, TaskRole
+from jobs.spec import ENV_NAME, After, CodeSource, JobSpec, Mount, MountPurpose, Resources, RoleSpec
 from jobs.trees import address, find_trees
 
 DIALECT: Final = "dlc"
@@ -53,7 +53,7 @@ def create_file(options: JobOptions, upload: str, folder: Path) -> BaseFile:
     """A job of one replica that runs the command in the uploaded folder, if there is one."""
     if not options.argv:
         raise CommandFailure(_("Say what to run: job-console run -- python train.py"), 2)
-    role = TaskRole(name="worker", command=shlex.join(options.argv))
+    role = RoleSpec(name="worker", command=shlex.join(options.argv))
     name = options.name or _name(folder)
     code = CodeSource(id=upload) if upload else None
     spec = _change_spec(JobSpec(name=name, roles=(role,), code=code), options)

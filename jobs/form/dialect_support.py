@@ -29,9 +29,9 @@ from jobs.spec import (
     Reservation,
     Resources,
     RetryPolicy,
+    RoleSpec,
     SecretRef,
     Software,
-    TaskRole,
     TensorBoard,
     Visibility,
 )
@@ -74,7 +74,7 @@ def _is_lost(path: str, lost: set[str]) -> bool:
 
 
 def _sample(code: CodeSource, resources: Resources, bid: Bid, software: Software) -> JobSpec:
-    role = TaskRole(
+    role = RoleSpec(
         name="Worker",
         replicas=2,
         command="train",

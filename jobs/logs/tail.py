@@ -7,7 +7,7 @@ from typing import Final
 
 from jobs.logs import log_store
 from jobs.models import Attempt, LogStream, Replica
-from jobs.states import TaskState
+from jobs.states import ReplicaState
 
 LINES: Final = 20
 REACH: Final = 16 * 1024
@@ -44,5 +44,5 @@ def plain(line: str) -> str:
 
 def first_failed(attempt: Attempt, run: int) -> Replica | None:
     """Return the replica of that run which failed first."""
-    rows = Replica.objects.filter(attempt=attempt, run=run, state=TaskState.FAILED)
+    rows = Replica.objects.filter(attempt=attempt, run=run, state=ReplicaState.FAILED)
     return rows.order_by("ended_at", "ordinal").first()

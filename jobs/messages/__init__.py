@@ -7,7 +7,7 @@ shorter one is chosen.
 from jobs.messages.dialects import dialect_label, why_message
 from jobs.messages.exits import exit_message, signal_name
 from jobs.messages.fieldnames import capability_label, field_name
-from jobs.messages.labels import phase_label, state_label, task_state_label
+from jobs.messages.labels import phase_label, replica_state_label, state_label
 from jobs.messages.notes import note_message
 from jobs.messages.problems import problem_message
 from jobs.messages.reasons import reason_message
@@ -21,8 +21,8 @@ __all__ = [
     "phase_label",
     "problem_message",
     "reason_message",
+    "replica_state_label",
     "signal_name",
     "state_label",
-    "task_state_label",
     "why_message",
 ]

@@ -6,7 +6,7 @@ from typing import Final
 
 from jobs.language import gettext
 from jobs.messages.sentences import mark as _
-from jobs.states import Phase, State, TaskState
+from jobs.states import Phase, ReplicaState, State
 
 _STATES: Final = {
     State.QUEUED: _("Queued"),
@@ -19,11 +19,11 @@ _STATES: Final = {
     State.LOST: _("Lost"),
 }
 _TASK_STATES: Final = {
-    TaskState.WAITING: _("Waiting"),
-    TaskState.RUNNING: _("Running"),
-    TaskState.SUCCEEDED: _("Succeeded"),
-    TaskState.FAILED: _("Failed"),
-    TaskState.STOPPED: _("Stopped"),
+    ReplicaState.WAITING: _("Waiting"),
+    ReplicaState.RUNNING: _("Running"),
+    ReplicaState.SUCCEEDED: _("Succeeded"),
+    ReplicaState.FAILED: _("Failed"),
+    ReplicaState.STOPPED: _("Stopped"),
 }
 _PHASES: Final = {
     Phase.CREATING: _("Creating"),
@@ -45,9 +45,9 @@ def state_label(state: State | str) -> str:
     return gettext(_STATES[State(state)])
 
 
-def task_state_label(state: TaskState | str) -> str:
+def replica_state_label(state: ReplicaState | str) -> str:
     """Return the label of a replica's state."""
-    return gettext(_TASK_STATES[TaskState(state)])
+    return gettext(_TASK_STATES[ReplicaState(state)])
 
 
 def phase_label(phase: Phase | str) -> str:

@@ -211,7 +211,7 @@ class Migration(migrations.Migration):
                 ('ordinal', models.IntegerField(default=0)),
                 ('role', models.CharField(max_length=255, verbose_name='role')),
                 ('index', models.IntegerField(default=0, verbose_name='index')),
-                ('state', models.CharField(choices=[('WAITING', 'WAITING'), ('RUNNING', 'RUNNING'), ('SUCCEEDED', 'SUCCEEDED'), ('FAILED', 'FAILED'), ('STOPPED', 'STOPPED')], default=jobs.states.TaskState['WAITING'], max_length=12, verbose_name='state')),
+                ('state', models.CharField(choices=[('WAITING', 'WAITING'), ('RUNNING', 'RUNNING'), ('SUCCEEDED', 'SUCCEEDED'), ('FAILED', 'FAILED'), ('STOPPED', 'STOPPED')], default=jobs.states.ReplicaState['WAITING'], max_length=12, verbose_name='state')),
                 ('reason_code', models.CharField(blank=True, max_length=32, verbose_name='reason')),
                 ('reason_params', models.JSONField(default=dict, verbose_name='reason, parameters')),
                 ('exit_code', models.IntegerField(blank=True, null=True, verbose_name='exit code')),

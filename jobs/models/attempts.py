@@ -8,7 +8,7 @@ from django.db.models.functions import Now
 from django.utils.translation import gettext_lazy as _
 
 from jobs.models.jobs import Job
-from jobs.states import TASK_TERMINAL, EndKind, PortSource, TaskState, Unready
+from jobs.states import REPLICA_TERMINAL, EndKind, PortSource, ReplicaState, Unready
 
 
 class Attempt(models.Model):
@@ -112,7 +112,10 @@ class Replica(models.Model):
     role = models.CharField(_("role"), max_length=255)
     index = models.IntegerField(_("index"), default=0)
     state = models.CharField(
-        _("state"), max_length=12, choices=[(s.value, s.value) for s in TaskState], default=TaskState.WAITING
+        _("state"),
+        max_length=12,
+        choices=[(s.value, s.value) for s in ReplicaState],
+        default=ReplicaState.WAITING,
     )
     reason_code = models.CharField(_("reason"), max_length=32, blank=True)
     reason_params = models.JSONField(_("reason, parameters"), default=dict)
@@ -178,9 +181,9 @@ class Endpoint(models.Model):
 
         `task` is its own, which the caller has at hand.
         """
-        if TaskState(task.state) in TASK_TERMINAL:
+        if ReplicaState(task.state) in REPLICA_TERMINAL:
             return Unready.ENDED
-        if task.state != TaskState.RUNNING:
+        if task.state != ReplicaState.RUNNING:
             return Unready.WAITING
         return "" if self.ready else self.why or Unready.SILENT
 

@@ -17,7 +17,7 @@ from django.utils.dateparse import parse_datetime
 
 from jobs.access import sessions
 from jobs.models import Attempt, Endpoint, EndpointVisit, Job
-from jobs.states import TaskState
+from jobs.states import ReplicaState
 from quotas import encryption
 
 RECENT: Final = timedelta(minutes=3)
@@ -79,7 +79,7 @@ def of(attempts: Sequence[Attempt]) -> Activity:
 
 
 def _ready(attempt: Attempt) -> Collection[Endpoint]:
-    rows = _ports(attempt.job).filter(ready=True, task__state=TaskState.RUNNING)
+    rows = _ports(attempt.job).filter(ready=True, task__state=ReplicaState.RUNNING)
     return list(rows.order_by("pk")[:MOST_ASKED])
 
 

@@ -21,8 +21,8 @@ from jobs.backends.base import (
     Observation,
     Person,
     Refused,
+    ReplicaRef,
     Submission,
-    TaskRef,
     Unknown,
     Unreachable,
     Unseen,
@@ -32,7 +32,7 @@ from jobs.dialects.base import Parsed
 from jobs.lifecycle import transitions
 from jobs.messages import reason_message
 from jobs.models import ASSETS, Asset, AssetCheck, AssetKind
-from jobs.spec import CodeSource, JobSpec, Mount, Resources, TaskRole
+from jobs.spec import CodeSource, JobSpec, Mount, Resources, RoleSpec
 from jobs.states import TERMINAL, Reason, State
 
 log = structlog.get_logger(__name__)
@@ -92,7 +92,7 @@ def _begin(trial: AssetCheck) -> None:
 
 def spec_of(asset: Asset, version: int | None = None) -> JobSpec:
     """Return the job that checks the asset."""
-    role = TaskRole(name=ROLE, command="true", resources=ROOM)
+    role = RoleSpec(name=ROLE, command="true", resources=ROOM)
     values: dict[str, object] = {}
     if asset.KIND is AssetKind.IMAGE:
         role = role.model_copy(update={"image": asset.key})
@@ -129,7 +129,7 @@ def look(cluster_id: int) -> None:
 
 
 def _answer(backend: Backend, handle: Handle, trial: AssetCheck, seen: Observation) -> None:
-    said = backend.read_log(handle, TaskRef(ROLE, 0), "", MOST_SAID).data.decode(errors="replace")
+    said = backend.read_log(handle, ReplicaRef(ROLE, 0), "", MOST_SAID).data.decode(errors="replace")
     unused = trial.kind == AssetKind.IMAGE and any(one.image_used is False for one in seen.replicas)
     if unused:
         _end(trial, "image_not_used", said)

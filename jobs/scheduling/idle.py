@@ -29,7 +29,7 @@ from jobs.live import triggers
 from jobs.models import Attempt, Event, Idleness, Job, JobFile, MeasuredCluster, Replica, ReplicaUsage
 from jobs.scheduling import activity
 from jobs.spec import JobSpec
-from jobs.states import EndKind, State, TaskState
+from jobs.states import EndKind, ReplicaState, State
 from quotas.limits import idle
 from quotas.limits.idle import Policy
 from quotas.models import Cluster
@@ -128,7 +128,7 @@ def write(attempt: Attempt, uses: Sequence[Use], watched: Measured) -> bool:
 
     GPUs decide where there are any; CPU too where somebody could work, or where nothing else is held.
     """
-    tasks = Replica.objects.filter(attempt=attempt, run=attempt.job.run_number, state=TaskState.RUNNING)
+    tasks = Replica.objects.filter(attempt=attempt, run=attempt.job.run_number, state=ReplicaState.RUNNING)
     rows = {(task.role, task.index): task for task in tasks.select_related("use")}
     now = timezone.now()
     unused, changed = bool(rows), []

@@ -29,14 +29,14 @@ from jobs.models.jobs import ALPHABET
 from jobs.spec import JobSpec, resource_requests
 from jobs.states import (
     END_REASON,
-    TASK_TERMINAL,
+    REPLICA_TERMINAL,
     EndKind,
     Phase,
     Reason,
     ReasonCode,
+    ReplicaState,
     Retry,
     State,
-    TaskState,
 )
 from jobs.submission import amounts_of
 from quotas import ledger
@@ -133,7 +133,9 @@ def _tasks(job: Job, attempt: Attempt, seen: Observation) -> bool:
     changed: list[Replica] = []
     for replica in seen.replicas:
         task = rows.get((replica.role, replica.index))
-        if task is None or (TaskState(task.state) in TASK_TERMINAL and replica.state not in TASK_TERMINAL):
+        if task is None or (
+            ReplicaState(task.state) in REPLICA_TERMINAL and replica.state not in REPLICA_TERMINAL
+        ):
             continue
         before = task.state
         if assign(task, _values(replica)):
@@ -164,9 +166,9 @@ def _values(replica: ReplicaSeen) -> dict[str, Any]:
 
 def _record_task(job: Job, replica: ReplicaSeen) -> None:
     where = {"role": replica.role, "index": replica.index}
-    if replica.state is TaskState.RUNNING:
+    if replica.state is ReplicaState.RUNNING:
         transitions.record(job, Event.Kind.TASK_STARTED, params={**where, "node": replica.node})
-    elif replica.state in TASK_TERMINAL:
+    elif replica.state in REPLICA_TERMINAL:
         ended = {
             **where,
             "state": replica.state.value,
@@ -178,8 +180,8 @@ def _record_task(job: Job, replica: ReplicaSeen) -> None:
 
 def _count(job: Job, attempt: Attempt, run: int) -> None:
     counts = Replica.objects.filter(attempt=attempt, run=run).aggregate(
-        running=Count("pk", filter=Q(state=TaskState.RUNNING)),
-        failed=Count("pk", filter=Q(state=TaskState.FAILED)),
+        running=Count("pk", filter=Q(state=ReplicaState.RUNNING)),
+        failed=Count("pk", filter=Q(state=ReplicaState.FAILED)),
     )
     Job.objects.filter(pk=job.pk).update(tasks_running=counts["running"], tasks_failed=counts["failed"])
     job.tasks_running, job.tasks_failed = counts["running"], counts["failed"]
@@ -195,7 +197,7 @@ def _logs(attempt: Attempt, seen: Observation) -> None:
         if replica is None:
             continue
         path = log_store.relative_to_root(replica.log_path) if replica.log_path else ""
-        ended = replica.state in TASK_TERMINAL
+        ended = replica.state in REPLICA_TERMINAL
         if path != stream.live_path or ended:
             stream.live_path = path or stream.live_path
             stream.state = LogStream.State.COMPLETE if ended else stream.state
@@ -218,7 +220,7 @@ def _endpoints(attempt: Attempt, rows: dict[tuple[str, int], Replica], seen: Obs
             key = (task.pk, port.label, ordinal)
             changed |= _endpoint(task, known.get(key), port, ordinal)
             gone.discard(key)
-        if replica.state is not TaskState.RUNNING:  # whoever has the link is to learn that it has ended
+        if replica.state is not ReplicaState.RUNNING:  # whoever has the link is to learn that it has ended
             gone -= {key for key in gone if key[0] == task.pk}
     if gone:
         Endpoint.objects.filter(pk__in=[known[key].pk for key in gone]).delete()
@@ -259,7 +261,7 @@ def _endpoint(task: Replica, row: Endpoint | None, port: EndpointSeen, ordinal: 
 
 def give_back(attempt: Attempt, seen: Observation) -> None:
     """Release the resources of ended replicas, where the backend says on which nodes the others run."""
-    going = [replica for replica in seen.replicas if replica.state not in TASK_TERMINAL]
+    going = [replica for replica in seen.replicas if replica.state not in REPLICA_TERMINAL]
     if not 0 < len(going) < len(seen.replicas) or not all(replica.node for replica in going):
         return
     with suppress(ValueError):  # it runs elsewhere than it was placed: all of it stays held
@@ -273,7 +275,7 @@ def _amounts_by_node(attempt: Attempt, seen: Observation) -> dict[str, Amounts]:
     each = {ask.role: gputypes.canonicalize(amounts_of(ask), known) for ask in resource_requests(spec)}
     found: dict[str, Amounts] = {}
     for replica in seen.replicas:
-        if replica.node and replica.state not in TASK_TERMINAL:
+        if replica.node and replica.state not in REPLICA_TERMINAL:
             found[replica.node] = found.get(replica.node, Amounts()) + each[replica.role]
     return found
 

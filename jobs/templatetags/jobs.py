@@ -18,7 +18,7 @@ from jobs.messages.actions import action_label
 from jobs.messages.endpoints import endpoint_message
 from jobs.messages.jobtemplates import question
 from jobs.models import Endpoint, Job, Replica
-from jobs.states import LIVE, State, TaskState
+from jobs.states import LIVE, ReplicaState, State
 
 register = template.Library()
 register.filter("action_label", action_label)
@@ -28,11 +28,11 @@ register.filter("span", amounts.duration)
 MIB_PER_GIB = 1024
 
 TASK_BADGES = {
-    TaskState.WAITING: State.QUEUED,
-    TaskState.RUNNING: State.RUNNING,
-    TaskState.SUCCEEDED: State.SUCCEEDED,
-    TaskState.FAILED: State.FAILED,
-    TaskState.STOPPED: State.STOPPED,
+    ReplicaState.WAITING: State.QUEUED,
+    ReplicaState.RUNNING: State.RUNNING,
+    ReplicaState.SUCCEEDED: State.SUCCEEDED,
+    ReplicaState.FAILED: State.FAILED,
+    ReplicaState.STOPPED: State.STOPPED,
 }
 
 
@@ -57,8 +57,8 @@ def _with_note(label: str, note: str) -> str:
 @register.inclusion_tag("components/state_badge.html")
 def task_state(task: Replica) -> dict[str, Any]:
     """A replica's badge."""
-    state = TaskState(task.state)
-    return {"state": TASK_BADGES[state], "label": messages.task_state_label(state)}
+    state = ReplicaState(task.state)
+    return {"state": TASK_BADGES[state], "label": messages.replica_state_label(state)}
 
 
 @register.filter

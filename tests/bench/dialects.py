@@ -13,7 +13,7 @@ from typing import Final
 from jobs import dialects
 from jobs.dialects.base import Refused
 from jobs.dialects.document import Document
-from jobs.spec import JobSpec, Port, TaskRole
+from jobs.spec import JobSpec, Port, RoleSpec
 from tests.bench.figures import Figure
 from tests.jobs.dialects.hostile import ALIKE
 from tests.jobs.dialects.sample_fields import samples
@@ -56,7 +56,7 @@ def _samples(name: str) -> Iterator[Figure]:
 
 def _many_roles() -> Iterator[Figure]:
     roles = tuple(
-        TaskRole(name=f"role_{n}", command="python train.py", image="image", ports=(Port(label="http"),))
+        RoleSpec(name=f"role_{n}", command="python train.py", image="image", ports=(Port(label="http"),))
         for n in range(ROLES)
     )
     spec = JobSpec(name="many", roles=roles)

@@ -26,7 +26,7 @@ import pytest
 
 from console.configuration import keys
 from console.home import CHECKOUT
-from jobs.backends.base import Handle, TaskRef
+from jobs.backends.base import Handle, ReplicaRef
 from jobs.backends.slurm.backend import SlurmBackend
 from jobs.backends.slurm.client.programs import Programs
 from jobs.backends.slurm.client.rest.client import RestAnswer, RestClient
@@ -286,7 +286,7 @@ def _first_lines(bench: SlurmBench) -> list[Figure]:
 def _first_line(bench: SlurmBench) -> float:
     begun = time.perf_counter()
     handle = bench.backend.submit(bench.submission(role("echo up")))
-    wait_for(lambda: bench.backend.read_log(handle, TaskRef("worker", 0), "", 10).data, 60, interval=0.01)
+    wait_for(lambda: bench.backend.read_log(handle, ReplicaRef("worker", 0), "", 10).data, 60, interval=0.01)
     return time.perf_counter() - begun
 
 

@@ -22,7 +22,7 @@ import pytest
 
 from jobs import dialects
 from jobs.dialects.document import Document
-from jobs.spec import JobSpec, RegistryAuth, Resources, SecretRef, TaskRole
+from jobs.spec import JobSpec, RegistryAuth, Resources, RoleSpec, SecretRef
 from tests.scenes import MACHINE, state_of, submit
 from tests.stack import Stack, running
 from tests.waiting import wait_for
@@ -68,7 +68,7 @@ def spec(name: str) -> JobSpec:
     small = Resources(cpu_milli=100, memory_mib=64)
     return JobSpec(
         name=name,
-        roles=(TaskRole(name="worker", command=PRINTING, image="busybox", resources=small),),
+        roles=(RoleSpec(name="worker", command=PRINTING, image="busybox", resources=small),),
         secret_env={"API_TOKEN": SecretRef(name="API_TOKEN")},
         registry_auth=RegistryAuth(
             registry="registry.example.org", username="me", password=SecretRef(name="REGISTRY_PASSWORD")

@@ -11,7 +11,7 @@ from jobs.backends import registry
 from jobs.dialects.base import Parsed
 from jobs.dialects.document import Document
 from jobs.models import Attempt, Job
-from jobs.spec import JobSpec, TaskRole
+from jobs.spec import JobSpec, RoleSpec
 from quotas.models import Cluster, Membership, Node, Quota, Role, User, Workspace
 from tests.jobs import engine as memory
 from tests.jobs.engine import MemoryEngine
@@ -49,7 +49,7 @@ def engine(monkeypatch: pytest.MonkeyPatch) -> MemoryEngine:
 
 def spec(name: str = "job", **changes: object) -> JobSpec:
     """A one-replica job that asks for little."""
-    role = TaskRole(name="worker", command="true")
+    role = RoleSpec(name="worker", command="true")
     return JobSpec(**{"name": name, "roles": (role,), **changes})  # type: ignore[arg-type]
 
 

@@ -20,15 +20,15 @@ from jobs.backends.base import (
     Observation,
     QueuedJob,
     Refused,
+    ReplicaRef,
     ReplicaSeen,
     Submission,
-    TaskRef,
     Unknown,
     Unreachable,
     Unseen,
 )
 from jobs.backends.measures import Use
-from jobs.states import Phase, Reason, ReasonCode, State, TaskState
+from jobs.states import Phase, Reason, ReasonCode, ReplicaState, State
 
 NODE = NodeSeen("memory-1", 64_000, 256 * 1024, free_cpu_milli=64_000, free_memory_mib=256 * 1024)
 
@@ -78,7 +78,7 @@ class MemoryEngine:
 
     def _pending(self, submission: Submission) -> Observation:
         replicas = tuple(
-            ReplicaSeen(role.name, index, TaskState.WAITING)
+            ReplicaSeen(role.name, index, ReplicaState.WAITING)
             for role in submission.spec.roles
             for index in range(role.replicas)
         )
@@ -98,7 +98,7 @@ class MemoryEngine:
         self.stopped.append(handle)
         self.orders.append((handle, signal, grace_s))
 
-    def read_log(self, handle: Handle, task: TaskRef, cursor: str, limit: int) -> LogSlice:
+    def read_log(self, handle: Handle, task: ReplicaRef, cursor: str, limit: int) -> LogSlice:
         return LogSlice(b"", cursor, LogState.OPEN)
 
     def inventory(self) -> Inventory:
@@ -121,30 +121,30 @@ class MemoryEngine:
 
     def run(self, handle: Handle, *, run: int = 1) -> None:
         """Every replica runs."""
-        self._become(handle, State.RUNNING, ReasonCode.RUNNING, TaskState.RUNNING, run=run)
+        self._become(handle, State.RUNNING, ReasonCode.RUNNING, ReplicaState.RUNNING, run=run)
 
     def requeue(self, handle: Handle, run: int) -> None:
         """The engine puts it back into its own queue and counts a new run."""
-        self._become(handle, State.PENDING, ReasonCode.ENGINE_QUEUE, TaskState.WAITING, run=run)
+        self._become(handle, State.PENDING, ReasonCode.ENGINE_QUEUE, ReplicaState.WAITING, run=run)
 
     def succeed(self, handle: Handle) -> None:
         """Every replica ends with 0."""
-        self._become(handle, State.SUCCEEDED, ReasonCode.COMPLETED, TaskState.SUCCEEDED, exit_code=0)
+        self._become(handle, State.SUCCEEDED, ReasonCode.COMPLETED, ReplicaState.SUCCEEDED, exit_code=0)
 
     def fail(self, handle: Handle, code: ReasonCode = ReasonCode.EXIT_CODE) -> None:
         """Every replica ends with 1."""
-        self._become(handle, State.FAILED, code, TaskState.FAILED, exit_code=1)
+        self._become(handle, State.FAILED, code, ReplicaState.FAILED, exit_code=1)
 
     def end_stopped(self, handle: Handle) -> None:
         """The stop took effect."""
-        self._become(handle, State.STOPPED, ReasonCode.USER_STOP, TaskState.STOPPED)
+        self._become(handle, State.STOPPED, ReasonCode.USER_STOP, ReplicaState.STOPPED)
 
     def _become(
         self,
         handle: Handle,
         state: State,
         code: ReasonCode,
-        task: TaskState,
+        task: ReplicaState,
         *,
         exit_code: int | None = None,
         run: int | None = None,

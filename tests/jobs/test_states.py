@@ -6,30 +6,30 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jobs.spec import CompletionPolicy, TaskRole
+from jobs.spec import CompletionPolicy, RoleSpec
 from jobs.states import (
     ENDINGS,
     FINAL,
     LIVE,
-    TASK_TERMINAL,
+    REPLICA_TERMINAL,
     TERMINAL,
     TRANSITIONS,
     Replica,
+    ReplicaState,
     State,
-    TaskState,
     sources_of,
     verdict,
 )
 
-S, F, R, X = TaskState.SUCCEEDED, TaskState.FAILED, TaskState.RUNNING, TaskState.STOPPED
+S, F, R, X = ReplicaState.SUCCEEDED, ReplicaState.FAILED, ReplicaState.RUNNING, ReplicaState.STOPPED
 
 
-def role(name: str, replicas: int, failed: int | None = 1, succeeded: int | None = None) -> TaskRole:
+def role(name: str, replicas: int, failed: int | None = 1, succeeded: int | None = None) -> RoleSpec:
     policy = CompletionPolicy(min_failed=failed, min_succeeded=succeeded)
-    return TaskRole(name=name, replicas=replicas, command="x", completion=policy)
+    return RoleSpec(name=name, replicas=replicas, command="x", completion=policy)
 
 
-def seen(**states: list[TaskState]) -> list[Replica]:
+def seen(**states: list[ReplicaState]) -> list[Replica]:
     return [Replica(name, i, state) for name, each in states.items() for i, state in enumerate(each)]
 
 
@@ -49,7 +49,7 @@ def seen(**states: list[TaskState]) -> list[Replica]:
     ],
 )
 def test_counts_decide_as_the_scm_page_says(
-    roles: list[TaskRole], states: dict[str, list[TaskState]], expected: State | None, trigger: str | None
+    roles: list[RoleSpec], states: dict[str, list[ReplicaState]], expected: State | None, trigger: str | None
 ) -> None:
     found = verdict(roles, seen(**states))
     assert (found.state, found.trigger) == (expected, trigger)
@@ -61,7 +61,7 @@ def test_a_success_counts_the_replicas_that_failed() -> None:
 
 
 policies = st.one_of(st.none(), st.integers(1, 4))
-task_states = st.sampled_from(list(TaskState))
+task_states = st.sampled_from(list(ReplicaState))
 
 
 @given(
@@ -70,12 +70,12 @@ task_states = st.sampled_from(list(TaskState))
     )
 )
 def test_a_verdict_once_given_stays_as_more_replicas_end(
-    drawn: list[tuple[int | None, int | None, list[TaskState]]],
+    drawn: list[tuple[int | None, int | None, list[ReplicaState]]],
 ) -> None:
     roles = [role(f"r{i}", len(states), failed, ok) for i, (failed, ok, states) in enumerate(drawn)]
     now = [Replica(f"r{i}", j, s) for i, (_f, _o, states) in enumerate(drawn) for j, s in enumerate(states)]
     first = verdict(roles, now)
-    ended = [r if r.state in TASK_TERMINAL else Replica(r.role, r.index, S) for r in now]
+    ended = [r if r.state in REPLICA_TERMINAL else Replica(r.role, r.index, S) for r in now]
     last = verdict(roles, ended)
     assert last.state is not None, "when every replica has ended the job has"
     if first.state is State.FAILED:

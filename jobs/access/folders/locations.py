@@ -10,7 +10,7 @@ from jobs.access import sessions
 from jobs.access.folders import names
 from jobs.access.folders.client import FolderRefused
 from jobs.models import Job, Replica
-from jobs.states import TaskState
+from jobs.states import ReplicaState
 
 WORK: Final = "work"
 
@@ -66,7 +66,7 @@ def find(job: Job, query: Mapping[str, Sequence[str]]) -> FolderLocation:
     def one(name: str) -> str:
         return (query.get(name) or [""])[-1]
 
-    tasks = sessions.current_tasks(job).select_related("attempt").order_by("ordinal")
+    tasks = sessions.current_replicas(job).select_related("attempt").order_by("ordinal")
     if role := one("role"):
         index = one("index") or "0"
         is_known = _is_index(index) and role.isprintable()  # half a surrogate pair names no role
@@ -74,7 +74,7 @@ def find(job: Job, query: Mapping[str, Sequence[str]]) -> FolderLocation:
         if task is None:
             raise FolderRefused("nowhere")
     else:
-        task = tasks.filter(state=TaskState.RUNNING).first() or tasks.first()
+        task = tasks.filter(state=ReplicaState.RUNNING).first() or tasks.first()
     if task is None:
         raise FolderRefused("not_begun")
     return FolderLocation(job, task, one("root") or WORK, names.parts(one("path")))

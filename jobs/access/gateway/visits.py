@@ -21,7 +21,7 @@ from django.utils import timezone
 
 from jobs.access.gateway.cookies import digest, new_secret
 from jobs.models import Endpoint, EndpointVisit, Replica
-from jobs.states import TASK_TERMINAL, TERMINAL, State, TaskState
+from jobs.states import REPLICA_TERMINAL, TERMINAL, ReplicaState, State
 from quotas import audit, encryption
 from quotas.access import Verb, can
 from quotas.accounts.sessions import person_of
@@ -177,8 +177,10 @@ def _state_of(endpoint: Endpoint) -> EndpointState:
     task: Replica = endpoint.task
     job = task.attempt.job
     current = (task.attempt.number, task.run) == (job.attempt_number, job.run_number)
-    if not current or State(job.state) in TERMINAL or TaskState(task.state) in TASK_TERMINAL:
+    if not current or State(job.state) in TERMINAL or ReplicaState(task.state) in REPLICA_TERMINAL:
         return EndpointState.ENDED
     return (
-        EndpointState.OPEN if endpoint.ready and task.state == TaskState.RUNNING else EndpointState.STARTING
+        EndpointState.OPEN
+        if endpoint.ready and task.state == ReplicaState.RUNNING
+        else EndpointState.STARTING
     )

@@ -22,7 +22,7 @@ from jobs.access.gateway.rechecks import RecheckedRight
 from jobs.access.sessions import EntryRefused
 from jobs.access.terminal_gateway.open_sessions import backend_of
 from jobs.access.terminal_gateway.session import refusal_of
-from jobs.backends.base import Handle, TaskRef
+from jobs.backends.base import Handle, ReplicaRef
 from jobs.backends.sessions import Barrier, Enterable, NoEntry, Session, SessionKind, SessionRequest
 from jobs.live.limits import EVERYBODY, ConnectionLimit
 from jobs.live.thread_pool import run_in_thread
@@ -143,7 +143,7 @@ def _find(visitor: FolderVisitor) -> Replica | None:
 async def _begin(backend: Enterable, task: Replica) -> Session:
     if not task.attempt.handle:
         raise EntryRefused("not_begun")
-    where = TaskRef(task.role, task.index, task.run)
+    where = ReplicaRef(task.role, task.index, task.run)
     try:
         return await backend.exec(Handle(task.attempt.handle), where, SessionRequest(SessionKind.FOLDERS))
     except NoEntry as error:

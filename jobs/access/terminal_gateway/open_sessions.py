@@ -13,7 +13,7 @@ from jobs.access import sessions
 from jobs.access.gateway import rechecks
 from jobs.access.sessions import EntryOrigin, EntryRefused
 from jobs.access.terminal_gateway.session import JobSession
-from jobs.backends.base import Handle, TaskRef
+from jobs.backends.base import Handle, ReplicaRef
 from jobs.backends.sessions import Enterable
 from jobs.live.thread_pool import run_in_thread
 from jobs.models import AccessSession, Replica
@@ -43,7 +43,7 @@ class OpenSessions:
 
     def _keep(self, entry: AccessSession, backend: Enterable) -> JobSession:
         task = entry.task
-        where = TaskRef(task.role, task.index, task.run)
+        where = ReplicaRef(task.role, task.index, task.run)
         session = JobSession(entry, backend, Handle(task.attempt.handle), where)
         self._sessions[session.pk] = session
         session.ended.add_done_callback(lambda _why: self._sessions.pop(session.pk, None))

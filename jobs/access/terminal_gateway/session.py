@@ -9,7 +9,7 @@ import structlog
 
 from jobs.access import sessions
 from jobs.access.sessions import EntryRefused
-from jobs.backends.base import Handle, TaskRef
+from jobs.backends.base import Handle, ReplicaRef
 from jobs.backends.sessions import Barrier, Enterable, NoEntry, Session, SessionRequest
 from jobs.live.thread_pool import run_in_thread
 from jobs.models import AccessSession
@@ -23,7 +23,7 @@ MOST_SESSIONS: Final = 64
 class JobSession:
     """An open session; `ended` is done once it is over, and holds the reason."""
 
-    def __init__(self, entry: AccessSession, backend: Enterable, handle: Handle, task: TaskRef) -> None:
+    def __init__(self, entry: AccessSession, backend: Enterable, handle: Handle, task: ReplicaRef) -> None:
         self.pk: Final = entry.pk
         self._backend, self._handle, self._task = backend, handle, task
         self._sessions: set[Session] = set()

@@ -20,7 +20,7 @@ from django.db import DatabaseError
 from jobs.access.sessions import EntryRefused
 from jobs.access.terminal_gateway.open_sessions import backend_of
 from jobs.access.terminal_gateway.terminals import SharedTerminal, Terminals, View
-from jobs.backends.base import Handle, TaskRef, Unreachable
+from jobs.backends.base import Handle, ReplicaRef, Unreachable
 from jobs.backends.sessions import Enterable, NoEntry, Size
 from jobs.live.thread_pool import run_in_thread
 from jobs.models import Replica
@@ -67,11 +67,11 @@ async def listener(request: web.Request) -> web.Response:
     return web.Response(text=found)
 
 
-def _replica(pk: int) -> tuple[Enterable, Handle, TaskRef]:
+def _replica(pk: int) -> tuple[Enterable, Handle, ReplicaRef]:
     task = Replica.objects.select_related("attempt__job__cluster").filter(pk=pk).first()
     if task is None:
         raise EntryRefused("not_running")
-    return backend_of(task), Handle(task.attempt.handle), TaskRef(task.role, task.index, task.run)
+    return backend_of(task), Handle(task.attempt.handle), ReplicaRef(task.role, task.index, task.run)
 
 
 async def serve(terminals: Terminals, path: Path) -> web.AppRunner:

@@ -15,7 +15,7 @@ from rest_framework.response import Response
 from jobs import submission
 from jobs.api.native import problems, shapes
 from jobs.api.native.base import ABSENT, AFTER, LIMIT, REFUSED, NativeView
-from jobs.api.native.parts import first_tasks
+from jobs.api.native.parts import first_replicas
 from jobs.dialects.base import Note, Refused
 from jobs.dialects.document import Document
 from jobs.lifecycle import pending_reasons
@@ -255,7 +255,7 @@ def whole(view: NativeView, job: Job) -> dict[str, Any]:
     else:
         file = JobFile.objects.get(job=job)
         notes = render_notes(Document(file.text, job.dialect), stored_notes(file))
-        tasks, more = first_tasks(view, job, enter=Verb.ENTER in may)
+        tasks, more = first_replicas(view, job, enter=Verb.ENTER in may)
     return shapes.WholeJobShape.render(job, after=after(view, job), notes=notes, tasks=tasks, tasks_next=more)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 from django.db.models import QuerySet
 from django.http import HttpResponseBase
@@ -29,27 +29,29 @@ WHICH_LOG = (
 )
 
 
-def tasks_of(job: Job) -> QuerySet[Replica]:
-    """The replicas of the job's current run, in their order."""
-    return sessions.current_tasks(job).order_by("ordinal").prefetch_related("endpoints")
+def replicas_of(job: Job) -> QuerySet[Replica]:
+    """Return the replicas of the job's current run, in their order."""
+    return sessions.current_replicas(job).order_by("ordinal").prefetch_related("endpoints")
 
 
-def first_tasks(view: NativeView, job: Job, *, enter: bool) -> tuple[list[dict[str, Any]], str | None]:
-    """The replicas that stand in the job itself, and the address of the others."""
-    rows = list(tasks_of(job)[: shapes.MOST_TASKS + 1])
-    page = rows[: shapes.MOST_TASKS]
+def first_replicas(view: NativeView, job: Job, *, enter: bool) -> tuple[list[dict[str, Any]], str | None]:
+    """Return the replicas that a job's own answer lists, and the address of the others."""
+    rows = list(replicas_of(job)[: shapes.MOST_REPLICAS + 1])
+    page = rows[: shapes.MOST_REPLICAS]
     more = None
     if len(rows) > len(page):
         path = reverse("api_job_tasks", kwargs={"public_id": job.public_id})
         more = view.request.build_absolute_uri(f"{path}?after={page[-1].ordinal}")
-    return render_tasks(view, job, page, enter=enter), more
+    return render_replicas(view, job, page, enter=enter), more
 
 
-def render_tasks(view: NativeView, job: Job, rows: list[Replica], *, enter: bool) -> list[dict[str, Any]]:
-    """TaskShapes; with links to the endpoints for a person who may `enter`, and the scope for it."""
+def render_replicas(view: NativeView, job: Job, rows: list[Replica], *, enter: bool) -> list[dict[str, Any]]:
+    """Return ReplicaShapes; with links to the endpoints for a person who may `enter` and has the scope."""
     opened = enter and view.allows("exec")
     return [
-        shapes.task(row, job.attempt_number, lambda slug: opening_url(view, slug) if opened else None)
+        shapes.render_replica(
+            row, job.attempt_number, lambda slug: opening_url(view, slug) if opened else None
+        )
         for row in rows
     ]
 
@@ -59,21 +61,39 @@ def opening_url(view: NativeView, slug: str) -> str:
     return view.request.build_absolute_uri(reverse("endpoint_open", kwargs={"slug": slug}))
 
 
-class Tasks(NativeView):
+class Replicas(NativeView):
     """The replicas of a job's current run."""
 
+    key: ClassVar = "replicas"
+
     @extend_schema(
-        operation_id="jobs_tasks", parameters=[AFTER, LIMIT], responses={200: shapes.TaskPage, **ABSENT}
+        operation_id="jobs_replicas", parameters=[AFTER, LIMIT], responses={200: shapes.ReplicaPage, **ABSENT}
     )
     def get(self, request: Request, public_id: str) -> Response:
-        """In their order, by keys."""
+        """List them in their order, by keys."""
         job = self.job(public_id, Verb.READ)
-        rows = tasks_of(job)
+        rows = replicas_of(job)
         if "after" in request.query_params:
             rows = rows.filter(ordinal__gt=self.number("after", 0))
-        page, following = self.page(rows, shapes.MOST_TASKS, "ordinal")
-        tasks = render_tasks(self, job, page, enter=can(self.person, Verb.ENTER, job))
-        return Response({"tasks": tasks, "next": following})
+        page, following = self.page(rows, shapes.MOST_REPLICAS, "ordinal")
+        replicas = render_replicas(self, job, page, enter=can(self.person, Verb.ENTER, job))
+        return Response({self.key: replicas, "next": following})
+
+
+class Tasks(Replicas):
+    """The same under the name and in the shape of releases before 0.2."""
+
+    key = "tasks"
+
+    @extend_schema(
+        operation_id="jobs_tasks",
+        deprecated=True,
+        parameters=[AFTER, LIMIT],
+        responses={200: shapes.TaskPage, **ABSENT},
+    )
+    def get(self, request: Request, public_id: str) -> Response:
+        """List them as `tasks`; use `replicas` instead."""
+        return super().get(request, public_id)
 
 
 class Endpoints(NativeView):
@@ -89,8 +109,8 @@ class Endpoints(NativeView):
         """Every endpoint of the current run, with the link that opens it."""
         job = self.job(public_id, Verb.ENTER)
         served = []
-        for row in tasks_of(job).filter(endpoints__isnull=False).distinct():
-            shown = shapes.task(row, job.attempt_number, lambda slug: opening_url(self, slug))
+        for row in replicas_of(job).filter(endpoints__isnull=False).distinct():
+            shown = shapes.render_replica(row, job.attempt_number, lambda slug: opening_url(self, slug))
             served += [{"role": row.role, "index": row.index, **each} for each in shown["endpoints"]]
         return Response(served)
 

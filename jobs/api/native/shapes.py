@@ -13,9 +13,9 @@ from jobs import dialects, messages, submission
 from jobs.lifecycle import pending_reasons
 from jobs.messages.endpoints import endpoint_message
 from jobs.models import Dependency, Endpoint, Event, Job, Replica
-from jobs.states import TASK_TERMINAL, PortSource, State, TaskState
+from jobs.states import REPLICA_TERMINAL, PortSource, ReplicaState, State
 
-MOST_TASKS: Final = 100
+MOST_REPLICAS: Final = 100
 """As many replicas stand in the job itself; the rest is paged."""
 
 
@@ -364,14 +364,14 @@ class MatchesShape(ApiShape):
     next_offset = serializers.IntegerField(allow_null=True)
 
 
-class TaskShape(ApiShape):
+class ReplicaShape(ApiShape):
     """One replica.  `exit_code` is 128+n after signal n."""
 
     role = serializers.CharField()
     index = serializers.IntegerField()
     attempt = serializers.IntegerField()
     run = serializers.IntegerField()
-    state = serializers.ChoiceField(choices=list(TaskState))
+    state = serializers.ChoiceField(choices=list(ReplicaState))
     exit_code = serializers.IntegerField(allow_null=True)
     signal = serializers.IntegerField(allow_null=True)
     node = serializers.CharField(allow_blank=True)
@@ -428,7 +428,7 @@ class WholeJobShape(JobShape):
 
     after = AfterShape(many=True)
     notes = ProblemShape(many=True, allow_null=True)
-    tasks = TaskShape(many=True, allow_null=True)
+    tasks = ReplicaShape(many=True, allow_null=True)
     tasks_next = serializers.CharField(allow_null=True, help_text="the address of more replicas")
 
 
@@ -450,10 +450,17 @@ class JobPage(ApiShape):
     next = serializers.CharField(allow_null=True)
 
 
-class TaskPage(ApiShape):
+class ReplicaPage(ApiShape):
     """Replicas in their order, and the address of the next ones."""
 
-    tasks = TaskShape(many=True)
+    replicas = ReplicaShape(many=True)
+    next = serializers.CharField(allow_null=True)
+
+
+class TaskPage(ApiShape):
+    """The same as before release 0.2."""
+
+    tasks = ReplicaShape(many=True)
     next = serializers.CharField(allow_null=True)
 
 
@@ -464,9 +471,9 @@ class EventPage(ApiShape):
     next = serializers.CharField(allow_null=True)
 
 
-def task(row: Replica, attempt: int, opening: Callable[[str], str | None]) -> dict[str, Any]:
+def render_replica(row: Replica, attempt: int, opening: Callable[[str], str | None]) -> dict[str, Any]:
     """Return a row that came with its endpoints; `opening` makes a link of an endpoint's slug."""
-    ended = TaskState(row.state) in TASK_TERMINAL
+    ended = ReplicaState(row.state) in REPLICA_TERMINAL
     endpoints = [
         EndpointShape.render(
             endpoint,
@@ -476,7 +483,7 @@ def task(row: Replica, attempt: int, opening: Callable[[str], str | None]) -> di
         )
         for endpoint in row.endpoints.all()
     ]
-    return TaskShape.render(row, attempt=attempt, endpoints=endpoints)
+    return ReplicaShape.render(row, attempt=attempt, endpoints=endpoints)
 
 
 def _lack(endpoint: Endpoint, row: Replica) -> dict[str, str] | None:

@@ -24,7 +24,7 @@ from jobs.node.staging import data_transfer
 from jobs.node.staging.mount_specs import DataSpec, PackageSpec
 from jobs.node.supervisor.plan import Counts, EndWarning, MachineSettings, Plan, Role, Slot
 from jobs.node.wrapper.environment import IMPLICIT_PORTS
-from jobs.spec import Framework, JobSpec, Port, ResourceRequest, TaskRole, resource_requests
+from jobs.spec import Framework, JobSpec, Port, ResourceRequest, RoleSpec, resource_requests
 from jobs.states import Params, Reason, ReasonCode
 
 _PROCESS_SHARE: Final = 8
@@ -38,7 +38,7 @@ class JobRuntime:
     isolation: Isolation
     engine: tuple[str, ...]
 
-    def contains(self, role: TaskRole) -> bool:
+    def contains(self, role: RoleSpec) -> bool:
         """Tell whether the role's replicas run in containers."""
         return bool(role.image and self.engine)
 
@@ -224,7 +224,7 @@ def _cards(ask: ResourceRequest, total: Total, free: list[Gpu]) -> tuple[int, ..
     return tuple(gpu.index for gpu in mine)
 
 
-def _ports(role: TaskRole, fixed: Mapping[str, int], allocator: PortAllocator) -> dict[str, tuple[int, ...]]:
+def _ports(role: RoleSpec, fixed: Mapping[str, int], allocator: PortAllocator) -> dict[str, tuple[int, ...]]:
     """Ports for one replica; `fixed` are where those begin that are not free to choose."""
     asked = {port.label for port in role.ports}
     implicit = [Port(label=label) for label in IMPLICIT_PORTS if label not in asked]
@@ -245,7 +245,7 @@ def _no_room(resource: str, wanted: int, free: int) -> NotSubmitted:
     return NotSubmitted(Reason(ReasonCode.WAITING_CAPACITY, params))
 
 
-def role_of(role: TaskRole, ask: ResourceRequest, slots: Sequence[Slot], shm_mib: int) -> Role:
+def role_of(role: RoleSpec, ask: ResourceRequest, slots: Sequence[Slot], shm_mib: int) -> Role:
     """A role of the plan, with the amounts that were asked for."""
     return Role(
         name=role.name,

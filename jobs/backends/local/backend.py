@@ -20,8 +20,8 @@ from jobs.backends.base import (
     NodeSeen,
     Observation,
     RenderedJob,
+    ReplicaRef,
     Submission,
-    TaskRef,
     Unknown,
     Unreachable,
 )
@@ -188,7 +188,7 @@ class LocalBackend:
         except OSError as error:
             raise Unreachable(str(error)) from error
 
-    def read_log(self, handle: Handle, task: TaskRef, cursor: str, limit: int) -> LogSlice:
+    def read_log(self, handle: Handle, task: ReplicaRef, cursor: str, limit: int) -> LogSlice:
         """From the file in which the job's own output lies; there is only the first run."""
         if task.run != 1:
             return LogSlice(b"", cursor, LogState.GONE)
@@ -218,21 +218,21 @@ class LocalBackend:
         allocations.remove_containers(attempt)
         allocations.remove_attempt(attempt)
 
-    async def exec(self, handle: Handle, task: TaskRef, wanted: SessionRequest) -> Session:
+    async def exec(self, handle: Handle, task: ReplicaRef, wanted: SessionRequest) -> Session:
         """Start a helper, which enters the replica."""
         return await session.begin(self._find_attempt(handle, task), self._config.python, task, wanted)
 
-    async def reach(self, handle: Handle, task: TaskRef, host: str, port: int) -> tuple[str, int]:
+    async def reach(self, handle: Handle, task: ReplicaRef, host: str, port: int) -> tuple[str, int]:
         """On a network that all share a port is the replica's if one of its processes listens there."""
         attempt = self._find_attempt(handle, task)
         return await asyncio.to_thread(port_ownership.address, attempt, task, host, port)
 
-    async def listener(self, handle: Handle, task: TaskRef, host: str, port: int) -> str:
+    async def listener(self, handle: Handle, task: ReplicaRef, host: str, port: int) -> str:
         """The numbers of the sockets, as long as processes of the replica hold them."""
         attempt = self._find_attempt(handle, task)
         return await asyncio.to_thread(port_ownership.listener, attempt, task, host, port)
 
-    def _find_attempt(self, handle: Handle, task: TaskRef) -> Path:
+    def _find_attempt(self, handle: Handle, task: ReplicaRef) -> Path:
         if task.run != 1:  # there is only the first
             raise NoEntry(Barrier.NOT_RUNNING)
         return self._layout.attempt(handle)

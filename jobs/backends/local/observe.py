@@ -16,7 +16,7 @@ from jobs.node.processes import Identity
 from jobs.node.supervisor import layout
 from jobs.node.supervisor.plan import Plan, UnknownFormat
 from jobs.node.supervisor.status import describe
-from jobs.states import TERMINAL, Phase, PortSource, Reason, ReasonCode, State, TaskState, Unready
+from jobs.states import TERMINAL, Phase, PortSource, Reason, ReasonCode, ReplicaState, State, Unready
 
 _REMEMBERED: Final = 16_384
 
@@ -74,7 +74,7 @@ def _view_of_plan(attempt: Path) -> AttemptView | None:
         return None
     where = {"node": plan.house.node, "host": plan.house.host_ip, "logs": attempt / "logs"}
     replicas = tuple(
-        _replica({**describe(place), "state": TaskState.WAITING}, where) for place in plan.replicas()
+        _replica({**describe(place), "state": ReplicaState.WAITING}, where) for place in plan.replicas()
     )
     starting = Reason(ReasonCode.STARTING)
     observation = Observation(State.PENDING, starting, Phase.CREATING, replicas, version="planned")
@@ -83,7 +83,7 @@ def _view_of_plan(attempt: Path) -> AttemptView | None:
 
 
 def _replica(value: Mapping[str, Any], where: Mapping[str, Any]) -> ReplicaSeen:
-    state = TaskState(value["state"])
+    state = ReplicaState(value["state"])
     return ReplicaSeen(
         role=value["role"],
         index=value["index"],

@@ -11,14 +11,14 @@ from ipaddress import ip_address
 from pathlib import Path
 from typing import Final
 
-from jobs.backends.base import TaskRef
+from jobs.backends.base import ReplicaRef
 from jobs.backends.sessions import Barrier, NoEntry
 from jobs.node import listening_sockets
 from jobs.node.sandbox import running_replica
 from jobs.node.sandbox.running_replica import ReplicaUnavailable, RunningReplica
 
 
-def address(attempt: Path, task: TaskRef, host: str, port: int) -> tuple[str, int]:
+def address(attempt: Path, task: ReplicaRef, host: str, port: int) -> tuple[str, int]:
     """Return where to connect to for `host`:`port` as the replica would.  Raises NoEntry."""
     replica = _replica(attempt, task)
     if not _itself(replica, host):
@@ -29,7 +29,7 @@ def address(attempt: Path, task: TaskRef, host: str, port: int) -> tuple[str, in
     return found, port
 
 
-def _replica(attempt: Path, task: TaskRef) -> RunningReplica:
+def _replica(attempt: Path, task: ReplicaRef) -> RunningReplica:
     try:
         return running_replica.find_running(attempt, task.role, task.index)
     except ReplicaUnavailable as error:
@@ -38,7 +38,7 @@ def _replica(attempt: Path, task: TaskRef) -> RunningReplica:
         raise NoEntry(Barrier.NOT_RUNNING, str(error)) from error
 
 
-def listener(attempt: Path, task: TaskRef, host: str, port: int) -> str:
+def listener(attempt: Path, task: ReplicaRef, host: str, port: int) -> str:
     """Return what tells the sockets apart that a connection to `host`:`port` would reach.
 
     All of them have to be the replica's.  Raises NoEntry.
@@ -57,11 +57,11 @@ def listener(attempt: Path, task: TaskRef, host: str, port: int) -> str:
 
 
 _MOST_KNOWN: Final = 4096
-_known: Final[dict[tuple[str, TaskRef, frozenset[int]], None]] = {}
+_known: Final[dict[tuple[str, ReplicaRef, frozenset[int]], None]] = {}
 """Sockets that were the replicas' own: a socket's number is never given to another."""
 
 
-def _holds(attempt: Path, task: TaskRef, sockets: AbstractSet[int]) -> bool:
+def _holds(attempt: Path, task: ReplicaRef, sockets: AbstractSet[int]) -> bool:
     """Tell whether processes of the replica hold all of these sockets."""
     replica = _replica(attempt, task)
     return any(sockets <= listening_sockets.sockets_of(replica.pids()) for _try in range(_TRIES))

@@ -23,7 +23,7 @@ from jobs.node.supervisor.plan import Plan, PlannedReplica, Role, Slot
 from jobs.node.wrapper import environment
 from jobs.node.wrapper.environment import IMPLICIT_PORTS
 from jobs.node.wrapper.launch_arguments import is_contained, room_of
-from jobs.spec import ResourceRequest, TaskRole, resource_requests
+from jobs.spec import ResourceRequest, RoleSpec, resource_requests
 
 MOST_PEERS: Final = 16
 """With more replicas than that, what is said of each of them is not shown variable by variable."""
@@ -62,11 +62,11 @@ def _make_plan(
     return accept.make_plan(submission, config, runtime, layer, roles)
 
 
-def _slots(role: TaskRole, ask: ResourceRequest, choice: int) -> tuple[Slot, ...]:
+def _slots(role: RoleSpec, ask: ResourceRequest, choice: int) -> tuple[Slot, ...]:
     return tuple(_slot(role, ask, index, choice) for index in range(ask.replicas))
 
 
-def _slot(role: TaskRole, ask: ResourceRequest, index: int, choice: int) -> Slot:
+def _slot(role: RoleSpec, ask: ResourceRequest, index: int, choice: int) -> Slot:
     ports: dict[str, tuple[int, ...]] = dict.fromkeys(IMPLICIT_PORTS, (choice + index + 1,))
     for port in role.ports:
         first = port.begin_at + index * port.count if port.begin_at else choice + index + 1
@@ -77,7 +77,7 @@ def _slot(role: TaskRole, ask: ResourceRequest, index: int, choice: int) -> Slot
 def _role(
     plans: list[Plan],
     ordinal: int,
-    role: TaskRole,
+    role: RoleSpec,
     ask: ResourceRequest,
     attempt: Path,
     secrets: Mapping[str, str],

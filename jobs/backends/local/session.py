@@ -14,7 +14,7 @@ import termios
 from pathlib import Path
 from typing import Any, Final
 
-from jobs.backends.base import TaskRef
+from jobs.backends.base import ReplicaRef
 from jobs.backends.local.launch import RUNNER, child_environment
 from jobs.backends.sessions import Barrier, Ended, NoEntry, SessionRequest, Size, Terminal
 from jobs.node.descriptors import Descriptor
@@ -28,7 +28,7 @@ _MOST_FILES: Final = 3
 _LINE: Final = 64 * 1024
 
 
-async def begin(attempt: Path, python: str, task: TaskRef, wanted: SessionRequest) -> LocalSession:
+async def begin(attempt: Path, python: str, task: ReplicaRef, wanted: SessionRequest) -> LocalSession:
     """Run something beside a replica.  Raises NoEntry."""
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
     ours.setblocking(False)
@@ -60,7 +60,7 @@ async def _dismiss(channel: Channel, helper: Helper) -> None:
             await helper.wait()
 
 
-def _request(task: TaskRef, wanted: SessionRequest) -> dict[str, Any]:
+def _request(task: ReplicaRef, wanted: SessionRequest) -> dict[str, Any]:
     terminal = wanted.terminal
     return {
         "role": task.role,

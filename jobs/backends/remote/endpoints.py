@@ -17,9 +17,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
-from jobs.backends.base import EndpointSeen, Gone, Handle, Observation, ReplicaSeen, TaskRef, Unseen
+from jobs.backends.base import EndpointSeen, Gone, Handle, Observation, ReplicaRef, ReplicaSeen, Unseen
 from jobs.node.supervisor.announced_ports import AnnouncedPort, AnnouncementFile
-from jobs.states import Params, PortSource, State, TaskState, Unready
+from jobs.states import Params, PortSource, ReplicaState, State, Unready
 
 PATIENCE_S: Final = 10.0
 """A replica's ports may be silent for so long after its start."""
@@ -40,7 +40,7 @@ OWNER_TTL_S: Final = {True: 300.0, False: 15.0}
 """How long the owner of an announced port is cached, as long as it answers."""
 
 Address = tuple[str, int]
-Check = Callable[[Handle, TaskRef, int], bool | None]
+Check = Callable[[Handle, ReplicaRef, int], bool | None]
 """Tells whether that replica itself listens on that port, None when its node can't be asked now."""
 
 
@@ -72,7 +72,7 @@ class EndpointProbe:
             for handle, seen_job in seen.items()
             if isinstance(seen_job, Observation) and seen_job.state is State.RUNNING
             for each in seen_job.replicas
-            if each.state is TaskState.RUNNING
+            if each.state is ReplicaState.RUNNING
         }
         wanted = dict.fromkeys(port.address for ports in self._ports.values() for port in ports)
         self._listening = find_listening(list(wanted)[:MAX_PROBED])
@@ -88,10 +88,12 @@ class EndpointProbe:
         ports = self._ports.get((handle, one.role, one.index))
         if ports is None:
             return one
-        task = TaskRef(one.role, one.index, run)
+        task = ReplicaRef(one.role, one.index, run)
         return replace(one, endpoints=tuple(self._endpoint(handle, task, one, port) for port in ports))
 
-    def _endpoint(self, handle: Handle, task: TaskRef, one: ReplicaSeen, port: _ServedPort) -> EndpointSeen:
+    def _endpoint(
+        self, handle: Handle, task: ReplicaRef, one: ReplicaSeen, port: _ServedPort
+    ) -> EndpointSeen:
         seen, begin = port.seen, port.begin
         if begin is not None:
             seen = replace(seen, path=begin.path, token=begin.token)
@@ -99,7 +101,7 @@ class EndpointProbe:
         return replace(seen, ready=why is None, why=why, params=params)
 
     def _why(
-        self, handle: Handle, task: TaskRef, one: ReplicaSeen, port: _ServedPort
+        self, handle: Handle, task: ReplicaRef, one: ReplicaSeen, port: _ServedPort
     ) -> tuple[Unready | None, Params]:
         seen = port.seen
         if seen.why is Unready.TAKEN:
@@ -115,7 +117,7 @@ class EndpointProbe:
         self._requests_left -= 1
         return probe_http(*port.address, port.begin.probe)
 
-    def _owns(self, handle: Handle, task: TaskRef, port: int) -> bool | None:
+    def _owns(self, handle: Handle, task: ReplicaRef, port: int) -> bool | None:
         """Return whether the port is the replica's; None while that is not known."""
         known = _owners.get((handle, port))
         if known is not None and time.monotonic() < known[1]:

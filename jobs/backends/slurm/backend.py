@@ -26,8 +26,8 @@ from jobs.backends.base import (
     Observation,
     Person,
     Refused,
+    ReplicaRef,
     Submission,
-    TaskRef,
     Unknown,
     Unreachable,
     Unseen,
@@ -230,7 +230,7 @@ class SlurmBackend:
         elif time.time() > float(earlier[2]) + OVERDUE_S:
             self._actions(kept.user).cancel([self._number(sent)], name=sent.key)
 
-    def read_log(self, handle: Handle, task: TaskRef, cursor: str, limit: int) -> LogSlice:
+    def read_log(self, handle: Handle, task: ReplicaRef, cursor: str, limit: int) -> LogSlice:
         """See `base.Backend`."""
         try:
             folder = self._folder(SlurmJob.of(handle).key)
@@ -296,22 +296,22 @@ class SlurmBackend:
         """See `base.Rendering`."""
         return preview.render_preview(submission, self._config)
 
-    async def exec(self, handle: Handle, task: TaskRef, wanted: SessionRequest) -> Session:
+    async def exec(self, handle: Handle, task: ReplicaRef, wanted: SessionRequest) -> Session:
         """See `sessions.Enterable`."""
         return await self._sessions(handle, task).exec(wanted)
 
-    async def reach(self, handle: Handle, task: TaskRef, host: str, port: int) -> tuple[str, int]:
+    async def reach(self, handle: Handle, task: ReplicaRef, host: str, port: int) -> tuple[str, int]:
         """See `sessions.Enterable`."""
         return await self._sessions(handle, task).reach(host, port)
 
-    async def listener(self, handle: Handle, task: TaskRef, host: str, port: int) -> str:
+    async def listener(self, handle: Handle, task: ReplicaRef, host: str, port: int) -> str:
         """See `sessions.Enterable`.  The node's answer is cached for a moment."""
         return await self._sessions(handle, task).listener(host, port)
 
-    def _listens(self, handle: Handle, task: TaskRef, port: int) -> bool | None:
+    def _listens(self, handle: Handle, task: ReplicaRef, port: int) -> bool | None:
         return self._sessions(handle, task).listens(port)
 
-    def _sessions(self, handle: Handle, task: TaskRef) -> ReplicaSessions:
+    def _sessions(self, handle: Handle, task: ReplicaRef) -> ReplicaSessions:
         try:
             return ReplicaSessions(self._config, SlurmJob.of(handle), task, self._addresses)
         except InvalidKey as error:

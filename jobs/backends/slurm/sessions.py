@@ -16,7 +16,7 @@ from ipaddress import ip_address
 from pathlib import Path
 from typing import Any, Final
 
-from jobs.backends.base import TaskRef
+from jobs.backends.base import ReplicaRef
 from jobs.backends.remote import attempts, bundle
 from jobs.backends.remote.bundle import ISOLATED
 from jobs.backends.remote.listener_client import ListenerFiles, ListenerTransport
@@ -45,7 +45,9 @@ _addresses: Final[dict[tuple[str, int, str, str, int], tuple[str, float]]] = {}
 class ReplicaSessions:
     """Sessions beside one replica of one run."""
 
-    def __init__(self, config: SlurmConfig, job: SlurmJob, task: TaskRef, addresses: NodeAddresses) -> None:
+    def __init__(
+        self, config: SlurmConfig, job: SlurmJob, task: ReplicaRef, addresses: NodeAddresses
+    ) -> None:
         """Read the attempt's record.  Raises NoEntry."""
         self._config, self._addresses = config, addresses
         self._folder = attempts.attempt_folder(config.root, job.key)
@@ -186,7 +188,7 @@ def classify(complaint: str) -> Barrier:
     return Barrier.NOT_RUNNING if any(phrase in low for phrase in NO_JOB) else Barrier.FAILED
 
 
-def _find_replica(record: AttemptRecord, task: TaskRef) -> tuple[str, int]:
+def _find_replica(record: AttemptRecord, task: ReplicaRef) -> tuple[str, int]:
     """Return the replica's name in files, and the number of its component.  Raises NoEntry."""
     if (name := record.replica_name(task.role, task.index)) is None:
         raise NoEntry(Barrier.NOT_RUNNING)

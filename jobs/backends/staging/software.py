@@ -10,7 +10,7 @@ import shlex
 from pathlib import Path
 from typing import Final
 
-from jobs.spec import Software, TaskRole
+from jobs.spec import RoleSpec, Software
 
 INITS: Final = (
     "/etc/profile.d/lmod.sh",
@@ -29,7 +29,7 @@ def has_modules(root: Path = Path("/")) -> bool:
     return any((root / init.lstrip("/")).is_file() for init in INITS)
 
 
-def with_modules(role: TaskRole, asked: Software) -> TaskRole:
+def with_modules(role: RoleSpec, asked: Software) -> RoleSpec:
     """The role with a command that loads what is asked for first."""
     command = with_prologue(role.command, asked)
     return role if command == role.command else role.model_copy(update={"command": command})

@@ -42,7 +42,7 @@ from jobs.spec import (
     JobSpec,
     RegistryAuth,
     Resources,
-    TaskRole,
+    RoleSpec,
     TensorBoard,
 )
 
@@ -192,7 +192,7 @@ class BodyReader:
         return JobSpec(
             **self._fields,
             roles=tuple(
-                TaskRole(
+                RoleSpec(
                     name=role.name,
                     replicas=role.replicas,
                     command=self._command or role.command,

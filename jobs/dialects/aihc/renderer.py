@@ -19,7 +19,7 @@ from jobs.dialects.objects import (
 )
 from jobs.dialects.spans import split
 from jobs.dialects.text_renderer import JsonObject
-from jobs.spec import Framework, JobSpec, Resources, TaskRole, TensorBoard
+from jobs.spec import Framework, JobSpec, Resources, RoleSpec, TensorBoard
 
 V1: Final = "v1"
 """An extra: the body is of protocol v1, which has the command inside of `jobSpec`."""
@@ -114,7 +114,7 @@ def _names(spec: JobSpec) -> list[str]:
 
 
 def _role(
-    spec: JobSpec, role: TaskRole, name: str, extras: Mapping[str, object], *, is_v1: bool
+    spec: JobSpec, role: RoleSpec, name: str, extras: Mapping[str, object], *, is_v1: bool
 ) -> JsonObject:
     has = role.resources
     is_silent = has == Resources(rdma=has.rdma) and name in as_list(extras.get(NO_AMOUNTS))

@@ -47,7 +47,7 @@ from jobs.dialects.source import read
 from jobs.dialects.spans import escape
 from jobs.dialects.text_renderer import JsonObject
 from jobs.dialects.variables import as_text, collect, is_usable
-from jobs.spec import CodeSource, CompletionPolicy, JobSpec, Mount, Network, Requirements, TaskRole
+from jobs.spec import CodeSource, CompletionPolicy, JobSpec, Mount, Network, Requirements, RoleSpec
 
 _BLANK_TO_FILL: Final = re.compile(r"<[^<>]*>")
 """What the pages write where an id of one's own belongs."""
@@ -124,7 +124,7 @@ class RequestReader:
             **self._fields,
             framework=self._type.framework if self._type else None,
             roles=tuple(
-                TaskRole(
+                RoleSpec(
                     name=role.type,
                     replicas=role.replicas,
                     command=role.command or self._command,

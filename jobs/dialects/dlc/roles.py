@@ -25,7 +25,7 @@ from jobs.dialects.objects import (
 from jobs.dialects.record import nearest_key
 from jobs.dialects.request import Request
 from jobs.dialects.text_renderer import JsonObject
-from jobs.spec import Bid, NodeChoice, Port, RegistryAuth, Resources, TaskRole
+from jobs.spec import Bid, NodeChoice, Port, RegistryAuth, Resources, RoleSpec
 
 INSTANCE_TYPES: Final[Mapping[str, Mapping[str, int | str]]] = {
     "ecs.gn6e-c12g1.3xlarge": {"gpus": 1, "gpu_type": "V100", "cpu_milli": 12_000}
@@ -215,7 +215,7 @@ def _read_ports(role: Request) -> tuple[Port, ...]:
 # --- writing ---------------------------------------------------------------------------------------------
 
 
-def write(role: TaskRole, part: Participant, registry: RegistryAuth | None, command: str) -> JsonObject:
+def write(role: RoleSpec, part: Participant, registry: RegistryAuth | None, command: str) -> JsonObject:
     """Return one element of `JobSpecs`; `command` is what all roles run that say nothing else."""
     image = {
         keys.IMAGE.key: role.image,
@@ -283,7 +283,7 @@ def _write_nodes(nodes: NodeChoice) -> JsonObject:
     }
 
 
-def _write_ports(role: TaskRole) -> JsonObject:
+def _write_ports(role: RoleSpec) -> JsonObject:
     """Return the ports with numbers; those that are to be chosen can't be asked for here."""
     default = [port.begin_at for port in role.ports if port.label == DEFAULT_LABEL and port.begin_at]
     extra = [

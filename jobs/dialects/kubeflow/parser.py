@@ -31,7 +31,7 @@ from jobs.dialects.spans import split
 from jobs.dialects.text_renderer import JsonObject
 from jobs.dialects.variables import as_text
 from jobs.dialects.yaml_text.rules import KUBERNETES
-from jobs.spec import JobSpec, Mount, RetryPolicy, TaskRole
+from jobs.spec import JobSpec, Mount, RetryPolicy, RoleSpec
 
 GROUP: Final = "kubeflow.org/"
 
@@ -206,7 +206,7 @@ class ManifestReader:
             **self._fields,
             framework=self._kind.framework,
             roles=tuple(
-                TaskRole(
+                RoleSpec(
                     name=role.name,
                     replicas=role.replicas,
                     command=role.command,

@@ -13,7 +13,7 @@ from jobs.dialects.kubeflow.kinds import ALWAYS, NEVER, ON_FAILURE, V1, V2BETA1,
 from jobs.dialects.objects import as_list, as_object, secret_placeholders, without_empty, write_fields
 from jobs.dialects.spans import split
 from jobs.dialects.text_renderer import JsonObject
-from jobs.spec import JobSpec, RetryPolicy, TaskRole
+from jobs.spec import JobSpec, RetryPolicy, RoleSpec
 
 API: Final = "api_version"
 """An extra: the apiVersion, where it is not the usual one."""
@@ -118,7 +118,7 @@ def _run_policy(spec: JobSpec, extras: Mapping[str, object]) -> JsonObject:
 def _restarts(
     retry: RetryPolicy,
     kind: JobKind,
-    own: Mapping[str, TaskRole],
+    own: Mapping[str, RoleSpec],
     forms: Mapping[str, object],
     backoff: object,
 ) -> dict[str, str]:
@@ -137,7 +137,7 @@ def _restarts(
 
 def _role(
     spec: JobSpec,
-    role: TaskRole,
+    role: RoleSpec,
     name: str,
     forms: Mapping[str, Any],
     restart: str,
@@ -197,7 +197,7 @@ def _words(command: str, said: object, variables: Mapping[str, str], api: str) -
     return {keys.COMMAND.key: commands.split(command, variables)}
 
 
-def _ports(role: TaskRole) -> list[JsonObject]:
+def _ports(role: RoleSpec) -> list[JsonObject]:
     """Return the ports that have a number; a name only where the cluster takes it."""
     found: dict[int, JsonObject] = {}
     for port in role.ports:

@@ -34,8 +34,8 @@ from jobs.spec import (
     RegistryAuth,
     Resources,
     RetryPolicy,
+    RoleSpec,
     SecretRef,
-    TaskRole,
 )
 
 KNOWN = frozenset({key.key for key in keys.JOB} | {keys.SNAPSHOT})
@@ -155,7 +155,7 @@ class _FieldReader:
     def build(self) -> JobSpec:
         """Return the JobSpec."""
         roles = (
-            TaskRole(
+            RoleSpec(
                 **{name: role.fields[name] for name in ("name", "replicas", "command")},
                 image=self._image,
                 resources=Resources(**{name: role.fields[name] for name in _AMOUNTS}, **self._common),

@@ -12,7 +12,7 @@ from jobs.dialects.ours import export_data
 from jobs.dialects.spans import split
 from jobs.dialects.text_renderer import JsonObject
 from jobs.dialects.variables import as_text, is_usable
-from jobs.spec import JobSpec, MountPurpose, Resources, RetryPolicy, TaskRole
+from jobs.spec import JobSpec, MountPurpose, Resources, RetryPolicy, RoleSpec
 
 
 def render_spec(spec: JobSpec, extras: Mapping[str, object]) -> JsonObject:
@@ -90,7 +90,7 @@ def _roles(spec: JobSpec, named: Mapping[str, str]) -> list[JsonObject]:
     return written
 
 
-def _role(role: TaskRole, name: str) -> JsonObject:
+def _role(role: RoleSpec, name: str) -> JsonObject:
     has: Resources = role.resources
     most = role.replicas
     counts = (role.completion.min_failed, role.completion.min_succeeded)
@@ -117,7 +117,7 @@ def _shared_memory(has: Resources) -> JsonObject:
     return {keys.SHM_MB.key: min(has.shm_mib, has.memory_mib)}
 
 
-def _ports(role: TaskRole) -> list[JsonObject]:
+def _ports(role: RoleSpec) -> list[JsonObject]:
     taken: set[str] = set()
     written: list[JsonObject] = []
     for port in role.ports:

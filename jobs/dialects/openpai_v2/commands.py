@@ -24,7 +24,7 @@ from jobs.dialects.openpai_v2.templates import Context, resolve
 from jobs.dialects.patterns import compile_pattern
 from jobs.dialects.record import short
 from jobs.dialects.text_renderer import JsonObject
-from jobs.spec import JobSpec, TaskRole
+from jobs.spec import JobSpec, RoleSpec
 
 _EXPORT: Final = compile_pattern(
     r"\s*export[ \t]+(?P<name>[A-Za-z_][A-Za-z0-9_]*)="
@@ -172,7 +172,7 @@ class CommandWriter:
     """One role's commands, and what is needed to write them."""
 
     def __init__(
-        self, job: JsonObject, name: str, spec: JobSpec, role: TaskRole, *, in_parameters: bool
+        self, job: JsonObject, name: str, spec: JobSpec, role: RoleSpec, *, in_parameters: bool
     ) -> None:
         self._job = job
         self._name = name

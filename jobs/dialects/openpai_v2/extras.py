@@ -12,7 +12,7 @@ from jobs.dialects.openpai_v1.renderer import retry_count
 from jobs.dialects.openpai_v2 import keys
 from jobs.dialects.record import as_number
 from jobs.dialects.text_renderer import JsonObject
-from jobs.spec import JobSpec, Mount, Port, TaskRole, TensorBoard
+from jobs.spec import JobSpec, Mount, Port, RoleSpec, TensorBoard
 
 TENSORBOARD: Final = "tensorboard"
 TEAMWISE: Final = "teamwise_storage"
@@ -221,7 +221,7 @@ def _write_ours(
     set_member(extras, keys.OURS, ours)
 
 
-def label_ports(role: TaskRole) -> dict[str, Port]:
+def label_ports(role: RoleSpec) -> dict[str, Port]:
     """Return the role's ports under labels that v2 allows, each its own."""
     ports: dict[str, Port] = {}
     for port in role.ports:

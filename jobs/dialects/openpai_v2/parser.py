@@ -29,7 +29,7 @@ from jobs.dialects.secret_extraction import MOST, Withheld, withhold
 from jobs.dialects.spans import escape, split
 from jobs.dialects.variables import Variables, as_text, is_usable
 from jobs.dialects.yaml_text.rules import JS_YAML
-from jobs.spec import JobSpec, Mount, MountPurpose, RegistryAuth, RetryPolicy, SecretRef, TaskRole
+from jobs.spec import JobSpec, Mount, MountPurpose, RegistryAuth, RetryPolicy, RoleSpec, SecretRef
 
 DOCUMENT: Final = "document"
 """An extra: the file's value without its secrets, from which it is written again."""
@@ -158,7 +158,7 @@ class JobFileReader:
         yield from _rest_of_roles(root)
         yield from _rest_of_extras(root, root.part(keys.EXTRAS).value)
 
-    def _build_role(self, role: V2Role, env: Mapping[str, str]) -> TaskRole:
+    def _build_role(self, role: V2Role, env: Mapping[str, str]) -> RoleSpec:
         built = role.build(env, self._extras)
         if not self._is_on(keys.RDMA_PARAMETER):
             return built

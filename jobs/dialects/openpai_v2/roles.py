@@ -16,7 +16,7 @@ from jobs.dialects.openpai_v2.prerequisites import Item, Prerequisites
 from jobs.dialects.openpai_v2.templates import Context
 from jobs.dialects.record import is_misspelt, nearest_key
 from jobs.dialects.text_renderer import JsonObject
-from jobs.spec import CompletionPolicy, Port, Resources, TaskRole
+from jobs.spec import CompletionPolicy, Port, Resources, RoleSpec
 
 OLD_COUNTS = {"minFailedTaskCount": keys.MIN_FAILED.key, "minSucceededTaskCount": keys.MIN_SUCCEEDED.key}
 """How drafts of v2 spelled the counts."""
@@ -35,13 +35,13 @@ class V2Role:
     script: Script
     items: dict[str, Item] = field(default_factory=dict)
 
-    def build(self, env: Mapping[str, str], said: extras.KnownExtras) -> TaskRole:
+    def build(self, env: Mapping[str, str], said: extras.KnownExtras) -> RoleSpec:
         """Return the JobSpec's role; called only when nothing was wrong with the file."""
         begin = said.begin_at.get(self.name, {})
         more: dict[str, object] = {"gpu_type": said.gpu_types.get(self.name, "")}
         if not self.resources.disk_mib:
             more["disk_mib"] = said.disk_mib.get(self.name, 0)
-        return TaskRole(
+        return RoleSpec(
             name=self.name,
             replicas=self.replicas,
             command=self.script.command,
@@ -159,7 +159,7 @@ def is_scm_shm(role: Mapping[str, object]) -> bool:
 # --- writing ---------------------------------------------------------------------------------------------
 
 
-def write(role: JsonObject, there: TaskRole | None, wanted: TaskRole) -> JsonObject:
+def write(role: JsonObject, there: RoleSpec | None, wanted: RoleSpec) -> JsonObject:
     """Return `role`, which says `there`, made to say `wanted`."""
     has, had = wanted.resources, there.resources if there else None
     if there is None:

@@ -32,7 +32,7 @@ from jobs.spec import (
     NodeChoice,
     Resources,
     RetryPolicy,
-    TaskRole,
+    RoleSpec,
 )
 
 MAIN: Final = "main"
@@ -100,7 +100,7 @@ class _Reader:
     findings: Findings
     array: Array | None
 
-    def roles(self) -> tuple[TaskRole, ...]:
+    def roles(self) -> tuple[RoleSpec, ...]:
         """One role for each component, or for each srun of a script of ours."""
         command = self.told.body.command
         if not command.strip():
@@ -112,7 +112,7 @@ class _Reader:
         count = len(self.said)
         return tuple(self._role(index, command, _name_component(index)) for index in range(count))
 
-    def spec(self, roles: tuple[TaskRole, ...]) -> JobSpec:
+    def spec(self, roles: tuple[RoleSpec, ...]) -> JobSpec:
         """Return the job."""
         said = self.said[0]
         variables = self._variables()
@@ -148,7 +148,7 @@ class _Reader:
             return (mounts(text) if text else None) or ()
         return read_option(self.said[0], "container-mounts") or ()
 
-    def _framework(self, roles: tuple[TaskRole, ...]) -> Framework | None:
+    def _framework(self, roles: tuple[RoleSpec, ...]) -> Framework | None:
         """Slurm's, where the commands count on Slurm to start them, or to start anything but one process."""
         if self.told.roles:
             return None
@@ -167,7 +167,7 @@ class _Reader:
         pairs = [(f"/{secrets.EXPORT}", name, value) for name, value in variables.items()]
         return collect(pairs, self.findings)
 
-    def _make_role(self, index: int, started: Started) -> TaskRole:
+    def _make_role(self, index: int, started: Started) -> RoleSpec:
         """Return a role of a script of ours."""
         name = image(_option_of(started, IMAGE_OPTION))
         role = self._role(index, started.command, started.name, by_task=True)
@@ -178,12 +178,12 @@ class _Reader:
         env = self._collect(started.env).plain
         return role.model_copy(update={"completion": completion, "image": name, "env": env})
 
-    def _role(self, index: int, command: str, name: str, *, by_task: bool = False) -> TaskRole:
+    def _role(self, index: int, command: str, name: str, *, by_task: bool = False) -> RoleSpec:
         own = self.said[index]
         size = sizes.read(own, by_task=by_task)
         if not by_task:
             self._remark_on_size(index, own, size)
-        return TaskRole(
+        return RoleSpec(
             name=name,
             replicas=size.replicas,
             command=command,

@@ -35,7 +35,7 @@ from jobs.dialects.sbatch.script import BASH, ScriptBody
 from jobs.dialects.sbatch.values import Export
 from jobs.dialects.spans import Splice, splice
 from jobs.dialects.text_renderer import Form, JsonObject
-from jobs.spec import CompletionPolicy, Framework, JobSpec, Mount, RetryPolicy, TaskRole
+from jobs.spec import CompletionPolicy, Framework, JobSpec, Mount, RetryPolicy, RoleSpec
 
 NAME: Final = "sbatch"
 
@@ -307,7 +307,7 @@ def _of_job(spec: JobSpec, said: Mapping[str, str], export: Export, *, plain: bo
     return found | kept_or(said, "export", export, written if export.names or export.variables else "")
 
 
-def _of_role(role: TaskRole, written: Mapping[str, str] | None, *, plain: bool) -> dict[str, str]:
+def _of_role(role: RoleSpec, written: Mapping[str, str] | None, *, plain: bool) -> dict[str, str]:
     """Return a component's options for its role.
 
     Where it was not `written` so far, the size is told even if it is the console's own default:
@@ -342,7 +342,7 @@ def _of_role(role: TaskRole, written: Mapping[str, str] | None, *, plain: bool) 
     return found
 
 
-def _describe_srun(role: TaskRole, places: Sequence[Mount]) -> Started:
+def _describe_srun(role: RoleSpec, places: Sequence[Mount]) -> Started:
     """Return the role as an srun of its own starts it."""
     completion = role.completion
     image = [f"{IMAGE_OPTION}{values.image_to_text(role.image)}"] if role.image else []

@@ -22,7 +22,7 @@ from jobs.form.rules.base import (
     when,
 )
 from jobs.form.target import JobTarget
-from jobs.spec import Framework, JobSpec, TaskRole
+from jobs.spec import Framework, JobSpec, RoleSpec
 from quotas.admission import Bid, ResourceShape
 from quotas.admission.bids import cost, outbid
 from quotas.amounts import Part
@@ -165,7 +165,7 @@ def _amounts_on_quota(spec: JobSpec, target: JobTarget) -> Iterator[Statement]:
 # --- bids ------------------------------------------------------------------------------------------------
 
 
-def _bidders(spec: JobSpec) -> Iterator[tuple[int, TaskRole]]:
+def _bidders(spec: JobSpec) -> Iterator[tuple[int, RoleSpec]]:
     yield from ((at, role) for at, role in enumerate(spec.roles) if role.bid is not None)
 
 

@@ -15,7 +15,7 @@ from jobs import dialects
 from jobs.lifecycle.transitions import key_of
 from jobs.models import Attempt, Event, Job, JobFile, Replica, Run, Visibility
 from jobs.spec import JobSpec
-from jobs.states import TERMINAL, Phase, Reason, ReasonCode, State, TaskState
+from jobs.states import TERMINAL, Phase, Reason, ReasonCode, ReplicaState, State
 from jobs.submission import parts_of
 from quotas.models import Cluster, Membership, Node, Quota, Request, Role, User, Workspace
 
@@ -186,11 +186,11 @@ _PHASES: Final = {State.QUEUED: Phase.QUEUING, State.RUNNING: Phase.RUNNING} | d
     TERMINAL, Phase.ENDED
 )
 _TASKS: Final = {
-    State.RUNNING: TaskState.RUNNING,
-    State.SUCCEEDED: TaskState.SUCCEEDED,
-    State.FAILED: TaskState.FAILED,
-    State.STOPPED: TaskState.STOPPED,
-    State.LOST: TaskState.RUNNING,
+    State.RUNNING: ReplicaState.RUNNING,
+    State.SUCCEEDED: ReplicaState.SUCCEEDED,
+    State.FAILED: ReplicaState.FAILED,
+    State.STOPPED: ReplicaState.STOPPED,
+    State.LOST: ReplicaState.RUNNING,
 }
 
 
@@ -312,9 +312,9 @@ def _attempt(job: Job) -> Attempt:
 def _tasks(made: DemoJob, attempt: Attempt) -> Iterator[Replica]:
     job, (role,) = made.job, made.file.spec.roles
     for index in range(role.replicas):
-        state = _TASKS.get(State(job.state), TaskState.WAITING)
-        if state is TaskState.FAILED and index:
-            state = TaskState.STOPPED  # one fails, and the others are ended with the job
+        state = _TASKS.get(State(job.state), ReplicaState.WAITING)
+        if state is ReplicaState.FAILED and index:
+            state = ReplicaState.STOPPED  # one fails, and the others are ended with the job
         yield Replica(
             attempt=attempt,
             ordinal=index,
@@ -322,16 +322,16 @@ def _tasks(made: DemoJob, attempt: Attempt) -> Iterator[Replica]:
             index=index,
             state=state,
             exit_code=_exit_code(job, state),
-            node="" if state is TaskState.WAITING else NODE_NAMES[(job.pk + index) % len(NODE_NAMES)],
+            node="" if state is ReplicaState.WAITING else NODE_NAMES[(job.pk + index) % len(NODE_NAMES)],
             started_at=job.started_at,
             ended_at=job.ended_at,
         )
 
 
-def _exit_code(job: Job, state: TaskState) -> int | None:
-    if state is TaskState.FAILED:
+def _exit_code(job: Job, state: ReplicaState) -> int | None:
+    if state is ReplicaState.FAILED:
         return int(job.reason_params.get("exit_code", 137))
-    return {TaskState.SUCCEEDED: 0, TaskState.STOPPED: 143}.get(state)
+    return {ReplicaState.SUCCEEDED: 0, ReplicaState.STOPPED: 143}.get(state)
 
 
 def _events(job: Job) -> Iterator[Event]:

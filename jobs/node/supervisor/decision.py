@@ -24,7 +24,7 @@ class Ended:
         """As the verdict counts it."""
         return states.Replica(self.place.role.name, self.place.index, self.judge()[0])
 
-    def judge(self) -> tuple[states.TaskState, Reason]:
+    def judge(self) -> tuple[states.ReplicaState, Reason]:
         """Its state and why."""
         return judge(self.exit, self.place.role.memory_mib)
 

@@ -21,7 +21,7 @@ from jobs.node.supervisor.plan import Plan, PlannedReplica
 from jobs.node.supervisor.replica_handle import ReplicaHandle
 from jobs.node.wrapper.launch_arguments import group_name
 from jobs.node.wrapper.outcome import Cause
-from jobs.states import Phase, Reason, ReasonCode, State, TaskState
+from jobs.states import Phase, Reason, ReasonCode, ReplicaState, State
 
 PAUSE_S: Final = 0.1
 """Changes that follow each other are written together, at most this often."""
@@ -100,13 +100,13 @@ def _replica(one: ReplicaHandle) -> dict[str, Any]:
         value |= {
             "state": state,
             "code": reason.code,
-            "params": {**reason.params, **(kept(one) if state is TaskState.FAILED else {})},
+            "params": {**reason.params, **(kept(one) if state is ReplicaState.FAILED else {})},
             "exit_code": ended.exit.code,
             "signal": ended.exit.signal,
             "ended_at": ended.exit.ended_at,
         }
     else:
-        value["state"] = TaskState.RUNNING if one.started else TaskState.WAITING
+        value["state"] = ReplicaState.RUNNING if one.started else ReplicaState.WAITING
     if one.started and "at" in one.started:
         names = ("at", "limits", "image_used", "commit")
         value |= {name: one.started[name] for name in names if name in one.started}

@@ -10,7 +10,7 @@ from enum import StrEnum
 from signal import SIGKILL
 from typing import Any, Final, Self
 
-from jobs.states import Reason, ReasonCode, TaskState
+from jobs.states import Reason, ReasonCode, ReplicaState
 
 KILLED: Final = 128 + SIGKILL
 NOT_FOUND: Final = 127
@@ -83,7 +83,7 @@ def code_of(status: int) -> tuple[int, int | None]:
     return (code, None) if code >= 0 else (128 - code, -code)
 
 
-def judge(exit_: Exit, memory_mib: int) -> tuple[TaskState, Reason]:
+def judge(exit_: Exit, memory_mib: int) -> tuple[ReplicaState, Reason]:
     """The replica's state and why."""
     code = exit_.code
     if exit_.cause is Cause.COMMAND:
@@ -100,14 +100,14 @@ def judge(exit_: Exit, memory_mib: int) -> tuple[TaskState, Reason]:
         Cause.RESTART: Reason(ReasonCode.MACHINE_RESTARTED),
     }
     if exit_.cause in failed:
-        return TaskState.FAILED, failed[exit_.cause]
-    return TaskState.STOPPED, Reason(ReasonCode.JOB_ENDED)
+        return ReplicaState.FAILED, failed[exit_.cause]
+    return ReplicaState.STOPPED, Reason(ReasonCode.JOB_ENDED)
 
 
-def _by_itself(exit_: Exit) -> tuple[TaskState, Reason]:
+def _by_itself(exit_: Exit) -> tuple[ReplicaState, Reason]:
     if exit_.signal is not None:
         params = {"signal": exit_.signal, "exit_code": exit_.code}
-        return TaskState.FAILED, Reason(ReasonCode.SIGNALLED, params)
+        return ReplicaState.FAILED, Reason(ReasonCode.SIGNALLED, params)
     if exit_.code:
-        return TaskState.FAILED, Reason(ReasonCode.EXIT_CODE, {"exit_code": exit_.code})
-    return TaskState.SUCCEEDED, Reason(ReasonCode.COMPLETED)
+        return ReplicaState.FAILED, Reason(ReasonCode.EXIT_CODE, {"exit_code": exit_.code})
+    return ReplicaState.SUCCEEDED, Reason(ReasonCode.COMPLETED)

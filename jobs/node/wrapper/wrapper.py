@@ -29,7 +29,7 @@ from jobs.node.wrapper.launch_arguments import LaunchArguments
 from jobs.node.wrapper.log_writer import LogWriter, open_log
 from jobs.node.wrapper.outcome import NOT_FOUND, Cause, Exit, code_of, judge, now
 from jobs.node.wrapper.process_reaper import Finished, ProcessReaper
-from jobs.states import TaskState
+from jobs.states import ReplicaState
 
 _FULL_S: Final = 1.0
 """The pause between two tries to write to a full disk."""
@@ -179,7 +179,7 @@ class _Wrapper:
         finished = self._reaper.see_through(main, runtime.group, limit)
         fault("wrapper.ended")
         exit_ = self._take_back(self._exit(finished, started_at))
-        runtime.clean(failed=judge(exit_, 0)[0] is TaskState.FAILED)
+        runtime.clean(failed=judge(exit_, 0)[0] is ReplicaState.FAILED)
         return exit_
 
     def _take_back(self, exit_: Exit) -> Exit:

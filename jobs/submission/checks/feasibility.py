@@ -26,7 +26,7 @@ from jobs.spec import (
     Mount,
     MountPurpose,
     Resources,
-    TaskRole,
+    RoleSpec,
     resource_requests,
 )
 from jobs.submission.checks import shell_commands
@@ -286,7 +286,7 @@ class _Check:
             if facilities.modules is False:
                 yield from self._modules(role, index)
 
-    def _modules(self, role: TaskRole, index: int) -> Iterator[Problem]:
+    def _modules(self, role: RoleSpec, index: int) -> Iterator[Problem]:
         loads = self.parsed.spec.software.modules
         called = shell_commands.module_call(role.command)
         if called or (loads and index == 0):
@@ -334,11 +334,11 @@ def _locate(problem: Problem, text: str, places: FieldPositions) -> Problem:
 # --- what can be done ------------------------------------------------------------------------------------
 
 
-def _with_roles(spec: JobSpec, change: Callable[[TaskRole], TaskRole]) -> JobSpec:
+def _with_roles(spec: JobSpec, change: Callable[[RoleSpec], RoleSpec]) -> JobSpec:
     return spec.model_copy(update={"roles": tuple(change(role) for role in spec.roles)})
 
 
-def resize(role: TaskRole, **values: object) -> TaskRole:
+def resize(role: RoleSpec, **values: object) -> RoleSpec:
     """Return the role with other resources."""
     return role.model_copy(update={"resources": role.resources.model_copy(update=values)})
 
@@ -381,7 +381,7 @@ def _without_modules(spec: JobSpec, _value: str) -> JobSpec:
     return bare.model_copy(update={"software": spec.software.model_copy(update={"modules": ()})})
 
 
-def _with_command(role: TaskRole, command: str) -> TaskRole:
+def _with_command(role: RoleSpec, command: str) -> RoleSpec:
     return role.model_copy(update={"command": command})
 
 

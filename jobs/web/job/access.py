@@ -27,7 +27,7 @@ from jobs.access.sessions import EntryOrigin, EntryRefused
 from jobs.logs import log_store
 from jobs.messages.ssh import entry_message
 from jobs.models import AccessSession, Endpoint, Job, LogStream, Replica, SshKey
-from jobs.states import TaskState
+from jobs.states import ReplicaState
 from jobs.submission.access import find_job, refusal
 from jobs.web.http import SignedIn, signed_in
 from jobs.web.job.replicas import list_endpoints
@@ -168,7 +168,7 @@ def list_other_commands(request: SignedIn, job: Job, task: Replica) -> list[Comm
 
 def connect_context(request: SignedIn, job: Job) -> dict[str, Any]:
     """Return the context of the Connect tab."""
-    tasks = list(entries.current_tasks(job).order_by("ordinal")[:MOST_REPLICAS])
+    tasks = list(entries.current_replicas(job).order_by("ordinal")[:MOST_REPLICAS])
     task = pick_replica(tasks, request.GET)
     keys = SshKey.objects.filter(user=request.user)
     job_key = keys.filter(job=job).first()
@@ -200,7 +200,7 @@ def list_sessions(job: Job, *kinds: AccessSession.Kind) -> Sequence[AccessSessio
 def pick_replica(tasks: Sequence[Replica], query: QueryDict) -> Replica | None:
     """The replica that the address names, else the first that runs, else the first."""
     named = [t for t in tasks if (t.role, str(t.index)) == (query.get("role"), query.get("index"))]
-    running = [task for task in tasks if task.state == TaskState.RUNNING]
+    running = [task for task in tasks if task.state == ReplicaState.RUNNING]
     return next(iter([*named, *running, *tasks]), None)
 
 
@@ -270,7 +270,7 @@ MESSAGES: Final = (
 
 def terminal_context(request: SignedIn, job: Job) -> dict[str, Any]:
     """Return the context of the Terminal tab: a given terminal, else one's own latest, else a new one."""
-    tasks = list(entries.current_tasks(job).order_by("ordinal")[:MOST_REPLICAS])
+    tasks = list(entries.current_replicas(job).order_by("ordinal")[:MOST_REPLICAS])
     task = pick_replica(tasks, request.GET)
     opened = list_sessions(job, AccessSession.Kind.TERMINAL)
     mine = [entry for entry in opened if entry.user_id == request.user.pk]
@@ -279,7 +279,7 @@ def terminal_context(request: SignedIn, job: Job) -> dict[str, Any]:
     return {
         "tasks": tasks,
         "task": task,
-        "task_runs": task is not None and task.state == TaskState.RUNNING and not job.is_ended,
+        "task_runs": task is not None and task.state == ReplicaState.RUNNING and not job.is_ended,
         "terminals": opened,
         "shown": next(iter([*named, *([] if wants_new else mine)]), None),
         "ends": {why.value: str(why.label) for why in AccessSession.Why}
@@ -292,7 +292,7 @@ def terminal_context(request: SignedIn, job: Job) -> dict[str, Any]:
 def new_terminal(request: SignedIn, public_id: str) -> HttpResponseBase:
     """Open a terminal; the answer has its key, and it begins with the first connection."""
     job = find_job(request.user, public_id, Verb.ENTER)
-    tasks = list(entries.current_tasks(job).order_by("ordinal")[:MOST_REPLICAS])
+    tasks = list(entries.current_replicas(job).order_by("ordinal")[:MOST_REPLICAS])
     task = pick_replica(tasks, request.POST)
     if task is None:
         return JsonResponse({"problem": entry_message("not_running")})

@@ -60,7 +60,7 @@ class FolderEntry:
 
 def files_context(request: SignedIn, job: Job) -> dict[str, Any]:
     """Return the context of the Files tab: a folder, a file, or why neither can be shown."""
-    tasks = list(entries.current_tasks(job).select_related("attempt").order_by("ordinal")[:MOST_REPLICAS])
+    tasks = list(entries.current_replicas(job).select_related("attempt").order_by("ordinal")[:MOST_REPLICAS])
     query = _query(request)
     context: dict[str, Any] = {"tasks": tasks, "task": None, "file_acts": file_audit.list_latest(job)}
     try:

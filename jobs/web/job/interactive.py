@@ -17,7 +17,7 @@ from jobs.access import sessions
 from jobs.live import bus
 from jobs.logs import tail
 from jobs.models import Attempt, Endpoint, Job, JobFile, Replica
-from jobs.states import State, TaskState
+from jobs.states import ReplicaState, State
 from jobs.submission import job_control
 from jobs.submission.access import find_job
 from jobs.web.http import SignedIn, live, page, signed_in
@@ -57,7 +57,7 @@ def show_progress(request: SignedIn, public_id: str) -> HttpResponseBase:
     around = live(request)
     job = find_job(request.user, public_id, Verb.ENTER)
     label = request.GET.get("to", "")
-    task = sessions.current_tasks(job).order_by("ordinal").first()
+    task = sessions.current_replicas(job).order_by("ordinal").first()
     endpoint = _endpoint(job, label)
     destination = _find_destination(job, task, endpoint, label)
     if destination:
@@ -96,7 +96,7 @@ def _find_destination(job: Job, task: Replica | None, endpoint: Endpoint | None,
     if job.is_ended or task is None:
         return ""
     if not label:
-        running = task.state == TaskState.RUNNING
+        running = task.state == ReplicaState.RUNNING
         return f"{reverse('job', args=[job.public_id])}?tab={TERMINAL}" if running else ""
     if endpoint is None or endpoint.lacks(endpoint.task):
         return ""
@@ -115,7 +115,7 @@ def _list_steps(job: Job, task: Replica | None, label: str, *, installs: bool) -
     names = [_("Waiting for its turn"), starting, _("Opening the port")]
     if not label:
         names.pop()
-    started = task is not None and task.state != TaskState.WAITING
+    started = task is not None and task.state != ReplicaState.WAITING
     reached = 0 if State(job.state) is State.QUEUED else 2 if started else 1
     stages = [
         StepStage.DONE if at < reached else StepStage.NOW if at == reached else StepStage.LATER

@@ -21,7 +21,7 @@ from jobs.dialects.formats import FORMATS
 from jobs.live import bus, log_responses
 from jobs.logs import tail
 from jobs.models import Attempt, Event, Idleness, Job, JobFile, Replica, ReplicaUsage, TemplateUse
-from jobs.states import State, TaskState
+from jobs.states import ReplicaState, State
 from jobs.submission import clones, dependencies, job_control, templates
 from jobs.submission.access import find_job
 from jobs.submission.checks.findings import conversion, notes_of, stored_notes
@@ -116,7 +116,10 @@ def _opens(user: User, job: Job) -> Opens | None:
     label = chosen.template.opens
     if not label:
         ready = Replica.objects.filter(
-            attempt__job=job, attempt__number=job.attempt_number, run=job.run_number, state=TaskState.RUNNING
+            attempt__job=job,
+            attempt__number=job.attempt_number,
+            run=job.run_number,
+            state=ReplicaState.RUNNING,
         ).exists()
         return Opens(_("terminal"), reverse("job", args=[job.public_id]) + "?tab=terminal", ready)
     for endpoint in list_endpoints(job):

@@ -16,7 +16,7 @@ from django.utils.timezone import now
 
 from jobs.logs import tail
 from jobs.models import Attempt, Endpoint, Job, LogStream, Replica
-from jobs.states import EndKind, State, TaskState
+from jobs.states import EndKind, ReplicaState, State
 from jobs.web.http import number
 
 PAGE: Final = 100
@@ -183,7 +183,7 @@ def find_log(attempt: Attempt, task: Replica) -> LogStream | None:
 def _most_relevant(tasks: Iterable[Replica]) -> Replica | None:
     """The first that failed, else the first."""
     rows = list(tasks)
-    failed = (task for task in rows if task.state == TaskState.FAILED)
+    failed = (task for task in rows if task.state == ReplicaState.FAILED)
     return next(failed, rows[0] if rows else None)
 
 

@@ -13,7 +13,7 @@ from django.utils.translation import gettext as _
 from jobs import messages
 from jobs.messages.amounts import duration
 from jobs.models import AccessSession, Event, Visibility
-from jobs.states import EndKind, State, TaskState
+from jobs.states import EndKind, ReplicaState, State
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +128,7 @@ def _plain(kind: Event.Kind) -> str:
 
 
 def _task_ended(params: Mapping[str, Any]) -> tuple[str, str]:
-    state = messages.task_state_label(TaskState(params.get("state", TaskState.STOPPED)))
+    state = messages.replica_state_label(ReplicaState(params.get("state", ReplicaState.STOPPED)))
     text = _("%(replica)s ended: %(state)s") % {"replica": _replica(params), "state": state}
     return text, messages.exit_message(params.get("exit_code"), params.get("signal"))
 
@@ -157,6 +157,6 @@ def _replica(params: Mapping[str, Any]) -> str:
 
 def _level(event: Event) -> str:
     state = event.params.get("state")
-    if event.kind == Event.Kind.LOST or state in {State.FAILED, TaskState.FAILED}:
+    if event.kind == Event.Kind.LOST or state in {State.FAILED, ReplicaState.FAILED}:
         return "bad"
-    return "ok" if state in {State.SUCCEEDED, TaskState.SUCCEEDED} else ""
+    return "ok" if state in {State.SUCCEEDED, ReplicaState.SUCCEEDED} else ""

@@ -21,7 +21,7 @@ from jobs.dialects.document import Document
 from jobs.form.dialect_support import DEFAULT_DIALECT
 from jobs.form.file_form import FormResult, read
 from jobs.models import Draft, DraftVersion, Job, Sweep, outage
-from jobs.spec import Framework, JobSpec, Resources, TaskRole
+from jobs.spec import Framework, JobSpec, Resources, RoleSpec
 from jobs.submission import drafts, templates
 from jobs.submission.access import find_job
 from jobs.submission.checks.findings import Findings, examine, problems_of
@@ -134,7 +134,7 @@ def _find_beginning(request: SignedIn) -> Beginning:
 def _default_file(user: User) -> Document:
     """A job file that can be filled in by the form."""
     name = free_name(user, NEW_NAME) if Job.objects.filter(owner=user, name=NEW_NAME).exists() else NEW_NAME
-    role = TaskRole(
+    role = RoleSpec(
         name="Worker",
         command='echo "Hello World"',
         resources=Resources(cpu_milli=1000, memory_mib=2048),

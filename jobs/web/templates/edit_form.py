@@ -18,7 +18,7 @@ from jobs.dialects.spans import escape
 from jobs.jobtemplates import JobTemplate, Kind, Parameter
 from jobs.jobtemplates.constraints import Constraint, unknown
 from jobs.messages.fieldnames import field_name
-from jobs.spec import JobSpec, TaskRole
+from jobs.spec import JobSpec, RoleSpec
 from jobs.submission.forms import NUMBER, dialect_choices
 from jobs.submission.templates import About, Content
 from jobs.web.http import set_choices
@@ -207,7 +207,7 @@ def _fields(spec: JobSpec) -> Iterator[tuple[str, object]]:
             yield f"/code/{name}", getattr(spec.code, name)
 
 
-def _of_role(at: str, role: TaskRole) -> Iterator[tuple[str, object]]:
+def _of_role(at: str, role: RoleSpec) -> Iterator[tuple[str, object]]:
     yield f"{at}/replicas", role.replicas
     yield f"{at}/command", role.command
     yield f"{at}/image", role.image

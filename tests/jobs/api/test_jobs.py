@@ -10,8 +10,8 @@ from django.test.utils import CaptureQueriesContext
 
 from jobs.lifecycle import transitions
 from jobs.models import Endpoint, Event, Job, Replica, Visibility
-from jobs.spec import TaskRole
-from jobs.states import State, TaskState
+from jobs.spec import RoleSpec
+from jobs.states import ReplicaState, State
 from tests.factories import attempt_of, make_endpoint, make_job, make_spec, task_of
 from tests.jobs.api.conftest import Api, People, api, body_of, problem
 
@@ -108,7 +108,7 @@ def test_members_see_that_a_job_is_there_and_why_but_not_into_it(people: People,
     assert told["reason"]["message"]
 
 
-PARTS = ["tasks", "events", "logs?role=main", "stream?log=main/0", "endpoints"]
+PARTS = ["replicas", "tasks", "events", "logs?role=main", "stream?log=main/0", "endpoints"]
 
 
 @pytest.mark.parametrize("part", PARTS)
@@ -138,20 +138,21 @@ def test_a_public_job_is_read_by_members_but_not_stopped(people: People, job: Jo
 
 
 def test_a_signal_is_told_beside_its_exit_code(people: People, job: Job) -> None:
-    Replica.objects.filter(pk=task_of(job).pk).update(state=TaskState.FAILED, exit_code=137, signal=9)
-    [task] = body_of(api(people.owner).get(f"jobs/{job.public_id}/tasks"))["tasks"]
+    Replica.objects.filter(pk=task_of(job).pk).update(state=ReplicaState.FAILED, exit_code=137, signal=9)
+    [task] = body_of(api(people.owner).get(f"jobs/{job.public_id}/replicas"))["replicas"]
     assert (task["exit_code"], task["signal"]) == (137, 9)
 
 
 def test_many_replicas_are_paged_and_the_first_hundred_stand_in_the_job(people: People) -> None:
-    spec = make_spec(roles=(TaskRole(name="worker", command="true", replicas=250),))
+    spec = make_spec(roles=(RoleSpec(name="worker", command="true", replicas=250),))
     job = make_job(State.RUNNING, owner=people.owner, quota=people.quota, spec=spec, dialect="openpai-v1")
     caller = api(people.owner)
     told = body_of(caller.get(f"jobs/{job.public_id}"))
     assert [task["index"] for task in told["tasks"]] == list(range(100))
     following = body_of(caller.get(told["tasks_next"]))
     assert following["tasks"][0]["index"] == 100
-    rows = all_pages(caller, f"jobs/{job.public_id}/tasks", "tasks", limit=70)
+    rows = all_pages(caller, f"jobs/{job.public_id}/replicas", "replicas", limit=70)
+    assert all_pages(caller, f"jobs/{job.public_id}/tasks", "tasks", limit=70) == rows
     assert [task["index"] for task in rows] == list(range(250))
 
 
@@ -159,7 +160,7 @@ def test_a_job_takes_the_same_queries_for_one_replica_and_for_many(people: Peopl
     caller = api(people.owner)
 
     def queries(replicas: int) -> int:
-        spec = make_spec(roles=(TaskRole(name="worker", command="true", replicas=replicas),))
+        spec = make_spec(roles=(RoleSpec(name="worker", command="true", replicas=replicas),))
         job = make_job(State.RUNNING, owner=people.owner, quota=people.quota, spec=spec, dialect="openpai-v1")
         for task in Replica.objects.filter(attempt__job=job):
             make_endpoint(task)
@@ -208,8 +209,8 @@ def test_what_is_not_ready_says_why(people: People, job: Job, endpoint: Endpoint
 
 
 def test_what_an_ended_replica_served_is_closed(people: People, job: Job, endpoint: Endpoint) -> None:
-    Replica.objects.filter(pk=endpoint.task_id).update(state=TaskState.SUCCEEDED)
-    [task] = body_of(api(people.owner).get(f"jobs/{job.public_id}/tasks"))["tasks"]
+    Replica.objects.filter(pk=endpoint.task_id).update(state=ReplicaState.SUCCEEDED)
+    [task] = body_of(api(people.owner).get(f"jobs/{job.public_id}/replicas"))["replicas"]
     assert (task["endpoints"][0]["url"], task["endpoints"][0]["ready"]) == (None, False)
 
 

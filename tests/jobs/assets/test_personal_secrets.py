@@ -12,7 +12,7 @@ from jobs.dialects.base import Refused
 from jobs.dialects.document import Document
 from jobs.models import Job, JobFile, JobSecret, PersonalSecret
 from jobs.scheduling import reconcile
-from jobs.spec import CodeSource, JobSpec, Mount, RegistryAuth, SecretRef, TaskRole
+from jobs.spec import CodeSource, JobSpec, Mount, RegistryAuth, RoleSpec, SecretRef
 from jobs.submission import submit
 from quotas.models import AuditEntry, Membership, Role, User
 from tests.factories import make_cluster, make_quota, make_user, make_workspace
@@ -125,7 +125,7 @@ def test_a_copy_of_anothers_job_asks_for_them_anew(owner: User) -> None:
 def test_a_registry_a_mount_and_code_may_name_one_too(owner: User) -> None:
     spec = JobSpec(
         name="j",
-        roles=(TaskRole(name="main", command="true"),),
+        roles=(RoleSpec(name="main", command="true"),),
         registry_auth=RegistryAuth(username="me", password=SecretRef(name="REGISTRY")),
         mounts=(Mount(uri="nfs://me:$SECRET:NAS@host/x", path="/x"),),
         code=CodeSource(uri="https://me:$SECRET:GIT@host/repository"),

@@ -17,11 +17,11 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Protocol
 
-from jobs.backends.base import Backend, Handle, Observation, Person, ReplicaSeen, Submission, TaskRef
+from jobs.backends.base import Backend, Handle, Observation, Person, ReplicaRef, ReplicaSeen, Submission
 from jobs.backends.local.backend import LocalBackend
 from jobs.backends.local.config import LocalConfig
 from jobs.node.wrapper import log_writer
-from jobs.spec import JobSpec, Resources, TaskRole
+from jobs.spec import JobSpec, Resources, RoleSpec
 from jobs.states import TERMINAL
 from tests.waiting import wait_for
 
@@ -45,7 +45,7 @@ class Bench(Protocol):
     def counted(self) -> Resources:
         """What its engine counts for a replica that asks for SMALL."""
 
-    def submission(self, *roles: TaskRole, **spec: Any) -> Submission:
+    def submission(self, *roles: RoleSpec, **spec: Any) -> Submission:
         """A new one, never submitted before."""
 
     def unacceptable(self) -> Submission:
@@ -115,9 +115,9 @@ def as_told(submission: Submission) -> dict[str, Any]:
     }
 
 
-def role(command: str = "true", name: str = "worker", replicas: int = 1, **more: Any) -> TaskRole:
+def role(command: str = "true", name: str = "worker", replicas: int = 1, **more: Any) -> RoleSpec:
     """A small role."""
-    return TaskRole(**{"name": name, "replicas": replicas, "command": command, "resources": SMALL, **more})
+    return RoleSpec(**{"name": name, "replicas": replicas, "command": command, "resources": SMALL, **more})
 
 
 def wait_until_over(backend: Backend, handle: Handle, timeout: float = 60) -> Observation:
@@ -135,7 +135,7 @@ def wait_until_over(backend: Backend, handle: Handle, timeout: float = 60) -> Ob
 
 def log_of(backend: Backend, handle: Handle, name: str = "worker", index: int = 0) -> str:
     """Everything the replica has written so far."""
-    return backend.read_log(handle, TaskRef(name, index), "", 64 << 20).data.decode()
+    return backend.read_log(handle, ReplicaRef(name, index), "", 64 << 20).data.decode()
 
 
 def replica(seen: Observation, name: str = "worker", index: int = 0) -> ReplicaSeen:
@@ -164,7 +164,7 @@ class LocalBench:
         self.config = replace(base, show=(self.judge,), **self.settings)
         self.backend = LocalBackend(self.config)
 
-    def submission(self, *roles: TaskRole, **spec: Any) -> Submission:
+    def submission(self, *roles: RoleSpec, **spec: Any) -> Submission:
         more = {name: spec.pop(name) for name in SUBMITTED if name in spec}
         job_id = f"job{next(self._numbers)}"
         return Submission(

@@ -8,13 +8,13 @@ from functools import partial
 from typing import Any
 
 from jobs.access.folders.client import FolderClient
-from jobs.backends.base import Handle, TaskRef
+from jobs.backends.base import Handle, ReplicaRef
 from jobs.backends.sessions import Ended, Enterable, Session, SessionKind, SessionRequest
 from jobs.spec import Resources
 from tests.jobs.backends.benches import Bench, log_of, role
 from tests.waiting import wait_for
 
-TASK = TaskRef("worker", 0)
+TASK = ReplicaRef("worker", 0)
 ROOM = Resources(cpu_milli=1000, memory_mib=256)
 
 

@@ -16,7 +16,7 @@ from typing import Any, Final
 from jobs.backends.base import Handle, Person, Submission
 from jobs.backends.slurm.backend import SlurmBackend
 from jobs.backends.slurm.config import SlurmConfig
-from jobs.spec import JobSpec, Resources, TaskRole
+from jobs.spec import JobSpec, Resources, RoleSpec
 from tests.jobs.backends.benches import SUBMITTED, Submitter, all_pids, as_told, role, submitter, text_of
 from tests.slurm import NODES, Slurm
 from tests.waiting import wait_for
@@ -67,7 +67,7 @@ class SlurmBench:
         self.config = SlurmConfig.from_settings(self.folder, self.told)
         self.backend = Releasing(self.config)
 
-    def submission(self, *roles: TaskRole, **spec: Any) -> Submission:
+    def submission(self, *roles: RoleSpec, **spec: Any) -> Submission:
         more = {name: spec.pop(name) for name in SUBMITTED if name in spec}
         job_id = f"job{next(self._numbers)}"
         return Submission(

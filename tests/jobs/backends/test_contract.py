@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from jobs.backends.base import Gone, Handle, LogState, NotSubmitted, Observation, Refused, TaskRef, Unknown
-from jobs.states import TERMINAL, Phase, ReasonCode, State, TaskState
+from jobs.backends.base import Gone, Handle, LogState, NotSubmitted, Observation, Refused, ReplicaRef, Unknown
+from jobs.states import TERMINAL, Phase, ReasonCode, ReplicaState, State
 from tests.jobs.backends.benches import Bench, log_of, replica, role, wait_until_over
 from tests.waiting import wait_for
 
@@ -20,7 +20,7 @@ def test_a_job_runs_and_tells_its_end(bench: Bench) -> None:
     assert seen.reason.code is ReasonCode.EXIT_CODE
     assert seen.reason.params == {"role": "worker", "index": 0, "exit_code": 3}
     one = replica(seen)
-    assert (one.state, one.exit_code, one.signal) == (TaskState.FAILED, 3, None)
+    assert (one.state, one.exit_code, one.signal) == (ReplicaState.FAILED, 3, None)
     assert one.started_at is not None
     assert one.ended_at is not None
     assert one.started_at <= one.ended_at
@@ -68,7 +68,7 @@ def test_an_unknown_handle_is_gone(bench: Bench) -> None:
     seen = bench.backend.observe([NOBODY, handle])
     assert seen[NOBODY] is Gone.GONE
     assert isinstance(seen[handle], Observation)
-    assert bench.backend.read_log(NOBODY, TaskRef("worker", 0), "", 10).state is LogState.GONE
+    assert bench.backend.read_log(NOBODY, ReplicaRef("worker", 0), "", 10).state is LogState.GONE
     wait_until_over(bench.backend, handle)
 
 
@@ -80,7 +80,7 @@ def test_stopping_twice_ends_it_once_and_stopping_nobody_is_fine(bench: Bench) -
     bench.backend.stop(handle, grace_s=20, signal="TERM")
     seen = wait_until_over(bench.backend, handle)
     assert seen.state is State.STOPPED
-    assert replica(seen).state is TaskState.STOPPED
+    assert replica(seen).state is ReplicaState.STOPPED
     bench.backend.stop(handle, grace_s=0, signal="TERM")
     assert bench.backend.observe([handle])[handle] == seen
 
@@ -99,7 +99,7 @@ def test_what_ignores_the_signal_is_killed_when_its_time_is_up(bench: Bench) -> 
 def test_a_log_read_from_any_cursor_has_no_gap_and_no_repeat(bench: Bench) -> None:
     command = "for i in $(seq 300); do echo line $i; [ $((i % 60)) = 0 ] && sleep 0.05; done; exit 0"
     handle = bench.backend.submit(bench.submission(role(command)))
-    task = TaskRef("worker", 0)
+    task = ReplicaRef("worker", 0)
     cursor, data, cursors = "", b"", [("", 0)]
 
     def read_on() -> bool:

@@ -7,12 +7,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jobs.backends import fixed_ports
-from jobs.spec import Port, TaskRole
+from jobs.spec import Port, RoleSpec
 
 
-def role(name: str, replicas: int, *ports: Port) -> TaskRole:
+def role(name: str, replicas: int, *ports: Port) -> RoleSpec:
     """A role that asks for ports."""
-    return TaskRole(name=name, command="true", replicas=replicas, ports=ports)
+    return RoleSpec(name=name, command="true", replicas=replicas, ports=ports)
 
 
 A, B = Port(label="a", begin_at=31600), Port(label="b", begin_at=31601)
@@ -35,7 +35,7 @@ def test_chosen_lets_the_first_replicas_of_all_roles_choose_first() -> None:
 
 
 @pytest.mark.parametrize("roles", [[role("r", 2, A)], [role("r", 1, A, B)], [role("r", 9)]])
-def test_moved_where_nothing_meets_is_empty(roles: list[TaskRole]) -> None:
+def test_moved_where_nothing_meets_is_empty(roles: list[RoleSpec]) -> None:
     assert fixed_ports.find_moved_label(roles) == ""
 
 

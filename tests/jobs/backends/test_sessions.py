@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from jobs.backends.base import TaskRef
+from jobs.backends.base import ReplicaRef
 from jobs.backends.sessions import Barrier, Ended, NoEntry, SessionKind, SessionRequest, Size, Terminal
 from jobs.node.sandbox.isolation import Isolation
 from jobs.states import State
@@ -136,7 +136,7 @@ async def test_a_replica_that_is_not_running_is_not_entered(bench: Bench) -> Non
         await enterable(bench).exec(handle, TASK, SessionRequest(SessionKind.SHELL))
     assert refused.value.barrier is Barrier.NOT_RUNNING
     handle = start(bench)
-    for task in (TaskRef("worker", 1), TaskRef("other", 0), TaskRef("worker", 0, run=2)):
+    for task in (ReplicaRef("worker", 1), ReplicaRef("other", 0), ReplicaRef("worker", 0, run=2)):
         with pytest.raises(NoEntry):
             await enterable(bench).exec(handle, task, SessionRequest(SessionKind.SHELL))
     with pytest.raises(NoEntry) as refused:

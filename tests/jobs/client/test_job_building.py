@@ -12,7 +12,7 @@ from jobs.client.failure import CommandFailure
 from jobs.client.job_building import BaseFile, JobOptions
 from jobs.dialects.document import Document
 from jobs.jobtemplates import SHIPPED
-from jobs.spec import CodeSource, JobSpec, TaskRole
+from jobs.spec import CodeSource, JobSpec, RoleSpec
 from jobs.trees import address, find_trees
 
 UPLOAD = address("a" * 64)
@@ -50,7 +50,7 @@ def test_a_new_job_says_what_was_said(tmp_path: Path) -> None:
 def test_whatever_a_job_was_written_in_its_code_is_replaced_and_the_rest_stays(dialect: str) -> None:
     spec = JobSpec(
         name="job",
-        roles=(TaskRole(name="worker", command="python old.py", image="python:3.12"),),
+        roles=(RoleSpec(name="worker", command="python old.py", image="python:3.12"),),
         code=CodeSource(uri="https://example.org/a/b.git"),
     )
     text = dialects.get(dialect).render(spec, {}).text
@@ -67,7 +67,7 @@ def test_without_files_a_pattern_keeps_its_code() -> None:
     text = (
         dialects.get("dlc")
         .render(
-            JobSpec(name="job", roles=(TaskRole(name="worker", command="x"),), code=CodeSource(id="code-1")),
+            JobSpec(name="job", roles=(RoleSpec(name="worker", command="x"),), code=CodeSource(id="code-1")),
             {},
         )
         .text
@@ -86,7 +86,7 @@ def test_every_template_that_ships_can_be_run(template: str) -> None:
 
 @pytest.mark.parametrize("dialect", ["dlc", "openpai-v1", "sbatch", "kubeflow"])
 def test_a_job_to_wait_for_is_said_in_words_that_can_say_it(dialect: str, tmp_path: Path) -> None:
-    spec = JobSpec(name="job", roles=(TaskRole(name="worker", command="x", image="i"),))
+    spec = JobSpec(name="job", roles=(RoleSpec(name="worker", command="x", image="i"),))
     base = BaseFile(dialects.get(dialect).render(spec, {}).document)
     wanted = JobOptions(["true"], after=["abc123def456"])
     for file in (job_building.change_file(base, wanted, UPLOAD), job_building.change_file(base, wanted, "")):

@@ -15,8 +15,8 @@ from jobs.spec import (
     Mount,
     RegistryAuth,
     Resources,
+    RoleSpec,
     SecretRef,
-    TaskRole,
     TensorBoard,
 )
 from tests.jobs.dialects.from_keys import plain, request, words
@@ -74,10 +74,10 @@ def aihc_specs(draw: st.DrawFn) -> JobSpec:
 
 
 @st.composite
-def _role(draw: st.DrawFn, kind: str, command: str) -> TaskRole:
+def _role(draw: st.DrawFn, kind: str, command: str) -> RoleSpec:
     memory, rdma = draw(st.integers(1, 2**20)), draw(st.booleans())
     gpus = draw(st.integers(0, 8))
-    return TaskRole(
+    return RoleSpec(
         name=kind,
         replicas=draw(counts),
         command=command,

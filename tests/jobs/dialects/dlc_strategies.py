@@ -23,8 +23,8 @@ from jobs.spec import (
     Requirements,
     Reservation,
     Resources,
+    RoleSpec,
     SecretRef,
-    TaskRole,
     Visibility,
 )
 from tests.jobs.dialects.from_keys import member, plain, request, words
@@ -183,10 +183,10 @@ def dlc_specs(draw: st.DrawFn) -> JobSpec:
 
 
 @st.composite
-def _role(draw: st.DrawFn, name: str, command: str, rdma: bool) -> TaskRole:
+def _role(draw: st.DrawFn, name: str, command: str, rdma: bool) -> RoleSpec:
     ports = draw(st.lists(st.integers(1, 65535), max_size=3, unique=True))
     labels = ["default" if index == 0 else f"port-{port}" for index, port in enumerate(ports)]
-    return TaskRole(
+    return RoleSpec(
         name=name,
         replicas=draw(counts),
         command=draw(st.just(command) | commands),

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from jobs.dialects.kubeflow import keys
 from jobs.dialects.kubeflow.kinds import ALL_WORKERS, KINDS, V1, V2BETA1, JobKind, completions
 from jobs.dialects.yaml_text.emitter import write
-from jobs.spec import JobSpec, Mount, NodeChoice, Port, Resources, RetryPolicy, SecretRef, TaskRole
+from jobs.spec import JobSpec, Mount, NodeChoice, Port, Resources, RetryPolicy, RoleSpec, SecretRef
 from tests.jobs.dialects.from_keys import request, words
 from tests.jobs.dialects.strategies import env_names, names, untidy
 
@@ -77,10 +77,10 @@ def kubeflow_specs(draw: st.DrawFn) -> JobSpec:
 
 
 @st.composite
-def _role(draw: st.DrawFn, name: str, kind: JobKind) -> TaskRole:
+def _role(draw: st.DrawFn, name: str, kind: JobKind) -> RoleSpec:
     gpus = draw(st.integers(0, 8))
     ports = draw(st.lists(st.tuples(labels | st.just(""), st.integers(1, 65535)), max_size=2))
-    return TaskRole(
+    return RoleSpec(
         name=name,
         replicas=1 if name in kind.single else draw(st.integers(1, 9)),
         command=draw(scripts),

@@ -20,8 +20,8 @@ from jobs.spec import (
     Requirements,
     Reservation,
     Resources,
+    RoleSpec,
     SecretRef,
-    TaskRole,
 )
 from tests.jobs.dialects.from_keys import amounts, words
 from tests.jobs.dialects.strategies import commands, counts, env_names, names
@@ -94,7 +94,7 @@ def params_specs(draw: st.DrawFn) -> JobSpec:
 
 
 @st.composite
-def _role(draw: st.DrawFn, kind: str, command: str) -> TaskRole:
+def _role(draw: st.DrawFn, kind: str, command: str) -> RoleSpec:
     if draw(st.booleans()):
         resources = Resources.model_validate(known_amounts(draw(words)))
     else:
@@ -106,7 +106,7 @@ def _role(draw: st.DrawFn, kind: str, command: str) -> TaskRole:
             gpu_type=draw(line),
         )
     replicas = 1 if kind == "Chief" else draw(counts)
-    return TaskRole(name=kind, replicas=replicas, command=command, image=draw(line), resources=resources)
+    return RoleSpec(name=kind, replicas=replicas, command=command, image=draw(line), resources=resources)
 
 
 def _reservations() -> st.SearchStrategy[Reservation]:

@@ -15,8 +15,8 @@ from jobs.spec import (
     NodeChoice,
     Resources,
     RetryPolicy,
+    RoleSpec,
     SecretRef,
-    TaskRole,
 )
 from tests.jobs.dialects.from_keys import words
 from tests.jobs.dialects.strategies import commands, counts, env_names, names, plain_values
@@ -76,10 +76,10 @@ def sbatch_specs(draw: st.DrawFn) -> JobSpec:
 
 
 @st.composite
-def _role(draw: st.DrawFn, name: str, replicas: int, *, by_task: bool) -> TaskRole:
+def _role(draw: st.DrawFn, name: str, replicas: int, *, by_task: bool) -> RoleSpec:
     cpus, gpus = draw(st.integers(1, 64)), draw(st.integers(0, 8))
     memory = draw(st.integers(1, 2**20))
-    return TaskRole(
+    return RoleSpec(
         name=name,
         replicas=replicas,
         command=draw(bodies),

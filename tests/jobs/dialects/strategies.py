@@ -15,8 +15,8 @@ from jobs.spec import (
     RegistryAuth,
     Resources,
     RetryPolicy,
+    RoleSpec,
     SecretRef,
-    TaskRole,
 )
 
 SURROGATES: Final[tuple[Literal["Cs"]]] = ("Cs",)
@@ -69,11 +69,11 @@ def v1_specs(draw: st.DrawFn) -> JobSpec:
 
 
 @st.composite
-def _role(draw: st.DrawFn, name: str, image: str, gpu_type: str, rdma: bool) -> TaskRole:
+def _role(draw: st.DrawFn, name: str, image: str, gpu_type: str, rdma: bool) -> RoleSpec:
     replicas, memory = draw(counts), draw(st.integers(1, 2**20))
     labels = draw(st.lists(names(), max_size=3, unique=True))
     up_to = st.none() | st.integers(1, replicas)
-    return TaskRole(
+    return RoleSpec(
         name=name,
         replicas=replicas,
         command=draw(commands),

@@ -14,7 +14,7 @@ from jobs.dialects.checks import apply_all_fixes, check
 from jobs.dialects.document import Document
 from jobs.dialects.formats import FORMATS
 from jobs.messages.findings import loss_json
-from jobs.spec import JobSpec, Resources, TaskRole
+from jobs.spec import JobSpec, Resources, RoleSpec
 
 SEEDS = Path(__file__).parents[2] / "data" / "seeds"
 DLC = (SEEDS / "dlc-tfjob.json").read_text(encoding="utf-8")
@@ -84,7 +84,7 @@ def test_an_unknown_target_is_an_error_of_the_caller() -> None:
 
 def test_every_field_of_a_job_has_a_capability() -> None:
     fields = [f"/{name}" for name in JobSpec.model_fields]
-    fields += [f"/roles/0/{name}" for name in TaskRole.model_fields]
+    fields += [f"/roles/0/{name}" for name in RoleSpec.model_fields]
     fields += [f"/roles/0/resources/{name}" for name in Resources.model_fields]
     without = [field for field in fields if not messages.capability_label(field)]
     assert without == []

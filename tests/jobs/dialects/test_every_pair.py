@@ -9,7 +9,7 @@ from jobs.dialects.base import Refused
 from jobs.dialects.document import Document
 from jobs.dialects.losses import losses
 from jobs.dialects.text_renderer import OF_THE_TARGET
-from jobs.spec import CompletionPolicy, JobSpec, Resources, TaskRole
+from jobs.spec import CompletionPolicy, JobSpec, Resources, RoleSpec
 from tests.jobs.dialects.aihc_strategies import aihc_specs
 from tests.jobs.dialects.dlc_strategies import dlc_specs
 from tests.jobs.dialects.kubeflow_strategies import kubeflow_specs
@@ -79,7 +79,7 @@ def test_a_job_without_a_time_limit_gets_none_on_its_way(source: str, target: st
 
 @pytest.mark.parametrize("name", WRITTEN_OUT)
 def test_what_a_target_would_take_otherwise_is_written_out(name: str) -> None:
-    role = TaskRole(name="w", command="c", image="i", completion=CompletionPolicy(min_failed=None))
+    role = RoleSpec(name="w", command="c", image="i", completion=CompletionPolicy(min_failed=None))
     assert role.resources == Resources()
     text = dialects.get(name).render(JobSpec(name="a", roles=(role,)), {}).text
     assert [said for said in WRITTEN_OUT[name] if said not in text] == []

@@ -8,7 +8,7 @@ import yaml
 from jobs import dialects
 from jobs.dialects.base import Problem, Refused
 from jobs.dialects.document import Document
-from jobs.spec import CompletionPolicy, Framework, JobSpec, Mount, Resources, RetryPolicy, TaskRole
+from jobs.spec import CompletionPolicy, Framework, JobSpec, Mount, Resources, RetryPolicy, RoleSpec
 from tests.jobs.dialects.sample_fields import samples
 
 KUBEFLOW = dialects.get("kubeflow")
@@ -67,7 +67,7 @@ def test_a_pod_becomes_a_replica() -> None:
         name="simple",
         framework=Framework.PYTORCH,
         roles=(
-            TaskRole(
+            RoleSpec(
                 name="Worker",
                 replicas=2,
                 command="python train.py",
@@ -294,9 +294,9 @@ def test_another_value_changes_its_line_only() -> None:
 
 def test_names_and_roles_of_other_systems_are_fitted_in() -> None:
     roles = (
-        TaskRole(name="ps_server", replicas=2, command="ps", image="i"),
-        TaskRole(name="worker", replicas=2, command="w", image="i"),
-        TaskRole(name="tensorboard", command="t", image="i"),
+        RoleSpec(name="ps_server", replicas=2, command="ps", image="i"),
+        RoleSpec(name="worker", replicas=2, command="w", image="i"),
+        RoleSpec(name="tensorboard", command="t", image="i"),
     )
     rendered = KUBEFLOW.render(JobSpec(name="MNIST on_GPUs", roles=roles), {})
     said = KUBEFLOW.parse(Document(rendered.text)).spec

@@ -19,8 +19,8 @@ from jobs.spec import (
     RegistryAuth,
     Resources,
     RetryPolicy,
+    RoleSpec,
     SecretRef,
-    TaskRole,
 )
 
 V1 = dialects.get("openpai-v1")
@@ -29,7 +29,7 @@ OUTPUT = Mount(purpose=MountPurpose.OUTPUT, uri=keys.DEFAULT_OUTPUT)
 
 def spec(**changes: Any) -> JobSpec:
     role = changes.pop("role", {})
-    made = TaskRole(**{"name": "main", "command": "run", "image": "i", **role})
+    made = RoleSpec(**{"name": "main", "command": "run", "image": "i", **role})
     return JobSpec(**{"name": "j", "roles": (made,), "mounts": (OUTPUT,), **changes})
 
 
@@ -83,8 +83,8 @@ def test_a_job_without_an_image_says_so_which_openpai_does_not_take() -> None:
 
 
 def test_different_images_and_gpu_types_are_told_apart_in_our_own_object() -> None:
-    one = TaskRole(name="a", command="x", image="i", resources=Resources(gpus=1, gpu_type="P100"))
-    two = TaskRole(name="b", command="x", image="k", resources=Resources(gpus=1, gpu_type="TITANX"))
+    one = RoleSpec(name="a", command="x", image="i", resources=Resources(gpus=1, gpu_type="P100"))
+    two = RoleSpec(name="b", command="x", image="k", resources=Resources(gpus=1, gpu_type="TITANX"))
     rendered = V1.render(spec(roles=(one, two)), {})
     value = json.loads(rendered.text)
     assert (value["image"], value["gpuType"]) == ("i", "P100")
@@ -95,7 +95,7 @@ def test_different_images_and_gpu_types_are_told_apart_in_our_own_object() -> No
 
 
 def test_names_that_become_equal_stay_apart() -> None:
-    roles = tuple(TaskRole(name=name, command="x", image="i") for name in ("a-b", "a+b", "a_b"))
+    roles = tuple(RoleSpec(name=name, command="x", image="i") for name in ("a-b", "a+b", "a_b"))
     written = json.loads(V1.render(spec(roles=roles), {}).text)["taskRoles"]
     assert len({role["name"] for role in written}) == 3
 
@@ -125,7 +125,7 @@ def changed(**changes: Any) -> tuple[str, tuple[Note, ...]]:
     return rendered.text, rendered.notes
 
 
-def roles(**changes: Any) -> tuple[TaskRole, ...]:
+def roles(**changes: Any) -> tuple[RoleSpec, ...]:
     first, *rest = V1.parse(Document(BASE)).spec.roles
     return (first.model_copy(update=changes), *rest)
 

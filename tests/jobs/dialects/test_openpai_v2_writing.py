@@ -17,8 +17,8 @@ from jobs.spec import (
     JobSpec,
     Mount,
     Resources,
+    RoleSpec,
     SecretRef,
-    TaskRole,
     TensorBoard,
 )
 
@@ -73,12 +73,12 @@ def changed(base: str = BASE, **changes: Any) -> tuple[str, tuple[Note, ...]]:
     return rendered.text, rendered.notes
 
 
-def roles(**changes: Any) -> tuple[TaskRole, ...]:
+def roles(**changes: Any) -> tuple[RoleSpec, ...]:
     first, *rest = V2.parse(Document(BASE)).spec.roles
     return (first.model_copy(update=changes), *rest)
 
 
-def both(**changes: Any) -> tuple[TaskRole, ...]:
+def both(**changes: Any) -> tuple[RoleSpec, ...]:
     return tuple(role.model_copy(update=changes) for role in V2.parse(Document(BASE)).spec.roles)
 
 
@@ -225,7 +225,7 @@ def test_what_v1_says_and_upstreams_converter_loses_is_kept() -> None:
 
 
 def test_names_that_v2_does_not_allow_become_the_nearest_ones() -> None:
-    tasks = tuple(TaskRole(name=name, command="x", image="i") for name in ("a.b", "a~b", "1"))
+    tasks = tuple(RoleSpec(name=name, command="x", image="i") for name in ("a.b", "a~b", "1"))
     rendered = V2.render(JobSpec(name="a.b", roles=tasks), {})
     job = yaml.safe_load(rendered.text)
     assert (job["name"], [*job["taskRoles"]]) == ("a_b", ["a_b", "a_b_2", "task_1"])
@@ -251,14 +251,14 @@ def test_names_that_v2_does_not_allow_become_the_nearest_ones() -> None:
 def test_what_v2_has_no_word_for_is_said_in_our_own_object(
     changes: dict[str, Any], ours: dict[str, Any]
 ) -> None:
-    task = TaskRole(name="a", command="x", image="i")
+    task = RoleSpec(name="a", command="x", image="i")
     rendered = V2.render(JobSpec(name="a", roles=(task,), **changes), {})
     assert rendered.notes == ()
     assert yaml.safe_load(rendered.text)["extras"]["jobConsole"] == ours
 
 
 def test_a_bid_and_a_fraction_of_a_core_are_kept() -> None:
-    task = TaskRole(
+    task = RoleSpec(
         name="a", command="x", image="i", bid=Bid(discount_percent=50), resources=Resources(cpu_milli=1500)
     )
     rendered = V2.render(JobSpec(name="a", roles=(task,)), {})
@@ -267,7 +267,7 @@ def test_a_bid_and_a_fraction_of_a_core_are_kept() -> None:
 
 
 def test_a_job_without_an_image_says_so_which_openpai_does_not_take() -> None:
-    rendered = V2.render(JobSpec(name="a", roles=(TaskRole(name="a", command="x"),)), {})
+    rendered = V2.render(JobSpec(name="a", roles=(RoleSpec(name="a", command="x"),)), {})
     assert [note.code for note in rendered.notes] == ["no_image"]
     assert V2.parse(Document(rendered.text)).spec.roles[0].image == ""
 
@@ -282,7 +282,7 @@ def test_tensorboard_comes_and_goes() -> None:
 
 
 def test_a_base_that_cannot_be_read_is_written_anew() -> None:
-    task = TaskRole(name="a", command="x", image="i")
+    task = RoleSpec(name="a", command="x", image="i")
     rendered = V2.render(JobSpec(name="a", roles=(task,)), {}, base=Document("a: ["))
     assert [note.code for note in rendered.notes] == ["written_anew"]
     assert V2.parse(Document(rendered.text)).spec.name == "a"

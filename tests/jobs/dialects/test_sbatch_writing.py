@@ -10,7 +10,7 @@ import pytest
 from jobs import dialects
 from jobs.dialects.document import Document
 from jobs.dialects.sbatch import launcher
-from jobs.spec import CompletionPolicy, JobSpec, Resources, TaskRole
+from jobs.spec import CompletionPolicy, JobSpec, Resources, RoleSpec
 
 SBATCH = dialects.get("sbatch")
 TEXT = """\
@@ -69,13 +69,13 @@ def test_another_command_leaves_the_options_alone() -> None:
 
 
 def test_a_command_that_looks_like_options_stays_a_command() -> None:
-    spec = JobSpec(name="a", roles=(TaskRole(name="main", command="#SBATCH --nodes=9\nrun"),))
+    spec = JobSpec(name="a", roles=(RoleSpec(name="main", command="#SBATCH --nodes=9\nrun"),))
     text = SBATCH.render(spec, {}).text
     assert SBATCH.parse(Document(text)).spec == spec
 
 
 def test_that_an_image_needs_a_plugin_is_told_on_writing() -> None:
-    spec = JobSpec(name="a", roles=(TaskRole(name="main", command="run", image="registry.example.com/a:1"),))
+    spec = JobSpec(name="a", roles=(RoleSpec(name="main", command="run", image="registry.example.com/a:1"),))
     rendered = SBATCH.render(spec, {})
     assert '--container-image="registry.example.com#a:1"' in rendered.text
     assert [note.code for note in rendered.notes] == ["needs_pyxis"]
@@ -125,7 +125,7 @@ exit "$worst"
     return str(tmp_path)
 
 
-def started(slurm: str, roles: tuple[TaskRole, ...]) -> subprocess.CompletedProcess[str]:
+def started(slurm: str, roles: tuple[RoleSpec, ...]) -> subprocess.CompletedProcess[str]:
     spec = JobSpec(name="a", roles=roles)
     text = SBATCH.render(spec, {}).text
     assert SBATCH.parse(Document(text)).spec == spec
@@ -139,8 +139,8 @@ def started(slurm: str, roles: tuple[TaskRole, ...]) -> subprocess.CompletedProc
 def test_ranks_count_from_the_master_whose_node_is_the_masters_address(slurm: str) -> None:
     show = 'echo "$NAME $RANK/$WORLD_SIZE $MASTER_ADDR"'
     roles = (
-        TaskRole(name="Worker", replicas=2, command=show, env={"NAME": "the worker's"}),
-        TaskRole(name="Master", command=show, env={"NAME": "m"}),
+        RoleSpec(name="Worker", replicas=2, command=show, env={"NAME": "the worker's"}),
+        RoleSpec(name="Master", command=show, env={"NAME": "m"}),
     )
     done = started(slurm, roles)
     assert done.returncode == 0, done.stderr
@@ -152,26 +152,26 @@ def test_ranks_count_from_the_master_whose_node_is_the_masters_address(slurm: st
 
 
 def test_a_role_fails_the_job_or_not_as_it_says(slurm: str) -> None:
-    good = TaskRole(name="good", command="true")
-    bad = TaskRole(name="bad", command="exit 7")
+    good = RoleSpec(name="good", command="true")
+    bad = RoleSpec(name="bad", command="exit 7")
     assert started(slurm, (good, bad)).returncode == 7
     quiet = bad.model_copy(update={"completion": CompletionPolicy(min_failed=None)})
     assert started(slurm, (good, quiet)).returncode == 0
 
 
 def test_a_role_whose_success_is_the_jobs_ends_it(slurm: str) -> None:
-    chief = TaskRole(name="chief", command="true", completion=CompletionPolicy(min_succeeded=1))
-    server = TaskRole(name="ps", command="read -r never < <(sleep 30)")
+    chief = RoleSpec(name="chief", command="true", completion=CompletionPolicy(min_succeeded=1))
+    server = RoleSpec(name="ps", command="read -r never < <(sleep 30)")
     assert started(slurm, (server, chief)).returncode == 0
 
 
 def test_a_role_of_several_is_started_by_one_srun(slurm: str) -> None:
-    role = TaskRole(name="w", replicas=3, command='echo "$RANK"', resources=Resources(cpu_milli=2000))
+    role = RoleSpec(name="w", replicas=3, command='echo "$RANK"', resources=Resources(cpu_milli=2000))
     assert started(slurm, (role,)).stdout == "0\n1\n2\n"
 
 
 def test_a_script_of_an_earlier_release_is_still_read_as_its_roles() -> None:
-    roles = (TaskRole(name="a", command="true"), TaskRole(name="b", command="false"))
+    roles = (RoleSpec(name="a", command="true"), RoleSpec(name="b", command="false"))
     text = SBATCH.render(JobSpec(name="j", roles=roles), {}).text
     earlier = text.replace(launcher.PREAMBLE, launcher.EARLIER)
     assert earlier != text

@@ -21,8 +21,8 @@ from jobs.spec import (
     RegistryAuth,
     Resources,
     RetryPolicy,
+    RoleSpec,
     SecretRef,
-    TaskRole,
     TensorBoard,
 )
 from tests.jobs.dialects.strategies import counts, env_names, json_keys, plain_values, scalars, texts, values
@@ -65,10 +65,10 @@ def _is_no_template(text: str) -> bool:
 
 
 @st.composite
-def _role(draw: st.DrawFn, name: str) -> TaskRole:
+def _role(draw: st.DrawFn, name: str) -> RoleSpec:
     labels = draw(st.lists(role_names, max_size=3, unique=True))
     up_to = st.none() | counts
-    return TaskRole(
+    return RoleSpec(
         name=name,
         replicas=draw(counts),
         command=draw(commands),

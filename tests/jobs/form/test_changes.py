@@ -9,10 +9,10 @@ from jobs.form.changes import RowActions, apply_changes
 from jobs.form.dialect_support import SAMPLES
 from jobs.form.fields import FIELDS, ROWS
 from jobs.form.values import fields_of, form_name, lists_of, values_of
-from jobs.spec import After, CodeSource, JobSpec, Mount, Port, SecretRef, TaskRole, When
+from jobs.spec import After, CodeSource, JobSpec, Mount, Port, RoleSpec, SecretRef, When
 from tests.jobs.dialects.dlc_strategies import dlc_specs
 
-PLAIN = JobSpec(name="job", roles=(TaskRole(name="Worker", command="true"),))
+PLAIN = JobSpec(name="job", roles=(RoleSpec(name="Worker", command="true"),))
 
 NEW = {
     "name": "other",
@@ -110,7 +110,7 @@ def test_showing_and_changing_nothing_is_the_same_job(spec: JobSpec) -> None:
 
 @pytest.mark.parametrize("sample", SAMPLES)
 def test_what_is_shown_of_a_job_makes_it_again(sample: JobSpec) -> None:
-    bare = JobSpec(name="bare", roles=(TaskRole(name="x", command="x"),))
+    bare = JobSpec(name="bare", roles=(RoleSpec(name="x", command="x"),))
     made = apply_changes(bare, values_of(sample), values_of(bare))
     assert made.problems == {}
     assert made.spec == sample

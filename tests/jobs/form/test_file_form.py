@@ -14,7 +14,7 @@ from jobs.form.dialect_support import DEFAULT_DIALECT, unsupported_fields
 from jobs.form.envfile import MAX_CHARACTERS
 from jobs.form.file_form import ENV_PASTE, apply, read
 from jobs.messages.form_fields import field_message
-from jobs.spec import Framework, JobSpec, TaskRole
+from jobs.spec import Framework, JobSpec, RoleSpec
 from tests.jobs.dialects.dlc_strategies import dlc_specs
 from tests.jobs.dialects.strategies import v1_texts
 from tests.jobs.web.new_job.test_form_change import DLC, LOCKED, SBATCH
@@ -94,8 +94,8 @@ def test_unknown_keys_are_told_and_stay() -> None:
 
 
 def test_variables_of_roles_have_no_field_and_are_told() -> None:
-    master = TaskRole(name="Master", command="true", image="a/b:1")
-    worker = TaskRole(name="Worker", command="true", image="a/b:1", env={"OWN": "1"})
+    master = RoleSpec(name="Master", command="true", image="a/b:1")
+    worker = RoleSpec(name="Worker", command="true", image="a/b:1", env={"OWN": "1"})
     spec = JobSpec(name="job", framework=Framework.PYTORCH, roles=(master, worker))
     text = dialects.get("kubeflow").render(spec, {}).text
     assert "/roles/1/env/OWN" in read(Document(text)).unshown

@@ -14,7 +14,7 @@ from jobs.lifecycle import pending_reasons
 from jobs.messages import problem_message, reason_message
 from jobs.models import Event, Job
 from jobs.scheduling import reconcile
-from jobs.spec import Resources, TaskRole
+from jobs.spec import Resources, RoleSpec
 from jobs.states import ReasonCode
 from jobs.submission import JobTarget as Target
 from quotas.admission import snapshot
@@ -37,7 +37,7 @@ def place(place: Place, engine: MemoryEngine) -> Place:
 
 
 def sent(place: Place, gpus: int) -> Job:
-    role = TaskRole(name="w", command="true", resources=Resources(gpus=gpus))
+    role = RoleSpec(name="w", command="true", resources=Resources(gpus=gpus))
     job = queued(place, spec(roles=(role,)))
     reconcile.drain(place.cluster.pk)
     return job

@@ -11,7 +11,7 @@ from django.conf import LazySettings
 
 from jobs.logs import log_search, log_store
 from jobs.models import Job
-from jobs.spec import TaskRole
+from jobs.spec import RoleSpec
 from jobs.states import State
 from quotas.models import User
 from tests.factories import make_job, make_spec
@@ -80,7 +80,7 @@ def test_bytes_are_nothing_a_browser_would_act_on(read: Read, written: WrittenLo
 
 
 def test_a_replica_that_has_not_begun_has_an_empty_open_log(read: Read, people: People, job: Job) -> None:
-    roles = (TaskRole(name="main", command="true", replicas=2),)
+    roles = (RoleSpec(name="main", command="true", replicas=2),)
     waiting = make_job(owner=people.owner, quota=job.quota, spec=make_spec(roles=roles))
     answer = read(waiting, index=1)
     assert (answer.content, where(answer)) == (b"", (0, 0, 0, "open"))

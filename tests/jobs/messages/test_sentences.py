@@ -11,7 +11,7 @@ from jobs.dialects.base import Note, Problem, Refused
 from jobs.dialects.document import Document
 from jobs.messages import notes, problems, reasons
 from jobs.messages.sentences import needs, say
-from jobs.states import Phase, ReasonCode, State, TaskState
+from jobs.states import Phase, ReasonCode, ReplicaState, State
 
 ROOT = Path(__file__).parents[3]
 PROBLEM_CALLS = {"Problem", "Cause", "problem", "_problem"}
@@ -74,7 +74,7 @@ def test_odd_parameters_break_no_sentence(code: ReasonCode) -> None:
 
 def test_every_state_and_phase_has_a_name() -> None:
     assert all(messages.state_label(state) for state in State)
-    assert all(messages.task_state_label(state) for state in TaskState)
+    assert all(messages.replica_state_label(state) for state in ReplicaState)
     assert all(messages.phase_label(phase) for phase in Phase)
     assert messages.state_label("RUNNING") == "Running"
 

@@ -28,7 +28,7 @@ from jobs.models import (
 from jobs.models.kinds import CHOICES
 from jobs.notifications import Kind, channels, composition, deliveries, routing, tell
 from jobs.notifications.transports.outcome import Outcome
-from jobs.states import Reason, ReasonCode, State, TaskState
+from jobs.states import Reason, ReasonCode, ReplicaState, State
 from quotas.models import Membership
 from tests.factories import attempt_of, make_job, task_of
 from tests.jobs.receivers import Came, Receiver, receiving
@@ -368,7 +368,7 @@ def test_the_end_of_the_log_comes_for_who_asked_and_without_secrets(
     secret.save()
     write_log(job, b"login with hunter2-hunter2\nRuntimeError: CUDA out of memory\n")
     task = task_of(job)
-    task.state = TaskState.FAILED
+    task.state = ReplicaState.FAILED
     task.save()
     transitions.end(job, attempt_of(job), State.FAILED, Reason(ReasonCode.EXIT_CODE))
     work()
@@ -384,7 +384,7 @@ def test_a_member_hears_that_it_failed_and_not_what_is_in_its_log(
     job = make_job(State.RUNNING, owner=people.owner, quota=people.quota)
     write_log(job, b"secret sauce\n")
     task = task_of(job)
-    task.state = TaskState.FAILED
+    task.state = ReplicaState.FAILED
     task.save()
     transitions.end(job, attempt_of(job), State.FAILED, Reason(ReasonCode.EXIT_CODE))
     work()

@@ -15,8 +15,8 @@ from jobs.dialects.document import Document
 from jobs.lifecycle import pending_reasons
 from jobs.models import Attempt, Event, Job
 from jobs.scheduling import admission, reconcile
-from jobs.spec import Bid, EndSignal, Idle, JobSpec, NodeChoice, Resources, RetryPolicy, TaskRole
-from jobs.states import EndKind, ReasonCode, State, TaskState
+from jobs.spec import Bid, EndSignal, Idle, JobSpec, NodeChoice, Resources, RetryPolicy, RoleSpec
+from jobs.states import EndKind, ReasonCode, ReplicaState, State
 from quotas.admission.reclaim import LEAST_S
 from quotas.clusters import inventory
 from quotas.models import (
@@ -59,7 +59,7 @@ def guests(place: Place) -> Quota:
 
 
 def wants(gpus: int, name: str = "job", bid: Bid | None = None, **fields: object) -> JobSpec:
-    role = TaskRole(name="w", command="true", resources=Resources(gpus=gpus, gpu_type="A100"), bid=bid)
+    role = RoleSpec(name="w", command="true", resources=Resources(gpus=gpus, gpu_type="A100"), bid=bid)
     return spec(name, roles=(role,), **fields)
 
 
@@ -235,7 +235,7 @@ def test_gpu_types_may_have_other_names(place: Place, engine: MemoryEngine) -> N
     GpuType.objects.create(name="A100", aliases=["NVIDIA-A100-SXM4"])
     Node.objects.update(gpu_list=[{"index": i, "type": "NVIDIA A100 80GB"} for i in range(8)])
     GpuType.objects.update(aliases=["NVIDIA-A100-SXM4", "NVIDIA A100 80GB"])
-    role = TaskRole(name="w", command="true", resources=Resources(gpus=2, gpu_type="nvidia-a100-sxm4"))
+    role = RoleSpec(name="w", command="true", resources=Resources(gpus=2, gpu_type="nvidia-a100-sxm4"))
     job = sent(place, place.quota, spec(roles=(role,)))
     assert (job.gpu_type, drained(place, job)) == ("A100", [State.PENDING])
     assert Reservation.objects.get().amounts["gpus"] == {"A100": 2}
@@ -321,13 +321,13 @@ def test_a_pause_before_it_is_tried_again_is_told_as_what_it_is(place: Place, en
 def test_what_ended_replicas_held_starts_others_where_the_engine_gives_it_back(
     place: Place, engine: MemoryEngine
 ) -> None:
-    role = TaskRole(name="w", replicas=3, command="true", resources=Resources(gpus=2, gpu_type="A100"))
+    role = RoleSpec(name="w", replicas=3, command="true", resources=Resources(gpus=2, gpu_type="A100"))
     job = running(place, engine, place.quota, spec(roles=(role,)))
     later = sent(place, place.quota, wants(4))
     assert drained(place, later) == [State.QUEUED]
     seen = engine.jobs[handle_of(job)]
     first, *rest = seen.replicas
-    ended = replace(first, state=TaskState.SUCCEEDED, exit_code=0)
+    ended = replace(first, state=ReplicaState.SUCCEEDED, exit_code=0)
     engine.jobs[handle_of(job)] = replace(seen, replicas=(ended, *rest), version="8")
     reconcile.observe(place.cluster.pk)
     assert Reservation.objects.get(active=True).gpus == 6, "this engine keeps it to the end"
@@ -373,7 +373,7 @@ def test_place_and_numbers_are_those_of_the_last_pass_and_the_jobs_row_stays(
 
 def test_a_job_for_a_node_that_there_is_not_waits_and_says_so(place: Place, engine: MemoryEngine) -> None:
     """It is not handed over to be refused: the node may come."""
-    role = TaskRole(name="w", command="true", nodes=NodeChoice(only=("far-away",)))
+    role = RoleSpec(name="w", command="true", nodes=NodeChoice(only=("far-away",)))
     job = sent(place, place.quota, spec("job", roles=(role,)))
     assert drained(place, job) == [State.QUEUED]
     job.refresh_from_db()

@@ -7,7 +7,7 @@ from dataclasses import replace
 from jobs.backends.base import Gpu
 from jobs.models import Job
 from jobs.scheduling import reconcile
-from jobs.spec import Resources, TaskRole
+from jobs.spec import Resources, RoleSpec
 from jobs.states import ReasonCode, State
 from quotas.amounts import Amounts
 from quotas.ledger import reports
@@ -19,7 +19,7 @@ GPUS = tuple(Gpu(index, "A100") for index in range(4))
 
 
 def sent(place: Place, gpus: int) -> Job:
-    role = TaskRole(name="w", command="true", resources=Resources(gpus=gpus, gpu_type="A100"))
+    role = RoleSpec(name="w", command="true", resources=Resources(gpus=gpus, gpu_type="A100"))
     job = queued(place, spec(roles=(role,)))
     reconcile.drain(place.cluster.pk)
     job.refresh_from_db()

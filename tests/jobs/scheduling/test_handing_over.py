@@ -16,14 +16,14 @@ from jobs.backends.base import Handle, NotSubmitted, Refused, Submission, Unknow
 from jobs.lifecycle import transitions
 from jobs.models import Attempt, Job
 from jobs.scheduling import admission, reconcile
-from jobs.spec import Resources, TaskRole
+from jobs.spec import Resources, RoleSpec
 from jobs.states import EndKind, Reason, ReasonCode, State
 from quotas.models import Reservation
 from tests.jobs.conftest import Place, queued, spec
 from tests.jobs.engine import MemoryEngine
 
 MANY = 40
-TINY = (TaskRole(name="w", command="true", resources=Resources(cpu_milli=1, memory_mib=1)),)
+TINY = (RoleSpec(name="w", command="true", resources=Resources(cpu_milli=1, memory_mib=1)),)
 
 
 class Wide(MemoryEngine):

@@ -25,7 +25,7 @@ from jobs.models import (
     ReplicaUsage,
 )
 from jobs.scheduling import idle, reconcile
-from jobs.spec import JobSpec, Resources, RetryPolicy, TaskRole
+from jobs.spec import JobSpec, Resources, RetryPolicy, RoleSpec
 from jobs.states import EndKind, ReasonCode, State
 from quotas.models import Membership, Quota, Role, User
 from tests.jobs import engine as memory
@@ -33,7 +33,7 @@ from tests.jobs.conftest import Place, attempt_of, queued, spec
 from tests.jobs.engine import MemoryEngine
 
 MINUTE = timedelta(minutes=1)
-GPUS = (TaskRole(name="worker", command="true", resources=Resources(gpus=2, gpu_type="A100")),)
+GPUS = (RoleSpec(name="worker", command="true", resources=Resources(gpus=2, gpu_type="A100")),)
 
 
 @pytest.fixture

@@ -16,8 +16,8 @@ from jobs.backends.slurm.backend import SlurmBackend
 from jobs.backends.slurm.config import SlurmConfig
 from jobs.backends.slurm.handles import SlurmJob
 from jobs.messages import reason_message
-from jobs.spec import Resources, TaskRole
-from jobs.states import ReasonCode, State, TaskState
+from jobs.spec import Resources, RoleSpec
+from jobs.states import ReasonCode, ReplicaState, State
 from quotas.models import AuditEntry, Cluster, Membership, Quota
 from tests import slurm as slurms
 from tests.factories import make_cluster, make_quota, make_user, make_workspace
@@ -112,7 +112,7 @@ def test_what_the_controller_forgot_is_looked_up(
             State.FAILED,
             State.FAILED,
         ]
-        assert (replica(good).state, replica(good).exit_code) == (TaskState.SUCCEEDED, 0)
+        assert (replica(good).state, replica(good).exit_code) == (ReplicaState.SUCCEEDED, 0)
         assert good.ended_at
         assert replica(good).node.startswith("cpu")
         said = reason_message(cancelled.reason.code, cancelled.reason.params)
@@ -262,7 +262,7 @@ def test_limits_of_accounting_are_told_as_reasons(bench: SlurmBench) -> None:
     told = {**bench.told, "accounts": {"vision": "vision", "speech": "speech"}, "qos": qos}
     backend = Releasing(SlurmConfig.from_settings(bench.folder, told))
 
-    def two(workspace: str, priority: int, each: TaskRole) -> Handle:
+    def two(workspace: str, priority: int, each: RoleSpec) -> Handle:
         """The second of two jobs, of which only one may run."""
         first, second = (
             backend.submit(bench.submission(each, workspace=workspace, priority=priority)) for _ in range(2)

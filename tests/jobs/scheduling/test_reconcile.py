@@ -15,7 +15,7 @@ from jobs import submission
 from jobs.backends.base import Handle, Unreachable
 from jobs.models import Attempt, Event, Job, LogStream, Replica, Run
 from jobs.scheduling import admission, cleanup, observations, reconcile
-from jobs.spec import CompletionPolicy, Resources, RetryPolicy, TaskRole
+from jobs.spec import CompletionPolicy, Resources, RetryPolicy, RoleSpec
 from jobs.states import Reason, ReasonCode, State
 from quotas.billing import ledger_days
 from quotas.models import Node, Request, Reservation
@@ -128,7 +128,7 @@ def test_what_cannot_be_let_go_is_told_and_keeps_nobody_elses_news(
 
 
 def test_what_does_not_fit_waits_and_says_why(place: Place, engine: MemoryEngine) -> None:
-    role = TaskRole(name="w", command="true", resources=Resources(gpus=1, gpu_type="TITANX"))
+    role = RoleSpec(name="w", command="true", resources=Resources(gpus=1, gpu_type="TITANX"))
     job = queued(place, spec(roles=(role,)))
     reconcile.drain(place.cluster.pk)
     job.refresh_from_db()
@@ -142,7 +142,7 @@ def test_what_does_not_fit_waits_and_says_why(place: Place, engine: MemoryEngine
 
 
 def test_higher_priority_starts_first_then_the_older(place: Place, engine: MemoryEngine) -> None:
-    half = TaskRole(name="w", command="true", resources=Resources(cpu_milli=40_000))
+    half = RoleSpec(name="w", command="true", resources=Resources(cpu_milli=40_000))
     jobs = [
         queued(place, spec(name, roles=(half,), priority=p)) for name, p in [("a", 1), ("b", 9), ("c", 9)]
     ]
@@ -425,7 +425,7 @@ def test_of_two_looks_at_once_the_older_is_dropped(
 
 
 def test_a_success_with_failed_replicas_says_so(place: Place, engine: MemoryEngine) -> None:
-    role = TaskRole(name="w", command="true", completion=CompletionPolicy(min_failed=None))
+    role = RoleSpec(name="w", command="true", completion=CompletionPolicy(min_failed=None))
     job = queued(place, spec(roles=(role,)))
     reconcile.drain(place.cluster.pk)
     engine.fail(handle_of(job))

@@ -11,7 +11,7 @@ from django.utils import timezone
 from jobs.backends.base import Gpu, Handle, NodeSeen, QueuedJob, Reserved
 from jobs.models import Job
 from jobs.scheduling import reconcile
-from jobs.spec import JobSpec, Resources, TaskRole
+from jobs.spec import JobSpec, Resources, RoleSpec
 from jobs.states import State
 from quotas.billing import ledger_days
 from quotas.models import Admission, GpuType, Node, Quota, Reservation
@@ -34,7 +34,7 @@ def place(place: Place, engine: MemoryEngine) -> Place:
 
 def wants(gpus: int, kind: str = "", replicas: int = 1) -> JobSpec:
     resources = Resources(gpus=gpus, gpu_type=kind)
-    return spec(roles=(TaskRole(name="w", command="true", replicas=replicas, resources=resources),))
+    return spec(roles=(RoleSpec(name="w", command="true", replicas=replicas, resources=resources),))
 
 
 def sent(place: Place, job_spec: JobSpec) -> Job:

@@ -11,7 +11,7 @@ from jobs.backends.base import EndpointSeen, Observation, ReplicaSeen
 from jobs.messages.endpoints import endpoint_message
 from jobs.models import Endpoint, Job
 from jobs.scheduling import observations
-from jobs.states import Phase, PortSource, Reason, ReasonCode, State, TaskState, Unready
+from jobs.states import Phase, PortSource, Reason, ReasonCode, ReplicaState, State, Unready
 from tests.factories import attempt_of, make_job, task_of
 
 pytestmark = pytest.mark.django_db
@@ -26,7 +26,7 @@ def job() -> Job:
 def see(job: Job, *endpoints: EndpointSeen, **replica: Any) -> None:
     """Let this be what is seen now."""
     attempt = attempt_of(job)
-    seen = ReplicaSeen("main", 0, TaskState.RUNNING, node="localhost", endpoints=endpoints)
+    seen = ReplicaSeen("main", 0, ReplicaState.RUNNING, node="localhost", endpoints=endpoints)
     running = Observation(
         State.RUNNING,
         Reason(ReasonCode.RUNNING),
@@ -60,7 +60,7 @@ def test_what_is_announced_no_more_goes_with_its_address(job: Job) -> None:
 
 def test_after_the_end_the_link_says_that_it_has_ended(job: Job) -> None:
     see(job, announced("a", 1))
-    see(job, state=TaskState.SUCCEEDED)
+    see(job, state=ReplicaState.SUCCEEDED)
     assert Endpoint.objects.get().lacks(task_of(job)) == Unready.ENDED
 
 

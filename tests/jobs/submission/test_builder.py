@@ -14,7 +14,7 @@ from jobs.dialects.base import Parsed
 from jobs.dialects.document import Document
 from jobs.models import Attempt, Job
 from jobs.scheduling import admission, reconcile
-from jobs.spec import JobSpec, Resources, TaskRole
+from jobs.spec import JobSpec, Resources, RoleSpec
 from jobs.states import State
 from jobs.submission import builder
 from jobs.submission.checks import preview
@@ -36,7 +36,7 @@ ROLES = st.lists(st.tuples(RESOURCES, st.integers(1, 3)), min_size=1, max_size=4
 def spec_of(wanted: list[tuple[Resources, int]]) -> JobSpec:
     return make_spec(
         roles=tuple(
-            TaskRole(name=f"r{number}", command="true", replicas=count, resources=each)
+            RoleSpec(name=f"r{number}", command="true", replicas=count, resources=each)
             for number, (each, count) in enumerate(wanted)
         )
     )

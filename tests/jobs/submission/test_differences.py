@@ -10,14 +10,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jobs.spec import JobSpec, Resources, TaskRole
+from jobs.spec import JobSpec, Resources, RoleSpec
 from jobs.submission.differences import Matcher, changes, line_difference, one_line
 from tests.factories import make_spec
 
 
 def spec(command: str = "python train.py --lr 0.1", **fields: Any) -> JobSpec:
     role = {name: fields.pop(name) for name in ("resources", "replicas", "image") if name in fields}
-    return make_spec(roles=(TaskRole(name="main", command=command, **role),), **fields)
+    return make_spec(roles=(RoleSpec(name="main", command=command, **role),), **fields)
 
 
 def told(before: JobSpec, after: JobSpec) -> list[str]:
@@ -58,9 +58,9 @@ def test_fields_are_told_by_name_and_with_their_units() -> None:
 
 
 def test_of_several_roles_it_says_which() -> None:
-    two = make_spec(roles=(TaskRole(name="ps", command="true"), TaskRole(name="worker", command="true")))
+    two = make_spec(roles=(RoleSpec(name="ps", command="true"), RoleSpec(name="worker", command="true")))
     more = make_spec(
-        roles=(TaskRole(name="ps", command="true"), TaskRole(name="worker", command="true", replicas=8))
+        roles=(RoleSpec(name="ps", command="true"), RoleSpec(name="worker", command="true", replicas=8))
     )
     assert told(two, more) == ["Replicas of worker: 1 → 8"]
 
@@ -142,7 +142,7 @@ def test_changes_of_many_long_commands_are_told_soon() -> None:
     specs = [
         JobSpec(
             name="j",
-            roles=tuple(TaskRole(name=f"r{n}", command=f"{word} {n} " * 450) for n in range(500)),
+            roles=tuple(RoleSpec(name=f"r{n}", command=f"{word} {n} " * 450) for n in range(500)),
         )
         for word in ("a b", "b a")
     ]

@@ -13,7 +13,7 @@ from jobs.dialects.base import Parsed
 from jobs.dialects.document import Document
 from jobs.models import Job
 from jobs.scheduling import admission
-from jobs.spec import Resources, TaskRole
+from jobs.spec import Resources, RoleSpec
 from quotas import ledger
 from quotas.amounts import Amounts, Part
 from quotas.ledger import usage
@@ -44,7 +44,7 @@ def hold(
 
 
 def wait(owner: User, quota: Quota, gpus: int, name: str) -> Job:
-    role = TaskRole(name="w", command="true", resources=Resources(gpus=gpus, gpu_type="A100"))
+    role = RoleSpec(name="w", command="true", resources=Resources(gpus=gpus, gpu_type="A100"))
     job = submission.store(
         owner,
         Document("{}", "openpai-v1").with_parsed(Parsed(make_spec(name=name, roles=(role,)), text="{}")),

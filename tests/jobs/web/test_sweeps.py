@@ -9,7 +9,7 @@ from django.urls import reverse
 
 from jobs.live import bus
 from jobs.models import Job, JobFile, Sweep, SweepRun
-from jobs.spec import TaskRole
+from jobs.spec import RoleSpec
 from jobs.states import State
 from jobs.web import sweeps
 from tests.factories import TEMPLATE_FILE, make_job, make_spec
@@ -28,7 +28,7 @@ def make_sweep(people: People, name: str = "train", values: tuple[str, ...] = VA
         name=name, owner=people.owner, workspace=people.quota.workspace, names=["env.LR"], at_once=1
     )
     for number, value in enumerate(values, 1):
-        role = TaskRole(name="main", command="train")
+        role = RoleSpec(name="main", command="train")
         spec = make_spec(name=f"{name}-{number}", roles=(role,), env={"LR": value})
         state = STATES[(number - 1) % len(STATES)]
         text = TEMPLATE_FILE.replace("0.1", value).replace("train", spec.name, 1)

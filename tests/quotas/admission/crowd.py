@@ -26,7 +26,7 @@ from jobs.dialects.base import Parsed  # noqa: E402
 from jobs.lifecycle import transitions  # noqa: E402
 from jobs.models import Attempt, Job  # noqa: E402
 from jobs.scheduling import admission, observations  # noqa: E402
-from jobs.spec import Idle, JobSpec, Resources, TaskRole  # noqa: E402
+from jobs.spec import Idle, JobSpec, Resources, RoleSpec  # noqa: E402
 from jobs.states import LIVE, Reason, ReasonCode, State  # noqa: E402
 from quotas import ledger  # noqa: E402
 from quotas.amounts import Amounts, total  # noqa: E402
@@ -80,7 +80,7 @@ class Member:
 
     def submit(self) -> None:
         gpus = self.chance.randint(0, 3)
-        role = TaskRole(
+        role = RoleSpec(
             name="w",
             command="true",
             replicas=self.chance.randint(1, 2),

@@ -19,7 +19,7 @@ from jobs.backends.remote.records import AttemptRecord
 from jobs.backends.slurm.client.controller import Controller
 from jobs.backends.slurm.client.listing import ListedJob
 from jobs.backends.slurm.status import states
-from jobs.states import Params, Reason, ReasonCode, State, TaskState
+from jobs.states import Params, Reason, ReasonCode, ReplicaState, State
 
 EARLIER_S: Final = 3600
 """The clocks of the console and of Slurm may differ by so much."""
@@ -119,7 +119,7 @@ def _by_exit(seen: Observation, row: ListedJob) -> Observation:
     if len(seen.replicas) == 1:
         [one] = seen.replicas
         code = row.exit_code if row.exit_code or state is State.SUCCEEDED else None
-        task = TaskState.SUCCEEDED if state is State.SUCCEEDED else TaskState.FAILED
+        task = ReplicaState.SUCCEEDED if state is State.SUCCEEDED else ReplicaState.FAILED
         replica = replace(
             one, state=task, reason=reason, exit_code=code, signal=states.killing_signal(row.exit_code)
         )

@@ -16,7 +16,7 @@ from jobs.backends.base import Submission
 from jobs.backends.slurm.script import ports, staging
 from jobs.dialects.sbatch.launcher import leader
 from jobs.node.supervisor import announced_ports
-from jobs.spec import Framework, JobSpec, MountPurpose, TaskRole
+from jobs.spec import Framework, JobSpec, MountPurpose, RoleSpec
 
 TENSORFLOW_ROLES: Final = frozenset({"chief", "master", "ps", "worker", "evaluator"})
 CHOSEN_AT_START: Final = (
@@ -85,7 +85,7 @@ def render_role(submission: Submission, place: int) -> Iterator[str]:
         yield "export CUDA_VISIBLE_DEVICES= NVIDIA_VISIBLE_DEVICES=void CUDA_DEVICE_ORDER=PCI_BUS_ID"
 
 
-def fixed_variables(submission: Submission, role: TaskRole) -> dict[str, str]:
+def fixed_variables(submission: Submission, role: RoleSpec) -> dict[str, str]:
     """Return the variables of a replica that are known before Slurm has chosen its node."""
     return {**_job(submission), **_task(role)}
 
@@ -127,7 +127,7 @@ def _job(submission: Submission) -> dict[str, str]:
     }
 
 
-def _task(role: TaskRole) -> dict[str, str]:
+def _task(role: RoleSpec) -> dict[str, str]:
     has, count = role.resources, str(role.replicas)
     return {
         "PAI_CURRENT_TASK_ROLE_NAME": role.name,
@@ -200,7 +200,7 @@ def _is_tensorflow(spec: JobSpec) -> bool:
     return spec.framework is Framework.TENSORFLOW or (spec.replicas > 1 and names <= TENSORFLOW_ROLES)
 
 
-def _port(role: TaskRole, offset: int, index: int | str, label: str, *, several: bool = False) -> str:
+def _port(role: RoleSpec, offset: int, index: int | str, label: str, *, several: bool = False) -> str:
     """Return the expression of a replica's first port of that label, or all of them."""
     mine = ports.ports_of(role)
     found = [each for each in mine if each.label == label]
@@ -251,12 +251,12 @@ def _escape_quoted(value: str) -> str:
     return value.replace("\\", "\\\\").replace('"', '\\"').replace("`", "\\`")
 
 
-def _resource(role: TaskRole) -> str:
+def _resource(role: RoleSpec) -> str:
     has = role.resources
     return f"{has.gpus},{_cpus(role)},{has.memory_mib},{has.shm_mib}"
 
 
-def _cpus(role: TaskRole) -> str:
+def _cpus(role: RoleSpec) -> str:
     return f"{role.resources.cpu_milli / 1000:g}"
 
 

@@ -26,7 +26,7 @@ from jobs.dialects.sbatch.header import parse_pointer
 from jobs.dialects.sbatch.renderer import COMPONENTS, document, header, is_plain
 from jobs.dialects.text_renderer import JsonObject
 from jobs.node import relay
-from jobs.spec import Framework, JobSpec, Resources, TaskRole
+from jobs.spec import Framework, JobSpec, Resources, RoleSpec
 from jobs.states import Reason, ReasonCode
 
 NEVER: Final = "-"
@@ -171,7 +171,7 @@ def _submitted_spec(submission: Submission, config: SlurmConfig, *, by_hand: boo
     )
 
 
-def round_resources(role: TaskRole) -> TaskRole:
+def round_resources(role: RoleSpec) -> RoleSpec:
     """Return the role without its image, which is no option, and with the amounts that Slurm counts in.
 
     Disk is left out: --tmp needs nodes whose slurm.conf has its size, and few do.
@@ -279,5 +279,5 @@ def _count(value: int | None) -> str:
     return NEVER if value is None else str(value)
 
 
-def _is_choice(role: TaskRole) -> bool:
+def _is_choice(role: RoleSpec) -> bool:
     return bool(role.nodes.only) and (role.replicas, len(role.nodes.only)) != (1, 1)

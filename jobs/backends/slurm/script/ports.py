@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from jobs.spec import Port, TaskRole
+from jobs.spec import Port, RoleSpec
 
 IMPLICIT: Final = ("http", "ssh")
 """Every replica has these even if its role asks for none (OpenPAI v0.14)."""
@@ -28,7 +28,7 @@ class NumberedPort:
     position: int
 
 
-def ports_of(role: TaskRole) -> tuple[NumberedPort, ...]:
+def ports_of(role: RoleSpec) -> tuple[NumberedPort, ...]:
     """Return all ports of a replica of the role, the implicit ones first."""
     labels = {port.label for port in role.ports}
     wanted = [*(Port(label=label) for label in IMPLICIT if label not in labels), *role.ports]
@@ -40,7 +40,7 @@ def ports_of(role: TaskRole) -> tuple[NumberedPort, ...]:
     return tuple(NumberedPort(label, at, position) for position, (label, at) in enumerate(each))
 
 
-def offsets(roles: tuple[TaskRole, ...]) -> Iterator[int]:
+def offsets(roles: tuple[RoleSpec, ...]) -> Iterator[int]:
     """Yield the number of ports before each role's."""
     taken = 0
     for role in roles:

@@ -13,7 +13,7 @@ from jobs.backends.slurm.client.programs import ExpectedStart
 from jobs.backends.slurm.config import SlurmConfig
 from jobs.backends.slurm.script import container_runtimes, environment, job_script, staging
 from jobs.backends.slurm.status.states import round_start
-from jobs.spec import TaskRole
+from jobs.spec import RoleSpec
 from jobs.states import Params, Reason, ReasonCode
 
 SOON_S: Final = 60
@@ -42,7 +42,7 @@ def render_preview(submission: Submission, config: SlurmConfig) -> base.Rendered
     )
 
 
-def _role(submission: Submission, role: TaskRole, text: str, *, contained: bool) -> RenderedRole:
+def _role(submission: Submission, role: RoleSpec, text: str, *, contained: bool) -> RenderedRole:
     spec, has = submission.spec, job_script.round_resources(role).resources
     told: dict[str, str | None] = {**environment.fixed_variables(submission, role), **spec.env, **role.env}
     chosen = dict.fromkeys(environment.CHOSEN_AT_START)

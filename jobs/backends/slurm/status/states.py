@@ -14,7 +14,7 @@ from jobs.backends.remote.records import AttemptRecord, RoleRecord
 from jobs.backends.slurm.client.listing import ListedJob
 from jobs.backends.slurm.script import ports
 from jobs.backends.slurm.status.status_files import ReplicaEnd, RunStatus, decide, last_run, read_run
-from jobs.states import Params, Phase, Reason, ReasonCode, State, TaskState, Unready
+from jobs.states import Params, Phase, Reason, ReasonCode, ReplicaState, State, Unready
 
 WAITING: Final = frozenset(
     {"PENDING", "REQUEUED", "REQUEUE_FED", "REQUEUE_HOLD", "SPECIAL_EXIT", "RESV_DEL_HOLD"}
@@ -129,7 +129,7 @@ class _AttemptView:
         state, reason = self._outcome()
         if _may_be_cut(reason) and (self.folder / "rewound").exists():
             state, reason = self._outcome_after_loss()
-        is_over = frozenset(TaskState) - {TaskState.WAITING, TaskState.RUNNING}
+        is_over = frozenset(ReplicaState) - {ReplicaState.WAITING, ReplicaState.RUNNING}
         replicas = tuple(
             each if each.state in is_over else self._with_job_end(each, reason) for each in self._replicas()
         )
@@ -167,7 +167,7 @@ class _AttemptView:
             reason = _end_reason(found.ends[by])
             return State.FAILED, Reason(reason.code, {**reason.params, "role": role.name, "index": index})
         if judged.state is State.SUCCEEDED:
-            failed = sum(end.state is TaskState.FAILED for end in found.ends.values())
+            failed = sum(end.state is ReplicaState.FAILED for end in found.ends.values())
             if failed:
                 counts = {"failed": failed, "total": judged.total}
                 return State.SUCCEEDED, Reason(ReasonCode.COMPLETED_WITH_FAILURES, counts)
@@ -209,7 +209,7 @@ class _AttemptView:
             seen = ReplicaSeen(
                 role=role.name,
                 index=index,
-                state=TaskState.RUNNING if began is not None else TaskState.WAITING,
+                state=ReplicaState.RUNNING if began is not None else ReplicaState.WAITING,
                 node=node or found.hosts.get(name, ""),
                 started_at=began,
                 log_path=str(logs / f"{name}.output"),
@@ -227,16 +227,16 @@ class _AttemptView:
             reason = Reason(ReasonCode.OUT_OF_MEMORY, params)
         number = killing_signal(end.code)
         if number is not None and self._engine_state() is State.STOPPED:
-            state, reason = TaskState.STOPPED, Reason(ReasonCode.JOB_ENDED)
+            state, reason = ReplicaState.STOPPED, Reason(ReasonCode.JOB_ENDED)
         return replace(seen, state=state, reason=reason, exit_code=end.code, signal=number, ended_at=end.at)
 
     def _with_job_end(self, seen: ReplicaSeen, reason: Reason) -> ReplicaSeen:
         """Return a replica that had not ended when its job had."""
-        state = TaskState.STOPPED
+        state = ReplicaState.STOPPED
         if reason.params.get("slurm") == NOT_RELAYED:
-            state = TaskState.FAILED if reason.params["exit_code"] else TaskState.SUCCEEDED
-        elif self._engine_state() is State.FAILED and seen.state is TaskState.RUNNING:
-            state = TaskState.FAILED
+            state = ReplicaState.FAILED if reason.params["exit_code"] else ReplicaState.SUCCEEDED
+        elif self._engine_state() is State.FAILED and seen.state is ReplicaState.RUNNING:
+            state = ReplicaState.FAILED
         else:
             reason = Reason(ReasonCode.JOB_ENDED)
         return replace(seen, state=state, reason=reason, ended_at=self.listed.ended_at)

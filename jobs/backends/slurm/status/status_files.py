@@ -9,10 +9,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from jobs.backends.base import LogSlice, LogState, TaskRef
+from jobs.backends.base import LogSlice, LogState, ReplicaRef
 from jobs.backends.remote import attempts
 from jobs.backends.remote.records import AttemptRecord, read_record
-from jobs.states import Replica, TaskState, Verdict, verdict
+from jobs.states import Replica, ReplicaState, Verdict, verdict
 
 _PID: Final = re.compile(r"[1-9][0-9]{0,9}")
 
@@ -31,11 +31,11 @@ class ReplicaEnd:
     detail: str = ""
 
     @property
-    def state(self) -> TaskState:
+    def state(self) -> ReplicaState:
         """Return the state of the ended replica."""
         if self.how == "told":
-            return TaskState.STOPPED
-        return TaskState.FAILED if self.code else TaskState.SUCCEEDED
+            return ReplicaState.STOPPED
+        return ReplicaState.FAILED if self.code else ReplicaState.SUCCEEDED
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +126,7 @@ def decide(record: AttemptRecord, found: RunStatus) -> tuple[Verdict, str]:
     return Verdict(None, None, 0, len(names)), ""
 
 
-def read_log(root: Path, folder: Path, task: TaskRef, cursor: str, limit: int) -> LogSlice:
+def read_log(root: Path, folder: Path, task: ReplicaRef, cursor: str, limit: int) -> LogSlice:
     """Return at most `limit` bytes from `cursor`, which is the number of bytes before it."""
     offset = int(cursor or "0")
     record = read_record(folder)

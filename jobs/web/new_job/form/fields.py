@@ -17,7 +17,7 @@ from jobs.form.values import Values, form_name, row_indexes, values_of
 from jobs.jobtemplates import Constraint
 from jobs.jobtemplates.constraints import ConstraintRules as Constraints
 from jobs.messages.form_fields import field_message, off_message
-from jobs.spec import JobSpec, TaskRole
+from jobs.spec import JobSpec, RoleSpec
 from jobs.web.new_job.form.hints import NO_TARGET, FieldHint, Hinted, TargetState
 
 Options = Sequence[tuple[str, Words]]
@@ -26,7 +26,7 @@ Options = Sequence[tuple[str, Words]]
 @cache
 def defaults() -> Mapping[str, str]:
     """Return the form's values of a job without any settings."""
-    return values_of(JobSpec(name="-", roles=(TaskRole(name="-", command="-"),)))
+    return values_of(JobSpec(name="-", roles=(RoleSpec(name="-", command="-"),)))
 
 
 @dataclass(frozen=True, slots=True)

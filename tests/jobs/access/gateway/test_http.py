@@ -12,7 +12,7 @@ import pytest
 from pytest_django import Settings
 
 from jobs.models import Endpoint, Replica
-from jobs.states import TaskState
+from jobs.states import ReplicaState
 from tests.jobs.access.gateway.served import Browser, Job, Served
 from tests.waiting import wait_for
 
@@ -160,7 +160,7 @@ def test_a_port_where_nothing_listens_yet_shows_a_page_that_looks_again(
 
 
 def test_a_replica_that_has_ended_is_not_connected_to(browser: Browser, endpoint: Endpoint, job: Job) -> None:
-    Replica.objects.update(state=TaskState.FAILED)
+    Replica.objects.update(state=ReplicaState.FAILED)
     answer = browser.open(endpoint)
     assert (answer.status_code, job.seen) == (410, [])
 
@@ -175,7 +175,7 @@ def test_a_port_that_hangs_up_is_told_as_such(browser: Browser, endpoint: Endpoi
 
 
 def test_its_own_pages_speak_the_persons_language(browser: Browser, endpoint: Endpoint) -> None:
-    Replica.objects.update(state=TaskState.FAILED)
+    Replica.objects.update(state=ReplicaState.FAILED)
     browser.open(endpoint)
     answer = browser.get(browser.host(endpoint), "/", Accept_Language="zh-CN,zh;q=0.9")
     assert '<html lang="zh-hans">' in answer.text

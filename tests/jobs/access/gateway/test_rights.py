@@ -12,7 +12,7 @@ from websockets.exceptions import ConnectionClosed
 
 from jobs.access.gateway import rechecks
 from jobs.models import Endpoint, Job, Replica
-from jobs.states import State, TaskState
+from jobs.states import ReplicaState, State
 from quotas.models import Membership, User
 from tests.factories import make_endpoint
 from tests.jobs.access.gateway.served import Browser, Served
@@ -50,7 +50,7 @@ def end_job() -> None:
 
 
 def end_replica() -> None:
-    Replica.objects.update(state=TaskState.SUCCEEDED)
+    Replica.objects.update(state=ReplicaState.SUCCEEDED)
 
 
 def begin_the_next_run() -> None:

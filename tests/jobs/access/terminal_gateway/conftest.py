@@ -25,7 +25,7 @@ from jobs.access.terminal_gateway.server import run
 from jobs.backends.base import Backend, Handle, HeldSubmission, Observation, Person, Submission
 from jobs.models import Job, Replica
 from jobs.node.wrapper import log_writer
-from jobs.spec import Resources, TaskRole
+from jobs.spec import Resources, RoleSpec
 from jobs.states import TERMINAL, State
 from quotas.models import Role, User
 from tests import required
@@ -125,7 +125,7 @@ def begin_job(request: pytest.FixtureRequest, people: People) -> Iterator[Callab
     begun: list[Place] = []
 
     def begin(command: str = "echo up; exec sleep 600") -> Place:
-        role = TaskRole(name="Main_Role", command=command, resources=SMALL)
+        role = RoleSpec(name="Main_Role", command=command, resources=SMALL)
         spec = make_spec(roles=(role,))
         job = make_job(State.RUNNING, owner=people.owner, quota=quota, spec=spec)
         attempt, backend = attempt_of(job), clusters.backend_for(job.cluster)

@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 from typing import Any, Final
 
-from jobs.backends.base import Handle, TaskRef
+from jobs.backends.base import Handle, ReplicaRef
 from jobs.backends.sessions import SessionKind, SessionRequest
 from jobs.node.sandbox.folders import SharedFolderRule
 from jobs.spec import JobSpec, Resources
@@ -62,7 +62,7 @@ async def _beside(bench: LocalBench, handle: Handle, line: str) -> str:
     """What a command says that is run beside the job once that has said something itself."""
     wait_for(lambda: log_of(bench.backend, handle))
     session = await bench.backend.exec(
-        handle, TaskRef("worker", 0), SessionRequest(SessionKind.LINE, line=line)
+        handle, ReplicaRef("worker", 0), SessionRequest(SessionKind.LINE, line=line)
     )
     said = b""
     while more := await session.read(1 << 16):

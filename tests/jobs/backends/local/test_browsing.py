@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 from jobs.access.folders.client import FolderClient, FolderRefused, OpenFile
-from jobs.backends.base import Handle, TaskRef
+from jobs.backends.base import Handle, ReplicaRef
 from jobs.backends.local.backend import LocalBackend
 from jobs.backends.sessions import Barrier, NoEntry, SessionKind, SessionRequest
 from jobs.node.sandbox.folders import SharedFolderRule
@@ -34,7 +34,7 @@ MODES: dict[str, dict[str, Any]] = {
     "namespaces": {"isolation": Isolation.NAMESPACES},
     "none": {"isolation": Isolation.NONE},
 }
-TASK = TaskRef("worker", 0)
+TASK = ReplicaRef("worker", 0)
 
 
 @pytest.fixture(params=MODES)
@@ -517,5 +517,5 @@ async def test_what_was_removed_and_what_has_not_begun_are_told_apart(only: Loca
         await job.ask("look")
     assert gone.value.barrier is Barrier.GONE
     with pytest.raises(NoEntry) as absent:
-        await only.backend.exec(waiting, TaskRef("worker", 9), SessionRequest(SessionKind.FOLDERS))
+        await only.backend.exec(waiting, ReplicaRef("worker", 9), SessionRequest(SessionKind.FOLDERS))
     assert absent.value.barrier is Barrier.NOT_RUNNING

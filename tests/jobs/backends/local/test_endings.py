@@ -16,7 +16,7 @@ from jobs.node.supervisor import layout
 from jobs.node.wrapper import wrapper
 from jobs.node.wrapper.outcome import Cause, now
 from jobs.spec import CompletionPolicy, EndSignal
-from jobs.states import Phase, ReasonCode, State, TaskState
+from jobs.states import Phase, ReasonCode, ReplicaState, State
 from tests.jobs.backends.benches import LocalBench, log_of, replica, role, wait_until_over
 from tests.waiting import wait_for
 
@@ -70,7 +70,7 @@ def test_failures_that_may_not_fail_the_job_are_told_with_its_success(local: Loc
     assert seen.reason.params == {"failed": 1, "total": 1}
     one = replica(seen)
     assert one.reason is not None
-    assert (one.state, one.exit_code, one.reason.code) == (TaskState.FAILED, 127, ReasonCode.EXIT_CODE)
+    assert (one.state, one.exit_code, one.reason.code) == (ReplicaState.FAILED, 127, ReasonCode.EXIT_CODE)
 
 
 def test_a_failed_replica_ends_the_others_and_is_named(local: LocalBench) -> None:
@@ -83,7 +83,7 @@ def test_a_failed_replica_ends_the_others_and_is_named(local: LocalBench) -> Non
     assert seen.reason.code is ReasonCode.EXIT_CODE
     assert seen.reason.params == {"role": "worker", "index": 1, "exit_code": 9}
     others = [one for one in seen.replicas if (one.role, one.index) != ("worker", 1)]
-    assert {one.state for one in others} == {TaskState.STOPPED}
+    assert {one.state for one in others} == {ReplicaState.STOPPED}
     assert {one.reason.code for one in others if one.reason} == {ReasonCode.JOB_ENDED}
 
 
@@ -95,7 +95,7 @@ def test_enough_successes_end_the_job_well(local: LocalBench) -> None:
     )
     seen = wait_until_over(local.backend, local.backend.submit(local.submission(*roles)))
     assert (seen.state, seen.reason.code) == (State.SUCCEEDED, ReasonCode.COMPLETED)
-    assert {one.state for one in seen.replicas if one.role == "ps"} == {TaskState.STOPPED}
+    assert {one.state for one in seen.replicas if one.role == "ps"} == {ReplicaState.STOPPED}
 
 
 def test_a_role_that_has_finished_stands_beside_one_that_runs(local: LocalBench) -> None:
@@ -104,7 +104,7 @@ def test_a_role_that_has_finished_stands_beside_one_that_runs(local: LocalBench)
     def prepared() -> bool:
         seen = local.backend.observe([handle])[handle]
         assert isinstance(seen, Observation)
-        return replica(seen, "prepare").state is TaskState.SUCCEEDED and seen.state is State.RUNNING
+        return replica(seen, "prepare").state is ReplicaState.SUCCEEDED and seen.state is State.RUNNING
 
     wait_for(prepared)
     assert wait_until_over(local.backend, handle).state is State.SUCCEEDED
@@ -156,7 +156,7 @@ def test_the_longest_running_time_ends_the_job_with_a_warning_before(local: Loca
     assert seen.started_at is not None
     assert seen.ended_at is not None
     assert seen.ended_at - seen.started_at > 7.9
-    assert replica(seen).state is TaskState.STOPPED
+    assert replica(seen).state is ReplicaState.STOPPED
     assert replica(seen).exit_code == 0
 
 
@@ -211,7 +211,7 @@ def test_a_stop_before_the_supervisor_lives_starts_nothing(
     seen = wait_until_over(local.backend, handle)
     assert (seen.state, replica(seen).state, replica(seen).started_at) == (
         State.STOPPED,
-        TaskState.STOPPED,
+        ReplicaState.STOPPED,
         None,
     )
     assert log_of(local.backend, handle) == ""
@@ -237,7 +237,7 @@ def test_a_wrapper_killed_from_outside_fails_its_replica_and_takes_all_of_it_alo
     seen = wait_until_over(local.backend, handle)
     one = replica(seen)
     assert one.reason is not None
-    assert (one.state, one.exit_code, one.reason.code) == (TaskState.FAILED, 137, ReasonCode.WRAPPER_LOST)
+    assert (one.state, one.exit_code, one.reason.code) == (ReplicaState.FAILED, 137, ReasonCode.WRAPPER_LOST)
     wait_for(lambda: not local.processes())
 
 

@@ -17,7 +17,7 @@ from jobs.node.sandbox import engine
 from jobs.node.sandbox.folders import SharedFolderRule
 from jobs.node.sandbox.isolation import Isolation
 from jobs.spec import CodeSource, Mount, MountPurpose, Port, RegistryAuth, Resources, SecretRef
-from jobs.states import ReasonCode, State, TaskState
+from jobs.states import ReasonCode, ReplicaState, State
 from tests.jobs.backends.benches import LocalBench, log_of, replica, role, wait_until_over
 from tests.jobs.backends.local import goods
 from tests.jobs.backends.local.images import IMAGE
@@ -86,7 +86,7 @@ def test_a_command_runs_in_its_image_with_the_jobs_environment(bench: LocalBench
         "NoNewPrivs:\t1",
         "1",
     ]
-    assert (one.state, one.exit_code, one.image_used) == (TaskState.FAILED, 7, True)
+    assert (one.state, one.exit_code, one.image_used) == (ReplicaState.FAILED, 7, True)
     assert (bench.attempt(handle) / "work/worker-0/made").stat().st_uid == uid
     assert Path(one.log_path).stat().st_uid == os.geteuid()
     assert containers(bench) == ""
@@ -185,7 +185,7 @@ def test_an_image_that_cannot_be_had_fails_the_replica_and_nothing_runs_instead(
     seen = wait_until_over(bench.backend, handle)
     one = replica(seen)
     assert one.reason is not None
-    assert (one.state, one.reason.code) == (TaskState.FAILED, ReasonCode.IMAGE_FAILED)
+    assert (one.state, one.reason.code) == (ReplicaState.FAILED, ReasonCode.IMAGE_FAILED)
     assert "127.0.0.1:1" in str(one.reason.params["error"])
     assert "ran" not in log_of(bench.backend, handle).split()
     wait_for(lambda: not list(bench.attempt(handle).glob("replicas/*/config.json")))

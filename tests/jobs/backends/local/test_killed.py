@@ -22,7 +22,7 @@ from jobs.node.sandbox.folders import SharedFolderRule
 from jobs.node.sandbox.isolation import Isolation
 from jobs.node.wrapper import cgroups
 from jobs.spec import CodeSource, CompletionPolicy, EndSignal, Mount, MountPurpose, Requirements, Resources
-from jobs.states import TASK_TERMINAL, TERMINAL, ReasonCode, State, TaskState
+from jobs.states import REPLICA_TERMINAL, TERMINAL, ReasonCode, ReplicaState, State
 from tests.jobs.backends.benches import SMALL, LocalBench, log_of, replica, role, wait_until_over
 from tests.jobs.backends.local.goods import repository, wheel
 from tests.waiting import wait_for
@@ -123,7 +123,7 @@ def _submission(bench: LocalBench, place: Path | None) -> Submission:
 
 def _is_over(bench: LocalBench, handle: Handle, name: str) -> bool:
     seen = bench.backend.observe([handle])[handle]
-    return isinstance(seen, Observation) and replica(seen, name).state in TASK_TERMINAL
+    return isinstance(seen, Observation) and replica(seen, name).state in REPLICA_TERMINAL
 
 
 def _stop_in_another_process(bench: LocalBench, handle: Handle, faults: Path) -> None:
@@ -171,8 +171,8 @@ def _check_the_end(bench: LocalBench, handle: Handle, seen: Observation, point: 
         stopped = point == "local.stop_written"
         assert seen.reason.code is (ReasonCode.USER_STOP if stopped else ReasonCode.TIME_LIMIT)
         assert seen.state is State.STOPPED
-        assert replica(seen, "short").state is TaskState.SUCCEEDED
-        assert worker.state is TaskState.STOPPED
+        assert replica(seen, "short").state is ReplicaState.SUCCEEDED
+        assert worker.state is ReplicaState.STOPPED
         assert starts == ["started"]
     else:
         one = (
@@ -181,7 +181,7 @@ def _check_the_end(bench: LocalBench, handle: Handle, seen: Observation, point: 
             else replica(seen, "short")
         )
         assert one.reason is not None
-        assert (one.state, one.reason.code) == (TaskState.FAILED, ReasonCode.WRAPPER_LOST)
+        assert (one.state, one.reason.code) == (ReplicaState.FAILED, ReasonCode.WRAPPER_LOST)
         assert seen.state is State.FAILED
     _check_the_log(bench, handle)
     _check_nothing_is_left(bench, handle)

@@ -21,8 +21,8 @@ from jobs.spec import (
     RegistryAuth,
     Requirements,
     Resources,
+    RoleSpec,
     SecretRef,
-    TaskRole,
     resource_requests,
 )
 from tests.jobs.backends.benches import LocalBench, log_of, role, wait_until_over
@@ -131,7 +131,7 @@ def test_what_is_held_is_what_is_shown_and_asked_for(
     config = replace(local.config, gpus={"A100": 16}, memory_mib=64 * 1024)
     submission = local.submission(
         *(
-            TaskRole(name=f"r{number}", command="true", replicas=count, resources=each)
+            RoleSpec(name=f"r{number}", command="true", replicas=count, resources=each)
             for number, (each, count) in enumerate(wanted)
         )
     )

@@ -78,7 +78,7 @@ async def test_what_a_session_uses_counts_against_the_jobs_limit(bench: LocalBen
 SERVE = """
 import asyncio, json, os, sys
 from pathlib import Path
-from jobs.backends.base import Handle, TaskRef
+from jobs.backends.base import Handle, ReplicaRef
 from jobs.backends.local.backend import LocalBackend
 from jobs.backends.local.config import LocalConfig
 from jobs.backends.sessions import SessionKind, SessionRequest, Terminal
@@ -87,7 +87,7 @@ async def main():
     root, handle, mode = sys.argv[1:]
     backend = LocalBackend(LocalConfig(root=Path(root), hide=Path(root)))
     session = await backend.exec(
-        Handle(handle), TaskRef("worker", 0), SessionRequest(SessionKind.SHELL, terminal=Terminal())
+        Handle(handle), ReplicaRef("worker", 0), SessionRequest(SessionKind.SHELL, terminal=Terminal())
     )
     await session.write(b"(trap '' HUP TERM; sleep 601) & sleep 602\\n")
     print("up", flush=True)

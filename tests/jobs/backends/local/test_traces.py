@@ -7,7 +7,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from jobs.backends.base import LogState, TaskRef, Unreachable
+from jobs.backends.base import LogState, ReplicaRef, Unreachable
 from jobs.backends.local import allocations, launch
 from jobs.node.supervisor.layout import Layout
 from jobs.spec import Resources
@@ -15,7 +15,7 @@ from jobs.states import State
 from tests.jobs.backends.benches import LocalBench, log_of, replica, role, wait_until_over
 from tests.waiting import wait_for
 
-WORKER = TaskRef("worker", 0)
+WORKER = ReplicaRef("worker", 0)
 
 
 def test_a_line_is_in_the_log_as_soon_as_it_is_written(local: LocalBench) -> None:
@@ -29,9 +29,9 @@ def test_a_line_is_in_the_log_as_soon_as_it_is_written(local: LocalBench) -> Non
 def test_a_log_that_has_not_begun_is_open_and_one_that_never_will_is_gone(local: LocalBench) -> None:
     handle = local.backend.submit(local.submission(role("sleep 0.3")))
     assert local.backend.read_log(handle, WORKER, "", 10).state is LogState.OPEN
-    assert local.backend.read_log(handle, TaskRef("worker", 1), "", 10).state is LogState.GONE
-    assert local.backend.read_log(handle, TaskRef("nobody", 0), "", 10).state is LogState.GONE
-    assert local.backend.read_log(handle, TaskRef("worker", 0, run=2), "", 10).state is LogState.GONE
+    assert local.backend.read_log(handle, ReplicaRef("worker", 1), "", 10).state is LogState.GONE
+    assert local.backend.read_log(handle, ReplicaRef("nobody", 0), "", 10).state is LogState.GONE
+    assert local.backend.read_log(handle, ReplicaRef("worker", 0, run=2), "", 10).state is LogState.GONE
     wait_until_over(local.backend, handle)
     assert local.backend.read_log(handle, WORKER, "", 10).state is LogState.COMPLETE
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from jobs.backends.base import EndpointSeen, Handle, Observation, ReplicaSeen, TaskRef
+from jobs.backends.base import EndpointSeen, Handle, Observation, ReplicaRef, ReplicaSeen
 from jobs.backends.remote import endpoints
 from jobs.backends.sessions import NoEntry
 from jobs.backends.slurm import sessions
@@ -19,7 +19,7 @@ from jobs.backends.slurm.config import SlurmConfig
 from jobs.backends.slurm.handles import SlurmJob
 from jobs.backends.slurm.script import ports
 from jobs.spec import Port, Resources
-from jobs.states import Phase, PortSource, Reason, ReasonCode, State, TaskState, Unready
+from jobs.states import Phase, PortSource, Reason, ReasonCode, ReplicaState, State, Unready
 from tests.jobs.backends.benches import log_of, replica, role
 from tests.jobs.backends.slurm_bench import Releasing, SlurmBench
 from tests.ports import free_port, free_ports
@@ -131,14 +131,14 @@ def test_a_node_that_does_not_say_leaves_it_open_and_no_other_is_asked_then(tmp_
     (tmp_path / "work" / "worker-0").mkdir(parents=True)
     asked: list[int] = []
 
-    def check(_handle: Handle, _task: TaskRef, port: int) -> None:
+    def check(_handle: Handle, _task: ReplicaRef, port: int) -> None:
         asked.append(port)
 
     with listener() as one, listener() as other:
         said = "".join(f'{{"label": "{port}", "port": {port}}}\n' for port in (one, other))
         (tmp_path / "work" / "worker-0" / ".job-console-endpoints").write_text(said)
         log = str(tmp_path / "logs" / "worker-0.output")
-        running = ReplicaSeen("worker", 0, TaskState.RUNNING, node="cpu1", log_path=log)
+        running = ReplicaSeen("worker", 0, ReplicaState.RUNNING, node="cpu1", log_path=log)
         what = Observation(State.RUNNING, Reason(ReasonCode.RUNNING), Phase.RUNNING, (running,))
         where = {"cpu1": "127.0.0.1"}.__getitem__
         found = endpoints.EndpointProbe({Handle("1.a-b-1"): what}, check, where).complete(

@@ -13,7 +13,7 @@ from jobs.backends.base import Handle, Observation
 from jobs.backends.slurm.handles import SlurmJob
 from jobs.messages import reason_message
 from jobs.spec import NodeChoice, Resources, RetryPolicy
-from jobs.states import Phase, ReasonCode, State, TaskState
+from jobs.states import Phase, ReasonCode, ReplicaState, State
 from tests.jobs.backends.benches import log_of, replica, role, wait_until_over
 from tests.jobs.backends.slurm_bench import SlurmBench
 from tests.waiting import wait_for
@@ -71,7 +71,7 @@ def test_a_job_that_is_not_to_run_again_ends_with_its_node(on_slurm: SlurmBench)
     seen = wait_until_over(on_slurm.backend, handle)
     assert (seen.state, seen.reason.code) == (State.FAILED, ReasonCode.NODE_LOST)
     assert sentence(seen) == "Ended because Slurm lost its node cpu1."
-    assert replica(seen).state is not TaskState.RUNNING
+    assert replica(seen).state is not ReplicaState.RUNNING
 
 
 @pytest.mark.usefixtures("node_fails")

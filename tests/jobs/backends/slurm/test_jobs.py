@@ -25,7 +25,7 @@ from jobs.spec import (
     Resources,
     SecretRef,
 )
-from jobs.states import Phase, ReasonCode, State, TaskState
+from jobs.states import Phase, ReasonCode, ReplicaState, State
 from tests.jobs.backends.benches import SMALL, log_of, replica, role, wait_until_over
 from tests.jobs.backends.slurm_bench import Releasing, SlurmBench
 from tests.waiting import wait_for
@@ -106,7 +106,11 @@ def test_the_first_failure_ends_the_others(on_slurm: SlurmBench) -> None:
     _handle, seen = run(on_slurm, role(command, replicas=3))
     assert (seen.state, seen.reason.code) == (State.FAILED, ReasonCode.EXIT_CODE)
     assert seen.reason.params == {"role": "worker", "index": 1, "exit_code": 4}
-    assert [one.state for one in seen.replicas] == [TaskState.STOPPED, TaskState.FAILED, TaskState.STOPPED]
+    assert [one.state for one in seen.replicas] == [
+        ReplicaState.STOPPED,
+        ReplicaState.FAILED,
+        ReplicaState.STOPPED,
+    ]
 
 
 def test_a_chief_that_succeeds_ends_its_servers_and_failures_may_be_forgiven(on_slurm: SlurmBench) -> None:
@@ -118,7 +122,7 @@ def test_a_chief_that_succeeds_ends_its_servers_and_failures_may_be_forgiven(on_
     )
     assert (seen.state, seen.reason.code) == (State.SUCCEEDED, ReasonCode.COMPLETED_WITH_FAILURES)
     assert seen.reason.params == {"failed": 1, "total": 3}
-    assert replica(seen, "ps").state is TaskState.STOPPED
+    assert replica(seen, "ps").state is ReplicaState.STOPPED
 
 
 def test_what_is_killed_is_told_so(on_slurm: SlurmBench) -> None:

@@ -28,7 +28,7 @@ from jobs.backends.slurm.script import node_preflight
 from jobs.backends.slurm.status import recovery
 from jobs.node import relay
 from jobs.spec import CodeSource, NodeChoice, SecretRef
-from jobs.states import ReasonCode, State, TaskState
+from jobs.states import ReasonCode, ReplicaState, State
 from jobs.trees import Entry, Supplied, Tree
 from jobs.trees import Kind as FileKind
 from tests.jobs.backends.benches import all_pids, log_of, replica, role, text_of, wait_until_over
@@ -155,7 +155,7 @@ def test_a_failure_tells_its_exit_code_and_ends_the_others(apart: SlurmBench) ->
     seen = wait_until_over(apart.backend, handle, PATIENCE_S)
     assert (seen.state, seen.reason.code) == (State.FAILED, ReasonCode.EXIT_CODE)
     assert seen.reason.params == {"role": "b", "index": 0, "exit_code": 7}
-    assert replica(seen, "a").state is TaskState.STOPPED
+    assert replica(seen, "a").state is ReplicaState.STOPPED
     assert log_of(apart.backend, handle, "b") == "bad\n"
 
 

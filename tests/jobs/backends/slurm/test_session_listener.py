@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from jobs.backends.base import Handle, Observation, TaskRef
+from jobs.backends.base import Handle, Observation, ReplicaRef
 from jobs.backends.sessions import Barrier, Ended, NoEntry, SessionKind, SessionRequest, Size, Terminal
 from jobs.backends.slurm.config import DOOR
 from jobs.backends.slurm.handles import SlurmJob
@@ -116,7 +116,7 @@ async def test_each_replica_has_its_own_on_its_own_node(by_door: SlurmBench) -> 
     line = "echo $PAI_TASK_ROLE_NAME $SLURMD_NODENAME"
     for each in seen.replicas:
         session = await by_door.backend.exec(
-            handle, TaskRef(each.role, each.index), SessionRequest(SessionKind.LINE, line=line)
+            handle, ReplicaRef(each.role, each.index), SessionRequest(SessionKind.LINE, line=line)
         )
         assert await everything(session) == f"{each.role} {each.node}\n"
         await session.close()
@@ -155,7 +155,7 @@ async def test_a_script_of_slurms_own_has_doors_too_and_another_run_its_own(by_d
     by_door.slurm.call("scontrol", "update", f"JobId={SlurmJob.of(handle).number}", "StartTime=now")
     wait_for((by_door.attempt(handle) / "run-2" / "started" / "worker-0").exists, 120)
     wanted = SessionRequest(SessionKind.LINE, line="echo $SLURM_RESTART_COUNT.")
-    session = await enterable(by_door).exec(handle, TaskRef("worker", 0, run=2), wanted)
+    session = await enterable(by_door).exec(handle, ReplicaRef("worker", 0, run=2), wanted)
     assert await everything(session) == "1.\n"
     await session.close()
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from jobs.access.folders.client import FolderRefused
-from jobs.backends.base import Handle, TaskRef
+from jobs.backends.base import Handle, ReplicaRef
 from jobs.backends.remote import attempts, session_client
 from jobs.backends.sessions import Barrier, Ended, NoEntry, Session, SessionKind, SessionRequest, Terminal
 from jobs.backends.slurm.handles import SlurmJob
@@ -64,7 +64,7 @@ async def test_each_replica_of_each_role_is_entered_on_its_own_node(on_slurm: Sl
         wanted = SessionRequest(
             SessionKind.LINE, line="echo $PAI_TASK_ROLE_NAME $PAI_TASK_INDEX $SLURMD_NODENAME"
         )
-        session = await on_slurm.backend.exec(handle, TaskRef(each.role, each.index), wanted)
+        session = await on_slurm.backend.exec(handle, ReplicaRef(each.role, each.index), wanted)
         assert await everything(session) == f"{each.role} {each.index} {each.node}\n"
         await session.close()
 

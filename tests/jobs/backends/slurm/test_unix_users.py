@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from jobs.backends.base import DryRunCheck, LogState, Person, Refused, TaskRef, Unreachable
+from jobs.backends.base import DryRunCheck, LogState, Person, Refused, ReplicaRef, Unreachable
 from jobs.backends.remote import bundle
 from jobs.backends.slurm.handles import SlurmJob
 from jobs.backends.slurm.identity import as_user
@@ -272,7 +272,7 @@ def test_what_a_job_leaves_in_its_folder_harms_nobody(
     seen = apart.backend.observe([hostile, good])
     assert seen[good].state is State.RUNNING  # type: ignore[union-attr]
     assert "not theirs" not in repr(seen)
-    slice_ = apart.backend.read_log(hostile, TaskRef("worker", 1), "", 100)
+    slice_ = apart.backend.read_log(hostile, ReplicaRef("worker", 1), "", 100)
     assert (slice_.data, slice_.state is LogState.GONE) == (b"", False)
     apart.backend.stop(hostile, grace_s=0, signal="KILL")
     apart.backend.stop(good, grace_s=0, signal="KILL")

@@ -7,7 +7,7 @@ from typing import Any
 
 from jobs.form.rules import Effect, Page, Section
 from jobs.form.target import JobTarget
-from jobs.spec import Framework, JobSpec, Mount, Network, Resources, TaskRole
+from jobs.spec import Framework, JobSpec, Mount, Network, Resources, RoleSpec
 from quotas.admission import Price
 from quotas.models import Kind, Source
 
@@ -30,12 +30,12 @@ NAS = Mount(uri="nas://31a8e4.cn-hangzhou/", path="/mnt/data")
 VPC = Network(vpc="vpc-1")
 
 
-def job(*roles: TaskRole, **fields: Any) -> JobSpec:
+def job(*roles: RoleSpec, **fields: Any) -> JobSpec:
     return JobSpec(name="job", roles=roles or (role(),), **fields)
 
 
-def role(**fields: Any) -> TaskRole:
-    return TaskRole(**{"name": "Worker", "command": "python train.py", **fields})
+def role(**fields: Any) -> RoleSpec:
+    return RoleSpec(**{"name": "Worker", "command": "python train.py", **fields})
 
 
 def options(**values: str) -> JobSpec:

@@ -7,7 +7,7 @@ from jobs import states
 from jobs.node.supervisor.decision import Ended, Ending, decide, plan_ending
 from jobs.node.supervisor.plan import Counts, PlannedReplica, Role, Slot
 from jobs.node.wrapper.outcome import Cause, Exit, code_of, judge
-from jobs.states import Reason, ReasonCode, State, TaskState
+from jobs.states import Reason, ReasonCode, ReplicaState, State
 
 
 def a_role(name: str, replicas: int, counts: Counts) -> Role:
@@ -57,9 +57,9 @@ def test_whether_ends_are_seen_one_by_one_or_all_at_once_changes_nothing(
 def test_every_cause_has_a_state_and_a_reason() -> None:
     for cause in Cause:
         state, reason = judge(Exit(cause, 0.0, 0.0, code=3), memory_mib=64)
-        assert state in states.TASK_TERMINAL
+        assert state in states.REPLICA_TERMINAL
         told_to_end = cause in (Cause.TOLD, Cause.NOT_STARTED)
-        assert (state is TaskState.STOPPED) == told_to_end
+        assert (state is ReplicaState.STOPPED) == told_to_end
         assert told_to_end or reason.code in states.ENDINGS
 
 

@@ -10,7 +10,7 @@ import pytest
 from jobs.node.sandbox.isolation import Isolation
 from jobs.node.wrapper import cgroups
 from jobs.spec import Resources
-from jobs.states import ReasonCode, State, TaskState
+from jobs.states import ReasonCode, ReplicaState, State
 from tests.jobs.backends.benches import LocalBench, log_of, replica, role, wait_until_over
 from tests.waiting import wait_for
 
@@ -64,7 +64,7 @@ def test_a_replica_whose_children_take_more_than_it_was_given_ends_whole(
     seen = wait_until_over(bench.backend, handle, timeout=60)
     one = replica(seen)
     assert seen.state is State.FAILED
-    assert one.state is TaskState.FAILED
+    assert one.state is ReplicaState.FAILED
     assert one.limits == limits
     assert one.reason is not None
     assert one.reason.code is ReasonCode.OUT_OF_MEMORY

@@ -9,7 +9,7 @@ from django.urls import reverse
 from django.utils.timezone import now
 
 from jobs.models import Job
-from jobs.spec import TaskRole
+from jobs.spec import RoleSpec
 from jobs.states import State
 from jobs.web.job import history
 from tests.factories import TEMPLATE_FILE, make_job, make_quota, make_spec
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.django_db
 
 
 def clone(people: People, origin: Job | None, command: str, **columns: Any) -> Job:
-    spec = make_spec(name=command, roles=(TaskRole(name="main", command=command),))
+    spec = make_spec(name=command, roles=(RoleSpec(name="main", command=command),))
     columns = {"owner": people.owner, "quota": people.quota, **columns}
     return make_job(State.SUCCEEDED, spec=spec, origin=origin, **columns)
 

@@ -8,7 +8,7 @@ import pytest
 from django.utils.timezone import now
 
 from jobs.models import Idleness, Job, ReplicaUsage
-from jobs.spec import Resources, TaskRole
+from jobs.spec import Resources, RoleSpec
 from jobs.states import State
 from quotas import ledger
 from quotas.amounts import Amounts, Part
@@ -16,7 +16,7 @@ from quotas.models import Node
 from tests.factories import attempt_of, make_job, make_spec, task_of
 from tests.jobs.web.conftest import People, browser, seen
 
-ROLES = (TaskRole(name="main", command="train", resources=Resources(gpus=2, gpu_type="A100")),)
+ROLES = (RoleSpec(name="main", command="train", resources=Resources(gpus=2, gpu_type="A100")),)
 
 
 @pytest.fixture

@@ -23,8 +23,8 @@ from jobs.models import (
     TemplateUse,
     Visibility,
 )
-from jobs.spec import CompletionPolicy, TaskRole
-from jobs.states import ReasonCode, State, TaskState
+from jobs.spec import CompletionPolicy, RoleSpec
+from jobs.states import ReasonCode, ReplicaState, State
 from tests.factories import attempt_of, make_endpoint, make_job, make_spec, make_task, task_of
 from tests.jobs.web.conftest import People, browser, fragment, seen, write_log
 
@@ -34,7 +34,7 @@ SECRET = "echo the owner alone reads this"
 
 @pytest.fixture
 def job(people: People) -> Job:
-    spec = make_spec(name="train", roles=(TaskRole(name="main", command=SECRET),))
+    spec = make_spec(name="train", roles=(RoleSpec(name="main", command=SECRET),))
     return make_job(
         State.RUNNING, owner=people.owner, quota=people.quota, spec=spec, text=SECRET, dialect="openpai-v1"
     )
@@ -109,7 +109,7 @@ def test_a_failed_job_shows_its_cause_and_last_lines_as_plain_text(people: Peopl
 
 def test_a_success_with_failed_replicas_is_shown_as_one(people: People) -> None:
     spec = make_spec(
-        roles=(TaskRole(name="main", command="x", completion=CompletionPolicy(min_failed=None)),)
+        roles=(RoleSpec(name="main", command="x", completion=CompletionPolicy(min_failed=None)),)
     )
     job = make_job(
         State.SUCCEEDED,
@@ -120,7 +120,7 @@ def test_a_success_with_failed_replicas_is_shown_as_one(people: People) -> None:
         reason_code=ReasonCode.COMPLETED_WITH_FAILURES,
         reason_params={"failed": 1, "total": 1},
     )
-    Replica.objects.filter(pk=task_of(job).pk).update(state=TaskState.FAILED, exit_code=127)
+    Replica.objects.filter(pk=task_of(job).pk).update(state=ReplicaState.FAILED, exit_code=127)
     text = seen(browser(people.owner).get(url(job)))
     assert "1 of 1 tasks failed" in text
     assert "Exit code 127" in text
@@ -161,7 +161,7 @@ def test_endpoints_open_once_they_are_ready(people: People, job: Job) -> None:
 
 
 def test_replicas_page_by_page(people: People) -> None:
-    spec = make_spec(roles=(TaskRole(name="worker", command="x", replicas=250),))
+    spec = make_spec(roles=(RoleSpec(name="worker", command="x", replicas=250),))
     job = make_job(State.RUNNING, owner=people.owner, quota=people.quota, spec=spec)
     client = browser(people.owner)
     first = client.get(url(job, "replicas")).context["replicas"]
@@ -191,11 +191,11 @@ def test_replicas_of_an_earlier_attempt_can_be_looked_at(people: People, job: Jo
 
 
 def test_the_log_of_the_first_failure_is_the_one_that_opens(people: People) -> None:
-    spec = make_spec(roles=(TaskRole(name="worker", command="x", replicas=3),))
+    spec = make_spec(roles=(RoleSpec(name="worker", command="x", replicas=3),))
     job = make_job(State.RUNNING, owner=people.owner, quota=people.quota, spec=spec)
     client = browser(people.owner)
     assert client.get(url(job, "logs")).context["log"].index == 0
-    Replica.objects.filter(attempt=attempt_of(job), index=2).update(state=TaskState.FAILED)
+    Replica.objects.filter(attempt=attempt_of(job), index=2).update(state=ReplicaState.FAILED)
     assert client.get(url(job, "logs")).context["log"].index == 2
     text = seen(client.get(url(job, "logs&replica=worker/1")))
     assert 'data-role="worker" data-index="1"' in text
@@ -245,7 +245,7 @@ def live_logs(people: People, job: Job) -> list[str]:
 
 @pytest.mark.parametrize("state", list(State))
 def test_overview_has_the_log_unless_the_head_shows_its_end(people: People, state: State) -> None:
-    spec = make_spec(roles=(TaskRole(name="chief", command="x"), TaskRole(name="worker", command="x")))
+    spec = make_spec(roles=(RoleSpec(name="chief", command="x"), RoleSpec(name="worker", command="x")))
     job = make_job(state, owner=people.owner, quota=people.quota, spec=spec, dialect="openpai-v1")
     assert live_logs(people, job) == ([] if state is State.FAILED else ["chief"])
 
@@ -267,7 +267,7 @@ def test_the_live_log_is_for_those_who_may_read_it(people: People, job: Job) -> 
 def test_queries_do_not_grow_with_replicas_and_history(
     people: People, tab: str, most: int, django_assert_max_num_queries: Queries
 ) -> None:
-    spec = make_spec(roles=(TaskRole(name="worker", command="x", replicas=60),))
+    spec = make_spec(roles=(RoleSpec(name="worker", command="x", replicas=60),))
     job = make_job(
         State.FAILED, owner=people.owner, quota=people.quota, spec=spec, dialect="openpai-v1", text="{}"
     )
@@ -346,8 +346,8 @@ def test_replicas_that_were_ended_for_another_say_which_failed(people: People, e
     job = make_job(State.FAILED, owner=people.owner, quota=people.quota)
     attempt = attempt_of(job)
     Replica.objects.filter(attempt=attempt).delete()
-    make_task(attempt, "w", 0, state=TaskState.FAILED, exit_code=143)
-    make_task(attempt, "w", 1, state=TaskState.FAILED, exit_code=3, ended_at=now() - timedelta(seconds=9))
+    make_task(attempt, "w", 0, state=ReplicaState.FAILED, exit_code=143)
+    make_task(attempt, "w", 1, state=ReplicaState.FAILED, exit_code=3, ended_at=now() - timedelta(seconds=9))
     Attempt.objects.filter(pk=attempt.pk).update(end_kind=end_kind)
     page = seen(browser(people.owner).get(url(job, "replicas")))
     assert ("Stopped because w-1 failed" in page) is not bool(end_kind)

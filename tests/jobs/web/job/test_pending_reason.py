@@ -9,7 +9,7 @@ from jobs.dialects.base import Parsed
 from jobs.dialects.document import Document
 from jobs.models import Job, JobFile
 from jobs.scheduling import admission
-from jobs.spec import Resources, TaskRole
+from jobs.spec import Resources, RoleSpec
 from jobs.states import State
 from quotas import ledger
 from quotas.amounts import Amounts
@@ -45,7 +45,7 @@ def page_of(user: User, job: Job) -> str:
 
 
 def smaller(owner: User, quota: Quota, name: str) -> Job:
-    role = TaskRole(name="w", command="true", resources=Resources(gpus=2, gpu_type="A100"))
+    role = RoleSpec(name="w", command="true", resources=Resources(gpus=2, gpu_type="A100"))
     return submission.store(
         owner,
         Document("{}", "openpai-v1").with_parsed(Parsed(make_spec(name=name, roles=(role,)), text="{}")),

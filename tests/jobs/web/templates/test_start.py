@@ -13,7 +13,7 @@ from django.urls import reverse
 from jobs.jobtemplates import SHIPPED
 from jobs.models import Draft, Endpoint, Job, JobFile, LogStream
 from jobs.scheduling import idle
-from jobs.states import State, TaskState
+from jobs.states import ReplicaState, State
 from quotas.models import Node, Quota
 from tests.factories import make_endpoint, make_job, make_quota, task_of
 from tests.jobs.web.conftest import People, browser, fragment, seen, write_log
@@ -251,7 +251,7 @@ def test_a_shell_leads_to_the_terminal(people: People, job: Job) -> None:
     there = f"/jobs/{job.public_id}/?tab=terminal"
     assert browser(people.owner).get(opening(job, ""))["Location"] == there
     task = task_of(job)
-    task.state = TaskState.WAITING
+    task.state = ReplicaState.WAITING
     task.save()
     assert browser(people.owner).get(opening(job, "")).status_code == 200
 
