@@ -65,7 +65,7 @@ def take(cluster: Cluster, *, dry: bool = False, by: Origin | None = None) -> Im
     Raises NoAccounts, Unreachable, and Wrong.
     """
     backend = backend_for(cluster)
-    books = backend.books() if isinstance(backend, Accounting) else AccountTree()
+    books = backend.read_accounts() if isinstance(backend, Accounting) else AccountTree()
     if not books.accounts:
         raise NoAccounts
     said = _Said(cluster, books)
@@ -94,7 +94,7 @@ def give(cluster: Cluster, *, dry: bool = False, by: Origin | None = None) -> Im
     if cluster.config.get("write_back") is not True:
         raise NotChosen
     backend = backend_for(cluster)
-    if not isinstance(backend, Accounting) or not (books := backend.books()).accounts:
+    if not isinstance(backend, Accounting) or not (books := backend.read_accounts()).accounts:
         raise NoAccounts
     given = Imported(Applied(), [])
     spaces = _Said(cluster, books).workspaces_by_account()
@@ -273,7 +273,7 @@ class _Said:
         keys += [("gpus_by_type", kind) for kind in said.get("gpus_by_type", {})]
         for inside, key in keys:
             ceilings = said[inside] if inside else said
-            promised = sum(_guaranteed(each, key, inside) for each in said["quotas"].values())
+            promised = sum(_sum_guaranteed(each, key, inside) for each in said["quotas"].values())
             if key in ceilings and promised > ceilings[key]:
                 text = _(
                     "%(account)s: the accounts in it are promised %(promised)s together (%(what)s), above "
@@ -305,12 +305,12 @@ class _Said:
             self.left += [f"QOS {each.name}: {said}" for said in told]
 
 
-def _guaranteed(said: Mapping[str, Any], key: str, inside: str) -> int | float:
+def _sum_guaranteed(said: Mapping[str, Any], key: str, inside: str) -> int | float:
     """Return what a quota guarantees: its own limit, or the sum of those in it."""
     own: int | float | None = (said.get(inside, {}) if inside else said).get(key)
     if own is not None:
         return own
-    return sum(_guaranteed(each, key, inside) for each in said.get("quotas", {}).values())
+    return sum(_sum_guaranteed(each, key, inside) for each in said.get("quotas", {}).values())
 
 
 def _below(top: Account, accounts: Sequence[Account]) -> Iterator[Account]:

@@ -58,7 +58,7 @@ class AccountTree:
 class Accounting(Protocol):
     """A backend whose engine keeps such accounts."""
 
-    def books(self) -> AccountTree:
+    def read_accounts(self) -> AccountTree:
         """Return all accounts; nothing where the engine keeps none.  Raises Unreachable."""
 
     def limit(self, account: str, ceilings: Ceilings, jobs_of_one: int | None) -> None:

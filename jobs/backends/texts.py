@@ -1,8 +1,8 @@
 """Finds the texts of a backend: sentences for the words of its engine.
 
-A backend may have a module `texts` with `waiting(params)`, the sentence for the engine's reason why a job
-waits, and `state_message(word, params)`, that for another word of the engine, None for one that it does not
-know.  It is loaded when first needed, and reads the engine's word from the parameter of the backend's name.
+A backend may have a module `texts` with `pending_message(params)`, the sentence for the engine's reason why a
+job waits, and `state_message(word, params)`, that for another word of the engine, None for one that it does
+not know.  It is loaded when first needed, and reads the engine's word from the parameter of the backend's name.
 """
 
 from __future__ import annotations

@@ -51,7 +51,7 @@ class Tidied:
     tabs: bool = False
 
 
-def tidy(text: str) -> Tidied:
+def clean_up(text: str) -> Tidied:
     """Blank everything in `text` that JSON forbids but that can be read without guessing."""
     numbers = _find_line_numbers(text)
     bare, counts = _blank(_replace_numbers(text, numbers, " "))

@@ -41,7 +41,7 @@ _READERS: Final[Mapping[type, str]] = {
     Text: "text",
     Integer: "optional_integer",
     Flag: "flag",
-    Choice: "meaning",
+    Choice: "word_meaning",
     Amount: "amount",
     Texts: "texts",
 }

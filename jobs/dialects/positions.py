@@ -44,9 +44,9 @@ class FieldPositions:
     def all_placed(self, notes: Iterable[Note]) -> tuple[Note, ...]:
         """Return `notes` with lines and columns, as many as anybody looks at."""
         numbered = enumerate(notes)
-        return tuple(self.placed(note) if count < MOST_PLACED else note for count, note in numbered)
+        return tuple(self.locate(note) if count < MOST_PLACED else note for count, note in numbered)
 
-    def placed(self, note: Note) -> Note:
+    def locate(self, note: Note) -> Note:
         """Return `note` with line and column, whatever its pointer leads to: JobSpec, extra or text."""
         if note.line is not None or not note.pointer:
             return note

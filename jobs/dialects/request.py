@@ -123,7 +123,7 @@ class Request(Record):
         self._problem("not_a_choice", rule, rule.source, fix, value=short(value), choices=choices)
         return ""
 
-    def meaning(self, rule: Choice) -> str:
+    def word_meaning(self, rule: Choice) -> str:
         """Return the JobSpec value of the word under the rule's key, or of the rule's default."""
         return rule.meanings.get(self.choice(rule) or rule.default, "")
 

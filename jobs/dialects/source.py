@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final
 from jobs.dialects import spans, syntax
 from jobs.dialects.base import MAX_BYTES, Note, Params, Position, Problem, Refused, refusal
 from jobs.dialects.fields import CONSOLE
-from jobs.dialects.json_cleanup import Tidied, tidy
+from jobs.dialects.json_cleanup import Tidied, clean_up
 from jobs.dialects.patterns import compile_pattern
 from jobs.dialects.reading_cache import read_once
 from jobs.dialects.spans import Node
@@ -126,7 +126,7 @@ def _load(document: Document) -> Source:
     try:
         value, tidied = reader.load(text), Tidied(text, text)
     except (ValueError, RecursionError):
-        tidied = tidy(text)
+        tidied = clean_up(text)
         _check_amount(text, tidied.strict)
         value, tidied = _load_tidied(text, tidied, reader)
     source = Source(text, tidied, value)

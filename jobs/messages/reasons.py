@@ -359,7 +359,7 @@ def reason_message(code: ReasonCode | str, params: Params) -> str:
     if engine := texts_for(params):
         texts, word = engine
         if known is ReasonCode.ENGINE_QUEUE:
-            return str(texts.waiting(params))
+            return str(texts.pending_message(params))
         if sentence := texts.state_message(word, params):
             return str(sentence)
     why = say(_SENTENCES[known], {**params, **_in_words(known, params)})

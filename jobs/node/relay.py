@@ -129,7 +129,7 @@ class NodeRelay:
         reply = self._retry(lambda: self.console.post({**self.about, "claim": True}), START_S)
         if reply.get("claim") != "mine":
             return REWOUND if reply.get("claim") == "rewound" else OTHER_JOB
-        with self._locked():
+        with self._hold_lock():
             self._make_folders()
             shutil.rmtree(self._path(self.run), ignore_errors=True)
             os.mkdir(self._path(self.run), 0o700)
@@ -138,7 +138,7 @@ class NodeRelay:
 
     def bring(self, name: str) -> int:
         """Fetch what a replica needs before it begins; OTHER_JOB where it has begun already."""
-        with self._locked():
+        with self._hold_lock():
             self._make_folders()
             for each in ("", *RUN_FOLDERS):
                 os.makedirs(self._path(self.run, each), 0o700, exist_ok=True)
@@ -165,7 +165,7 @@ class NodeRelay:
         except (ConsoleAway, RelayRefused) as error:
             print(f"What was written last has not reached the console: {error}", file=sys.stderr)
             code = NO_ANSWER
-        with self._locked():
+        with self._hold_lock():
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(self._path(self._mark_name(name)))
             left = os.listdir(self.folder) if os.path.isdir(self.folder) else []
@@ -348,21 +348,21 @@ class NodeRelay:
                 raise PermissionError(f"{path} is not this user's own, or is open to others")
 
     @contextlib.contextmanager
-    def _locked(self) -> Iterator[None]:
+    def _hold_lock(self) -> Iterator[None]:
         """Hold the lock under which folders of this console are made and removed on the node."""
         self._make_folders()
         file = os.open(os.path.join(self.parent, "lock"), os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
         gone = []
         try:
             fcntl.flock(file, fcntl.LOCK_EX)
-            gone = list(self._abandoned())
+            gone = list(self._find_abandoned())
             yield
         finally:
             os.close(file)
             for each in gone:
                 shutil.rmtree(each, ignore_errors=True)
 
-    def _abandoned(self) -> Iterator[str]:
+    def _find_abandoned(self) -> Iterator[str]:
         """Yield the folders of jobs that were killed a day ago."""
         for each in os.scandir(self.parent):
             if not each.is_dir(follow_symlinks=False) or each.path == self.folder:

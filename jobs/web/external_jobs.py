@@ -42,7 +42,7 @@ def external_jobs(request: SignedIn) -> HttpResponseBase:
 def _job_row(row: ExternalJob) -> tuple[ExternalJob, str, bool]:
     """Return a job, the reason why it waits, and whether it may have a log."""
     texts = None if row.running else texts_of(row.cluster.backend)
-    why = texts.waiting({row.cluster.backend: row.reason}) if texts else ""
+    why = texts.pending_message({row.cluster.backend: row.reason}) if texts else ""
     return row, why, external_logs.has_log(row)
 
 

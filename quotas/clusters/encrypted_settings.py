@@ -35,7 +35,7 @@ def encrypt(settings: Mapping[str, Any], before: Mapping[str, Any]) -> dict[str,
     masked = [path for path, value in _leaves(settings) if path.split("/")[-1] in NAMES and value == MASK]
     if masked and _destinations(settings) != _destinations(before):
         raise SecretsNeeded(masked)
-    return _encrypted(settings, before)
+    return _encrypt(settings, before)
 
 
 def _destinations(settings: Mapping[str, Any]) -> dict[str, Any]:
@@ -50,12 +50,12 @@ def _leaves(settings: Mapping[str, Any], below: str = "") -> Iterator[tuple[str,
             yield f"{below}{name}", value
 
 
-def _encrypted(settings: Mapping[str, Any], before: Mapping[str, Any]) -> dict[str, Any]:
+def _encrypt(settings: Mapping[str, Any], before: Mapping[str, Any]) -> dict[str, Any]:
     kept: dict[str, Any] = {}
     for name, value in settings.items():
         old = before.get(name)
         if isinstance(value, Mapping):
-            kept[name] = _encrypted(value, old if isinstance(old, Mapping) else {})
+            kept[name] = _encrypt(value, old if isinstance(old, Mapping) else {})
         elif name not in NAMES or not isinstance(value, str) or not value:
             kept[name] = value
         elif value != MASK:

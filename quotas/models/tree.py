@@ -31,7 +31,7 @@ def check(quota: Quota, tree: Iterable[Quota] | None = None) -> None:
     for holder in (quota, *_above(quota, family)):
         for field, kind, limit in _ceilings(holder):
             promised = sum(
-                _guaranteed(child, field, kind, below) for child in below.get(holder.pk, []) if holder.pk
+                _sum_guaranteed(child, field, kind, below) for child in below.get(holder.pk, []) if holder.pk
             )
             if promised > limit:
                 problems.setdefault(field, _problem(quota, holder, kind, promised, limit))
@@ -82,12 +82,12 @@ def _ceilings(quota: Quota) -> Iterable[tuple[str, str, int]]:
         yield "gpus_by_type", kind, limit
 
 
-def _guaranteed(quota: Quota, field: str, kind: str, below: Mapping[int | None, list[Quota]]) -> int:
+def _sum_guaranteed(quota: Quota, field: str, kind: str, below: Mapping[int | None, list[Quota]]) -> int:
     """Return what a quota guarantees of a resource: its limit, or the sum of those below it."""
     own = quota.gpus_by_type.get(kind) if kind else getattr(quota, field)
     if own is not None:
         return int(own)
-    return sum(_guaranteed(child, field, kind, below) for child in below.get(quota.pk, []) if quota.pk)
+    return sum(_sum_guaranteed(child, field, kind, below) for child in below.get(quota.pk, []) if quota.pk)
 
 
 def _problem(quota: Quota, holder: Quota, kind: str, promised: int, limit: int) -> str:

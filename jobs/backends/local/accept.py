@@ -156,7 +156,7 @@ def _lay_in(submission: Submission, config: LocalConfig, runtime: JobRuntime) ->
         plain=not all(contained),
         staged=bind_mounts.works_for(runtime.engine),
     )
-    layer = MountPlanner(config.places(), ground, submission.uploads)
+    layer = MountPlanner(config.mount_settings(), ground, submission.uploads)
     for mount in spec.mounts:
         layer.lay(mount)
     if spec.registry_auth and spec.registry_auth.file_uri and ground.contained:

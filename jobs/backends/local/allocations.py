@@ -53,7 +53,7 @@ class AllocatedTotal:
 
 
 @contextlib.contextmanager
-def locked(layout_: Layout) -> Iterator[None]:
+def hold_lock(layout_: Layout) -> Iterator[None]:
     """Hold the lock under which shares are given out; raises Busy after some seconds.
 
     The kernel takes the lock back from a process that ends.
@@ -79,7 +79,7 @@ def _seize(lock: int) -> None:
             time.sleep(_PAUSE_S)
 
 
-def held(layout_: Layout, *, besides: str = "") -> AllocatedTotal:
+def sum_held(layout_: Layout, *, besides: str = "") -> AllocatedTotal:
     """Return the shares of all attempts but the one of the key `besides`; also without the lock."""
     live = [holding for key, holding in _live(layout_) if key != besides]
     return AllocatedTotal(
@@ -96,7 +96,7 @@ def hold(layout_: Layout, key: str, holding: Allocation) -> None:
         live.write(key, asdict(holding))
 
 
-def tidy(layout_: Layout) -> None:
+def remove_released(layout_: Layout) -> None:
     """Remove what nobody holds any more; under the lock."""
     for path in _files(layout_):
         if not _is_live(layout_, path.name):

@@ -105,7 +105,7 @@ class LocalBackend:
     ) -> None:
         fault("local.before_lock")
         try:
-            with allocations.locked(self._layout):
+            with allocations.hold_lock(self._layout):
                 fault("local.locked")
                 self._accept(submission, attempt, runtime, layer)
         except allocations.Busy as error:
@@ -120,8 +120,8 @@ class LocalBackend:
         if (attempt / layout.PLAN).exists() or allocations.is_forgotten(self._layout, key):
             return
         accept.check_disk(self._config)
-        allocations.tidy(self._layout)
-        held = allocations.held(self._layout, besides=key)
+        allocations.remove_released(self._layout)
+        held = allocations.sum_held(self._layout, besides=key)
         made = accept.plan(submission, self._config, runtime, layer, held)
         attempt.mkdir(mode=0o700, parents=True, exist_ok=True)
         with Folder.open(attempt) as folder:
@@ -196,7 +196,7 @@ class LocalBackend:
 
     def inventory(self) -> Inventory:
         """This machine, less what live attempts hold."""
-        total, held = self._config.total(), allocations.held(self._layout)
+        total, held = self._config.total(), allocations.sum_held(self._layout)
         node = NodeSeen(
             name=self._config.node,
             cpu_milli=total.cpu_milli,

@@ -123,7 +123,7 @@ class LocalConfig(Settings):
         """Return the user id under which a person's jobs run."""
         return self.uid_base + number if isolation is Isolation.PERSONS else os.geteuid()
 
-    def places(self) -> MountSettings:
+    def mount_settings(self) -> MountSettings:
         """Return the settings about locations outside the job."""
         folders = Folders(self.folders, (str(self.hide),))
         code_bytes = self.code_mib << 20
@@ -148,7 +148,7 @@ class LocalConfig(Settings):
             engines=engines,
             plain=self.allow_plain,
             modules=software.has_modules(),
-            folders=self.places().folders.shared(),
+            folders=self.mount_settings().folders.shared_folders(),
             data=self.data_from,
             datasets=tuple(self.datasets),
             code=self.code_from,

@@ -73,7 +73,7 @@ def run_checks(
     if places:
         yield DryRunCheck("mounts", True, detail=places)
     try:
-        accept.plan(submission, config, runtime, layer, allocations.held(layout))
+        accept.plan(submission, config, runtime, layer, allocations.sum_held(layout))
         yield DryRunCheck("room", True, detail=config.node)
     except NotSubmitted as not_sent:
         yield DryRunCheck("room", None, reason=not_sent.reason)

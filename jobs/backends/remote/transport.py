@@ -126,7 +126,7 @@ class ProcessTransport(Transport):
 
     async def open(self, timeout_s: float) -> None:
         """Start the process: its first message shows whether it reaches the replica."""
-        process = self._started()
+        process = self._start_process()
         assert process.stdin and process.stdout and process.stderr  # noqa: PT018 they are pipes
         self._process = process
         self._input, self._output, self._errors = (
@@ -137,7 +137,7 @@ class ProcessTransport(Transport):
         self._reading_errors = asyncio.ensure_future(self._read_errors())
         self._waiting = asyncio.ensure_future(self._wait(process))
 
-    def _started(self) -> subprocess.Popen[bytes]:
+    def _start_process(self) -> subprocess.Popen[bytes]:
         try:
             return subprocess.Popen(
                 self._command,

@@ -115,10 +115,10 @@ class SlurmBackend:
             known = [each.number for each in listed.get(key, ()) if each.is_of(users[key])]
             number = self._submitted_number(key)
             found[key] = [SlurmJob(each, key).handle for each in ([number] if number else known)]
-        began = self._remembered({key: users[key] for key in keys if not found[key]})
+        began = self._find_unrecorded({key: users[key] for key in keys if not found[key]})
         return {**found, **{key: [SlurmJob(number, key).handle] for key, number in began.items()}}
 
-    def _remembered(self, users: Mapping[str, str]) -> dict[str, int]:
+    def _find_unrecorded(self, users: Mapping[str, str]) -> dict[str, int]:
         """Return the numbers of jobs that were submitted, not recorded, and began, by one call."""
         since = {key: at for key in users if (at := history.submitted_at(self._config.root, key))}
         return history.find_started(self._controller, {key: users[key] for key in since}, since)
@@ -140,7 +140,7 @@ class SlurmBackend:
             else:
                 folder.parent.mkdir(mode=0o700, parents=self._config.own, exist_ok=True)
                 folder.mkdir(mode=0o700, exist_ok=True)
-            with _locked(folder):
+            with _hold_lock(folder):
                 fault("slurm.locked")
                 return self._submit(submission, folder, account)
         except OSError as error:
@@ -183,7 +183,7 @@ class SlurmBackend:
         todo = PendingActions()
         rows = list(self._controller.list_jobs()) if handles else []
         listed = listing.by_name(rows)
-        answer = self._accounting(handles, listed)
+        answer = self._ask_accounting(handles, listed)
         seen = {handle: self._observe(handle, listed, answer, todo) for handle in handles}
         self._clear_secrets(seen)
         users = {each.number: each.user for each in rows}
@@ -319,9 +319,9 @@ class SlurmBackend:
 
     def dry_run(self, submission: Submission) -> Sequence[DryRunCheck]:
         """See `base.Trying`.  By the command line always: REST has no such request."""
-        return list(preview.dry_run(lambda: self._expected(preview.mask_secrets(submission))))
+        return list(preview.dry_run(lambda: self._estimate_start(preview.mask_secrets(submission))))
 
-    def _expected(self, submission: Submission) -> tuple[str, ExpectedStart | None]:
+    def _estimate_start(self, submission: Submission) -> tuple[str, ExpectedStart | None]:
         """Return the job's user and Slurm's estimate, None where Slurm can't be asked as that user.
 
         Raises what `submit` does.
@@ -335,7 +335,7 @@ class SlurmBackend:
             return account.pw_name, None
         return account.pw_name, SudoHelper(self._config, account.pw_name).test(text)
 
-    def books(self) -> AccountTree:
+    def read_accounts(self) -> AccountTree:
         """See `accounts.Accounting`.  By the command line always."""
         return associations.read_accounts(Programs(self._config))
 
@@ -374,7 +374,7 @@ class SlurmBackend:
         """Return the number of a submission that was begun and not recorded: Slurm may have it."""
         try:
             found = self._jobs_of_name(key, user)
-            return found[0].number if found else self._remembered({key: user}).get(key)
+            return found[0].number if found else self._find_unrecorded({key: user}).get(key)
         except Unreachable as error:
             raise Unknown(str(error)) from error
 
@@ -412,7 +412,7 @@ class SlurmBackend:
         except Unreachable as error:
             raise NotSubmitted(Reason(ReasonCode.NOT_SENT, {"detail": str(error)})) from error
 
-    def _accounting(
+    def _ask_accounting(
         self, handles: Sequence[Handle], listed: Mapping[str, list[ListedJob]]
     ) -> AccountingAnswer:
         """Ask accounting for jobs that Slurm's controller has forgotten and that have no end in their
@@ -519,7 +519,7 @@ class SlurmBackend:
 
     def _submit_again(self, job: SlurmJob) -> None:
         folder, user = self._folder(job.key), self._user(job.key)
-        with _locked(folder):
+        with _hold_lock(folder):
             if self._jobs_of_name(job.key, user):
                 return
             script = (folder / "script").read_text(encoding="utf-8")
@@ -570,7 +570,7 @@ class SlurmBackend:
 
 
 @contextmanager
-def _locked(folder: Path) -> Iterator[None]:
+def _hold_lock(folder: Path) -> Iterator[None]:
     """Hold the attempt's lock.  Raises Unknown when another worker submits it."""
     file = os.open(folder / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:

@@ -165,7 +165,7 @@ def state_message(word: str, params: Mapping[str, object]) -> str | None:
     return say(sentences, params) if sentences else None
 
 
-def waiting(params: Mapping[str, object]) -> str:
+def pending_message(params: Mapping[str, object]) -> str:
     """Return the sentence for a reason: `slurm` is Slurm's word, `start` the expected start."""
     word = str(params.get("slurm") or "None").split(",")[0].strip("() ")
     why = say((_reason(word),), {"slurm": word})

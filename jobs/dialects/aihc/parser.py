@@ -171,7 +171,7 @@ class BodyReader:
         self._command = job.text(keys.COMMAND)
         self._roles = tuple(_read_role(request, name) for request, name in _role_requests(job))
         self._policies = decide_completion({role.name: role.replicas for role in self._roles})
-        priority = job.meaning(keys.PRIORITY)
+        priority = job.word_meaning(keys.PRIORITY)
         self._fields |= {
             "priority": int(priority) if priority else None,
             "tags": {
@@ -269,7 +269,7 @@ class BodyReader:
 
 def _read_framework(job: Request) -> Framework | None:
     """Return the framework; one that only the newer page knows is noted."""
-    meaning, key = job.meaning(keys.JOB_TYPE), keys.JOB_TYPE.key
+    meaning, key = job.word_meaning(keys.JOB_TYPE), keys.JOB_TYPE.key
     if meaning and meaning != Framework.PYTORCH:
         job.findings.note(
             "looser_rule",

@@ -102,7 +102,7 @@ class RequestReader:
             "instance_role": settings.read_instance_role(job),
             "priority": read_field(job, keys.PRIORITY),
             "time_limit_s": read_field(job, keys.MAX_RUNNING) or None,
-            "visibility": job.meaning(keys.ACCESSIBILITY),
+            "visibility": job.word_meaning(keys.ACCESSIBILITY),
         }
         self._completions = self._decide(job.choice(keys.SUCCESS_POLICY))
         if len({str(role.registry) for role in self._roles if role.registry}) > 1:
@@ -190,7 +190,7 @@ def _read_mount(source: Request) -> Mount | None:
     """Read a dataset or a place; DLC does not say which are for output."""
     said = read_fields(source, (keys.DATA_SOURCE_ID, keys.DATA_URI, keys.DATA_PATH))
     said["options"] = _read_options(source)
-    said["read_only"] = source.meaning(keys.DATA_ACCESS) == "ro"
+    said["read_only"] = source.word_meaning(keys.DATA_ACCESS) == "ro"
     if said["id"] or said["uri"]:
         return Mount(**said)
     key = keys.DATA_SOURCE_ID.key

@@ -23,7 +23,7 @@ def read(job: Request, job_type: str) -> dict[str, Any]:
     grace = read_field(settings, names.GRACE)
     return {
         "grace_s": DEFAULT_GRACE_S if grace is None else grace,
-        "idle": settings.meaning(names.OVERSOLD_TYPE) or None,
+        "idle": settings.word_meaning(names.OVERSOLD_TYPE) or None,
         "tags": read_texts(settings, names.TAGS),
         "framework_options": _read_advanced(settings, job_type),
         **read_fields(settings, (names.ENABLE_RDMA, names.CPU_AFFINITY)),

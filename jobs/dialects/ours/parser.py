@@ -61,7 +61,7 @@ def read(
         )
         return ObjectContent()
     reader = _Object(value, pointer, findings, KEYS, roles)
-    patch = reader.said(besides)
+    patch = reader.read_members(besides)
     if reader.secrets:
         patch[SECRETS] = reader.secrets
     return ObjectContent(patch, reader.strangers)
@@ -84,7 +84,7 @@ class _Object(Request):
         self.secrets: Object = {}
         self._keys, self._roles = keys, roles
 
-    def said(self, besides: Collection[str] = frozenset()) -> Object:
+    def read_members(self, besides: Collection[str] = frozenset()) -> Object:
         """Return the members that are known and right."""
         self.strangers = self.unknown({*self.table.by_name, *besides})
         patch: Object = {}
@@ -175,7 +175,7 @@ class _Object(Request):
 
     def _inner(self, key: str, inner: _Object) -> Object:
         """Return the content of an object inside of this one."""
-        said = inner.said()
+        said = inner.read_members()
         self.secrets |= inner.secrets
         if inner.strangers:
             self.strangers[key] = inner.strangers

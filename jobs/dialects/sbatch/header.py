@@ -111,7 +111,7 @@ def quote(value: str) -> str:
     return f'"{escaped}"'
 
 
-def escaped(value: str) -> str | None:
+def escape(value: str) -> str | None:
     """`value` as it is written inside of quotes of either kind, or outside; None when no line holds it."""
     if _BREAKS.search(value):
         return None

@@ -48,7 +48,7 @@ class ContainerRuntime(Runtime):
         """Make the replica's folders, fill them, pull the image, and install packages."""
         make_own_folders(self._launch)
         root_file_system.close(bind_mounts.open_all(self._launch))
-        steps = self._steps(reaper)
+        steps = self._step_runner(reaper)
         trouble = code_copy.copy_all(self._launch, steps) or self._stage_in(steps)
         return trouble or self._pull(steps) or self._install(steps)
 

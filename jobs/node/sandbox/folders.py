@@ -116,7 +116,7 @@ class Folders:
             steady=len(deciding.parts) == len(parts) and not any(named.write for named in around),
         )
 
-    def shared(self) -> tuple[SharedFolder, ...]:
+    def shared_folders(self) -> tuple[SharedFolder, ...]:
         """The folders by the paths that the admin wrote, and by those to which links in them lead."""
         both = (*self._said, *self._named)
         found = ((f"/{'/'.join(one.parts)}", tuple(sorted(one.workspaces))) for one in both)

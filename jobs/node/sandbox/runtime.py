@@ -62,9 +62,9 @@ class Runtime:
 
     def stage_out(self, reaper: ProcessReaper) -> Exit | None:
         """Store what is new in the replica's mounts, once nothing of it runs."""
-        return data_transfer.stage_out(self.site, self._steps(reaper))
+        return data_transfer.stage_out(self.site, self._step_runner(reaper))
 
-    def _steps(self, reaper: ProcessReaper) -> StepRunner:
+    def _step_runner(self, reaper: ProcessReaper) -> StepRunner:
         return StepRunner(self._launch, self._log, reaper, self.group)
 
     def _stage_in(self, steps: StepRunner) -> Exit | None:
@@ -113,11 +113,11 @@ class PlainRuntime(Runtime):
         self._room = room = launch.room()
 
         def folder(bound: int) -> str:
-            return room.inside(launch.plan.bounds[bound].path)
+            return room.resolve_inside(launch.plan.bounds[bound].path)
 
         self.site = StagingSite(launch, self._viewed, room.tmp, room.tmp, folder, folder, self.enter)
         mounts = bind_mounts.open_all(launch)
-        steps = self._steps(reaper)
+        steps = self._step_runner(reaper)
         trouble = code_copy.copy_all(launch, steps)
         if trouble is not None or not self._viewed:  # they lie where the job is told already
             root_file_system.close(mounts)
@@ -143,13 +143,15 @@ class PlainRuntime(Runtime):
             if self._viewed:
                 kernel.make_read_only(bound.path)
             else:
-                trouble = trouble or code_copy.close(self._launch, self._room.inside(bound.path), steps)
+                trouble = trouble or code_copy.close(
+                    self._launch, self._room.resolve_inside(bound.path), steps
+                )
         return trouble
 
     def stage_out(self, reaper: ProcessReaper) -> Exit | None:
         """Store what is new, by the job's user, in the root file system that the command had."""
         self.tree.signal(signal.SIGKILL)
-        steps = self._steps(reaper)
+        steps = self._step_runner(reaper)
         steps.has_watchdog = self.group is None
         return data_transfer.stage_out(self.site, steps)
 
@@ -158,7 +160,7 @@ class PlainRuntime(Runtime):
         packages, room = self._launch.plan.packages, self._room
         if packages is None:
             return None
-        packages = replace(packages, directory=room.inside(packages.directory))
+        packages = replace(packages, directory=room.resolve_inside(packages.directory))
         env = {**pip.configuration(), **self._launch.environment(room)}
         cache = data_transfer.environments(self._launch, viewed=self._viewed)
         argv = [command.own_shell(), "-c", *pip.arguments(packages, room.work, cache)]

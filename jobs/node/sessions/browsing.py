@@ -44,12 +44,12 @@ def live(errand: LaunchArguments) -> BrowsableFolders:
     return BrowsableFolders(tuple(roots), live=True)
 
 
-def left(path: Path, role: str, index: int) -> tuple[BrowsableFolders, tuple[int, int] | None]:
+def find_ended(path: Path, role: str, index: int) -> tuple[BrowsableFolders, tuple[int, int] | None]:
     """What is left of an ended replica of the attempt at `path`, and whose it is.
 
     Raises Shut: `not_running` while it has not begun, `gone` when nothing is left.
     """
-    errand = _ended(path, role, index)
+    errand = _read_ended(path, role, index)
     try:
         roots = [BrowsableRoot(WORK, mount_paths.WORK, os.open(errand.file("work"), _OPENED))]
     except OSError as error:
@@ -61,7 +61,7 @@ def left(path: Path, role: str, index: int) -> tuple[BrowsableFolders, tuple[int
     return BrowsableFolders(tuple(roots)), errand.owner if owns else None
 
 
-def _ended(path: Path, role: str, index: int) -> LaunchArguments:
+def _read_ended(path: Path, role: str, index: int) -> LaunchArguments:
     try:
         folder = Folder.open(path)
     except FileNotFoundError as error:

@@ -203,7 +203,7 @@ def left(path: Path, role: str, index: int) -> Entry:
 
     It is over when the helper is: nothing else that the replica had is there to end with.
     """
-    site, owner = browsing.left(path, role, index)
+    site, owner = browsing.find_ended(path, role, index)
     return Entry(os.pidfd_open(os.getpid()), -1, 0, (), {}, "/", owner, None, None, site)
 
 

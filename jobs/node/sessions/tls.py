@@ -17,14 +17,14 @@ def listener_context(own: str, console: str) -> ssl.SSLContext:
     """Return the listener's context; `own` is its key and certificate as PEM, `console` a certificate."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.num_tickets = 0
-    return _trusting(context, own, console)
+    return _trust(context, own, console)
 
 
 def console_context(own: str, listener: str) -> ssl.SSLContext:
     """Return the console's context, likewise."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname = False
-    return _trusting(context, own, listener)
+    return _trust(context, own, listener)
 
 
 def check_certificate(shown: bytes | None, expected: str) -> None:
@@ -33,7 +33,7 @@ def check_certificate(shown: bytes | None, expected: str) -> None:
         raise UnknownPeer("another certificate")
 
 
-def _trusting(context: ssl.SSLContext, own: str, other: str) -> ssl.SSLContext:
+def _trust(context: ssl.SSLContext, own: str, other: str) -> ssl.SSLContext:
     context.minimum_version = ssl.TLSVersion.TLSv1_3
     context.verify_mode = ssl.CERT_REQUIRED
     context.load_verify_locations(cadata=other)

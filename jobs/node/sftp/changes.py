@@ -10,7 +10,7 @@ from typing import Final
 
 from jobs.node import kernel
 from jobs.node.sftp import paths
-from jobs.node.sftp.paths import FolderError, decode_name, told
+from jobs.node.sftp.paths import FolderError, decode_name, raise_trouble
 from jobs.node.sftp.server import ServedFile
 
 _FILE_MODE: Final = 0o600
@@ -26,13 +26,13 @@ class Upload(ServedFile):
         self._name, self._replace = name, replace
         self._mode = self._find_mode(folder)
         self._unfinished = b".%s.upload-%s" % (name[:_STEM], os.urandom(4).hex().encode())
-        with told(decode_name(name)):
+        with raise_trouble(decode_name(name)):
             super().__init__(os.open(self._unfinished, _NEW, _FILE_MODE, dir_fd=folder))
         self._folder = os.dup(folder)
 
     def _find_mode(self, folder: int) -> int:
         """The mode that the file will have."""
-        with told(decode_name(self._name)):
+        with raise_trouble(decode_name(self._name)):
             try:
                 seen = os.stat(self._name, dir_fd=folder, follow_symlinks=False)
             except FileNotFoundError:
@@ -49,14 +49,14 @@ class Upload(ServedFile):
 
     def write(self, offset: int, data: bytes) -> None:
         """See Opened."""
-        with told(decode_name(self._name)):
+        with raise_trouble(decode_name(self._name)):
             super().write(offset, data)
 
     def close(self) -> None:
         """Have it take its place."""
         folder = self._folder
         try:
-            with told(decode_name(self._name)):
+            with raise_trouble(decode_name(self._name)):
                 os.fchmod(self.fd, self._mode)
                 os.fsync(self.fd)
                 if self._replace:

@@ -18,7 +18,7 @@ from jobs.node import sftp_packets as packets
 from jobs.node.sftp import changes, folder_pages, paths
 from jobs.node.sftp import server as base
 from jobs.node.sftp.archive import Archive
-from jobs.node.sftp.paths import BrowsableFolders, FolderError, check_name, decode_name, told
+from jobs.node.sftp.paths import BrowsableFolders, FolderError, check_name, decode_name, raise_trouble
 from jobs.node.sftp.server import ServedFile, Server, extended_reply
 from jobs.node.sftp_packets import PacketReader, status
 
@@ -72,7 +72,7 @@ class FolderServer(Server):
 
     def _do(self, verb: int | bytes, reader: PacketReader) -> bytes:
         try:
-            with told(""):
+            with raise_trouble(""):
                 return super()._do(verb, reader)
         except FolderError as trouble:
             return status(packets.FAILURE, f"{trouble.code}: {trouble.name}")
@@ -115,7 +115,7 @@ class FolderServer(Server):
             raise FolderError("ended")
 
     def _make(self, reader: PacketReader) -> None:
-        with self._open_parent(reader.text()) as (around, name), told(decode_name(name)):
+        with self._open_parent(reader.text()) as (around, name), raise_trouble(decode_name(name)):
             os.mkdir(name, _FOLDER_MODE, dir_fd=around)
 
     def _rename(self, reader: PacketReader) -> None:
@@ -124,9 +124,9 @@ class FolderServer(Server):
             self._open_parent(reader.text()) as (around, name),
             self._open_parent(reader.text()) as (into, to),
         ):
-            with told(decode_name(name)):
+            with raise_trouble(decode_name(name)):
                 os.stat(name, dir_fd=around, follow_symlinks=False)
-            with told(decode_name(to)):
+            with raise_trouble(decode_name(to)):
                 changes.rename_new(around, name, into, to)
 
     def _remove(self, reader: PacketReader) -> None:
@@ -135,5 +135,5 @@ class FolderServer(Server):
         with paths.folder(self._site, reader.text()) as around:
             mount = paths.mount_of(around)
             for name in [*map(check_name, reader.texts())]:
-                with told(decode_name(name)):
+                with raise_trouble(decode_name(name)):
                     changes.remove(around, name, mount)

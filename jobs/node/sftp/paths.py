@@ -130,7 +130,7 @@ def entry(site: BrowsableFolders, path: bytes) -> Iterator[tuple[int, bytes]]:
 
 @contextlib.contextmanager
 def _folder(root: BrowsableRoot, names: Sequence[bytes]) -> Iterator[int]:
-    with told(decode_name(names[-1]) if names else root.label):
+    with raise_trouble(decode_name(names[-1]) if names else root.label):
         fd = root.open()
         found = _down(fd, names) if names else fd
     try:
@@ -166,7 +166,7 @@ def open_file(around: int, name: bytes) -> int:
     First only its place is taken, which does nothing to whatever lies there; what is then opened is what was
     looked at, whoever changes the name meanwhile.
     """
-    with told(decode_name(name)):
+    with raise_trouble(decode_name(name)):
         place = os.open(name, PLACE, dir_fd=around)
         try:
             allow(os.fstat(place), decode_name(name))
@@ -194,7 +194,7 @@ def mount_of(fd: int) -> bytes:
 
 
 @contextlib.contextmanager
-def told(name: str) -> Iterator[None]:
+def raise_trouble(name: str) -> Iterator[None]:
     """Raise the system's errors as Trouble with that name."""
     try:
         yield

@@ -46,7 +46,7 @@ class ReplicaHandle:
         """Tell whether its command was started and has not ended."""
         return self.started is not None and self.exit is None
 
-    def ended(self) -> Ended | None:
+    def find_end(self) -> Ended | None:
         """Its end, if it has come."""
         return Ended(self.place, self.exit) if self.exit else None
 

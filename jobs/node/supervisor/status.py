@@ -94,13 +94,13 @@ def _starting_reason(handles: Sequence[ReplicaHandle]) -> Reason:
 
 def _replica(one: ReplicaHandle) -> dict[str, Any]:
     value = describe(one.place)
-    ended = one.ended()
+    ended = one.find_end()
     if ended is not None:
         state, reason = ended.judge()
         value |= {
             "state": state,
             "code": reason.code,
-            "params": {**reason.params, **(kept(one) if state is ReplicaState.FAILED else {})},
+            "params": {**reason.params, **(describe_kept(one) if state is ReplicaState.FAILED else {})},
             "exit_code": ended.exit.code,
             "signal": ended.exit.signal,
             "ended_at": ended.exit.ended_at,
@@ -115,7 +115,7 @@ def _replica(one: ReplicaHandle) -> dict[str, Any]:
     return value
 
 
-def kept(one: ReplicaHandle) -> dict[str, str | int]:
+def describe_kept(one: ReplicaHandle) -> dict[str, str | int]:
     """Return what is kept of a failed replica because its job asks for it, and for how long.
 
     Its container only where its command had been started in one.

@@ -122,7 +122,7 @@ class Supervisor:
         self._obey_stop()
 
     def _decision(self) -> Decision | None:
-        return decide(self._plan.roles, [ended for one in self._pool.handles if (ended := one.ended())])
+        return decide(self._plan.roles, [ended for one in self._pool.handles if (ended := one.find_end())])
 
     def _obey_stop(self) -> None:
         asked = self._folder.read(layout.STOP)

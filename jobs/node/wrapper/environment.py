@@ -58,7 +58,7 @@ class ReplicaPaths:
     peers: str = ""
     programs: str = ""
 
-    def inside(self, place: str) -> str:
+    def resolve_inside(self, place: str) -> str:
         """A place as the replica finds it: what lies below `/job` is in its own folder."""
         below = place.removeprefix(WORK)
         return self.work + below if place != below and below[:1] in ("", "/") else place
@@ -169,7 +169,7 @@ def _job(plan: Plan, room: ReplicaPaths) -> dict[str, str]:
         "APP_ID": plan.key,
         "PAI_DEFAULT_FS_URI": plan.locations.get(FILE_SYSTEM, ""),
         **{
-            variable: room.inside(plan.locations.get(purpose, ""))
+            variable: room.resolve_inside(plan.locations.get(purpose, ""))
             for purpose, variable in LOCATION_VARIABLES.items()
         },
         "PAI_TASK_ROLE_COUNT": role_count,

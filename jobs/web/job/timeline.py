@@ -33,10 +33,10 @@ class TimelineLine:
 def timeline(events: Sequence[Event]) -> list[TimelineLine]:
     """The lines of `events`, which are in their order, the newest first."""
     pairs = zip_longest(events, events[1:])
-    return [_line(event, earlier) for event, earlier in pairs]
+    return [_render_line(event, earlier) for event, earlier in pairs]
 
 
-def _line(event: Event, earlier: Event | None) -> TimelineLine:
+def _render_line(event: Event, earlier: Event | None) -> TimelineLine:
     """Return an event as a line."""
     params: Mapping[str, Any] = event.params
     text, detail = _words(Event.Kind(event.kind), params)

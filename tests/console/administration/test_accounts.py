@@ -30,7 +30,7 @@ class Keeper:
     away: str = ""
     written: list[tuple[str, Ceilings, int | None]] = field(default_factory=list)
 
-    def books(self) -> AccountTree:
+    def read_accounts(self) -> AccountTree:
         if self.away:
             raise Unreachable(self.away)
         return self.books_

@@ -79,18 +79,18 @@ class CommandController(Programs):
         options += [] if of_all else [f"--user={self._user}"]
         for row in self.squeue(*options).split(f"{SEPARATOR}{end}")[:-1]:
             found = _parse_row(row.removeprefix("\n"), fields)
-            if attempts.is_key(found["Name"]) and (listed := _listed(found, self._name)) is not None:
+            if attempts.is_key(found["Name"]) and (listed := _parse_listed(found, self._name)) is not None:
                 yield listed
 
     def find_forgotten(self, forgotten: Mapping[int, str]) -> Iterator[ListedJob] | None:
         """See `Controller`."""
-        rows = self._accounted(HISTORY_FIELDS, f"--jobs={','.join(map(str, forgotten))}")
+        rows = self._query_accounting(HISTORY_FIELDS, f"--jobs={','.join(map(str, forgotten))}")
         return None if rows is None else map(_accounted_job, rows)
 
     def find_accounted(self, names: Sequence[str], since: float) -> Iterator[ListedJob] | None:
         """See `Controller`."""
         options = (f"--name={','.join(names)}", f"--starttime=now-{int(time.time() - since)}")
-        rows = self._accounted((COMPONENT, OWNER, *HISTORY_FIELDS), *options)
+        rows = self._query_accounting((COMPONENT, OWNER, *HISTORY_FIELDS), *options)
         if rows is None:
             return None
         return (
@@ -99,7 +99,7 @@ class CommandController(Programs):
             if row[COMPONENT].partition("+")[2] in ("", "0")
         )
 
-    def _accounted(self, fields: Sequence[str], *options: str) -> Iterator[dict[str, str]] | None:
+    def _query_accounting(self, fields: Sequence[str], *options: str) -> Iterator[dict[str, str]] | None:
         out = self.sacct("--duplicates", f"--format={','.join(fields)}", *options)
         return None if out is None else (_parse_row(line, fields) for line in out.splitlines())
 
@@ -122,7 +122,7 @@ class CommandController(Programs):
 
     def nodes(self) -> Iterator[Mapping[str, str]]:
         """See `Controller`."""
-        return self._shown("NodeName", "--details", "show", "node")
+        return self._show("NodeName", "--details", "show", "node")
 
     def nodes_of(self, number: int) -> Iterator[str]:
         """See `Controller`."""
@@ -131,15 +131,15 @@ class CommandController(Programs):
 
     def reservations(self) -> Iterator[Mapping[str, str]]:
         """See `Controller`."""
-        return self._shown("ReservationName", "show", "reservation")
+        return self._show("ReservationName", "show", "reservation")
 
-    def _shown(self, first: str, *options: str) -> Iterator[Mapping[str, str]]:
+    def _show(self, first: str, *options: str) -> Iterator[Mapping[str, str]]:
         """Yield the fields of what scontrol shows, one a line."""
         lines = self.scontrol("--oneliner", *options).splitlines()
         return (dict(_FIELD.findall(line)) for line in lines if line.startswith(f"{first}="))
 
 
-def _listed(row: Mapping[str, str], own: str) -> ListedJob | None:
+def _parse_listed(row: Mapping[str, str], own: str) -> ListedJob | None:
     """Return a row of squeue, None for the further components of a job.
 
     `own` is the console's own user at Slurm.

@@ -167,7 +167,7 @@ class Programs:
 
     def squeue(self, *arguments: str) -> str:
         """Return the queue, times in seconds since the epoch.  Raises Unreachable."""
-        return self._asked("squeue", "--noheader", "--states=all", *arguments)
+        return self._ask("squeue", "--noheader", "--states=all", *arguments)
 
     def sacct(self, *arguments: str) -> str | None:
         """Return jobs of accounting; None where there is none.  Raises Unreachable."""
@@ -191,7 +191,7 @@ class Programs:
 
     def scontrol(self, *arguments: str) -> str:
         """Return the controller's answer.  Raises Unreachable."""
-        return self._asked("scontrol", *arguments)
+        return self._ask("scontrol", *arguments)
 
     def setting(self, name: str) -> str:
         """Return a setting of the running controller, "" if it has none.  Raises Unreachable."""
@@ -220,7 +220,7 @@ class Programs:
         if done.code and not done.says(*PAST):
             raise Unreachable(done.complaint)
 
-    def _asked(self, name: str, *arguments: str) -> str:
+    def _ask(self, name: str, *arguments: str) -> str:
         done = self._call(name, *arguments)
         if done.code:
             raise Unreachable(f"{name}: {done.complaint}")
@@ -278,17 +278,17 @@ def run_here(
             process.kill()
             process.communicate()
         raise
-    return _completed(process.returncode, out, err)
+    return _decode(process.returncode, out, err)
 
 
 def run_on_login(
     login: Login, words: Sequence[str], environment: Mapping[str, str], stdin: str, timeout_s: float
 ) -> CompletedProgram:
     """Run a program on a login node.  Raises NoLogin, ConnectionLost or TimeoutExpired."""
-    return _completed(*run(login, words, environment, stdin, timeout_s))
+    return _decode(*run(login, words, environment, stdin, timeout_s))
 
 
-def _completed(code: int, out: bytes, err: bytes) -> CompletedProgram:
+def _decode(code: int, out: bytes, err: bytes) -> CompletedProgram:
     return CompletedProgram(code, out.decode(errors="replace"), err.decode(errors="replace"))
 
 

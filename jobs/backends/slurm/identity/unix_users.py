@@ -28,17 +28,17 @@ def resolve_account(person: Person, slurm_user: str = "") -> Account:
     """Return the user as whom a person's jobs run; `slurm_user` is Slurm's own.  Raises Refused."""
     name = person.unix_name
     if not name:
-        raise _refused("no_unix_name", person.name)
+        raise _refuse("no_unix_name", person.name)
     try:
         found = pwd.getpwnam(name)
     except KeyError:
-        raise _refused("unix_name_unknown", name) from None
+        raise _refuse("unix_name_unknown", name) from None
     if (
         name.isdigit()
         or as_user.is_system_user(found)
         or found.pw_uid in (os.geteuid(), find_uid(slurm_user))
     ):
-        raise _refused("unix_name_of_the_system", name)
+        raise _refuse("unix_name_of_the_system", name)
     return found
 
 
@@ -78,5 +78,5 @@ def check_plausible(seen: T, user: str) -> T:
     return seen
 
 
-def _refused(why: str, name: str = "") -> Refused:
+def _refuse(why: str, name: str = "") -> Refused:
     return Refused(Reason(ReasonCode.REFUSED, {"why": why, **({"name": name} if name else {})}))

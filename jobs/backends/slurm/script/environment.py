@@ -48,24 +48,26 @@ def render_peers(spec: JobSpec) -> Iterator[str]:
     yield f"export MASTER_ADDR=${{hosts[{first}.0]}}"
     yield f"export MASTER_PORT={_port(spec.roles[first], offsets[first], 0, 'http')}"
     for place, role in enumerate(spec.roles):
-        yield _fixed(f"PAI_TASK_ROLE_TASK_COUNT_{role.name}", str(role.replicas))
-        yield _fixed(f"PAI_RESOURCE_{role.name}", _resource(role))
-        yield _fixed(f"PAI_MIN_FAILED_TASK_COUNT_{role.name}", _or_empty(role.completion.min_failed))
-        yield _fixed(f"PAI_MIN_SUCCEEDED_TASK_COUNT_{role.name}", _or_empty(role.completion.min_succeeded))
+        yield _export_fixed(f"PAI_TASK_ROLE_TASK_COUNT_{role.name}", str(role.replicas))
+        yield _export_fixed(f"PAI_RESOURCE_{role.name}", _resource(role))
+        yield _export_fixed(f"PAI_MIN_FAILED_TASK_COUNT_{role.name}", _or_empty(role.completion.min_failed))
+        yield _export_fixed(
+            f"PAI_MIN_SUCCEEDED_TASK_COUNT_{role.name}", _or_empty(role.completion.min_succeeded)
+        )
         addresses = (
             f"${{hosts[{place}.{index}]}}:{_port(role, offsets[place], index, 'http')}"
             for index in range(role.replicas)
         )
-        yield _filled(f"PAI_TASK_ROLE_{role.name}_HOST_LIST", ",".join(addresses))
+        yield _export_expanded(f"PAI_TASK_ROLE_{role.name}_HOST_LIST", ",".join(addresses))
         for index in range(role.replicas):
             yield f"host_{place}_{index}=${{hosts[{place}.{index}]}}"
-            yield _filled(f"PAI_HOST_IP_{role.name}_{index}", f"${{hosts[{place}.{index}]}}")
+            yield _export_expanded(f"PAI_HOST_IP_{role.name}_{index}", f"${{hosts[{place}.{index}]}}")
             for label in dict.fromkeys(each.label for each in ports.ports_of(role)):
                 listed = _port(role, offsets[place], index, label, several=True)
-                yield _filled(f"PAI_PORT_LIST_{role.name}_{index}_{label}", listed)
-                yield _filled(f"PAI_{role.name}_{index}_{label}_PORT", listed)
+                yield _export_expanded(f"PAI_PORT_LIST_{role.name}_{index}_{label}", listed)
+                yield _export_expanded(f"PAI_{role.name}_{index}_{label}_PORT", listed)
     instances = ",".join(f"{role.name}:{index}" for role in spec.roles for index in range(role.replicas))
-    yield _fixed("PAI_TASK_ROLE_INSTANCES", instances)
+    yield _export_fixed("PAI_TASK_ROLE_INSTANCES", instances)
     if _is_tensorflow(spec):
         yield from _cluster(spec, offsets)
 
@@ -168,9 +170,9 @@ def _replica_variables(spec: JobSpec, place: int) -> Iterator[str]:
         for label in dict.fromkeys(each.label for each in ports.ports_of(role))
     }
     for label, numbers in listed.items():
-        yield _computed(f"PAI_CONTAINER_HOST_{label}_PORT_LIST", numbers)
+        yield _export_computed(f"PAI_CONTAINER_HOST_{label}_PORT_LIST", numbers)
     custom = ";".join(listed[port.label].replace(",", ";") for port in role.ports)
-    yield _computed("CUSTOM_PORTS", custom)
+    yield _export_computed("CUSTOM_PORTS", custom)
     yield f"export PAI_WORK_DIR=$PWD JOB_CONSOLE_ENDPOINTS=$PWD/{announced_ports.NAME}"
     if _is_tensorflow(spec):
         task = json.dumps({"type": role.name.lower()}).removesuffix("}")
@@ -218,19 +220,19 @@ def _export(name: str, value: str) -> str:
     return f"export {name}={shlex.quote(value)}" if _is_shell_name(name) else _invalid_name(name)
 
 
-def _computed(name: str, value: str) -> str:
+def _export_computed(name: str, value: str) -> str:
     """Return the line for a value that the shell computes."""
     return f'export {name}="{value}"' if _is_shell_name(name) else _invalid_name(name)
 
 
-def _fixed(name: str, value: str) -> str:
+def _export_fixed(name: str, value: str) -> str:
     """Return the line in a text that the shell expands, for a fixed value."""
     return _escape(_export(name, value))
 
 
-def _filled(name: str, value: str) -> str:
+def _export_expanded(name: str, value: str) -> str:
     """Return the line in a text that the shell expands, for a value to expand."""
-    return _computed(name, value) if _is_shell_name(name) else _escape(_invalid_name(name))
+    return _export_computed(name, value) if _is_shell_name(name) else _escape(_invalid_name(name))
 
 
 def _is_shell_name(name: str) -> bool:

@@ -78,7 +78,7 @@ def check_nodes(config: SlurmConfig, count: int) -> CheckReport:
             root=config.root,
             user=user,
             uid=person.pw_uid,
-            nodes=_listed(nodes[word]),
+            nodes=_join(nodes[word]),
             nodes_folder=config.nodes_folder,
             python=config.python,
             console_url=config.console_url,
@@ -88,7 +88,7 @@ def check_nodes(config: SlurmConfig, count: int) -> CheckReport:
     ]
     if done.code:
         lacking.append(f"On some nodes nothing could be run. srun says: {_last(done)}")
-    old = OLD.format(python=config.python, nodes=_listed(nodes["old"])) if nodes["old"] else ""
+    old = OLD.format(python=config.python, nodes=_join(nodes["old"])) if nodes["old"] else ""
     return CheckReport(tuple(nodes["tried"]), tuple(lacking), tuple(filter(None, [old])))
 
 
@@ -124,7 +124,7 @@ def _last(done: CompletedProgram) -> str:
     return lines[-1] if lines else done.complaint
 
 
-def _listed(names: Sequence[str]) -> str:
+def _join(names: Sequence[str]) -> str:
     return ", ".join(_few(names))
 
 

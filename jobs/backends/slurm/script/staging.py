@@ -221,7 +221,7 @@ def _plan_upload(uri: str, path: str, submission: Submission, *, read_only: bool
 
 
 def _plan_mount(mount: Mount, submission: Submission) -> CodePiece | StagedPlace | str:
-    uri, path = _resolved(mount.uri, submission), mount.path and _absolute(mount.path)
+    uri, path = _resolve_uri(mount.uri, submission), mount.path and _absolute(mount.path)
     upload = next((one for one in (uri, mount.id) if trees.tree_id_of(one) is not None), None)
     if upload is not None:
         if not path and mount.purpose is not MountPurpose.CODE:
@@ -254,7 +254,7 @@ def _plan_empty(mount: Mount, path: str) -> StagedPlace:
     return StagedPlace(path, memory_mib=amounts.whole(size) if size else 64)
 
 
-def _resolved(uri: str, submission: Submission) -> str:
+def _resolve_uri(uri: str, submission: Submission) -> str:
     name = submission.person.name
     known = {"$PAI_JOB_NAME": submission.job_id, "$PAI_USER_NAME": name, "$PAI_USERNAME": name}
     for said, value in known.items():
@@ -399,7 +399,7 @@ def _render_placement(what: StagingPlan) -> Iterator[str]:
         if not place.memory_mib:
             if place.made or not place.source:
                 yield f"mkdir -p {source}"
-            yield f"[ -d {source} ] || " + _missing(place.source)
+            yield f"[ -d {source} ] || " + _report_missing(place.source)
         if place.memory_mib:
             yield _render_view("''", place.path, f"memory:{place.memory_mib}")
         elif place.at_home:
@@ -410,7 +410,7 @@ def _render_placement(what: StagingPlan) -> Iterator[str]:
             yield _render_view(source, place.path, "ro" if place.read_only else "rw")
 
 
-def _missing(source: str) -> str:
+def _report_missing(source: str) -> str:
     words = shlex.quote(f"mount {source}: there is no such folder on this node")
     return f'{{ written "$stage.failed" {words}; return 1; }}'
 

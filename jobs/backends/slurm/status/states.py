@@ -71,9 +71,9 @@ def from_listed(folder: Path, record: AttemptRecord, listed: ListedJob) -> Obser
     """Return the observation of an attempt that Slurm knows."""
     run = listed.restarts + 1
     if listed.state in WAITING:
-        return _AttemptView(folder, record, listed, RunStatus(), run).pending()
+        return _AttemptView(folder, record, listed, RunStatus(), run).observe_pending()
     view = _AttemptView(folder, record, listed, read_run(folder, run), run)
-    return view.ended() if listed.state in OVER else view.active()
+    return view.observe_ended() if listed.state in OVER else view.observe_active()
 
 
 def has_end(folder: Path) -> bool:
@@ -87,7 +87,7 @@ def from_files(folder: Path, record: AttemptRecord, number: int) -> Observation 
     found = read_run(folder, run)
     if not found.over:
         return None
-    return _AttemptView(folder, record, ListedJob(number, "", "COMPLETED", ""), found, run).ended()
+    return _AttemptView(folder, record, ListedJob(number, "", "COMPLETED", ""), found, run).observe_ended()
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +100,7 @@ class _AttemptView:
     found: RunStatus
     run: int
 
-    def pending(self) -> Observation:
+    def observe_pending(self) -> Observation:
         """Return the observation of a job that waits."""
         listed, replicas = self.listed, tuple(self._replicas())
         is_first = self.run == 1
@@ -113,7 +113,7 @@ class _AttemptView:
         phase = Phase.QUEUING if is_first else Phase.RESTARTING
         return Observation(State.PENDING, Reason(ReasonCode.ENGINE_QUEUE, params), phase, replicas, self.run)
 
-    def active(self) -> Observation:
+    def observe_active(self) -> Observation:
         """Return the observation of a job that has its nodes and has not ended."""
         replicas, began = tuple(self._replicas()), self.found.started_at
         params: Params = {"slurm": self.listed.state} if self.listed.state in NOTABLE else {}
@@ -124,7 +124,7 @@ class _AttemptView:
         reason = Reason(ReasonCode.RUNNING, params)
         return Observation(State.RUNNING, reason, phase, replicas, self.run, started_at=began)
 
-    def ended(self) -> Observation:
+    def observe_ended(self) -> Observation:
         """Return the observation of a job that has ended."""
         state, reason = self._outcome()
         if _may_be_cut(reason) and (self.folder / "rewound").exists():

@@ -224,10 +224,10 @@ def test_a_secret_that_was_not_given_is_named(local: LocalBench) -> None:
 
 def test_what_a_killed_submitter_held_is_nobodys(tmp_path: Path) -> None:
     layout = Layout(tmp_path / "jobs")
-    with allocations.locked(layout):
+    with allocations.hold_lock(layout):
         allocations.hold(layout, "inst-abc-1", allocations.Allocation(500, 64, (0,), (20_000,)))
-        assert allocations.held(layout) == allocations.AllocatedTotal(0, 0, frozenset(), frozenset())
-        allocations.tidy(layout)
+        assert allocations.sum_held(layout) == allocations.AllocatedTotal(0, 0, frozenset(), frozenset())
+        allocations.remove_released(layout)
     assert list(layout.live.iterdir()) == []
 
 
@@ -235,7 +235,7 @@ def test_a_lock_that_nobody_lets_go_of_leaves_the_answer_open(
     local: LocalBench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(allocations, "PATIENCE_S", 0.1)
-    with allocations.locked(Layout(local.config.root)), pytest.raises(Unknown):
+    with allocations.hold_lock(Layout(local.config.root)), pytest.raises(Unknown):
         local.backend.submit(local.submission())
 
 

@@ -76,7 +76,7 @@ class RestController:
             is_ours = self._is_for_all or job.get("user_name") == self._user
             if not is_ours or (name not in wanted if wanted else not attempts.is_key(str(name))):
                 continue
-            if (found := self._listed(job)) is not None:
+            if (found := self._parse_listed(job)) is not None:
                 yield found
 
     def find_forgotten(self, forgotten: Mapping[int, str]) -> list[ListedJob] | None:
@@ -84,7 +84,9 @@ class RestController:
         numbers, found = list(map(str, forgotten)), list[ListedJob]()
         for first in range(0, len(numbers), JOBS_PER_URL):
             few = numbers[first : first + JOBS_PER_URL]
-            jobs = self._accounted(f"skip_steps=true&step={'%2C'.join(few)}")  # a plain comma is refused
+            jobs = self._query_accounting(
+                f"skip_steps=true&step={'%2C'.join(few)}"
+            )  # a plain comma is refused
             if jobs is None:
                 return None
             found += map(parsing.parse_accounted, jobs)
@@ -93,7 +95,7 @@ class RestController:
     def find_accounted(self, names: Sequence[str], since: float) -> list[ListedJob] | None:
         """See `Controller`."""
         query = f"job_name={'%2C'.join(names)}&start_time=uts{int(since)}&skip_steps=true"
-        if (jobs := self._accounted(query)) is None:
+        if (jobs := self._query_accounting(query)) is None:
             return None
         own = self._config.user
         return [
@@ -102,7 +104,7 @@ class RestController:
             if parsing.is_first_component(job)
         ]
 
-    def _accounted(self, query: str) -> list[Mapping[str, Any]] | None:
+    def _query_accounting(self, query: str) -> list[Mapping[str, Any]] | None:
         """Return jobs of slurmdbd, None where there is none.  Raises Unreachable."""
         version = self._client.version()
         answer = self._client.ask("GET", f"/slurmdb/v0.0.{version}/jobs?{query}")
@@ -118,7 +120,7 @@ class RestController:
         answers = self._in_parallel([partial(self.jobs_of_number, job.number) for job in jobs])
         for sent, answer in zip(jobs, answers, strict=True):
             for job in answer:
-                if job.get("name") == sent.key and (found := self._listed(job)) is not None:
+                if job.get("name") == sent.key and (found := self._parse_listed(job)) is not None:
                     yield found
 
     def release(self, numbers: Sequence[int]) -> None:
@@ -175,7 +177,7 @@ class RestController:
         """Return the job of that number, if there is one."""
         return [job for job in self._components(number) if job.get("job_id") == number]
 
-    def _listed(self, job: Mapping[str, Any]) -> ListedJob | None:
+    def _parse_listed(self, job: Mapping[str, Any]) -> ListedJob | None:
         found = parsing.parse_job(job)
         user = str(job.get("user_name") or job.get("user_id") or "")  # an unnamed user is not the console
         return found and replace(found, user="" if user == self._user else user)
