@@ -89,13 +89,18 @@ def _find_imports(path: Path) -> Iterator[Path]:
                 yield from (file for file in files if file.is_file())
 
 
+def version() -> str:
+    """Return the release, from pyproject.toml: the one place that names it."""
+    return str(_project()["version"])
+
+
 def _information() -> dict[str, bytes]:
     project = _project()
     needed = [f"Requires-Dist: {each}" for each in _requirements(project["dependencies"])]
     metadata = [
         "Metadata-Version: 2.1",
         f"Name: {NAME}",
-        f"Version: {project['version']}",
+        f"Version: {version()}",
         "Summary: The command line of Job Console.",
         f"License: {project['license']}",
         f"Requires-Python: {project['requires-python']}",
@@ -123,7 +128,7 @@ def _project() -> dict[str, Any]:
 
 
 def _stem() -> str:
-    return f"{NAME.replace('-', '_')}-{_project()['version']}"
+    return f"{NAME.replace('-', '_')}-{version()}"
 
 
 def _digest(data: bytes) -> str:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from jobs.backends.texts import texts_for
 from jobs.messages import amounts
+from jobs.messages.backend_texts import texts_for
 from jobs.messages.exits import exit_message
 from jobs.messages.labels import state_label
 from jobs.messages.refusals import refusal

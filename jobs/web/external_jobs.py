@@ -9,8 +9,8 @@ from django.shortcuts import get_object_or_404
 from django.urls import reverse
 from django.views.decorators.http import require_safe
 
-from jobs.backends.texts import texts_of
 from jobs.logs import external_logs, tail
+from jobs.messages.backend_texts import texts_of
 from jobs.models import ExternalJob
 from jobs.web.http import SignedIn, number, page, signed_in, slice_before
 

@@ -23,14 +23,14 @@ from jobs.backends.support import (
 
 _LOCAL: Final = "jobs/backends/local"
 _ENDINGS: Final = f"{_LOCAL}/test_endings.py"
-_ENVIRONMENT: Final = f"{_LOCAL}/test_environment.py"
+_ENVIRONMENT: Final = "jobs/node/wrapper/test_environment.py"
 _IMAGES: Final = f"{_LOCAL}/test_images.py"
-_LIMITS: Final = f"{_LOCAL}/test_limits.py"
+_LIMITS: Final = "jobs/node/wrapper/test_cgroups.py"
 _MOUNTS: Final = f"{_LOCAL}/test_mounts.py"
 _CODE: Final = f"{_LOCAL}/test_code.py"
-_PACKAGES: Final = f"{_LOCAL}/test_packages.py"
-_SOFTWARE: Final = f"{_LOCAL}/test_software.py"
-_CAPACITY: Final = f"{_LOCAL}/test_capacity.py"
+_PACKAGES: Final = "jobs/node/staging/test_pip.py"
+_SOFTWARE: Final = "jobs/backends/staging/test_software.py"
+_ALLOCATIONS: Final = f"{_LOCAL}/test_allocations.py"
 
 SUPPORT: Final[Mapping[str, Support]] = {
     "name": honour(f"{_ENVIRONMENT}::test_openpais_words_about_the_job_and_all_its_tasks"),
@@ -38,7 +38,7 @@ SUPPORT: Final[Mapping[str, Support]] = {
         f"{_ENVIRONMENT}::test_dlcs_and_aihcs_words",
         _("Each framework finds its peers by the variables it knows; a Slurm job has one node."),
     ),
-    "roles[].name": honour(f"{_CAPACITY}::test_a_role_of_any_name_runs"),
+    "roles[].name": honour(f"{_ALLOCATIONS}::test_a_role_of_any_name_runs"),
     "roles[].replicas": honour(f"{_ENVIRONMENT}::test_openpais_words_about_the_job_and_all_its_tasks"),
     "roles[].command": honour(f"{CONTRACT}::test_a_job_runs_and_tells_its_end"),
     "roles[].image": honour(
@@ -54,17 +54,17 @@ SUPPORT: Final[Mapping[str, Support]] = {
     ),
     "roles[].resources.shm_mib": honour(f"{_LIMITS}::test_shared_memory_is_as_large_as_was_asked"),
     "roles[].resources.disk_mib": keep(DISK_UNLIMITED),
-    "roles[].resources.gpus": honour(f"{_CAPACITY}::test_gpus_are_given_to_one_at_a_time_and_come_back"),
-    "roles[].resources.gpu_type": honour(f"{_CAPACITY}::test_a_part_of_the_name_is_enough"),
+    "roles[].resources.gpus": honour(f"{_ALLOCATIONS}::test_gpus_are_given_to_one_at_a_time_and_come_back"),
+    "roles[].resources.gpu_type": honour(f"{_ALLOCATIONS}::test_a_part_of_the_name_is_enough"),
     "roles[].resources.rdma": keep(_("All replicas are on one machine and need no such network.")),
-    "roles[].ports": honour(f"{_CAPACITY}::test_ports_are_free_different_and_remembered"),
+    "roles[].ports": honour(f"{_ALLOCATIONS}::test_ports_are_free_different_and_remembered"),
     "roles[].completion.min_failed": honour(
         f"{_ENDINGS}::test_failures_that_may_not_fail_the_job_are_told_with_its_success"
     ),
     "roles[].completion.min_succeeded": honour(f"{_ENDINGS}::test_enough_successes_end_the_job_well"),
     "roles[].env": honour(f"{_ENVIRONMENT}::test_the_job_file_wins_except_over_gpus"),
-    "roles[].nodes.only": honour(f"{_CAPACITY}::test_a_job_for_other_nodes_is_refused"),
-    "roles[].nodes.never": honour(f"{_CAPACITY}::test_a_job_for_other_nodes_is_refused"),
+    "roles[].nodes.only": honour(f"{_ALLOCATIONS}::test_a_job_for_other_nodes_is_refused"),
+    "roles[].nodes.never": honour(f"{_ALLOCATIONS}::test_a_job_for_other_nodes_is_refused"),
     "roles[].nodes.labels": keep(_("The nodes here have no labels.")),
     "env": honour(f"{_ENVIRONMENT}::test_from_inside"),
     "secret_env": honour(f"{_ENVIRONMENT}::test_secrets_are_in_no_argument_list_and_gone_after_the_end"),

@@ -1,6 +1,6 @@
 """Sentences for Slurm's reasons and states of jobs (squeue(1), "JOB REASON CODES").
 
-Loaded by `jobs.backends.texts` alone: no other module of this backend needs the reader's language.
+Loaded by `jobs.messages.backend_texts` alone: no other module of this backend needs the reader's language.
 """
 
 from __future__ import annotations

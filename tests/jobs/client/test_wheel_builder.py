@@ -63,7 +63,7 @@ def call(venv: Path, *arguments: str, stdin: str = "") -> subprocess.CompletedPr
 
 
 def test_client_works_alone_and_in_the_readers_language(venv: Path) -> None:
-    assert call(venv, "--version").stdout == f"job-console {metadata.version('job-console')}\n"
+    assert call(venv, "--version").stdout == f"job-console {wheel_builder.version()}\n"
     assert "\n-: openpai-v1, " in call(venv, "check", "-", stdin=GOOD).stdout
     converted = call(venv, "convert", "-", "--to", "sbatch", stdin=GOOD)
     assert (converted.returncode, converted.stdout[:2]) == (0, "#!")

@@ -1,7 +1,7 @@
 """Every code of a problem or a note that the code base can produce has a sentence."""
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -14,7 +14,8 @@ from jobs.messages.problems import problem_message
 JOBS = Path(__file__).parents[3] / "jobs"
 NOTES = frozenset({"Note", "note"})
 PROBLEMS = frozenset({"Problem", "problem", "_problem", "Cause", "_fault"})
-TREES = [ast.parse(path.read_text(encoding="utf-8")) for path in JOBS.rglob("*.py")]
+TREES = {path: ast.parse(path.read_text(encoding="utf-8")) for path in JOBS.rglob("*.py")}
+DIALECTS = {path: tree for path, tree in TREES.items() if path.is_relative_to(JOBS / "dialects")}
 
 
 def _name(call: ast.Call) -> str:
@@ -31,17 +32,17 @@ def _constants(value: ast.expr) -> Iterator[str]:
         yield value.value
 
 
-def _codes(names: frozenset[str]) -> set[str]:
+def _codes(names: frozenset[str], trees: Mapping[Path, ast.AST] = TREES) -> set[str]:
     """The codes given to calls of `names`, wherever they stand among the first arguments."""
-    calls = (node for tree in TREES for node in ast.walk(tree) if isinstance(node, ast.Call) and node.args)
-    codes = (code for call in calls if _name(call) in names for code in _constants(call.args[0]))
+    nodes = (node for tree in trees.values() for node in ast.walk(tree))
+    calls = (node for node in nodes if isinstance(node, ast.Call) and node.args and _name(node) in names)
+    codes = (code for call in calls for code in _constants(call.args[0]))
     return {code for code in codes if code.isidentifier() and code.islower()}
 
 
 def _assigned() -> set[str]:
     """The codes that variables called `code` hold in the dialects."""
-    trees = (ast.parse(path.read_text(encoding="utf-8")) for path in (JOBS / "dialects").rglob("*.py"))
-    nodes = (node for tree in trees for node in ast.walk(tree) if isinstance(node, ast.Assign))
+    nodes = (node for tree in DIALECTS.values() for node in ast.walk(tree) if isinstance(node, ast.Assign))
     named = (node for node in nodes if any(getattr(each, "id", "") == "code" for each in node.targets))
     return {code for node in named for code in _constants(node.value)}
 
@@ -57,6 +58,7 @@ def _yielded(path: Path) -> set[str]:
 
 
 ASSIGNED = _assigned()
+CODES_OF_PROBLEMS = _codes(PROBLEMS) | _codes(frozenset({"refusal"}), DIALECTS)
 CONDITIONS = _yielded(JOBS / "dialects" / "dlc" / "conditions.py")
 
 
@@ -65,7 +67,7 @@ def test_note_code_has_a_sentence(code: str) -> None:
     assert note_message(Note(code)) != code
 
 
-@pytest.mark.parametrize("code", sorted(_codes(PROBLEMS)))
+@pytest.mark.parametrize("code", sorted(CODES_OF_PROBLEMS))
 def test_problem_code_has_a_sentence(code: str) -> None:
     assert problem_message(Problem(code)) != code
 
@@ -78,4 +80,4 @@ def test_code_of_either_kind_has_a_sentence(code: str) -> None:
 def test_codes_are_found() -> None:
     assert {"master_port_listed", "not_a_port_list", "not_a_port_number"} <= CONDITIONS
     assert {"unknown_key", "kept_unused"} <= _codes(NOTES)
-    assert {"required", "unknown_dialect", "duplicate_key"} <= _codes(PROBLEMS) | {"duplicate_key"}
+    assert {"required", "unknown_dialect", "duplicate_key"} <= CODES_OF_PROBLEMS | {"duplicate_key"}

@@ -10,7 +10,7 @@ from jobs.messages.refusals import _SENTENCES, refusal
 from jobs.messages.sentences import needs
 
 FOLDER = Path(backends.__file__).parent
-WORD = re.compile(r'(?:refused\(\s*|"why":\s*)"([a-z_]+)"')
+WORD = re.compile(r'(?:refus(?:al|e)\(\s*|"why":\s*)"([a-z_]+)"')
 
 LOCAL = [
     (

@@ -2,7 +2,8 @@
 
 A backend may have a module `texts` with `pending_message(params)`, the sentence for the engine's reason why a
 job waits, and `state_message(word, params)`, that for another word of the engine, None for one that it does
-not know.  It is loaded when first needed, and reads the engine's word from the parameter of the backend's name.
+not know.  It is loaded when first needed, and reads the engine's word from the parameter of the backend's
+name.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from types import ModuleType
 @cache
 def texts_of(backend: str) -> ModuleType | None:
     """Return the texts of a backend, None if it has none."""
-    name = f"{__package__}.{backend}"
+    name = f"jobs.backends.{backend}"
     package = find_spec(name) if backend.isidentifier() else None
     if package is None or not package.submodule_search_locations or find_spec(f"{name}.texts") is None:
         return None
