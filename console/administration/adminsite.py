@@ -89,6 +89,11 @@ def stylesheet(request: HttpRequest) -> str:
     return static("console/css/admin.css")
 
 
+def script(request: HttpRequest) -> str:
+    """Return the address of the script that gives unfold's pages landmarks and names."""
+    return static("console/admin.js")
+
+
 def mark(request: HttpRequest) -> str:
     """The console's icon."""
     return static("console/icons/mark.svg")

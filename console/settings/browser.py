@@ -49,6 +49,7 @@ UNFOLD: dict[str, Any] = {
         {"rel": "icon", "type": "image/svg+xml", "href": "console.administration.adminsite.mark"}
     ],
     "STYLES": ["console.administration.adminsite.stylesheet"],
+    "SCRIPTS": ["console.administration.adminsite.script"],
     "THEME": "console.administration.adminsite.theme",
     "SHOW_VIEW_ON_SITE": False,
     "SHOW_LANGUAGES": True,

@@ -19,8 +19,16 @@ from tests.stack import Stack, running
 
 pytestmark = pytest.mark.browser
 
-DJANGOS_OWN = {"admin", "admin-tree", "admin-incidents", "admin-jobs"}
-"""What Django's admin looks like is not ours."""
+DJANGOS_OWN = {
+    "admin-quotas": "/admin/quotas/quota/",
+    "admin-quota": "/admin/quotas/quota/1/change/",
+    "admin-quota-new": "/admin/quotas/quota/add/",
+    "admin-cluster": "/admin/quotas/cluster/1/change/",
+    "admin-user": "/admin/quotas/user/1/change/",
+    "admin-workspace": "/admin/quotas/workspace/1/change/",
+    "admin-workspace-delete": "/admin/quotas/workspace/1/delete/",
+}
+"""Pages that Django's admin makes: tables, forms, questions."""
 
 RULES: dict[str, dict[str, Any]] = {
     "light": {},
@@ -57,9 +65,7 @@ def screen(look: str, browser: Browser, stack: Stack) -> Iterator[Page]:
 @pytest.mark.parametrize("look", LOOKS)
 def test_every_page_is_accessible_and_fits(look: str, screen: Page, scenes: dict[str, str]) -> None:
     found = []
-    for name, address in pages(scenes).items():
-        if name in DJANGOS_OWN:
-            continue
+    for name, address in {**pages(scenes), **DJANGOS_OWN}.items():
         screen.goto(address)
         screen.wait_for_load_state("load")
         if screen.locator("textarea[data-editor]").count():
@@ -70,6 +76,7 @@ def test_every_page_is_accessible_and_fits(look: str, screen: Page, scenes: dict
             for each in Axe().run(screen, options=RULES[look]).response["violations"]
         ]
         width = screen.viewport_size["width"] if screen.viewport_size else 0
-        if screen.evaluate("document.documentElement.scrollWidth") > width:
+        is_ours = not name.startswith("admin")  # how wide the admin is, is unfold's
+        if is_ours and screen.evaluate("document.documentElement.scrollWidth") > width:
             found.append((name, "sticks out", []))
     assert found == []
