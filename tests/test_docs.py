@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import tomllib
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -15,7 +16,8 @@ from django.core.management import get_commands
 from console.home import CHECKOUT
 
 DOCS: Final = CHECKOUT / "docs"
-PAGES: Final = (CHECKOUT / "README.md", CHECKOUT / "SECURITY.md", *sorted(DOCS.rglob("*.md")))
+FIRST_PAGES: Final = tuple(CHECKOUT / name for name in ("README.md", "CHANGELOG.md", "SECURITY.md"))
+PAGES: Final = (*FIRST_PAGES, *sorted(DOCS.rglob("*.md")))
 LINK: Final = re.compile(r"!?\[[^\]]*\]\(([^)\s]+)\)")
 NAMED: Final = re.compile(r"docs/[\w/-]+\.(?:md|json)")
 CODE: Final = ("client", "console", "jobs", "quotas", "static/console", "templates")
@@ -129,15 +131,28 @@ def test_links_of_a_page_resolve(page: Path) -> None:
     assert broken == []
 
 
-def test_every_page_is_reached_from_the_first() -> None:
+def reachable_from(first: Path) -> set[Path]:
+    """Return the pages to which links lead from a page, directly or by others."""
     found: set[Path] = set()
-    waiting = [DOCS / "README.md"]
-    while waiting:
-        page = waiting.pop()
+    queue = [first]
+    while queue:
+        page = queue.pop()
         if page.suffix == ".md" and page.is_file() and page not in found:
             found.add(page)
-            waiting += [file for _link, file, _anchor in links(page)]
-    assert set(DOCS.rglob("*.md")) - found == set()
+            queue += [file for _link, file, _anchor in links(page)]
+    return found
+
+
+@pytest.mark.parametrize("first", [CHECKOUT / "README.md", DOCS / "README.md"], ids=["README", "docs"])
+def test_links_from_the_first_page_reach_every_page(first: Path) -> None:
+    assert set(PAGES) - reachable_from(first) == set()
+
+
+def test_changelog_begins_with_the_version_of_the_project() -> None:
+    project = tomllib.loads((CHECKOUT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    changelog = (CHECKOUT / "CHANGELOG.md").read_text(encoding="utf-8")
+    versions = re.findall(r"^## \[?(\d+\.\d+\.\d+)\]? \(\d{4}-\d\d-\d\d\)$", changelog, re.MULTILINE)
+    assert versions[:1] == [project["version"]]
 
 
 def test_pages_that_the_code_names_exist() -> None:
