@@ -16,7 +16,9 @@ from django.core.management import get_commands
 from console.home import CHECKOUT
 
 DOCS: Final = CHECKOUT / "docs"
-FIRST_PAGES: Final = tuple(CHECKOUT / name for name in ("README.md", "CHANGELOG.md", "SECURITY.md"))
+FIRST_PAGES: Final = tuple(
+    CHECKOUT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md")
+)
 PAGES: Final = (*FIRST_PAGES, *sorted(DOCS.rglob("*.md")))
 LINK: Final = re.compile(r"!?\[[^\]]*\]\(([^)\s]+)\)")
 NAMED: Final = re.compile(r"docs/[\w/-]+\.(?:md|json)")
