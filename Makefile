@@ -1,4 +1,4 @@
-# Job Console. `make` or `make help` lists what there is.
+# Job Console. `make` or `make help` lists the targets.
 
 PYTHON ?= python3
 BIN := .venv/bin
@@ -13,22 +13,23 @@ help: ## List the targets
 run: .venv/runtime ## Start the console at http://127.0.0.1:8000 (PORT=8001 for another port); Ctrl-C ends it
 	@exec $(BIN)/python -m console.run
 
-ldap: .venv/runtime ## Add what signing in by LDAP needs; takes a C compiler and the headers of OpenLDAP and SASL
+ldap: .venv/runtime ## Install the LDAP library; needs a C compiler and the headers of OpenLDAP and SASL
 	@$(BIN)/python -m console.configuration.environment .venv requirements-ldap.lock
 
 demo: .venv/runtime ## Fill the console with workspaces, members, quotas and jobs in every state
 	@$(BIN)/python manage.py demo $(ARGS)
 
 docs: .venv/runtime ## Write the reference (settings, fields, conversions) into var/docs (ARGS=FOLDER for another folder)
+	@$(BIN)/python -m console.configuration.keys >/dev/null
 	@$(BIN)/python -m tests.reference_pages $(ARGS)
 
-test: .venv/dev ## Everything that can be tested here; REQUIRE_ALL=1 fails on what cannot (ARGS="lint sqlite" for some parts)
+test: .venv/dev ## Run all tests that this machine can run; REQUIRE_ALL=1 fails on the others (ARGS="lint sqlite" for some parts)
 	@$(BIN)/python -m tests.run $(ARGS)
 
-lint: .venv/dev ## Style, types, templates, migrations and the reference
+lint: .venv/dev ## Check style, types, layers, templates, migrations and the reference
 	@$(BIN)/python -m tests.run lint shellcheck
 
-format: .venv/dev ## Put Python and templates into shape
+format: .venv/dev ## Format Python and templates
 	@$(BIN)/ruff check --fix .
 	@$(BIN)/ruff format .
 	@$(BIN)/djlint --reformat --quiet templates
@@ -36,17 +37,18 @@ format: .venv/dev ## Put Python and templates into shape
 bench: .venv/dev ## Measure speed and memory as ratios (ARGS=--json for machines)
 	@$(BIN)/python -m tests.bench $(ARGS)
 
-fuzz: .venv/dev ## Look for job files that no dialect gets along with (ARGS="--seconds 60 dlc")
+fuzz: .venv/dev ## Search for job files that break a dialect (ARGS="--seconds 60 dlc")
 	@$(BIN)/python -m tests.fuzz $(ARGS)
 
-storm: .venv/dev ## Break Slurm while jobs run, 500 of them unless JOBS says so, which are to run once each
+storm: .venv/dev ## Stress test: break Slurm while 500 jobs run (JOBS=60 for another number), each of which must run once
 	@SLURM_STORM=$(or $(JOBS),500) $(BIN)/python -m pytest -q -n 0 tests/jobs/scheduling/slurm_storm.py
 
-screenshots: .venv/dev ## Photograph every page into var/screenshots
+screenshots: .venv/dev ## Take a screenshot of every page, into var/screenshots
 	@$(BIN)/python -m tests.screenshots $(ARGS)
 
-messages: .venv/dev ## Collect new strings for translators, and compile what they wrote
+messages: .venv/dev ## Collect strings for translation, and compile the translations
 	@mkdir -p locale
+	@$(BIN)/python -m console.configuration.keys >/dev/null
 	@$(BIN)/python manage.py makemessages $(COLLECT)
 	@$(BIN)/python manage.py makemessages $(COLLECT) --domain djangojs
 	@$(BIN)/python manage.py compilemessages --ignore '.venv/*' --ignore 'var/*'
@@ -60,7 +62,7 @@ COLLECT := --locale zh_Hans --locale ja --no-obsolete --no-location --no-wrap \
   --ignore '.venv/*' --ignore 'static/vendor/*' --ignore 'tests/*' --ignore 'var/*'
 LOCK := pyproject.toml --quiet --no-config --no-header --universal --python-version 3.11 --generate-hashes
 
-clean: ## Remove the environment and what tools have cached; var/ stays
+clean: ## Remove the environment and the tools' caches; var/ stays
 	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis *.egg-info
 
 # An environment is up to date when it is younger than the file that locks it.

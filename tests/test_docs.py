@@ -1,22 +1,37 @@
-"""The documentation: every link inside the repository leads somewhere, and every page can be found."""
+"""The documentation: its links, and the files, names and commands that it mentions, exist."""
 
 from __future__ import annotations
 
 import re
+import tomllib
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import Final
 
 import pytest
+from django.core.management import get_commands
 
 from console.home import CHECKOUT
 
 DOCS: Final = CHECKOUT / "docs"
-PAGES: Final = (CHECKOUT / "README.md", CHECKOUT / "SECURITY.md", *sorted(DOCS.rglob("*.md")))
+FIRST_PAGES: Final = tuple(
+    CHECKOUT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md")
+)
+PAGES: Final = (*FIRST_PAGES, *sorted(DOCS.rglob("*.md")))
 LINK: Final = re.compile(r"!?\[[^\]]*\]\(([^)\s]+)\)")
 NAMED: Final = re.compile(r"docs/[\w/-]+\.(?:md|json)")
 CODE: Final = ("client", "console", "jobs", "quotas", "static/console", "templates")
+SPAN: Final = re.compile(r"`([^`]+)`")
+FOLDERS: Final = "client|console|docs|jobs|locale|quotas|static|templates|tests|tools"
+PATH: Final = re.compile(rf"(?:{FOLDERS})/[\w./*-]*")
+SHORT_PATH: Final = re.compile(r"[\w*-]+\.(?:css|html|js|py|sh)")
+DOTTED: Final = re.compile(r"(?:console|jobs|quotas|tests)(?:\.[a-zA-Z_]\w*)+")
+NO_MODULE: Final = re.compile(r"console\.(?:[EW]\d+|example\..*)")
+"""Ids of checks, and the host names of examples."""
+ADDED: Final = ("jobs/backends/detached", "jobs/dialects/plain", "jobs.backends.detached")
+"""What docs/extending.md adds to the code."""
 
 
 @cache
@@ -41,7 +56,74 @@ def links(page: Path) -> Iterator[tuple[str, Path, str]]:
             yield link, (page.parent / name).resolve() if name else page, anchor
 
 
-@pytest.mark.parametrize("page", PAGES, ids=[str(page.relative_to(CHECKOUT)) for page in PAGES])
+def passages(page: Path) -> Iterator[list[str]]:
+    """Yield the code spans of each paragraph, and of each cell of a table."""
+    for paragraph in re.split(r"\n\s*\n", read_prose(page)):
+        is_table = paragraph.lstrip().startswith("|")
+        for passage in re.split(r"(?<!\\)\|", paragraph) if is_table else [paragraph]:
+            yield SPAN.findall(passage)
+
+
+def paths(page: Path) -> Iterator[str]:
+    """Yield each path that a page names; a short name is in the folder of the path named before it."""
+    for spans in passages(page):
+        folder = None
+        for span in spans:
+            if PATH.fullmatch(span) and not is_placeholder(span):
+                yield span
+                folder = span.rpartition("/")[0]
+            elif folder and SHORT_PATH.fullmatch(span):
+                yield f"{folder}/{span}"
+
+
+def is_placeholder(path: str) -> bool:
+    """Return whether a part of the path stands for a name, as in `jobs/ID/file`, or the page adds it."""
+    return bool(re.search(r"(?:^|/)[A-Z]{2,}(?:/|$)", path)) or path.startswith(ADDED)
+
+
+def dotted_names(page: Path) -> Iterator[str]:
+    """Yield each module, class and function that a page names in full."""
+    for spans in passages(page):
+        for word in " ".join(spans).split():
+            name = re.sub(r"\(.*", "", word)
+            if DOTTED.fullmatch(name) and not NO_MODULE.fullmatch(name) and not name.startswith(ADDED):
+                yield name
+
+
+def can_resolve(name: str) -> bool:
+    """Return whether a dotted name can be imported."""
+    try:
+        resolve_name(name)
+    except (AttributeError, ImportError):
+        return False
+    return True
+
+
+EACH_PAGE: Final = pytest.mark.parametrize(
+    "page", PAGES, ids=[str(page.relative_to(CHECKOUT)) for page in PAGES]
+)
+
+
+@EACH_PAGE
+def test_paths_of_a_page_exist(page: Path) -> None:
+    assert [path for path in paths(page) if not any(CHECKOUT.glob(path.rstrip("/")))] == []
+
+
+@EACH_PAGE
+def test_dotted_names_of_a_page_resolve(page: Path) -> None:
+    assert [name for name in dotted_names(page) if not can_resolve(name)] == []
+
+
+@EACH_PAGE
+def test_commands_of_a_page_exist(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    targets = re.findall(r"^([a-z./]+):", (CHECKOUT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)
+    made = re.findall(r"(?:^ {4}|`)(?:REQUIRE_ALL=1 )?make ([a-z./]+)", text, re.MULTILINE)
+    assert set(re.findall(r"manage\.py ([a-z_]+)", text)) - set(get_commands()) == set()
+    assert set(made) - set(targets) == set()
+
+
+@EACH_PAGE
 def test_links_of_a_page_resolve(page: Path) -> None:
     broken = [
         link
@@ -51,15 +133,28 @@ def test_links_of_a_page_resolve(page: Path) -> None:
     assert broken == []
 
 
-def test_every_page_is_reached_from_the_first() -> None:
+def reachable_from(first: Path) -> set[Path]:
+    """Return the pages to which links lead from a page, directly or by others."""
     found: set[Path] = set()
-    waiting = [DOCS / "README.md"]
-    while waiting:
-        page = waiting.pop()
+    queue = [first]
+    while queue:
+        page = queue.pop()
         if page.suffix == ".md" and page.is_file() and page not in found:
             found.add(page)
-            waiting += [file for _link, file, _anchor in links(page)]
-    assert set(DOCS.rglob("*.md")) - found == set()
+            queue += [file for _link, file, _anchor in links(page)]
+    return found
+
+
+@pytest.mark.parametrize("first", [CHECKOUT / "README.md", DOCS / "README.md"], ids=["README", "docs"])
+def test_links_from_the_first_page_reach_every_page(first: Path) -> None:
+    assert set(PAGES) - reachable_from(first) == set()
+
+
+def test_changelog_begins_with_the_version_of_the_project() -> None:
+    project = tomllib.loads((CHECKOUT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    changelog = (CHECKOUT / "CHANGELOG.md").read_text(encoding="utf-8")
+    versions = re.findall(r"^## \[?(\d+\.\d+\.\d+)\]? \(\d{4}-\d\d-\d\d\)$", changelog, re.MULTILINE)
+    assert versions[:1] == [project["version"]]
 
 
 def test_pages_that_the_code_names_exist() -> None:
