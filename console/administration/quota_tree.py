@@ -1,4 +1,4 @@
-"""The quotas of a cluster as one tree: what is in use beside each ceiling, changed in place.
+"""The quotas of a cluster as one tree: what is in use beside each limit, changed in place.
 
 What a change would do to what runs and waits is shown before it is saved, and only what was shown is saved.
 """
@@ -26,7 +26,7 @@ from quotas.admission import queue_snapshot, whatif
 from quotas.admission.quota_usage import NONE, Used
 from quotas.admission.whatif import LimitPreview
 from quotas.audit import action_record
-from quotas.limits.treeform import CeilingsForm, TreeForm
+from quotas.limits.treeform import QuotaLimitsForm, TreeForm
 from quotas.models import AdminAction, Cluster, Quota
 
 NAMED: Final = 20
@@ -35,7 +35,7 @@ NAMED: Final = 20
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """A ceiling's field, and what is in use under it."""
+    """A limit's field, and what is in use under it."""
 
     field: Any
     used: str
@@ -48,7 +48,7 @@ class Row:
 
     quota: Quota
     depth: int
-    form: CeilingsForm
+    form: QuotaLimitsForm
     cells: Sequence[Cell]
     waiting: int
 
@@ -142,7 +142,7 @@ def _rows(form: TreeForm) -> list[Row]:
     ]
 
 
-def _cells(quota: Quota, form: CeilingsForm, used: Used) -> list[Cell]:
+def _cells(quota: Quota, form: QuotaLimitsForm, used: Used) -> list[Cell]:
     by_type = ", ".join(
         f"{kind}: {count}" for kind, count in sorted(used.gpus_by_type.items()) if kind and count
     )

@@ -73,7 +73,7 @@ class Applied:
     changes: list[Change] = field(default_factory=list)
     effects: list[str] = field(default_factory=list)
     drains: bool = False
-    """Whether a ceiling of what is changed is below what is in use."""
+    """Whether a limit of what is changed is below what is in use."""
 
     @property
     def digest(self) -> str:

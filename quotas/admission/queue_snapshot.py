@@ -18,7 +18,7 @@ from quotas.models import QueueSnapshot
 class Verdict:
     """Why a holder waits; `position` counts from 1 among those in line, None for who stands apart.
 
-    For who waits for a ceiling the line is that of its own quota.
+    For who waits for a limit the line is that of its own quota.
     """
 
     holder: str
@@ -47,7 +47,7 @@ class Queue:
         return [each for each in before if each.why in IN_THE_WAY]
 
     def holders_of_capacity(self, holder: str = "") -> list[str]:
-        """Return whoever keeps room of its ceilings, those before `holder` where that is in the queue."""
+        """Return whoever keeps room of its limits, those before `holder` where that is in the queue."""
         holders = list(self.verdicts)
         first = holders[: holders.index(holder)] if holder in self.verdicts else holders
         return [each for each in first if self.verdicts[each].why in IN_THE_WAY | OF_A_QUOTA]
@@ -70,7 +70,7 @@ APART = frozenset(
 IN_THE_WAY = frozenset({Why.CAPACITY, Why.TURN, Why.COMING, Why.IDLE})
 
 OF_A_QUOTA = frozenset({Why.QUOTA, Why.QUOTA_TURN, Why.PERSON, Why.HOURS})
-"""Who waits for a ceiling stands in the line of its own quota."""
+"""Who waits for a limit stands in the line of its own quota."""
 EMPTY = Queue({}, ())
 
 Row = tuple[str, int, int, str, Params]

@@ -70,7 +70,7 @@ class Reservation(models.Model):
 
     `placement` is a list of [node name, amounts]; `amounts` is its sum, kept so that usage is one query;
     `devices` are the indexes of its GPUs by node, where they are known.  What is `borrowed` counts against no
-    ceiling and is taken back when its owners need it; what was asked back counts as coming.  Only
+    limit and is taken back when its owners need it; what was asked back counts as coming.  Only
     `quotas.ledger` writes here.
     """
 

@@ -1,4 +1,4 @@
-"""`manage.py export_accounts CLUSTER`: write quotas' ceilings into a cluster's own accounts."""
+"""`manage.py export_accounts CLUSTER`: write quotas' limits into a cluster's own accounts."""
 
 from __future__ import annotations
 

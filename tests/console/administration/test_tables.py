@@ -226,7 +226,7 @@ def test_all_problems_are_said_at_once(admin: Client) -> None:
     assert not Membership.objects.exists()
 
 
-def test_a_ceiling_below_what_is_in_use_has_to_be_meant(admin: Client) -> None:
+def test_a_limit_below_what_is_in_use_has_to_be_meant(admin: Client) -> None:
     quota = Quota.objects.get()
     each = Amounts(1000, 1024, {"A100": 4})
     owner = User.objects.get(username="alice")
