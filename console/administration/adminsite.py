@@ -33,7 +33,7 @@ class ConsoleAdminSite(Site):
     """Django admin for the console's admins, who sign in where everybody does."""
 
     def login(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
-        """The console's own sign-in page; whoever is signed in and is no admin is told so."""
+        """The console's own sign-in page; it rejects whoever is signed in and is no admin."""
         if self.has_permission(request):
             return super().login(request, extra_context)
         if is_active(request.user):
@@ -42,7 +42,7 @@ class ConsoleAdminSite(Site):
         return redirect_to_login(wanted)
 
     def extra_urls(self) -> list[URLPattern]:
-        """Pages about the whole house, before those of single tables (unfold asks for them)."""
+        """Pages about the whole console, before those of single tables (unfold asks for them)."""
         from console.administration import (  # noqa: PLC0415  # they need this site
             accounts,
             day,

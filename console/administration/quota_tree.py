@@ -88,8 +88,8 @@ def tree(request: HttpRequest, slug: str) -> HttpResponse:
         accepted = not found.drains or "drain" in request.POST
         if form.digest() != request.POST.get("shown") or not accepted:
             return _page(request, form, shown=True)
-        told = form.save()
-        action_record.write_down(actor, AdminAction.Kind.QUOTAS, cluster.name, to=cluster, told=told)
+        changes = form.save()
+        action_record.write_down(actor, AdminAction.Kind.QUOTAS, cluster.name, to=cluster, told=changes)
         triggers.trigger_on_commit("drain", cluster.pk)
     count = len(form.changed)
     text = ngettext("%(count)d quota was changed.", "%(count)d quotas were changed.", count)
@@ -102,8 +102,8 @@ def _page(request: HttpRequest, form: TreeForm, *, shown: bool = False) -> HttpR
         (
             each,
             [
-                (each.fields[name].label if name in each.fields else "", told)
-                for name, told in each.errors.items()
+                (each.fields[name].label if name in each.fields else "", texts)
+                for name, texts in each.errors.items()
             ],
         )
         for each in form.forms

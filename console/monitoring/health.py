@@ -53,8 +53,8 @@ def healthz(request: HttpRequest) -> HttpResponse:
     """
     found = cache.get_or_set("console.monitoring.health", parts, KEPT_SECONDS) or {}
     healthy = set(found.values()) == {OK}
-    told = {"healthy": healthy, "parts": found} if is_operator(request) else {"healthy": healthy}
-    return JsonResponse(told, status=200 if healthy else 503)
+    body = {"healthy": healthy, "parts": found} if is_operator(request) else {"healthy": healthy}
+    return JsonResponse(body, status=200 if healthy else 503)
 
 
 def parts() -> dict[str, str]:

@@ -84,9 +84,9 @@ def call(arguments: Sequence[str], first: Callable[[], None]) -> tuple[int, str]
         os.chdir(CHECKOUT)
         become(arguments, first)
     os.close(writing)
-    with open(reading, encoding="utf-8") as said:  # noqa: PTH123  # a descriptor
-        told = said.read()
-    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), told
+    with open(reading, encoding="utf-8") as stream:  # noqa: PTH123  # a descriptor
+        output = stream.read()
+    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), output
 
 
 def fork() -> int:

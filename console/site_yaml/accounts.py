@@ -1,7 +1,7 @@
-"""Quotas from an engine's own accounts: what it allows, said as a site.yaml says it, and applied like one.
+"""Quotas from an engine's own accounts: its limits in the form of a site.yaml, and applied like one.
 
 An account at the top is a workspace with a quota, accounts in it are quotas in that.  Nothing is removed, and
-what a quota has no word for is told.
+what a quota cannot express is reported.
 """
 
 from __future__ import annotations
@@ -68,20 +68,20 @@ def take(cluster: Cluster, *, dry: bool = False, by: Origin | None = None) -> Im
     tree = backend.read_accounts() if isinstance(backend, Accounting) else AccountTree()
     if not tree.accounts:
         raise NoAccounts
-    said = _SiteBuilder(cluster, tree)
+    builder = _SiteBuilder(cluster, tree)
     name = f"import_accounts {cluster.slug}"
     by = by or Origin(Way.COMMAND, name=name)
     with transaction.atomic(), origin.of(by):
-        applied = apply(read(json.dumps(said.site())), dry=dry, name=name, by=by)
+        applied = apply(read(json.dumps(builder.site())), dry=dry, name=name, by=by)
         before = dict(cluster.config)
-        after = {**before, **said.settings()}
+        after = {**before, **builder.settings()}
         if before != after:
             values = {key: (before.get(key), after[key]) for key in after if before.get(key) != after[key]}
             applied.changes.append(Change("update", f"/clusters/{cluster.slug}/settings", values))
             if not dry:
                 cluster.config = after
                 cluster.save(update_fields=["config"])
-    return Imported(applied, said.left)
+    return Imported(applied, builder.left)
 
 
 def give(cluster: Cluster, *, dry: bool = False, by: Origin | None = None) -> Imported:
@@ -222,7 +222,7 @@ class _SiteBuilder:
     def _space(self, slug: str, top: Account, family: Sequence[Account]) -> dict[str, Any]:
         row = Workspace.objects.filter(slug=slug).first()
         for account in family:
-            self.left += [f"{account.name}: {said}" for said in account.more]
+            self.left += [f"{account.name}: {limit}" for limit in account.more]
         return {
             "name": row.name if row else slug,
             "description": row.description if row else "",
@@ -247,16 +247,16 @@ class _SiteBuilder:
 
     def _quota(self, slug: str, account: Account, family: Sequence[Account]) -> dict[str, Any]:
         row = Quota.objects.filter(workspace__slug=slug, cluster=self.cluster, slug=account.name).first()
-        kept: Mapping[str, Any] = as_written(row, []) if row else {"name": account.name}
-        said: dict[str, Any] = {key: value for key, value in kept.items() if key not in LIMIT_KEYS}
-        said |= _dump_limits(account.all_of_it)
+        stored: Mapping[str, Any] = as_written(row, []) if row else {"name": account.name}
+        values: dict[str, Any] = {key: value for key, value in stored.items() if key not in LIMIT_KEYS}
+        values |= _dump_limits(account.all_of_it)
         one = self._of_one(account)
-        if person := {**said.get("person", {}), **one}:
-            said["person"] = person
+        if person := {**values.get("person", {}), **one}:
+            values["person"] = person
         if below := [each for each in family if each.parent == account.name]:
-            said["quotas"] = {each.name: self._quota(slug, each, family) for each in below}
-            self._let_it_fit(account, said)
-        return said
+            values["quotas"] = {each.name: self._quota(slug, each, family) for each in below}
+            self._drop_limits_below_promises(account, values)
+        return values
 
     def _of_one(self, account: Account) -> dict[str, Any]:
         """Return the limits per person, of the account and of its only quality of service."""
@@ -269,20 +269,20 @@ class _SiteBuilder:
                 one = AccountLimits(limits.cpus, limits.memory_mib, limits.gpus, {}, min(jobs, default=None))
         return {key: value for key, value in _dump_limits(one).items() if key != "gpus_by_type"}
 
-    def _let_it_fit(self, account: Account, said: dict[str, Any]) -> None:
+    def _drop_limits_below_promises(self, account: Account, values: dict[str, Any]) -> None:
         """Slurm lets accounts promise more than the one above them has; a quota may not."""
         keys = [("", name) for name in ("gpus", "cores", "memory_gib", "jobs")]
-        keys += [("gpus_by_type", kind) for kind in said.get("gpus_by_type", {})]
+        keys += [("gpus_by_type", kind) for kind in values.get("gpus_by_type", {})]
         for inside, key in keys:
-            limits = said[inside] if inside else said
-            promised = sum(_sum_guaranteed(each, key, inside) for each in said["quotas"].values())
+            limits = values[inside] if inside else values
+            promised = sum(_sum_guaranteed(each, key, inside) for each in values["quotas"].values())
             if key in limits and promised > limits[key]:
                 text = _(
                     "%(account)s: the accounts in it are promised %(promised)s together (%(what)s), above "
                     "its own %(limit)s, which stays Slurm's to keep."
                 )
-                told = {"account": account.name, "promised": promised, "what": key, "limit": limits[key]}
-                self.left.append(text % told)
+                params = {"account": account.name, "promised": promised, "what": key, "limit": limits[key]}
+                self.left.append(text % params)
                 del limits[key]
 
     def _priorities(self) -> dict[str, str]:
@@ -295,24 +295,24 @@ class _SiteBuilder:
 
     def _tell_qualities(self) -> None:
         """Note the limits of qualities of service, which Slurm alone enforces."""
-        asked = set((self.settings().get("qos") or self.cluster.config.get("qos") or {}).values())
+        used = set((self.settings().get("qos") or self.cluster.config.get("qos") or {}).values())
         for each in self.tree.qualities:
             limits = [f"{key} {value}" for key, value in _dump_limits(each.of_one).items()]
-            if each.name not in asked and each.name != NORMAL:
+            if each.name not in used and each.name != NORMAL:
                 self.left.append(_("QOS %(qos)s: no priority of jobs has it.") % {"qos": each.name})
-            told = [
+            notes = [
                 *([_("of one person: %(limits)s") % {"limits": ", ".join(limits)}] if limits else []),
                 *each.more,
             ]
-            self.left += [f"QOS {each.name}: {said}" for said in told]
+            self.left += [f"QOS {each.name}: {note}" for note in notes]
 
 
-def _sum_guaranteed(said: Mapping[str, Any], key: str, inside: str) -> int | float:
+def _sum_guaranteed(values: Mapping[str, Any], key: str, inside: str) -> int | float:
     """Return what a quota guarantees: its own limit, or the sum of those in it."""
-    own: int | float | None = (said.get(inside, {}) if inside else said).get(key)
+    own: int | float | None = (values.get(inside, {}) if inside else values).get(key)
     if own is not None:
         return own
-    return sum(_sum_guaranteed(each, key, inside) for each in said.get("quotas", {}).values())
+    return sum(_sum_guaranteed(each, key, inside) for each in values.get("quotas", {}).values())
 
 
 def _below(top: Account, accounts: Sequence[Account]) -> Iterator[Account]:
@@ -325,11 +325,11 @@ def _below(top: Account, accounts: Sequence[Account]) -> Iterator[Account]:
 def _dump_limits(limits: AccountLimits) -> dict[str, Any]:
     known = gputypes.names()
     types = {gputypes.canonical(kind, known): count for kind, count in limits.gpus_by_type.items()}
-    said: Mapping[str, Any] = {
+    values: Mapping[str, Any] = {
         "gpus": limits.gpus,
         "gpus_by_type": types or None,
         "cores": limits.cpus,
         "memory_gib": number(limits.memory_mib, 1024),
         "jobs": limits.jobs,
     }
-    return {key: value for key, value in said.items() if value is not None}
+    return {key: value for key, value in values.items() if value is not None}

@@ -60,9 +60,9 @@ class Change:
     values: Mapping[str, tuple[Any, Any]] = field(default_factory=dict)
 
     def __str__(self) -> str:
-        told = "; ".join(f"{name} {_text(old)} → {_text(new)}" for name, (old, new) in self.values.items())
+        text = "; ".join(f"{name} {_text(old)} → {_text(new)}" for name, (old, new) in self.values.items())
         return f"{MARKS[self.action]} {self.pointer}" + (
-            f": {told}" if told and self.action == "update" else ""
+            f": {text}" if text and self.action == "update" else ""
         )
 
 
@@ -333,20 +333,20 @@ class _Applying:
         if config == shown:
             return
         try:
-            kept = encrypted_settings.encrypt(config, cluster.config)
+            encrypted = encrypted_settings.encrypt(config, cluster.config)
         except encrypted_settings.SecretsNeeded as again:
             for name in again.names:
                 self._fault(f"{pointer}/{name}", _("Enter this again: the console would connect elsewhere."))
             return
         registration = registry.find(cluster.backend)
-        problems = clusters.check_settings(registration, kept)
+        problems = clusters.check_settings(registration, encrypted)
         for problem in problems:
             at = "".join(f"/{escape(part)}" for part in problem.name.split(".") if part)
             self._fault(pointer + at, _(registration.sentence(problem)) % problem.params)
         if not problems:
-            cluster.config = kept
+            cluster.config = encrypted
             cluster.save(update_fields=["config"])
-            changes = {"settings": (shown, encrypted_settings.mask(kept))}
+            changes = {"settings": (shown, encrypted_settings.mask(encrypted))}
             self._applied.changes.append(Change("update", pointer, changes))
 
     def _spot_prices(self, cluster: Cluster, prices: Iterable[SpotShape], pointer: str) -> None:

@@ -30,12 +30,12 @@ def keep_secret(request: SignedIn) -> HttpResponseBase:
                 "name", _("You have %(most)s secrets; remove one first.") % {"most": personal_secrets.MOST}
             )
         else:
-            told = (
+            text = (
                 _("The secret %(name)s was saved.")
                 if new
                 else _("The secret %(name)s has its new value; jobs that start from now on get it.")
             )
-            notes.success(request, told % {"name": name})
+            notes.success(request, text % {"name": name})
             return redirect("settings")
     return settings_page(request, secret_form=form, status=422)
 

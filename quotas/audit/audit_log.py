@@ -1,4 +1,4 @@
-"""Reading the audit trail: by whom, about whom or what, when; as pages, as a stream, and until it is too old.
+"""Reading the audit log: by whom, about whom or what, when; as pages, as a stream, and until it is too old.
 
 Nothing here counts rows or skips over them: every question is answered along an index, newest first.
 """

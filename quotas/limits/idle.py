@@ -40,9 +40,9 @@ def policies_of(cluster_id: int) -> dict[int, Policy]:
         people.setdefault(quota_id, set()).add(user_id)
     found = {}
     for quota in quotas.values():
-        said = _nearest(quota, quotas)
-        if said is not None and said.idle_warn_minutes is not None:
-            found[quota.pk] = _policy(said, frozenset(people.get(said.pk, ())))
+        decider = _nearest(quota, quotas)
+        if decider is not None and decider.idle_warn_minutes is not None:
+            found[quota.pk] = _policy(decider, frozenset(people.get(decider.pk, ())))
     return found
 
 

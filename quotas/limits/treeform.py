@@ -132,8 +132,8 @@ class TreeForm:
         try:
             tree.check(quota, family)
         except ValidationError as problem:
-            for name, told in problem.message_dict.items():
-                form.add_error(name if name in form.fields else None, told)
+            for name, texts in problem.message_dict.items():
+                form.add_error(name if name in form.fields else None, texts)
 
     def digest(self) -> str:
         """The same for the same changes, so that what is saved is what was shown."""
@@ -145,17 +145,17 @@ class TreeForm:
 
     def save(self) -> list[str]:
         """Write them; what changed, in the database's own words.  Under the cluster's lock."""
-        told = []
+        changes = []
         for form in self.forms:
             quota = self.changed.get(form.quota.pk)
             if quota is not None:
                 quota.save(update_fields=FIELDS)
-                told += [
+                changes += [
                     f"{quota.slug} {name}: {getattr(form.quota, name)} → {getattr(quota, name)}"
                     for name in FIELDS
                     if getattr(form.quota, name) != getattr(quota, name)
                 ]
-        return told
+        return changes
 
 
 def in_order(quotas: Sequence[Quota]) -> list[tuple[Quota, int]]:

@@ -30,7 +30,7 @@ class Announcement(Audited):
         abstract = True
 
     @property
-    def said(self) -> str:
+    def localized_text(self) -> str:
         """The text in the language of whoever reads."""
         other = {"zh-hans": self.text_zh_hans, "ja": self.text_ja}.get(get_language() or "", "")
         return other or self.text
