@@ -55,9 +55,13 @@ class ConsoleAdminSite(Site):
             path("health/", self.admin_view(day.health_parts), name="health_parts"),
             path("tree/", self.admin_view(quota_tree.index), name="quota_trees"),
             path("tree/<slug:slug>/", self.admin_view(quota_tree.tree), name="quota_tree"),
-            path("clusters/<slug:slug>/accounts/", self.admin_view(accounts.take), name="accounts_take"),
             path(
-                "clusters/<slug:slug>/accounts/write/", self.admin_view(accounts.give), name="accounts_give"
+                "clusters/<slug:slug>/accounts/", self.admin_view(accounts.import_page), name="accounts_take"
+            ),
+            path(
+                "clusters/<slug:slug>/accounts/write/",
+                self.admin_view(accounts.export_page),
+                name="accounts_give",
             ),
             path("tables/", self.admin_view(tables.page), name="site"),
             path("tables/download/", self.admin_view(tables.download), name="site_download"),

@@ -1,4 +1,4 @@
-"""How django-allauth behaves here: who may sign up, what a sign-in leaves behind, how secrets are kept."""
+"""How django-allauth behaves here: who may sign up, what a sign-in leaves behind, how secrets are stored."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from quotas.accounts.sessions import Came
 from quotas.models import Action, User
 
 _UNSAID = frozenset({"account/messages/logged_in.txt", "account/messages/logged_out.txt"})
-"""Nobody has to be told that they are signed in."""
+"""A successful sign-in shows no message."""
 
 
 class AccountAdapter(DefaultAccountAdapter):

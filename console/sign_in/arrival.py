@@ -26,7 +26,7 @@ SECOND_FACTOR_KEY = "second_factor_at_provider"
 
 
 def by_provider(request: HttpRequest, user: User, social: SocialLogin) -> None:
-    """The person is signed in; what the provider said of them holds from now on."""
+    """Record a sign-in by a provider; its claims about the person hold from now on."""
     claims = Claims(**social.account.extra_data)
     name = social.account.provider
     sessions.remember(request, user, Came(name, name, claims.uid, claims.sid))

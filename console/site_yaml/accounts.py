@@ -58,7 +58,7 @@ class Imported:
     left: list[str]
 
 
-def take(cluster: Cluster, *, dry: bool = False, by: Origin | None = None) -> Imported:
+def import_quotas(cluster: Cluster, *, dry: bool = False, by: Origin | None = None) -> Imported:
     """Make quotas as the cluster's accounts are, or with `dry` find out what would change; `by` is who wants
     it, a command without a word.
 
@@ -84,9 +84,9 @@ def take(cluster: Cluster, *, dry: bool = False, by: Origin | None = None) -> Im
     return Imported(applied, builder.left)
 
 
-def give(cluster: Cluster, *, dry: bool = False, by: Origin | None = None) -> Imported:
+def export_limits(cluster: Cluster, *, dry: bool = False, by: Origin | None = None) -> Imported:
     """Write the limits of quotas into the accounts that they are of, or with `dry` say what would be; see
-    `take`.
+    `import_quotas`.
 
     Only accounts that are there, and only what differs; where a quota has no limit, the account's stays.
     Raises NoAccounts, NotChosen and Unreachable.

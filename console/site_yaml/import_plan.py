@@ -147,7 +147,7 @@ class _Applying:
         self._faults.append(self._read.fault(pointer, text))
 
     def _apply_row(self, row: models.Model, pointer: str, values: Mapping[str, Any]) -> bool:
-        """Let `row` have `values`; saved and told only where it had not."""
+        """Give `row` the `values`; save and report it only where they differ."""
         new = row.pk is None
         changes = {
             name: (getattr(row, name), value)
@@ -256,7 +256,7 @@ class _Applying:
                     self._quota(row, quota, self._above(row, quota, where), where)
                 elif quota.part_of is not None:
                     self._fault(f"{where}/part_of", _("There is no such key here."))
-                elif known[slug, parent].pk is not None:  # else what is wrong with that has been told
+                elif known[slug, parent].pk is not None:  # else its problem has been reported
                     self._quota(row, quota, known[slug, parent], where)
         if self._prune:
             gone = [row for key, row in known.items() if key not in named and row.pk is not None]

@@ -17,7 +17,7 @@ from quotas.models import Banner, Maintenance, ReadOnly, User, single_person
 from quotas.models.single_person import Exposure
 
 ANNOUNCED: Final = timedelta(days=7)
-"""Maintenance is told so long before."""
+"""Maintenance is announced so long before."""
 
 DISMISSED: Final = "dismissed"
 MOST_DISMISSED: Final = 50

@@ -36,7 +36,7 @@ REASONS: Final = {
 
 
 def _workspace(request: SignedIn, slug: str, verb: Verb) -> Workspace:
-    """Strangers do not learn that there is such a workspace; members are told that it is not for them."""
+    """Strangers do not learn that there is such a workspace; members get a 403."""
     workspace = workspaces_of(request.user).filter(slug=slug).first()
     if workspace is None:
         raise Http404

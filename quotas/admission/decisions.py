@@ -27,7 +27,7 @@ from quotas.amounts import Amounts, total
 
 FORCE, ACCEPT = "force", "accept"
 NAMED = 5
-"""So many nodes are told by name."""
+"""So many nodes are listed by name."""
 
 LIMIT_REASONS = frozenset({Why.QUOTA, Why.QUOTA_TURN, Why.PERSON})
 """Reasons for which a waiting request reserves what is left of its limits."""

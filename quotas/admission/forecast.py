@@ -24,7 +24,7 @@ LOW, HIGH = 0.05, 0.95
 
 @dataclass(frozen=True, slots=True)
 class Forecast:
-    """Seconds from now, at least and at most; or why nothing can be said: `few`, `unsteady` or `longer`.
+    """Seconds from now, at least and at most; or why there is no forecast: `few`, `unsteady` or `longer`.
 
     `known` is how many earlier ones there are, `held` the share of those tried for which the forecast held.
     """

@@ -1,4 +1,4 @@
-"""The last word of admission about a cluster, kept so that every page tells the same.
+"""The last result of admission on a cluster, stored so that every page shows the same.
 
 Written under the cluster's lock by each pass that changed anything; read by whoever shows a queue.
 """
@@ -77,7 +77,7 @@ Row = tuple[str, int, int, str, Params]
 
 
 def record(cluster_id: int, outcome: Outcome, before: Queue) -> tuple[dict[str, Verdict], bool]:
-    """Keep what a pass said.
+    """Store the result of a pass.
 
     Answers the verdicts that differ from `before` in more than their numbers, and whether anything differs.
     """

@@ -125,7 +125,7 @@ def ask_again(holder: str, successor: str, *, delay: timedelta) -> None:
 
 
 def parts_of(request: Request) -> list[Part]:
-    """The request's parts, as asked."""
+    """Return the requested parts."""
     return [Part.from_json(part) for part in request.parts]
 
 
@@ -135,7 +135,7 @@ def stored_parts(holders: Collection[str]) -> dict[str, list[object]]:
 
 
 def correct(holder: str, parts: Sequence[Part]) -> bool:
-    """Have the request ask for `parts`; whether it had asked for anything else."""
+    """Set the parts of a request; return whether they differed."""
     parts_json = [part.to_json() for part in parts]
     row = Request.objects.filter(holder=holder).first()
     if row is None or row.parts == parts_json:
@@ -256,7 +256,7 @@ def held_since(holder: str) -> datetime | None:
 
 
 def ask_back(holder: str) -> None:
-    """The holder was asked to end: what it holds is coming.  Repeating is harmless."""
+    """Mark that the holder was requested to end: what it holds is coming.  Repeating is harmless."""
     Reservation.objects.filter(request__holder=holder, active=True, asked_back_at=None).update(
         asked_back_at=Now()
     )

@@ -47,7 +47,7 @@ def policies_of(cluster_id: int) -> dict[int, Policy]:
 
 
 def _nearest(quota: Quota, quotas: Mapping[int, Quota]) -> Quota | None:
-    """The quota that decides; None where nobody says anything, or where it is said that nothing is idle."""
+    """Return the quota whose policy holds; None where there is none, or where it is exempt."""
     seen: set[int] = set()
     at: Quota | None = quota
     while at is not None and at.pk not in seen:

@@ -37,7 +37,7 @@ class Announcement(Audited):
 
 
 class Banner(Announcement):
-    """Something that everybody, the members of one workspace, or one person is told on every page."""
+    """A text on every page for everybody, the members of one workspace, or one person."""
 
     class Level(models.TextChoices):
         INFO = "info", _("To know")

@@ -28,7 +28,7 @@ class OidcAccount(ProviderAccount):
 
 
 class OidcAdapter(OpenIDConnectOAuth2Adapter):
-    """The exchange of a code for what the provider says; `state` is what was kept since the question."""
+    """The exchange of a code for what the provider says; `state` is what was stored with the request."""
 
     state: dict[str, Any] | None = None
 
@@ -51,7 +51,7 @@ class OidcAdapter(OpenIDConnectOAuth2Adapter):
             raise ProviderException(str(problem)) from problem
 
     def parse_token(self, data: dict[str, Any]) -> SocialToken:
-        """Only the refresh token is kept, and only encrypted."""
+        """Store only the refresh token, encrypted."""
         token: SocialToken = super().parse_token(data)
         token.token = ""
         token.token_secret = encryption.encrypt(token.token_secret) if token.token_secret else ""

@@ -1,6 +1,6 @@
 """Asking a provider: what it publishes, tokens, what it says of somebody.  And whether a token is its own.
 
-Every answer is bounded in time and size; what is published is kept for a while.
+Every answer is bounded in time and size; what is published is cached for a while.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ ALGORITHMS: Final = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES25
 """Signatures that only the provider can make; `none` and shared secrets are not among them."""
 
 LEEWAY_SECONDS: Final = 60
-_KEPT_SECONDS: Final = 600
+_CACHE_SECONDS: Final = 600
 _MISS_SECONDS: Final = 10
 _TIMEOUT: Final = httpx.Timeout(10.0)
 _MOST_BYTES: Final = 1024 * 1024
@@ -45,7 +45,7 @@ def discover(provider: Provider) -> Mapping[str, Any]:
         found = _get(f"{provider.issuer.rstrip('/')}/.well-known/openid-configuration")
         if found.get("issuer") != provider.issuer:
             raise ProviderAway(f"{provider.issuer} calls itself {found.get('issuer')!r}.")
-        cache.set(key, found, _KEPT_SECONDS)
+        cache.set(key, found, _CACHE_SECONDS)
     return found  # type: ignore[no-any-return]  # what was put there
 
 
@@ -102,7 +102,7 @@ def _keys(provider: Provider, *, fresh: bool) -> list[jwt.PyJWK]:
     found = cache.get(key)
     if found is None or (fresh and cache.add(f"{key}:asked", value=True, timeout=_MISS_SECONDS)):
         found = _get(address)
-        cache.set(key, found, _KEPT_SECONDS)
+        cache.set(key, found, _CACHE_SECONDS)
     try:
         return list(jwt.PyJWKSet.from_dict(found).keys)
     except jwt.PyJWTError as problem:
