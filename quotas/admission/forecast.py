@@ -1,7 +1,7 @@
 """When something may start: only if the past says so (docs/quotas.md, "When will it start").
 
 A forecast is the range in which nine of ten earlier requests of the same quota and size had waited.  It is
-told only if, replayed over those earlier ones, each time with what was known before, it held for four of five
+shown only if, replayed over those earlier ones, each time with what was known before, it held for four of five
 of them.
 """
 

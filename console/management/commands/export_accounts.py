@@ -10,7 +10,7 @@ from quotas.models import Cluster
 class Command(AccountsCommand):
     """See `AccountsCommand`."""
 
-    help = "Writes quotas' ceilings into the associations of a Slurm cluster's accounts."
+    help = "Writes quotas' limits into the associations of a Slurm cluster's accounts."
 
     def run(self, cluster: Cluster, *, dry: bool) -> Imported:
         """Apply the changes, or with `dry` only find them out."""
