@@ -79,7 +79,7 @@ class AuthenticatorAdmin(Deletable):
 
 @admin.register(SocialAccount)
 class SocialAccountAdmin(Deletable):
-    """Accounts at OIDC providers, and what these said last."""
+    """Accounts at OIDC providers with their last claims."""
 
     list_display = ("user", "provider", "uid", "last_login", "date_joined")
     list_filter = ("provider",)
@@ -99,7 +99,7 @@ class EmailAddressAdmin(Deletable):
 
 @admin.register(PersonGroup)
 class PersonGroupAdmin(MachineWritten):
-    """In which groups the directory and the providers last said people are."""
+    """The groups of people, as the directory and the providers last reported them."""
 
     list_display = ("user", "source", "group")
     list_filter = ("source",)

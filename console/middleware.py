@@ -1,4 +1,4 @@
-"""Language and time zone as the person chose them, whence a request comes, pages of buttons' addresses, and
+"""Middleware: a person's language and time zone, the origin of a request, pages of buttons' addresses, and
 characters that no database has.
 """
 
@@ -54,7 +54,7 @@ def person_settings(get_response: Callable[[HttpRequest], Answer]) -> Callable[[
 class NullCharacters(MiddlewareMixin):
     """Refuses requests with a null character where the database would be asked for it.
 
-    PostgreSQL's texts have none; a job file is told with the place instead.
+    PostgreSQL's texts have none; for a job file the position is reported instead.
     """
 
     def __call__(self, request: HttpRequest) -> HttpResponseBase | Awaitable[HttpResponseBase]:
@@ -71,26 +71,26 @@ class NullCharacters(MiddlewareMixin):
 
 @sync_and_async_middleware
 def record_origin(get_response: Callable[[HttpRequest], Answer]) -> Callable[[HttpRequest], Any]:
-    """Let the audit trail know where the request comes from, and write down that it was refused.
+    """Set the origin of the request for the audit log, and log its refusal.
 
     Async under ASGI like the others; after AuthenticationMiddleware.
     """
     if iscoroutinefunction(get_response):
 
         async def asynchronous(request: HttpRequest) -> HttpResponseBase:
-            with origin.of(_origin(request)) as came:
+            with origin.of(_origin(request)) as request_origin:
                 response = await cast("Awaitable[HttpResponseBase]", get_response(request))
-                if _is_refused(request, response) and not came.told:
-                    await sync_to_async(_tell_refused)(request, response, came)
+                if _is_refused(request, response) and not request_origin.refusal_logged:
+                    await sync_to_async(_log_refusal)(request, response, request_origin)
                 return response
 
         return asynchronous
 
     def synchronous(request: HttpRequest) -> HttpResponseBase:
-        with origin.of(_origin(request)) as came:
+        with origin.of(_origin(request)) as request_origin:
             response = cast("HttpResponseBase", get_response(request))
-            if _is_refused(request, response) and not came.told:
-                _tell_refused(request, response, came)
+            if _is_refused(request, response) and not request_origin.refusal_logged:
+                _log_refusal(request, response, request_origin)
             return response
 
     return synchronous
@@ -177,7 +177,7 @@ _SECRETS = frozenset({"key", "secret", "token"})
 """Parts of addresses that are not written down; `token` is also a row's number, which nobody misses."""
 
 
-def _tell_refused(request: HttpRequest, response: HttpResponseBase, came: Origin) -> None:
+def _log_refusal(request: HttpRequest, response: HttpResponseBase, request_origin: Origin) -> None:
     match = request.resolver_match
     details = {
         "method": request.method,
@@ -191,7 +191,7 @@ def _tell_refused(request: HttpRequest, response: HttpResponseBase, came: Origin
         (match.view_name if match else "") or without_secrets(request.path),
         action=Action.SIGN_IN_FAILED if failed else Action.USE,
         details=details,
-        came=came,
+        request_origin=request_origin,
     )
 
 

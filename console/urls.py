@@ -32,7 +32,7 @@ urlpatterns = [
     path("theme", people.set_theme, name="set_theme"),
     path("jsi18n", cache_control(max_age=3600)(JavaScriptCatalog.as_view()), name="jsi18n"),
     path("banners/<int:pk>/dismiss", people.dismiss_banner, name="banner_dismiss"),
-    path("audit/", audit.audit_trail, name="audit"),
+    path("audit/", audit.audit_log_page, name="audit"),
     path("audit/export", audit.audit_export, name="audit_export"),
     path("client/<str:name>", client.client, name="client"),
     path("help/", documentation.show, name="documentation"),

@@ -55,7 +55,7 @@ def is_active(user: Visitor) -> bool:
 
 
 def administers(user: Visitor) -> bool:
-    """Whether `user` runs the console: acts on everybody's jobs, on nodes and on the whole house."""
+    """Whether `user` runs the console: acts on everybody's jobs, on nodes and on the whole console."""
     return isinstance(user, User) and is_active(user) and user.is_superuser
 
 

@@ -79,7 +79,7 @@ def make_cluster(slug: str = "", **columns: Any) -> Cluster:
 def make_quota(
     workspace: Workspace | None = None, cluster: Cluster | None = None, slug: str = "", **columns: Any
 ) -> Quota:
-    """A quota without ceilings."""
+    """A quota without limits."""
     slug = slug or f"quota-{next(_numbers)}"
     return Quota.objects.create(
         workspace=workspace or make_workspace(),

@@ -1,1 +1,1 @@
-"""Pages of the admin that are about the whole house: the day, the quota tree, incidents."""
+"""Pages of the admin that are about the whole console: the dashboard, the quota tree, incidents."""

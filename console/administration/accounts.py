@@ -30,17 +30,17 @@ from quotas.models import AdminAction, Cluster
 
 @dataclass(frozen=True, slots=True)
 class Direction:
-    """One of the two ways; `does` raises what it can't."""
+    """One of the two ways; `run` raises what it can't."""
 
-    does: Callable[..., Imported]
+    run: Callable[..., Imported]
     title: Promise
     about: Promise
     button: Promise
     same: Promise
 
 
-TAKE: Final = Direction(
-    accounts.take,
+IMPORT: Final = Direction(
+    accounts.import_quotas,
     gettext_lazy("Import quotas from accounts"),
     gettext_lazy(
         "Workspaces, members and quotas become as the accounts of this cluster are. Nothing is removed."
@@ -48,8 +48,8 @@ TAKE: Final = Direction(
     gettext_lazy("Import"),
     gettext_lazy("Everything is as the accounts are."),
 )
-GIVE: Final = Direction(
-    accounts.give,
+EXPORT: Final = Direction(
+    accounts.export_limits,
     gettext_lazy("Write quotas into accounts"),
     gettext_lazy("Accounts of this cluster get the ceilings of the quotas that they are of. None is made."),
     gettext_lazy("Write"),
@@ -62,10 +62,10 @@ def page(request: HttpRequest, slug: str, direction: Direction) -> HttpResponse:
     """Show what would change; do what was shown."""
     actor = action_record.actor_of(request)
     cluster = get_object_or_404(Cluster, slug=slug)
-    does = partial(direction.does, cluster, by=origin.current())
-    found, trouble = _try_import(partial(does, dry=True))
+    run = partial(direction.run, cluster, by=origin.current())
+    found, trouble = _try_import(partial(run, dry=True))
     if request.method == "POST" and found is not None and request.POST.get("shown") == found.applied.digest:
-        found, trouble = _try_import(does)
+        found, trouble = _try_import(run)
         if found is not None:
             count = len(found.applied.changes)
             action_record.write_down(actor, AdminAction.Kind.QUOTAS, cluster.name, to=cluster, accounts=count)
@@ -77,7 +77,7 @@ def page(request: HttpRequest, slug: str, direction: Direction) -> HttpResponse:
         "title": direction.title,
         "cluster": cluster,
         "direction": direction,
-        "writes": direction is GIVE,
+        "writes": direction is EXPORT,
         "found": found,
         "trouble": trouble,
         "moved": request.method == "POST" and found is not None,
@@ -86,21 +86,21 @@ def page(request: HttpRequest, slug: str, direction: Direction) -> HttpResponse:
     return TemplateResponse(request, "administration/accounts.html", context, status=status)
 
 
-def _try_import(does: Callable[[], Imported]) -> tuple[Imported | None, str]:
+def _try_import(run: Callable[[], Imported]) -> tuple[Imported | None, str]:
     """Return the result of an import, or why it failed."""
     try:
-        return does(), ""
+        return run(), ""
     except NoSuchBackend:
         return None, str(NoAccounts())
     except (NoAccounts, NotChosen, Unreachable, Wrong) as error:
         return None, str(error)
 
 
-def take(request: HttpRequest, slug: str) -> Any:
-    """From accounts to quotas."""
-    return page(request, slug, TAKE)
+def import_page(request: HttpRequest, slug: str) -> Any:
+    """Make quotas as the accounts are."""
+    return page(request, slug, IMPORT)
 
 
-def give(request: HttpRequest, slug: str) -> Any:
-    """From quotas to accounts."""
-    return page(request, slug, GIVE)
+def export_page(request: HttpRequest, slug: str) -> Any:
+    """Write limits of quotas into the accounts."""
+    return page(request, slug, EXPORT)

@@ -33,7 +33,7 @@ class ConsoleAdminSite(Site):
     """Django admin for the console's admins, who sign in where everybody does."""
 
     def login(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
-        """The console's own sign-in page; whoever is signed in and is no admin is told so."""
+        """The console's own sign-in page; it rejects whoever is signed in and is no admin."""
         if self.has_permission(request):
             return super().login(request, extra_context)
         if is_active(request.user):
@@ -42,7 +42,7 @@ class ConsoleAdminSite(Site):
         return redirect_to_login(wanted)
 
     def extra_urls(self) -> list[URLPattern]:
-        """Pages about the whole house, before those of single tables (unfold asks for them)."""
+        """Pages about the whole console, before those of single tables (unfold asks for them)."""
         from console.administration import (  # noqa: PLC0415  # they need this site
             accounts,
             day,
@@ -55,9 +55,13 @@ class ConsoleAdminSite(Site):
             path("health/", self.admin_view(day.health_parts), name="health_parts"),
             path("tree/", self.admin_view(quota_tree.index), name="quota_trees"),
             path("tree/<slug:slug>/", self.admin_view(quota_tree.tree), name="quota_tree"),
-            path("clusters/<slug:slug>/accounts/", self.admin_view(accounts.take), name="accounts_take"),
             path(
-                "clusters/<slug:slug>/accounts/write/", self.admin_view(accounts.give), name="accounts_give"
+                "clusters/<slug:slug>/accounts/", self.admin_view(accounts.import_page), name="accounts_take"
+            ),
+            path(
+                "clusters/<slug:slug>/accounts/write/",
+                self.admin_view(accounts.export_page),
+                name="accounts_give",
             ),
             path("tables/", self.admin_view(tables.page), name="site"),
             path("tables/download/", self.admin_view(tables.download), name="site_download"),

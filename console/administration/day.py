@@ -32,7 +32,7 @@ from quotas.models import Cluster, Node, NodeState, Quota, Reservation, UsageHou
 
 HOURS: Final = 24
 SILENT: Final = timedelta(minutes=10)
-"""A cluster that has not answered for so long is told."""
+"""A cluster without an answer for so long is listed."""
 
 NEARLY: Final = 90
 """A quota is nearly used from so many percent on."""

@@ -345,11 +345,11 @@ def act(request: HttpRequest, name: str) -> HttpResponse:
     if "confirmed" not in request.POST:
         return _ask(request, incident, form, values)
     try:
-        told = incident.do(Actor(actor.user, actor.address, values["why"]), values)
+        message = incident.do(Actor(actor.user, actor.address, values["why"]), values)
     except submission.NotLost:
         messages.error(request, _("That job is not lost any more."))
     else:
-        messages.success(request, told)
+        messages.success(request, message)
     return redirect("admin:incidents")
 
 

@@ -1,4 +1,4 @@
-"""The quotas of a cluster as one tree: what is in use beside each ceiling, changed in place.
+"""The quotas of a cluster as one tree: what is in use beside each limit, changed in place.
 
 What a change would do to what runs and waits is shown before it is saved, and only what was shown is saved.
 """
@@ -26,7 +26,7 @@ from quotas.admission import queue_snapshot, whatif
 from quotas.admission.quota_usage import NONE, Used
 from quotas.admission.whatif import LimitPreview
 from quotas.audit import action_record
-from quotas.limits.treeform import CeilingsForm, TreeForm
+from quotas.limits.treeform import QuotaLimitsForm, TreeForm
 from quotas.models import AdminAction, Cluster, Quota
 
 NAMED: Final = 20
@@ -35,7 +35,7 @@ NAMED: Final = 20
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """A ceiling's field, and what is in use under it."""
+    """A limit's field, and what is in use under it."""
 
     field: Any
     used: str
@@ -48,7 +48,7 @@ class Row:
 
     quota: Quota
     depth: int
-    form: CeilingsForm
+    form: QuotaLimitsForm
     cells: Sequence[Cell]
     waiting: int
 
@@ -88,8 +88,8 @@ def tree(request: HttpRequest, slug: str) -> HttpResponse:
         accepted = not found.drains or "drain" in request.POST
         if form.digest() != request.POST.get("shown") or not accepted:
             return _page(request, form, shown=True)
-        told = form.save()
-        action_record.write_down(actor, AdminAction.Kind.QUOTAS, cluster.name, to=cluster, told=told)
+        changes = form.save()
+        action_record.write_down(actor, AdminAction.Kind.QUOTAS, cluster.name, to=cluster, told=changes)
         triggers.trigger_on_commit("drain", cluster.pk)
     count = len(form.changed)
     text = ngettext("%(count)d quota was changed.", "%(count)d quotas were changed.", count)
@@ -102,8 +102,8 @@ def _page(request: HttpRequest, form: TreeForm, *, shown: bool = False) -> HttpR
         (
             each,
             [
-                (each.fields[name].label if name in each.fields else "", told)
-                for name, told in each.errors.items()
+                (each.fields[name].label if name in each.fields else "", texts)
+                for name, texts in each.errors.items()
             ],
         )
         for each in form.forms
@@ -142,7 +142,7 @@ def _rows(form: TreeForm) -> list[Row]:
     ]
 
 
-def _cells(quota: Quota, form: CeilingsForm, used: Used) -> list[Cell]:
+def _cells(quota: Quota, form: QuotaLimitsForm, used: Used) -> list[Cell]:
     by_type = ", ".join(
         f"{kind}: {count}" for kind, count in sorted(used.gpus_by_type.items()) if kind and count
     )

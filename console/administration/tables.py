@@ -60,8 +60,8 @@ def page(request: HttpRequest, name: str = "") -> HttpResponse:
         else:
             if done:
                 count = len(applied.changes)
-                told = ngettext("%(count)s change was made.", "%(count)s changes were made.", count)
-                messages.success(request, told % {"count": count})
+                text = ngettext("%(count)s change was made.", "%(count)s changes were made.", count)
+                messages.success(request, text % {"count": count})
                 return redirect(request.path)
             context |= {"applied": applied, "moved": moved}
             status = HTTPStatus.CONFLICT if confirmed else HTTPStatus.OK

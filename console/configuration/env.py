@@ -79,7 +79,7 @@ class Env:
         least: int = 0,
         most: int | None = None,
     ) -> int:
-        """A whole number between `least` and `most`, both allowed; `unit` is said in the table."""
+        """A whole number between `least` and `most`, both allowed; `unit` is shown in the table."""
 
         def parse(raw: str) -> int:
             value = int(raw) if raw.lstrip("+-").isdecimal() else None

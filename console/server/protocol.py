@@ -1,9 +1,9 @@
 """HTTP as uvicorn reads it, for no longer and no larger than a request's head may be.
 
 uvicorn leaves both to a proxy in front of it.  Without one, a connection that never finishes its request
-would stay for ever, and a header without an end would be kept whole.
+would stay for ever, and a header without an end would be held in memory whole.
 
-Measured with uvicorn's own protocol: a header of 256 MiB was taken and kept (285 MiB more memory), and a
+Measured with uvicorn's own protocol: a header of 256 MiB was accepted and held (285 MiB more memory), and a
 head without its last line still held its connection after 90 seconds.  Here the first ends after 3 MiB, most
 of them in the kernel's buffers, and the second after 20 seconds.
 """

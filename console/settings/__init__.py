@@ -16,5 +16,5 @@ from console.settings.workers import *
 from console.settings.clusters import *
 from console.settings.job_access import *
 from console.settings.uploads import *
-from console.settings.notices import *
+from console.settings.notifications import *
 from console.settings.logs import *

@@ -69,10 +69,10 @@ TIDY_SECONDS = env.seconds(
     "Ended attempts are looked at for logs to store and folders to remove.",
     least=1,
 )
-NOTICES_SECONDS = env.seconds(
+NOTIFICATIONS_SECONDS = env.seconds(
     "CONSOLE_NOTICES_SECONDS", 5, "Notifications that are due are looked for so often.", least=0.5
 )
-WATCH_NOTICES_SECONDS = env.seconds(
+WATCH_NOTIFICATIONS_SECONDS = env.seconds(
     "CONSOLE_WATCH_NOTICES_SECONDS",
     60,
     "Long waits and quotas that are nearly used are looked for so often.",
@@ -93,8 +93,8 @@ CELERY_BEAT_SCHEDULE: dict[str, dict[str, Any]] = {
     "sweep": _every(CONSOLE_SWEEP_SECONDS, "sweep"),
     "inventories": _every(INVENTORY_SECONDS, "sweep_inventories"),
     "logs": _every(TIDY_SECONDS, "sweep_logs", "logs"),
-    "notices": _every(NOTICES_SECONDS, "notices", "notices"),
-    "watch-notices": _every(WATCH_NOTICES_SECONDS, "watch_notices", "notices"),
+    "notices": _every(NOTIFICATIONS_SECONDS, "notices", "notices"),
+    "watch-notices": _every(WATCH_NOTIFICATIONS_SECONDS, "watch_notices", "notices"),
     "usage": _every(USAGE_SECONDS, "roll_up", "logs"),
     **(
         {"directory": _every(CONSOLE_LDAP_SECONDS, "ask_directory", "logs", of="console")}

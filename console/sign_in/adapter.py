@@ -1,4 +1,4 @@
-"""How django-allauth behaves here: who may sign up, what a sign-in leaves behind, how secrets are kept."""
+"""How django-allauth behaves here: who may sign up, what a sign-in leaves behind, how secrets are stored."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from quotas.accounts.sessions import Came
 from quotas.models import Action, User
 
 _UNSAID = frozenset({"account/messages/logged_in.txt", "account/messages/logged_out.txt"})
-"""Nobody has to be told that they are signed in."""
+"""A successful sign-in shows no message."""
 
 
 class AccountAdapter(DefaultAccountAdapter):
@@ -90,18 +90,18 @@ class AccountAdapter(DefaultAccountAdapter):
         """Likewise."""
         return absolute(reverse("account_confirm_email", args=[emailconfirmation.key]))
 
-    def send_mail(self, template_prefix: str, email: str, said: dict[str, Any]) -> None:
+    def send_mail(self, template_prefix: str, email: str, values: dict[str, Any]) -> None:
         """Outside the request: nobody waits for the mail server, or learns that it is away."""
         name = urlsplit(settings.CONSOLE_URL).netloc
         site = {"name": name, "domain": name}
-        about = {"request": context.request, "email": email, "current_site": site, **said}
+        about = {"request": context.request, "email": email, "current_site": site, **values}
         outbox.send(self.render_mail(template_prefix, email, about))
 
-    def send_password_reset_mail(self, user: AbstractBaseUser, email: str, said: dict[str, Any]) -> None:
+    def send_password_reset_mail(self, user: AbstractBaseUser, email: str, values: dict[str, Any]) -> None:
         """Send the reset mail, except to accounts of a directory or a provider."""
         assert isinstance(user, User)
         if user.has_usable_password() and user.kind == User.Kind.PERSON:
-            super().send_password_reset_mail(user, email, said)
+            super().send_password_reset_mail(user, email, values)
 
     def set_password(self, user: AbstractBaseUser, password: str) -> None:
         super().set_password(user, password)

@@ -26,17 +26,17 @@ SECOND_FACTOR_KEY = "second_factor_at_provider"
 
 
 def by_provider(request: HttpRequest, user: User, social: SocialLogin) -> None:
-    """The person is signed in; what the provider said of them holds from now on."""
-    told = Claims(**social.account.extra_data)
+    """Record a sign-in by a provider; its claims about the person hold from now on."""
+    claims = Claims(**social.account.extra_data)
     name = social.account.provider
-    sessions.remember(request, user, Came(name, name, told.uid, told.sid))
+    sessions.remember(request, user, Came(name, name, claims.uid, claims.sid))
     provider = providers.find(name)
     if provider is not None and provider.second_factor:
         request.session[SECOND_FACTOR_KEY] = True
-    if told.groups is not None:
-        groups.learn(user, name, told.groups)
-    if told.unix_name is not None:
-        unixnames.learn(user, name, told.unix_name)
+    if claims.groups is not None:
+        groups.learn(user, name, claims.groups)
+    if claims.unix_name is not None:
+        unixnames.learn(user, name, claims.unix_name)
     if social.token is not None and social.token.token_secret:
         Grant.objects.update_or_create(
             user=user,
@@ -96,8 +96,8 @@ class ProviderAdapter(DefaultSocialAccountAdapter):
         """Their name there, with a number where somebody here has it already."""
         user: AbstractBaseUser = super().populate_user(request, sociallogin, data)
         assert isinstance(user, User)
-        told = Claims(**sociallogin.account.extra_data)
-        wanted: list[str | None] = [told.username, told.email, user.first_name, "user"]
+        claims = Claims(**sociallogin.account.extra_data)
+        wanted: list[str | None] = [claims.username, claims.email, user.first_name, "user"]
         user.username = get_adapter(request).generate_unique_username(wanted)
         return user
 

@@ -127,7 +127,7 @@ class ChangeForm(Dressed, RevokingTokens, ChangePasswordForm):
 
 
 class AddressForm(Dressed, AddEmailForm):
-    """One more e-mail address; the one until now is told."""
+    """One more e-mail address; the present one is notified."""
 
     words = {"email": _("E-mail address")}
 

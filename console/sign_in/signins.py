@@ -1,4 +1,4 @@
-"""Failed sign-ins: how many are too many, and their rows in the audit trail.
+"""Failed sign-ins: how many are too many, and their rows in the audit log.
 
 Wrong passwords are counted by account, however its name is spelled: those from one address, and more of them
 from all addresses together.  A browser that has signed in to the account before carries a cookie that says
@@ -65,16 +65,16 @@ def _cookie() -> str:
 def _browser(request: HttpRequest, name: str) -> str:
     """Return the identity of a browser that has signed in to the account before, "" of any other."""
     try:
-        whose, identity = signing.loads(
+        username, identity = signing.loads(
             request.COOKIES.get(_cookie(), ""), salt=_SALT, max_age=DEVICE_SECONDS
         )
     except (signing.BadSignature, ValueError, TypeError):
         return ""
-    return str(identity) if name and whose == name else ""
+    return str(identity) if name and username == name else ""
 
 
 class AuditedAxesHandler(AxesDatabaseHandler):  # type: ignore[misc]  # it is published without types
-    """Axes' own handler, with counts of ours, and a row in the trail for what it hears.
+    """Axes' own handler, with counts of ours, and a row in the audit log for what it hears.
 
     The name that was tried is written only where somebody has it: people type passwords there too.
     """
@@ -101,15 +101,15 @@ class AuditedAxesHandler(AxesDatabaseHandler):  # type: ignore[misc]  # it is pu
             agent = str(getattr(request, "axes_user_agent", "")).removeprefix(_MARK)
             request.axes_user_agent = _MARK + browser if browser else agent  # type: ignore[attr-defined]
         super().user_login_failed(sender, credentials, request, **kwargs)
-        whom = User.objects.filter(username__iexact=_typed_name(credentials).strip()).first()
+        user = User.objects.filter(username__iexact=_typed_name(credentials).strip()).first()
         locked = bool(getattr(request, "axes_locked_out", False))
         audit.log_refusal(
-            whom.get_username() if whom else "?",
+            user.get_username() if user else "?",
             action=Action.SIGN_IN_FAILED,
-            thing=whom,
-            details={"locked_out": locked, "known": whom is not None},
+            thing=user,
+            details={"locked_out": locked, "known": user is not None},
         )
-        origin.current().told = True
+        origin.current().refusal_logged = True
 
 
 def _failures(attempts: QuerySet[AccessAttempt]) -> int:

@@ -1,7 +1,7 @@
-"""Quotas from an engine's own accounts: what it allows, said as a site.yaml says it, and applied like one.
+"""Quotas from an engine's own accounts: its limits in the form of a site.yaml, and applied like one.
 
 An account at the top is a workspace with a quota, accounts in it are quotas in that.  Nothing is removed, and
-what a quota has no word for is told.
+what a quota cannot express is reported.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from console.site_yaml.export import quota as as_written
 from console.site_yaml.import_plan import Applied, Change, apply
 from console.site_yaml.parser import read
 from console.site_yaml.shape import SLUG
-from jobs.backends.accounts import Account, Accounting, AccountTree, Ceilings
+from jobs.backends.accounts import Account, Accounting, AccountLimits, AccountTree
 from jobs.clusters import backend_for
 from quotas import audit
 from quotas.audit import origin
@@ -33,7 +33,7 @@ TOP, USUAL = 9, 5
 NORMAL: Final = "normal"
 """The quality of service that Slurm makes by itself."""
 
-CEILINGS: Final = ("gpus", "gpus_by_type", "cores", "memory_gib", "jobs")
+LIMIT_KEYS: Final = ("gpus", "gpus_by_type", "cores", "memory_gib", "jobs")
 
 
 class NoAccounts(Exception):
@@ -58,53 +58,53 @@ class Imported:
     left: list[str]
 
 
-def take(cluster: Cluster, *, dry: bool = False, by: Origin | None = None) -> Imported:
+def import_quotas(cluster: Cluster, *, dry: bool = False, by: Origin | None = None) -> Imported:
     """Make quotas as the cluster's accounts are, or with `dry` find out what would change; `by` is who wants
     it, a command without a word.
 
     Raises NoAccounts, Unreachable, and Wrong.
     """
     backend = backend_for(cluster)
-    books = backend.read_accounts() if isinstance(backend, Accounting) else AccountTree()
-    if not books.accounts:
+    tree = backend.read_accounts() if isinstance(backend, Accounting) else AccountTree()
+    if not tree.accounts:
         raise NoAccounts
-    said = _Said(cluster, books)
+    builder = _SiteBuilder(cluster, tree)
     name = f"import_accounts {cluster.slug}"
     by = by or Origin(Way.COMMAND, name=name)
     with transaction.atomic(), origin.of(by):
-        applied = apply(read(json.dumps(said.site())), dry=dry, name=name, by=by)
+        applied = apply(read(json.dumps(builder.site())), dry=dry, name=name, by=by)
         before = dict(cluster.config)
-        after = {**before, **said.settings()}
+        after = {**before, **builder.settings()}
         if before != after:
             values = {key: (before.get(key), after[key]) for key in after if before.get(key) != after[key]}
             applied.changes.append(Change("update", f"/clusters/{cluster.slug}/settings", values))
             if not dry:
                 cluster.config = after
                 cluster.save(update_fields=["config"])
-    return Imported(applied, said.left)
+    return Imported(applied, builder.left)
 
 
-def give(cluster: Cluster, *, dry: bool = False, by: Origin | None = None) -> Imported:
-    """Write the ceilings of quotas into the accounts that they are of, or with `dry` say what would be; see
-    `take`.
+def export_limits(cluster: Cluster, *, dry: bool = False, by: Origin | None = None) -> Imported:
+    """Write the limits of quotas into the accounts that they are of, or with `dry` say what would be; see
+    `import_quotas`.
 
-    Only accounts that are there, and only what differs; where a quota has no ceiling, the account's stays.
+    Only accounts that are there, and only what differs; where a quota has no limit, the account's stays.
     Raises NoAccounts, NotChosen and Unreachable.
     """
     if cluster.config.get("write_back") is not True:
         raise NotChosen
     backend = backend_for(cluster)
-    if not isinstance(backend, Accounting) or not (books := backend.read_accounts()).accounts:
+    if not isinstance(backend, Accounting) or not (tree := backend.read_accounts()).accounts:
         raise NoAccounts
     given = Imported(Applied(), [])
-    spaces = _Said(cluster, books).workspaces_by_account()
+    spaces = _SiteBuilder(cluster, tree).workspaces_by_account()
     quotas = {(row.workspace.slug, row.slug): row for row in _quotas(cluster)}
     slurms = {
         gputypes.canonical(kind, gputypes.names()): kind
-        for each in books.accounts
+        for each in tree.accounts
         for kind in each.all_of_it.gpus_by_type
     }
-    for account in books.accounts:
+    for account in tree.accounts:
         row = quotas.get((spaces.get(account.name, ""), account.name))
         if row is None:
             continue
@@ -112,8 +112,8 @@ def give(cluster: Cluster, *, dry: bool = False, by: Origin | None = None) -> Im
             text = _("%(account)s: no account at Slurm has a ceiling for GPUs of type %(type)s.")
             given.left.append(text % {"account": account.name, "type": kind})
         wanted, jobs_of_one = _limit_changes(row, account, slurms)
-        before = _ceilings(account.all_of_it)
-        after = {**before, **_ceilings(wanted)}
+        before = _dump_limits(account.all_of_it)
+        after = {**before, **_dump_limits(wanted)}
         if wanted.gpus_by_type:
             after["gpus_by_type"] = {**before.get("gpus_by_type", {}), **after["gpus_by_type"]}
         if jobs_of_one is not None:
@@ -134,7 +134,9 @@ def _quotas(cluster: Cluster) -> Iterator[Quota]:
     yield from Quota.objects.filter(cluster=cluster).select_related("workspace")
 
 
-def _limit_changes(row: Quota, account: Account, slurms: Mapping[str, str]) -> tuple[Ceilings, int | None]:
+def _limit_changes(
+    row: Quota, account: Account, slurms: Mapping[str, str]
+) -> tuple[AccountLimits, int | None]:
     """Return the limits that differ, in whole CPUs, by Slurm's names of types."""
     has = account.all_of_it
     types = {slurms[kind]: count for kind, count in row.gpus_by_type.items() if kind in slurms}
@@ -143,29 +145,29 @@ def _limit_changes(row: Quota, account: Account, slurms: Mapping[str, str]) -> t
     def new(value: int | None, old: int | None) -> int | None:
         return None if value == old else value
 
-    ceilings = Ceilings(
+    limits = AccountLimits(
         cpus=new(cpus, has.cpus),
         memory_mib=new(row.memory_mib, has.memory_mib),
         gpus=new(row.gpus, has.gpus),
         gpus_by_type={kind: count for kind, count in types.items() if has.gpus_by_type.get(kind) != count},
         jobs=new(row.most_jobs, has.jobs),
     )
-    return ceilings, new(row.person_jobs, account.jobs_of_one)
+    return limits, new(row.person_jobs, account.jobs_of_one)
 
 
 @dataclass(slots=True)
-class _Said:
+class _SiteBuilder:
     """Builds a site.yaml document from one cluster's accounts."""
 
     cluster: Cluster
-    books: AccountTree
+    tree: AccountTree
     left: list[str] = field(default_factory=list)
     _spaces: dict[str, str] = field(default_factory=dict)
 
     def site(self) -> dict[str, Any]:
         """The file."""
-        self.left += self.books.more
-        accounts = [each for each in self.books.accounts if self._has_name(each)]
+        self.left += self.tree.more
+        accounts = [each for each in self.tree.accounts if self._has_name(each)]
         known = {each.name for each in accounts}
         tops = [each for each in accounts if each.parent not in known]
         workspaces = {}
@@ -178,12 +180,12 @@ class _Said:
 
     def workspaces_by_account(self) -> dict[str, str]:
         """The workspace of every account."""
-        parents = {each.name: each.parent for each in self.books.accounts}
+        parents = {each.name: each.parent for each in self.tree.accounts}
         found = {}
-        for account in self.books.accounts:
+        for account in self.tree.accounts:
             top = account
             while top.parent in parents:
-                top = next(each for each in self.books.accounts if each.name == top.parent)
+                top = next(each for each in self.tree.accounts if each.name == top.parent)
             found[account.name] = self._workspace(top)
         return found
 
@@ -220,7 +222,7 @@ class _Said:
     def _space(self, slug: str, top: Account, family: Sequence[Account]) -> dict[str, Any]:
         row = Workspace.objects.filter(slug=slug).first()
         for account in family:
-            self.left += [f"{account.name}: {said}" for said in account.more]
+            self.left += [f"{account.name}: {limit}" for limit in account.more]
         return {
             "name": row.name if row else slug,
             "description": row.description if row else "",
@@ -245,72 +247,72 @@ class _Said:
 
     def _quota(self, slug: str, account: Account, family: Sequence[Account]) -> dict[str, Any]:
         row = Quota.objects.filter(workspace__slug=slug, cluster=self.cluster, slug=account.name).first()
-        kept: Mapping[str, Any] = as_written(row, []) if row else {"name": account.name}
-        said: dict[str, Any] = {key: value for key, value in kept.items() if key not in CEILINGS}
-        said |= _ceilings(account.all_of_it)
+        stored: Mapping[str, Any] = as_written(row, []) if row else {"name": account.name}
+        values: dict[str, Any] = {key: value for key, value in stored.items() if key not in LIMIT_KEYS}
+        values |= _dump_limits(account.all_of_it)
         one = self._of_one(account)
-        if person := {**said.get("person", {}), **one}:
-            said["person"] = person
+        if person := {**values.get("person", {}), **one}:
+            values["person"] = person
         if below := [each for each in family if each.parent == account.name]:
-            said["quotas"] = {each.name: self._quota(slug, each, family) for each in below}
-            self._let_it_fit(account, said)
-        return said
+            values["quotas"] = {each.name: self._quota(slug, each, family) for each in below}
+            self._drop_limits_below_promises(account, values)
+        return values
 
     def _of_one(self, account: Account) -> dict[str, Any]:
         """Return the limits per person, of the account and of its only quality of service."""
-        one = Ceilings(jobs=account.jobs_of_one)
+        one = AccountLimits(jobs=account.jobs_of_one)
         if len(account.qos) == 1:
-            quality = next((each for each in self.books.qualities if each.name == account.qos[0]), None)
+            quality = next((each for each in self.tree.qualities if each.name == account.qos[0]), None)
             if quality is not None:
                 jobs = [each for each in (one.jobs, quality.of_one.jobs) if each is not None]
                 limits = quality.of_one
-                one = Ceilings(limits.cpus, limits.memory_mib, limits.gpus, {}, min(jobs, default=None))
-        return {key: value for key, value in _ceilings(one).items() if key != "gpus_by_type"}
+                one = AccountLimits(limits.cpus, limits.memory_mib, limits.gpus, {}, min(jobs, default=None))
+        return {key: value for key, value in _dump_limits(one).items() if key != "gpus_by_type"}
 
-    def _let_it_fit(self, account: Account, said: dict[str, Any]) -> None:
+    def _drop_limits_below_promises(self, account: Account, values: dict[str, Any]) -> None:
         """Slurm lets accounts promise more than the one above them has; a quota may not."""
         keys = [("", name) for name in ("gpus", "cores", "memory_gib", "jobs")]
-        keys += [("gpus_by_type", kind) for kind in said.get("gpus_by_type", {})]
+        keys += [("gpus_by_type", kind) for kind in values.get("gpus_by_type", {})]
         for inside, key in keys:
-            ceilings = said[inside] if inside else said
-            promised = sum(_sum_guaranteed(each, key, inside) for each in said["quotas"].values())
-            if key in ceilings and promised > ceilings[key]:
+            limits = values[inside] if inside else values
+            promised = sum(_sum_guaranteed(each, key, inside) for each in values["quotas"].values())
+            if key in limits and promised > limits[key]:
                 text = _(
                     "%(account)s: the accounts in it are promised %(promised)s together (%(what)s), above "
                     "its own %(limit)s, which stays Slurm's to keep."
                 )
-                told = {"account": account.name, "promised": promised, "what": key, "limit": ceilings[key]}
-                self.left.append(text % told)
-                del ceilings[key]
+                params = {"account": account.name, "promised": promised, "what": key, "limit": limits[key]}
+                self.left.append(text % params)
+                del limits[key]
 
     def _priorities(self) -> dict[str, str]:
         """The qualities of service that everybody may use: the more they put first, the higher."""
-        usable = [set(each.qos) for each in self.books.accounts if each.people]
+        usable = [set(each.qos) for each in self.tree.accounts if each.people]
         common = set.intersection(*usable) if usable else set()
-        ordered = sorted(self.books.qualities, key=lambda each: each.priority, reverse=True)
+        ordered = sorted(self.tree.qualities, key=lambda each: each.priority, reverse=True)
         first = [each.name for each in ordered if each.name in common and each.priority > 0]
         return {str(TOP - index): name for index, name in enumerate(first[: TOP - USUAL])}
 
     def _tell_qualities(self) -> None:
         """Note the limits of qualities of service, which Slurm alone enforces."""
-        asked = set((self.settings().get("qos") or self.cluster.config.get("qos") or {}).values())
-        for each in self.books.qualities:
-            limits = [f"{key} {value}" for key, value in _ceilings(each.of_one).items()]
-            if each.name not in asked and each.name != NORMAL:
+        used = set((self.settings().get("qos") or self.cluster.config.get("qos") or {}).values())
+        for each in self.tree.qualities:
+            limits = [f"{key} {value}" for key, value in _dump_limits(each.of_one).items()]
+            if each.name not in used and each.name != NORMAL:
                 self.left.append(_("QOS %(qos)s: no priority of jobs has it.") % {"qos": each.name})
-            told = [
+            notes = [
                 *([_("of one person: %(limits)s") % {"limits": ", ".join(limits)}] if limits else []),
                 *each.more,
             ]
-            self.left += [f"QOS {each.name}: {said}" for said in told]
+            self.left += [f"QOS {each.name}: {note}" for note in notes]
 
 
-def _sum_guaranteed(said: Mapping[str, Any], key: str, inside: str) -> int | float:
+def _sum_guaranteed(values: Mapping[str, Any], key: str, inside: str) -> int | float:
     """Return what a quota guarantees: its own limit, or the sum of those in it."""
-    own: int | float | None = (said.get(inside, {}) if inside else said).get(key)
+    own: int | float | None = (values.get(inside, {}) if inside else values).get(key)
     if own is not None:
         return own
-    return sum(_sum_guaranteed(each, key, inside) for each in said.get("quotas", {}).values())
+    return sum(_sum_guaranteed(each, key, inside) for each in values.get("quotas", {}).values())
 
 
 def _below(top: Account, accounts: Sequence[Account]) -> Iterator[Account]:
@@ -320,14 +322,14 @@ def _below(top: Account, accounts: Sequence[Account]) -> Iterator[Account]:
             yield from _below(each, accounts)
 
 
-def _ceilings(limits: Ceilings) -> dict[str, Any]:
+def _dump_limits(limits: AccountLimits) -> dict[str, Any]:
     known = gputypes.names()
     types = {gputypes.canonical(kind, known): count for kind, count in limits.gpus_by_type.items()}
-    said: Mapping[str, Any] = {
+    values: Mapping[str, Any] = {
         "gpus": limits.gpus,
         "gpus_by_type": types or None,
         "cores": limits.cpus,
         "memory_gib": number(limits.memory_mib, 1024),
         "jobs": limits.jobs,
     }
-    return {key: value for key, value in said.items() if value is not None}
+    return {key: value for key, value in values.items() if value is not None}

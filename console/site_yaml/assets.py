@@ -91,13 +91,13 @@ class Applying:
 
 def export() -> dict[str, dict[str, dict[str, Any]]]:
     """All of them, as the file has them, retired ones left out."""
-    told: dict[str, dict[str, dict[str, Any]]] = {}
+    document: dict[str, dict[str, dict[str, Any]]] = {}
     for kind, model in ASSETS.items():
         rows = model._default_manager.filter(retired_at=None).select_related("workspace")  # noqa: SLF001
         found = {row.key: _lean(_values(row, kind), kind) for row in rows.order_by("key")}
         if found:
-            told[str(kind)] = found
-    return told
+            document[str(kind)] = found
+    return document
 
 
 def _values(row: Asset, kind: AssetKind) -> dict[str, Any]:

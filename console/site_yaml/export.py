@@ -173,5 +173,5 @@ def number(value: int | None, unit: int) -> float | int | None:
 
 
 def _lean(values: Mapping[str, Any], usual: Mapping[str, Any]) -> dict[str, Any]:
-    """Without what is as it would be if it were not said."""
+    """Return the values that differ from the defaults."""
     return {key: value for key, value in values.items() if key not in usual or value != usual[key]}

@@ -60,9 +60,9 @@ class Change:
     values: Mapping[str, tuple[Any, Any]] = field(default_factory=dict)
 
     def __str__(self) -> str:
-        told = "; ".join(f"{name} {_text(old)} → {_text(new)}" for name, (old, new) in self.values.items())
+        text = "; ".join(f"{name} {_text(old)} → {_text(new)}" for name, (old, new) in self.values.items())
         return f"{MARKS[self.action]} {self.pointer}" + (
-            f": {told}" if told and self.action == "update" else ""
+            f": {text}" if text and self.action == "update" else ""
         )
 
 
@@ -73,7 +73,7 @@ class Applied:
     changes: list[Change] = field(default_factory=list)
     effects: list[str] = field(default_factory=list)
     drains: bool = False
-    """Whether a ceiling of what is changed is below what is in use."""
+    """Whether a limit of what is changed is below what is in use."""
 
     @property
     def digest(self) -> str:
@@ -147,7 +147,7 @@ class _Applying:
         self._faults.append(self._read.fault(pointer, text))
 
     def _apply_row(self, row: models.Model, pointer: str, values: Mapping[str, Any]) -> bool:
-        """Let `row` have `values`; saved and told only where it had not."""
+        """Give `row` the `values`; save and report it only where they differ."""
         new = row.pk is None
         changes = {
             name: (getattr(row, name), value)
@@ -256,7 +256,7 @@ class _Applying:
                     self._quota(row, quota, self._above(row, quota, where), where)
                 elif quota.part_of is not None:
                     self._fault(f"{where}/part_of", _("There is no such key here."))
-                elif known[slug, parent].pk is not None:  # else what is wrong with that has been told
+                elif known[slug, parent].pk is not None:  # else its problem has been reported
                     self._quota(row, quota, known[slug, parent], where)
         if self._prune:
             gone = [row for key, row in known.items() if key not in named and row.pk is not None]
@@ -333,20 +333,20 @@ class _Applying:
         if config == shown:
             return
         try:
-            kept = encrypted_settings.encrypt(config, cluster.config)
+            encrypted = encrypted_settings.encrypt(config, cluster.config)
         except encrypted_settings.SecretsNeeded as again:
             for name in again.names:
                 self._fault(f"{pointer}/{name}", _("Enter this again: the console would connect elsewhere."))
             return
         registration = registry.find(cluster.backend)
-        problems = clusters.check_settings(registration, kept)
+        problems = clusters.check_settings(registration, encrypted)
         for problem in problems:
             at = "".join(f"/{escape(part)}" for part in problem.name.split(".") if part)
             self._fault(pointer + at, _(registration.sentence(problem)) % problem.params)
         if not problems:
-            cluster.config = kept
+            cluster.config = encrypted
             cluster.save(update_fields=["config"])
-            changes = {"settings": (shown, encrypted_settings.mask(kept))}
+            changes = {"settings": (shown, encrypted_settings.mask(encrypted))}
             self._applied.changes.append(Change("update", pointer, changes))
 
     def _spot_prices(self, cluster: Cluster, prices: Iterable[SpotShape], pointer: str) -> None:

@@ -71,7 +71,7 @@ class SpecShape(_Part):
     offered: bool = True
 
 
-class PersonCeilings(_Part):
+class PersonLimitsShape(_Part):
     """The limits of one person directly in a quota."""
 
     gpus: Count | None = None
@@ -94,7 +94,7 @@ class IdleShape(_Part):
 
 
 class QuotaShape(_Part):
-    """A resource quota with those that are part of it; what has no ceiling is left out.
+    """A resource quota with those that are part of it; what has no limit is left out.
 
     Its short name is also what job files call a virtual cluster or a queue.  What `idle` and `part_of` say
     stays as it is where the file leaves them out.
@@ -115,7 +115,7 @@ class QuotaShape(_Part):
     jobs: Count | None = None
     gpu_hours: Count | None = None
     period: PeriodName = "month"
-    person: PersonCeilings = PersonCeilings()
+    person: PersonLimitsShape = PersonLimitsShape()
     may_borrow: bool = True
     most_pending: Annotated[int, Field(ge=1, le=1_000_000)] = 100
     idle: IdleShape = IdleShape()

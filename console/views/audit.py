@@ -1,4 +1,4 @@
-"""The audit trail of a workspace, for its admins; of everything, for the console's."""
+"""The audit log of a workspace, for its admins; of everything, for the console's."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from quotas.audit import audit_log
 from quotas.models import Action, User, Workspace
 
 
-class TrailForm(forms.Form):
+class AuditForm(forms.Form):
     """The filter of the audit log."""
 
     workspace = forms.ChoiceField(label=gettext_lazy("Workspace"), required=False)
@@ -59,15 +59,15 @@ class TrailForm(forms.Form):
     @property
     def wanted(self) -> audit_log.AuditFilter:
         """Return the filter of a request; invalid values are ignored."""
-        asked = self.cleaned_data if self.is_valid() else getattr(self, "cleaned_data", {})
-        until = asked.get("until")
+        values = self.cleaned_data if self.is_valid() else getattr(self, "cleaned_data", {})
+        until = values.get("until")
         return audit_log.AuditFilter(
-            workspace=asked.get("workspace", ""),
-            person=asked.get("person", "").strip(),
-            thing=asked.get("thing", "").strip(),
-            action=asked.get("action", ""),
-            refused=asked.get("refused", False),
-            since=_midnight(asked.get("since")),
+            workspace=values.get("workspace", ""),
+            person=values.get("person", "").strip(),
+            thing=values.get("thing", "").strip(),
+            action=values.get("action", ""),
+            refused=values.get("refused", False),
+            since=_midnight(values.get("since")),
             until=_midnight(until + timedelta(days=1)) if until else None,
         )
 
@@ -78,9 +78,9 @@ def _midnight(day: Any) -> datetime | None:
 
 @require_safe
 @signed_in
-def audit_trail(request: SignedIn) -> HttpResponseBase:
+def audit_log_page(request: SignedIn) -> HttpResponseBase:
     """Fifty rows, the newest first."""
-    form = TrailForm(_administered_workspaces(request.user), request.GET)
+    form = AuditForm(_administered_workspaces(request.user), request.GET)
     before = request.GET.get("before", "")
     rows = audit_log.entries_of(request.user, form.wanted)
     found, after = audit_log.page_of(rows, int(before) if before.isascii() and before.isdigit() else None)
@@ -103,8 +103,8 @@ def audit_trail(request: SignedIn) -> HttpResponseBase:
 @require_safe
 @signed_in
 def audit_export(request: SignedIn) -> HttpResponseBase:
-    """The same rows, all of them, as CSV or JSON lines; that they were taken stands in the trail too."""
-    form = TrailForm(_administered_workspaces(request.user), request.GET)
+    """The same rows, all of them, as CSV or JSON lines; the export is logged too."""
+    form = AuditForm(_administered_workspaces(request.user), request.GET)
     kind = request.GET.get("as", "csv")
     kind = kind if kind in TYPES else "csv"
     rows = audit_log.entries_of(request.user, form.wanted)

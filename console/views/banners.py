@@ -17,13 +17,13 @@ from quotas.models import Banner, Maintenance, ReadOnly, User, single_person
 from quotas.models.single_person import Exposure
 
 ANNOUNCED: Final = timedelta(days=7)
-"""Maintenance is told so long before."""
+"""Maintenance is announced so long before."""
 
 DISMISSED: Final = "dismissed"
 MOST_DISMISSED: Final = 50
 
 
-def notices(request: HttpRequest) -> list[dict[str, Any]]:
+def list_notices(request: HttpRequest) -> list[dict[str, Any]]:
     """The most pressing first; four small queries."""
     found = [*_of_mode(), *_of_maintenance(), *_of_banners(request)]
     order = {"bad": 0, "warn": 1, "info": 2}
@@ -62,15 +62,15 @@ def _of_mode() -> list[dict[str, Any]]:
 def _of_maintenance() -> list[dict[str, Any]]:
     now = timezone.now()
     rows = Maintenance.objects.filter(until_at__gt=now, from_at__lt=now + ANNOUNCED).select_related("cluster")
-    return [_maintenance_notice(row) for row in rows.order_by("from_at")[:5]]
+    return [_describe_maintenance(row) for row in rows.order_by("from_at")[:5]]
 
 
-def _maintenance_notice(row: Maintenance) -> dict[str, Any]:
+def _describe_maintenance(row: Maintenance) -> dict[str, Any]:
     values = {
         "cluster": row.cluster.title if row.cluster else "",
         "begins": moment(row.from_at.isoformat()),
         "ends": moment(row.until_at.isoformat()),
-        "text": row.said,
+        "text": row.localized_text,
     }
     if row.cluster:
         text = _("Maintenance of %(cluster)s from %(begins)s until %(ends)s: %(text)s")
@@ -91,7 +91,11 @@ def _of_banners(request: HttpRequest) -> list[dict[str, Any]]:
         mine |= Q(person=None, workspace__in=workspaces_of(request.user))
     dismissed = set(request.session.get(DISMISSED, [])) if hasattr(request, "session") else set()
     return [
-        {"level": row.level, "text": row.said, "dismiss": row.pk if row.level == Banner.Level.INFO else None}
+        {
+            "level": row.level,
+            "text": row.localized_text,
+            "dismiss": row.pk if row.level == Banner.Level.INFO else None,
+        }
         for row in rows.filter(mine)[:20]
         if row.level != Banner.Level.INFO or row.pk not in dismissed
     ]

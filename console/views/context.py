@@ -9,7 +9,7 @@ from django.urls import NoReverseMatch, reverse
 from django.utils.functional import SimpleLazyObject
 from django.utils.translation import gettext as _
 
-from console.views.banners import notices
+from console.views.banners import list_notices
 from jobs.notifications import inbox
 from quotas.access import administered_by, workspaces_of
 from quotas.models import User
@@ -20,15 +20,15 @@ MOST_WORKSPACES = 200
 def frame(request: HttpRequest) -> dict[str, Any]:
     """The navigation, the workspaces and what holds for the whole console, for templates/base.html."""
     return {
-        "notices": SimpleLazyObject(lambda: notices(request)),
+        "notices": SimpleLazyObject(lambda: list_notices(request)),
         "nav": SimpleLazyObject(lambda: navigation(request)),
         "workspaces": SimpleLazyObject(lambda: workspaces(request)),
-        "unread_notices": SimpleLazyObject(lambda: unread(request)),
+        "unread_notifications": SimpleLazyObject(lambda: unread(request)),
     }
 
 
 def unread(request: HttpRequest) -> int:
-    """How many notices the person has not read."""
+    """Return how many notifications the person has not read."""
     return inbox.unread(request.user) if isinstance(request.user, User) else 0
 
 

@@ -36,7 +36,7 @@ REASONS: Final = {
 
 
 def _workspace(request: SignedIn, slug: str, verb: Verb) -> Workspace:
-    """Strangers do not learn that there is such a workspace; members are told that it is not for them."""
+    """Strangers do not learn that there is such a workspace; members get a 403."""
     workspace = workspaces_of(request.user).filter(slug=slug).first()
     if workspace is None:
         raise Http404
@@ -206,8 +206,8 @@ def change_service(request: SignedIn, slug: str, pk: int) -> HttpResponseBase:
     account = _service(_workspace(request, slug, Verb.MANAGE), pk)
     active = request.POST.get("do") == "enable"
     services.set_active(account, active=active)
-    said = _("It works again.") if active else _("It was disabled: its tokens are turned away.")
-    notes.success(request, said)
+    text = _("It works again.") if active else _("It was disabled: its tokens are turned away.")
+    notes.success(request, text)
     return redirect("members", slug)
 
 

@@ -32,12 +32,12 @@ def secrets(request: SignedIn) -> HttpResponseBase:
                 "name", _("You have %(most)s secrets; remove one first.") % {"most": personal_secrets.MOST}
             )
         else:
-            told = (
+            text = (
                 _("The secret %(name)s was saved.")
                 if new
                 else _("The secret %(name)s has its new value; jobs that start from now on get it.")
             )
-            notes.success(request, told % {"name": name})
+            notes.success(request, text % {"name": name})
             return redirect("settings_secrets")
     return section_page(request, "settings_secrets", form)
 

@@ -67,7 +67,7 @@ class ReportForm(forms.Form):
         return cleaned
 
     @property
-    def asked(self) -> ReportQuery:
+    def report_query(self) -> ReportQuery:
         """Return the query of a valid form."""
         data = self.cleaned_data
         by = tuple(dict.fromkeys(name for name in (data["by"], data["then"]) if name))
@@ -82,17 +82,18 @@ def reports(request: SignedIn) -> HttpResponseBase:
     form = ReportForm(request.user, {**_usual(request.user), **request.GET.dict()})
     if not form.is_valid():
         return page(request, "console/reports.html", {"form": form}, status=422)
-    found = costs.report(request.user, form.asked)
+    report_query = form.report_query
+    found = costs.report(request.user, report_query)
     if request.GET.get("as") == "csv":
-        name = f"usage-{form.asked.since}-{form.asked.until}"
+        name = f"usage-{report_query.since}-{report_query.until}"
         return download(found.pieces(), name, "csv")
     query = request.GET.copy()
     query["as"] = "csv"
-    by_day = costs.by_day(request.user, form.asked) if form.asked.since != form.asked.until else None
+    by_day = costs.by_day(request.user, report_query) if report_query.since != report_query.until else None
     context = {
         "form": form,
         "report": found,
-        "headings": [DIMENSIONS[name] for name in form.asked.by],
+        "headings": [DIMENSIONS[name] for name in report_query.by],
         "rows": found.rows[:SHOWN],
         "more": max(0, len(found.rows) - SHOWN),
         "chart": json.dumps(chart(by_day)) if by_day is not None and by_day.rows else "",

@@ -31,7 +31,7 @@ class MaintenanceAdmin(ModelAdmin[Maintenance]):
         with transaction.atomic():
             super().save_model(request, obj, form, change)
             notified = admin_actions.announce(obj) if TOLD_OF_MAINTENANCE & set(form.changed_data) else 0
-        if blocked := snapshot.kept_by(obj):
+        if blocked := snapshot.count_blocked_requests(obj):
             text = ngettext(
                 "%(count)d waiting job can't start before it is over.",
                 "%(count)d waiting jobs can't start before it is over.",

@@ -8,8 +8,8 @@ from typing import Protocol, runtime_checkable
 
 
 @dataclass(frozen=True, slots=True)
-class Ceilings:
-    """Upper bounds; None is no ceiling.  GPUs by type are bounded beside all GPUs together."""
+class AccountLimits:
+    """Upper bounds; None is no limit.  GPUs by type are bounded beside all GPUs together."""
 
     cpus: int | None = None
     memory_mib: int | None = None
@@ -29,7 +29,7 @@ class Account:
     name: str
     parent: str = ""
     people: Sequence[str] = ()
-    all_of_it: Ceilings = Ceilings()
+    all_of_it: AccountLimits = AccountLimits()
     jobs_of_one: int | None = None
     qos: Sequence[str] = ()
     more: Sequence[str] = ()
@@ -41,7 +41,7 @@ class QualityOfService:
 
     name: str
     priority: int = 0
-    of_one: Ceilings = Ceilings()
+    of_one: AccountLimits = AccountLimits()
     more: Sequence[str] = ()
 
 
@@ -61,8 +61,8 @@ class Accounting(Protocol):
     def read_accounts(self) -> AccountTree:
         """Return all accounts; nothing where the engine keeps none.  Raises Unreachable."""
 
-    def limit(self, account: str, ceilings: Ceilings, jobs_of_one: int | None) -> None:
-        """Set the ceilings of an existing account; those that are None stay as they are.
+    def limit(self, account: str, limits: AccountLimits, jobs_of_one: int | None) -> None:
+        """Set the limits of an existing account; those that are None stay as they are.
 
         Raises Unreachable, also for values that the engine refuses.
         """

@@ -209,7 +209,7 @@ def _check_move(job: Job, quota: Quota) -> None:
         raise CannotMove(_("Its owner may not send jobs there."))
     shape = ResourceShape(tuple(parts_of(JobFile.objects.get(job=job).spec)))
     request = Waiting("", quota.pk, shape, owner_id=job.owner_id)
-    if snapshot.books_of(quota.cluster).never(request) is not None:
+    if snapshot.load_quota_usage(quota.cluster).never(request) is not None:
         raise CannotMove(_("It asks for more than that quota ever allows."))
 
 

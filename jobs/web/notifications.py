@@ -32,15 +32,20 @@ def notices(request: SignedIn) -> HttpResponseBase:
         "previous_url": reverse("notices") if before else "",
         "next_url": older,
     }
-    return page(request, "jobs/notices.html", context, fragments={"notices-list": "jobs/notices/list.html"})
+    return page(
+        request,
+        "jobs/notifications.html",
+        context,
+        fragments={"notifications-list": "jobs/notifications/list.html"},
+    )
 
 
 @require_safe
 @signed_in
 def bell(request: SignedIn) -> HttpResponseBase:
     """Show the bell alone, which every page fetches again after a new notice."""
-    context = {"unread_notices": inbox.unread(request.user)}
-    return page(request, "jobs/notices/bell.html", context)
+    context = {"unread_notifications": inbox.unread(request.user)}
+    return page(request, "jobs/notifications/bell.html", context)
 
 
 @require_POST
@@ -76,4 +81,4 @@ def unsubscribe(request: HttpRequest, ticket: str) -> HttpResponse:
 
 def _ticket_page(request: HttpRequest, what: str, good: bool, shown: str) -> HttpResponse:
     context = {"what": what, "good": good, "done": request.method == "POST", "shown": shown}
-    return render(request, "notices/ticket.html", context, status=200 if good else 404)
+    return render(request, "notifications/ticket.html", context, status=200 if good else 404)

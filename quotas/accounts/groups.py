@@ -1,8 +1,8 @@
 """Groups of a directory or a provider become memberships.
 
-What a source last said about somebody is stored (`learn`), and rights are worked out from that and from the
-mappings (`apply`), so that a changed mapping works at once and for everybody, also for those who are away.
-A membership made by hand is never touched; of several groups the highest role counts.
+The last report of a source about somebody is stored (`learn`), and rights are worked out from that and from
+the mappings (`apply`), so that a changed mapping works at once and for everybody, also for those who are
+away.  A membership made by hand is never touched; of several groups the highest role counts.
 """
 
 from __future__ import annotations

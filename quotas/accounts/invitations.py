@@ -29,7 +29,7 @@ def _digest(secret: str, secret_key: str) -> str:
 def invite(
     actor: User, workspace: Workspace, role: Role, *, email: str = "", mailed: bool = False
 ) -> tuple[Invitation, str]:
-    """A new invitation and its secret, which is kept nowhere.  Raises Refused."""
+    """A new invitation and its secret, which is stored nowhere.  Raises Refused."""
     if role not in roles_to_give(actor, workspace):
         raise Refused("role")
     secret = secrets.token_urlsafe(32)

@@ -19,7 +19,7 @@ class BannerAdmin(ModelAdmin[Banner]):
 
 
 @admin.register(AdminAction)
-class ActAdmin(MachineWritten):
+class AdminActionAdmin(MachineWritten):
     """Admin actions; read-only."""
 
     list_display = ("at", "by", "address", "kind", "about", "why")

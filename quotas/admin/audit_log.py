@@ -1,4 +1,4 @@
-"""The audit trail, to be searched."""
+"""The audit log, to be searched."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ admin.site.unregister(AuditEntry)  # django-auditlog registers it, with a search
 
 @admin.register(AuditEntry)
 class AuditEntryAdmin(MachineWritten):
-    """The audit trail: found by person, thing, time and kind, along its indexes."""
+    """The audit log: found by person, thing, time and kind, along its indexes."""
 
     list_display = (
         "timestamp",
@@ -42,7 +42,7 @@ class AuditEntryAdmin(MachineWritten):
         "is_refused",
         "object_repr",
         "workspace",
-        "way_told",
+        "way_label",
         "remote_addr",
         "short",
     )
@@ -53,7 +53,7 @@ class AuditEntryAdmin(MachineWritten):
     search_help_text = _("A user name, or what a thing is called, in full.")
     fields = (
         *("timestamp", "actor_name", "did", "denied", "object_repr", "content_type", "object_pk"),
-        *("workspace", "changes", "details", "way_told", "remote_addr", "token", "cid"),
+        *("workspace", "changes", "details", "way_label", "remote_addr", "token", "cid"),
     )
 
     def get_search_results(
@@ -74,7 +74,7 @@ class AuditEntryAdmin(MachineWritten):
         return False if entry.denied else None
 
     @admin.display(description=_("by which way"))
-    def way_told(self, entry: AuditEntry) -> str:
+    def way_label(self, entry: AuditEntry) -> str:
         return entry.came
 
     @admin.display(description=_("before and after"))

@@ -1,6 +1,6 @@
 """Actions on many rows of a list in the admin: first a page that says what would follow, then the deed.
 
-`asked` answers the form's values once the person has confirmed, and the page to show until then.
+`confirm` returns the form's values once the person has confirmed, and the page to show until then.
 """
 
 from __future__ import annotations

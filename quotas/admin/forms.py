@@ -16,7 +16,7 @@ from quotas.models import Quota
 
 
 class QuotaForm(forms.ModelForm[Quota]):
-    """Ceilings; one that is lowered below what is in use says first what follows, and asks."""
+    """Limits; one that is lowered below what is in use says first what follows, and asks."""
 
     drain = forms.BooleanField(
         label=gettext_lazy("Lower below what is in use"),
@@ -85,7 +85,7 @@ class QuotaForm(forms.ModelForm[Quota]):
 
 
 def _limits_below_use(quota: Quota, now: Mapping[str, Any]) -> list[tuple[str, str, int, int]]:
-    """(field, GPU type, in use, new ceiling) where a ceiling of `now` is below what is in use."""
+    """(field, GPU type, in use, new limit) where a limit of `now` is below what is in use."""
     held, jobs = reports.held_in(quota)
     pairs = [
         ("gpus", "", held.gpu_count, now.get("gpus")),

@@ -1,7 +1,7 @@
 """Admission: who starts next, who gives back, and why the others wait.
 
 Pure functions over a snapshot; `quotas.ledger` has the rows and the lock, `quotas.admission.snapshot` makes
-the one of the other.  The rules are told in docs/quotas.md.
+the one of the other.  The rules are described in docs/quotas.md.
 """
 
 from quotas.admission.decisions import decide

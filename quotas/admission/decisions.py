@@ -27,10 +27,10 @@ from quotas.amounts import Amounts, total
 
 FORCE, ACCEPT = "force", "accept"
 NAMED = 5
-"""So many nodes are told by name."""
+"""So many nodes are listed by name."""
 
-FOR_CEILINGS = frozenset({Why.QUOTA, Why.QUOTA_TURN, Why.PERSON})
-"""Who waits for that keeps what is left of its ceilings."""
+LIMIT_REASONS = frozenset({Why.QUOTA, Why.QUOTA_TURN, Why.PERSON})
+"""Reasons for which a waiting request reserves what is left of its limits."""
 
 _Key = tuple[ResourceShape, tuple[tuple[str, int], ...]]
 
@@ -58,12 +58,12 @@ class _Pass:
         self.accounts = snapshot.accounts
         self.placer = Placer()
         self.everything = total(machine.has for machine in snapshot.machines)
-        self.books = QuotaUsage(snapshot.accounts, snapshot.holdings, self.everything.gpus)
+        self.usage = QuotaUsage(snapshot.accounts, snapshot.holdings, self.everything.gpus)
         lenders = {each.holder for each in reclaimable(snapshot.holdings, snapshot.accounts)}
         latest = ((_latest_end(each, each.holder in lenders), each) for each in snapshot.holdings)
         ends = ((max(self.now, end), each) for end, each in latest if end is not None)
         self.ends = sorted(ends, key=lambda pair: pair[0])
-        self.turns = Turns(self.books, self.ends, self.now)
+        self.turns = Turns(self.usage, self.ends, self.now)
         self.shares = Shares(self.everything)
         for holding in snapshot.holdings:
             self._count(holding.quota_id, holding.amounts)
@@ -122,14 +122,14 @@ class _Pass:
     # --- the engine schedules ---
 
     def by_engine(self) -> Outcome:
-        """Ceilings, a bound on what waits at the engine, and over it goes; the engine does the rest."""
+        """Limits, a bound on what waits at the engine, and over it goes; the engine does the rest."""
         for request in self._in_order(self._let_in()):
             account = self.accounts[request.quota_id]
-            pending = self.books.pending.get(request.quota_id, 0)
-            never = self.books.never(request)
+            pending = self.usage.pending.get(request.quota_id, 0)
+            never = self.usage.never(request)
             blocked = never or self._exceeded_limit(request)
-            if never is None and blocked is not None and blocked[0] in FOR_CEILINGS:
-                self._set_ceilings_aside(request)
+            if never is None and blocked is not None and blocked[0] in LIMIT_REASONS:
+                self._reserve_under_limits(request)
             if blocked is None and account.most_pending is not None and pending >= account.most_pending:
                 blocked = Why.ENGINE_FULL, {"quota": account.name, "pending": pending}
             if blocked is not None:
@@ -203,13 +203,13 @@ class _Pass:
         never = self._ever(request)
         over = never or self._exceeded_limit(request)
         if over is not None and self._may_borrow(request):
-            if over[0] in FOR_CEILINGS:
-                self._set_ceilings_aside(request)
+            if over[0] in LIMIT_REASONS:
+                self._reserve_under_limits(request)
             return False
         over = never or self._impossible(request) or over
         if over is not None:
-            if over[0] in FOR_CEILINGS:
-                self._set_ceilings_aside(request)
+            if over[0] in LIMIT_REASONS:
+                self._reserve_under_limits(request)
             self._wait(request, *over)
             return True
         if not self._start(request):
@@ -221,25 +221,25 @@ class _Pass:
         return bool(request.idle) and account.may_borrow and not account.public and not account.preemptible
 
     def _exceeded_limit(self, request: Waiting) -> tuple[Why, Params] | None:
-        """Return the limit that it would exceed, or that is kept for requests ahead of it."""
-        over = self.books.refuses(request)
+        """Return the limit that it would exceed, or that is reserved for requests ahead of it."""
+        over = self.usage.refuses(request)
         if over is not None:
             return over
-        kept = self.books.keeps_for_others(request)
-        if kept is None or self.turns.passes(request):
+        reserved = self.usage.find_reserved_limit(request)
+        if reserved is None or self.turns.passes(request):
             return None
-        level, quota = kept
+        level, quota = reserved
         params: Params = {"quota": quota, "ahead": self.ahead_in.get(request.quota_id, 0)}
         return Why.QUOTA_TURN, params if isinstance(level, int) else {**params, "of": "person"}
 
-    def _set_ceilings_aside(self, request: Waiting) -> None:
-        """Keep what is left of its ceilings for it: nothing behind it uses that longer than it waits."""
+    def _reserve_under_limits(self, request: Waiting) -> None:
+        """Reserve what is left of its limits: nothing behind it uses that longer than it waits."""
         self.ahead_in[request.quota_id] = self.ahead_in.get(request.quota_id, 0) + 1
         self.turns.cast(request)
 
     def _start(self, request: Waiting) -> bool:
         """Start it where it fits beside what is set aside, or where it is over before that is needed."""
-        left = self._drawable_types(request, claims=self.books.keeps_for_others(request) is None)
+        left = self._drawable_types(request, claims=self.usage.find_reserved_limit(request) is None)
         placement = self._find_placement("open", request, left)
         if placement is None and left and self.turns.passes(request):
             left = self._drawable_types(request)
@@ -257,10 +257,10 @@ class _Pass:
 
     def _count_in(self, request: Waiting, amounts: Amounts) -> None:
         """Count what it holds; where it fills in, that is a part of what is set aside for others."""
-        if self.books.keeps_for_others(request) is None:
-            self.books.add(request.quota_id, request.owner_id, amounts)
+        if self.usage.find_reserved_limit(request) is None:
+            self.usage.add(request.quota_id, request.owner_id, amounts)
         else:
-            self.books.add_between(request.quota_id, request.owner_id, amounts)
+            self.usage.add_between(request.quota_id, request.owner_id, amounts)
 
     def _queue(self, request: Waiting) -> None:
         """It waits for room: for what is coming, for what is taken back for it now, or for others to end."""
@@ -287,7 +287,7 @@ class _Pass:
         self.open.set_aside(request.shape, left)
 
     def _types_over(self, request: Waiting, left: Most) -> tuple[Why, Params] | None:
-        """The ceiling of a type of GPU that keeps it from the room that there is; None where none does."""
+        """The limit of a type of GPU that keeps it from the room that there is; None where none does."""
         if not left or self._find_placement("open", request) is None:
             return None
         for kind in sorted(left):
@@ -295,7 +295,7 @@ class _Pass:
             placement = self._find_placement("open", request, more)
             if placement is not None:
                 wanted = total(here for _node, here in placement).gpus[kind]
-                account, used = self.books.lowest_of_type(request.quota_id, kind)
+                account, used = self.usage.lowest_of_type(request.quota_id, kind)
                 limit = account.limits.gpus_by_type[kind]
                 params: Params = {"quota": account.name, "kind": kind, "wanted": wanted}
                 return Why.QUOTA, {**params, "used": used, "limit": limit}
@@ -347,8 +347,8 @@ class _Pass:
         over = over or self._impossible(request)
         if over is None and account.preemptible:
             over = self._exceeded_limit(request)
-            if over is not None and over[0] in FOR_CEILINGS:
-                self._set_ceilings_aside(request)
+            if over is not None and over[0] in LIMIT_REASONS:
+                self._reserve_under_limits(request)
         if over is not None:
             self._wait(request, *over)
             return
@@ -369,14 +369,14 @@ class _Pass:
     # --- what all of them need ---
 
     def _drawable_types(self, request: Waiting, *, claims: bool = False) -> Most:
-        """Of which types it may draw how many GPUs, where it names none and its ceilings do."""
+        """Of which types it may draw how many GPUs, where it names none and its limits do."""
         if "" not in request.shape.amounts.gpus or not self._most_of_types(request.quota_id):
             return UNLIMITED
-        return self.books.left_of_types(request, claims=claims)
+        return self.usage.left_of_types(request, claims=claims)
 
     def _most_of_types(self, quota_id: int) -> dict[str, int]:
         if quota_id not in self._of_types:
-            self._of_types[quota_id] = self.books.most_of_types(quota_id)
+            self._of_types[quota_id] = self.usage.most_of_types(quota_id)
         return self._of_types[quota_id]
 
     def _key(self, request: Waiting, left: Most) -> _Key:
@@ -478,7 +478,7 @@ class _Pass:
     def _ever(self, request: Waiting) -> tuple[Why, Params] | None:
         key = (request.shape, request.quota_id)
         if key not in self._never:
-            self._never[key] = self.books.never(request)
+            self._never[key] = self.usage.never(request)
         return self._never[key]
 
     def _impossible(self, request: Waiting) -> tuple[Why, Params] | None:
@@ -494,7 +494,7 @@ class _Pass:
         return self._hopeless[key]
 
     def _judge_types(self, request: Waiting, most: Most) -> tuple[Why, Params] | None:
-        """Whether nodes and the ceilings of types, each of which would do, leave nothing together."""
+        """Whether nodes and the limits of types, each of which would do, leave nothing together."""
         if self.placer.place(Pool.of(self.snapshot.machines), request.shape, most) is not None:
             return None
         there = self.everything.gpus

@@ -1,8 +1,8 @@
 """Cost estimates of what has not begun, by current prices.
 
-The same prices by which the books charge it afterwards (`quotas.billing.ledger_days`): a spec's, or that of
-preemptible resources.  In a quota that is paid for as a whole nothing is to pay; what the reports will count
-is told.
+The same prices by which the ledger charges it afterwards (`quotas.billing.ledger_days`): a spec's, or that of
+preemptible resources.  In a quota that is paid for as a whole nothing is to pay; the estimate is
+what the reports will count.
 """
 
 from __future__ import annotations

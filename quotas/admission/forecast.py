@@ -1,8 +1,8 @@
 """When something may start: only if the past says so (docs/quotas.md, "When will it start").
 
 A forecast is the range in which nine of ten earlier requests of the same quota and size had waited.  It is
-told only if, replayed over those earlier ones, each time with what was known before, it held for four of five
-of them.
+shown only if, replayed over those earlier ones, each time with what was known before, it held for four of
+five of them.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ LOW, HIGH = 0.05, 0.95
 
 @dataclass(frozen=True, slots=True)
 class Forecast:
-    """Seconds from now, at least and at most; or why nothing can be said: `few`, `unsteady` or `longer`.
+    """Seconds from now, at least and at most; or why there is no forecast: `few`, `unsteady` or `longer`.
 
     `known` is how many earlier ones there are, `held` the share of those tried for which the forecast held.
     """

@@ -74,7 +74,7 @@ class AdmissionOrder:
             heapq.heappush(self._heap, (below, since, holder, workspace_id))
 
     def __iter__(self) -> Iterator[Waiting]:
-        """The next one each time; what `Shares` were told of the one before counts already."""
+        """The next one each time; what was added to `Shares` for the one before counts already."""
         while self._heap:
             workspace_id = heapq.heappop(self._heap)[3]
             yield self._queues[workspace_id].pop()[3]

@@ -1,4 +1,4 @@
-"""The place of a request: nodes, GPU types and the ceilings of the types as one decision.
+"""The place of a request: nodes, GPU types and the limits of the types as one decision.
 
 First fit is tried in several orders, which finds nearly everything; only where that fails, and where the
 order could matter, all ways are tried, up to a number of steps.  The steps of one pass are counted together:

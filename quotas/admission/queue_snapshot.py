@@ -1,4 +1,4 @@
-"""The last word of admission about a cluster, kept so that every page tells the same.
+"""The last result of admission on a cluster, stored so that every page shows the same.
 
 Written under the cluster's lock by each pass that changed anything; read by whoever shows a queue.
 """
@@ -18,7 +18,7 @@ from quotas.models import QueueSnapshot
 class Verdict:
     """Why a holder waits; `position` counts from 1 among those in line, None for who stands apart.
 
-    For who waits for a ceiling the line is that of its own quota.
+    For who waits for a limit the line is that of its own quota.
     """
 
     holder: str
@@ -47,7 +47,7 @@ class Queue:
         return [each for each in before if each.why in IN_THE_WAY]
 
     def holders_of_capacity(self, holder: str = "") -> list[str]:
-        """Return whoever keeps room of its ceilings, those before `holder` where that is in the queue."""
+        """Return whoever keeps room of its limits, those before `holder` where that is in the queue."""
         holders = list(self.verdicts)
         first = holders[: holders.index(holder)] if holder in self.verdicts else holders
         return [each for each in first if self.verdicts[each].why in IN_THE_WAY | OF_A_QUOTA]
@@ -70,14 +70,14 @@ APART = frozenset(
 IN_THE_WAY = frozenset({Why.CAPACITY, Why.TURN, Why.COMING, Why.IDLE})
 
 OF_A_QUOTA = frozenset({Why.QUOTA, Why.QUOTA_TURN, Why.PERSON, Why.HOURS})
-"""Who waits for a ceiling stands in the line of its own quota."""
+"""Who waits for a limit stands in the line of its own quota."""
 EMPTY = Queue({}, ())
 
 Row = tuple[str, int, int, str, Params]
 
 
 def record(cluster_id: int, outcome: Outcome, before: Queue) -> tuple[dict[str, Verdict], bool]:
-    """Keep what a pass said.
+    """Store the result of a pass.
 
     Answers the verdicts that differ from `before` in more than their numbers, and whether anything differs.
     """

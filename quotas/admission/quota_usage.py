@@ -81,18 +81,18 @@ class Used:
 
 
 def _share(wanted: int, most: int | None, used: int) -> int:
-    """How much of what is wanted a ceiling leaves; nothing where there is none to be kept."""
+    """How much of what is wanted a limit leaves; nothing where there is none."""
     return 0 if most is None else max(0, min(wanted, most - used))
 
 
 NONE = Used()
 FREE = Limits()
 Over = tuple[str, int, int, int]
-"""Which kind of resource: what is wanted, what is used, and the ceiling."""
+"""Which kind of resource: what is wanted, what is used, and the limit."""
 
 
 def over(limits: Limits, used: Used, amounts: Amounts, gpu_count: int) -> Over | None:
-    """The first ceiling that `amounts` would pass beside what is used; None when all of it fits."""
+    """The first limit that `amounts` would pass beside what is used; None when all of it fits."""
     if limits.jobs is not None and used.jobs + 1 > limits.jobs:
         return "jobs", 1, used.jobs, limits.jobs
     if limits.gpus is not None and gpu_count and used.gpus + gpu_count > limits.gpus:
@@ -126,7 +126,7 @@ Purse = tuple[int, int]
 """A quota, or 0 for all public ones together, and a person."""
 
 Level = int | Purse
-"""A ceiling: a quota's by its key, or that of a person in one."""
+"""A limit: a quota's by its key, or that of a person in one."""
 
 
 class QuotaUsage:
@@ -175,7 +175,7 @@ class QuotaUsage:
             self._claimed[level] = before
 
     def set_aside(self, request: Waiting) -> tuple[list[Level], bool]:
-        """Keep for a waiting request what is left of its ceilings.
+        """Reserve for a waiting request what is left of its limits.
 
         Return those where it waits, and whether anything was left.  That of its person comes first, then its
         quota's and those above; above the first one that it would pass nothing is set aside: what makes room
@@ -184,7 +184,7 @@ class QuotaUsage:
         account = self._accounts[request.quota_id]
         limits = [account.person, *(each.limits for each in self._above[request.quota_id])]
         found: list[Level] = []
-        kept = False
+        any_left = False
         for level, most in zip(self.levels_of(request.quota_id, request.owner_id), limits, strict=True):
             if most == FREE:
                 continue
@@ -193,20 +193,20 @@ class QuotaUsage:
                 claimed = self._claimed[level] = self._used(level).copy()
             found.append(level)
             enough, anything = claimed.set_aside(most, request.shape.amounts)
-            kept = kept or anything
+            any_left = any_left or anything
             if not enough:
                 break
-        return found, kept
+        return found, any_left
 
     def levels_of(self, quota_id: int, owner_id: int) -> list[Level]:
-        """Return the ceilings that hold for a person in a quota: theirs, the quota's, and those above."""
+        """Return the limits that hold for a person in a quota: theirs, the quota's, and those above."""
         return [self._purse(quota_id, owner_id), *(each.id for each in self._above.get(quota_id, ()))]
 
     def _used(self, level: Level) -> Used:
         return self._quotas.get(level, NONE) if isinstance(level, int) else self._people.get(level, NONE)
 
     def left_of_types(self, request: Waiting, *, claims: bool = False) -> dict[str, int]:
-        """Return how many GPUs of each type with a ceiling a request may draw; with `claims` beside those
+        """Return how many GPUs of each type with a limit a request may draw; with `claims` beside those
         that are set aside for others.
         """
         left: dict[str, int] = {}
@@ -228,7 +228,7 @@ class QuotaUsage:
         return least, used[least.id]
 
     def most_of_types(self, quota_id: int) -> dict[str, int]:
-        """Return the lowest ceiling of each type of GPU that holds in a quota."""
+        """Return the lowest limit of each type of GPU that holds in a quota."""
         most: dict[str, int] = {}
         for each in self._above[quota_id]:
             for kind, limit in each.limits.gpus_by_type.items():
@@ -249,7 +249,7 @@ class QuotaUsage:
         return (0 if account is not None and account.public else quota_id, owner_id)
 
     def never(self, request: Waiting) -> tuple[Why, Params] | None:
-        """Why no ceiling would let the request through even if nothing were held."""
+        """Why no limit would let the request through even if nothing were held."""
         account = self._accounts[request.quota_id]
         amounts, gpus = request.shape.amounts, request.shape.gpu_count
         found = over(account.person, NONE, amounts, gpus)
@@ -262,7 +262,7 @@ class QuotaUsage:
         return None
 
     def refuses(self, request: Waiting) -> tuple[Why, Params] | None:
-        """Why the request would pass a ceiling now."""
+        """Why the request would pass a limit now."""
         account = self._accounts[request.quota_id]
         amounts, gpus = request.shape.amounts, request.shape.gpu_count
         if gpus:
@@ -280,8 +280,8 @@ class QuotaUsage:
                 return Why.QUOTA, _params(each, found)
         return None
 
-    def keeps_for_others(self, request: Waiting) -> tuple[Level, str] | None:
-        """Return the ceiling of which too much is set aside for others to let the request through now, and
+    def find_reserved_limit(self, request: Waiting) -> tuple[Level, str] | None:
+        """Return the limit of which too much is set aside for others to let the request through now, and
         its quota's name; None where there is room beside them.
         """
         if not self._claimed:
@@ -301,9 +301,9 @@ class QuotaUsage:
         return None
 
     def _over_all_types(self, account: Account, used: Used, amounts: Amounts) -> Over | None:
-        """The ceilings of all types together, for GPUs of any type: what they leave of what there is.
+        """The limits of all types together, for GPUs of any type: what they leave of what there is.
 
-        Ceilings above what there is refuse nothing: then the nodes have too few.
+        Limits above what there is refuse nothing: then the nodes have too few.
         """
         most, any_type = account.limits.gpus_by_type, amounts.gpus.get("", 0)
         if not any_type or not most or self._types is None or not set(self._types) <= set(most):
@@ -319,7 +319,7 @@ class QuotaUsage:
         return (kind, wanted, has, limit) if wanted + has > limit else None
 
     def passes_without(self, level: Level, request: Waiting, freed: Iterable[Amounts]) -> bool:
-        """Whether the request would pass a ceiling's check once `freed` is not held under it any more."""
+        """Whether the request would pass a limit's check once `freed` is not held under it any more."""
         account = self._accounts[level if isinstance(level, int) else request.quota_id]
         limits = account.limits if isinstance(level, int) else account.person
         used = self._used(level).copy()

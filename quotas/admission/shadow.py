@@ -72,37 +72,37 @@ class Shadow:
 
 
 class Turns:
-    """The same for ceilings: until when what is set aside of each one may be used by a later job."""
+    """The same for limits: until when what is set aside of each one may be used by a later job."""
 
-    def __init__(self, books: QuotaUsage, ends: Ends, now: float) -> None:
-        self._books = books
+    def __init__(self, usage: QuotaUsage, ends: Ends, now: float) -> None:
+        self._usage = usage
         self._now = now
         self._ends: dict[Level, list[tuple[float, HeldResources]]] = {}
         for end, holding in ends:
             if not holding.borrowed:
-                for level in books.levels_of(holding.quota_id, holding.owner_id):
+                for level in usage.levels_of(holding.quota_id, holding.owner_id):
                     self._ends.setdefault(level, []).append((end, holding))
         self._moments: dict[Level, float] = {}
         self._ahead: dict[Level, int] = {}
         self._known: dict[tuple[Level, ResourceShape], float] = {}
-        self._kept: dict[tuple[ResourceShape, int, int], list[Level]] = {}
+        self._exhausted: dict[tuple[ResourceShape, int, int], list[Level]] = {}
 
     def passes(self, request: Waiting) -> bool:
-        """Whether the request is over before anybody ahead needs what is set aside of its ceilings."""
+        """Whether the request is over before anybody ahead needs what is set aside of its limits."""
         if request.declared_s is None:
             return False
         end = self._now + request.declared_s
-        levels = self._books.levels_of(request.quota_id, request.owner_id)
+        levels = self._usage.levels_of(request.quota_id, request.owner_id)
         return all(end <= self._moments.get(level, ANY_TIME) for level in levels)
 
     def cast(self, request: Waiting, moment: float | None = None) -> None:
-        """One more waits, for what it has set aside: until `moment`, or until its ceilings let it through."""
+        """One more waits, for what it has set aside: until `moment`, or until its limits let it through."""
         alike = (request.shape, request.quota_id, request.owner_id)
-        levels = self._kept.get(alike)
+        levels = self._exhausted.get(alike)
         if levels is None:
-            levels, anything = self._books.set_aside(request)
+            levels, anything = self._usage.set_aside(request)
             if not anything:
-                self._kept[alike] = levels
+                self._exhausted[alike] = levels
         if not levels:
             return
         if moment is None:
@@ -113,7 +113,7 @@ class Turns:
             self._moments[level] = min(self._moments.get(level, ANY_TIME), moment_here)
 
     def _earliest(self, level: Level, request: Waiting) -> float:
-        """When the request passes a ceiling by declared ends; minus infinity when it never does."""
+        """When the request passes a limit by declared ends; minus infinity when it never does."""
         if self._moments.get(level, ANY_TIME) <= self._now:
             return NEVER
         key = (level, request.shape)
@@ -122,7 +122,7 @@ class Turns:
 
             def passes(count: int) -> bool:
                 freed = [holding.amounts for _end, holding in ends[:count]]
-                return self._books.passes_without(level, request, freed)
+                return self._usage.passes_without(level, request, freed)
 
             count = bisect_left(range(len(ends) + 1), True, key=passes)
             if count > len(ends):

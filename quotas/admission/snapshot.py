@@ -89,7 +89,7 @@ def _window(row: Maintenance) -> Window:
     return Window(row.from_at.timestamp(), row.until_at.timestamp(), row.lead_hours * 3600.0)
 
 
-def kept_by(row: Maintenance) -> int:
+def count_blocked_requests(row: Maintenance) -> int:
     """Return how many of the requests that wait now may not start before a maintenance is over."""
     if not row.keeps_free:
         return 0
@@ -214,13 +214,13 @@ def _to_holding(row: Reservation, shapes: Shapes) -> HeldResources:
 
 
 def accounts_of(cluster: Cluster, now: datetime) -> dict[int, Account]:
-    """Every quota of the cluster with its ceilings, and whether its GPU-hours last."""
+    """Every quota of the cluster with its limits, and whether its GPU-hours last."""
     quotas = list(Quota.objects.filter(cluster=cluster))
     used_up = _used_up(quotas, now)
     return {quota.pk: account_of(quota, hours_left=quota.pk not in used_up) for quota in quotas}
 
 
-def books_of(cluster: Cluster) -> QuotaUsage:
+def load_quota_usage(cluster: Cluster) -> QuotaUsage:
     """Return the usage of each quota of the cluster beside its limits, now."""
     types: dict[str, int] = {}
     for gpus in Node.objects.filter(cluster=cluster).values_list("gpus", flat=True):
@@ -229,23 +229,23 @@ def books_of(cluster: Cluster) -> QuotaUsage:
     return QuotaUsage(accounts_of(cluster, timezone.now()), _load_holdings(cluster, Shapes()), types)
 
 
-def books_behind(cluster: Cluster, holders: Collection[str]) -> QuotaUsage:
+def load_quota_usage_behind(cluster: Cluster, holders: Collection[str]) -> QuotaUsage:
     """The same, beside what is set aside for those of `holders` that wait."""
-    books = books_of(cluster)
+    quota_usage = load_quota_usage(cluster)
     waiting, _apart = _load_waiting(cluster, timezone.now(), Shapes())
     for request in waiting:
         if request.holder in holders:
-            books.set_aside(request)
-    return books
+            quota_usage.set_aside(request)
+    return quota_usage
 
 
 def limits_of(quota: Quota) -> Limits:
-    """The quota's own ceilings."""
+    """The quota's own limits."""
     return Limits(quota.cpu_milli, quota.memory_mib, quota.gpus, dict(quota.gpus_by_type), quota.most_jobs)
 
 
 def person_limits_of(quota: Quota) -> Limits:
-    """The ceilings of one person in it."""
+    """The limits of one person in it."""
     return Limits(
         quota.most_cpu_of_one, quota.person_memory_mib, quota.most_gpus_of_one, jobs=quota.person_jobs
     )

@@ -60,7 +60,7 @@ class Machine:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Ceilings; None is none."""
+    """Limits; None is none."""
 
     cpu_milli: int | None = None
     memory_mib: int | None = None
@@ -71,9 +71,9 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """A quota: its ceilings, those of one person in it, and where it hangs in the tree.
+    """A quota: its limits, those of one person in it, and where it hangs in the tree.
 
-    `public` shares one ceiling a person among all public quotas of the cluster; what is held under a
+    `public` shares one limit a person among all public quotas of the cluster; what is held under a
     `preemptible` one may be taken back, and costs.  `hours_left` is False once its GPU-hours are gone.
     """
 

@@ -30,7 +30,7 @@ ASKING = "?"
 
 @dataclass(frozen=True, slots=True)
 class Drain:
-    """A ceiling below what is in use under it.  `kind` is `jobs`, `gpu`, `cpu`, `memory` or a GPU's type."""
+    """A limit below what is in use under it.  `kind` is `jobs`, `gpu`, `cpu`, `memory` or a GPU's type."""
 
     quota_id: int
     kind: str
@@ -42,7 +42,7 @@ class Drain:
 class LimitPreview:
     """The differences.  All but `drains` are holders, in the order of admission.
 
-    `above` runs on under a ceiling that is lower than what is in use; `never` could start under no
+    `above` runs on under a limit that is lower than what is in use; `never` could start under no
     circumstances; `starts` would start at once, `waits` would no longer; `given_back` is asked to end.
     """
 
@@ -90,7 +90,7 @@ def preview(cluster: Cluster, changed: Mapping[int, Quota]) -> LimitPreview:
 
 def used_of(cluster: Cluster) -> Mapping[int, Used]:
     """Return current usage by quota key; quotas without usage are absent."""
-    return snapshot.books_of(cluster).by_quota()
+    return snapshot.load_quota_usage(cluster).by_quota()
 
 
 def _never(outcome: Outcome) -> Iterator[str]:
@@ -98,7 +98,7 @@ def _never(outcome: Outcome) -> Iterator[str]:
 
 
 def _drains(now: Snapshot, accounts: Mapping[int, Account], changed: Iterable[int]) -> Iterator[Drain]:
-    """The new ceilings that are below what counts under them."""
+    """The new limits that are below what counts under them."""
     used = QuotaUsage(accounts, now.holdings).by_quota()
     for key in changed:
         if key not in used or key not in accounts:
@@ -180,9 +180,9 @@ def _verdict(decision: Decision, position: int | None) -> queue_snapshot.Verdict
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """One resource under a ceiling: what counts there now, and what the request would add.
+    """One resource under a limit: what counts there now, and what the request would add.
 
-    `kind` is `jobs`, `gpu`, `cpu_milli`, `memory_mib` or a GPU's type; `limit` None is no ceiling.
+    `kind` is `jobs`, `gpu`, `cpu_milli`, `memory_mib` or a GPU's type; `limit` None is no limit.
     """
 
     kind: str
@@ -197,12 +197,12 @@ class Share:
 
     @property
     def over(self) -> bool:
-        """Whether it would be more than the ceiling."""
+        """Whether it would be more than the limit."""
         return self.limit is not None and self.wanted > 0 and self.used + self.wanted > self.limit
 
     @property
     def segments(self) -> list[tuple[str, int, int]]:
-        """(what, from, width) of a bar of 100: `used`, and then `wanted` or, above the ceiling, `over`."""
+        """(what, from, width) of a bar of 100: `used`, and then `wanted` or, above the limit, `over`."""
         if self.limit is None:
             return []
         whole = max(self.limit, self.used + self.wanted, 1)
@@ -213,7 +213,7 @@ class Share:
 
 @dataclass(frozen=True, slots=True)
 class Level:
-    """A ceiling under which the request counts: a quota's, or with `of_person` that of one person in it."""
+    """A limit under which the request counts: a quota's, or with `of_person` that of one person in it."""
 
     quota_id: int
     name: str
@@ -222,14 +222,14 @@ class Level:
 
 
 def levels(now: Snapshot, request: Waiting) -> tuple[Level, ...]:
-    """The request's own quota, what one person may hold in it, and whatever above it has a ceiling."""
-    books = QuotaUsage(now.accounts, now.holdings)
+    """The request's own quota, what one person may hold in it, and whatever above it has a limit."""
+    usage = QuotaUsage(now.accounts, now.holdings)
     amounts = request.shape.amounts
     account = now.accounts[request.quota_id]
-    used = books.by_quota()
+    used = usage.by_quota()
     nothing = Used()
     own, *above = (now.accounts[key] for key in _lineage(now.accounts, request.quota_id))
-    of_person = books.of_person(request.quota_id, request.owner_id)
+    of_person = usage.of_person(request.quota_id, request.owner_id)
     rows = [
         Level(own.id, own.name, False, _shares(own.limits, used.get(own.id, nothing), amounts, every=True)),
         Level(own.id, own.name, True, _shares(account.person, of_person, amounts)),
@@ -242,7 +242,7 @@ def levels(now: Snapshot, request: Waiting) -> tuple[Level, ...]:
 
 
 def _shares(limits: Limits, used: Used, wanted: Amounts, *, every: bool = False) -> tuple[Share, ...]:
-    """Of each resource that has a ceiling; with `every` also of what is asked for without one."""
+    """Of each resource that has a limit; with `every` also of what is asked for without one."""
     of_type = used.gpus_by_type
     rows = [
         Share("gpu", used.gpus, wanted.gpu_count, limits.gpus),

@@ -1,4 +1,4 @@
-"""Writing the audit trail.  Who acts, and from where, is known from `quotas.audit.origin`.
+"""Writing the audit log.  Who acts, and from where, is known from `quotas.audit.origin`.
 
 What is saved model by model is followed by django-auditlog (`follow`); what changes otherwise, by verbs and
 queries, says so itself (`log`), in the transaction that makes it true.  Refusals are written by `denied`
@@ -29,7 +29,7 @@ MASK: Final = "••••"
 """What stands in the place of a secret, whatever its length."""
 
 LONGEST: Final = 2000
-"""A longer text is cut: the trail tells what changed, it does not archive documents."""
+"""A longer text is cut: the audit log records what changed, it does not archive documents."""
 
 _SECRET: Final = re.compile(
     r"passw|secret|token|credential|private|api_?key|access_?key|authorization|digest", re.IGNORECASE
@@ -48,10 +48,10 @@ def follow(
     masked: Iterable[str] = (),
     links: Iterable[str] = (),
 ) -> None:
-    """Keep every saved change of the model's rows.
+    """Log every saved change of the model's rows.
 
-    `without` are fields that only machines write; of `masked` ones it is told that they changed; `links` are
-    many-to-many fields.
+    `without` are fields that only machines write; of `masked` ones only the fact of a change is logged;
+    `links` are many-to-many fields.
     """
     auditlog.register(
         model,
@@ -89,12 +89,12 @@ def log(
 def log_row(action: str, thing: models.Model, changes: Mapping[str, Any] | None) -> AuditEntry:
     """Write what django-auditlog saw, without changes from empty to empty and other rows' references."""
     own = {field.name for field in (*thing._meta.concrete_fields, *thing._meta.many_to_many)}  # noqa: SLF001
-    told = {
+    changed = {
         name: change
         for name, change in (changes or {}).items()
         if name in own and not (_is_empty(change[0]) and _is_empty(change[1]))
     }
-    return _write(origin.current(), action, thing, changes=safe(told))
+    return _write(origin.current(), action, thing, changes=safe(changed))
 
 
 def _is_empty(value: Any) -> bool:
@@ -108,24 +108,24 @@ def log_refusal(
     thing: models.Model | None = None,
     actor: User | None = None,
     details: Mapping[str, Any] | None = None,
-    came: Origin | None = None,
+    request_origin: Origin | None = None,
 ) -> None:
     """Write that somebody was refused `what`; it never fails, and never floods.
 
     Call it outside the transaction that the refusal rolls back.  Beyond the bounds it is only counted; the
     next row of the same source tells how many there were.
     """
-    whence = came or origin.current()
-    whence.told = True
-    person = actor or whence.person
-    source = f"person {person.pk}" if person else f"address {_block(whence.address)}"
+    request_origin = request_origin or origin.current()
+    request_origin.refusal_logged = True
+    person = actor or request_origin.person
+    source = f"person {person.pk}" if person else f"address {_block(request_origin.address)}"
     missed = refusals.admit(source)
     if missed is None:
         return
     more = {**(details or {}), **({"unwritten": missed} if missed else {})}
     try:
         with transaction.atomic():
-            _write(whence, action, thing, actor=actor, name=what, denied=True, details=safe(more))
+            _write(request_origin, action, thing, actor=actor, name=what, denied=True, details=safe(more))
     except DatabaseError as problem:
         log_lines.warning("refusal_not_written", what=what, problem=type(problem).__name__)
 
@@ -136,7 +136,7 @@ def _block(address: str) -> str:
 
 
 def _write(
-    whence: Origin,
+    request_origin: Origin,
     action: str,
     thing: models.Model | None,
     *,
@@ -145,14 +145,14 @@ def _write(
     name: str = "",
     **columns: Any,
 ) -> AuditEntry:
-    person = actor or whence.person
+    person = actor or request_origin.person
     return AuditEntry.objects.create(
         action=action,
-        way=whence.way,
+        way=request_origin.way,
         actor=person,
-        actor_name=_short(person.get_username() if person else whence.name),
-        token=whence.token,
-        remote_addr=whence.address or None,
+        actor_name=_short(person.get_username() if person else request_origin.name),
+        token=request_origin.token,
+        remote_addr=request_origin.address or None,
         cid=str(structlog.contextvars.get_contextvars().get("request_id", ""))[:64],
         workspace_id=_workspace_of(thing, workspace),
         person_id=_person_of(thing),

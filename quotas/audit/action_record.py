@@ -45,9 +45,9 @@ def write_down(
     changes: Changes | None = None,
     **params: Any,
 ) -> None:
-    """Keep what is being done, and tell the audit trail.
+    """Record an admin action, also in the audit log.
 
-    `to` is the one row to which it is done, if it is one; `name` is what the trail calls it where that is
+    `to` is the one row to which it is done, if it is one; `name` is its name in the audit log where that is
     not `about`; `changes` has (before, after) for each field.  Raises PermissionDenied for whoever is no
     admin of the console.
     """

@@ -1,4 +1,4 @@
-"""Reading the audit trail: by whom, about whom or what, when; as pages, as a stream, and until it is too old.
+"""Reading the audit log: by whom, about whom or what, when; as pages, as a stream, and until it is too old.
 
 Nothing here counts rows or skips over them: every question is answered along an index, newest first.
 """
@@ -140,7 +140,7 @@ def _cells(entry: AuditEntry) -> list[str]:
 
 
 def delete_old_entries(now: datetime | None = None) -> int:
-    """Remove what has been kept long enough, and write down that it was; how many rows it was."""
+    """Remove the entries that are too old, log that, and return how many rows it was."""
     now = now or timezone.now()
     gone = 0
     for days, rows in (

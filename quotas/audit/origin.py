@@ -18,10 +18,10 @@ from quotas.models import AccessToken, User, Way
 
 @dataclass(slots=True)
 class Origin:
-    """A request's person is asked for when it matters: the API learns late who that is.
+    """A request's person is looked up when it matters: the API learns late who that is.
 
-    `name` stands for whoever is no person: a command, the system.  `told` says that a refusal of this request
-    is in the audit trail already.
+    `name` stands for whoever is no person: a command, the system.  `refusal_logged`: a refusal of this
+    request is in the audit log already.
     """
 
     way: Way = Way.SYSTEM
@@ -29,7 +29,7 @@ class Origin:
     address: str = ""
     user: User | None = None
     request: HttpRequest | None = None
-    told: bool = False
+    refusal_logged: bool = False
 
     @property
     def person(self) -> User | None:

@@ -1,7 +1,7 @@
 """The models of this application that the audit log follows.
 
 Not those that only machines write: requests, reservations, what was held.  Nodes are seen anew every few
-seconds; what an admin decides about them is told by `quotas.clusters.inventory.decide`.
+seconds; an admin's decisions about them are logged by `quotas.clusters.inventory.decide`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Reports from the books: use and cost by workspace, person, GPU type, spec, quota, day or month."""
+"""Reports from the usage ledger: use and cost by workspace, person, GPU type, spec, quota, day or month."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ FIGURE_NAMES: Final = (
 
 PIECE: Final = 500
 BEHIND: Final = timedelta(days=2)
-"""So much that is not in the books yet is added up for a report; more is left to the worker."""
+"""So much that is not in the ledger yet is added up for a report; more is left to the worker."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,14 +67,14 @@ class ReportQuery:
 
 @dataclass(slots=True)
 class Row:
-    """One line: its values of the asked dimensions, and the figures."""
+    """One line: its values of the query's dimensions, and the figures."""
 
     names: tuple[str, ...]
     sums: Sums = field(default_factory=Sums)
 
     @property
     def figures(self) -> dict[str, float | int]:
-        """As they are told, under FIGURE_NAMES."""
+        """Return the figures by FIGURE_NAMES, rounded."""
         sums = self.sums
         return {
             "gpu_hours": round(sums.gpu_seconds / 3600, 2),
@@ -90,21 +90,21 @@ class Row:
 class Report:
     """The lines, and all of them together; `as_of` is until when it tells everything."""
 
-    asked: ReportQuery
+    query: ReportQuery
     rows: Sequence[Row]
     total: Row
     as_of: datetime
 
     def pieces(self) -> Iterator[bytes]:
         """As CSV."""
-        yield lines([(*self.asked.by, *FIGURE_NAMES)])
+        yield lines([(*self.query.by, *FIGURE_NAMES)])
         for first in range(0, len(self.rows), PIECE):
             some = self.rows[first : first + PIECE]
             yield lines((*row.names, *row.figures.values()) for row in some)
 
 
 def today() -> date:
-    """The day by which the books are kept."""
+    """Return today's date in the time zone of the ledger."""
     return _day(timezone.now())
 
 
@@ -112,29 +112,29 @@ def _day(moment: datetime) -> date:
     return timezone.localtime(moment, timezone.get_default_timezone()).date()
 
 
-def report(user: Visitor, asked: ReportQuery, now: datetime | None = None, *, own: bool = False) -> Report:
+def report(user: Visitor, query: ReportQuery, now: datetime | None = None, *, own: bool = False) -> Report:
     """Return usage and cost, or only the user's `own`; a fixed number of queries."""
     now = now or timezone.now()
     found: dict[tuple[str, ...], Sums] = defaultdict(Sums)
-    _of_days(found, _rows(user, asked, own=own), asked.by)
+    _of_days(found, _rows(user, query, own=own), query.by)
     mark = UsageMark.objects.filter(pk=1).values_list("until", flat=True).first()
     begin = max(mark, now - BEHIND) if mark is not None else now - BEHIND
-    if asked.until >= _day(begin):
-        _since_mark(found, user, asked, ledger_days.tally(begin, now), own=own)
+    if query.until >= _day(begin):
+        _since_mark(found, user, query, ledger_days.tally(begin, now), own=own)
     rows = [Row(names, sums) for names, sums in found.items()]
     rows.sort(key=lambda row: (-row.sums.gpu_seconds, -row.sums.core_milliseconds, row.names))
-    times = [at for at, name in enumerate(asked.by) if name in {"month", "day"}]
+    times = [at for at, name in enumerate(query.by) if name in {"month", "day"}]
     rows.sort(key=lambda row: [row.names[at] for at in times])
     total = Row(())
     for row in rows:
         total.sums.add(row.sums)
-    return Report(asked, rows, total, now)
+    return Report(query, rows, total, now)
 
 
-def by_day(user: Visitor, asked: ReportQuery) -> Report:
-    """The same by day and by the first of what was asked that is no time, for a chart."""
-    other = [name for name in asked.by if name not in {"day", "month"}][:1]
-    return report(user, replace(asked, by=("day", *other)))
+def by_day(user: Visitor, query: ReportQuery) -> Report:
+    """The same by day and by the query's first dimension that is no time, for a chart."""
+    other = [name for name in query.by if name not in {"day", "month"}][:1]
+    return report(user, replace(query, by=("day", *other)))
 
 
 def _open_to(user: Visitor, *, own: bool) -> Q:
@@ -148,14 +148,14 @@ def _open_to(user: Visitor, *, own: bool) -> Q:
     return Q(person=user.pk) | Q(quota__workspace__in=managed_by(user).values_list("pk", flat=True))
 
 
-def _rows(user: Visitor, asked: ReportQuery, *, own: bool) -> QuerySet[UsageDay]:
-    rows = UsageDay.objects.filter(_open_to(user, own=own), day__gte=asked.since, day__lte=asked.until)
-    if asked.workspace:
-        rows = rows.filter(quota__workspace__slug=asked.workspace)
-    if asked.person:
-        rows = rows.filter(person__username=asked.person)
-    if asked.source:
-        rows = rows.filter(quota__source=asked.source)
+def _rows(user: Visitor, query: ReportQuery, *, own: bool) -> QuerySet[UsageDay]:
+    rows = UsageDay.objects.filter(_open_to(user, own=own), day__gte=query.since, day__lte=query.until)
+    if query.workspace:
+        rows = rows.filter(quota__workspace__slug=query.workspace)
+    if query.person:
+        rows = rows.filter(person__username=query.person)
+    if query.source:
+        rows = rows.filter(quota__source=query.source)
     return rows.order_by()
 
 
@@ -178,13 +178,13 @@ def _name(dimension: str, value: Any) -> str:
 def _since_mark(
     found: dict[tuple[str, ...], Sums],
     user: Visitor,
-    asked: ReportQuery,
+    query: ReportQuery,
     sums: Mapping[Key, Sums],
     *,
     own: bool,
 ) -> None:
     """Add what the ledger lacks: the current hour, and hours that the worker has not added."""
-    inside = {key: each for key, each in sums.items() if asked.since <= key.day <= asked.until}
+    inside = {key: each for key, each in sums.items() if query.since <= key.day <= query.until}
     if not inside or not isinstance(user, User) or not user.is_active:
         return
     quotas = Quota.objects.select_related("workspace").in_bulk({key.quota_id for key in inside})
@@ -192,9 +192,9 @@ def _since_mark(
     managed = set() if own else set(managed_by(user).values_list("pk", flat=True))
     for key, each in inside.items():
         values = _values(key, quotas[key.quota_id], people[key.person_id])
-        wanted = all(getattr(asked, name) in ("", values[name]) for name in ("workspace", "person", "source"))
+        wanted = all(getattr(query, name) in ("", values[name]) for name in ("workspace", "person", "source"))
         if wanted and (key.person_id == user.pk or quotas[key.quota_id].workspace_id in managed):
-            found[tuple(values[name] for name in asked.by)].add(each)
+            found[tuple(values[name] for name in query.by)].add(each)
 
 
 def _values(key: Key, quota: Quota, person: str) -> dict[str, str]:

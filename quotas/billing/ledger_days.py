@@ -1,8 +1,8 @@
-"""The books: what each person held on each day, in what, and what it cost.
+"""The usage ledger: what each person held on each day, in what, and what it cost.
 
-Hour by hour, what was held is added to the rows of its day, once: the mark that says how far the books go is
-locked meanwhile.  The cost of that follows what changed, not how much there is; a report adds up days, and
-for the time since the mark asks the reservations themselves.
+Hour by hour, what was held is added to the rows of its day, once: the mark that says how far the ledger
+goes is locked meanwhile.  The cost of that follows what changed, not how much there is; a report adds up
+days, and for the time since the mark asks the reservations themselves.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ FIGURES: Final = tuple(field.name for field in fields(Sums))
 
 
 def roll_up(now: datetime | None = None) -> int:
-    """Add every hour that is over and not in the books yet; answers for how many something was added."""
+    """Add every hour that is over and not in the ledger yet; return for how many something was added."""
     end = ((now or timezone.now()) - SETTLED).replace(minute=0, second=0, microsecond=0)
     done = 0
     while done < MOST_HOURS and (added := _next_hour(end)) is not None:
@@ -222,28 +222,28 @@ def _price_of(row: Mapping[str, Any], piece: _Piece, each: Amounts, prices: Pric
 
 
 def _parts(row: Mapping[str, Any]) -> Sequence[tuple[int, Amounts]]:
-    """The replicas as asked for, with the GPU types that they got, each of one type; what is left as a whole
-    where some were given back.
+    """Return the requested replicas with the GPU types that they got, each of one type; what is left as a
+    whole where some were given back.
     """
     held = Amounts.from_json(row["amounts"])
     parts = [Part.from_json(part) for part in row["request__parts"]]
-    asked = with_gpu_types([(part.count, part.each) for part in parts], held.gpus)
-    if total(each.times(count) for count, each in asked).to_json() != held.to_json():
-        asked = [(1, held)]
-    return [(count, part) for count, each in asked for part in _by_type(each)]
+    replicas = with_gpu_types([(part.count, part.each) for part in parts], held.gpus)
+    if total(each.times(count) for count, each in replicas).to_json() != held.to_json():
+        replicas = [(1, held)]
+    return [(count, part) for count, each in replicas for part in _by_type(each)]
 
 
 def with_gpu_types(
-    asked: Sequence[tuple[int, Amounts]], gpus: Mapping[str, int]
+    replicas: Sequence[tuple[int, Amounts]], gpus: Mapping[str, int]
 ) -> list[tuple[int, Amounts]]:
     """Return replicas that ask for GPUs of any type with the types that `gpus` leave for them."""
     left = dict(gpus)
-    for count, each in asked:
+    for count, each in replicas:
         for kind, number in each.gpus.items():
             if kind:
                 left[kind] = left.get(kind, 0) - count * number
     found: list[tuple[int, Amounts]] = []
-    for count, each in asked:
+    for count, each in replicas:
         if not each.gpus.get(""):
             found.append((count, each))
             continue

@@ -51,18 +51,18 @@ def _leaves(settings: Mapping[str, Any], below: str = "") -> Iterator[tuple[str,
 
 
 def _encrypt(settings: Mapping[str, Any], before: Mapping[str, Any]) -> dict[str, Any]:
-    kept: dict[str, Any] = {}
+    encrypted: dict[str, Any] = {}
     for name, value in settings.items():
         old = before.get(name)
         if isinstance(value, Mapping):
-            kept[name] = _encrypt(value, old if isinstance(old, Mapping) else {})
+            encrypted[name] = _encrypt(value, old if isinstance(old, Mapping) else {})
         elif name not in NAMES or not isinstance(value, str) or not value:
-            kept[name] = value
+            encrypted[name] = value
         elif value != MASK:
-            kept[name] = MARK + encryption.encrypt(value)
+            encrypted[name] = MARK + encryption.encrypt(value)
         elif old:
-            kept[name] = old
-    return kept
+            encrypted[name] = old
+    return encrypted
 
 
 def mask(settings: Mapping[str, Any]) -> dict[str, Any]:

@@ -63,8 +63,8 @@ def record(
     A node that is no longer reported is removed, or down while something is still held on it; one that is
     back takes jobs again.  What an admin decided about a node stays.
 
-    `held` is what `held_on` said before the engine was asked: what is used beyond that, and beyond what is
-    held now, was not started from here.  `set_aside` and `facilities` are as `Cluster` has them.
+    `held` is the result of `held_on` before the engine was queried: what is used beyond that, and beyond what
+    is held now, was not started from here.  `set_aside` and `facilities` are as `Cluster` has them.
     """
     before, now = held or {}, held_on(cluster)
     known = gputypes.names()

@@ -125,7 +125,7 @@ def ask_again(holder: str, successor: str, *, delay: timedelta) -> None:
 
 
 def parts_of(request: Request) -> list[Part]:
-    """The request's parts, as asked."""
+    """Return the requested parts."""
     return [Part.from_json(part) for part in request.parts]
 
 
@@ -135,12 +135,12 @@ def stored_parts(holders: Collection[str]) -> dict[str, list[object]]:
 
 
 def correct(holder: str, parts: Sequence[Part]) -> bool:
-    """Have the request ask for `parts`; whether it had asked for anything else."""
-    asked = [part.to_json() for part in parts]
+    """Set the parts of a request; return whether they differed."""
+    parts_json = [part.to_json() for part in parts]
     row = Request.objects.filter(holder=holder).first()
-    if row is None or row.parts == asked:
+    if row is None or row.parts == parts_json:
         return False
-    return bool(Request.objects.filter(pk=row.pk).update(parts=asked))
+    return bool(Request.objects.filter(pk=row.pk).update(parts=parts_json))
 
 
 @dataclass(frozen=True, slots=True)
@@ -256,7 +256,7 @@ def held_since(holder: str) -> datetime | None:
 
 
 def ask_back(holder: str) -> None:
-    """The holder was asked to end: what it holds is coming.  Repeating is harmless."""
+    """Mark that the holder was requested to end: what it holds is coming.  Repeating is harmless."""
     Reservation.objects.filter(request__holder=holder, active=True, asked_back_at=None).update(
         asked_back_at=Now()
     )
@@ -264,9 +264,9 @@ def ask_back(holder: str) -> None:
 
 def record_placement(holder: str, placement: Sequence[tuple[str, Amounts]]) -> None:
     """The engine has put the holder there; nowhere while it waits.  What it holds stays the same."""
-    told = [[node, here.to_json()] for node, here in placement]
-    Reservation.objects.filter(request__holder=holder, active=True).exclude(placement=told).update(
-        placement=told
+    placement_json = [[node, here.to_json()] for node, here in placement]
+    Reservation.objects.filter(request__holder=holder, active=True).exclude(placement=placement_json).update(
+        placement=placement_json
     )
 
 
@@ -291,11 +291,11 @@ def shares(holders: Collection[str]) -> dict[str, list[Share]]:
 def rebook(holder: str, devices: Mapping[str, Sequence[int]]) -> None:
     """Book the GPUs that the holder really has, by node and index, with their types."""
     row = Reservation.objects.filter(request__holder=holder, active=True).first()
-    told = {node: sorted(indexes) for node, indexes in devices.items()}
-    if row is None or row.devices == told:
+    devices_json = {node: sorted(indexes) for node, indexes in devices.items()}
+    if row is None or row.devices == devices_json:
         return
     known = gputypes.names()
-    nodes = Node.objects.filter(cluster=row.cluster_id, name__in=told).values_list("name", "gpu_list")
+    nodes = Node.objects.filter(cluster=row.cluster_id, name__in=devices_json).values_list("name", "gpu_list")
     kinds = {
         (name, gpu["index"]): gputypes.canonical(str(gpu["type"]), known)
         for name, gpus in nodes
@@ -304,14 +304,16 @@ def rebook(holder: str, devices: Mapping[str, Sequence[int]]) -> None:
     placement = []
     for node, here in ((node, Amounts.from_json(stored)) for node, stored in row.placement):
         found: dict[str, int] = {}
-        for index in told.get(node, ()):
+        for index in devices_json.get(node, ()):
             kind = kinds.get((node, index), "")
             found[kind] = found.get(kind, 0) + 1
         if "" in found or sum(found.values()) != here.gpu_count:
             found = dict(here.gpus)
         placement.append((node, Amounts(here.cpu_milli, here.memory_mib, found)))
     amounts = total(here for _node, here in placement)
-    Reservation.objects.filter(pk=row.pk).update(devices=told, **_reservation_columns(amounts, placement))
+    Reservation.objects.filter(pk=row.pk).update(
+        devices=devices_json, **_reservation_columns(amounts, placement)
+    )
 
 
 def holders_without_types(cluster_id: int) -> list[str]:

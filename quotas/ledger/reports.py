@@ -33,7 +33,7 @@ class QuotaUse:
 
     @property
     def bars(self) -> list[Bar]:
-        """One bar a resource that has a ceiling or is in use: GPUs, each type of them, CPU, memory."""
+        """One bar a resource that has a limit or is in use: GPUs, each type of them, CPU, memory."""
         types = sorted({*self.quota.gpus_by_type, *self.held.gpus, *self.borrowed.gpus} - {""})
         of_all = [amounts.gpu_count for amounts in (self.held, self.reserved, self.borrowed)]
         found = [Bar("gpu", self.quota.gpus, *of_all)]
@@ -67,7 +67,7 @@ class Bar:
         return None if self.limit is None else max(0, self.limit - self.held)
 
     def percents(self) -> tuple[int, int, int]:
-        """Used, reserved and borrowed as parts of a bar of 100; without a ceiling there is no whole."""
+        """Used, reserved and borrowed as parts of a bar of 100; without a limit there is no whole."""
         if self.limit is None:
             return 0, 0, 0
         whole = max(self.limit, self.held + self.borrowed, 1)
@@ -142,7 +142,7 @@ def quotas_of(user: Visitor) -> list[QuotaUse]:
 
 
 def shares() -> Iterator[tuple[Quota, int, str]]:
-    """Of each quota with ceilings, how much of the fullest one is held, in percent, and of what it is one."""
+    """Of each quota with limits, how much of the fullest one is held, in percent, and of what it is one."""
     rows = list(Quota.objects.filter(cluster__enabled=True).select_related("workspace", "cluster"))
     now = timezone.now()
     for use in _uses(rows):

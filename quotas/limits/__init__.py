@@ -1,1 +1,1 @@
-"""Ceilings and idle policies of quotas, for those who change them."""
+"""Limits and idle policies of quotas, for those who change them."""

@@ -40,14 +40,14 @@ def policies_of(cluster_id: int) -> dict[int, Policy]:
         people.setdefault(quota_id, set()).add(user_id)
     found = {}
     for quota in quotas.values():
-        said = _nearest(quota, quotas)
-        if said is not None and said.idle_warn_minutes is not None:
-            found[quota.pk] = _policy(said, frozenset(people.get(said.pk, ())))
+        decider = _nearest(quota, quotas)
+        if decider is not None and decider.idle_warn_minutes is not None:
+            found[quota.pk] = _policy(decider, frozenset(people.get(decider.pk, ())))
     return found
 
 
 def _nearest(quota: Quota, quotas: Mapping[int, Quota]) -> Quota | None:
-    """The quota that decides; None where nobody says anything, or where it is said that nothing is idle."""
+    """Return the quota whose policy holds; None where there is none, or where it is exempt."""
     seen: set[int] = set()
     at: Quota | None = quota
     while at is not None and at.pk not in seen:

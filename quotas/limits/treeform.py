@@ -1,4 +1,4 @@
-"""The ceilings of a whole cluster's quotas in one form: all problems at once, each at its field.
+"""The limits of a whole cluster's quotas in one form: all problems at once, each at its field.
 
 CPU is written in cores and memory in GiB; types of GPUs as in `A100: 8, V100: 4`.
 """
@@ -63,8 +63,8 @@ class Types(forms.CharField):
         return found
 
 
-class CeilingsForm(forms.Form):
-    """One quota's ceilings; an empty field is no ceiling.  `was` is what they were when the page was made."""
+class QuotaLimitsForm(forms.Form):
+    """One quota's limits; an empty field is no limit.  `was` is what they were when the page was made."""
 
     gpus = forms.IntegerField(label=gettext_lazy("GPUs"), min_value=0, required=False)
     gpus_by_type = Types(label=gettext_lazy("GPUs by type"), required=False)
@@ -92,7 +92,7 @@ class CeilingsForm(forms.Form):
         return was
 
     def apply(self) -> Quota | None:
-        """A copy of the quota with these ceilings; None when they are what they were."""
+        """A copy of the quota with these limits; None when they are what they were."""
         changed = copy(self.quota)
         for name in FIELDS:
             setattr(changed, name, self.cleaned_data[name])
@@ -111,7 +111,7 @@ class TreeForm:
         self.cluster = cluster
         rows = Quota.objects.filter(cluster=cluster).select_related("workspace")
         self.rows = in_order(list(rows.order_by("workspace__name", "name")))
-        self.forms = [CeilingsForm(quota, data) for quota, _depth in self.rows]
+        self.forms = [QuotaLimitsForm(quota, data) for quota, _depth in self.rows]
         self.changed: dict[int, Quota] = {}
 
     def is_valid(self) -> bool:
@@ -125,15 +125,15 @@ class TreeForm:
             self._check(form, family)
         return not any(form.errors for form in self.forms)
 
-    def _check(self, form: CeilingsForm, family: Sequence[Quota]) -> None:
+    def _check(self, form: QuotaLimitsForm, family: Sequence[Quota]) -> None:
         quota = self.changed.get(form.quota.pk)
         if quota is None:
             return
         try:
             tree.check(quota, family)
         except ValidationError as problem:
-            for name, told in problem.message_dict.items():
-                form.add_error(name if name in form.fields else None, told)
+            for name, texts in problem.message_dict.items():
+                form.add_error(name if name in form.fields else None, texts)
 
     def digest(self) -> str:
         """The same for the same changes, so that what is saved is what was shown."""
@@ -145,17 +145,17 @@ class TreeForm:
 
     def save(self) -> list[str]:
         """Write them; what changed, in the database's own words.  Under the cluster's lock."""
-        told = []
+        changes = []
         for form in self.forms:
             quota = self.changed.get(form.quota.pk)
             if quota is not None:
                 quota.save(update_fields=FIELDS)
-                told += [
+                changes += [
                     f"{quota.slug} {name}: {getattr(form.quota, name)} → {getattr(quota, name)}"
                     for name in FIELDS
                     if getattr(form.quota, name) != getattr(quota, name)
                 ]
-        return told
+        return changes
 
 
 def in_order(quotas: Sequence[Quota]) -> list[tuple[Quota, int]]:

@@ -30,14 +30,14 @@ class Announcement(Audited):
         abstract = True
 
     @property
-    def said(self) -> str:
+    def localized_text(self) -> str:
         """The text in the language of whoever reads."""
         other = {"zh-hans": self.text_zh_hans, "ja": self.text_ja}.get(get_language() or "", "")
         return other or self.text
 
 
 class Banner(Announcement):
-    """Something that everybody, the members of one workspace, or one person is told on every page."""
+    """A text on every page for everybody, the members of one workspace, or one person."""
 
     class Level(models.TextChoices):
         INFO = "info", _("To know")

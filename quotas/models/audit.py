@@ -1,4 +1,4 @@
-"""The audit trail: who changed what, from where, and what was refused."""
+"""The audit log: who changed what, from where, and what was refused."""
 
 from __future__ import annotations
 
@@ -63,10 +63,10 @@ class Entries(models.QuerySet["AuditEntry"]):
     """Rows that are written once; only `quotas.audit.audit_log` deletes old ones."""
 
     def update(self, **kwargs: Any) -> NoReturn:
-        raise TypeError("The audit trail is append-only.")
+        raise TypeError("The audit log is append-only.")
 
     def delete(self) -> NoReturn:
-        raise TypeError("The audit trail is append-only.")
+        raise TypeError("The audit log is append-only.")
 
     def forget(self) -> int:
         """Remove these rows all the same: their time is over."""
@@ -171,11 +171,11 @@ class AuditEntry(models.Model):
     def save(self, *args: Any, **kwargs: Any) -> None:
         """Once."""
         if not self._state.adding:
-            raise TypeError("The audit trail is append-only.")
+            raise TypeError("The audit log is append-only.")
         super().save(*args, **kwargs)
 
     def delete(self, *args: Any, **kwargs: Any) -> NoReturn:
-        raise TypeError("The audit trail is append-only.")
+        raise TypeError("The audit log is append-only.")
 
     @property
     def did(self) -> str:

@@ -1,4 +1,4 @@
-"""Rows whose every change is kept in the audit trail."""
+"""Rows whose every change is in the audit log."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from django.db import models, transaction
 
 
 class Audited(models.Model):
-    """A row and its entry in the audit trail are written together, or neither is.
+    """A row and its entry in the audit log are written together, or neither is.
 
     django-auditlog writes the entry before or after the row, which is one transaction only where the caller
     has begun one.  A subclass has to be registered with `quotas.audit.follow`.

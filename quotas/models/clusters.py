@@ -18,11 +18,11 @@ class Admission(models.TextChoices):
 
 
 class Cluster(Titled, Audited):
-    """A place where jobs run: the name of a backend, and its settings.
+    """A cluster on which jobs run: the name of a backend, and its settings.
 
-    `set_aside` are the engine's own reservations of nodes as its inventory last told them: objects of `name`,
-    `nodes`, `since`, `until` (seconds since the epoch, null for ever), `whom` and `maintenance`.
-    `facilities` is what its jobs find there, as that inventory told it; null where it did not.
+    `set_aside` are the engine's own reservations of nodes as its inventory last reported them: objects of
+    `name`, `nodes`, `since`, `until` (seconds since the epoch, null for ever), `whom` and `maintenance`.
+    `facilities` is what its jobs find there, as that inventory reported it; null where it did not.
     """
 
     slug = models.SlugField(_("short name"), max_length=63, unique=True)
@@ -92,7 +92,7 @@ class NodeState(models.TextChoices):
 
 
 class Node(models.Model):
-    """One machine of a cluster, as its backend's inventory last told it.
+    """One machine of a cluster, as its backend's inventory last reported it.
 
     `gpus` counts by type; `gpu_list` names each GPU (index, type, memory) for the squares of the page.
     `others` is what is used there and was not started from here (Amounts as JSON).

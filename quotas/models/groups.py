@@ -62,7 +62,7 @@ class GroupMapping(Audited):
 
 
 class PersonGroup(models.Model):
-    """A group in which a source last said somebody is.  Only groups that came from there are here."""
+    """A group of a person, as a source last reported it.  Only groups that came from there are here."""
 
     user = models.ForeignKey(
         settings.AUTH_USER_MODEL, models.CASCADE, related_name="person_groups", verbose_name=_("person")

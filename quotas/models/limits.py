@@ -46,7 +46,7 @@ class Period(models.TextChoices):
 
 
 class Quota(Titled, Audited):
-    """Ceilings; an empty field is no ceiling.  `gpus_by_type` bounds single types below `gpus`.
+    """Limits; an empty field is no limit.  `gpus_by_type` bounds single types below `gpus`.
 
     What is held below a quota counts in it too: a job has to fit into its own quota and into everything
     above.  `person_…` bound what one person holds directly in this quota.
@@ -181,7 +181,7 @@ class Quota(Titled, Audited):
 
     @property
     def most_gpus_of_one(self) -> int | None:
-        """GPUs of one person; public resources have a ceiling even where none is written."""
+        """GPUs of one person; public resources have a limit even where none is written."""
         public = PUBLIC_GPUS if self.source == Source.PUBLIC else None
         return public if self.person_gpus is None else self.person_gpus
 

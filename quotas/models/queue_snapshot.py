@@ -58,8 +58,8 @@ class UsageDay(models.Model):
     """A person's usage and cost in a quota on one day of the console's time zone.
 
     A row for each GPU type and each spec by which it was priced; "" is no GPU and no spec.  What is charged
-    is kept in `cost_micro`, so that a price that changes later changes nothing here.  Made hour by hour from
-    reservations by `quotas.billing.ledger_days`, which adds and never counts anew.
+    is stored in `cost_micro`, so that a price that changes later changes nothing here.  Made hour by hour
+    from reservations by `quotas.billing.ledger_days`, which adds and never counts anew.
     """
 
     day = models.DateField(_("day"))

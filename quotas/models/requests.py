@@ -17,7 +17,7 @@ from quotas.models.limits import Quota
 class Request(models.Model):
     """A request for all of `parts` at once (a gang).
 
-    `parts` is a list of [count, amounts]: equal replicas are kept together so that a request of 2,000
+    `parts` is a list of [count, amounts]: equal replicas are stored together so that a request of 2,000
     replicas stays one short row.  Where not every node will do, {"only": names, "never": names} follows.
     `idle` says whether it may run on what others leave idle (accept), only there (force), or not ("").
     `bids` has one entry a part: {} (any price), {"percent": of the market price} or {"micro": millionths an
@@ -68,9 +68,9 @@ class Request(models.Model):
 class Reservation(models.Model):
     """Resources held from admission until the end was observed.
 
-    `placement` is a list of [node name, amounts]; `amounts` is its sum, kept so that usage is one query;
+    `placement` is a list of [node name, amounts]; `amounts` is its sum, stored so that usage is one query;
     `devices` are the indexes of its GPUs by node, where they are known.  What is `borrowed` counts against no
-    ceiling and is taken back when its owners need it; what was asked back counts as coming.  Only
+    limit and is taken back when its owners need it; what was requested back counts as coming.  Only
     `quotas.ledger` writes here.
     """
 

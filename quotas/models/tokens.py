@@ -10,7 +10,7 @@ from quotas.models.audit_base import Audited
 
 
 class AccessToken(Audited):
-    """A token's digest; the token itself is shown once and kept nowhere.
+    """A token's digest; the token itself is shown once and stored nowhere.
 
     `prefix` finds the row, `digest` is an HMAC of the whole token under the console's key; `scopes` is
     a list of `quotas.accounts.tokens.SCOPES`.

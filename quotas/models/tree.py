@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from quotas.models.limits import Quota
 
 DIVIDED: Final = ("gpus", "cpu_milli", "memory_mib", "most_jobs", "gpu_hours")
-"""The ceilings that the quotas below share."""
+"""The limits that the quotas below share."""
 
 
 def check(quota: Quota, tree: Iterable[Quota] | None = None) -> None:
@@ -29,7 +29,7 @@ def check(quota: Quota, tree: Iterable[Quota] | None = None) -> None:
         below.setdefault(row.parent_id, []).append(row)
     problems: dict[str, str] = {}
     for holder in (quota, *_above(quota, family)):
-        for field, kind, limit in _ceilings(holder):
+        for field, kind, limit in _list_limits(holder):
             promised = sum(
                 _sum_guaranteed(child, field, kind, below) for child in below.get(holder.pk, []) if holder.pk
             )
@@ -72,8 +72,8 @@ def _above(quota: Quota, family: Mapping[int, Quota]) -> Iterable[Quota]:
         parent_id = family[parent_id].parent_id
 
 
-def _ceilings(quota: Quota) -> Iterable[tuple[str, str, int]]:
-    """(field, GPU type, ceiling) for whatever has one."""
+def _list_limits(quota: Quota) -> Iterable[tuple[str, str, int]]:
+    """(field, GPU type, limit) for whatever has one."""
     for field in DIVIDED:
         limit = getattr(quota, field)
         if limit is not None:

@@ -1,5 +1,5 @@
-"""As which UNIX user somebody's jobs run on clusters that tell people apart: said by an admin or by whom they
-came by, never by themselves.
+"""The UNIX user as whom somebody's jobs run on clusters that tell people apart: set by an admin or by their
+directory or provider, never by themselves.
 """
 
 from __future__ import annotations

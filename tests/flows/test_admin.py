@@ -48,7 +48,7 @@ def test_the_day_says_that_every_part_answers(page: Page, scenes: dict[str, str]
     expect(page).to_have_url("/admin/tree/local/")
 
 
-def test_a_ceiling_is_lowered_by_whoever_has_seen_what_follows(page: Page, scenes: dict[str, str]) -> None:
+def test_a_limit_is_lowered_by_whoever_has_seen_what_follows(page: Page, scenes: dict[str, str]) -> None:
     page.goto("/admin/tree/local/")
     jobs = page.get_by_label("Default: Jobs at a time")
     jobs.fill("1")

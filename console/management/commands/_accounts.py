@@ -17,11 +17,11 @@ from quotas.models import Cluster
 
 
 class AccountsCommand(BaseCommand):
-    """Repeating it changes nothing."""
+    """A command about a cluster's accounts; repeating it changes nothing."""
 
     @abstractmethod
-    def does(self, cluster: Cluster, *, dry: bool) -> Imported:
-        """Do it, or find out what would change."""
+    def run(self, cluster: Cluster, *, dry: bool) -> Imported:
+        """Apply the changes, or with `dry` only find them out."""
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("cluster", help="The cluster's short name.")
@@ -34,7 +34,7 @@ class AccountsCommand(BaseCommand):
         if cluster is None:
             raise CommandError(_("There is no cluster of this name."))
         try:
-            found = self.does(cluster, dry=options["diff"])
+            found = self.run(cluster, dry=options["diff"])
         except (NoAccounts, NotChosen, Unreachable, Wrong) as error:
             raise CommandError(str(error)) from error
         same = _("Everything is as the accounts are.")

@@ -20,7 +20,7 @@ STANDARD_INPUT: Final = "-"
 class Command(BaseCommand):
     """Add a cluster; one that is there already is left as it is, and that is a failure."""
 
-    help = "Adds a cluster. Who may use it is said by quotas: manage.py apply."
+    help = "Adds a cluster. Quotas decide who may use it: manage.py apply."
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("cluster", metavar="NAME", help="The cluster's short name.")

@@ -33,7 +33,7 @@ class Command(BaseCommand):
         parser.add_argument(
             "--prune", action="store_true", help="Also remove what the file's parts do not name."
         )
-        parser.add_argument("--revision", default="", help="The file's revision, for the audit trail.")
+        parser.add_argument("--revision", default="", help="The file's revision, for the audit log.")
 
     def handle(self, *args: Any, **options: Any) -> None:
         try:

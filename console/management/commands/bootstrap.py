@@ -17,7 +17,7 @@ PASSWORD_BYTES = 12
 
 
 class Command(BaseCommand):
-    """Repeating it changes nothing. Standard output has only what the person must be told."""
+    """Repeating it changes nothing. Standard output has only what the person must know."""
 
     help = "Checks the settings, migrates, collects static files, makes the first admin and workspace."
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from console.management.commands._accounts import AccountsCommand
-from console.site_yaml.accounts import Imported, take
+from console.site_yaml.accounts import Imported, import_quotas
 from quotas.models import Cluster
 
 
@@ -12,6 +12,6 @@ class Command(AccountsCommand):
 
     help = "Makes workspaces, members and quotas as a Slurm cluster's associations and QOS are."
 
-    def does(self, cluster: Cluster, *, dry: bool) -> Imported:
-        """Do it, or find out what would change."""
-        return take(cluster, dry=dry)
+    def run(self, cluster: Cluster, *, dry: bool) -> Imported:
+        """Apply the changes, or with `dry` only find them out."""
+        return import_quotas(cluster, dry=dry)

@@ -53,22 +53,22 @@ def ask_all() -> None:
 
 
 def _ask(grant: Grant, provider: Provider) -> None:
-    said = wire.refresh(provider, encryption.decrypt(grant.refresh_token))
-    if said.get("refresh_token"):
-        token = encryption.encrypt(str(said["refresh_token"]))
+    tokens = wire.refresh(provider, encryption.decrypt(grant.refresh_token))
+    if tokens.get("refresh_token"):
+        token = encryption.encrypt(str(tokens["refresh_token"]))
         Grant.objects.filter(pk=grant.pk).update(refresh_token=token)
-    signed = wire.verify_token(provider, str(said["id_token"])) if said.get("id_token") else {}
+    signed = wire.verify_token(provider, str(tokens["id_token"])) if tokens.get("id_token") else {}
     subject = _subject(grant)
     if signed and claims.uid_of(provider.issuer, str(signed["sub"])) != claims.uid_of(
         provider.issuer, subject
     ):
         raise wire.NotOurs("it is about somebody else")
-    more = wire.userinfo(provider, str(said["access_token"]), subject)
-    told = provider.read_claims({**signed, **more})
-    if told.groups is not None:
-        groups.learn(grant.user, provider.name, told.groups)
-    if told.unix_name is not None:
-        unixnames.learn(grant.user, provider.name, told.unix_name)
+    more = wire.userinfo(provider, str(tokens["access_token"]), subject)
+    identity = provider.read_claims({**signed, **more})
+    if identity.groups is not None:
+        groups.learn(grant.user, provider.name, identity.groups)
+    if identity.unix_name is not None:
+        unixnames.learn(grant.user, provider.name, identity.unix_name)
 
 
 def _subject(grant: Grant) -> str:

@@ -14,7 +14,7 @@ _MOST_GROUPS: Final = 2000
 
 @dataclass(frozen=True, slots=True)
 class Claims:
-    """`groups` is None when the provider said nothing of groups, which is not the same as: in none;
+    """`groups` is None when the provider sent no claim about groups, which is not the same as: in none;
     `unix_name` where the provider is not to say it.
     """
 

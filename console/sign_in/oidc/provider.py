@@ -23,12 +23,12 @@ class OidcAccount(ProviderAccount):
     """How an account of a provider is shown."""
 
     def to_str(self) -> str:
-        told: dict[str, Any] = self.account.extra_data
-        return str(told.get("username") or told.get("email") or told.get("subject") or "")
+        data: dict[str, Any] = self.account.extra_data
+        return str(data.get("username") or data.get("email") or data.get("subject") or "")
 
 
 class OidcAdapter(OpenIDConnectOAuth2Adapter):
-    """The exchange of a code for what the provider says; `state` is what was kept since the question."""
+    """The exchange of a code for what the provider says; `state` is what was stored with the request."""
 
     state: dict[str, Any] | None = None
 
@@ -51,7 +51,7 @@ class OidcAdapter(OpenIDConnectOAuth2Adapter):
             raise ProviderException(str(problem)) from problem
 
     def parse_token(self, data: dict[str, Any]) -> SocialToken:
-        """Only the refresh token is kept, and only encrypted."""
+        """Store only the refresh token, encrypted."""
         token: SocialToken = super().parse_token(data)
         token.token = ""
         token.token_secret = encryption.encrypt(token.token_secret) if token.token_secret else ""
@@ -62,10 +62,10 @@ class OidcAdapter(OpenIDConnectOAuth2Adapter):
     ) -> SocialLogin:
         answer = kwargs["response"]
         nonce = (self.state or {}).get("nonce", "")
-        said = self._ask(wire.verified_sign_in, str(answer.get("id_token", "")), nonce)
-        more = self._ask(wire.userinfo, str(answer["access_token"]), said["sub"])
+        claims = self._ask(wire.verified_sign_in, str(answer.get("id_token", "")), nonce)
+        more = self._ask(wire.userinfo, str(answer["access_token"]), claims["sub"])
         social: SocialLogin = self.get_provider().sociallogin_from_response(
-            request, {**more, **_own(said, more)}
+            request, {**more, **_own(claims, more)}
         )
         return social
 
@@ -73,10 +73,10 @@ class OidcAdapter(OpenIDConnectOAuth2Adapter):
         return request.build_absolute_uri(reverse("oidc_callback", args=[self.provider_id]))
 
 
-def _own(said: dict[str, Any], more: dict[str, Any]) -> dict[str, Any]:
+def _own(claims: dict[str, Any], more: dict[str, Any]) -> dict[str, Any]:
     """Of the signed claims what userinfo does not say, and always who it is about."""
     signed = ("iss", "sub", "sid", "aud")
-    return {key: value for key, value in said.items() if key in signed or key not in more}
+    return {key: value for key, value in claims.items() if key in signed or key not in more}
 
 
 class OidcProvider(OAuth2Provider):
@@ -118,7 +118,7 @@ class OidcProvider(OAuth2Provider):
         )
         return response
 
-    # --- What was said ------------------------------------------------------------------------------------
+    # --- Claims ------------------------------------------------------------------------------------------
 
     def _identity(self, data: dict[str, Any]) -> Claims:
         provider = providers.find(self.app.provider_id)
@@ -132,19 +132,19 @@ class OidcProvider(OAuth2Provider):
         return self._identity(data).to_json()
 
     def extract_common_fields(self, data: dict[str, Any]) -> dict[str, Any]:
-        told = self._identity(data)
+        identity = self._identity(data)
         return {
-            "email": told.email,
-            "username": told.username,
-            "name": told.name,
-            "email_verified": told.email_verified,
+            "email": identity.email,
+            "username": identity.username,
+            "name": identity.name,
+            "email_verified": identity.email_verified,
         }
 
     def extract_email_addresses(self, data: dict[str, Any]) -> list[EmailAddress]:
-        told = self._identity(data)
-        if not told.email:
+        identity = self._identity(data)
+        if not identity.email:
             return []
-        return [EmailAddress(email=told.email, verified=told.email_verified, primary=True)]
+        return [EmailAddress(email=identity.email, verified=identity.email_verified, primary=True)]
 
 
 provider_classes = [OidcProvider]

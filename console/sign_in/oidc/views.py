@@ -23,7 +23,7 @@ from console.sign_in.oidc.provider import OidcAdapter
 
 
 class _Callback(OAuth2CallbackView):
-    """allauth's, which hands what was kept since the question to the adapter: the nonce is in there."""
+    """allauth's, which hands the stored state of the request to the adapter: it has the nonce."""
 
     adapter: OidcAdapter
 

@@ -1,6 +1,6 @@
 """Asking a provider: what it publishes, tokens, what it says of somebody.  And whether a token is its own.
 
-Every answer is bounded in time and size; what is published is kept for a while.
+Every answer is bounded in time and size; what is published is cached for a while.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ ALGORITHMS: Final = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES25
 """Signatures that only the provider can make; `none` and shared secrets are not among them."""
 
 LEEWAY_SECONDS: Final = 60
-_KEPT_SECONDS: Final = 600
+_CACHE_SECONDS: Final = 600
 _MISS_SECONDS: Final = 10
 _TIMEOUT: Final = httpx.Timeout(10.0)
 _MOST_BYTES: Final = 1024 * 1024
@@ -45,7 +45,7 @@ def discover(provider: Provider) -> Mapping[str, Any]:
         found = _get(f"{provider.issuer.rstrip('/')}/.well-known/openid-configuration")
         if found.get("issuer") != provider.issuer:
             raise ProviderAway(f"{provider.issuer} calls itself {found.get('issuer')!r}.")
-        cache.set(key, found, _KEPT_SECONDS)
+        cache.set(key, found, _CACHE_SECONDS)
     return found  # type: ignore[no-any-return]  # what was put there
 
 
@@ -102,7 +102,7 @@ def _keys(provider: Provider, *, fresh: bool) -> list[jwt.PyJWK]:
     found = cache.get(key)
     if found is None or (fresh and cache.add(f"{key}:asked", value=True, timeout=_MISS_SECONDS)):
         found = _get(address)
-        cache.set(key, found, _KEPT_SECONDS)
+        cache.set(key, found, _CACHE_SECONDS)
     try:
         return list(jwt.PyJWKSet.from_dict(found).keys)
     except jwt.PyJWTError as problem:
@@ -114,10 +114,10 @@ def userinfo(provider: Provider, access_token: str, subject: str) -> dict[str, A
     address = discover(provider).get("userinfo_endpoint")
     if not address:
         return {}
-    said = _get(str(address), headers={"Authorization": f"Bearer {access_token}"})
-    if said.get("sub") != subject:
+    claims = _get(str(address), headers={"Authorization": f"Bearer {access_token}"})
+    if claims.get("sub") != subject:
         raise NotOurs("the provider speaks of somebody else")
-    return said
+    return claims
 
 
 def refresh(provider: Provider, refresh_token: str) -> dict[str, Any]:
@@ -139,11 +139,11 @@ def refresh(provider: Provider, refresh_token: str) -> dict[str, Any]:
             )
     except (httpx.HTTPError, KeyError) as problem:
         raise ProviderAway(str(problem)) from problem
-    said = _object(answer)
-    if answer.status_code == httpx.codes.OK and "access_token" in said:
-        return said
+    values = _object(answer)
+    if answer.status_code == httpx.codes.OK and "access_token" in values:
+        return values
     refused = answer.status_code in {httpx.codes.BAD_REQUEST, httpx.codes.FORBIDDEN}
-    if refused and said.get("error", "invalid_grant") == "invalid_grant":
+    if refused and values.get("error", "invalid_grant") == "invalid_grant":
         raise GrantRefused
     raise ProviderAway(f"It answers {answer.status_code} to a refresh token.")
 
@@ -151,10 +151,10 @@ def refresh(provider: Provider, refresh_token: str) -> dict[str, Any]:
 def _object(answer: httpx.Response) -> dict[str, Any]:
     """The JSON object that was answered; an empty one for anything else."""
     try:
-        said = answer.json()
+        values = answer.json()
     except ValueError:
         return {}
-    return said if isinstance(said, dict) else {}
+    return values if isinstance(values, dict) else {}
 
 
 def by_basic(published: Mapping[str, Any]) -> bool:
@@ -176,9 +176,9 @@ def _get(address: str, headers: Mapping[str, str] | None = None) -> dict[str, An
                 body += part
                 if len(body) > _MOST_BYTES:
                     raise ProviderAway(f"{address} says more than can be meant.")
-        said = httpx.Response(200, content=bytes(body)).json()
+        values = httpx.Response(200, content=bytes(body)).json()
     except (httpx.HTTPError, httpx.InvalidURL, ValueError) as problem:
         raise ProviderAway(f"{address}: {problem}") from problem
-    if not isinstance(said, dict):
+    if not isinstance(values, dict):
         raise ProviderAway(f"{address} does not answer with a JSON object.")
-    return said
+    return values

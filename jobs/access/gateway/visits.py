@@ -125,7 +125,7 @@ def record_refusal(slug: str, client: str, person: int = 0) -> None:
     """Record in the audit trail that a visitor was refused, or brought an invalid ticket."""
     user = User.objects.filter(pk=person).first() if person else None
     came = Origin(Way.ENDPOINT, name="", address=client, user=user)
-    audit.log_refusal(slug, action=Action.ENTER, came=came)
+    audit.log_refusal(slug, action=Action.ENTER, request_origin=came)
 
 
 def _token(encrypted: str) -> str:

@@ -76,7 +76,7 @@ def find_key_holder(name: str, fingerprint: str) -> KeyHolder | None:
 def record_refusal(name: str, address: str, tries: int) -> None:
     """Record in the audit trail that a connection ended without an accepted key.  Blocks."""
     origin = Origin(Came.SSH, name="", address=address)
-    audit.log_refusal(name, action=Action.ENTER, details={"keys": tries}, came=origin)
+    audit.log_refusal(name, action=Action.ENTER, details={"keys": tries}, request_origin=origin)
 
 
 class SshConnection(asyncssh.SSHServer):

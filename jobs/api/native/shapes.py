@@ -219,7 +219,7 @@ class PriceShape(ApiShape):
 
 
 class LevelShareShape(ApiShape):
-    """One resource under a ceiling; `free` is what would be left."""
+    """One resource under a limit; `free` is what would be left."""
 
     kind = serializers.CharField(help_text="gpu, a type of GPU, cpu_milli, memory_mib or jobs")
     used = serializers.IntegerField()
@@ -229,7 +229,7 @@ class LevelShareShape(ApiShape):
 
 
 class LevelShape(ApiShape):
-    """A ceiling under which the job would count: a quota's, or that of one person in it."""
+    """A limit under which the job would count: a quota's, or that of one person in it."""
 
     name = serializers.CharField()
     of = serializers.ChoiceField(choices=["quota", "person"])

@@ -45,9 +45,9 @@ class FiguresShape(shapes.ApiShape):
 class UsageShape(shapes.ApiShape):
     """`rows` have the figures of `total`, and a key for each name in `by`."""
 
-    since = serializers.DateField(source="asked.since")
-    until = serializers.DateField(source="asked.until")
-    by = serializers.ListField(child=serializers.CharField(), source="asked.by")
+    since = serializers.DateField(source="query.since")
+    until = serializers.DateField(source="query.until")
+    by = serializers.ListField(child=serializers.CharField(), source="query.by")
     as_of = serializers.DateTimeField(help_text="complete until then")
     rows = serializers.ListField(child=serializers.DictField())
     total = FiguresShape()

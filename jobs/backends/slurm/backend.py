@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Final, TypeVar
 
 from jobs.backends import base, trial_job
-from jobs.backends.accounts import AccountTree, Ceilings
+from jobs.backends.accounts import AccountLimits, AccountTree
 from jobs.backends.base import (
     CheckReport,
     DryRunCheck,
@@ -339,9 +339,9 @@ class SlurmBackend:
         """See `accounts.Accounting`.  By the command line always."""
         return associations.read_accounts(Programs(self._config))
 
-    def limit(self, account: str, ceilings: Ceilings, jobs_of_one: int | None) -> None:
+    def limit(self, account: str, limits: AccountLimits, jobs_of_one: int | None) -> None:
         """See `accounts.Accounting`."""
-        associations.write_limits(Programs(self._config), account, ceilings, jobs_of_one)
+        associations.write_limits(Programs(self._config), account, limits, jobs_of_one)
 
     def _folder(self, key: str) -> Path:
         return attempts.attempt_folder(self._config.root, key)

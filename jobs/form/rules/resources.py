@@ -94,7 +94,7 @@ def _lingjun_regions(_spec: JobSpec, target: JobTarget) -> Iterator[Statement]:
         yield tell(KIND, broken=True, region=target.region)
 
 
-def _public_ceiling(spec: JobSpec, target: JobTarget) -> Iterator[Statement]:
+def _bound_public_resources(spec: JobSpec, target: JobTarget) -> Iterator[Statement]:
     if target.source is not Source.PUBLIC:
         return
     gpus, cores = conditions.count_gpus_and_cores(spec)
@@ -247,7 +247,7 @@ _JA: Final = (Page.JAPANESE,)
 RULES: Final = (
     Rule("kind_where_both", _HERE, when(lambda _spec, target: len(target.kinds) < 2, hide(KIND)), _ZH),
     Rule("lingjun_regions", _HERE, _lingjun_regions),
-    Rule("public_ceiling", _HERE, _public_ceiling, ours=True),
+    Rule("public_ceiling", _HERE, _bound_public_resources, ours=True),
     Rule("public_waits", _HERE, when(_is_public, tell(SOURCE))),
     Rule("billed_by_use", _HERE, when(_is_no_quota, tell(SOURCE))),
     Rule("billed_ahead", _HERE, when(_is_quota, tell(SOURCE))),

@@ -116,18 +116,18 @@ class _Trial:
     ) -> None:
         self._room = room
         self._user = user
-        self._books = snapshot.books_behind(cluster, ahead)
+        self._usage = snapshot.load_quota_usage_behind(cluster, ahead)
 
     def starts(self, quota_id: int, spec: JobSpec) -> bool:
         """Tell whether the job would start now, at the end of the queue."""
         shape = ResourceShape(tuple(submission.parts_of(spec)))
         request = Waiting("", quota_id, shape, owner_id=self._user.pk)
-        if self._books.never(request) is not None or self._books.refuses(request) is not None:
+        if self._usage.never(request) is not None or self._usage.refuses(request) is not None:
             return False
-        if self._books.keeps_for_others(request) is not None:
+        if self._usage.find_reserved_limit(request) is not None:
             return False
         pool = Pool(NodeCapacity(name, amounts) for name, amounts in self._room)
-        left = self._books.left_of_types(request, claims=True)
+        left = self._usage.left_of_types(request, claims=True)
         return Placer().place(pool, shape, left) is not None
 
     def smaller(self, quota_id: int, spec: JobSpec) -> Iterator[SuggestedAction]:

@@ -9,7 +9,7 @@ from quotas.models import Quota, Role, User
 from tests.factories import make_cluster, make_membership, make_quota, make_user, make_workspace
 
 OTHERS = ("anonymous", "stranger", "member", "workspace admin", "staff")
-"""Nobody of these acts on the whole house; staff sees only what Django's permissions open."""
+"""Nobody of these administers the console; staff sees only what Django's permissions open."""
 
 
 @pytest.fixture

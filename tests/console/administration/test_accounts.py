@@ -10,7 +10,7 @@ import pytest
 from django.test import Client
 
 from console.site_yaml import accounts
-from jobs.backends.accounts import Account, AccountTree, Ceilings
+from jobs.backends.accounts import Account, AccountLimits, AccountTree
 from jobs.backends.base import Unreachable
 from quotas.models import AdminAction, AuditEntry, Cluster, Quota
 from tests.console.administration.conftest import OTHERS, client_of
@@ -23,32 +23,34 @@ GIVE = "/admin/clusters/hpc/accounts/write/"
 
 
 @dataclass
-class Keeper:
+class FakeAccounting:
     """An engine that keeps accounts, or does not answer."""
 
-    books_: AccountTree = field(default_factory=AccountTree)
+    tree: AccountTree = field(default_factory=AccountTree)
     away: str = ""
-    written: list[tuple[str, Ceilings, int | None]] = field(default_factory=list)
+    written: list[tuple[str, AccountLimits, int | None]] = field(default_factory=list)
 
     def read_accounts(self) -> AccountTree:
         if self.away:
             raise Unreachable(self.away)
-        return self.books_
+        return self.tree
 
-    def limit(self, account: str, ceilings: Ceilings, jobs_of_one: int | None) -> None:
-        self.written.append((account, ceilings, jobs_of_one))
+    def limit(self, account: str, limits: AccountLimits, jobs_of_one: int | None) -> None:
+        self.written.append((account, limits, jobs_of_one))
 
 
 @pytest.fixture
-def keeper(monkeypatch: pytest.MonkeyPatch) -> Keeper:
-    vision = Account("vision", "", ("alice",), Ceilings(cpus=40, gpus=8), None, ("normal",), ("MaxWall=60",))
-    made = Keeper(AccountTree((vision,)))
+def accounting(monkeypatch: pytest.MonkeyPatch) -> FakeAccounting:
+    vision = Account(
+        "vision", "", ("alice",), AccountLimits(cpus=40, gpus=8), None, ("normal",), ("MaxWall=60",)
+    )
+    made = FakeAccounting(AccountTree((vision,)))
     monkeypatch.setattr(accounts, "backend_for", lambda _cluster: made)
     return made
 
 
 @pytest.fixture
-def cluster(keeper: Keeper) -> Cluster:
+def cluster(accounting: FakeAccounting) -> Cluster:
     make_user("alice")
     return make_cluster("hpc", backend="slurm", config={"write_back": True})
 
@@ -73,13 +75,13 @@ def test_what_would_change_is_shown_and_done_on_confirmation(admin: Client, clus
     assert "Everything is as the accounts are." in text_of(done)
     assert Quota.objects.get(slug="vision").gpus == 8
     assert AdminAction.objects.get().kind == AdminAction.Kind.QUOTAS
-    trail = AuditEntry.objects.filter(object_repr__contains="vision", action="create")
-    assert set(trail.values_list("actor_name", "way")) == {("root", "admin")}
+    entries = AuditEntry.objects.filter(object_repr__contains="vision", action="create")
+    assert set(entries.values_list("actor_name", "way")) == {("root", "admin")}
 
 
-def test_only_what_was_shown_is_done(admin: Client, cluster: Cluster, keeper: Keeper) -> None:
+def test_only_what_was_shown_is_done(admin: Client, cluster: Cluster, accounting: FakeAccounting) -> None:
     before = shown(admin.get(TAKE))
-    keeper.books_ = AccountTree((Account("speech", "", (), Ceilings(gpus=1), None, (), ()),))
+    accounting.tree = AccountTree((Account("speech", "", (), AccountLimits(gpus=1), None, (), ()),))
     answer = admin.post(TAKE, {"shown": before})
     assert answer.status_code == 409
     assert "something has changed since it was shown" in text_of(answer)
@@ -89,25 +91,27 @@ def test_only_what_was_shown_is_done(admin: Client, cluster: Cluster, keeper: Ke
     assert Quota.objects.get().slug == "speech"
 
 
-def test_ceilings_are_written_into_accounts(admin: Client, cluster: Cluster, keeper: Keeper) -> None:
+def test_limits_are_written_into_accounts(
+    admin: Client, cluster: Cluster, accounting: FakeAccounting
+) -> None:
     make_quota(make_workspace("vision"), cluster, "vision", gpus=4)
     page = admin.get(GIVE)
     assert "~ /accounts/vision: gpus 8 → 4" in text_of(page)
-    assert keeper.written == []
+    assert accounting.written == []
     assert admin.post(GIVE, {"shown": shown(page)}).status_code == 302
-    assert keeper.written == [("vision", Ceilings(gpus=4), None)]
+    assert accounting.written == [("vision", AccountLimits(gpus=4), None)]
     entry = AuditEntry.objects.filter(way="admin", object_repr="vision")
     assert entry.filter(actor_name="root").exists()
 
 
 @pytest.mark.parametrize("url", [TAKE, GIVE])
 def test_what_keeps_it_from_being_done_is_said(
-    admin: Client, cluster: Cluster, keeper: Keeper, url: str
+    admin: Client, cluster: Cluster, accounting: FakeAccounting, url: str
 ) -> None:
-    keeper.away = "sacctmgr: no slurmdbd answers"
+    accounting.away = "sacctmgr: no slurmdbd answers"
     assert "sacctmgr: no slurmdbd answers" in text_of(admin.get(url))
     assert admin.post(url, {"shown": "x"}).status_code == 409
-    keeper.away, keeper.books_ = "", AccountTree()
+    accounting.away, accounting.tree = "", AccountTree()
     assert "This cluster keeps no accounts." in text_of(admin.get(url))
     Cluster.objects.update(config={})
     assert "write_back has to be true there" in text_of(admin.get(GIVE))

@@ -126,7 +126,7 @@ def test_every_unit_is_one_that_people_use(admin: Client, quota: Quota) -> None:
     assert 'value="A100: 4, V100: 2"' in text
 
 
-def test_an_empty_field_is_no_ceiling(admin: Client, quota: Quota) -> None:
+def test_an_empty_field_is_no_limit(admin: Client, quota: Quota) -> None:
     sent = fields(quota, default_gpus="")
     admin.post(PAGE, {**sent, "save": "yes", "shown": shown(admin, sent)})
     quota.refresh_from_db()

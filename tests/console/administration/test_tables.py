@@ -226,7 +226,7 @@ def test_all_problems_are_said_at_once(admin: Client) -> None:
     assert not Membership.objects.exists()
 
 
-def test_a_ceiling_below_what_is_in_use_has_to_be_meant(admin: Client) -> None:
+def test_a_limit_below_what_is_in_use_has_to_be_meant(admin: Client) -> None:
     quota = Quota.objects.get()
     each = Amounts(1000, 1024, {"A100": 4})
     owner = User.objects.get(username="alice")
@@ -367,7 +367,7 @@ def test_a_download_of_many_rows_takes_no_more_queries(
         assert len(rows_of(downloaded(admin, "quota"))) == 21
 
 
-def test_that_a_table_was_taken_is_in_the_trail(admin: Client) -> None:
+def test_that_a_table_was_taken_is_in_the_audit_log(admin: Client) -> None:
     downloaded(admin, "membership")
     entry = AuditEntry.objects.filter(action="export").first()
     assert entry is not None
@@ -404,7 +404,7 @@ def test_what_is_wrong_is_told_without_the_insides_of_the_console(admin: Client)
     assert "Traceback" not in answer.content.decode()
 
 
-def test_a_quotas_kind_comes_and_goes_in_tables_and_is_in_the_trail(admin: Client) -> None:
+def test_a_quotas_kind_comes_and_goes_in_tables_and_is_in_the_audit_log(admin: Client) -> None:
     imported(admin, "quota", "workspace,cluster,slug,name,kind\nvision,local,all,All,lingjun\n")
     assert Quota.objects.get(slug="all").kind == "lingjun"
     assert AuditEntry.objects.filter(action="update").latest("pk").changes["kind"] == ["general", "lingjun"]

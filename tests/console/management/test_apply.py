@@ -252,7 +252,7 @@ def test_what_would_start_is_said(site: Any) -> None:
     assert "! local: of what waits, 1 would start now instead of 0" in told
 
 
-def test_the_trail_names_the_file_and_its_revision(site: Any) -> None:
+def test_the_audit_log_names_the_file_and_its_revision(site: Any) -> None:
     site(WHOLE, "--revision", "4f2a91c")
     assert {row.actor_name for row in AuditEntry.objects.filter(way="command")} == {"site.yaml@4f2a91c"}
     assert AuditEntry.objects.get(action="apply").details["changes"] > 10

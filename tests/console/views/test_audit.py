@@ -1,4 +1,4 @@
-"""The page of the audit trail: whose, what is found, what is taken away."""
+"""The page of the audit log: whose, what is found, what is taken away."""
 
 from __future__ import annotations
 

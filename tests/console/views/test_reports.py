@@ -99,7 +99,7 @@ def test_figures_and_their_sum(used: People) -> None:
     assert "5.00" in text
 
 
-def test_what_is_not_in_the_books_yet_is_told_too_and_only_to_those_who_may(used: People) -> None:
+def test_usage_that_is_not_in_the_ledger_yet_is_reported_to_those_who_may(used: People) -> None:
     begin = FIRST + timedelta(days=5)
     hold(used.quota, used.owner, [Part(1, gpus(1))], at=begin, holder="live")
     now = begin + timedelta(minutes=15)

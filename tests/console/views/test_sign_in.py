@@ -430,7 +430,7 @@ def test_new_password_revokes_tokens_unless_told_otherwise() -> None:
 
 
 @pytest.mark.parametrize("start", ["/sign-in/break-glass/", "/invitations/", "/sign-in/reset/"])
-def test_links_that_let_somebody_in_are_in_no_log_and_no_trail(start: str) -> None:
+def test_links_that_let_somebody_in_are_in_no_log_and_no_audit_log(start: str) -> None:
     Client(REMOTE_ADDR="192.0.2.1").get(f"{start}1/s3cret-abc")
     assert without_secrets(f"Not Found: {start}1/s3cret-abc?x=1") == f"Not Found: {start}…?x=1"
     rows = AuditEntry.objects.filter(denied=True)

@@ -47,7 +47,7 @@ def test_ports_by_number_are_off_on_lingjun_and_beside_a_list() -> None:
     assert not state("framework_options.customPortNumPerWorker", options(), QUOTA).off
 
 
-def test_the_ceiling_is_the_quotas_own() -> None:
+def test_the_limit_is_the_quotas_own() -> None:
     found = state("roles[].resources.gpus", job(), replace(PUBLIC, most_gpus=4))
     assert found.most == 4
 

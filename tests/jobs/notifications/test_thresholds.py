@@ -120,7 +120,7 @@ def test_each_share_that_somebody_asked_for_is_news(people: People) -> None:
     assert told(Kind.QUOTA) == [51, 93]
 
 
-def test_a_quota_without_ceilings_is_never_full(people: People) -> None:
+def test_a_quota_without_limits_is_never_full(people: People) -> None:
     hold(people, people.quota, 500)
     thresholds.report_quotas()
     assert told(Kind.QUOTA) == []

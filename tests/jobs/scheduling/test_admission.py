@@ -242,7 +242,7 @@ def test_gpu_types_may_have_other_names(place: Place, engine: MemoryEngine) -> N
     assert engine.submissions[attempt_of(job).key].spec.roles[0].resources.gpu_type == "NVIDIA A100 80GB"
 
 
-def test_public_resources_refuse_one_job_above_a_persons_ceiling_and_let_more_jobs_wait(
+def test_public_resources_refuse_one_job_above_a_persons_limit_and_let_more_jobs_wait(
     place: Place, engine: MemoryEngine
 ) -> None:
     Quota.objects.update(source=Source.PUBLIC)

@@ -38,7 +38,7 @@ def slow(engine: MemoryEngine, monkeypatch: pytest.MonkeyPatch, seconds: float) 
     monkeypatch.setattr("jobs.scheduling.reconcile.time.monotonic", lambda: clock[0])
 
 
-def test_the_last_look_decides_and_there_is_a_ceiling() -> None:
+def test_the_last_look_decides_and_there_is_a_maximum() -> None:
     assert [poll_interval.interval_s(look) for look in (0.01, 0.5, 3.0, 40.0)] == [2.0, 5.0, 30.0, 60.0]
 
 

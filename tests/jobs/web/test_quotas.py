@@ -65,7 +65,7 @@ def test_bars_tell_used_reserved_borrowed_and_free(people: People) -> None:
     assert told == [(2, 1, 2, 3), (2, 1, 2, None)]
     assert [(person.username, person.gpus) for person in shown.people] == [("alice", 3), ("bob", 2)]
     assert sum(width for _what, _at, width in bars["gpu"].segments) <= 100
-    assert bars["A100"].segments == [], "without a ceiling there is nothing to be part of"
+    assert bars["A100"].segments == [], "without a limit there is nothing to be part of"
 
 
 def test_a_quota_counts_what_is_held_below_it(people: People) -> None:

@@ -38,7 +38,7 @@ really_reserve = ledger.reserve
 
 
 def judged(request: Request, placement: Sequence[tuple[str, Amounts]], *, borrowed: bool = False) -> None:
-    """Reserve, and see that no ceiling and no node is passed by it."""
+    """Reserve, and see that no limit and no node is passed by it."""
     really_reserve(request, placement, borrowed=borrowed)
     gpus = total(here for _node, here in placement).gpu_count
     quota: Quota | None = request.quota

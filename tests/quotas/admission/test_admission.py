@@ -101,7 +101,7 @@ def test_any_type_will_do_when_none_is_named() -> None:
     assert decision.placement[0][1].gpus == {"A100": 1, "P100": 1}
 
 
-def test_a_ceiling_for_a_type_binds_a_job_that_did_not_name_it() -> None:
+def test_a_limit_for_a_type_binds_a_job_that_did_not_name_it() -> None:
     few = Account(1, "few", 1, Limits(gpus_by_type={"A100": 1}))
     decision = only(passed([ask("a", gpus(2, ""))], [machine(A100=4)], [few]))
     assert (decision.why, decision.params["kind"], decision.params["limit"]) == (Why.EXCEEDS_QUOTA, "A100", 1)
@@ -161,7 +161,7 @@ def test_workspaces_take_turns_where_all_else_is_equal() -> None:
     assert order == ["a", "d", "b", "e", "c", "f"]
 
 
-# --- ceilings -------------------------------------------------------------------------------------------
+# --- limits -------------------------------------------------------------------------------------------
 
 
 def test_a_full_quota_holds_up_its_own_people_only() -> None:
@@ -195,7 +195,7 @@ def test_one_person_does_not_take_the_whole_quota() -> None:
     assert verdicts(outcome) == {"a": Why.PERSON, "b": None}
 
 
-def test_public_resources_have_one_ceiling_a_person_whatever_the_quota() -> None:
+def test_public_resources_have_one_limit_a_person_whatever_the_quota() -> None:
     accounts = [Account(i, "public", i, person=Limits(gpus=2), public=True) for i in (1, 2)]
     outcome = passed(
         [ask("a", gpus(1), owner_id=7)],
@@ -212,7 +212,7 @@ def test_without_gpu_hours_left_only_what_needs_no_gpu_starts() -> None:
     assert verdicts(outcome) == {"a": Why.HOURS, "b": None}
 
 
-def test_a_lowered_ceiling_stops_nothing_and_lets_nothing_in() -> None:
+def test_a_lowered_limit_stops_nothing_and_lets_nothing_in() -> None:
     lowered = Account(1, "lowered", 1, Limits(gpus=1))
     outcome = passed([ask("a", gpus(1))], [machine(A100=8)], [lowered], [held("x", gpus(4))])
     assert verdicts(outcome) == {"a": Why.QUOTA}
@@ -382,7 +382,7 @@ def test_what_is_still_on_a_node_when_its_time_is_over_has_to_go() -> None:
 # --- the engine schedules -------------------------------------------------------------------------------
 
 
-def test_engine_mode_checks_ceilings_and_hands_over() -> None:
+def test_engine_mode_checks_limits_and_hands_over() -> None:
     one_job = Account(1, "one", 1, Limits(jobs=1))
     outcome = passed([ask("a", gpus(99)), ask("b", gpus(1))], [], [one_job], by_engine=True)
     assert verdicts(outcome) == {"a": None, "b": Why.QUOTA}
@@ -429,14 +429,14 @@ def _queue(asked: Asked) -> list[Waiting]:
 
 @given(requests, machines, st.integers(0, 6))
 def test_no_decision_promises_more_than_there_is(
-    asked: Asked, there: list[tuple[int, int, int, int]], ceiling: int
+    asked: Asked, there: list[tuple[int, int, int, int]], limit: int
 ) -> None:
     queue = _queue(asked)
     nodes = [machine(f"n{i}", c * 1000, m * GiB, A100=a, P100=p) for i, (c, m, a, p) in enumerate(there)]
     tree: Mapping[int, Account] = {
-        1: Account(1, "limited", 1, Limits(gpus=ceiling), parent_id=3),
+        1: Account(1, "limited", 1, Limits(gpus=limit), parent_id=3),
         2: Account(2, "open", 2),
-        3: Account(3, "above", 3, Limits(gpus=ceiling + 1)),
+        3: Account(3, "above", 3, Limits(gpus=limit + 1)),
     }
     outcome = decide(Snapshot(NOW, tree, nodes, (), queue))
     assert sorted(decision.holder for decision in outcome.decisions) == sorted(each.holder for each in queue)
@@ -447,8 +447,8 @@ def test_no_decision_promises_more_than_there_is(
         assert here.memory_mib <= node.has.memory_mib
         assert all(count <= node.has.gpus.get(kind, 0) for kind, count in here.gpus.items())
     own = [r for r in queue if by_holder[r.holder].admitted and not by_holder[r.holder].borrowed]
-    assert sum(r.shape.gpu_count for r in own if r.quota_id == 1) <= ceiling
-    assert sum(r.shape.gpu_count for r in own if r.quota_id in {1, 3}) <= ceiling + 1
+    assert sum(r.shape.gpu_count for r in own if r.quota_id == 1) <= limit
+    assert sum(r.shape.gpu_count for r in own if r.quota_id in {1, 3}) <= limit + 1
     for request in queue:
         decision = by_holder[request.holder]
         if decision.admitted:

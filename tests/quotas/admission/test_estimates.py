@@ -1,4 +1,4 @@
-"""What something would cost, by the prices by which the books charge it afterwards."""
+"""What something would cost, by the prices by which the ledger charges it afterwards."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_an_hour_is_charged_as_it_was_estimated(quota: Quota, source: Source) ->
     ledger.reserve(request, [])
     ledger.record_start("a")
     whole_hour = timezone.now().replace(minute=0, second=0, microsecond=0)
-    begin = whole_hour + timedelta(hours=1)  # the books round what each hour of the clock cost
+    begin = whole_hour + timedelta(hours=1)  # the ledger rounds what each hour of the clock cost
     Reservation.objects.update(created_at=begin - timedelta(hours=1))
     charged = sum(sums.cost_micro for sums in ledger_days.tally(begin, begin + timedelta(hours=1)).values())
     assert found.hour_micro == charged

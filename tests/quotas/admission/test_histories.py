@@ -38,11 +38,11 @@ def judge(world: World, outcome: Outcome) -> None:
     order = [each.holder for each in outcome.decisions if each.holder not in apart]
     expected = [holder for holder in world.order(decisions) if holder not in apart]
     assert order == expected, "the order as documented"
-    before = world.ceilings()
+    before = world.limits()
     held_before = {job.holder for job in world.held()}
     world.apply(outcome)
-    for name, (used, ceilings) in world.ceilings().items():
-        for resource, most in ceilings.items():
+    for name, (used, limits) in world.limits().items():
+        for resource, most in limits.items():
             was = before[name][0][resource] if name in before else 0
             assert used[resource] <= max(most, was), f"{name} {resource}: {was} → {used[resource]} of {most}"
     for holder, job in waiting.items():

@@ -51,7 +51,7 @@ small_nodes = st.lists(
     min_size=1,
     max_size=3,
 )
-ceilings_of_types = st.dictionaries(st.sampled_from(["A", "V"]), st.integers(0, 4))
+limits_of_types = st.dictionaries(st.sampled_from(["A", "V"]), st.integers(0, 4))
 
 
 def _fits_in_some_way(
@@ -83,7 +83,7 @@ def _draws(each: Amounts) -> Iterator[Counter[str]]:
 
 
 @settings(max_examples=300, deadline=None)
-@given(st.lists(small_parts, min_size=1, max_size=2), small_nodes, ceilings_of_types)
+@given(st.lists(small_parts, min_size=1, max_size=2), small_nodes, limits_of_types)
 def test_placement_is_found_wherever_there_is_one(
     parts: list[Part], nodes: list[tuple[int, dict[str, int]]], most: dict[str, int]
 ) -> None:
@@ -176,7 +176,7 @@ def test_one_that_waits_for_its_quota_keeps_nothing_of_others() -> None:
     assert {each.holder: each.why for each in outcome.decisions} == {"a": Why.QUOTA, "b": None}
 
 
-def test_own_ceiling_of_a_person_is_kept_for_their_earlier_job() -> None:
+def test_own_limit_of_a_person_is_kept_for_their_earlier_job() -> None:
     two = Account(1, "Speech", 1, person=Limits(gpus=2))
     queue = [_ask("a", _gpus(2), since=NOW - 99), _ask("b", _gpus(1)), _ask("c", _gpus(1), owner_id=5)]
     found = _decided(queue, two, (_held("x", _gpus(1, "A100")),))
@@ -217,7 +217,7 @@ NODES = st.fixed_dictionaries(
         ),
     }
 )
-ceiling = st.one_of(st.none(), st.integers(2, 6))
+limit = st.one_of(st.none(), st.integers(2, 6))
 types = st.sampled_from([{}, {}, {"A100": 2, "V100": 2}, {"A100": 3}, {"V100": 1}])
 trees = st.builds(
     lambda whole, one, two, person, jobs, kinds, more: {
@@ -226,10 +226,10 @@ trees = st.builds(
         2: Quota(2, parent=9, gpus=two, types=more, jobs=jobs),
         3: Quota(3, gpus=4, preemptible=True),
     },
-    ceiling,
-    ceiling,
-    ceiling,
-    ceiling,
+    limit,
+    limit,
+    limit,
+    limit,
     st.one_of(st.none(), st.integers(1, 3)),
     types,
     types,
@@ -273,7 +273,7 @@ def _step(world: World, ends: dict[str, float]) -> None:
             assert taken.holder in before
             assert world.may_be_taken(world.jobs[taken.holder])
             ends[taken.holder] = world.now
-        for name, (used, most) in world.ceilings().items():
+        for name, (used, most) in world.limits().items():
             assert all(used[resource] <= limit for resource, limit in most.items()), f"{name} is passed"
         if not any(each.admitted for each in outcome.decisions):
             return

@@ -1,4 +1,4 @@
-"""What other ceilings would do, before they are anybody's."""
+"""What other limits would do, before they are anybody's."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ def wants(quota: Quota, holder: str, gpus: int, *, held: bool = False, borrowed:
         ledger.record_start(holder)
 
 
-def with_(quota: Quota, **ceilings: Any) -> LimitPreview:
+def with_(quota: Quota, **limits: Any) -> LimitPreview:
     changed = copy(quota)
-    for name, value in ceilings.items():
+    for name, value in limits.items():
         setattr(changed, name, value)
     return whatif.preview(quota.cluster, {quota.pk: changed})
 
@@ -63,7 +63,7 @@ def test_what_is_borrowed_counts_in_no_quota(quota: Quota) -> None:
 
 
 @pytest.mark.parametrize(
-    ("ceilings", "kind"),
+    ("limits", "kind"),
     [
         ({"most_jobs": 0}, "jobs"),
         ({"cpu_milli": 500}, "cpu"),
@@ -71,9 +71,9 @@ def test_what_is_borrowed_counts_in_no_quota(quota: Quota) -> None:
         ({"gpus_by_type": {"A100": 1}}, "A100"),
     ],
 )
-def test_every_kind_of_ceiling_is_looked_at(quota: Quota, ceilings: dict[str, Any], kind: str) -> None:
+def test_every_kind_of_limit_is_looked_at(quota: Quota, limits: dict[str, Any], kind: str) -> None:
     wants(quota, "runs", 3, held=True)
-    assert [each.kind for each in with_(quota, **ceilings).drains] == [kind]
+    assert [each.kind for each in with_(quota, **limits).drains] == [kind]
 
 
 def test_what_waits_may_start_or_become_hopeless(quota: Quota) -> None:

@@ -74,7 +74,7 @@ class Quota:
     preemptible: bool = False
     types: dict[str, int] = field(default_factory=dict)
 
-    def ceilings(self) -> dict[str, int]:
+    def limits(self) -> dict[str, int]:
         both = {key: most for key, most in (("gpu", self.gpus), ("jobs", self.jobs)) if most is not None}
         return both | {f"gpu {kind}": most for kind, most in self.types.items()}
 
@@ -167,11 +167,11 @@ class World:
     def may_be_taken(self, job: Job) -> bool:
         return job.borrowed or self.quotas[job.quota].preemptible
 
-    def ceilings(self) -> dict[str, tuple[Sums, dict[str, int]]]:
+    def limits(self) -> dict[str, tuple[Sums, dict[str, int]]]:
         """By name: what is used, and how much of it may be."""
         found: dict[str, tuple[Sums, dict[str, int]]] = {}
         for key, quota in self.quotas.items():
-            found[f"quota {key}"] = self.used_in(key), quota.ceilings()
+            found[f"quota {key}"] = self.used_in(key), quota.limits()
             if quota.person_gpus is not None:
                 for owner in {job.owner for job in self.jobs.values()}:
                     found[f"person {key} {owner}"] = self.used_by(key, owner), {"gpu": quota.person_gpus}
@@ -231,7 +231,7 @@ class World:
         return decision.borrowed or decision.why is Why.IDLE
 
     def _beyond(self, job: Job, started: list[Job]) -> bool:
-        """Whether it passes a ceiling beside what is held, and what started in this pass."""
+        """Whether it passes a limit beside what is held, and what started in this pass."""
         if self.quotas[job.quota].person_gpus is not None:
             mine = [each for each in started if (each.quota, each.owner) == (job.quota, job.owner)]
             held = self.used_by(job.quota, job.owner)["gpu"] + sum(each.wanted["gpu"] for each in mine)
@@ -242,7 +242,7 @@ class World:
             used = self.used_in(key)
             used["gpu"] += sum(each.wanted["gpu"] for each in within)
             used["jobs"] += len(within)
-            for resource, most in self.quotas[key].ceilings().items():
+            for resource, most in self.quotas[key].limits().items():
                 more = job.wanted["gpu"] if resource == "gpu" else 1
                 if more and used[resource] + more > most:
                     return True

@@ -1,4 +1,4 @@
-"""The audit trail: every change with before and after, by whom, from where; refusals; nothing secret."""
+"""The audit log: every change with before and after, by whom, from where; refusals; nothing secret."""
 
 from __future__ import annotations
 
@@ -147,7 +147,7 @@ def test_what_an_admin_decides_about_nodes_is_kept_once() -> None:
     assert entry.changes == {"state": ["schedulable", "cordoned"], "state_why": ["", "new disks"]}
 
 
-def test_no_secret_reaches_the_trail() -> None:
+def test_no_secret_reaches_the_audit_log() -> None:
     user = make_user("alice")
     user.set_password(CANARY)
     user.save()
@@ -254,7 +254,7 @@ def test_somebody_who_tries_without_end_fills_no_disk(client: Client) -> None:
     assert AuditEntry.objects.filter(denied=True).count() == audit.refusals.at_once
 
 
-def test_the_trail_is_append_only() -> None:
+def test_the_audit_log_is_append_only() -> None:
     make_workspace("vision")
     entry = last()
     entry.actor_name = "somebody else"

@@ -1,4 +1,4 @@
-"""The books: sums of what was held are exact, whenever and however often they are made."""
+"""The usage ledger: sums of what was held are exact, whenever and however often they are made."""
 
 from __future__ import annotations
 

@@ -97,6 +97,6 @@ def test_the_admin_never_sees_the_key_and_keeps_it_by_leaving_the_mask(client: C
     assert "Enter again: login/private_key." in answer.content.decode()
     assert "elsewhere" in answer.content.decode(), "what was typed is kept"
     assert Cluster.objects.get(pk=cluster.pk).config["login"]["host"] == "here"
-    trail = str(list(AuditEntry.objects.values_list("changes", "details")))
-    assert private not in trail
-    assert encrypted_settings.MARK not in trail
+    entries = str(list(AuditEntry.objects.values_list("changes", "details")))
+    assert private not in entries
+    assert encrypted_settings.MARK not in entries

@@ -24,9 +24,9 @@ def parent() -> Quota:
     return make_quota(slug="department", gpus=8, gpus_by_type={"A100": 4})
 
 
-def child(parent: Quota, slug: str, **ceilings: object) -> Quota:
+def child(parent: Quota, slug: str, **limits: object) -> Quota:
     return Quota(
-        workspace=parent.workspace, cluster=parent.cluster, parent=parent, slug=slug, name=slug, **ceilings
+        workspace=parent.workspace, cluster=parent.cluster, parent=parent, slug=slug, name=slug, **limits
     )
 
 
@@ -55,7 +55,7 @@ def test_a_parent_can_not_go_below_what_its_children_were_promised(parent: Quota
     assert "6 together" in told(parent)["gpus"][0]
 
 
-def test_a_quota_without_a_ceiling_promises_what_those_below_it_do(parent: Quota) -> None:
+def test_a_quota_without_a_limit_promises_what_those_below_it_do(parent: Quota) -> None:
     middle = child(parent, "middle")
     middle.save()
     assert "promise 9" in told(child(middle, "leaf", gpus=9))["gpus"][0]

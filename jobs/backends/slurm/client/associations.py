@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
-from jobs.backends.accounts import Account, AccountTree, Ceilings, QualityOfService
+from jobs.backends.accounts import Account, AccountLimits, AccountTree, QualityOfService
 from jobs.backends.base import Unreachable
 from jobs.backends.slurm.client import values
 from jobs.backends.slurm.client.programs import Programs
@@ -57,19 +57,19 @@ def read_accounts(programs: Programs) -> AccountTree:
     return AccountTree(tuple(_accounts(rows)), tuple(map(_quality, qualities)), tuple(_cluster_limits(rows)))
 
 
-def write_limits(programs: Programs, account: str, ceilings: Ceilings, jobs_of_one: int | None) -> None:
+def write_limits(programs: Programs, account: str, limits: AccountLimits, jobs_of_one: int | None) -> None:
     """Set an account's limits.  Raises Unreachable."""
     amounts = {
-        "cpu": ceilings.cpus,
-        "mem": ceilings.memory_mib,
-        "gres/gpu": ceilings.gpus,
-        **{f"gres/gpu:{kind}": count for kind, count in ceilings.gpus_by_type.items()},
+        "cpu": limits.cpus,
+        "mem": limits.memory_mib,
+        "gres/gpu": limits.gpus,
+        **{f"gres/gpu:{kind}": count for kind, count in limits.gpus_by_type.items()},
     }
     tres = ",".join(f"{name}={count}" for name, count in amounts.items() if count is not None)
-    limits = {"GrpTRES": tres or None, "GrpJobs": ceilings.jobs, "MaxJobs": jobs_of_one}
-    said = [f"{name}={value}" for name, value in limits.items() if value is not None]
+    options = {"GrpTRES": tres or None, "GrpJobs": limits.jobs, "MaxJobs": jobs_of_one}
+    settings = [f"{name}={value}" for name, value in options.items() if value is not None]
     where = ("where", f"name={account}", f"cluster={_cluster(programs)}")
-    if said and programs.sacctmgr("modify", "account", *where, "set", *said) is None:
+    if settings and programs.sacctmgr("modify", "account", *where, "set", *settings) is None:
         raise Unreachable("sacctmgr can't be run, or there is no slurmdbd")
 
 
@@ -94,18 +94,18 @@ def _accounts(rows: Sequence[Mapping[str, str]]) -> Iterator[Account]:
         if row["User"] or row["Partition"] or name == ROOT:
             continue
         people = [each for each in rows if each["User"] and each["Account"] == name]
-        ceilings, more = _ceilings(row["GrpTRES"], row["GrpJobs"], "GrpTRES")
+        limits, more = _read_limits(row["GrpTRES"], row["GrpJobs"], "GrpTRES")
         yield Account(
             name=name,
             parent="" if row["ParentName"] == ROOT else row["ParentName"],
             people=tuple(dict.fromkeys(each["User"] for each in people)),
-            all_of_it=ceilings,
+            all_of_it=limits,
             jobs_of_one=_count(row["MaxJobs"]),
             qos=tuple(sorted({qos for each in (people or [row]) for qos in each["QOS"].split(",") if qos})),
             more=(
                 *more,
-                *_limits(row, UNKNOWN),
-                *(said for each in people for said in _user_limits(each, row)),
+                *_list_limits(row, UNKNOWN),
+                *(limit for each in people for limit in _user_limits(each, row)),
             ),
         )
 
@@ -113,29 +113,29 @@ def _accounts(rows: Sequence[Mapping[str, str]]) -> Iterator[Account]:
 def _user_limits(person: Mapping[str, str], account: Mapping[str, str]) -> Iterator[str]:
     """Yield limits of one user that the account does not have."""
     where = f"{person['User']}@{person['Partition']}" if person["Partition"] else person["User"]
-    for said in _limits(person, (*KNOWN, *UNKNOWN)):
-        if said not in _limits(account, (*KNOWN, *UNKNOWN)):
-            yield f"{where}: {said}"
+    for limit in _list_limits(person, (*KNOWN, *UNKNOWN)):
+        if limit not in _list_limits(account, (*KNOWN, *UNKNOWN)):
+            yield f"{where}: {limit}"
 
 
 def _cluster_limits(rows: Sequence[Mapping[str, str]]) -> Iterator[str]:
     """Yield the limits of the cluster as a whole."""
     for row in rows:
         if row["Account"] == ROOT and not row["User"]:
-            yield from (f"{ROOT}: {said}" for said in _limits(row, (*KNOWN, *UNKNOWN)))
+            yield from (f"{ROOT}: {limit}" for limit in _list_limits(row, (*KNOWN, *UNKNOWN)))
 
 
 def _quality(row: Mapping[str, str]) -> QualityOfService:
-    ceilings, more = _ceilings(row["MaxTRESPerUser"], row["MaxJobsPerUser"], "MaxTRESPerUser")
+    limits, more = _read_limits(row["MaxTRESPerUser"], row["MaxJobsPerUser"], "MaxTRESPerUser")
     return QualityOfService(
         name=row["Name"],
         priority=_count(row["Priority"]) or 0,
-        of_one=ceilings,
-        more=(*more, *_limits(row, UNKNOWN_OF_QOS)),
+        of_one=limits,
+        more=(*more, *_list_limits(row, UNKNOWN_OF_QOS)),
     )
 
 
-def _ceilings(amounts: str, jobs: str, name: str) -> tuple[Ceilings, list[str]]:
+def _read_limits(amounts: str, jobs: str, name: str) -> tuple[AccountLimits, list[str]]:
     """Return the known amounts, and the others as Slurm writes them."""
     found: dict[str, int] = {}
     by_type: dict[str, int] = {}
@@ -150,11 +150,11 @@ def _ceilings(amounts: str, jobs: str, name: str) -> tuple[Ceilings, list[str]]:
             found[kind] = size
         else:
             left.append(f"{name}={part}")
-    made = Ceilings(found.get("cpu"), found.get("mem"), found.get("gres/gpu"), by_type, _count(jobs))
+    made = AccountLimits(found.get("cpu"), found.get("mem"), found.get("gres/gpu"), by_type, _count(jobs))
     return made, left
 
 
-def _limits(row: Mapping[str, str], fields: Sequence[str]) -> list[str]:
+def _list_limits(row: Mapping[str, str], fields: Sequence[str]) -> list[str]:
     return [f"{name}={row[name]}" for name in fields if row[name]]
 
 

@@ -79,7 +79,7 @@ def offer_values(rows: FormRows, cell: str, options: Options) -> FormRows:
 
 
 def _choices(user: User, builder: FormBuilder, kind: AssetKind) -> QuerySet[Any]:
-    quota = builder.standing.quota
+    quota = builder.target_state.quota
     return visibility.choices(user, quota.workspace if quota else None, kind)[:MOST]
 
 
@@ -88,12 +88,12 @@ MOST_SPECS: Final = 100
 MOST_NODES: Final = 20
 
 
-def list_targets(user: User, standing: TargetState) -> dict[str, Any]:
+def list_targets(user: User, target_state: TargetState) -> dict[str, Any]:
     """Return the quotas that are open to the person, what is free there, and hints about the chosen one."""
     quotas = list(submission.quotas_open_to(user)[:MOST_TARGETS])
     # What is free in the only one stands in the panel; the list is shown where there is something to choose.
     uses = {use.quota.pk: use for use in reports.quotas_of(user)} if len(quotas) > 1 else {}
-    chosen = standing.quota
+    chosen = target_state.quota
     rows = [
         {
             "address": submission.target_address(quota),
@@ -103,7 +103,7 @@ def list_targets(user: User, standing: TargetState) -> dict[str, Any]:
         }
         for quota in quotas
     ]
-    return {"chosen": chosen, "rows": rows, "hints": standing.hints_of("kind", "source")}
+    return {"chosen": chosen, "rows": rows, "hints": target_state.hints_of("kind", "source")}
 
 
 def describe_free(use: QuotaUse | None) -> str:

@@ -228,7 +228,7 @@ class FormBuilder:
     rejected: Values = field(default_factory=dict)
     secrets: Sequence[str] = ()
     roles: Sequence[str] = ("",)
-    standing: TargetState = NO_TARGET
+    target_state: TargetState = NO_TARGET
     locks: Locks | None = None
 
     def get_field(
@@ -253,10 +253,10 @@ class FormBuilder:
             options or self._options(each, self._value(name)),
             hint,
             offered,
-            self.standing.is_hidden(each),
-            self.standing.closing_hint(each),
-            self.standing.hints(each, role),
-            self.standing.support(each),
+            self.target_state.is_hidden(each),
+            self.target_state.closing_hint(each),
+            self.target_state.hints(each, role),
+            self.target_state.support(each),
             suggested,
             locked=bool(self._lock(each, role)),
         )
@@ -281,7 +281,7 @@ class FormBuilder:
             tuple(self._row(rows, name, index, source, number) for number, index in enumerate(indexes, 1)),
             self._row(rows, name, blank, {}, len(indexes) + 1) if blank < MOST_ROWS else None,
             self._off(rows, role),
-            self.standing.hints(rows, role),
+            self.target_state.hints(rows, role),
             bool(self._lock(rows, role)),
         )
 
@@ -329,7 +329,7 @@ class FormBuilder:
 
     def _options(self, each: Field, value: str) -> Options:
         if each.key not in ("secret", "registry-secret"):
-            left = self.standing.options(each)
+            left = self.target_state.options(each)
             options = [
                 (option, words)
                 for option, words in each.options

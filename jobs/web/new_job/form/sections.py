@@ -119,7 +119,7 @@ def _resources(user: User, builder: FormBuilder) -> dict[str, Any]:
     several = len(builder.roles) > 1
     framework = builder.get_fields("framework")
     return {
-        "places": list_targets(user, builder.standing),
+        "places": list_targets(user, builder.target_state),
         "fields": framework,
         "blocks": tuple(
             _block(builder, offered, role, name, several) for role, name in enumerate(builder.roles)
@@ -151,7 +151,7 @@ class _Offered:
     """The values to choose from at the job's target."""
 
     def __init__(self, builder: FormBuilder) -> None:
-        quota = builder.standing.quota
+        quota = builder.target_state.quota
         available = list_nodes(quota)
         self.specs: Options = list_specs(quota)
         self.types: Options = [
@@ -239,7 +239,7 @@ def _roles(user: User, builder: FormBuilder) -> dict[str, Any]:
 
 def _role_choices(user: User, builder: FormBuilder) -> Options:
     """PAI's default role, and those that the workspace has registered."""
-    quota = builder.standing.quota
+    quota = builder.target_state.quota
     known = visibility.choices(user, quota.workspace if quota else None, AssetKind.ROLE)[:MOST]
     return [(DEFAULT_ROLE, _("PAI default role")), *((row.arn, row.name) for row in known)]
 

@@ -133,8 +133,8 @@ def apply_posted(user: User, sent: QueryDict, document: Document) -> FormResult:
             values["registry-secret"] = _store_password(user, values, password)
         except personal_secrets.TooMany:
             problems[PASSWORD] = FieldProblem("too_many_secrets")
-    acts = RowActions(values.get(ADD, ""), values.get(REMOVE, ""))
-    applied = apply(document, values, base, acts, convert=CONVERT in values)
+    row_actions = RowActions(values.get(ADD, ""), values.get(REMOVE, ""))
+    applied = apply(document, values, base, row_actions, convert=CONVERT in values)
     return FormResult(applied.reading, {**applied.problems, **problems}, applied.rejected)
 
 

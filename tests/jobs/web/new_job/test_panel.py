@@ -121,7 +121,7 @@ def test_the_quota_before_and_after(people: People) -> None:
     assert "4 used" not in text
 
 
-def test_what_is_over_a_ceiling_is_marked(people: People) -> None:
+def test_what_is_over_a_limit_is_marked(people: People) -> None:
     text = ask(people.owner, job(gpus=7))
     assert "never allows more than 6 GPUs" in text
     assert "over 6" in text
@@ -164,7 +164,7 @@ def test_public_resources_are_paid_for_as_they_are_used(people: People) -> None:
     assert "priced as gpu.large" in text
 
 
-def test_a_job_above_the_public_ceiling_would_be_refused(people: People) -> None:
+def test_a_job_above_the_public_limit_would_be_refused(people: People) -> None:
     people.quota.source = Source.PUBLIC
     people.quota.save()
     text = ask(people.owner, job(gpus=3))
