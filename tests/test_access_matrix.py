@@ -142,7 +142,7 @@ ADDRESSES: dict[str, tuple[str, Audience]] = {
     "courier": ("post", N),
     "courier_fetch": ("get", N),
     "job_check": ("post", S),
-    "job_mend": ("post", S),
+    "job_fix": ("post", S),
     "job_form_panel": ("post", S),
     "job_form_sent": ("post", S),
     "job_form_dry_run_new": ("post", S),
@@ -187,9 +187,9 @@ ADDRESSES: dict[str, tuple[str, Audience]] = {
     "draft_versions": ("get", M),
     "draft_file": ("get", M),
     "draft_delete": ("post", M),
-    "notices": ("get", S),
-    "notices_bell": ("get", S),
-    "notices_read": ("post", S),
+    "notifications": ("get", S),
+    "notifications_bell": ("get", S),
+    "notifications_read": ("post", S),
     "channel_confirm": ("get", E),
     "unsubscribe": ("get", E),
     "channels": ("get", S),
@@ -372,7 +372,7 @@ class World:
         columns = {"ciphertext": address, "verified_at": "2026-01-01T00:00:00Z"}
         return Channel.objects.get_or_create(person=self.users["owner"], kind="webhook", defaults=columns)[0]
 
-    def of_notices(self, name: str) -> list[dict[str, Any]]:
+    def of_notifications(self, name: str) -> list[dict[str, Any]]:
         """The arguments of an address about notifications; none for any other."""
         if name in {"channel_confirm", "unsubscribe"}:
             purpose = "on" if name == "channel_confirm" else "off"
@@ -406,7 +406,7 @@ class World:
         ]
         if (own := self._own(name)) is not None:
             candidates = [own]
-        candidates = self.of_notices(name) or candidates
+        candidates = self.of_notifications(name) or candidates
         for kwargs in candidates:
             try:
                 return reverse(name, kwargs=kwargs)

@@ -23,12 +23,12 @@ def frame(request: HttpRequest) -> dict[str, Any]:
         "notices": SimpleLazyObject(lambda: notices(request)),
         "nav": SimpleLazyObject(lambda: navigation(request)),
         "workspaces": SimpleLazyObject(lambda: workspaces(request)),
-        "unread_notices": SimpleLazyObject(lambda: unread(request)),
+        "unread_notifications": SimpleLazyObject(lambda: unread(request)),
     }
 
 
 def unread(request: HttpRequest) -> int:
-    """How many notices the person has not read."""
+    """How many notifications the person has not read."""
     return inbox.unread(request.user) if isinstance(request.user, User) else 0
 
 

@@ -39,7 +39,7 @@ LOOK_S = 15.0
 IDLE_S, BUSY_S, AWAY_S = 2.0, 0.5, 10.0
 OLD_S = 86400.0
 
-OTHER_JOB, REWOUND, NO_FOLDER, NO_ANSWER, REFUSED = 3, 4, 73, 75, 77
+OTHER_JOB, STATE_LOST, NO_FOLDER, NO_ANSWER, REFUSED = 3, 4, 73, 75, 77
 INPUT_FILES = ("secrets", "login", "code-key")
 RUN_FILES = ("hosts", "ports", "taken", "peers", "before", "ending")
 RUN_FOLDERS = ("started", "ends", "logs", "work", "steps", "views", "doors")
@@ -128,7 +128,7 @@ class NodeRelay:
         self._make_folders()
         reply = self._retry(lambda: self.console.post({**self.about, "claim": True}), START_S)
         if reply.get("claim") != "mine":
-            return REWOUND if reply.get("claim") == "rewound" else OTHER_JOB
+            return STATE_LOST if reply.get("claim") == "rewound" else OTHER_JOB
         with self._hold_lock():
             self._make_folders()
             shutil.rmtree(self._path(self.run), ignore_errors=True)

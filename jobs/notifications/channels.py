@@ -51,7 +51,7 @@ def of_person(user: User) -> QuerySet[Channel]:
     return Channel.objects.filter(person=user).exclude(kind=Channel.Kind.PAGE)
 
 
-def kept_by(user: User) -> QuerySet[Workspace]:
+def find_managed_workspaces(user: User) -> QuerySet[Workspace]:
     """Return the workspaces whose channels the person manages."""
     if user.is_superuser:
         return workspaces_of(user)
@@ -61,7 +61,7 @@ def kept_by(user: User) -> QuerySet[Workspace]:
 def find(user: User, pk: int) -> Channel | None:
     """Return the channel, if it is the person's own or one of a workspace that they manage."""
     rows = Channel.objects.exclude(kind=Channel.Kind.PAGE).select_related("person", "workspace")
-    return rows.filter(Q(person=user) | Q(workspace__in=kept_by(user)), pk=pk).first()
+    return rows.filter(Q(person=user) | Q(workspace__in=find_managed_workspaces(user)), pk=pk).first()
 
 
 def may_keep(user: User, workspace: Workspace) -> bool:

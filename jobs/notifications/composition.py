@@ -64,7 +64,7 @@ def compose(delivery: Delivery) -> Message | None:
             id=str(delivery.public_id),
             at=delivery.created_at,
             lines=lines,
-            url=absolute(reverse("notices")),
+            url=absolute(reverse("notifications")),
             thread=str(jobs.pop() or "") if len(jobs) == 1 else "",
             unsubscribe=absolute(reverse("unsubscribe", args=[ticket(channel, "off")])),
             confirm=absolute(reverse("channel_confirm", args=[ticket(channel, "on")])) if unconfirmed else "",

@@ -87,15 +87,15 @@ def _group(rows: Sequence[NotificationRow]) -> list[NotificationRow]:
     return found
 
 
-def _row(notice: Notification, jobs: dict[int, str]) -> NotificationRow:
-    occasion = notice.occasion
+def _row(notification: Notification, jobs: dict[int, str]) -> NotificationRow:
+    occasion = notification.occasion
     return NotificationRow(
-        pk=notice.pk,
+        pk=notification.pk,
         kind=occasion.kind,
         at=occasion.at,
         level=level(occasion.kind),
         told=notification_words(occasion.kind, occasion.params),
-        unread=notice.read_at is None,
+        unread=notification.read_at is None,
         job=jobs.get(occasion.job_id or 0, ""),
     )
 

@@ -68,11 +68,11 @@ def _add_items(occasion: NotificationEvent, rules: Iterable[NotificationRule]) -
 def _listeners(occasion: NotificationEvent, people: list[int]) -> Mapping[int, list[str]]:
     """Return the names for the people's pages, by the workspace whose stream they listen to."""
     if occasion.workspace_id is not None:
-        return {occasion.workspace_id: [bus.notices_name(person) for person in people]}
+        return {occasion.workspace_id: [bus.notifications_name(person) for person in people]}
     heard: dict[int, list[str]] = {}
     rows = Membership.objects.filter(user__in=people).order_by("user", "id")
     for person, workspace in dict(reversed(rows.values_list("user_id", "workspace_id"))).items():
-        heard.setdefault(workspace, []).append(bus.notices_name(person))
+        heard.setdefault(workspace, []).append(bus.notifications_name(person))
     return heard
 
 
@@ -89,7 +89,7 @@ def page_rule(person: User) -> NotificationRule:
 
 
 def _rules() -> Any:
-    """Those that are in force; for a channel that failed it is kept until somebody has mended it."""
+    """Those that are in force; for a channel that failed it is kept until somebody has fixed it."""
     kept = ("", Channel.Off.FAILED)
     ready = NotificationRule.objects.filter(channel__off__in=kept, channel__verified_at__isnull=False)
     return ready.select_related("channel__person").order_by("id")

@@ -118,12 +118,12 @@ _GUESSES: Final = frozenset({"unknown_key", "template_unresolved"})
 def apply_fixes(document: Document) -> Document:
     """Return the job file with the offered fixes applied, but for guesses.  Raises Refused."""
     parsed = document.parsed
-    mends = [note for note in parsed.notes if note.fix is not None and note.code not in _GUESSES]
-    fixes = [note.fix for note in mends if note.fix is not None]
+    fixing_notes = [note for note in parsed.notes if note.fix is not None and note.code not in _GUESSES]
+    fixes = [note.fix for note in fixing_notes if note.fix is not None]
     if not fixes:
         return document
     again = document.apply_fixes(fixes)
-    return again.with_parsed(replace(again.parsed, notes=(*mends, *again.parsed.notes)))
+    return again.with_parsed(replace(again.parsed, notes=(*fixing_notes, *again.parsed.notes)))
 
 
 def find_problems(

@@ -73,7 +73,7 @@ _TRIES: Final = 2
 
 def _itself(replica: RunningReplica, host: str) -> bool:
     """Tell whether `host` is what the replica calls itself."""
-    house = replica.errand.plan.house
+    house = replica.launch.plan.house
     if host.lower() in {"localhost", house.host_ip, house.node.lower()}:
         return True
     try:

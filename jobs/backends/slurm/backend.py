@@ -12,7 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final, TypeVar
 
-from jobs.backends import base, trial_job
+from jobs.backends import base, probe_job
 from jobs.backends.accounts import AccountTree, Ceilings
 from jobs.backends.base import (
     CheckReport,
@@ -275,7 +275,7 @@ class SlurmBackend:
                 prerequisites.find_refused(self._config, SudoHelper(self._config, user), user)
             ):
                 raise Unreachable("\n".join(lacking))
-        return trial_job.run(self, person)
+        return probe_job.run(self, person)
 
     def forget(self, handle: Handle) -> None:
         """See `base.Backend`."""
@@ -466,8 +466,8 @@ class SlurmBackend:
                 )
             else:
                 recovery.note_saved(folder, mine)
-                rewound = recovery.observe_rewound(folder, record, mine, todo)
-                seen = rewound or states.from_listed(folder, record, mine)
+                observed = recovery.observe_lost_state(folder, record, mine, todo)
+                seen = observed or states.from_listed(folder, record, mine)
             return Gone.GONE if seen is None else unix_users.check_plausible(seen, record.user)
         except (OSError, ValueError, LookupError):
             if not record.user:

@@ -62,7 +62,7 @@ def compose(to: str, message: Message) -> EmailMultiAlternatives:
         to=[to],
         headers=_headers(message),
     )
-    mail.attach_alternative(render_to_string("notices/mail.html", context), "text/html")
+    mail.attach_alternative(render_to_string("notifications/mail.html", context), "text/html")
     return mail
 
 

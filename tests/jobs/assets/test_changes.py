@@ -116,12 +116,12 @@ def test_a_kept_password_of_one_host_is_not_sent_to_another_by_a_new_version(peo
 
 def test_nobody_adds_to_a_workspace_that_they_do_not_keep(people: People) -> None:
     elsewhere = people.stranger.memberships.get().workspace
-    for keeper, workspace in (
+    for owner, workspace in (
         (people.manager, elsewhere.pk),
         (people.manager, ""),
         (people.owner, people.quota.workspace.pk),
     ):
-        form = ImageForm(keeper, image_values(people, workspace=workspace))
+        form = ImageForm(owner, image_values(people, workspace=workspace))
         assert "workspace" in form.errors
     assert ImageForm(people.admin, image_values(people, workspace="")).is_valid()
 
