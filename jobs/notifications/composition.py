@@ -107,29 +107,29 @@ def _lines(delivery: Delivery) -> list[MessageLine]:
         "occasion__quota__cluster",
     ).order_by("id")
     return [
-        _compose_line(delivery.channel, item.occasion, log=item.log_lines)
+        _compose_line(delivery.channel, item.event, log=item.log_lines)
         for item in items
-        if routing.may_know(delivery.channel, item.occasion)
+        if routing.may_know(delivery.channel, item.event)
     ]
 
 
-def _compose_line(channel: Channel, occasion: NotificationEvent, *, log: bool) -> MessageLine:
-    words = notification_words(occasion.kind, occasion.params)
-    job = occasion.job if occasion.job and occasion.job.deleted_at is None else None
+def _compose_line(channel: Channel, event: NotificationEvent, *, log: bool) -> MessageLine:
+    words = notification_words(event.kind, event.params)
+    job = event.job if event.job and event.job.deleted_at is None else None
     page = reverse("job", args=[job.public_id]) if job else ""
-    if not page and occasion.kind == Kind.QUOTA:
+    if not page and event.kind == Kind.QUOTA:
         page = reverse("quotas")
     return MessageLine(
-        id=occasion.pk,
-        kind=occasion.kind,
-        level=level(occasion.kind),
-        at=occasion.at,
+        id=event.pk,
+        kind=event.kind,
+        level=level(event.kind),
+        at=event.at,
         title=words.title,
         text=words.text,
         place=_location(job) if job else "",
         url=absolute(page) if page else "",
-        log=tuple(_log(channel, job)) if log and job and occasion.kind in WITH_LOG else (),
-        details=_details(occasion, job),
+        log=tuple(_log(channel, job)) if log and job and event.kind in WITH_LOG else (),
+        details=_details(event, job),
     )
 
 
@@ -138,14 +138,14 @@ def _location(job: Job) -> str:
     return f"{job.owner.get_username()} · {job.workspace.name} · {job.cluster.name} · {job.quota.name}"
 
 
-def _details(occasion: NotificationEvent, job: Job | None) -> dict[str, Any]:
+def _details(event: NotificationEvent, job: Job | None) -> dict[str, Any]:
     details: dict[str, Any] = {}
-    if occasion.kind == Kind.QUOTA:
+    if event.kind == Kind.QUOTA:
         details["quota"] = {
-            name: occasion.params.get(name) for name in ("workspace", "cluster", "resource", "percent")
-        } | {"name": occasion.params.get("quota")}
+            name: event.params.get(name) for name in ("workspace", "cluster", "resource", "percent")
+        } | {"name": event.params.get("quota")}
     if job is not None:
-        code, params = occasion.params.get("reason") or "", occasion.params.get("reason_params") or {}
+        code, params = event.params.get("reason") or "", event.params.get("reason_params") or {}
         details["job"] = {
             "id": job.public_id,
             "name": job.name,
@@ -155,9 +155,9 @@ def _details(occasion: NotificationEvent, job: Job | None) -> dict[str, Any]:
             "quota": job.quota.slug,
             "state": job.state,
             "state_label": state_label(State(job.state)),
-            "attempt": occasion.params.get("attempt"),
-            "tasks_failed": occasion.params.get("failed"),
-            "tasks_total": occasion.params.get("total"),
+            "attempt": event.params.get("attempt"),
+            "tasks_failed": event.params.get("failed"),
+            "tasks_total": event.params.get("total"),
             "reason": {"code": code, "message": reason_message(code, params) if code else ""},
             "created_at": job.created_at,
             "started_at": job.started_at,

@@ -57,8 +57,8 @@ def _pack(channel_id: int) -> bool:
         return False
     channel = Channel.objects.select_related("person", "workspace").get(pk=channel_id)
     rows = DeliveryItem.objects.filter(channel=channel, delivery=None, due_at__lte=_gather_time())
-    items = list(rows.select_related("occasion").order_by("id")[:MOST])
-    allowed = {item.pk for item in items if routing.may_know(channel, item.occasion)}
+    items = list(rows.select_related("event").order_by("id")[:MOST])
+    allowed = {item.pk for item in items if routing.may_know(channel, item.event)}
     DeliveryItem.objects.filter(pk__in=[item.pk for item in items if item.pk not in allowed]).delete()
     if not allowed:
         return False

@@ -318,9 +318,9 @@ def test_owners_on_a_node_are_notified_once_and_told_in_their_jobs(place: Place,
         request = Request.objects.get(holder=attempt_of(each).key)
         ledger.reserve(request, [(node, Amounts(1000, 1024))])
     assert admin_actions.notify_owners(acting(root), place.node, "it reboots at noon") == [job]
-    occasion = NotificationEvent.objects.get(kind=notifications.Kind.MESSAGE)
-    assert occasion.people == [place.owner.pk]
-    message = notification_words(occasion.kind, occasion.params)
+    event = NotificationEvent.objects.get(kind=notifications.Kind.MESSAGE)
+    assert event.people == [place.owner.pk]
+    message = notification_words(event.kind, event.params)
     assert (message.title, message.text) == ("A message from root.", "memory-1: it reboots at noon")
     assert not Banner.objects.exists(), "one way only"
     told = Event.objects.get(kind=Event.Kind.TOLD)
@@ -348,9 +348,9 @@ def test_whoever_has_a_job_where_maintenance_will_be_is_told_once(place: Place) 
         make_job(state, owner=owner, quota=place.quota)
     make_job(State.RUNNING, owner=dave)
     assert admin_actions.announce(window(place)) == 2
-    occasion = NotificationEvent.objects.get(kind=notifications.Kind.MAINTENANCE)
-    assert occasion.people == sorted([place.owner.pk, bob.pk])
-    said = notification_words(occasion.kind, occasion.params)
+    event = NotificationEvent.objects.get(kind=notifications.Kind.MAINTENANCE)
+    assert event.people == sorted([place.owner.pk, bob.pk])
+    said = notification_words(event.kind, event.params)
     assert said.title.startswith("Maintenance of Memory begins at ")
     assert said.text == "new disks"
     assert admin_actions.announce(window(None)) == 3, "every cluster's"

@@ -1,4 +1,4 @@
-"""To whom an occasion is told: those who asked and may know, each once."""
+"""Routing of an event: to those who asked and may know, once each."""
 
 from __future__ import annotations
 

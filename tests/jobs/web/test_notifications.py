@@ -127,5 +127,5 @@ def test_every_kind_has_a_sentence_even_without_its_details(people: People, kind
 
 def test_notifications_go_with_their_event(people: People) -> None:
     told(people.owner)
-    Notification.objects.get().occasion.delete()
+    Notification.objects.get().event.delete()
     assert "Nothing to tell" in seen(browser(people.owner).get("/notices/"))
