@@ -56,7 +56,7 @@ from tests.factories import (
     make_template,
     make_user,
     make_workspace,
-    task_of,
+    replica_of,
 )
 
 pytestmark = [pytest.mark.django_db, pytest.mark.once]
@@ -433,7 +433,7 @@ class World:
             "secret_remove": lambda: PersonalSecret.objects.get_or_create(owner=owner, name="X")[0].pk,
             "ssh_key_remove": lambda: _key(owner),
             "jobs_others_log": lambda: _of_others(self.job),
-            "entry_end": lambda: _entry(owner, task_of(self.job)),
+            "entry_end": lambda: _entry(owner, replica_of(self.job)),
             "job_form_dry_run": lambda: dry_runs.ask(owner, self.job.quota, make_spec()).pk,
         }
         if name in makers:
@@ -461,8 +461,8 @@ def _key(owner: User) -> int:
     return SshKey.objects.get_or_create(user=owner, fingerprint="SHA256:x")[0].pk
 
 
-def _entry(owner: User, task: Replica) -> int:
-    return AccessSession.objects.get_or_create(user=owner, task=task, kind="ssh")[0].pk
+def _entry(owner: User, replica: Replica) -> int:
+    return AccessSession.objects.get_or_create(user=owner, replica=replica, kind="ssh")[0].pk
 
 
 def _of_others(job: Job) -> int:
@@ -492,7 +492,7 @@ def world() -> World:
     make_membership(users["stranger"], make_workspace("elsewhere"))
     quota = make_quota(workspace, make_cluster("local"), "default")
     job = make_job(State.RUNNING, owner=users["owner"], quota=quota)
-    return World(users, job, make_endpoint(task_of(job)))
+    return World(users, job, make_endpoint(replica_of(job)))
 
 
 def outcome(world: World, name: str, who: str) -> str:

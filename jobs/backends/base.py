@@ -373,7 +373,7 @@ class Backend(Protocol):
         An absent job is success; asking twice keeps the earlier deadline.
         """
 
-    def read_log(self, handle: Handle, task: ReplicaRef, cursor: str, limit: int) -> LogSlice:
+    def read_log(self, handle: Handle, replica: ReplicaRef, cursor: str, limit: int) -> LogSlice:
         """Return at most `limit` bytes from `cursor` ('' is the beginning)."""
 
     def inventory(self) -> Inventory:

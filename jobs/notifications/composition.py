@@ -100,11 +100,11 @@ def _test(delivery: Delivery) -> list[MessageLine]:
 
 def _lines(delivery: Delivery) -> list[MessageLine]:
     items = delivery.items.select_related(
-        "occasion__job__owner",
-        "occasion__job__workspace",
-        "occasion__job__cluster",
-        "occasion__job__quota",
-        "occasion__quota__cluster",
+        "event__job__owner",
+        "event__job__workspace",
+        "event__job__cluster",
+        "event__job__quota",
+        "event__quota__cluster",
     ).order_by("id")
     return [
         _compose_line(delivery.channel, item.event, log=item.log_lines)
@@ -174,10 +174,10 @@ def _log(channel: Channel, job: Job) -> list[str]:
     if not (can(channel.person, Verb.READ, job) if channel.person else job.is_public):
         return []
     attempt = Attempt.objects.filter(job=job, number=job.attempt_number).first()
-    task = tail.first_failed(attempt, job.run_number) if attempt else None
-    if attempt is None or task is None:
+    replica = tail.first_failed(attempt, job.run_number) if attempt else None
+    if attempt is None or replica is None:
         return []
-    place = {"role": task.role, "index": task.index, "run": job.run_number}
+    place = {"role": replica.role, "index": replica.index, "run": job.run_number}
     stream = LogStream.objects.filter(attempt=attempt, **place).first()
     return without_secrets(tail.last_lines(stream), job) if stream else []
 

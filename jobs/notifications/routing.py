@@ -57,9 +57,7 @@ def _add_items(event: NotificationEvent, rules: Iterable[NotificationRule]) -> N
     now = timezone.now()
     for rule in rules:
         due = times.next_due(rule, now)
-        item = items.setdefault(
-            rule.channel_id, DeliveryItem(channel=rule.channel, event=event, due_at=due)
-        )
+        item = items.setdefault(rule.channel_id, DeliveryItem(channel=rule.channel, event=event, due_at=due))
         item.due_at = min(item.due_at, due)
         item.log_lines = item.log_lines or rule.log_lines
     DeliveryItem.objects.bulk_create(items.values(), ignore_conflicts=True)

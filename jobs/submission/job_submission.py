@@ -191,7 +191,7 @@ def store(
         quota=quota,
         dialect=dialect,
         priority=spec.priority or 1,
-        tasks_total=spec.replicas,
+        replicas_total=spec.replicas,
         gpus=sum(role.replicas * role.resources.gpus for role in spec.roles),
         gpu_type=next((kind for part in parts for kind in part.each.gpus if kind), ""),
         origin=request.origin,

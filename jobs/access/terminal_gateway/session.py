@@ -23,9 +23,9 @@ MOST_SESSIONS: Final = 64
 class JobSession:
     """An open session; `ended` is done once it is over, and holds the reason."""
 
-    def __init__(self, entry: AccessSession, backend: Enterable, handle: Handle, task: ReplicaRef) -> None:
+    def __init__(self, entry: AccessSession, backend: Enterable, handle: Handle, replica: ReplicaRef) -> None:
         self.pk: Final = entry.pk
-        self._backend, self._handle, self._task = backend, handle, task
+        self._backend, self._handle, self._replica = backend, handle, replica
         self._sessions: set[Session] = set()
         self._beginning = 0
         self._closing: set[asyncio.Task[None]] = set()
@@ -39,7 +39,7 @@ class JobSession:
             raise EntryRefused("full_person")
         self._beginning += 1
         try:
-            session = await self._backend.exec(self._handle, self._task, wanted)
+            session = await self._backend.exec(self._handle, self._replica, wanted)
         except NoEntry as error:
             raise refusal_of(error) from error
         finally:
@@ -66,14 +66,14 @@ class JobSession:
         if self.ended.done():
             raise EntryRefused("ended")
         try:
-            return await self._backend.reach(self._handle, self._task, host, port)
+            return await self._backend.reach(self._handle, self._replica, host, port)
         except NoEntry as error:
             raise refusal_of(error) from error
 
     async def listener(self, host: str, port: int) -> str:
         """Return the listener at that address, if it is the replica's own.  Raises Shut."""
         try:
-            return await self._backend.listener(self._handle, self._task, host, port)
+            return await self._backend.listener(self._handle, self._replica, host, port)
         except NoEntry as error:
             raise refusal_of(error) from error
 

@@ -230,13 +230,13 @@ class SlurmBackend:
         elif time.time() > float(earlier[2]) + OVERDUE_S:
             self._actions(kept.user).cancel([self._number(sent)], name=sent.key)
 
-    def read_log(self, handle: Handle, task: ReplicaRef, cursor: str, limit: int) -> LogSlice:
+    def read_log(self, handle: Handle, replica: ReplicaRef, cursor: str, limit: int) -> LogSlice:
         """See `base.Backend`."""
         try:
             folder = self._folder(SlurmJob.of(handle).key)
         except InvalidKey:
             return LogSlice(b"", cursor, LogState.GONE)
-        return status_files.read_log(self._config.root, folder, task, cursor, limit)
+        return status_files.read_log(self._config.root, folder, replica, cursor, limit)
 
     def inventory(self) -> Inventory:
         """See `base.Backend`."""
@@ -296,24 +296,24 @@ class SlurmBackend:
         """See `base.Rendering`."""
         return preview.render_preview(submission, self._config)
 
-    async def exec(self, handle: Handle, task: ReplicaRef, wanted: SessionRequest) -> Session:
+    async def exec(self, handle: Handle, replica: ReplicaRef, wanted: SessionRequest) -> Session:
         """See `sessions.Enterable`."""
-        return await self._sessions(handle, task).exec(wanted)
+        return await self._sessions(handle, replica).exec(wanted)
 
-    async def reach(self, handle: Handle, task: ReplicaRef, host: str, port: int) -> tuple[str, int]:
+    async def reach(self, handle: Handle, replica: ReplicaRef, host: str, port: int) -> tuple[str, int]:
         """See `sessions.Enterable`."""
-        return await self._sessions(handle, task).reach(host, port)
+        return await self._sessions(handle, replica).reach(host, port)
 
-    async def listener(self, handle: Handle, task: ReplicaRef, host: str, port: int) -> str:
+    async def listener(self, handle: Handle, replica: ReplicaRef, host: str, port: int) -> str:
         """See `sessions.Enterable`.  The node's answer is cached for a moment."""
-        return await self._sessions(handle, task).listener(host, port)
+        return await self._sessions(handle, replica).listener(host, port)
 
-    def _listens(self, handle: Handle, task: ReplicaRef, port: int) -> bool | None:
-        return self._sessions(handle, task).listens(port)
+    def _listens(self, handle: Handle, replica: ReplicaRef, port: int) -> bool | None:
+        return self._sessions(handle, replica).listens(port)
 
-    def _sessions(self, handle: Handle, task: ReplicaRef) -> ReplicaSessions:
+    def _sessions(self, handle: Handle, replica: ReplicaRef) -> ReplicaSessions:
         try:
-            return ReplicaSessions(self._config, SlurmJob.of(handle), task, self._addresses)
+            return ReplicaSessions(self._config, SlurmJob.of(handle), replica, self._addresses)
         except InvalidKey as error:
             raise NoEntry(Barrier.GONE) from error
 

@@ -46,18 +46,18 @@ class ReplicaSessions:
     """Sessions beside one replica of one run."""
 
     def __init__(
-        self, config: SlurmConfig, job: SlurmJob, task: ReplicaRef, addresses: NodeAddresses
+        self, config: SlurmConfig, job: SlurmJob, replica: ReplicaRef, addresses: NodeAddresses
     ) -> None:
         """Read the attempt's record.  Raises NoEntry."""
         self._config, self._addresses = config, addresses
         self._folder = attempts.attempt_folder(config.root, job.key)
         self._number = recovery.current_number(self._folder, job)
-        self._key, self._run = job.key, task.run
+        self._key, self._run = job.key, replica.run
         record = read_record(self._folder)
         if record is None:
             raise NoEntry(Barrier.GONE)
         self._record = record
-        self._name, self._component = _find_replica(record, task)
+        self._name, self._component = _find_replica(record, replica)
 
     async def exec(self, wanted: SessionRequest) -> RemoteSession:
         """Run a session beside the replica.  Raises NoEntry."""
@@ -188,11 +188,11 @@ def classify(complaint: str) -> Barrier:
     return Barrier.NOT_RUNNING if any(phrase in low for phrase in NO_JOB) else Barrier.FAILED
 
 
-def _find_replica(record: AttemptRecord, task: ReplicaRef) -> tuple[str, int]:
+def _find_replica(record: AttemptRecord, replica: ReplicaRef) -> tuple[str, int]:
     """Return the replica's name in files, and the number of its component.  Raises NoEntry."""
-    if (name := record.replica_name(task.role, task.index)) is None:
+    if (name := record.replica_name(replica.role, replica.index)) is None:
         raise NoEntry(Barrier.NOT_RUNNING)
-    return name, [role.name for role in record.roles].index(task.role)
+    return name, [role.name for role in record.roles].index(replica.role)
 
 
 def _terminal(terminal: Terminal) -> dict[str, Any]:

@@ -40,7 +40,7 @@ from quotas.models import (
     SignIn,
     User,
 )
-from tests.factories import attempt_of, make_endpoint, make_job, make_membership, make_user, task_of
+from tests.factories import attempt_of, make_endpoint, make_job, make_membership, make_user, replica_of
 from tests.jobs.conftest import Place, queued, spec
 from tests.jobs.engine import MemoryEngine
 
@@ -223,8 +223,8 @@ def test_everything_of_one_person_ends_and_of_nobody_else(place: Place, root: Us
         clients[user.username].force_login(user)
         tokens.issue(user, scopes=["read"], lifetime=timedelta(days=1))
         SshKey.objects.create(user=user, fingerprint=f"SHA256:{user}")
-        AccessSession.objects.create(user=user, task=task_of(job), kind="ssh")
-        endpoint = make_endpoint(task_of(job))
+        AccessSession.objects.create(user=user, replica=replica_of(job), kind="ssh")
+        endpoint = make_endpoint(replica_of(job))
         EndpointVisit.objects.create(user=user, endpoint=endpoint, secret=user.username)
     before = admin_actions.count_presence(place.owner)
     counts = {"jobs": 2, "sessions": 1, "tokens": 1, "service_tokens": 0, "invitations": 0}

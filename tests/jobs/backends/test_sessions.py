@@ -136,9 +136,9 @@ async def test_a_replica_that_is_not_running_is_not_entered(bench: Bench) -> Non
         await enterable(bench).exec(handle, TASK, SessionRequest(SessionKind.SHELL))
     assert refused.value.barrier is Barrier.NOT_RUNNING
     handle = start(bench)
-    for task in (ReplicaRef("worker", 1), ReplicaRef("other", 0), ReplicaRef("worker", 0, run=2)):
+    for replica in (ReplicaRef("worker", 1), ReplicaRef("other", 0), ReplicaRef("worker", 0, run=2)):
         with pytest.raises(NoEntry):
-            await enterable(bench).exec(handle, task, SessionRequest(SessionKind.SHELL))
+            await enterable(bench).exec(handle, replica, SessionRequest(SessionKind.SHELL))
     with pytest.raises(NoEntry) as refused:
         await enterable(bench).exec(
             handle, TASK, SessionRequest(SessionKind.PROGRAM, argv=("no-such-program",))

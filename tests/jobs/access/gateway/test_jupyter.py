@@ -76,7 +76,7 @@ def jupyter(request: pytest.FixtureRequest, transactional_db: None, tmp_path: Pa
         "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
         "HOME": str(tmp_path / "home"),
         "PAI_CONTAINER_HOST_jupyter_PORT_LIST": str(port),
-        "JOB_CONSOLE_ENDPOINT_TOKEN": decrypt(endpoint.task.attempt.endpoint_token),
+        "JOB_CONSOLE_ENDPOINT_TOKEN": decrypt(endpoint.replica.attempt.endpoint_token),
     }
     command = ["bash", "-c", COMMANDS[getattr(request, "param", "fixed")]]
     with (
@@ -105,7 +105,7 @@ def answers(port: int) -> bool:
 def visitor(new_browser: Any, jupyter: Endpoint) -> Browser:
     """The owner's browser."""
     made: Browser = new_browser()
-    made.sign_in(jupyter.task.attempt.job.owner)
+    made.sign_in(jupyter.replica.attempt.job.owner)
     return made
 
 
@@ -164,5 +164,5 @@ def test_a_person_opens_the_link_and_runs_a_cell(visitor: Browser, jupyter: Endp
         cell.page.keyboard.press("Control+Enter")
         return True
 
-    at = in_chromium(look, session_key=visitor.sign_in(jupyter.task.attempt.job.owner))
+    at = in_chromium(look, session_key=visitor.sign_in(jupyter.replica.attempt.job.owner))
     assert at.startswith(f"http://{visitor.host(jupyter)}:{visitor.port}{then}")
