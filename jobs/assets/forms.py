@@ -74,7 +74,7 @@ class AssetForm(forms.ModelForm[Any]):
     def put_password(self, asset: Asset) -> None:
         """Store the password that was entered, if one was."""
         if isinstance(asset, Guarded) and self.cleaned_data.get("password"):
-            asset.put(self.cleaned_data["password"])
+            asset.encrypt(self.cleaned_data["password"])
 
 
 class GuardedForm(AssetForm):

@@ -111,7 +111,7 @@ class Session(Protocol):
     async def wait(self) -> Ended:
         """Wait until the main process has ended; background processes may still run."""
 
-    async def left(self) -> None:
+    async def wait_for_processes(self) -> None:
         """Wait until all processes that the session has started have ended."""
 
     async def close(self) -> None:
@@ -127,7 +127,9 @@ class Enterable(Protocol):
         folder.  It ends with the replica.  Raises NoEntry or Unreachable.
         """
 
-    async def reach(self, handle: Handle, replica: ReplicaRef, host: str, port: int) -> tuple[str, int]:
+    async def find_address(
+        self, handle: Handle, replica: ReplicaRef, host: str, port: int
+    ) -> tuple[str, int]:
         """Return the address to connect to for a service of the replica at `host`:`port`, where `host` is
         the replica's name for itself.  Raises NoEntry for everything else, its network included.
         """

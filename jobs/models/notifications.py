@@ -86,7 +86,7 @@ class Channel(models.Model):
     def __str__(self) -> str:
         return self.title or f"{self.get_kind_display()} {self.shown}".strip()
 
-    def put(self, address: Mapping[str, str]) -> None:
+    def encrypt(self, address: Mapping[str, str]) -> None:
         """Encrypt the address into this row (not saved)."""
         self.ciphertext = encryption.encrypt(json.dumps(dict(address)))
 

@@ -297,13 +297,13 @@ class NodeRelay:
         self._sizes |= reply.get("sizes", {})
         self._full |= set(reply.get("full", ()))
         for name, text in reply.get("run", {}).items():
-            self._put(f"{self.run}/{name}", text)
+            self._write_file(f"{self.run}/{name}", text)
         archive = reply.get("luggage", "")  # one for all jobs on the node
         if archive and not os.path.exists(os.path.join(self.parent, archive)):
             self._fetch(f"luggage/{archive}", f"../{archive}")
         requests = reply.get("asked", {})
         for name, text in requests.items():
-            self._put(name, text)
+            self._write_file(name, text)
         for name in os.listdir(self.folder):
             if name.startswith("enter-") and name not in requests:
                 os.unlink(self._path(name))
@@ -318,9 +318,9 @@ class NodeRelay:
     def _fetch(self, name: str, to: str) -> None:
         data = b"".join(self.console.get(name))
         if data:
-            self._put(to, data)
+            self._write_file(to, data)
 
-    def _put(self, name: str, content: str | bytes) -> None:
+    def _write_file(self, name: str, content: str | bytes) -> None:
         """Write a file atomically, unless it is the same already."""
         path, data = self._path(name), content.encode() if isinstance(content, str) else content
         with contextlib.suppress(OSError):

@@ -98,7 +98,7 @@ def add(
         created_by=user,
         verified_at=None if kind == Channel.Kind.EMAIL else timezone.now(),
     )
-    channel.put({**entered.address, **({"secret": secret} if secret else {})})
+    channel.encrypt({**entered.address, **({"secret": secret} if secret else {})})
     channel.save()
     scope = NotificationRule.Scope.WORKSPACE if workspace else NotificationRule.Scope.MINE
     NotificationRule.objects.create(channel=channel, events=list(SENT), scope=scope, workspace=workspace)
@@ -118,7 +118,7 @@ def rotate(channel: Channel) -> str:
     address = channel.address()
     new = _new_secret()
     until = (timezone.now() + BOTH).timestamp()
-    channel.put({**address, "secret": new, "secret_before": address["secret"], "both_until": str(until)})
+    channel.encrypt({**address, "secret": new, "secret_before": address["secret"], "both_until": str(until)})
     channel.save(update_fields=["ciphertext"])
     return new
 

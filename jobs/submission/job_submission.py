@@ -211,7 +211,7 @@ def store(
         templates.note_use(job, chosen)
     for name, value in parsed.secrets.items():
         secret = JobSecret(job=job, name=name)
-        secret.put(value)
+        secret.encrypt(value)
         secret.save()
     attempt = transitions.new_attempt(job, 1)
     waits = dependencies.store_dependencies(user, job, spec)

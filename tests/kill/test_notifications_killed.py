@@ -19,7 +19,7 @@ from jobs.models.kinds import Kind
 from quotas.models import User
 from django.utils import timezone
 row = Channel(person=User.objects.get(username="admin"), kind="webhook", verified_at=timezone.now())
-row.put({{"url": "{url}", "secret": "x"}})
+row.encrypt({{"url": "{url}", "secret": "x"}})
 row.save()
 NotificationRule.objects.create(channel=row, events=[Kind.SUCCEEDED])
 """

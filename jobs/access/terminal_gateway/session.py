@@ -57,16 +57,16 @@ class JobSession:
         closing.add_done_callback(self._closing.discard)
 
     async def _close_after(self, session: Session) -> None:
-        await session.left()
+        await session.wait_for_processes()
         await session.close()
         self._sessions.discard(session)
 
-    async def reach(self, host: str, port: int) -> tuple[str, int]:
+    async def find_address(self, host: str, port: int) -> tuple[str, int]:
         """Return the address at which to reach what the replica serves at `host`:`port`.  Raises Shut."""
         if self.ended.done():
             raise EntryRefused("ended")
         try:
-            return await self._backend.reach(self._handle, self._replica, host, port)
+            return await self._backend.find_address(self._handle, self._replica, host, port)
         except NoEntry as error:
             raise refusal_of(error) from error
 

@@ -185,7 +185,7 @@ class SshConnection(asyncssh.SSHServer):
 
     async def _forward_in(self, session: JobSession, host: str, port: int) -> SSHForwarder:
         """Connect, unless another listener takes the port meanwhile.  Raises Shut."""
-        where = await session.reach(host, port)
+        where = await session.find_address(host, port)
         before = await session.listener(*where)
         there = await self._forwards.connect(*where)
         try:

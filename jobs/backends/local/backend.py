@@ -222,7 +222,9 @@ class LocalBackend:
         """Start a helper, which enters the replica."""
         return await session.begin(self._find_attempt(handle, replica), self._config.python, replica, wanted)
 
-    async def reach(self, handle: Handle, replica: ReplicaRef, host: str, port: int) -> tuple[str, int]:
+    async def find_address(
+        self, handle: Handle, replica: ReplicaRef, host: str, port: int
+    ) -> tuple[str, int]:
         """On a network that all share a port is the replica's if one of its processes listens there."""
         attempt = self._find_attempt(handle, replica)
         return await asyncio.to_thread(port_ownership.address, attempt, replica, host, port)

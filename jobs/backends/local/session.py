@@ -199,7 +199,7 @@ class LocalSession:
     async def wait(self) -> Ended:
         return await asyncio.shield(self._ended)
 
-    async def left(self) -> None:
+    async def wait_for_processes(self) -> None:
         await asyncio.shield(self._left)
 
     async def close(self) -> None:

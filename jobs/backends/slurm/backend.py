@@ -300,9 +300,11 @@ class SlurmBackend:
         """See `sessions.Enterable`."""
         return await self._sessions(handle, replica).exec(wanted)
 
-    async def reach(self, handle: Handle, replica: ReplicaRef, host: str, port: int) -> tuple[str, int]:
+    async def find_address(
+        self, handle: Handle, replica: ReplicaRef, host: str, port: int
+    ) -> tuple[str, int]:
         """See `sessions.Enterable`."""
-        return await self._sessions(handle, replica).reach(host, port)
+        return await self._sessions(handle, replica).find_address(host, port)
 
     async def listener(self, handle: Handle, replica: ReplicaRef, host: str, port: int) -> str:
         """See `sessions.Enterable`.  The node's answer is cached for a moment."""

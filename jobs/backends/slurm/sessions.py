@@ -69,7 +69,7 @@ class ReplicaSessions:
         node, pid = started
         return await RemoteSession.begin(self._transport(node), self._request(pid, wanted))
 
-    async def reach(self, host: str, port: int, timeout_s: float = START_TIMEOUT_S) -> tuple[str, int]:
+    async def find_address(self, host: str, port: int, timeout_s: float = START_TIMEOUT_S) -> tuple[str, int]:
         """See `sessions.Enterable`."""
         started = status_files.find_process(self._folder, self._run, self._name)
         if started is None:
@@ -88,7 +88,7 @@ class ReplicaSessions:
         if (known := _addresses.get(key)) is not None and time.monotonic() < known[1]:
             return known[0]
         try:
-            found, _port = await self.reach(host, port, self._config.timeout_s)
+            found, _port = await self.find_address(host, port, self._config.timeout_s)
         except NoEntry as error:
             if error.barrier in {Barrier.NOT_ITS_OWN, Barrier.NOT_RUNNING, Barrier.GONE}:
                 raise
@@ -101,7 +101,7 @@ class ReplicaSessions:
     def listens(self, port: int) -> bool | None:
         """Return whether the replica listens there for this machine; None without an answer of its node."""
         try:
-            return bool(asyncio.run(self.reach("localhost", port, self._config.timeout_s)))
+            return bool(asyncio.run(self.find_address("localhost", port, self._config.timeout_s)))
         except NoEntry as error:
             return False if error.barrier is Barrier.NOT_ITS_OWN else None
 

@@ -78,7 +78,7 @@ def _way(path: Path, request: Mapping[str, Any]) -> Entry:
     try:
         return find(path, role, index)
     except (ReplicaUnavailable, FileNotFoundError):
-        return left(path, role, index)
+        return open_ended(path, role, index)
 
 
 def _lead(channel: socket.socket, entry: Entry, request: Mapping[str, Any]) -> NoReturn:
@@ -198,7 +198,7 @@ def find(path: Path, role: str, index: int) -> Entry:
     return Entry(wrapper, target, flags, doors, env, room.work, owner, list_, state, browsing.live(launch))
 
 
-def left(path: Path, role: str, index: int) -> Entry:
+def open_ended(path: Path, role: str, index: int) -> Entry:
     """The way to what is left of an ended replica, which is in no namespace any more and under no limits.
 
     It is over when the helper is: nothing else that the replica had is there to end with.

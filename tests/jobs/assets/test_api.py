@@ -46,7 +46,7 @@ def test_pages_of_assets(people: People) -> None:
 
 def test_one_is_read_without_its_password(people: People) -> None:
     row = make_dataset(people.quota.workspace, "s3://sets/x", source="s3", username="AK")
-    row.put("canary")
+    row.encrypt("canary")
     row.save()
     answer = browser(people.owner).get(f"{V1}/datasets/{row.key}")
     told = answer.json()

@@ -53,7 +53,7 @@ def receiver(settings: Settings) -> Iterator[Receiver]:
 def hook(people: People, receiver: Receiver) -> Channel:
     """A webhook of the owner that is told everything."""
     row = Channel(person=people.owner, kind="webhook", verified_at=timezone.now(), shown="127.0.0.1 …hook")
-    row.put({"url": receiver.url(), "secret": SECRET})
+    row.encrypt({"url": receiver.url(), "secret": SECRET})
     row.save()
     NotificationRule.objects.create(channel=row, events=EVERYTHING)
     return row
@@ -347,7 +347,7 @@ def test_an_exchanged_secret_is_good_for_a_day(hook: Channel, receiver: Receiver
     channels.test(hook)
     deliveries.send()
     assert receiver.came[0].headers["x-console-signature"].count("sha256=") == 2
-    hook.put({**hook.address(), "both_until": "1"})
+    hook.encrypt({**hook.address(), "both_until": "1"})
     hook.save()
     Delivery.objects.all().delete()
     channels.test(hook)
@@ -364,7 +364,7 @@ def test_the_end_of_the_log_comes_for_who_asked_and_without_secrets(
     NotificationRule.objects.update(log_lines=True)
     job = make_job(State.RUNNING, owner=people.owner, quota=people.quota)
     secret = JobSecret(job=job, name="token")
-    secret.put("hunter2-hunter2")
+    secret.encrypt("hunter2-hunter2")
     secret.save()
     write_log(job, b"login with hunter2-hunter2\nRuntimeError: CUDA out of memory\n")
     replica = replica_of(job)

@@ -32,7 +32,7 @@ from jobs.states import ReasonCode, ReplicaState, State
 from jobs.trees import Entry, Supplied, Tree
 from jobs.trees import Kind as FileKind
 from tests.jobs.backends.benches import all_pids, log_of, replica, role, text_of, wait_until_over
-from tests.jobs.backends.beside import TASK, everything, run
+from tests.jobs.backends.beside import REPLICA, everything, run
 from tests.jobs.backends.slurm.test_ends import sentence
 from tests.jobs.backends.slurm_bench import SlurmBench, by_rest
 from tests.serving import reserved, web_server
@@ -272,7 +272,7 @@ async def test_uploads_are_fetched_and_people_get_in(apart: SlurmBench) -> None:
     nowhere.mkdir()
     by_door = SlurmBackend(replace(apart.config, **by_rest_of(apart, nowhere)))
     wanted = SessionRequest(SessionKind.LINE, line="cat left; exit 6")
-    session = await by_door.exec(handle, TASK, wanted)
+    session = await by_door.exec(handle, REPLICA, wanted)
     assert (await everything(session), await session.wait()) == ("note\n", Ended(exit_code=6))
     await session.close()
     apart.backend.stop(handle, grace_s=0, signal="KILL")
