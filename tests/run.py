@@ -58,6 +58,7 @@ LINT = [
     ["python", "manage.py", "check"],
     ["python", "manage.py", "makemigrations", "--check", "--dry-run"],
     ["python", "-m", "tests.reference_pages"],
+    ["python", "-m", "tests.glossary"],
 ]
 
 

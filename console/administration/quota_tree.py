@@ -111,7 +111,7 @@ def _page(request: HttpRequest, form: TreeForm, *, shown: bool = False) -> HttpR
     ]
     context = {
         **admin.site.each_context(request),
-        "title": _("Quota tree of %(cluster)s") % {"cluster": form.cluster.name},
+        "title": _("Quota tree of %(cluster)s") % {"cluster": form.cluster.title},
         "cluster": form.cluster,
         "clusters": Cluster.objects.all(),
         "rows": _rows(form),

@@ -67,7 +67,7 @@ def _of_maintenance() -> list[dict[str, Any]]:
 
 def _maintenance_notice(row: Maintenance) -> dict[str, Any]:
     values = {
-        "cluster": row.cluster.name if row.cluster else "",
+        "cluster": row.cluster.title if row.cluster else "",
         "begins": moment(row.from_at.isoformat()),
         "ends": moment(row.until_at.isoformat()),
         "text": row.said,

@@ -7,19 +7,21 @@ from django.http import Http404, HttpResponseBase
 from django.shortcuts import redirect
 from django.utils.translation import gettext as _
 from django.views.decorators.debug import sensitive_post_parameters
-from django.views.decorators.http import require_POST
+from django.views.decorators.http import require_http_methods, require_POST
 
 from console.views.forms import SecretForm
-from console.views.settings import settings_page
+from console.views.settings import section_page
 from jobs.assets import personal_secrets
 from jobs.web.http import SignedIn, signed_in
 
 
 @sensitive_post_parameters("value")
-@require_POST
+@require_http_methods(["GET", "HEAD", "POST"])
 @signed_in
-def keep_secret(request: SignedIn) -> HttpResponseBase:
-    """Save a secret, in place of an earlier one of that name."""
+def secrets(request: SignedIn) -> HttpResponseBase:
+    """Show the person's secrets by name; a POST saves one, in place of an earlier one of that name."""
+    if request.method != "POST":
+        return section_page(request, "settings_secrets")
     form = SecretForm(request.POST)
     if form.is_valid():
         name, value = form.cleaned_data["name"], form.cleaned_data["value"].replace("\r\n", "\n")
@@ -36,8 +38,8 @@ def keep_secret(request: SignedIn) -> HttpResponseBase:
                 else _("The secret %(name)s has its new value; jobs that start from now on get it.")
             )
             notes.success(request, told % {"name": name})
-            return redirect("settings")
-    return settings_page(request, secret_form=form, status=422)
+            return redirect("settings_secrets")
+    return section_page(request, "settings_secrets", form)
 
 
 @require_POST
@@ -47,4 +49,4 @@ def remove_secret(request: SignedIn, pk: int) -> HttpResponseBase:
     if not personal_secrets.remove(request.user, pk):
         raise Http404
     notes.success(request, _("The secret was removed; jobs that name it are refused from now on."))
-    return redirect("settings")
+    return redirect("settings_secrets")

@@ -1,15 +1,17 @@
-"""Settings: how the console looks and speaks to a person, their secrets, SSH keys and tokens."""
+"""Settings: a section each for appearance, secrets, SSH keys, access tokens and workspaces."""
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Callable, Mapping
+from typing import Any, Final
 
 from django.contrib import messages as notes
+from django.forms import BaseForm
 from django.http import HttpResponse, HttpResponseBase
 from django.shortcuts import redirect
 from django.urls import reverse
 from django.utils.translation import gettext as _
-from django.views.decorators.http import require_http_methods
+from django.views.decorators.http import require_http_methods, require_safe
 
 from console.views.forms import SecretForm, SettingsForm, SshKeyForm, TokenForm
 from jobs.client import wheel_builder
@@ -21,43 +23,69 @@ from quotas.models import AccessToken, User
 
 MOST_WORKSPACES = 50
 MADE: Final = "token"
-"""A token that was just made, for `once`."""
+"""A token that was just made, for `one_time_values`."""
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
 @signed_in
 def settings(request: SignedIn) -> HttpResponseBase:
-    """The page; a POST changes language, time zone and theme."""
+    """Show language, time zone and theme; a POST changes them."""
     if request.method != "POST":
-        return settings_page(request)
+        return section_page(request, "settings")
     form = SettingsForm(request.POST, instance=User.objects.get(pk=request.user.pk))
     if not form.is_valid():
-        return settings_page(request, form=form, status=422)
+        return section_page(request, "settings", form)
     form.save()
     notes.success(request, _("Saved."))
     return redirect("settings")
 
 
-def settings_page(
-    request: SignedIn,
-    *,
-    form: SettingsForm | None = None,
-    token_form: TokenForm | None = None,
-    key_form: SshKeyForm | None = None,
-    secret_form: SecretForm | None = None,
-    status: int = 200,
-) -> HttpResponse:
-    """The page with whichever of its forms was sent, and a token that was just made."""
-    context = {
-        "form": form or SettingsForm(instance=request.user),
-        "token_form": token_form or TokenForm(),
+@require_safe
+@signed_in
+def workspaces(request: SignedIn) -> HttpResponseBase:
+    """Show the person's workspaces, each with the way to its members."""
+    return section_page(request, "settings_workspaces")
+
+
+def section_page(request: SignedIn, section: str, form: BaseForm | None = None) -> HttpResponse:
+    """Return the page of a section, named by its URL; with a `form` that was refused, as 422."""
+    template, context_of = SECTIONS[section]
+    context = {"section": template, **context_of(request, form)}
+    return page(request, "console/settings.html", context, status=422 if form else 200)
+
+
+def _appearance(request: SignedIn, form: BaseForm | None) -> Mapping[str, Any]:
+    return {"form": form or SettingsForm(instance=request.user)}
+
+
+def _secrets(request: SignedIn, form: BaseForm | None) -> Mapping[str, Any]:
+    rows = PersonalSecret.objects.filter(owner=request.user).order_by("name")
+    return {"secrets": rows, "secret_form": form or SecretForm()}
+
+
+def _ssh_keys(request: SignedIn, form: BaseForm | None) -> Mapping[str, Any]:
+    rows = SshKey.objects.filter(user=request.user).select_related("job")
+    return {"ssh_keys": rows, "key_form": form or SshKeyForm()}
+
+
+def _tokens(request: SignedIn, form: BaseForm | None) -> Mapping[str, Any]:
+    return {
         "tokens": AccessToken.objects.filter(user=request.user, revoked_at=None),
+        "token_form": form or TokenForm(),
         "made": one_time_values.pop(request, MADE),
         "client_url": request.build_absolute_uri(reverse("client", args=[wheel_builder.file_name()])),
-        "key_form": key_form or SshKeyForm(),
-        "secret_form": secret_form or SecretForm(),
-        "secrets": PersonalSecret.objects.filter(owner=request.user).order_by("name"),
-        "workspaces_of": workspaces_of(request.user).order_by("name")[:MOST_WORKSPACES],
-        "ssh_keys": SshKey.objects.filter(user=request.user).select_related("job"),
     }
-    return page(request, "console/settings.html", context, status=status)
+
+
+def _workspaces(request: SignedIn, form: BaseForm | None) -> Mapping[str, Any]:
+    return {"workspaces_of": workspaces_of(request.user).order_by("name")[:MOST_WORKSPACES]}
+
+
+SECTIONS: Final[Mapping[str, tuple[str, Callable[[SignedIn, BaseForm | None], Mapping[str, Any]]]]] = {
+    "settings": ("console/settings/appearance.html", _appearance),
+    "settings_secrets": ("console/settings/secrets.html", _secrets),
+    "settings_ssh_keys": ("console/settings/ssh_keys.html", _ssh_keys),
+    "settings_tokens": ("console/settings/tokens.html", _tokens),
+    "settings_workspaces": ("console/settings/workspaces.html", _workspaces),
+}
+"""Template and context of each section."""

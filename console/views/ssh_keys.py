@@ -6,21 +6,23 @@ from django.contrib import messages as notes
 from django.http import Http404, HttpResponseBase
 from django.shortcuts import redirect
 from django.utils.translation import gettext as _
-from django.views.decorators.http import require_POST
+from django.views.decorators.http import require_http_methods, require_POST
 
 from console.sign_in.confirmation import require_confirmation
 from console.views.forms import SshKeyForm
-from console.views.settings import settings_page
+from console.views.settings import section_page
 from jobs.access import sshkeys
 from jobs.messages.ssh import key_message
 from jobs.web.http import SignedIn, signed_in
 
 
-@require_POST
+@require_http_methods(["GET", "HEAD", "POST"])
 @signed_in
 @require_confirmation
-def new_key(request: SignedIn) -> HttpResponseBase:
-    """Let the person come by one more key."""
+def ssh_keys(request: SignedIn) -> HttpResponseBase:
+    """Show the person's SSH keys; a POST adds one."""
+    if request.method != "POST":
+        return section_page(request, "settings_ssh_keys")
     form = SshKeyForm(request.POST)
     if form.is_valid():
         try:
@@ -29,8 +31,8 @@ def new_key(request: SignedIn) -> HttpResponseBase:
             form.add_error("text", key_message(bad.code, bad.params))
         else:
             notes.success(request, _("The key was added: by it you enter your running jobs from now on."))
-            return redirect("settings")
-    return settings_page(request, key_form=form, status=422)
+            return redirect("settings_ssh_keys")
+    return section_page(request, "settings_ssh_keys", form)
 
 
 @require_POST
@@ -40,4 +42,4 @@ def remove_key(request: SignedIn, pk: int) -> HttpResponseBase:
     if not sshkeys.remove(request.user, pk):
         raise Http404
     notes.success(request, _("The key was removed; connections that came by it are being ended."))
-    return redirect("settings")
+    return redirect("settings_ssh_keys")

@@ -49,7 +49,7 @@ class QuotaField(forms.ModelChoiceField[Quota]):
     """Quotas, each with its workspace and cluster."""
 
     def label_from_instance(self, obj: Quota) -> str:
-        return f"{obj.workspace.name} · {obj.cluster.name} · {obj.name}"
+        return f"{obj.workspace.title} · {obj.cluster.title} · {obj.name}"
 
 
 class MoveForm(WhyForm):

@@ -9,6 +9,9 @@ from typing import Final
 
 from jobs.language import gettext
 
+DEFAULT_NAMES: Final = frozenset({"Default", "This machine"})
+"""Those of `quotas.default_names`, which the command line does not have: shown in the reader's language."""
+
 _PLACE: Final = re.compile(r"%\((\w+)\)s")
 
 
@@ -29,11 +32,15 @@ def mark(message: str) -> str:
 
 def say(templates: Sequence[str], params: Mapping[str, object]) -> str:
     """Return the first of `templates` whose parameters are all given, translated and filled."""
-    given = _Blanks((key, value) for key, value in params.items() if value is not None and value != "")
+    given = _Blanks((key, _show(value)) for key, value in params.items() if value is not None and value != "")
     for template in templates:
         if needs(template) <= given.keys():
             return gettext(template) % given
     return gettext(templates[-1]) % given
+
+
+def _show(value: object) -> object:
+    return gettext(value) if isinstance(value, str) and value in DEFAULT_NAMES else value
 
 
 @cache

@@ -135,7 +135,7 @@ def _compose_line(channel: Channel, event: NotificationEvent, *, log: bool) -> M
 
 def _location(job: Job) -> str:
     """Return the job's owner, workspace, cluster and quota."""
-    return f"{job.owner.get_username()} · {job.workspace.name} · {job.cluster.name} · {job.quota.name}"
+    return f"{job.owner.get_username()} · {job.workspace.title} · {job.cluster.title} · {job.quota.title}"
 
 
 def _details(event: NotificationEvent, job: Job | None) -> dict[str, Any]:

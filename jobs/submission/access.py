@@ -52,4 +52,4 @@ def refusal(verb: Verb, job: Job) -> str:
             "Only %(owner)s and the admins of %(workspace)s see this job's file, logs and events, "
             "unless it is shared with the workspace."
         )
-    return text % {"owner": job.owner.get_username(), "workspace": job.workspace.name}
+    return text % {"owner": job.owner.get_username(), "workspace": job.workspace.title}

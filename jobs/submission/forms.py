@@ -93,7 +93,7 @@ class SubmitForm(TargetForm):
     def only_place(self) -> str:
         """Return the label of the only target, "" when there are several."""
         only = self.quotas[0] if len(self.quotas) == 1 else None
-        return f"{only.workspace.name} · {_place_label(only)}" if only else ""
+        return f"{only.workspace.title} · {_place_label(only)}" if only else ""
 
 
 def new_key() -> str:
@@ -109,15 +109,15 @@ def dialect_choices() -> list[tuple[str, str]]:
 def _place_label(quota: Quota) -> str:
     """Return a quota's label: its cluster, the region, and its name."""
     cluster = quota.cluster
-    where = f"{cluster.name} ({cluster.region})" if cluster.region else cluster.name
-    return f"{where} · {quota.name}"
+    where = f"{cluster.title} ({cluster.region})" if cluster.region else cluster.title
+    return f"{where} · {quota.title}"
 
 
 def _place_choices(quotas: Sequence[Quota]) -> Choices:
     """Return the choices: "as the file says", then quotas by workspace."""
     choices: Choices = [("", _("As the file says, or the first that is open to me"))]
     for workspace, rows in groupby(quotas, key=lambda quota: quota.workspace):
-        choices.append((workspace.name, [(targets.target_address(row), _place_label(row)) for row in rows]))
+        choices.append((workspace.title, [(targets.target_address(row), _place_label(row)) for row in rows]))
     return choices
 
 

@@ -215,7 +215,7 @@ def list_scopes(user: User, channel: Channel) -> list[tuple[str, Any]]:
         for row in workspaces
     ]
     each = [
-        (f"quota:{row.pk}", f"{row.workspace.name} · {row.cluster.name} · {row.name}")
+        (f"quota:{row.pk}", f"{row.workspace.title} · {row.cluster.title} · {row.title}")
         for row in quotas.order_by("workspace__name", "name")[:MOST_QUOTAS]
     ]
     grouped: list[tuple[Any, Any]] = [(gettext_lazy("All jobs in one quota"), each)] if each else []
@@ -267,7 +267,7 @@ def _workspace(request: SignedIn, slug: str) -> Workspace:
     workspace = get_object_or_404(workspaces_of(request.user), slug=slug)
     if not verbs.may_keep(request.user, workspace):
         raise PermissionDenied(
-            _("Only the admins of %(workspace)s keep its notifications.") % {"workspace": workspace.name}
+            _("Only the admins of %(workspace)s keep its notifications.") % {"workspace": workspace.title}
         )
     return workspace
 

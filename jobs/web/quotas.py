@@ -70,7 +70,7 @@ class WhatIf(forms.Form):
             submission.target_address(quota): quota for quota in submission.quotas_open_to(user)[:200]
         }
         labels = [
-            (address, f"{quota.workspace.name} · {quota.cluster.name} · {quota.name}")
+            (address, f"{quota.workspace.title} · {quota.cluster.title} · {quota.title}")
             for address, quota in self.quotas.items()
         ]
         set_choices(self.fields["quota"], labels)
@@ -194,4 +194,4 @@ def answer(user: User, form: WhatIf) -> WhatIfAnswer:
         values["hours"] and values["hours"] * 3600,
     )
     outcome = whatif.preview_request(now, question)
-    return WhatIfAnswer(starts=outcome.starts, text=pending_reasons.outlook(quota.cluster.name, outcome))
+    return WhatIfAnswer(starts=outcome.starts, text=pending_reasons.outlook(quota.cluster.title, outcome))

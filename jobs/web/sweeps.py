@@ -157,7 +157,7 @@ def _find(user: User, public_id: str, verb: Verb = Verb.LIST) -> Sweep:
         audit.log_refusal(found.public_id, thing=found, actor=user, details={"verb": verb})
         raise PermissionDenied(
             _("Only %(owner)s and the admins of %(workspace)s may do this with the sweep.")
-            % {"owner": found.owner.get_username(), "workspace": found.workspace.name}
+            % {"owner": found.owner.get_username(), "workspace": found.workspace.title}
         )
     return found
 

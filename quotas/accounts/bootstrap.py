@@ -10,6 +10,7 @@ from typing import Final
 
 from django.db import transaction
 
+from quotas import default_names
 from quotas.models import Cluster, Membership, Quota, Role, User, Workspace
 
 FIRST_CLUSTER: Final = {
@@ -29,9 +30,9 @@ def ensure_defaults(admin: User) -> None:
     """Make the default workspace, cluster and quota where there are none; repeating changes nothing."""
     if Workspace.objects.exists():
         return
-    workspace = Workspace.objects.create(slug="default", name="Default")
+    workspace = Workspace.objects.create(slug="default", name=default_names.WORKSPACE)
     cluster = Cluster.objects.create(
-        slug="local", name="This machine", backend="local", config=dict(FIRST_CLUSTER)
+        slug="local", name=default_names.CLUSTER, backend="local", config=dict(FIRST_CLUSTER)
     )
-    Quota.objects.create(workspace=workspace, cluster=cluster, slug="default", name="Default")
+    Quota.objects.create(workspace=workspace, cluster=cluster, slug="default", name=default_names.QUOTA)
     Membership.objects.create(workspace=workspace, user=admin, role=Role.ADMIN)

@@ -80,14 +80,14 @@ class CeilingsForm(forms.Form):
         for name in FIELDS:
             field = self.fields[name]
             field.widget.attrs.update(_SMALL)
-            field.widget.attrs["aria-label"] = f"{quota.name}: {field.label}"
+            field.widget.attrs["aria-label"] = f"{quota.title}: {field.label}"
 
     def clean_was(self) -> str:
         """Refuse the form where the limits changed after the page was made."""
         was: str = self.cleaned_data["was"]
         if was != _digest(self.quota):
             raise ValidationError(
-                _("%(quota)s was changed meanwhile: look again.") % {"quota": self.quota.name}
+                _("%(quota)s was changed meanwhile: look again.") % {"quota": self.quota.title}
             )
         return was
 

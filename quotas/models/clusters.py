@@ -6,6 +6,7 @@ from django.conf import settings
 from django.db import models
 from django.utils.translation import gettext_lazy as _
 
+from quotas.default_names import Titled
 from quotas.models.audit_base import Audited
 
 
@@ -16,7 +17,7 @@ class Admission(models.TextChoices):
     ENGINE = "engine", _("The engine")
 
 
-class Cluster(Audited):
+class Cluster(Titled, Audited):
     """A place where jobs run: the name of a backend, and its settings.
 
     `set_aside` are the engine's own reservations of nodes as its inventory last told them: objects of `name`,

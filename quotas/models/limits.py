@@ -11,6 +11,7 @@ from django.db import models
 from django.utils.translation import gettext as _text
 from django.utils.translation import gettext_lazy as _
 
+from quotas.default_names import Titled
 from quotas.models import tree
 from quotas.models.audit_base import Audited
 from quotas.models.clusters import Cluster
@@ -44,7 +45,7 @@ class Period(models.TextChoices):
     MONTH = "month", _("Month")
 
 
-class Quota(Audited):
+class Quota(Titled, Audited):
     """Ceilings; an empty field is no ceiling.  `gpus_by_type` bounds single types below `gpus`.
 
     What is held below a quota counts in it too: a job has to fit into its own quota and into everything

@@ -6,10 +6,11 @@ from django.conf import settings
 from django.db import models
 from django.utils.translation import gettext_lazy as _
 
+from quotas.default_names import Titled
 from quotas.models.audit_base import Audited
 
 
-class Workspace(Audited):
+class Workspace(Titled, Audited):
     """People who work together; every job, quota and asset belongs to one."""
 
     slug = models.SlugField(_("short name"), max_length=63, unique=True)

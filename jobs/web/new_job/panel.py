@@ -125,7 +125,7 @@ def _rendered_context(user: User, found: Preview) -> dict[str, Any]:
     try:
         return {"sent": builder.render(user, found.quota, found.spec, found.options)}
     except builder.NotRendered as none:
-        cluster = found.quota.cluster.name
+        cluster = found.quota.cluster.title
         text = str(none) or _("What %(cluster)s is sent can't be shown.") % {"cluster": cluster}
         return {"unsent": PanelNotice("bad" if none.refused else "info", text)}
 

@@ -275,7 +275,7 @@ def _apply_change(request: SignedIn, row: Template, action: str) -> Template | N
 def _confirm_proposal(request: SignedIn, workspace: Workspace | None) -> None:
     if workspace is not None:
         text = _("Those who keep %(workspace)s see it now, and may take it over.")
-        notes.success(request, text % {"workspace": workspace.name})
+        notes.success(request, text % {"workspace": workspace.title})
 
 
 # --- what is shown ---------------------------------------------------------------------------------------

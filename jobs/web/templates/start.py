@@ -205,7 +205,9 @@ def _offer(chosen: Chosen, clusters: Sequence[Cluster]) -> TemplateOffer:
                 known.setdefault(cluster_id, set()).update(programs)
         for cluster in clusters:
             programs = known.get(cluster.pk)
-            by_fit[None if programs is None else bool(programs & set(template.programs))].append(cluster.name)
+            by_fit[None if programs is None else bool(programs & set(template.programs))].append(
+                cluster.title
+            )
     about = template.about if chosen.row else template_words(template.about)
     row = chosen.row.template if chosen.row else None
     return TemplateOffer(template, chosen.name, about, by_fit[True], by_fit[False], by_fit[None], row)

@@ -14,9 +14,9 @@ VALUE = "canary-5d1f"
 def test_a_secret_is_saved_and_listed_without_its_value(people: People) -> None:
     client = browser(people.owner)
     sent = {"name": "HF_TOKEN", "value": f"{VALUE}\r\nsecond line"}
-    assert client.post("/settings/secrets", sent)["Location"] == "/settings"
+    assert client.post("/settings/secrets", sent)["Location"] == "/settings/secrets"
     assert PersonalSecret.objects.get(owner=people.owner).reveal() == f"{VALUE}\nsecond line"
-    page = seen(client.get("/settings"))
+    page = seen(client.get("/settings/secrets"))
     assert "$SECRET:HF_TOKEN" in page
     assert VALUE not in page
 
@@ -34,7 +34,7 @@ def test_everybody_has_their_own(people: People) -> None:
     secret.save()
     for user in (people.member, people.manager, people.stranger, people.admin):
         client = browser(user)
-        assert "$SECRET:HF_TOKEN" not in seen(client.get("/settings"))
+        assert "$SECRET:HF_TOKEN" not in seen(client.get("/settings/secrets"))
         assert client.post(f"/settings/secrets/{secret.pk}/remove").status_code == 404
     assert browser(people.owner).post(f"/settings/secrets/{secret.pk}/remove").status_code == 302
     assert not PersonalSecret.objects.exists()

@@ -43,14 +43,14 @@ def test_a_new_token_is_shown_once_and_works() -> None:
     user = make_user("alice")
     client = confirm(browser(user))
     sent = client.post("/settings/tokens", TOKEN)
-    assert sent.headers["Location"] == "/settings#tokens"
+    assert sent.headers["Location"] == "/settings/tokens"
     waiting = str(dict(client.session))
-    made = client.get("/settings").context["made"]
+    made = client.get("/settings/tokens").context["made"]
     assert made not in waiting, "at rest it is encrypted"
     found = tokens.verify(made)
     assert found is not None
     assert (found.user, found.scopes) == (user, ["read", "submit"])
-    later = seen(client.get("/settings"))
+    later = seen(client.get("/settings/tokens"))
     assert "laptop" in later
     assert made not in later
 
@@ -66,20 +66,20 @@ def test_a_token_that_is_not_allowed_keeps_what_was_typed(wrong: dict[str, objec
 def test_a_revoked_token_is_turned_away() -> None:
     client = confirm(browser(make_user("alice")))
     sent = client.post("/settings/tokens", TOKEN)
-    assert sent.headers["Location"] == "/settings#tokens"
+    assert sent.headers["Location"] == "/settings/tokens"
     waiting = str(dict(client.session))
-    made = client.get("/settings").context["made"]
+    made = client.get("/settings/tokens").context["made"]
     assert made not in waiting, "at rest it is encrypted"
     client.post(f"/settings/tokens/{AccessToken.objects.get().pk}/revoke")
     assert tokens.verify(made) is None
-    assert "laptop" not in seen(client.get("/settings"))
+    assert "laptop" not in seen(client.get("/settings/tokens"))
 
 
 def test_nobody_sees_or_revokes_anothers_token() -> None:
     made = confirm(browser(make_user("alice"))).post("/settings/tokens", TOKEN, follow=True).context["made"]
     for other in (make_user("bob"), make_user("root", admin=True)):
         client = browser(other)
-        assert "laptop" not in seen(client.get("/settings"))
+        assert "laptop" not in seen(client.get("/settings/tokens"))
         assert client.post(f"/settings/tokens/{AccessToken.objects.get().pk}/revoke").status_code == 404
     assert tokens.verify(made)
 

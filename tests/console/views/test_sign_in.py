@@ -298,8 +298,8 @@ def test_password_once_more_lets_the_request_go_on() -> None:
     sign_in(client, "alice")
     asked = client.post("/settings/tokens", {"name": "t", "scopes": ["read"], "days": "30"})
     done = client.post(asked["Location"], {"password": PASSWORD})
-    assert done["Location"] == "/settings#tokens"
-    assert tokens.verify(client.get("/settings").context["made"]) is not None
+    assert done["Location"] == "/settings/tokens"
+    assert tokens.verify(client.get("/settings/tokens").context["made"]) is not None
 
 
 # --- Sign-ins -----------------------------------------------------------------------------------------------

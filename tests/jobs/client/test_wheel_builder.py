@@ -109,6 +109,5 @@ def test_wheel_is_offered_to_whoever_has_no_session() -> None:
     assert Client().get("/client/other-1.0-py3-none-any.whl").status_code == 404
     client = Client()
     client.force_login(make_user("olga"))
-    assert (
-        f"pipx install http://testserver/client/{wheel_builder.file_name()}" in client.get("/settings").text
-    )
+    address = f"http://testserver/client/{wheel_builder.file_name()}"
+    assert f"pipx install {address}" in client.get("/settings/tokens").text

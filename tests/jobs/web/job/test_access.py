@@ -43,7 +43,7 @@ def test_the_commands_name_this_replica_this_host_and_this_port(
     client: Client, job: Job, settings: LazySettings
 ) -> None:
     settings.CONSOLE_SSH_PORT = 2200
-    client.post(reverse("ssh_key_new"), {"text": KEY})
+    client.post(reverse("settings_ssh_keys"), {"text": KEY})
     login = f"{job.public_id}.main-0@testserver"
     page = _page(client, job)
     for command in (
@@ -146,8 +146,8 @@ def test_an_admin_ends_entries_in_the_admin(job: Job) -> None:
 
 def test_a_key_is_added_listed_and_removed(client: Client, job: Job) -> None:
     confirm(client)
-    assert client.post(reverse("ssh_key_new"), {"text": KEY}).status_code == 302
-    page = client.get(reverse("settings")).content.decode()
+    assert client.post(reverse("settings_ssh_keys"), {"text": KEY}).status_code == 302
+    page = client.get(reverse("settings_ssh_keys")).content.decode()
     key = SshKey.objects.get()
     assert key.fingerprint in page
     assert "me@laptop" in page
@@ -157,7 +157,7 @@ def test_a_key_is_added_listed_and_removed(client: Client, job: Job) -> None:
 
 def test_a_bad_key_is_refused_where_it_was_pasted_and_kept_there(client: Client) -> None:
     confirm(client)
-    answer = client.post(reverse("ssh_key_new"), {"text": "ssh-dss AAAA me", "title": "old"})
+    answer = client.post(reverse("settings_ssh_keys"), {"text": "ssh-dss AAAA me", "title": "old"})
     assert answer.status_code == 422
     page = answer.content.decode()
     assert "not safe any more" in page

@@ -1,0 +1,110 @@
+"""The documentation: the Markdown files of `docs/`, as pages of the console and as results of a search."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from itertools import pairwise
+from pathlib import Path
+from typing import Final
+
+from django.urls import reverse
+from markdown_it import MarkdownIt
+from markdown_it.token import Token
+
+from console.home import CHECKOUT
+
+DOCS: Final = CHECKOUT / "docs"
+FIRST: Final = "README"
+_MARKDOWN: Final = MarkdownIt("commonmark", {"html": False}).enable("table")
+
+
+@dataclass(frozen=True, slots=True)
+class Heading:
+    """A heading of the first or second level; `anchor` is empty for a page's first one."""
+
+    page: str
+    anchor: str
+    text: str
+
+    @property
+    def url(self) -> str:
+        """The address of the heading in the console."""
+        return page_url(self.page) + (f"#{self.anchor}" if self.anchor else "")
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """A rendered page."""
+
+    title: str
+    html: str
+    headings: tuple[Heading, ...]
+
+
+def page_url(page: str) -> str:
+    """Return the address of a page, whose name is its path without `.md`."""
+    return reverse("documentation") if page == FIRST else reverse("documentation_page", args=[page])
+
+
+@cache
+def pages() -> tuple[str, ...]:
+    """Return the names of all pages, the first one first."""
+    names = sorted(str(path.relative_to(DOCS).with_suffix("")) for path in DOCS.rglob("*.md"))
+    return (FIRST, *(name for name in names if name != FIRST))
+
+
+@cache
+def render(page: str) -> Page:
+    """Return a page of `pages()` as HTML; raw HTML in the file is shown as text."""
+    tokens = _MARKDOWN.parse((DOCS / f"{page}.md").read_text(encoding="utf-8"))
+    headings: list[Heading] = []
+    for opening, inline in pairwise(tokens):
+        if opening.type == "heading_open":
+            anchor = _anchor(inline.content)
+            opening.attrSet("id", anchor)
+            if opening.tag in {"h1", "h2"}:
+                text = "".join(part.content for part in inline.children or ())
+                headings.append(Heading(page, anchor if headings else "", text))
+    for token in tokens:
+        for part in token.children or ():
+            _redirect(part, Path(page).parent)
+    html = _MARKDOWN.renderer.render(tokens, _MARKDOWN.options, {})
+    return Page(headings[0].text if headings else page, html, tuple(headings))
+
+
+def find(words: str, most: int) -> list[Heading]:
+    """Return the headings that contain every word, pages' own headings first."""
+    wanted = words.casefold().split()
+    found = (heading for heading in _headings() if all(word in heading.text.casefold() for word in wanted))
+    return sorted(found, key=lambda heading: bool(heading.anchor))[:most]
+
+
+def _headings() -> Iterator[Heading]:
+    for page in pages():
+        yield from render(page).headings
+
+
+def _anchor(heading: str) -> str:
+    """Return the anchor that hosts of repositories give to a heading, so that links are the same in both."""
+    return re.sub(r"[^\w\- ]", "", heading.lower()).strip().replace(" ", "-")
+
+
+def _redirect(part: Token, folder: Path) -> None:
+    """Let a link to another page, or an image, lead to its address in the console."""
+    attribute = {"link_open": "href", "image": "src"}.get(part.type)
+    target = str(part.attrGet(attribute) or "") if attribute else ""
+    if not attribute or re.match(r"[a-z]+:|#|$", target):
+        return
+    path, _hash, anchor = target.partition("#")
+    # A page lies at the depth of its file, so that `../` means the same in both.
+    inside = (DOCS / folder / path).resolve()
+    if not inside.is_relative_to(DOCS):
+        part.attrSet(attribute, "")
+    elif part.type == "image":
+        part.attrSet(attribute, reverse("documentation_image", args=[inside.stem]))
+    elif inside.suffix == ".md":
+        name = str(inside.relative_to(DOCS).with_suffix(""))
+        part.attrSet(attribute, page_url(name) + (f"#{anchor}" if anchor else ""))

@@ -1,0 +1,29 @@
+"""The documentation in the browser, for everybody who is signed in."""
+
+from __future__ import annotations
+
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase
+from django.views.decorators.cache import cache_control
+from django.views.decorators.http import require_safe
+
+from console import documentation
+from jobs.web.http import SignedIn, page, signed_in
+
+
+@require_safe
+@signed_in
+def show(request: SignedIn, name: str = documentation.FIRST) -> HttpResponseBase:
+    """Show a page of the documentation."""
+    if name not in documentation.pages():
+        raise Http404
+    return page(request, "console/documentation.html", {"shown": documentation.render(name)})
+
+
+@require_safe
+@cache_control(max_age=3600, public=True)
+def image(request: HttpRequest, name: str) -> HttpResponseBase:
+    """Send a picture of the documentation."""
+    path = documentation.DOCS / "images" / f"{name}.png"
+    if not path.is_file():
+        raise Http404
+    return HttpResponse(path.read_bytes(), content_type="image/png")

@@ -1,0 +1,44 @@
+"""The documentation as pages of the console."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from django.urls import reverse
+
+from console import documentation
+from tests.factories import make_user
+from tests.jobs.web.conftest import browser, seen
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.mark.parametrize("name", documentation.pages())
+def test_every_link_and_image_of_a_page_is_answered(name: str) -> None:
+    client = browser(make_user("alice"))
+    page = client.get(documentation.page_url(name))
+    body = seen(page).partition("<article")[2].partition("</article>")[0]
+    for target in set(re.findall(r'(?:href|src)="(/[^"]*)"', body)):
+        address, _hash, anchor = target.partition("#")
+        answer = client.get(address)
+        assert answer.status_code == 200, target
+        assert not anchor or f'id="{anchor}"' in seen(answer), target
+
+
+def test_raw_html_of_a_file_is_text(tmp_path: object, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(documentation, "DOCS", tmp_path)
+    documentation.DOCS.joinpath("README.md").write_text("# A <script>\n\n<b onclick=x>b</b>\n")
+    shown = documentation.render.__wrapped__("README")
+    assert "<b" not in shown.html
+    assert shown.title == "A <script>"
+
+
+def test_unknown_page_is_not_found() -> None:
+    client = browser(make_user("alice"))
+    for name in ("nothing", "../README", "images/job"):
+        assert client.get(f"/help/{name}").status_code == 404
+
+
+def test_stranger_is_asked_to_sign_in() -> None:
+    assert browser().get(reverse("documentation")).status_code == 302
